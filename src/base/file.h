@@ -1,0 +1,33 @@
+/* Files: whole ones read (gunzipped when they are gzip), and new ones written under a temporary name, synced to the disk and
+ * renamed, so that a reader sees the old file or the new one, never half of one. */
+#ifndef TRAINER_BASE_FILE_H
+#define TRAINER_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdio.h>
+#include "error.h"
+
+enum { PATH_BYTES = 1024 };
+
+/* Reads a whole file into *data (owned by the caller, memory_free; one 0 byte follows the last), gunzipping it when it starts
+ * with the gzip magic. More than `limit` bytes is an error. Errors: ERROR_FILE, naming path, what was found. */
+int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct error *error);
+
+/* Joins folder and name into out[PATH_BYTES]. Errors: ERROR_FILE when it is too long. */
+int file_join(char out[PATH_BYTES], const char *folder, const char *name, struct error *error);
+
+/* Makes a folder and the ones above it; an existing one is fine. */
+int file_make_folder(const char *path, struct error *error);
+
+/* A file being written: `path.part` until file_commit flushes, fsyncs and renames it (and fsyncs the folder);
+ * file_abandon removes it. Every write error is found at the latest by file_commit. */
+struct file_new {
+    FILE *stream; /* NULL: not open */
+    char path[PATH_BYTES], part[PATH_BYTES];
+};
+
+int file_create(struct file_new *file, const char *path, struct error *error);
+int file_commit(struct file_new *file, struct error *error);
+void file_abandon(struct file_new *file); /* safe on a zeroed or committed one */
+
+#endif

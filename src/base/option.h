@@ -1,0 +1,75 @@
+/* Options: one row an option, from which parsing, range checks, --help and the log's list of settings all come.
+ *
+ * A plug-in (a strategy, model, data set, optimizer, schedule) is a const descriptor that begins with a
+ * `struct plugin`: its name, a line of help and the rows of its own settings, given on the command line as
+ * `name:key=value,key=value`. The Makefile turns the file names of a folder into a table of descriptors. */
+#ifndef TRAINER_BASE_OPTION_H
+#define TRAINER_BASE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include "error.h"
+
+enum option_type {
+    OPTION_FLAG,   /* bool; `--name`, `name` or `name=0|1` */
+    OPTION_INT,    /* int */
+    OPTION_LONG,   /* long */
+    OPTION_REAL,   /* double */
+    OPTION_TEXT,   /* char[bytes] inside the settings */
+    OPTION_CHOICE, /* int: the position in `choices`, "glorot|normal" */
+};
+
+struct option {
+    const char *name;       /* as typed, without the dashes */
+    enum option_type type;
+    size_t offset;          /* of the field in the settings struct */
+    size_t bytes;           /* OPTION_TEXT: size of the field */
+    const char *fallback;   /* default, as typed; NULL: zero or empty */
+    double least, most;     /* range of numbers, both allowed; least == most: any */
+    const char *choices;    /* OPTION_CHOICE */
+    const char *unit;       /* "examples", "s", ... or NULL; shown by --help */
+    const char *help;       /* one line, lower case, no full stop */
+};
+
+struct plugin {
+    const char *name;             /* as typed; also its file's name */
+    const char *help;             /* one line */
+    const struct option *options; /* rows, ended by a row without a name; NULL: no settings */
+    size_t settings_bytes;        /* size of the settings struct */
+};
+
+enum { PLUGIN_SETTINGS_BYTES = 2304 };
+
+/* A plug-in chosen and set: what `name:key=value` on the command line becomes. */
+struct choice {
+    const struct plugin *plugin;               /* first member of the descriptor */
+    _Alignas(16) char settings[PLUGIN_SETTINGS_BYTES]; /* its settings struct */
+    char text[512];                            /* as typed */
+};
+
+/* Fills a settings struct with the rows' defaults. */
+void option_defaults(const struct option *rows, void *settings);
+
+/* Sets one option by name. `owner` names whose it is in the words ("--batch", "sgd"). Errors: ERROR_USAGE: unknown key
+ * (with the nearest right one), not a number, out of range, not one of the choices. */
+int option_set(const struct option *rows, void *settings, const char *owner, const char *name, const char *value,
+               struct error *error);
+
+/* The row of that name, or NULL. */
+const struct option *option_find(const struct option *rows, const char *name);
+
+/* Parses `name:key=value,...` against a table of descriptors that each begin with a struct plugin; the table ends with
+ * NULL. `kind` is the word for it ("strategy"). Errors: ERROR_USAGE. */
+int plugin_choose(struct choice *choice, const void *const *table, const char *kind, const char *text, struct error *error);
+
+/* The table's text nearest to `name` by edit distance, or NULL when none is near; for "did you mean". */
+const char *option_nearest(const char *name, const char *const *names);
+
+/* Prints rows as help: `  --name=X   help (default, unit)`; prefix "--" for programs, "" for plug-ins. */
+void option_help(FILE *file, const struct option *rows, const char *prefix);
+
+/* Writes the value of a row as text, as it could be typed. */
+void option_text(const struct option *row, const void *settings, char *out, size_t bytes);
+
+#endif

@@ -1,0 +1,133 @@
+/* The graph: a dataflow of operations on arrays, built by calls, without a device in sight.
+ *
+ * `graph_dense(g, graph_relu(g, x), 128)` states no shapes and checks no errors: shapes are inferred as nodes are made, and the
+ * first mistake is remembered in the graph and reported, with its words, when the graph is compiled (graph_check). After a mistake every
+ * call returns NONE and accepts NONE. The gradient of an operation is more graph (graph_gradients), so that pruning, fusion and
+ * planning treat forward and backward alike. Layouts as in TensorFlow and Keras: activations NHWC, dense weights [in, out]. */
+#ifndef TRAINER_GRAPH_GRAPH_H
+#define TRAINER_GRAPH_GRAPH_H
+
+#include <stdint.h>
+#include "../base/error.h"
+#include "layout.h"
+#include "shape.h"
+
+/* ops.def has one row an operation; this makes the numbers. */
+enum op {
+#define OP(name, ...) OP_##name,
+#include "ops.def"
+#undef OP
+    OPS
+};
+
+typedef int node; /* position in graph->nodes */
+enum { NONE = -1, MAX_INPUTS = 8 };
+
+enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_SIGMOID, ACTIVATION_TANH };
+
+/* Settings of a node; which of them matter stands beside the operation's row in ops.def. */
+struct attributes {
+    int axis;                            /* reduce_*, argmax, concat; ALL_AXES: over everything */
+    bool keep;                           /* reduce_*: keep the axis with length 1 */
+    bool transpose_a, transpose_b;       /* matmul: last two axes of an operand swapped */
+    enum activation activation;          /* dense */
+    int order[MAX_RANK];                 /* transpose: output axis i is input axis order[i] */
+    int begin[MAX_RANK];                 /* slice, pad: first element per axis */
+    struct shape shape;                  /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant */
+    float rate;                          /* dropout: share that is dropped */
+    uint64_t seed;                       /* dropout: key of its random numbers */
+    int variable;                        /* variable, assign, assign_add: range number in the layout */
+};
+enum { ALL_AXES = -100 };
+
+struct node_info {
+    enum op op;
+    enum type type;
+    struct shape shape;
+    int inputs;
+    node input[MAX_INPUTS];
+    struct attributes attributes;
+    const void *constant; /* OP_constant: [shape_count] of type, owned by the graph */
+    int gradient_of;      /* range whose gradient this node is (its value goes straight into the gradient slab); -1: none */
+    char name[64];        /* placeholders, variables and layers; else empty */
+};
+
+struct graph {
+    struct node_info *nodes; /* [count] */
+    int count, capacity;
+    struct layout layout;    /* of its variables */
+    struct error error;      /* the first mistake; code 0: none */
+    int layers;              /* dense layers so far, for their names */
+    uint64_t seed;           /* of dropout masks */
+    bool training;           /* false: dropout passes its input through */
+};
+
+void graph_open(struct graph *g, bool training, uint64_t seed);
+void graph_close(struct graph *g); /* safe on a zeroed graph */
+int graph_check(const struct graph *g, struct error *error); /* the first mistake, if any */
+
+/* --- sources --- */
+node graph_placeholder(struct graph *g, const char *name, enum type type, struct shape shape);
+node graph_constant(struct graph *g, struct shape shape, const float *values); /* copied */
+node graph_constant_int(struct graph *g, struct shape shape, const int *values);
+node graph_scalar(struct graph *g, float value);
+node graph_variable(struct graph *g, const char *name, struct shape shape, struct initial initial);
+void graph_freeze(struct graph *g, node variable);             /* RANGE_FROZEN */
+void graph_decay(struct graph *g, node variable, float decay); /* L2 of that range */
+node graph_assign(struct graph *g, node variable, node value);     /* runs when fetched; its value is the new one */
+node graph_assign_add(struct graph *g, node variable, node value);
+
+/* --- elementwise; shapes broadcast as in NumPy --- */
+node graph_add(struct graph *g, node a, node b);
+node graph_sub(struct graph *g, node a, node b);
+node graph_mul(struct graph *g, node a, node b);
+node graph_div(struct graph *g, node a, node b);
+node graph_pow(struct graph *g, node a, node b);
+node graph_greater(struct graph *g, node a, node b); /* bool */
+node graph_less(struct graph *g, node a, node b);
+node graph_equal(struct graph *g, node a, node b);
+node graph_exp(struct graph *g, node x);
+node graph_log(struct graph *g, node x);
+node graph_relu(struct graph *g, node x);
+node graph_sigmoid(struct graph *g, node x);
+node graph_tanh(struct graph *g, node x);
+node graph_activate(struct graph *g, node x, enum activation activation);
+node graph_cast(struct graph *g, node x, enum type type);
+node graph_dropout(struct graph *g, node x, float rate); /* draws by (graph seed, node, the step fed to the placeholder "step") */
+
+/* --- matrix --- */
+node graph_matmul(struct graph *g, node a, node b, bool transpose_a, bool transpose_b); /* rank 2 */
+/* x [B, in] times a new variable "<name>/kernel" [in, out] plus a new "<name>/bias" [out]; name "dense1", "dense2", ... */
+node graph_dense(struct graph *g, node x, int out, struct initial kernel, struct initial bias);
+
+/* --- arrays --- */
+node graph_reshape(struct graph *g, node x, struct shape shape); /* one dimension may be -1 */
+node graph_transpose(struct graph *g, node x, const int *order);
+node graph_concat(struct graph *g, const node *parts, int count, int axis); /* at most MAX_INPUTS */
+node graph_slice(struct graph *g, node x, const int *begin, struct shape size); /* a size of -1: to the end */
+void graph_split(struct graph *g, node x, int count, int axis, node *parts);    /* equal parts */
+node graph_shape(struct graph *g, node x);                                      /* int [rank] */
+node graph_rank(struct graph *g, node x);                                       /* int scalar */
+node graph_broadcast(struct graph *g, node x, struct shape shape);
+
+/* --- reductions --- */
+node graph_reduce_sum(struct graph *g, node x, int axis, bool keep);
+node graph_reduce_mean(struct graph *g, node x, int axis, bool keep);
+node graph_reduce_max(struct graph *g, node x, int axis, bool keep);
+node graph_argmax(struct graph *g, node x, int axis); /* int; the first of equal ones */
+
+/* --- nets --- */
+node graph_softmax(struct graph *g, node x);                        /* over the last axis */
+node graph_cross_entropy(struct graph *g, node p, node labels);     /* -log p[label]; [B, classes], int [B] -> [B] */
+node graph_softmax_cross_entropy(struct graph *g, node logits, node labels); /* the same from logits, stable; -> [B] */
+
+/* Adds the gradient of the scalar `loss` with respect to `targets[count]` to the graph: gradients[i] is the node, NONE when the loss
+ * does not depend on it. When a target is a variable, its node is marked gradient_of that range (it lands in the gradient slab). */
+void graph_gradients(struct graph *g, node loss, const node *targets, int count, node *gradients);
+
+const char *op_name(enum op op);
+
+/* Multiply-adds of one run of the node. */
+double graph_multiply_adds(const struct graph *g, node n);
+
+#endif

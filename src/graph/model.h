@@ -1,0 +1,16 @@
+/* Models: a plug-in a file in models/. A model is one function that builds a graph. */
+#ifndef TRAINER_GRAPH_MODEL_H
+#define TRAINER_GRAPH_MODEL_H
+
+#include "../base/option.h"
+#include "graph.h"
+
+struct model {
+    struct plugin plugin;
+    /* Builds the network on x [batch, features...] and returns the logits [batch, classes]. */
+    node (*build)(struct graph *g, node x, int classes, const void *settings);
+};
+
+extern const struct model *const models[]; /* generated, ended by NULL */
+
+#endif
