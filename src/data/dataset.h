@@ -7,39 +7,50 @@
 
 struct dataset {
     const char *name;
-    struct shape shape;        /* of one example: [64], [784], ... (later [24, 24, 3]) */
+    struct shape shape; /* of one example: [64], [784], ... (later [24, 24, 3]) */
     int classes;
-    char **class_names;        /* [classes], owned */
-    char **feature_names;      /* [features], owned, or NULL */
+    char **class_names;   /* [classes], owned: one block, made by dataset_class_names */
+    char **feature_names; /* [features], owned: one block, made by dataset_feature_names, or NULL */
     struct examples train, test;
-    void *blocks[8];           /* memory that the examples point into; freed by dataset_close */
-    /* csv with standardize=1, and whoever else transforms its features: x' = (x - mean) / deviation; NULL: none. [features], owned.
-     * Already applied to train and test; predict applies it to new rows; saved in checkpoints. */
+    void *blocks[8]; /* memory that the examples point into; freed by dataset_close */
+    /* csv with standardize=1, and whoever else transforms its features: x' = (x - mean) / deviation; NULL:
+     * none. [features], owned. Already applied to train and test; predict applies it to new rows; saved in
+     * checkpoints. */
     float *mean, *deviation;
 };
 
 struct dataset_plugin {
-    struct plugin plugin;      /* settings begin with a `struct dataset_common` */
-    /* Reads everything. `folders` are searched in order for the data set's folder, ended by NULL. On error the caller closes. */
-    int (*open)(struct dataset *dataset, const void *settings, const char *const *folders, struct error *error);
+    struct plugin plugin; /* settings begin with a `struct dataset_common` */
+    /* Reads everything. `folders` are searched in order for the data set's folder, ended by NULL. On error
+     * the caller closes. */
+    int (*open)(struct dataset *dataset, const void *settings, const char *const *folders,
+                struct error *error);
 };
 
 /* First member of every data set's settings; its row is DATASET_COMMON_ROWS. */
 struct dataset_common {
     int take; /* use only the first N training examples; 0: all */
 };
-#define DATASET_COMMON_ROWS                                                                                    \
-    {.name = "take", .type = OPTION_INT, .offset = 0, .fallback = "0", .least = 0, .most = 2147483647,         \
-     .unit = "examples", .help = "use only the first N training examples (0: all)"}
+#define DATASET_COMMON_ROWS                                                                                  \
+    {                                                                                                        \
+        .name = "take", .type = OPTION_INT, .offset = 0, .fallback = "0", .least = 0, .most = 2147483647,    \
+        .unit = "examples", .help = "use only the first N training examples (0: all)"                        \
+    }
 
 extern const struct dataset_plugin *const datasets[]; /* generated, ended by NULL */
 
-/* Opens the chosen data set and applies `take`. Looks for files in data_dir (NULL: not given), $TRAINER_DATA, ~/.cache/trainer. */
-int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir, struct error *error);
+/* Opens the chosen data set and applies `take`. Looks for files in data_dir (NULL: not given), $TRAINER_DATA,
+ * ~/.cache/trainer. */
+int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir,
+                 struct error *error);
 void dataset_close(struct dataset *dataset); /* safe on a zeroed or half-open one */
 
 /* Helpers for the plug-ins. */
-int dataset_find_file(char path[1024], const char *dataset, const char *name, const char *const *folders, struct error *error); /* name or name.gz */
-int dataset_class_names(struct dataset *dataset, const char *const *names, int classes, struct error *error); /* names NULL: "0", "1", ... */
+int dataset_find_file(char path[1024], const char *dataset, const char *name, const char *const *folders,
+                      struct error *error); /* name or name.gz */
+int dataset_class_names(struct dataset *dataset, const char *const *names, int classes,
+                        struct error *error); /* names NULL: "0", "1", ... */
+int dataset_feature_names(struct dataset *dataset, const char *const *names, int features,
+                          struct error *error);
 
 #endif

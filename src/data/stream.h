@@ -1,7 +1,8 @@
-/* The stream: one endless sequence of examples, cut from seeded permutations of the training set; which example when, to whom.
+/* The stream: one endless sequence of examples, cut from seeded permutations of the training set; which
+ * example when, to whom.
  *
- * A pure function of (seed, position): no state, no lock, random access; a batch may straddle two epochs. It does not depend on the
- * strategy or, for `shared`, on the number of workers. */
+ * A pure function of (seed, position): no state, no lock, random access; a batch may straddle two epochs. It
+ * does not depend on the strategy or, for `shared`, on the number of workers. */
 #ifndef TRAINER_DATA_STREAM_H
 #define TRAINER_DATA_STREAM_H
 
@@ -22,11 +23,12 @@ struct stream {
     enum data_sharding sharding;
 };
 
-/* index[stream->batch] = the example numbers of batch `number` (from 0). For SPLIT and ALL, number counts the worker's own batches. */
+/* index[stream->batch] = the example numbers of batch `number` (from 0). For SPLIT and ALL, number counts the
+ * worker's own batches. */
 void stream_batch(const struct stream *stream, int worker, long number, int *index);
 
-/* Examples in what `worker` goes through in one epoch, and the number of its batch at which epoch `epoch` (from 0) is complete:
- * ceil((epoch + 1) * examples / batch). For SHARED both are of the one stream. */
+/* Examples in what `worker` goes through in one epoch, and the number of its batch at which epoch `epoch`
+ * (from 0) is complete: ceil((epoch + 1) * examples / batch). For SHARED both are of the one stream. */
 int stream_epoch_examples(const struct stream *stream, int worker);
 long stream_epoch_end(const struct stream *stream, int worker, int epoch);
 

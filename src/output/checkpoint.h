@@ -1,8 +1,9 @@
 /* Checkpoints: weights, optimizer state and position, independent of strategy and number of workers.
  *
- * DIR/checkpoint/state.safetensors holds everything in one file, so that one rename replaces the old state by the new: tensors
- * "<range>" and "<moment>:<range>" (for example "momentum:dense1/kernel"), and the texts below as metadata, with a checksum.
- * `checkpoint_read` accepts DIR, DIR/checkpoint or the file itself. */
+ * DIR/checkpoint/state.safetensors holds everything in one file, so that one rename replaces the old state by
+ * the new: tensors
+ * "<range>" and "<moment>:<range>" (for example "momentum:dense1/kernel"), and the texts below as metadata,
+ * with a checksum. `checkpoint_read` accepts DIR, DIR/checkpoint or the file itself. */
 #ifndef TRAINER_OUTPUT_CHECKPOINT_H
 #define TRAINER_OUTPUT_CHECKPOINT_H
 
@@ -10,27 +11,30 @@
 #include "safetensors.h"
 
 struct snapshot {
-    const float *weights;        /* [layout->floats] */
-    int moments;                 /* 0 to 2 */
-    const float *moment[2];      /* [layout->floats] */
+    const float *weights;   /* [layout->floats] */
+    int moments;            /* 0 to 2 */
+    const float *moment[2]; /* [layout->floats] */
     const char *moment_name[2];
     const struct text_entry *texts; /* [text_count]: settings and position */
     int text_count;
 };
 
 /* Writes DIR/checkpoint/state.safetensors (temporary name, fsync, rename). Errors: ERROR_FILE. */
-int checkpoint_write(const char *folder, const struct layout *layout, const struct snapshot *snapshot, struct error *error);
+int checkpoint_write(const char *folder, const struct layout *layout, const struct snapshot *snapshot,
+                     struct error *error);
 
-/* Reads a checkpoint's file; names and texts can then be looked up with safetensors_tensor and safetensors_text. */
+/* Reads a checkpoint's file; names and texts can then be looked up with safetensors_tensor and
+ * safetensors_text. */
 int checkpoint_read(const char *path, struct safetensors *content, struct error *error);
 
-/* Copies named tensors into a flat vector: for each range the tensor "<prefix><range name>". Errors (ERROR_FILE, `path` for the words): one is missing, has
- * another shape (both named), or, when `exact`, one is there that no range has. */
-int checkpoint_load(const char *path, const struct safetensors *content, const char *prefix, const struct layout *layout, bool exact,
-                    float *values, struct error *error);
+/* Copies named tensors into a flat vector: for each range the tensor "<prefix><range name>". Errors
+ * (ERROR_FILE, `path` for the words): one is missing, has another shape (both named), or, when `exact`, one
+ * is there that no range has. */
+int checkpoint_load(const char *path, const struct safetensors *content, const char *prefix,
+                    const struct layout *layout, bool exact, float *values, struct error *error);
 
 /* Writes the model alone: FILE with a tensor a range and the given texts. */
-int model_write(const char *path, const struct layout *layout, const float *weights, const struct text_entry *texts, int text_count,
-                struct error *error);
+int model_write(const char *path, const struct layout *layout, const float *weights,
+                const struct text_entry *texts, int text_count, struct error *error);
 
 #endif

@@ -1,4 +1,9 @@
-/* Progress on standard error: a bar on a terminal, plain lines elsewhere, nothing when quiet. Called by the coordinator alone. */
+/* Progress on standard error: a bar on a terminal, plain lines elsewhere, nothing when quiet. Called by the
+ * coordinator alone.
+ *
+ *   epoch 3/20 [=====>    ] 45 %  123,456 examples/s  loss 0.3123  12 s left
+ *
+ * No colours; control characters on a terminal only. */
 #ifndef TRAINER_OUTPUT_PROGRESS_H
 #define TRAINER_OUTPUT_PROGRESS_H
 
@@ -6,18 +11,28 @@
 #include <stdio.h>
 
 struct progress {
-    FILE *file;          /* NULL: quiet */
-    bool terminal;       /* a bar, redrawn in place */
-    double next_s;       /* when to show again */
-    bool shown;          /* a bar stands on the current line */
+    FILE *file;    /* borrowed; NULL: quiet */
+    bool terminal; /* a bar, redrawn in place */
+    bool shown;    /* a bar stands on the current line */
+    bool started;  /* first_done and first_s are set */
+    double first_done,
+        first_s;   /* of the first call: what a resumed run had done before is not this run's speed */
+    double next_s; /* when to show again */
 };
 
 void progress_open(struct progress *progress, FILE *file, bool quiet);
-/* done and total examples, seconds of training so far, newest loss (NAN: none yet). Draws at most 10 times a second (terminal) or every 10 s (elsewhere). */
-void progress_show(struct progress *progress, double done, double total, double seconds, int epoch, int epochs, double loss);
+/* done and total examples, seconds of training so far, newest loss (NAN: none yet). Draws at most 10 times a
+ * second (terminal) or every 10 s (elsewhere), and once when all is done. */
+void progress_show(struct progress *progress, double done, double total, double seconds, int epoch,
+                   int epochs, double loss);
 /* Clears the bar, so that another line can be printed. */
 void progress_clear(struct progress *progress);
 /* A log line on the same stream, "trainer: ..."; clears the bar first. */
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress, const char *format, ...);
+
+/* What progress_show draws, without a line's end, in at most `columns` columns (0: any). Returns out[bytes].
+ */
+const char *progress_text(char *out, size_t bytes, int columns, double done, double total, double per_second,
+                          int epoch, int epochs, double loss);
 
 #endif

@@ -1,7 +1,8 @@
-/* safetensors files: named float32 arrays and a map of texts (format: huggingface.co/docs/safetensors, version 0.3).
+/* safetensors files: named float32 arrays and a map of texts (format: huggingface.co/docs/safetensors,
+ * version 0.3).
  *
- * Header: 8 bytes little-endian length, then JSON, then the data. Strict on reading: header at most 100 MB, offsets inside the file, without
- * gaps or overlaps, dtype F32, sizes that match the shapes. */
+ * Header: 8 bytes little-endian length, then JSON, then the data. Strict on reading: header at most 100 MB,
+ * offsets inside the file, without gaps or overlaps, dtype F32, sizes that match the shapes. */
 #ifndef TRAINER_OUTPUT_SAFETENSORS_H
 #define TRAINER_OUTPUT_SAFETENSORS_H
 
@@ -20,22 +21,25 @@ struct text_entry {
 struct safetensors {
     struct tensor_entry *tensors; /* [tensor_count] */
     int tensor_count;
-    struct text_entry *texts;     /* [text_count]: __metadata__ */
+    struct text_entry *texts; /* [text_count]: __metadata__ */
     int text_count;
-    void *blocks[3];              /* owned memory behind the above when read */
+    void *blocks[3]; /* owned memory behind the above when read */
 };
 
-/* Writes to an open stream. When `checksum` is true a text "checksum" is added: the CRC-32 of the whole file, in hex, taken with the eight
- * digits of the checksum itself as zeros. */
+/* Writes to an open stream. When `checksum` is true a text "checksum" is added: the CRC-32 of the whole file,
+ * in hex, taken with the eight digits of the checksum itself as zeros. */
 int safetensors_write(FILE *file, const struct safetensors *content, bool checksum, struct error *error);
 
-/* Reads and checks `path`; where a "checksum" text is there, it must fit. Errors: ERROR_FILE naming path, what was found, what was expected. */
+/* Reads and checks `path`; where a "checksum" text is there, it must fit. Errors: ERROR_FILE naming path,
+ * what was found, what was expected. */
 int safetensors_read(const char *path, struct safetensors *content, struct error *error);
 /* The same from memory, `name` for the words; data must stay. (The fuzzers' way in.) */
-int safetensors_parse(const char *name, const char *data, size_t bytes, struct safetensors *content, struct error *error);
+int safetensors_parse(const char *name, const char *data, size_t bytes, struct safetensors *content,
+                      struct error *error);
 void safetensors_free(struct safetensors *content); /* of what was read; safe on a zeroed one */
 
-const struct tensor_entry *safetensors_tensor(const struct safetensors *content, const char *name); /* or NULL */
-const char *safetensors_text(const struct safetensors *content, const char *name);                  /* or NULL */
+const struct tensor_entry *safetensors_tensor(const struct safetensors *content,
+                                              const char *name);                   /* or NULL */
+const char *safetensors_text(const struct safetensors *content, const char *name); /* or NULL */
 
 #endif

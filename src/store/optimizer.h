@@ -27,6 +27,9 @@ struct optimizer {
 struct optimizer_common {
     double rate;
 };
+#define OPTIMIZER_COMMON_ROWS(usual)                                                                           \
+    {.name = "rate", .type = OPTION_REAL, .offset = 0, .fallback = usual, .least = 0, .most = 1e6,             \
+     .help = "learning rate"}
 
 extern const struct optimizer *const optimizers[]; /* generated, ended by NULL */
 

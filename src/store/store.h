@@ -5,14 +5,16 @@
  * in the order of the layout, so a replica in the same process can compute on them in place.
  *
  * Verbs, the whole vocabulary of strategies:
- *   shard_apply        step with one gradient, the caller sees to it that nobody else writes
+ *   shard_apply        step with one gradient; the caller sees to it that nobody else writes
  *   shard_apply_racy   the same without any guard: the only racy writer
  *   shard_lay          lay a gradient into its worker's place for the round
- *   shard_step_share   step this worker's share with the mean of what was laid, added in roster order
- *   shard_read         copy the window if it has news, the caller sees to it that nobody writes
+ *   shard_step_share   step a share of the window with the mean of what was laid, added in roster order
+ *   shard_end_round    version + 1, when all shares are stepped
+ *   shard_read         copy the window if it has news; the caller sees to it that nobody writes
  *   shard_read_racy    the same without any guard
  *   shard_post         put a gradient into the shard's mailbox
- *   shard_done         the shard needs this gradient no more: the slot may be filled again
+ *   shard_done         the shard has applied this gradient: measure its staleness, let go of the slot
+ *   shard_drop         the shard throws this gradient away
  */
 #ifndef TRAINER_STORE_STORE_H
 #define TRAINER_STORE_STORE_H
@@ -30,17 +32,17 @@ enum { STALENESS_BINS = 65 }; /* 0 .. 63, and 64 or more */
 
 struct store;
 
-/* One gradient on its way: a slot of a worker. */
+/* One gradient on its way: a slot of a worker. A worker has as many slots as gradients may be on the way, and one in hand. */
 struct gradient {
-    const float *values;  /* [layout floats] in the memory of the worker's device */
+    const float *values;  /* [layout floats] in the memory of the worker's device; the worker sets it when it starts */
     int worker, slot;
-    long step;            /* of this worker, from 0 */
+    long step;            /* of this worker, from 0, in this run */
     int examples;         /* it is the mean over these; 0: an empty gradient (its worker had no batch left) */
     long *version;        /* [shards] that each window was computed on */
-    _Atomic long applied_version; /* largest version that a shard reached by applying it */
-    _Atomic long staleness; /* maximum over the shards that have applied it so far */
-    _Alignas(64) _Atomic int left; /* shards that still need it; 0: the slot is free */
-    void *note;           /* for the worker's log; see store_settings.finished */
+    _Alignas(64) _Atomic int left; /* holders that still need it: shards, and the worker until it has sent it; 0: free */
+    _Atomic long staleness;        /* maximum over the shards that have applied it so far */
+    _Atomic long applied_version;  /* smallest version that a shard reached by applying it; 0: none yet */
+    _Atomic bool dropped;          /* some shard threw it away */
 };
 
 /* What one worker did to one shard. Written by whoever applies that worker's gradients, one at a time. */
@@ -52,7 +54,8 @@ struct tally {
     long staleness_max;
 };
 
-/* A window of a shard in which the attributes are constant. */
+/* A window of a shard in which the attributes are constant. Padding belongs to the span before it: it is zero, its gradient
+ * is zero, and every optimizer leaves a zero weight with a zero gradient alone. */
 struct span {
     size_t begin, end; /* in the flat vector */
     enum range_kind kind;
@@ -63,7 +66,7 @@ struct shard {
     struct store *store;
     int index;
     size_t begin, end;                    /* of the flat vector; multiples of LINE_FLOATS */
-    struct span *spans;                   /* [span_count], covers the window without its padding */
+    struct span *spans;                   /* [span_count], they cover the window */
     int span_count;
     _Alignas(64) _Atomic long version;    /* updates applied */
     struct lock lock;                     /* rank 1: nothing else is taken under it */
@@ -72,7 +75,8 @@ struct shard {
     struct event *mail;                   /* its server's event; NULL: nobody serves */
     struct tally *tallies;                /* [workers] */
     struct gradient *_Atomic *laid;       /* [workers] of the round */
-    float *witness;                       /* [LINE_FLOATS] the racy loop adds 1 to it with each update: version - witness = lost updates */
+    double *witness;                      /* [one line] the racy loop adds 1 to it with each update ... */
+    _Atomic long racy_updates;            /* ... so that these minus the witness are the lost updates */
     void *state;                          /* of the strategy, made by its open */
 };
 
@@ -81,18 +85,20 @@ struct store_settings {
     struct roster *roster;
     int shards;
     enum shard_by shard_by;
-    int slots;                       /* gradients a worker may have on the way */
+    int slots;                       /* gradients a worker may have in the mailboxes; 0 where there are no servers */
+    const struct choice *strategy;   /* descriptor: struct strategy */
     const struct choice *optimizer;  /* descriptor: struct optimizer */
     const struct choice *schedule;   /* descriptor: struct schedule */
     long total_updates;              /* of each shard in the whole training; for the schedule */
-    /* Called when the last shard is done with a gradient, by the thread that did it, before the slot is free again. May be NULL. */
+    /* Called when nobody needs a gradient any more, by the thread that noticed, before the slot is free again. May be NULL. */
     void (*finished)(void *argument, struct gradient *gradient);
     void *finished_argument;
 };
 
 struct worker_slots {
-    struct gradient *gradients; /* [slots] */
+    struct gradient *gradients; /* [slots + 1] */
     struct event room;          /* posted when a slot becomes free */
+    long room_waits;            /* times the worker found no room; its own thread's */
 };
 
 struct store {
@@ -118,24 +124,34 @@ long store_version(const struct store *store); /* the smallest over the shards *
 long store_lost_updates(const struct store *store); /* updates counted minus updates that the witness lines saw, over all shards */
 long store_locks_taken(const struct store *store);
 
-/* A free slot of the worker, or waits for room ("waits only for room in its own mailbox"). NULL and error set: gave up or stopped. */
-struct gradient *store_slot(struct store *store, int worker, struct error *error);
-bool store_has_room(const struct store *store, int worker);
-/* Waits until no gradient of this worker is on the way. */
+/* The slot that a worker's step fills: the one in hand, never on the way. */
+struct gradient *store_gradient(struct store *store, int worker, long step);
+/* Waits until fewer than `slots` gradients of this worker are in the mailboxes: the one wait of a sender. Errors: ERROR_PEER. */
+int store_wait_room(struct store *store, int worker, struct error *error);
+/* Waits until no gradient of this worker is on the way. Errors: ERROR_PEER. */
 int store_drain(struct store *store, int worker, struct error *error);
+/* Lets go of one hold on a gradient: each shard has one (shard_done, shard_drop), the worker has one until it has sent it. */
+void store_release(struct store *store, struct gradient *gradient);
+
+/* Borders of the shards: border[shards + 1] floats of the flat vector. By bytes: equal to a cache line. By tensor or round-robin: whole ranges, in groups.
+ * Errors: ERROR_USAGE: more shards than there are cache lines, or ranges. */
+int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *border, struct error *error);
+/* For round-robin, before anything else uses the layout: gives the ranges i with i % shards == 0 the first places in the flat vector, and so on. */
+void store_deal_ranges(struct layout *layout, int shards, enum shard_by by);
 
 /* --- verbs --- */
-void shard_apply(struct shard *shard, const struct gradient *gradient);
-void shard_apply_racy(struct shard *shard, const struct gradient *gradient);
+long shard_apply(struct shard *shard, const struct gradient *gradient);      /* returns the version before */
+long shard_apply_racy(struct shard *shard, const struct gradient *gradient); /* returns the version before */
 void shard_lay(struct shard *shard, struct gradient *gradient);
-/* Steps the `share`-th of `shares` equal parts of the window with the mean of the laid gradients, weighted by examples, added in roster order. */
+/* Steps the `share`-th of `shares` equal parts of the window. */
 void shard_step_share(struct shard *shard, int share, int shares);
-/* The round is over: version + 1, tallies of all who laid one. Called by one thread, when all shares are stepped. */
-void shard_step_end(struct shard *shard);
-/* Copies the window to weights + begin when the shard's version differs from *version, which is set to the version read. Returns whether it copied. */
+void shard_end_round(struct shard *shard);
+/* Copies the window to weights + begin when the shard's version differs from *version, which is set to the version read (a racy reader: to the
+ * one before it began). Returns whether it copied. */
 bool shard_read(const struct shard *shard, float *weights, long *version);
 bool shard_read_racy(const struct shard *shard, float *weights, long *version);
 int shard_post(struct shard *shard, struct gradient *gradient, struct error *error);
-void shard_done(struct shard *shard, struct gradient *gradient);
+void shard_done(struct shard *shard, struct gradient *gradient, long version_before);
+void shard_drop(struct shard *shard, struct gradient *gradient);
 
 #endif

@@ -29,7 +29,8 @@ struct worker_side {
     int worker;
     long step;        /* steps finished so far: the round that `pull` must wait for is step - 1 */
     float *weights;   /* [layout floats] its own copy, or the store's */
-    long *version;    /* [shards] of what it has */
+    long *version;    /* [shards] of the weights that it has; set by pull, always */
+    long long bytes_moved; /* copied so far, weights and gradients */
 };
 
 struct strategy {
@@ -55,5 +56,11 @@ extern const struct strategy *const strategies[]; /* generated, ended by NULL */
 
 int strategy_send_all(struct worker_side *side, struct gradient *gradient, struct error *error); /* push to every shard */
 int strategy_take_all(struct worker_side *side, struct error *error);                            /* pull from every shard */
+
+/* Bytes of a shard's window of the weights. */
+static inline long long strategy_window_bytes(const struct shard *shard)
+{
+    return (long long)((shard->end - shard->begin) * sizeof(float));
+}
 
 #endif

@@ -1,0 +1,121 @@
+/* csv: examples from CSV files: a row an example, one column the label, all others numbers. Without a test
+ * file the rows are shuffled by a seed of their own, so that the split does not change with the seed of the
+ * run, and the last part becomes the test part. */
+#include <math.h>
+#include <stddef.h>
+#include "../src/base/file.h"
+#include "../src/base/memory.h"
+#include "../src/data/csv_examples.h"
+
+struct csv_settings {
+    struct dataset_common common;
+    char file[512], test_file[512], label[128];
+    double test;
+    long split_seed;
+    int header;    /* enum csv_header */
+    int separator; /* place in SEPARATORS */
+    bool standardize;
+};
+
+static const char SEPARATORS[] = {',', ';', '\t', ' ', '|'};
+
+#define FIELD(field) .offset = offsetof(struct csv_settings, field)
+static const struct option options[] = {
+    DATASET_COMMON_ROWS,
+    {.name = "file",
+     .type = OPTION_TEXT,
+     FIELD(file),
+     .bytes = 512,
+     .help = "file to train on (needed), plain or .gz"},
+    {.name = "test_file", .type = OPTION_TEXT, FIELD(test_file), .bytes = 512, .help = "file to test on"},
+    {.name = "label",
+     .type = OPTION_TEXT,
+     FIELD(label),
+     .bytes = 128,
+     .help = "column of the label, by name or by number from 1 (default: the last)"},
+    {.name = "test",
+     .type = OPTION_REAL,
+     FIELD(test),
+     .fallback = "0.2",
+     .least = 0.001,
+     .most = 0.999,
+     .help = "share of the rows to test on when there is no test_file"},
+    {.name = "split_seed",
+     .type = OPTION_LONG,
+     FIELD(split_seed),
+     .fallback = "1",
+     .help = "seed of the order in which rows are split"},
+    {.name = "header",
+     .type = OPTION_CHOICE,
+     FIELD(header),
+     .fallback = "auto",
+     .choices = "auto|yes|no",
+     .help = "whether the first row names the columns"},
+    {.name = "separator",
+     .type = OPTION_CHOICE,
+     FIELD(separator),
+     .fallback = "comma",
+     .choices = "comma|semicolon|tab|space|bar",
+     .help = "what stands between cells"},
+    {.name = "standardize",
+     .type = OPTION_FLAG,
+     FIELD(standardize),
+     .fallback = "1",
+     .help = "bring every feature to mean 0 and deviation 1 (of the training part)"},
+    {0}};
+
+static int read_table(struct csv_table *table, const char *path, const struct csv_format *format,
+                      const struct csv_table *like, struct error *error) {
+    char *text = NULL;
+    size_t bytes;
+    RETURN_IF(file_read(path, CSV_MAX_BYTES, &text, &bytes, error));
+    const int code = csv_parse(table, path, text, bytes, format, like, error);
+    memory_free(text);
+    return code;
+}
+
+/* Shuffles the table and cuts it in two. */
+static int split(struct csv_table *table, const struct csv_settings *csv, struct csv_part *train,
+                 struct csv_part *test, struct error *error) {
+    if (table->rows < 2)
+        return error_set(error, ERROR_FILE, "%s: found 1 row, expected at least 2, to train and to test on",
+                         csv->file);
+    RETURN_IF(csv_shuffle(table, csv->split_seed, error));
+    int rows = (int)lround(csv->test * table->rows);
+    if (rows < 1) rows = 1;
+    if (rows > table->rows - 1) rows = table->rows - 1;
+    *train = (struct csv_part){.table = table, .rows = table->rows - rows};
+    *test = (struct csv_part){.table = table, .first = table->rows - rows, .rows = rows};
+    return OK;
+}
+
+static int csv_open(struct dataset *dataset, const void *settings, const char *const *folders,
+                    struct error *error) {
+    (void)folders;
+    const struct csv_settings *csv = settings;
+    const struct csv_format format = {
+        .separator = SEPARATORS[csv->separator], .header = (enum csv_header)csv->header, .label = csv->label};
+    struct csv_table tables[2] = {0};
+    struct csv_part train = {0}, test = {0};
+    if (!*csv->file) return error_set(error, ERROR_USAGE, "csv: found no file, expected csv:file=FILE");
+    int code = read_table(&tables[0], csv->file, &format, NULL, error);
+    if (code == OK && *csv->test_file) {
+        code = read_table(&tables[1], csv->test_file, &format, &tables[0], error);
+        train = (struct csv_part){.table = &tables[0], .rows = tables[0].rows};
+        test = (struct csv_part){.table = &tables[1], .rows = tables[1].rows};
+    } else if (code == OK) {
+        code = split(&tables[0], csv, &train, &test, error);
+    }
+    if (code == OK) code = csv_examples(dataset, &train, &test, csv->standardize, error);
+    csv_close(&tables[1]);
+    csv_close(&tables[0]);
+    return code;
+}
+
+const struct dataset_plugin dataset_csv = {
+    .plugin = {.name = "csv",
+               .help = "rows of numbers with a label from CSV files: csv:file=FILE",
+               .options = options,
+               .settings_bytes = sizeof(struct csv_settings)},
+    .open = csv_open,
+};

@@ -1,0 +1,60 @@
+/* digits: 1,797 handwritten digits of 8x8 pixels with values 0 to 16, embedded in the program
+ * (datasets/embedded/SOURCE.md): the default, because it is real, small and always there. The first 1,437
+ * rows are for training, the last 360 for testing. */
+#include "../src/base/memory.h"
+#include "../src/data/csv_examples.h"
+#include "../src/data/embedded.h"
+#include "../src/data/gunzip.h"
+
+EMBED(embedded_digits, "datasets/embedded/digits.csv.gz");
+
+enum { ROWS = 1797, TRAIN_ROWS = 1437, PIXELS = 64, DARKEST = 16, MAX_TEXT_BYTES = 1 << 20 };
+
+static const struct option options[] = {DATASET_COMMON_ROWS, {0}};
+
+/* Bytes take a quarter of the floats' room and no precision is lost. */
+static int keep_bytes(struct dataset *dataset, struct error *error) {
+    const float *floats = dataset->train.floats; /* training and test rows stand in one block */
+    RETURN_IF(memory_zeroed(&dataset->blocks[4], ROWS, PIXELS, "digits", error));
+    uint8_t *bytes = dataset->blocks[4];
+    for (int i = 0; i < ROWS * PIXELS; i++) bytes[i] = (uint8_t)floats[i];
+    dataset->train.bytes = bytes;
+    dataset->test.bytes = bytes + TRAIN_ROWS * PIXELS;
+    dataset->train.floats = dataset->test.floats = NULL;
+    dataset->train.scale = dataset->test.scale = 1.0f / DARKEST;
+    memory_free(dataset->blocks[0]);
+    dataset->blocks[0] = NULL;
+    return OK;
+}
+
+static int digits_open(struct dataset *dataset, const void *settings, const char *const *folders,
+                       struct error *error) {
+    (void)settings;
+    (void)folders;
+    const struct csv_format format = {.separator = ',', .header = CSV_HEADER_NO, .label = ""};
+    struct csv_table table = {0};
+    const struct csv_part train = {.table = &table, .rows = TRAIN_ROWS},
+                          test = {.table = &table, .first = TRAIN_ROWS, .rows = ROWS - TRAIN_ROWS};
+    char *text = NULL;
+    size_t bytes;
+    RETURN_IF(data_gunzip("digits.csv.gz", embedded_digits, (size_t)(embedded_digits_end - embedded_digits),
+                          MAX_TEXT_BYTES, &text, &bytes, error));
+    int code = csv_parse(&table, "digits.csv", text, bytes, &format, NULL, error);
+    if (code == OK && (table.rows != ROWS || table.features != PIXELS))
+        code = error_set(error, ERROR_INTERNAL, "digits.csv: found %d rows of %d pixels, expected %d of %d",
+                         table.rows, table.features, ROWS, PIXELS);
+    if (code == OK) code = csv_examples(dataset, &train, &test, false, error);
+    if (code == OK) code = keep_bytes(dataset, error);
+    csv_close(&table);
+    memory_free(text);
+    return code;
+}
+
+const struct dataset_plugin dataset_digits = {
+    .plugin = {.name = "digits",
+               .help =
+                   "1,797 handwritten digits of 8x8 pixels, embedded (1,437 for training, 360 for testing)",
+               .options = options,
+               .settings_bytes = sizeof(struct dataset_common)},
+    .open = digits_open,
+};

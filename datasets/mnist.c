@@ -1,0 +1,54 @@
+/* mnist: 70,000 handwritten digits of 28x28 pixels, from the four official idx files, plain or .gz, in a
+ * folder "mnist" of the search folders. The pixels stay the bytes that were read; they are divided by 255
+ * when a batch is built. */
+#include "../src/base/file.h"
+#include "../src/base/memory.h"
+#include "../src/data/dataset.h"
+#include "../src/data/idx.h"
+
+enum { SIDE = 28, CLASSES = 10, FILES = 4, MAX_FILE_BYTES = 1 << 28 };
+
+static const char *const names[FILES] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                                         "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
+
+static const struct option options[] = {DATASET_COMMON_ROWS, {0}};
+
+static int find_files(char paths[FILES][PATH_BYTES], const char *const *folders, struct error *error) {
+    for (int i = 0; i < FILES; i++) {
+        const int code = dataset_find_file(paths[i], "mnist", names[i], folders, error);
+        if (code != OK)
+            return error_prefix(error, "mnist needs %s, %s, %s and %s: ", names[0], names[1], names[2],
+                                names[3]);
+    }
+    return OK;
+}
+
+static int mnist_open(struct dataset *dataset, const void *settings, const char *const *folders,
+                      struct error *error) {
+    (void)settings;
+    char paths[FILES][PATH_BYTES];
+    struct idx_file files[FILES];
+    RETURN_IF(find_files(paths, folders, error));
+    for (int i = 0; i < FILES; i++) {
+        char *bytes = NULL;
+        size_t length;
+        RETURN_IF(file_read(paths[i], MAX_FILE_BYTES, &bytes, &length, error));
+        dataset->blocks[i] = bytes; /* the examples point into it */
+        files[i] = (struct idx_file){.name = paths[i], .bytes = (const uint8_t *)bytes, .length = length};
+    }
+    RETURN_IF(
+        idx_examples(&dataset->train, &dataset->blocks[4], &files[0], &files[1], SIDE, SIDE, CLASSES, error));
+    RETURN_IF(
+        idx_examples(&dataset->test, &dataset->blocks[5], &files[2], &files[3], SIDE, SIDE, CLASSES, error));
+    dataset->shape = SHAPE(SIDE * SIDE);
+    return dataset_class_names(dataset, NULL, CLASSES, error);
+}
+
+const struct dataset_plugin dataset_mnist = {
+    .plugin = {.name = "mnist",
+               .help = "70,000 handwritten digits of 28x28 pixels, from the official files (60,000 for "
+                       "training, 10,000 for testing)",
+               .options = options,
+               .settings_bytes = sizeof(struct dataset_common)},
+    .open = mnist_open,
+};

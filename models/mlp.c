@@ -1,0 +1,63 @@
+/* mlp: dense layers with an activation between them. mlp:hidden=100,activation=sigmoid,init=normal is the network of the distributed TensorFlow
+ * example (784-100-10, weights normal with deviation 1, biases 0). */
+#include "../src/graph/model.h"
+
+#include <stdlib.h>
+
+struct mlp_settings {
+    char hidden[256];
+    int activation; /* position in choices */
+    int init;
+};
+
+static const struct option rows[] = {
+    {.name = "hidden",
+     .type = OPTION_TEXT,
+     .offset = offsetof(struct mlp_settings, hidden),
+     .bytes = sizeof((struct mlp_settings *)0)->hidden,
+     .fallback = "100",
+     .help = "widths of the hidden layers, as in 100 or 10-10"},
+    {.name = "activation",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct mlp_settings, activation),
+     .fallback = "sigmoid",
+     .choices = "sigmoid|relu|tanh",
+     .help = "after each hidden layer"},
+    {.name = "init",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct mlp_settings, init),
+     .fallback = "glorot",
+     .choices = "glorot|normal",
+     .help = "first weights: Glorot uniform, or normal with deviation 1"},
+    {0},
+};
+
+static node build(struct graph *g, node x, int classes, const void *settings)
+{
+    const struct mlp_settings *mlp = settings;
+    static const enum activation activations[] = {ACTIVATION_SIGMOID, ACTIVATION_RELU, ACTIVATION_TANH};
+    const struct initial kernel = mlp->init == 0 ? (struct initial){.kind = INITIAL_GLOROT_UNIFORM}
+                                                 : (struct initial){.kind = INITIAL_NORMAL, .value = 1.0f};
+    const struct initial bias = {.kind = INITIAL_ZERO};
+    const char *text = mlp->hidden;
+    while (*text) {
+        char *end = NULL;
+        const long width = strtol(text, &end, 10);
+        if (end == text || width < 1 || width > 1000000 || (*end != '\0' && (*end != '-' || end[1] == '\0'))) {
+            error_set(&g->error, ERROR_USAGE, "mlp: hidden=%s: expected widths of 1 to 1000000 joined by '-', as in 10-10",
+                      mlp->hidden);
+            return NONE;
+        }
+        x = graph_activate(g, graph_dense(g, x, (int)width, kernel, bias), activations[mlp->activation]);
+        text = *end == '-' ? end + 1 : end;
+    }
+    return graph_dense(g, x, classes, kernel, bias);
+}
+
+const struct model model_mlp = {
+    .plugin = {.name = "mlp",
+               .help = "dense layers with an activation between them",
+               .options = rows,
+               .settings_bytes = sizeof(struct mlp_settings)},
+    .build = build,
+};

@@ -1,0 +1,180 @@
+/* Files: zlib reads plain files and gzip alike, checks their checksums and tells a cut-off one; new files
+ * become visible only when they are whole and on the disk. */
+#include "file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include "memory.h"
+
+enum { FIRST_BYTES = 1 << 16, STEP_BYTES = 1 << 30 };
+
+/* --- reading --- */
+
+/* Why zlib stopped, in words. */
+static int read_error(const char *path, gzFile file, struct error *error) {
+    int code = Z_OK;
+    const char *words = gzerror(file, &code);
+    if (code == Z_ERRNO) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
+    if (code == Z_BUF_ERROR)
+        return error_set(error, ERROR_FILE, "%s: the gzip data ends too early, expected its end mark", path);
+    if (code == Z_DATA_ERROR) return error_set(error, ERROR_FILE, "%s: damaged gzip data", path);
+    return error_set(error, ERROR_FILE, "%s: %s", path, words);
+}
+
+static int read_all(const char *path, gzFile file, size_t limit, size_t room, char **data, size_t *bytes,
+                    struct error *error) {
+    void *block = NULL;
+    size_t used = 0;
+    int code = memory_zeroed(&block, room, 1, path, error);
+    while (code == OK) {
+        if (used + 1 >= room) { /* a 0 byte must fit behind the last */
+            code = memory_grow(&block, room, 2 * room, 1, path, error);
+            if (code != OK) break;
+            room *= 2;
+        }
+        const size_t free_bytes = room - 1 - used;
+        const int got =
+            gzread(file, (char *)block + used, (unsigned)(free_bytes < STEP_BYTES ? free_bytes : STEP_BYTES));
+        int state = Z_OK;
+        gzerror(file, &state);
+        if (got < 0 || (got == 0 && state != Z_OK)) {
+            code = read_error(path, file, error);
+        } else if (got == 0) {
+            break;
+        } else if ((used += (size_t)got) > limit) {
+            code = error_set(error, ERROR_FILE, "%s: more than %zu bytes, the most that is read here", path,
+                             limit);
+        }
+    }
+    if (code != OK) {
+        memory_free(block);
+        return code;
+    }
+    *data = block;
+    (*data)[used] = '\0';
+    *bytes = used;
+    return OK;
+}
+
+int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct error *error) {
+    *data = NULL;
+    *bytes = 0;
+    const int handle = open(path, O_RDONLY | O_CLOEXEC);
+    if (handle < 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
+    struct stat status;
+    if (fstat(handle, &status) == 0 && S_ISDIR(status.st_mode)) {
+        close(handle);
+        return error_set(error, ERROR_FILE, "%s: a folder, expected a file", path);
+    }
+    const gzFile file = gzdopen(handle, "rb");
+    if (file == NULL) {
+        close(handle);
+        return error_set(error, ERROR_DEVICE, "memory: nothing left to open %s", path);
+    }
+    gzbuffer(file, FIRST_BYTES);
+    /* A plain file then takes two reads: its bytes, and the end. */
+    const size_t likely =
+        S_ISREG(status.st_mode) && status.st_size > 0 ? (size_t)status.st_size : FIRST_BYTES;
+    const size_t room = (likely < limit ? likely : limit) + 2;
+    const int code = read_all(path, file, limit, room, data, bytes, error);
+    gzclose_r(file);
+    return code;
+}
+
+/* --- names --- */
+
+int file_join(char out[PATH_BYTES], const char *folder, const char *name, struct error *error) {
+    const size_t length = strlen(folder);
+    const char *slash = length == 0 || folder[length - 1] == '/' ? "" : "/";
+    const int bytes = snprintf(out, PATH_BYTES, "%s%s%s", folder, slash, name);
+    if (bytes >= 0 && bytes < PATH_BYTES) return OK;
+    out[0] = '\0';
+    return error_set(error, ERROR_FILE, "%.100s...: a path of %d bytes, expected fewer than %d", folder,
+                     bytes, PATH_BYTES);
+}
+
+int file_make_folder(const char *path, struct error *error) {
+    char part[PATH_BYTES];
+    if (path[0] == '\0') return error_set(error, ERROR_FILE, "a folder without a name");
+    RETURN_IF(file_join(part, path, "", error));
+    for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        struct stat status;
+        if (mkdir(part, 0777) != 0) {
+            const int reason = errno; /* on a read-only file system an existing folder is not said to exist */
+            if (stat(part, &status) != 0)
+                return error_set(error, ERROR_FILE, "%s: cannot be made a folder: %s", part,
+                                 strerror(reason));
+            if (!S_ISDIR(status.st_mode))
+                return error_set(error, ERROR_FILE, "%s: a file, expected a folder", part);
+        }
+        *slash = '/';
+    }
+    return OK;
+}
+
+/* --- writing --- */
+
+int file_create(struct file_new *file, const char *path, struct error *error) {
+    *file = (struct file_new){0};
+    if (strlen(path) + sizeof ".part" > PATH_BYTES)
+        return error_set(error, ERROR_FILE, "%.100s...: a path of %zu bytes, expected fewer than %d", path,
+                         strlen(path), PATH_BYTES - 5);
+    snprintf(file->path, sizeof file->path, "%s", path);
+    snprintf(file->part, sizeof file->part, "%.*s.part", PATH_BYTES - 6, path);
+    file->stream = fopen(file->part, "wbe");
+    if (file->stream == NULL)
+        return error_set(error, ERROR_FILE, "%s: cannot be written: %s", file->part, strerror(errno));
+    return OK;
+}
+
+/* The rename itself is on the disk only when the folder is. Some file systems cannot sync a folder: then
+ * theirs is the say. */
+static bool sync_folder_of(const char *path) {
+    char folder[PATH_BYTES];
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL)
+        snprintf(folder, sizeof folder, ".");
+    else
+        slash[slash == folder ? 1 : 0] = '\0';
+    const int handle = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (handle < 0) return errno == EACCES;
+    const bool synced = fsync(handle) == 0 || errno == EINVAL || errno == EROFS;
+    close(handle);
+    return synced;
+}
+
+int file_commit(struct file_new *file, struct error *error) {
+    if (file->stream == NULL)
+        return error_set(error, ERROR_INTERNAL, "%s: committed, but not open", file->path);
+    errno = 0; /* of an earlier failed write only the mark is left */
+    bool written = !ferror(file->stream);
+    written = fflush(file->stream) == 0 && written;
+    written = written && fsync(fileno(file->stream)) == 0;
+    int reason = errno;
+    if (fclose(file->stream) != 0 && written) {
+        written = false;
+        reason = errno;
+    }
+    file->stream = NULL;
+    if (written && (rename(file->part, file->path) != 0 || !sync_folder_of(file->path))) {
+        written = false;
+        reason = errno;
+    }
+    if (written) return OK;
+    unlink(file->part);
+    return error_set(error, ERROR_FILE, "%s: not written: %s", file->path,
+                     reason == 0 ? "a write failed" : strerror(reason));
+}
+
+void file_abandon(struct file_new *file) {
+    if (file->stream == NULL) return;
+    fclose(file->stream);
+    file->stream = NULL;
+    unlink(file->part);
+}

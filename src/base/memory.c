@@ -1,0 +1,61 @@
+/* Memory: zeroed blocks on cache-line borders, so that two threads' blocks never share a line; and a way for
+ * tests to make the n-th request fail, so that every clean-up path can be walked.
+ *
+ * The count of requests is the only static state of the program. It has to be: the test asks for "the n-th of
+ * the process", and handing a counter through every signature for a test's sake would cost more than this one
+ * atomic. */
+#include "memory.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic long requests;
+
+static bool must_fail(void) {
+    const char *text = getenv("TRAINER_FAIL_ALLOCATION");
+    if (text == NULL) return false;
+    const long request = atomic_fetch_add_explicit(&requests, 1, memory_order_relaxed) + 1;
+    return request == strtol(text, NULL, 10);
+}
+
+int memory_zeroed(void **out, size_t count, size_t bytes, const char *what, struct error *error) {
+    *out = NULL;
+    if (bytes != 0 && count > (SIZE_MAX - CACHE_LINE) / bytes)
+        return error_set(error, ERROR_DEVICE, "memory: %zu x %zu bytes for %s, more than can be addressed",
+                         count, bytes, what);
+    const size_t wanted = count * bytes;
+    const size_t lines = wanted == 0 ? 1 : (wanted + CACHE_LINE - 1) / CACHE_LINE;
+    void *block = must_fail() ? NULL : aligned_alloc(CACHE_LINE, lines * CACHE_LINE);
+    if (block == NULL)
+        return error_set(error, ERROR_DEVICE, "memory: no %zu bytes left for %s", lines * CACHE_LINE, what);
+    memset(block, 0, lines * CACHE_LINE);
+    *out = block;
+    return OK;
+}
+
+int memory_grow(void **block, size_t old_count, size_t new_count, size_t bytes, const char *what,
+                struct error *error) {
+    void *grown;
+    RETURN_IF(memory_zeroed(&grown, new_count, bytes, what, error));
+    const size_t kept = old_count < new_count ? old_count : new_count;
+    if (*block != NULL && kept * bytes != 0) memcpy(grown, *block, kept * bytes);
+    free(*block);
+    *block = grown;
+    return OK;
+}
+
+int memory_text(char **out, const char *text, struct error *error) {
+    const size_t bytes = strlen(text) + 1;
+    void *copy;
+    *out = NULL;
+    RETURN_IF(memory_zeroed(&copy, bytes, 1, "a text", error));
+    memcpy(copy, text, bytes);
+    *out = copy;
+    return OK;
+}
+
+void memory_free(void *block) {
+    free(block);
+}

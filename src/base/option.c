@@ -1,0 +1,248 @@
+/* Options: values read strictly (the whole text, in range) and written back, all from the rows. */
+#include "option.h"
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_BYTES = 200, NAMES_MOST = 127, NAME_MOST = 63 };
+
+/* --- names --- */
+
+/* `job_name` is `job-name`: both are typed. */
+static bool same_name(const char *a, const char *b) {
+    for (; *a != '\0' && *b != '\0'; a++, b++)
+        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_'))) return false;
+    return *a == *b;
+}
+
+const struct option *option_find(const struct option *rows, const char *name) {
+    for (const struct option *row = rows; row != NULL && row->name != NULL; row++)
+        if (same_name(row->name, name)) return row;
+    return NULL;
+}
+
+static int least_of(int a, int b, int c) {
+    return a < b ? (a < c ? a : c) : (b < c ? b : c);
+}
+
+/* Insertions, deletions, substitutions and swaps of neighbours that lead from a to b ("optimal string
+ * alignment"). Both at most NAME_MOST long. */
+static int edit_distance(const char *a, const char *b) {
+    const int a_length = (int)strlen(a), b_length = (int)strlen(b);
+    int line[3]
+            [NAME_MOST + 1]; /* the row before the last, the last, this one; indexed by what is used of b */
+    int *before = line[0], *last = line[1], *now = line[2];
+    for (int j = 0; j <= b_length; j++) now[j] = j;
+    for (int i = 1; i <= a_length; i++) {
+        int *const free_line = before;
+        before = last;
+        last = now;
+        now = free_line;
+        now[0] = i;
+        for (int j = 1; j <= b_length; j++) {
+            now[j] = least_of(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < now[j])
+                now[j] = before[j - 2] + 1;
+        }
+    }
+    return now[b_length];
+}
+
+const char *option_nearest(const char *name, const char *const *names) {
+    const size_t length = strlen(name);
+    if (length == 0 || length > NAME_MOST) return NULL;
+    const char *nearest = NULL;
+    int least = length < 4 ? 1 : length < 9 ? 2 : 3; /* more slips than these are another word */
+    for (size_t i = 0; names[i] != NULL; i++) {
+        if (strlen(names[i]) > NAME_MOST) continue;
+        int distance = edit_distance(name, names[i]);
+        if (length >= 3 && strncmp(name, names[i], length) == 0) distance = 0; /* only cut short */
+        if (distance > least || (size_t)distance >= length) continue;
+        if (nearest != NULL && distance == least) continue; /* of equally near ones the first */
+        nearest = names[i];
+        least = distance;
+    }
+    return nearest;
+}
+
+static int unknown_name(const struct option *rows, const char *owner, const char *name, struct error *error) {
+    const char *names[NAMES_MOST + 1] = {0};
+    int count = 0;
+    for (const struct option *row = rows; row != NULL && row->name != NULL && count < NAMES_MOST; row++)
+        names[count++] = row->name;
+    const char *nearest = option_nearest(name, names);
+    const bool typed_with_dashes = owner[0] == '-';
+    if (typed_with_dashes && nearest != NULL)
+        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean \"--%s\"?", name,
+                         nearest);
+    if (typed_with_dashes)
+        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; --help lists them", name);
+    if (nearest != NULL)
+        return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s\"?", owner, name,
+                         nearest);
+    char list[WORDS_BYTES] = "";
+    size_t used = 0;
+    for (int i = 0; i < count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : ", ", names[i]);
+    return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; %s%s", owner, name,
+                     count == 0 ? "it has none" : "its settings are ", list);
+}
+
+/* --- values --- */
+
+/* What a row accepts, in words: "a whole number, 1 to 1000000 examples". */
+static void expected_words(const struct option *row, bool is_number, char *out, size_t bytes) {
+    char range[96] = "";
+    if (row->least < row->most && row->most >= (double)INT_MAX)
+        snprintf(range, sizeof range, "%.12g or more", row->least);
+    else if (row->least < row->most)
+        snprintf(range, sizeof range, "%.12g to %.12g", row->least, row->most);
+    const char *kind = is_number ? "" : row->type == OPTION_REAL ? "a number" : "a whole number";
+    if (is_number && range[0] == '\0')
+        kind = row->type == OPTION_REAL ? "a smaller number" : "a smaller whole number";
+    snprintf(out, bytes, "%s%s%s%s%s", kind, kind[0] != '\0' && range[0] != '\0' ? ", " : "", range,
+             row->unit != NULL ? " " : "", row->unit != NULL ? row->unit : "");
+}
+
+static int bad_value(const struct option *row, const char *owner, const char *value, const char *expected,
+                     struct error *error) {
+    if (owner[0] == '-')
+        return error_set(error, ERROR_USAGE, "--%s=%.200s: expected %s", row->name, value, expected);
+    return error_set(error, ERROR_USAGE, "%s: %s=%.200s: expected %s", owner, row->name, value, expected);
+}
+
+/* strtol and strtod skip blanks and know words ("inf") and hexadecimal digits: none of these is a setting. */
+static bool has_only(const char *value, const char *allowed) {
+    return value[0] != '\0' && value[strspn(value, allowed)] == '\0';
+}
+
+static int set_number(const struct option *row, void *field, const char *owner, const char *value,
+                      struct error *error) {
+    char *end = NULL;
+    double real = 0;
+    long whole = 0;
+    bool is_number, fits;
+    errno = 0;
+    if (row->type == OPTION_REAL) {
+        real = strtod(value, &end);
+        is_number = has_only(value, "0123456789+-.eE") && *end == '\0';
+        fits = isfinite(real);
+    } else {
+        whole = strtol(value, &end, 10);
+        real = (double)whole;
+        is_number = has_only(value, "0123456789+-") && *end == '\0';
+        fits = errno == 0 && (row->type == OPTION_LONG || (whole >= INT_MIN && whole <= INT_MAX));
+    }
+    if (row->least < row->most) fits = fits && real >= row->least && real <= row->most;
+    if (!is_number || !fits) {
+        char words[WORDS_BYTES];
+        expected_words(row, is_number, words, sizeof words);
+        return bad_value(row, owner, value, words, error);
+    }
+    const int narrow = (int)whole;
+    if (row->type == OPTION_REAL) memcpy(field, &real, sizeof real);
+    if (row->type == OPTION_LONG) memcpy(field, &whole, sizeof whole);
+    if (row->type == OPTION_INT) memcpy(field, &narrow, sizeof narrow);
+    return OK;
+}
+
+static int set_flag(const struct option *row, void *field, const char *owner, const char *value,
+                    struct error *error) {
+    const char *const words[] = {"0", "1", "no", "yes", "false", "true", "off", "on"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const bool set = i % 2 == 1;
+        if (strcmp(value, words[i]) != 0) continue;
+        memcpy(field, &set, sizeof set);
+        return OK;
+    }
+    return bad_value(row, owner, value, "0 or 1", error);
+}
+
+static int set_choice(const struct option *row, void *field, const char *owner, const char *value,
+                      struct error *error) {
+    int position = 0;
+    for (const char *choice = row->choices;; position++) {
+        const size_t length = strcspn(choice, "|");
+        if (strlen(value) == length && strncmp(value, choice, length) == 0) {
+            memcpy(field, &position, sizeof position);
+            return OK;
+        }
+        if (choice[length] == '\0') break;
+        choice += length + 1;
+    }
+    char words[WORDS_BYTES];
+    snprintf(words, sizeof words, "one of %s", row->choices);
+    return bad_value(row, owner, value, words, error);
+}
+
+static int set_text(const struct option *row, void *field, const char *owner, const char *value,
+                    struct error *error) {
+    const size_t length = strlen(value);
+    assert(row->bytes > 0);
+    if (length >= row->bytes) {
+        char words[WORDS_BYTES];
+        snprintf(words, sizeof words, "at most %zu characters, found %zu", row->bytes - 1, length);
+        return bad_value(row, owner, value, words, error);
+    }
+    memset(field, 0, row->bytes);
+    memcpy(field, value, length);
+    return OK;
+}
+
+int option_set(const struct option *rows, void *settings, const char *owner, const char *name,
+               const char *value, struct error *error) {
+    const struct option *row = option_find(rows, name);
+    if (row == NULL) return unknown_name(rows, owner, name, error);
+    void *field = (char *)settings + row->offset;
+    if (value == NULL && row->type == OPTION_FLAG) value = "1";
+    if (value == NULL && owner[0] == '-')
+        return error_set(error, ERROR_USAGE, "--%s: a value is missing, expected --%s=...", row->name,
+                         row->name);
+    if (value == NULL)
+        return error_set(error, ERROR_USAGE, "%s: %s: a value is missing, expected %s=...", owner, row->name,
+                         row->name);
+    switch (row->type) {
+    case OPTION_FLAG:
+        return set_flag(row, field, owner, value, error);
+    case OPTION_CHOICE:
+        return set_choice(row, field, owner, value, error);
+    case OPTION_TEXT:
+        return set_text(row, field, owner, value, error);
+    case OPTION_INT:
+    case OPTION_LONG:
+    case OPTION_REAL:
+        return set_number(row, field, owner, value, error);
+    }
+    return error_set(error, ERROR_INTERNAL, "%s: option without a type", row->name);
+}
+
+static size_t field_bytes(const struct option *row) {
+    switch (row->type) {
+    case OPTION_FLAG:
+        return sizeof(bool);
+    case OPTION_LONG:
+        return sizeof(long);
+    case OPTION_REAL:
+        return sizeof(double);
+    case OPTION_TEXT:
+        return row->bytes;
+    case OPTION_INT:
+    case OPTION_CHOICE:
+        break;
+    }
+    return sizeof(int);
+}
+
+void option_defaults(const struct option *rows, void *settings) {
+    for (const struct option *row = rows; row != NULL && row->name != NULL; row++) {
+        memset((char *)settings + row->offset, 0, field_bytes(row));
+        if (row->fallback == NULL) continue;
+        struct error error = {0};
+        const int code = option_set(rows, settings, "default", row->name, row->fallback, &error);
+        assert(code == OK && "a default must be a value that could be typed");
+        (void)code;
+    }
+}

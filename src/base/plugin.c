@@ -1,0 +1,84 @@
+/* Plug-ins: `name:key=value,key="a,b",flag` becomes a descriptor and its filled settings. */
+#include "option.h"
+#include <assert.h>
+#include <string.h>
+
+enum { NAMES_MOST = 127, LIST_BYTES = 300 };
+
+/* `async_lockfree` is `async-lockfree`. `typed` has `length` characters. */
+static bool is_named(const struct plugin *plugin, const char *typed, size_t length) {
+    if (strlen(plugin->name) != length) return false;
+    for (size_t i = 0; i < length; i++)
+        if ((typed[i] == '_' ? '-' : typed[i]) != (plugin->name[i] == '_' ? '-' : plugin->name[i]))
+            return false;
+    return true;
+}
+
+static int unknown_plugin(const void *const *table, const char *kind, const char *typed,
+                          struct error *error) {
+    const char *names[NAMES_MOST + 1] = {0};
+    char list[LIST_BYTES] = "";
+    size_t used = 0;
+    for (int i = 0; table[i] != NULL && i < NAMES_MOST; i++) {
+        names[i] = ((const struct plugin *)table[i])->name;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : ", ", names[i]);
+    }
+    const char *nearest = option_nearest(typed, names);
+    if (nearest != NULL)
+        return error_set(error, ERROR_USAGE, "%s \"%s\": unknown; did you mean \"%s\"? (one of %s)", kind,
+                         typed, nearest, list);
+    return error_set(error, ERROR_USAGE, "%s \"%s\": unknown (one of %s)", kind, typed, list);
+}
+
+/* Sets the one setting at the front of `text`, which it changes; *rest is what follows its comma, or NULL. */
+static int set_next(struct choice *choice, char *text, char **rest, struct error *error) {
+    const struct plugin *plugin = choice->plugin;
+    char *const name = text;
+    char *end = text + strcspn(text, "=,");
+    char *value = NULL;
+    if (*end == '=') {
+        *end = '\0';
+        value = end + 1;
+        end = value + strcspn(value, ",");
+        if (*value == '"') {
+            char *const quote = strchr(value + 1, '"');
+            if (quote == NULL || (quote[1] != ',' && quote[1] != '\0'))
+                return error_set(error, ERROR_USAGE,
+                                 "%s: %s=%.200s: expected a value in double quotes, then a comma",
+                                 plugin->name, name, value);
+            value++;
+            *quote = '\0';
+            end = quote + 1;
+        }
+    }
+    *rest = *end == ',' ? end + 1 : NULL;
+    *end = '\0';
+    if (name[0] == '\0')
+        return error_set(error, ERROR_USAGE, "%s: an empty setting in \"%.300s\", expected key=value",
+                         plugin->name, choice->text);
+    return option_set(plugin->options, choice->settings, plugin->name, name, value, error);
+}
+
+int plugin_choose(struct choice *choice, const void *const *table, const char *kind, const char *text,
+                  struct error *error) {
+    *choice = (struct choice){0};
+    const size_t bytes = strlen(text) + 1;
+    if (bytes > sizeof choice->text)
+        return error_set(error, ERROR_USAGE, "%s \"%.40s...\": %zu characters, expected fewer than %zu", kind,
+                         text, bytes - 1, sizeof choice->text);
+    memcpy(choice->text, text, bytes);
+    const size_t length = strcspn(text, ":");
+    const void *const *entry = table;
+    while (*entry != NULL && !is_named(*entry, text, length)) entry++;
+    char copy[sizeof choice->text];
+    memcpy(copy, text, bytes);
+    char *rest = copy[length] == ':' ? copy + length + 1 : NULL;
+    copy[length] = '\0';
+    if (*entry == NULL) return unknown_plugin(table, kind, copy, error);
+    choice->plugin = *entry;
+    assert(choice->plugin->settings_bytes <= sizeof choice->settings);
+    option_defaults(choice->plugin->options, choice->settings);
+    while (rest != NULL) RETURN_IF(set_next(choice, rest, &rest, error));
+    return OK;
+}

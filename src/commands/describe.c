@@ -1,0 +1,124 @@
+/* trainer describe: a model as a table: layers, shapes, parameters, multiply-adds. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../data/dataset.h"
+#include "../graph/model.h"
+#include "../train/network.h"
+#include "command.h"
+
+struct describe_settings {
+    char model[512], dataset[1024], data_dir[1024], input[64];
+    int classes;
+};
+
+#define AT(field) .offset = offsetof(struct describe_settings, field)
+#define TEXT(field) AT(field), .type = OPTION_TEXT, .bytes = sizeof((struct describe_settings *)0)->field
+
+static const struct option rows[] = {
+    {.name = "model", TEXT(model), .fallback = "mlp", .help = "the network"},
+    {.name = "dataset", TEXT(dataset), .fallback = "digits", .help = "gives the shape of the input and the classes"},
+    {.name = "data-dir", TEXT(data_dir), .help = "where data sets are looked for first"},
+    {.name = "input", TEXT(input), .help = "shape of an example instead of a data set's, as in 784 or 28x28x1"},
+    {.name = "classes", AT(classes), .type = OPTION_INT, .fallback = "10", .least = 1, .most = 1000000,
+     .help = "with --input: how many"},
+    {0},
+};
+
+static int parse_input(const char *text, struct shape *shape, struct error *error)
+{
+    const char *at = text;
+    *shape = (struct shape){0};
+    while (*at) {
+        char *end = NULL;
+        const long dim = strtol(at, &end, 10);
+        if (end == at || dim < 1 || dim > 100000 || shape->rank >= MAX_RANK - 1 || (*end != '\0' && *end != 'x'))
+            return error_set(error, ERROR_USAGE, "--input=%s: expected sizes joined by 'x', as in 28x28x1", text);
+        shape->dims[shape->rank++] = (int)dim;
+        at = *end == 'x' ? end + 1 : end;
+    }
+    return OK;
+}
+
+/* Nodes worth a line: those that people call layers. The batch is left out of their shapes. */
+static bool is_layer(const struct network *network, node n)
+{
+    const struct node_info *info = &network->graph.nodes[n];
+    return info->op == OP_placeholder ? n == network->x
+                                      : info->op == OP_matmul || info->op == OP_relu || info->op == OP_sigmoid || info->op == OP_tanh ||
+                                            info->op == OP_dropout;
+}
+
+static void print_layer(const struct graph *g, node n)
+{
+    const struct node_info *info = &g->nodes[n];
+    struct shape shape = {.rank = info->shape.rank - 1};
+    char text[64], names[160] = "";
+    size_t parameters = 0;
+    for (int i = 0; i < shape.rank; i++) shape.dims[i] = info->shape.dims[i + 1];
+    if (info->op == OP_matmul && g->nodes[info->input[1]].op == OP_variable) {
+        const struct range *kernel = &g->layout.ranges[g->nodes[info->input[1]].attributes.variable];
+        const char *slash = strrchr(kernel->name, '/');
+        const int length = slash ? (int)(slash - kernel->name) : (int)strlen(kernel->name);
+        for (int i = 0; i < g->layout.count; i++) {
+            const struct range *range = &g->layout.ranges[i];
+            if (strncmp(range->name, kernel->name, (size_t)length) != 0 || range->name[length] != '/') continue;
+            const size_t used = strlen(names);
+            char of[64];
+            snprintf(names + used, sizeof names - used, "%s%s %s", used ? ", " : "", range->name, shape_text(&range->shape, of, sizeof of));
+            parameters += range->floats;
+        }
+    }
+    printf("%-12s %-14s %12zu %14.0f  %s\n", info->op == OP_matmul ? "dense" : info->op == OP_placeholder ? "input" : op_name(info->op),
+           shape_text(&shape, text, sizeof text), parameters, graph_multiply_adds(g, n), names);
+}
+
+static int describe(const struct choice *model, const struct shape *shape, int classes, struct error *error)
+{
+    struct network network;
+    const struct network_settings settings = {.model = model, .shape = *shape, .classes = classes, .batch = 1, .shards = 1};
+    int code = network_open(&network, &settings, error);
+    if (code == OK) {
+        double multiply_adds = 0.0;
+        printf("%-12s %-14s %12s %14s  %s\n", "layer", "output", "parameters", "multiply-adds", "arrays");
+        for (node n = 0; n < network.graph.count; n++) {
+            multiply_adds += graph_multiply_adds(&network.graph, n);
+            if (is_layer(&network, n)) print_layer(&network.graph, n);
+        }
+        const struct layout *layout = &network.graph.layout;
+        printf("%-12s %-14s %12zu %14.0f  %zu bytes as float32\n", "all", "", layout->parameters, multiply_adds, layout->parameters * 4);
+    }
+    network_close(&network);
+    return code;
+}
+
+static int run(const void *settings_given, const char *const *arguments, int argument_count, struct error *error)
+{
+    const struct describe_settings *settings = settings_given;
+    struct choice model = {0}, choice = {0};
+    struct dataset dataset = {0};
+    struct shape shape = {0};
+    int classes = settings->classes;
+    if (argument_count > 0) return error_set(error, ERROR_USAGE, "describe: unexpected \"%s\"; expected only options", arguments[0]);
+    RETURN_IF(plugin_choose(&model, (const void *const *)models, "model", settings->model, error));
+    if (settings->input[0]) {
+        RETURN_IF(parse_input(settings->input, &shape, error));
+        return describe(&model, &shape, classes, error);
+    }
+    RETURN_IF(plugin_choose(&choice, (const void *const *)datasets, "dataset", settings->dataset, error));
+    int code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
+    if (code == OK) code = describe(&model, &dataset.shape, dataset.classes, error);
+    dataset_close(&dataset);
+    return code;
+}
+
+const struct command command_describe = {
+    .plugin = {.name = "describe",
+               .help = "a model as a table: layers, shapes, parameters, multiply-adds",
+               .options = rows,
+               .settings_bytes = sizeof(struct describe_settings)},
+    .examples = "  trainer describe --model=mlp:hidden=100 --input=784 --classes=10\n",
+    .run = run,
+};

@@ -1,0 +1,99 @@
+/* list: every plug-in there is, and with a name its settings; all of it read from the generated tables. */
+#include <string.h>
+#include "../data/dataset.h"
+#include "../graph/model.h"
+#include "../store/optimizer.h"
+#include "../store/schedule.h"
+#include "../store/strategy.h"
+#include "command.h"
+#include "kinds.h"
+
+const struct plugin_kind plugin_kinds[PLUGIN_KINDS] = {
+    {"strategy", "strategies", (const void *const *)strategies},
+    {"model", "models", (const void *const *)models},
+    {"dataset", "datasets", (const void *const *)datasets},
+    {"optimizer", "optimizers", (const void *const *)optimizers},
+    {"schedule", "schedules", (const void *const *)schedules},
+};
+
+enum { NAMES_MOST = 255 };
+
+static void print_kind(const struct plugin_kind *kind) {
+    printf("%s (--%s=NAME:key=value,...)\n", kind->folder, kind->name);
+    for (size_t i = 0; kind->table[i] != NULL; i++) {
+        const struct plugin *plugin = kind->table[i];
+        printf("  %-18s %s\n", plugin->name, plugin->help);
+    }
+}
+
+static void print_plugin(const struct plugin_kind *kind, const struct plugin *plugin) {
+    printf("%s %s: %s\n", kind->name, plugin->name, plugin->help);
+    if (plugin->options == NULL || plugin->options->name == NULL)
+        printf("  no settings\n");
+    else
+        option_help(stdout, plugin->options, "");
+}
+
+/* Prints all that NAME, KIND or KIND/NAME means; returns how many that were. */
+static int print_named(const char *wanted) {
+    int found = 0;
+    for (int k = 0; k < PLUGIN_KINDS; k++) {
+        const struct plugin_kind *kind = &plugin_kinds[k];
+        const char *name = wanted;
+        const size_t length = strcspn(wanted, "/");
+        if (strcmp(wanted, kind->name) == 0 || strcmp(wanted, kind->folder) == 0) {
+            print_kind(kind);
+            found++;
+        }
+        if (wanted[length] == '/') {
+            const bool is_kind =
+                (strlen(kind->name) == length && strncmp(wanted, kind->name, length) == 0) ||
+                (strlen(kind->folder) == length && strncmp(wanted, kind->folder, length) == 0);
+            if (!is_kind) continue;
+            name = wanted + length + 1;
+        }
+        for (size_t i = 0; kind->table[i] != NULL; i++) {
+            const struct plugin *plugin = kind->table[i];
+            if (strcmp(name, plugin->name) != 0) continue;
+            print_plugin(kind, plugin);
+            found++;
+        }
+    }
+    return found;
+}
+
+static int unknown(const char *wanted, struct error *error) {
+    const char *names[NAMES_MOST + 1] = {0};
+    int count = 0;
+    for (int k = 0; k < PLUGIN_KINDS; k++) {
+        if (count < NAMES_MOST) names[count++] = plugin_kinds[k].name;
+        for (size_t i = 0; plugin_kinds[k].table[i] != NULL && count < NAMES_MOST; i++)
+            names[count++] = ((const struct plugin *)plugin_kinds[k].table[i])->name;
+    }
+    const char *slash = strrchr(wanted, '/');
+    const char *nearest = option_nearest(slash != NULL ? slash + 1 : wanted, names);
+    if (nearest == NULL)
+        return error_set(error, ERROR_USAGE, "plug-in \"%s\": unknown; trainer list shows them all", wanted);
+    return error_set(error, ERROR_USAGE, "plug-in \"%s\": unknown; did you mean \"%s\"?", wanted, nearest);
+}
+
+static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
+    (void)settings;
+    for (int k = 0; k < PLUGIN_KINDS && argument_count == 0; k++) {
+        if (k > 0) putchar('\n');
+        print_kind(&plugin_kinds[k]);
+    }
+    if (argument_count == 0) printf("\ntrainer list NAME shows a plug-in's settings.\n");
+    for (int i = 0; i < argument_count; i++) {
+        if (i > 0) putchar('\n');
+        if (print_named(arguments[i]) == 0) return unknown(arguments[i], error);
+    }
+    return OK;
+}
+
+const struct command command_list = {
+    .plugin = {.name = "list", .help = "show the strategies, models, data sets, optimizers and schedules"},
+    .arguments = "[NAME|KIND|KIND/NAME]...",
+    .examples = "  trainer list\n  trainer list strategies\n  trainer list optimizer/sgd\n",
+    .run = run,
+};

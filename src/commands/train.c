@@ -1,0 +1,22 @@
+/* trainer train: the main job, and what happens without a verb. */
+#include "../train/run.h"
+#include "command.h"
+
+static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error)
+{
+    if (argument_count > 0) return error_set(error, ERROR_USAGE, "train: unexpected \"%s\"; expected only options", arguments[0]);
+    return run_train(settings, error);
+}
+
+const struct command command_train = {
+    .plugin = {.name = "train",
+               .help = "train a network; also without a verb",
+               .options = run_options,
+               .settings_bytes = sizeof(struct run_settings)},
+    .examples = "  trainer\n"
+                "  trainer --strategy=async-lockfree --devices=cpu:0,cpu:1\n"
+                "  trainer --model=mlp:hidden=10-10,activation=relu --dataset=iris --batch=32\n"
+                "  trainer --dataset=mnist:take=55000 --batch=100 --epochs=20 --optimizer=sgd:rate=0.5 --out=runs/mnist\n"
+                "  trainer --resume=runs/mnist --epochs=40\n",
+    .run = run,
+};

@@ -1,0 +1,101 @@
+/* The CPU backend: the table of kernels made from ops.def, memory, threads, and a line about the processor.
+ */
+#include "cpu.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "../base/memory.h"
+
+/* What the rows call `none` and `source`: placeholders in the table, never run. */
+#define OP(name, inputs, shape, gradient, reference, onednn)                                                 \
+    extern const struct kernel reference_##reference, onednn_##onednn;
+#include "../graph/ops.def"
+#undef OP
+const struct kernel onednn_none = {.name = "none"};
+const struct kernel reference_source = {.name = "source"};
+
+#if TRAINER_ONEDNN
+#    define ONEDNN(name) &onednn_##name
+void omp_set_num_threads(
+    int threads); /* of libgomp, whose threads oneDNN runs on; clang has no omp.h for it */
+#else
+#    define ONEDNN(name) &onednn_none
+#endif
+
+/* The order of a row is the order in which kernels are tried. */
+#define OP(name, inputs, shape, gradient, reference, onednn) {ONEDNN(onednn), &reference_##reference, NULL},
+static const struct kernel *const table[OPS][3] = {
+#include "../graph/ops.def"
+};
+#undef OP
+
+static const struct kernel *const *kernels(const struct device *device, enum op op) {
+    const struct kernel *const *list = table[op];
+    if (device->reference_only || list[0] == &onednn_none) list++;
+    if (list[0] == &reference_source) list++;
+    return list;
+}
+
+static int count(void) {
+    struct cores cores;
+    world_cores(&cores);
+    return cores.count;
+}
+
+/* Copies what follows "<name>  : " in the first line of /proc/cpuinfo that starts with the name. */
+static void cpuinfo(const char *name, char *out, size_t bytes) {
+    char line[4096];
+    out[0] = '\0';
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    if (!file) return;
+    while (out[0] == '\0' && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, name, strlen(name)) != 0) continue;
+        const char *value = colon + 1 + strspn(colon + 1, " ");
+        snprintf(out, bytes, "%.*s", (int)strcspn(value, "\n"), value);
+    }
+    fclose(file);
+}
+
+static void describe(int label, char *description, size_t bytes) {
+    (void)label; /* of a share of one and the same processor */
+    char model[100], flags[4096];
+    cpuinfo("model name", model, sizeof model);
+    cpuinfo("flags", flags, sizeof flags);
+    const char *vectors = strstr(flags, " avx512f") ? ", AVX-512" : strstr(flags, " avx2") ? ", AVX2" : "";
+    const char *bf16 = strstr(flags, " avx512_bf16") || strstr(flags, " amx_bf16") ? ", bf16" : "";
+    const int cores = count();
+    snprintf(description, bytes, "%d core%s, %s%s%s", cores, cores == 1 ? "" : "s",
+             model[0] ? model : "unknown processor", vectors, bf16);
+}
+
+static void enter(const struct device *device) {
+#if TRAINER_ONEDNN
+    omp_set_num_threads(device->threads); /* a setting of the calling thread alone */
+#else
+    (void)device;
+#endif
+}
+
+static int allocate(const struct device *device, void **out, size_t bytes, const char *what,
+                    struct error *error) {
+    (void)device;
+    return memory_zeroed(out, bytes, 1, what, error);
+}
+
+static void release(const struct device *device, void *block) {
+    (void)device;
+    memory_free(block);
+}
+
+const struct backend cpu_backend = {
+    .name = "cpu",
+    .count = count,
+    .describe = describe,
+    .kernels = kernels,
+    .enter = enter,
+    .allocate = allocate,
+    .release = release,
+    .gather = cpu_gather,
+    .gather_labels = cpu_gather_labels,
+};

@@ -1,0 +1,97 @@
+/* Matrix products by oneDNN: matmul, and dense, which is a matmul with a bias and an activation on its way
+ * out.
+ *
+ * Operands stay plain and row-major as the graph has them; a transposed one is the same memory with its
+ * strides swapped. Measured on one Zen 4 core, batch 100, 784-100-10, in microseconds: matmul 159 forward and
+ * 167 for the weights' gradient; inner_product 159 + 9 for bringing its weights into oneDNN's own format, and
+ * 180 + 8; through oneDNN's gemm 164 and 163, but that one takes memory in each call. The small products take
+ * 3 to 4. */
+#include "onednn.h"
+
+/* The form of a matrix of `shape`, seen transposed or not. */
+static dnnl_status_t matrix(dnnl_memory_desc_t *form, const struct shape *shape, bool transposed) {
+    const int rows = shape->dims[transposed ? 1 : 0], columns = shape->dims[transposed ? 0 : 1];
+    const dnnl_dims_t dims = {rows, columns};
+    const dnnl_dims_t strides = {transposed ? 1 : columns, transposed ? rows : 1};
+    return dnnl_memory_desc_init_by_strides(form, 2, dims, dnnl_f32, strides);
+}
+
+/* Floats with at least one element. */
+static bool is_possible(enum type type, const struct shape *shape) {
+    return type == TYPE_FLOAT && shape_count(shape) > 0;
+}
+
+static bool takes(const struct task *task) {
+    for (int i = 0; i < task->inputs; i++)
+        if (!is_possible(task->input[i].type, &task->input[i].shape)) return false;
+    return is_possible(task->output.type, &task->output.shape) && task->input[0].shape.rank == 2 &&
+           task->input[1].shape.rank == 2 && task->output.shape.rank == 2;
+}
+
+static int prepare_matmul(const struct task *task, void **plan, struct error *error) {
+    static const struct onednn_argument arguments[] = {
+        {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
+    if (!takes(task)) return KERNEL_DECLINED;
+    dnnl_memory_desc_t a, b, y;
+    dnnl_matmul_desc_t descriptor;
+    if (matrix(&a, &task->input[0].shape, task->attributes->transpose_a) != dnnl_success ||
+        matrix(&b, &task->input[1].shape, task->attributes->transpose_b) != dnnl_success ||
+        matrix(&y, &task->output.shape, false) != dnnl_success ||
+        dnnl_matmul_desc_init(&descriptor, &a, &b, NULL, &y) != dnnl_success)
+        return KERNEL_DECLINED;
+    return onednn_plan(task, &descriptor, NULL, arguments, plan, error);
+}
+
+const struct kernel onednn_matmul = {
+    .name = "onednn:matmul",
+    .prepare = prepare_matmul,
+    .release = onednn_release,
+    .bind = onednn_bind,
+    .unbind = onednn_unbind,
+    .run = onednn_run,
+};
+
+static dnnl_status_t append_activation(dnnl_post_ops_t post_ops, enum activation activation) {
+    switch (activation) {
+    case ACTIVATION_NONE:
+        return dnnl_success;
+    case ACTIVATION_RELU:
+        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+    case ACTIVATION_SIGMOID:
+        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_logistic, 0.0f, 0.0f);
+    case ACTIVATION_TANH:
+        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_tanh, 0.0f, 0.0f);
+    }
+    return dnnl_unimplemented;
+}
+
+static int prepare_dense(const struct task *task, void **plan, struct error *error) {
+    static const struct onednn_argument arguments[] = {
+        {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_BIAS, 2}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
+    if (!takes(task)) return KERNEL_DECLINED;
+    const struct shape bias_row = SHAPE(1, task->output.shape.dims[1]); /* the bias [out], for each example */
+    dnnl_memory_desc_t x, kernel, bias, y;
+    dnnl_matmul_desc_t descriptor;
+    dnnl_post_ops_t post_ops = NULL;
+    if (matrix(&x, &task->input[0].shape, false) != dnnl_success ||
+        matrix(&kernel, &task->input[1].shape, false) != dnnl_success ||
+        matrix(&bias, &bias_row, false) != dnnl_success ||
+        matrix(&y, &task->output.shape, false) != dnnl_success ||
+        dnnl_matmul_desc_init(&descriptor, &x, &kernel, &bias, &y) != dnnl_success ||
+        dnnl_post_ops_create(&post_ops) != dnnl_success)
+        return KERNEL_DECLINED;
+    const int code = append_activation(post_ops, task->attributes->activation) == dnnl_success
+                         ? onednn_plan(task, &descriptor, post_ops, arguments, plan, error)
+                         : KERNEL_DECLINED;
+    dnnl_post_ops_destroy(post_ops);
+    return code;
+}
+
+const struct kernel onednn_dense = {
+    .name = "onednn:dense",
+    .prepare = prepare_dense,
+    .release = onednn_release,
+    .bind = onednn_bind,
+    .unbind = onednn_unbind,
+    .run = onednn_run,
+};

@@ -1,0 +1,130 @@
+/* Reference kernels: softmax and cross entropy. The largest logit is taken off before the exponential, so
+ * nothing overflows. */
+#include <math.h>
+#include <string.h>
+#include "../device/formulas.h"
+#include "reference.h"
+
+static size_t last_axis(const struct shape *shape) {
+    return (size_t)shape->dims[shape->rank - 1];
+}
+
+/* y [length] = exp(x - max x); returns their sum and, in *top, the maximum. x and y may be the same. */
+static float exponentials(const float *x, size_t length, float *y, float *top) {
+    float most = x[0], sum = 0.0f;
+    for (size_t i = 1; i < length; i++) most = x[i] > most ? x[i] : most;
+    for (size_t i = 0; i < length; i++) y[i] = formula_exp(x[i] - most);
+    for (size_t i = 0; i < length; i++) sum += y[i];
+    *top = most;
+    return sum;
+}
+
+static void softmax_row(const float *x, size_t length, float *y) {
+    float top;
+    const float sum = exponentials(x, length, y, &top);
+    for (size_t i = 0; i < length; i++) y[i] /= sum;
+}
+
+static int run_softmax(const struct call *call, struct error *error) {
+    (void)error;
+    const struct shape *shape = &call->task->output.shape;
+    const size_t length = last_axis(shape), rows = shape_count(shape) / length;
+    const float *x = call->input[0];
+    float *y = call->output;
+    for (size_t row = 0; row < rows; row++) softmax_row(x + row * length, length, y + row * length);
+    return OK;
+}
+const struct kernel reference_softmax = {.name = "reference:softmax", .run = run_softmax};
+
+/* y, dy: dx = y (dy - sum(y dy)) along the last axis. */
+static int run_softmax_grad(const struct call *call, struct error *error) {
+    (void)error;
+    const struct shape *shape = &call->task->output.shape;
+    const size_t length = last_axis(shape), rows = shape_count(shape) / length;
+    const float *y = call->input[0], *dy = call->input[1];
+    float *dx = call->output;
+    for (size_t row = 0; row < rows; row++, y += length, dy += length, dx += length) {
+        float sum = 0.0f;
+        for (size_t i = 0; i < length; i++) sum += y[i] * dy[i];
+        for (size_t i = 0; i < length; i++) dx[i] = y[i] * (dy[i] - sum);
+    }
+    return OK;
+}
+const struct kernel reference_softmax_grad = {.name = "reference:softmax_grad", .run = run_softmax_grad};
+
+/* [batch, classes] values and their labels. */
+struct labelled {
+    size_t batch, classes;
+    const float *x;    /* [batch, classes] */
+    const int *labels; /* [batch] */
+};
+
+/* Labels come from files and are looked at before they are used as a position. */
+static int labelled_open(struct labelled *l, const struct call *call, struct error *error) {
+    const struct shape *shape = &call->task->input[0].shape;
+    *l = (struct labelled){(size_t)shape->dims[0], (size_t)shape->dims[1], call->input[0], call->input[1]};
+    for (size_t i = 0; i < l->batch; i++)
+        if (l->labels[i] < 0 || (size_t)l->labels[i] >= l->classes)
+            return error_set(error, ERROR_DEVICE,
+                             "%s: label %d of example %zu in the batch, expected 0 to %zu",
+                             op_name(call->task->op), l->labels[i], i, l->classes - 1);
+    return OK;
+}
+
+static int run_cross_entropy(const struct call *call, struct error *error) {
+    struct labelled l;
+    RETURN_IF(labelled_open(&l, call, error));
+    float *loss = call->output;
+    for (size_t i = 0; i < l.batch; i++) loss[i] = -formula_log(l.x[i * l.classes + (size_t)l.labels[i]]);
+    return OK;
+}
+const struct kernel reference_cross_entropy = {.name = "reference:cross_entropy", .run = run_cross_entropy};
+
+/* p, labels, dloss: -dloss / p at the label, 0 elsewhere. */
+static int run_cross_entropy_grad(const struct call *call, struct error *error) {
+    struct labelled l;
+    RETURN_IF(labelled_open(&l, call, error));
+    const float *dloss = call->input[2];
+    float *dx = call->output;
+    memset(dx, 0, l.batch * l.classes * sizeof *dx);
+    for (size_t i = 0; i < l.batch; i++) {
+        const size_t at = i * l.classes + (size_t)l.labels[i];
+        dx[at] = -dloss[i] / l.x[at];
+    }
+    return OK;
+}
+const struct kernel reference_cross_entropy_grad = {.name = "reference:cross_entropy_grad",
+                                                    .run = run_cross_entropy_grad};
+
+/* loss = log(sum exp(x - max)) - (x[label] - max). */
+static int run_softmax_cross_entropy(const struct call *call, struct error *error) {
+    struct labelled l;
+    RETURN_IF(labelled_open(&l, call, error));
+    float *loss = call->output;
+    for (size_t i = 0; i < l.batch; i++) {
+        const float *x = l.x + i * l.classes;
+        float top = x[0], sum = 0.0f;
+        for (size_t c = 1; c < l.classes; c++) top = x[c] > top ? x[c] : top;
+        for (size_t c = 0; c < l.classes; c++) sum += formula_exp(x[c] - top);
+        loss[i] = formula_log(sum) - (x[l.labels[i]] - top);
+    }
+    return OK;
+}
+const struct kernel reference_softmax_cross_entropy = {.name = "reference:softmax_cross_entropy",
+                                                       .run = run_softmax_cross_entropy};
+
+/* logits, labels, dloss: dloss (softmax - one at the label). */
+static int run_softmax_cross_entropy_grad(const struct call *call, struct error *error) {
+    struct labelled l;
+    RETURN_IF(labelled_open(&l, call, error));
+    const float *dloss = call->input[2];
+    float *dx = call->output;
+    for (size_t i = 0; i < l.batch; i++, dx += l.classes) {
+        softmax_row(l.x + i * l.classes, l.classes, dx);
+        dx[l.labels[i]] -= 1.0f;
+        for (size_t c = 0; c < l.classes; c++) dx[c] *= dloss[i];
+    }
+    return OK;
+}
+const struct kernel reference_softmax_cross_entropy_grad = {.name = "reference:softmax_cross_entropy_grad",
+                                                            .run = run_softmax_cross_entropy_grad};

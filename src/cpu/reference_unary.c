@@ -1,0 +1,137 @@
+/* Reference kernels: elementwise with one operand, the gradients of the activations, casts, copies and
+ * dropout. */
+#include <string.h>
+#include "../device/formulas.h"
+#include "reference.h"
+
+/* y = formula(x) for each element. */
+INLINED int map(const struct call *call, float (*formula)(float)) {
+    const size_t count = shape_count(&call->task->output.shape);
+    const float *x = call->input[0];
+    float *restrict y = call->output;
+    for (size_t i = 0; i < count; i++) y[i] = formula(x[i]);
+    return OK;
+}
+
+/* dx = formula(y, dy) for each element. */
+INLINED int map_gradient(const struct call *call, float (*formula)(float, float)) {
+    const size_t count = shape_count(&call->task->output.shape);
+    const float *y = call->input[0], *dy = call->input[1];
+    float *restrict dx = call->output;
+    for (size_t i = 0; i < count; i++) dx[i] = formula(y[i], dy[i]);
+    return OK;
+}
+
+static int run_exp(const struct call *call, struct error *error) {
+    (void)error;
+    return map(call, formula_exp);
+}
+const struct kernel reference_exp = {.name = "reference:exp", .run = run_exp};
+
+static int run_log(const struct call *call, struct error *error) {
+    (void)error;
+    return map(call, formula_log);
+}
+const struct kernel reference_log = {.name = "reference:log", .run = run_log};
+
+static int run_relu(const struct call *call, struct error *error) {
+    (void)error;
+    return map(call, formula_relu);
+}
+const struct kernel reference_relu = {.name = "reference:relu", .run = run_relu};
+
+static int run_sigmoid(const struct call *call, struct error *error) {
+    (void)error;
+    return map(call, formula_sigmoid);
+}
+const struct kernel reference_sigmoid = {.name = "reference:sigmoid", .run = run_sigmoid};
+
+static int run_tanh(const struct call *call, struct error *error) {
+    (void)error;
+    return map(call, formula_tanh);
+}
+const struct kernel reference_tanh = {.name = "reference:tanh", .run = run_tanh};
+
+static int run_relu_grad(const struct call *call, struct error *error) {
+    (void)error;
+    return map_gradient(call, formula_relu_grad);
+}
+const struct kernel reference_relu_grad = {.name = "reference:relu_grad", .run = run_relu_grad};
+
+static int run_sigmoid_grad(const struct call *call, struct error *error) {
+    (void)error;
+    return map_gradient(call, formula_sigmoid_grad);
+}
+const struct kernel reference_sigmoid_grad = {.name = "reference:sigmoid_grad", .run = run_sigmoid_grad};
+
+static int run_tanh_grad(const struct call *call, struct error *error) {
+    (void)error;
+    return map_gradient(call, formula_tanh_grad);
+}
+const struct kernel reference_tanh_grad = {.name = "reference:tanh_grad", .run = run_tanh_grad};
+
+static void copy_operand(const struct call *call, int i) {
+    const struct task *task = call->task;
+    const size_t bytes = shape_count(&task->output.shape) * type_bytes(task->output.type);
+    if (call->output != call->input[i]) memcpy(call->output, call->input[i], bytes);
+}
+
+static int run_copy(const struct call *call, struct error *error) {
+    (void)error;
+    copy_operand(call, 0);
+    return OK;
+}
+const struct kernel reference_copy = {.name = "reference:copy", .run = run_copy};
+
+/* Variable, value: the value over the variable, which is where the output is. */
+static int run_assign(const struct call *call, struct error *error) {
+    (void)error;
+    copy_operand(call, 1);
+    return OK;
+}
+const struct kernel reference_assign = {.name = "reference:assign", .run = run_assign};
+
+/* Between two different types; a bool is 0 or 1, and what is not 0 is true. */
+static int run_cast(const struct call *call, struct error *error) {
+    (void)error;
+    const enum type from = call->task->input[0].type, to = call->task->output.type;
+    const size_t count = shape_count(&call->task->output.shape);
+    const float *floats = call->input[0];
+    const int *ints = call->input[0];
+    const uint8_t *bools = call->input[0];
+    float *to_floats = call->output;
+    int *to_ints = call->output;
+    uint8_t *to_bools = call->output;
+    if (from == to) copy_operand(call, 0);
+    for (size_t i = 0; i < count && from != to; i++) switch (to) {
+        case TYPE_FLOAT:
+            to_floats[i] = from == TYPE_INT ? (float)ints[i] : (float)bools[i];
+            break;
+        case TYPE_INT:
+            to_ints[i] = from == TYPE_FLOAT ? formula_int(floats[i]) : bools[i];
+            break;
+        case TYPE_BOOL:
+            to_bools[i] = from == TYPE_FLOAT ? floats[i] != 0.0f : ints[i] != 0;
+            break;
+        }
+    return OK;
+}
+const struct kernel reference_cast = {.name = "reference:cast", .run = run_cast};
+
+/* x, step (int scalar). */
+static int run_dropout(const struct call *call, struct error *error) {
+    (void)error;
+    const size_t count = shape_count(&call->task->output.shape);
+    const struct attributes *attributes = call->task->attributes;
+    const float *x = call->input[0];
+    const int step = *(const int *)call->input[1];
+    float *y = call->output;
+    for (size_t i = 0; i < count; i += 4) {
+        const struct rng_block draw = formula_dropout_draw(attributes->seed, step, i / 4);
+        const size_t words = count - i < 4 ? count - i : 4;
+        for (size_t k = 0; k < words; k++)
+            y[i + k] = formula_dropout(x[i + k], draw.word[k], attributes->rate);
+    }
+    return OK;
+}
+const struct kernel reference_dropout = {.name = "reference:dropout", .run = run_dropout};

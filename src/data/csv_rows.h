@@ -1,0 +1,39 @@
+/* CSV text cut into rows of cells (RFC 4180, with the separator to choose): quoted cells with "" for a quote,
+ * which may hold separators and line ends; LF or CRLF; a byte order mark; the last line ended or not. Blanks
+ * around cells are dropped, blank lines skipped. */
+#ifndef TRAINER_DATA_CSV_ROWS_H
+#define TRAINER_DATA_CSV_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "../base/error.h"
+
+enum {
+    CSV_MAX_BYTES = 1 << 30, /* of a file */
+    CSV_MAX_COLUMNS = 65536,
+};
+
+struct csv_rows {
+    const char *name; /* of the file, for the words; borrowed */
+    char *text;       /* owned copy of it; cells are cut out of it in place */
+    char *at, *end;   /* what is still to be read, inside text; *end is 0 */
+    char separator;
+    int line;     /* where `at` stands, from 1 */
+    int row;      /* line on which the last row read begins */
+    char **cells; /* [count] of that row, in text, each ended by 0; valid as long as text */
+    int count, capacity;
+};
+
+/* Copies the text. Errors: ERROR_FILE: too long, or a 0 byte in it. */
+int csv_rows_open(struct csv_rows *rows, const char *name, const char *text, size_t bytes, char separator,
+                  struct error *error);
+/* Reads the next row; *found is false at the end. Errors: ERROR_FILE: a quote that does not close, too many
+ * cells. */
+int csv_rows_next(struct csv_rows *rows, bool *found, struct error *error);
+void csv_rows_close(struct csv_rows *rows); /* safe on a zeroed one */
+
+/* A cell made fit for an error message: at most 40 bytes, one line. Returns out. */
+enum { CSV_SHOWN_BYTES = 48 };
+const char *csv_shown(const char *cell, char out[CSV_SHOWN_BYTES]);
+
+#endif

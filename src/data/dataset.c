@@ -1,0 +1,119 @@
+/* Opening and closing data sets, and where their files are looked for. The plug-ins in datasets/ do the
+ * reading. */
+#include "dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../base/file.h"
+#include "../base/memory.h"
+
+enum { MAX_FOLDERS = 3 };
+
+/* Fills folders[MAX_FOLDERS + 1] with the search folders in their order; `cache` holds the one that is put
+ * together. */
+static int search_folders(const char **folders, char cache[PATH_BYTES], const char *data_dir,
+                          struct error *error) {
+    int count = 0;
+    const char *given = getenv("TRAINER_DATA"), *home = getenv("HOME");
+    if (data_dir && *data_dir) folders[count++] = data_dir;
+    if (given && *given) folders[count++] = given;
+    if (home && *home) {
+        RETURN_IF(file_join(cache, home, ".cache/trainer", error));
+        folders[count++] = cache;
+    }
+    folders[count] = NULL;
+    return OK;
+}
+
+int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir,
+                 struct error *error) {
+    *dataset = (struct dataset){.name = choice->plugin->name};
+    const struct dataset_plugin *plugin =
+        (const struct dataset_plugin *)(const void *)choice->plugin; /* its first member */
+    const struct dataset_common *common = (const struct dataset_common *)(const void *)choice->settings;
+    const char *folders[MAX_FOLDERS + 1];
+    char cache[PATH_BYTES];
+    int code = search_folders(folders, cache, data_dir, error);
+    if (code == OK) code = plugin->open(dataset, choice->settings, folders, error);
+    if (code == OK && common->take > dataset->train.count)
+        code = error_set(error, ERROR_USAGE,
+                         "%s: found take=%d, expected at most %d, the training examples there are",
+                         dataset->name, common->take, dataset->train.count);
+    if (code == OK && common->take > 0) dataset->train.count = common->take;
+    if (code != OK) dataset_close(dataset);
+    return code;
+}
+
+void dataset_close(struct dataset *dataset) {
+    memory_free(dataset->mean);
+    memory_free(dataset->deviation);
+    memory_free(dataset->class_names);
+    memory_free(dataset->feature_names);
+    for (size_t i = sizeof dataset->blocks / sizeof *dataset->blocks; i > 0; i--)
+        memory_free(dataset->blocks[i - 1]);
+    *dataset = (struct dataset){0};
+}
+
+int dataset_find_file(char path[1024], const char *dataset, const char *name, const char *const *folders,
+                      struct error *error) {
+    char folder[PATH_BYTES], places[300] = "no folder";
+    size_t used = 0;
+    for (int i = 0; folders[i]; i++) {
+        RETURN_IF(file_join(folder, folders[i], dataset, error));
+        RETURN_IF(file_join(path, folder, name, error));
+        if (access(path, F_OK) == 0) return OK;
+        const size_t length = strlen(path);
+        if (length + sizeof ".gz" <= PATH_BYTES) {
+            memcpy(path + length, ".gz", sizeof ".gz");
+            if (access(path, F_OK) == 0) return OK;
+        }
+        const int written = snprintf(places + used, sizeof places - used, "%s%s", used ? ", " : "", folder);
+        if (written > 0) used += (size_t)written;
+        if (used >= sizeof places) used = sizeof places - 1;
+    }
+    return error_set(
+        error, ERROR_FILE,
+        "%s: found no %s (nor %s.gz), looked in %s (--data-dir=DIR or TRAINER_DATA adds a place)", dataset,
+        name, name, places);
+}
+
+/* *list = a copy of names[count] in one block, pointers first, texts after them. */
+static int copy_names(char ***list, const char *const *names, int count, struct error *error) {
+    size_t bytes = (size_t)count * sizeof(char *);
+    for (int i = 0; i < count; i++) bytes += strlen(names[i]) + 1;
+    void *block = NULL;
+    RETURN_IF(memory_zeroed(&block, bytes, 1, "names", error));
+    memory_free(*list);
+    *list = block;
+    char *text = (char *)(*list + count);
+    for (int i = 0; i < count; i++) {
+        const size_t length = strlen(names[i]) + 1;
+        (*list)[i] = memcpy(text, names[i], length);
+        text += length;
+    }
+    return OK;
+}
+
+int dataset_class_names(struct dataset *dataset, const char *const *names, int classes, struct error *error) {
+    dataset->classes = classes;
+    if (names) return copy_names(&dataset->class_names, names, classes, error);
+    enum { DIGITS = 12 };
+    void *texts = NULL, *list = NULL;
+    int code = memory_zeroed(&texts, (size_t)classes, DIGITS, "class names", error);
+    if (code == OK) code = memory_zeroed(&list, (size_t)classes, sizeof(char *), "class names", error);
+    for (int i = 0; code == OK && i < classes; i++) {
+        char *text = (char *)texts + (size_t)i * DIGITS;
+        snprintf(text, DIGITS, "%d", i);
+        ((const char **)list)[i] = text;
+    }
+    if (code == OK) code = copy_names(&dataset->class_names, list, classes, error);
+    memory_free(list);
+    memory_free(texts);
+    return code;
+}
+
+int dataset_feature_names(struct dataset *dataset, const char *const *names, int features,
+                          struct error *error) {
+    return copy_names(&dataset->feature_names, names, features, error);
+}

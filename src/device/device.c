@@ -1,0 +1,173 @@
+/* From the text of --devices to devices: which ones, and which cores each of them gets.
+ *
+ * A CPU device is a share of the cores: with D of them each gets T threads, and cores of its own as long as
+ * there are D * T. Every device gets the same T, because the bits of a result may depend on it. */
+#include "device.h"
+
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include "../base/memory.h"
+
+enum { MAX_LABEL = 1023 };
+
+struct list {
+    struct device *devices; /* [count], owned */
+    int count, capacity;
+};
+
+static const struct backend *find_backend(const char *name, size_t length) {
+    for (const struct backend *const *backend = backends; *backend; backend++)
+        if (strlen((*backend)->name) == length && memcmp((*backend)->name, name, length) == 0)
+            return *backend;
+    return NULL;
+}
+
+/* The backend that computes on this machine's cores; every build has it. */
+static bool is_cpu(const struct backend *backend) {
+    return strcmp(backend->name, "cpu") == 0;
+}
+
+/* Writes "cpu:0 to cpu:1, gpu:0" into out[bytes] and returns out. */
+static const char *present(char *out, size_t bytes) {
+    size_t length = 0;
+    out[0] = '\0';
+    for (const struct backend *const *backend = backends; *backend && length < bytes; backend++) {
+        const int count = (*backend)->count();
+        if (count == 0) continue;
+        const char *name = (*backend)->name, *comma = length ? ", " : "";
+        const int more = count == 1 ? snprintf(out + length, bytes - length, "%s%s:0", comma, name)
+                                    : snprintf(out + length, bytes - length, "%s%s:0 to %s:%d", comma, name,
+                                               name, count - 1);
+        length += more > 0 ? (size_t)more : 0;
+    }
+    return out;
+}
+
+static int not_understood(const char *item, size_t length, struct error *error) {
+    return error_set(error, ERROR_USAGE,
+                     "devices: '%.*s', expected auto, or a list such as cpu:0,cpu:1 or cpu:*", (int)length,
+                     item);
+}
+
+static int add(struct list *list, const struct backend *backend, int label, struct error *error) {
+    for (int i = 0; is_cpu(backend) && i < list->count; i++)
+        if (list->devices[i].backend == backend && list->devices[i].label == label)
+            return error_set(error, ERROR_USAGE, "devices: cpu:%d is named twice, expected different labels",
+                             label);
+    if (list->count == list->capacity) {
+        const int capacity = list->capacity ? 2 * list->capacity : 4;
+        RETURN_IF(memory_grow((void **)&list->devices, (size_t)list->capacity, (size_t)capacity,
+                              sizeof *list->devices, "the list of devices", error));
+        list->capacity = capacity;
+    }
+    struct device *device = &list->devices[list->count++];
+    *device = (struct device){.backend = backend, .label = label, .threads = 1};
+    snprintf(device->name, sizeof device->name, "%s:%d", backend->name, label);
+    return OK;
+}
+
+static int add_all(struct list *list, const struct backend *backend, struct error *error) {
+    const int count = backend->count();
+    for (int label = 0; label < count && label <= MAX_LABEL; label++)
+        RETURN_IF(add(list, backend, label, error));
+    return OK;
+}
+
+/* item[length] is "cpu:3" or "cpu:*". */
+static int add_item(struct list *list, const char *item, size_t length, struct error *error) {
+    const char *colon = memchr(item, ':', length);
+    if (!colon) return not_understood(item, length, error);
+    const size_t name_length = (size_t)(colon - item), digits = length - name_length - 1;
+    const char *label_text = colon + 1;
+    const bool every = digits == 1 && label_text[0] == '*';
+    if (digits == 0 || (!every && strspn(label_text, "0123456789") < digits))
+        return not_understood(item, length, error);
+
+    const struct backend *backend = find_backend(item, name_length);
+    char devices[200];
+    if (!backend && name_length == 3 && memcmp(item, "gpu", 3) == 0)
+        return error_set(error, ERROR_DEVICE, "%.*s: this build has no GPU backend (devices: %s)",
+                         (int)length, item, present(devices, sizeof devices));
+    if (!backend) return not_understood(item, length, error);
+    if (every && backend->count() > 0) return add_all(list, backend, error);
+    const long label = digits > 4 ? MAX_LABEL + 1 : strtol(label_text, NULL, 10);
+    if (label > MAX_LABEL)
+        return error_set(error, ERROR_USAGE, "devices: '%.*s', expected a label of 0 to %d", (int)length,
+                         item, MAX_LABEL);
+    /* A CPU label is only a name for a share of the cores; any other device has to be there. */
+    if (every || (!is_cpu(backend) && label >= backend->count()))
+        return error_set(error, ERROR_DEVICE, "%.*s: there is no such device (devices: %s)", (int)length,
+                         item, present(devices, sizeof devices));
+    return add(list, backend, (int)label, error);
+}
+
+static int add_list(struct list *list, const char *text, struct error *error) {
+    for (;;) {
+        const size_t length = strcspn(text, ",");
+        RETURN_IF(add_item(list, text, length, error));
+        if (text[length] == '\0') return OK;
+        text += length + 1;
+    }
+}
+
+/* Whatever is there besides the CPU; else two CPU devices, one on a single core. */
+static int add_auto(struct list *list, struct error *error) {
+    for (const struct backend *const *backend = backends; *backend; backend++)
+        if (!is_cpu(*backend)) RETURN_IF(add_all(list, *backend, error));
+    if (list->count > 0) return OK;
+    const struct backend *cpu = find_backend("cpu", 3);
+    const int count = cpu->count() > 1 ? 2 : 1;
+    for (int label = 0; label < count; label++) RETURN_IF(add(list, cpu, label, error));
+    return OK;
+}
+
+/* The next `wanted` cores of `all`, from *core on. */
+static struct cores take_cores(const struct cores *all, int wanted, int *core) {
+    struct cores taken = {0};
+    for (; taken.count < wanted && *core < WORLD_CORES; (*core)++) {
+        const uint64_t bit = UINT64_C(1) << (*core % 64);
+        if (!(all->mask[*core / 64] & bit)) continue;
+        taken.mask[*core / 64] |= bit;
+        taken.count++;
+    }
+    return taken;
+}
+
+static void deal_cores(struct list *list, const struct device_settings *settings, bool *shared) {
+    struct cores all;
+    world_cores(&all);
+    int cpus = 0;
+    for (int i = 0; i < list->count; i++) cpus += is_cpu(list->devices[i].backend);
+    if (cpus == 0) return;
+    const int share = all.count > cpus ? all.count / cpus : 1;
+    const int threads = settings->threads > 0 ? settings->threads : share;
+    const bool enough = threads <= all.count / cpus;
+    int core = 0;
+    for (int i = 0; i < list->count; i++) {
+        struct device *device = &list->devices[i];
+        if (!is_cpu(device->backend)) continue;
+        device->threads = threads;
+        device->pinned = enough;
+        if (enough) device->cores = take_cores(&all, threads, &core);
+    }
+    *shared = !enough;
+}
+
+int devices_open(const char *text, const struct device_settings *settings, struct device **devices,
+                 int *count, bool *shared, struct error *error) {
+    struct list list = {0};
+    *devices = NULL;
+    *count = 0;
+    *shared = false;
+    const int code = strcmp(text, "auto") == 0 ? add_auto(&list, error) : add_list(&list, text, error);
+    if (code) {
+        memory_free(list.devices);
+        return code;
+    }
+    for (int i = 0; i < list.count; i++) list.devices[i].reference_only = settings->reference_only;
+    deal_cores(&list, settings, shared);
+    *devices = list.devices;
+    *count = list.count;
+    return OK;
+}

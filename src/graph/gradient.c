@@ -1,0 +1,104 @@
+/* Automatic differentiation in reverse: walks back from the loss and adds, node by node, the graph that
+ * computes the gradients.
+ *
+ * Only nodes that lie between a target and the loss are visited, and of an operation only the operands that
+ * lead to a target are differentiated: the gradient with respect to a network's input is never built.
+ * Contributions to one node are added up in the order in which the walk meets them, so the same graph gives
+ * the same bits. */
+#include "../base/memory.h"
+#include "graph.h"
+#include "rules.h"
+
+/* State of one graph_gradients. */
+struct walk {
+    struct graph *g;
+    int count;   /* nodes up to the loss, itself included */
+    bool *leads; /* [count] whether a target is the node or lies before it */
+    node *sums;  /* [count] gradient of the loss with respect to the node so far, or NONE */
+};
+
+static void find_leads(struct walk *walk, const node *targets, int count) {
+    for (int i = 0; i < count; i++)
+        if (targets[i] < walk->count) walk->leads[targets[i]] = true;
+    for (node n = 0; n < walk->count; n++) {
+        const struct node_info *info = &walk->g->nodes[n];
+        for (int i = 0; i < info->inputs; i++)
+            if (walk->leads[info->input[i]] && info->type == TYPE_FLOAT) walk->leads[n] = true;
+    }
+}
+
+/* Adds the contributions of node n to the sums of its operands. */
+static void step_back(struct walk *walk, node n) {
+    struct graph *g = walk->g;
+    const struct node_info *info = &g->nodes[n];
+    const int inputs = info->inputs;
+    struct backward b = {.g = g, .y = n, .dy = walk->sums[n]};
+    bool any = false;
+    for (int i = 0; i < inputs; i++) {
+        b.x[i] = info->input[i];
+        b.wanted[i] = walk->leads[b.x[i]] && g->nodes[b.x[i]].type == TYPE_FLOAT;
+        b.dx[i] = NONE;
+        any = any || b.wanted[i];
+    }
+    if (!any) return;
+    if (!operations[info->op].gradient) {
+        graph_mistake(g, "gradients: %s lies between a target and the loss and has no gradient",
+                      op_name(info->op));
+        return;
+    }
+    operations[info->op].gradient(&b);
+    for (int i = 0; i < inputs; i++)
+        if (b.wanted[i] && b.dx[i] != NONE) {
+            node *sum = &walk->sums[b.x[i]];
+            *sum = *sum == NONE ? b.dx[i] : graph_add(g, *sum, b.dx[i]);
+        }
+}
+
+/* The node that is the gradient of the target: for a variable one that is nothing else besides, so that its
+ * value can be computed straight into the gradient slab. */
+static node settle(struct walk *walk, node target) {
+    struct graph *g = walk->g;
+    node n = target < walk->count ? walk->sums[target] : NONE;
+    if (n == NONE || g->nodes[target].op != OP_variable) return n;
+    const int range = g->nodes[target].attributes.variable;
+    if (n >= walk->count && g->nodes[n].gradient_of == range) return n; /* the same target twice */
+    if (n < walk->count || g->nodes[n].gradient_of >= 0 || g->nodes[n].inputs == 0)
+        n = graph_make(g, &(struct node_info){.op = OP_copy, .inputs = 1, .input = {n}});
+    if (n != NONE) g->nodes[n].gradient_of = range;
+    return n;
+}
+
+/* Whether loss and targets are what they should be; remembers the mistake when not. */
+static bool arguments_are_right(struct graph *g, node loss, const node *targets, int count) {
+    if (g->error.code != OK) return false;
+    if (loss < 0 || loss >= g->count || g->nodes[loss].type != TYPE_FLOAT || g->nodes[loss].shape.rank != 0)
+        graph_mistake(g, "gradients: the loss is %s, expected a float32 scalar",
+                      loss < 0 || loss >= g->count ? "no node" : TEXT(&g->nodes[loss].shape));
+    for (int i = 0; i < count; i++)
+        if (targets[i] < 0 || targets[i] >= g->count || g->nodes[targets[i]].type != TYPE_FLOAT)
+            graph_mistake(g, "gradients: target %d is not a float32 node", i + 1);
+    return g->error.code == OK;
+}
+
+void graph_gradients(struct graph *g, node loss, const node *targets, int count, node *gradients) {
+    for (int i = 0; i < count; i++) gradients[i] = NONE;
+    if (!arguments_are_right(g, loss, targets, count)) return;
+    /* Nodes made from here on are not older than any that the walk visits, and a settled copy counts as older
+     * for the next call. */
+    struct walk walk = {.g = g, .count = loss + 1};
+    const size_t nodes = (size_t)walk.count;
+    if (memory_zeroed((void **)&walk.leads, nodes, sizeof *walk.leads, "gradients", &g->error) != OK ||
+        memory_zeroed((void **)&walk.sums, nodes, sizeof *walk.sums, "gradients", &g->error) != OK)
+        goto clean_up;
+    for (node n = 0; n < walk.count; n++) walk.sums[n] = NONE;
+    find_leads(&walk, targets, count);
+    walk.sums[loss] = graph_scalar(g, 1.0f);
+    for (node n = loss; n >= 0 && g->error.code == OK; n--)
+        if (walk.leads[n] && walk.sums[n] != NONE) step_back(&walk, n);
+    for (int i = 0; i < count && g->error.code == OK; i++) gradients[i] = settle(&walk, targets[i]);
+    if (g->error.code != OK)
+        for (int i = 0; i < count; i++) gradients[i] = NONE;
+clean_up:
+    memory_free(walk.leads);
+    memory_free(walk.sums);
+}

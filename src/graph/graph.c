@@ -1,0 +1,190 @@
+/* The graph itself: how it opens and closes, how a node comes in, and the nodes that have a place of their
+ * own: placeholders, constants, variables.
+ *
+ * A mistake in a graph is an ERROR_USAGE: it comes from a model that does not fit its data or its settings.
+ */
+#include "graph.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "../base/memory.h"
+#include "rules.h"
+
+const struct operation operations[OPS] = {
+#define OP(name, inputs, rule, gradient, ...)                                                                \
+    [OP_##name] = {#name, inputs, shape_##rule, gradient_##gradient},
+#include "ops.def"
+#undef OP
+};
+
+const char *op_name(enum op op) {
+    return operations[op].name;
+}
+
+void graph_open(struct graph *g, bool training, uint64_t seed) {
+    *g = (struct graph){.training = training, .seed = seed};
+}
+
+void graph_close(struct graph *g) {
+    for (int n = 0; n < g->count; n++) memory_free((void *)g->nodes[n].constant);
+    memory_free(g->nodes);
+    memory_free(g->layout.ranges);
+    *g = (struct graph){0};
+}
+
+int graph_check(const struct graph *g, struct error *error) {
+    return g->error.code == OK ? OK : error_set(error, g->error.code, "%s", g->error.words);
+}
+
+int graph_mistake(struct graph *g, const char *format, ...) {
+    char words[sizeof g->error.words];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    return error_set(&g->error, ERROR_USAGE, "%s", words);
+}
+
+node graph_make(struct graph *g, const struct node_info *wanted) {
+    if (g->error.code != OK) return NONE;
+    struct node_info info = *wanted;
+    info.gradient_of = -1;
+    for (int i = 0; i < info.inputs; i++)
+        if (info.input[i] < 0 || info.input[i] >= g->count) {
+            graph_mistake(g, "%s: operand %d is not a node of this graph", op_name(info.op), i + 1);
+            return NONE;
+        }
+    if (operations[info.op].shape(g, &info) != OK) return NONE;
+    if (g->count == g->capacity) {
+        const int capacity = g->capacity == 0 ? 64 : 2 * g->capacity;
+        if (memory_grow((void **)&g->nodes, (size_t)g->capacity, (size_t)capacity, sizeof *g->nodes,
+                        "graph nodes", &g->error) != OK)
+            return NONE;
+        g->capacity = capacity;
+    }
+    g->nodes[g->count] = info;
+    return g->count++;
+}
+
+/* Whether a placeholder or variable may bear this name; remembers the mistake when not. */
+static bool name_is_free(struct graph *g, enum op op, const char *name) {
+    if (name[0] == '\0' || strlen(name) >= sizeof g->nodes->name) {
+        graph_mistake(g, "%s: name \"%s\", expected 1 to %zu characters", op_name(op), name,
+                      sizeof g->nodes->name - 1);
+        return false;
+    }
+    for (int n = 0; n < g->count; n++)
+        if (strcmp(g->nodes[n].name, name) == 0) {
+            graph_mistake(g, "%s: the name \"%s\" is taken by a %s", op_name(op), name,
+                          op_name(g->nodes[n].op));
+            return false;
+        }
+    return true;
+}
+
+static node make_named(struct graph *g, struct node_info *info, const char *name) {
+    if (g->error.code != OK || !name_is_free(g, info->op, name)) return NONE;
+    snprintf(info->name, sizeof info->name, "%s", name);
+    return graph_make(g, info);
+}
+
+node graph_placeholder(struct graph *g, const char *name, enum type type, struct shape shape) {
+    struct node_info info = {.op = OP_placeholder, .type = type, .attributes.shape = shape};
+    return make_named(g, &info, name);
+}
+
+static node make_constant(struct graph *g, enum type type, struct shape shape, const void *values) {
+    const node n =
+        graph_make(g, &(struct node_info){.op = OP_constant, .type = type, .attributes.shape = shape});
+    if (n == NONE) return NONE;
+    const size_t bytes = shape_count(&shape) * type_bytes(type);
+    void *copy = NULL;
+    if (memory_zeroed(&copy, bytes, 1, "constant", &g->error) != OK) return NONE;
+    memcpy(copy, values, bytes);
+    g->nodes[n].constant = copy;
+    return n;
+}
+
+node graph_constant(struct graph *g, struct shape shape, const float *values) {
+    return make_constant(g, TYPE_FLOAT, shape, values);
+}
+
+node graph_constant_int(struct graph *g, struct shape shape, const int *values) {
+    return make_constant(g, TYPE_INT, shape, values);
+}
+
+node graph_scalar(struct graph *g, float value) {
+    return graph_constant(g, SCALAR, &value);
+}
+
+/* Appends the variable's range to the layout. */
+static int add_range(struct graph *g, const struct range *wanted) {
+    struct layout *layout = &g->layout;
+    const size_t count = (size_t)layout->count;
+    RETURN_IF(
+        memory_grow((void **)&layout->ranges, count, count + 1, sizeof *layout->ranges, "layout", &g->error));
+    struct range *range = &layout->ranges[layout->count++];
+    *range = *wanted;
+    range->begin = layout->floats;
+    range->floats = shape_count(&range->shape);
+    layout->floats += (range->floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    layout->parameters += range->floats;
+    return OK;
+}
+
+node graph_variable(struct graph *g, const char *name, struct shape shape, struct initial initial) {
+    struct node_info info = {.op = OP_variable, .type = TYPE_FLOAT};
+    info.attributes.shape = shape;
+    info.attributes.variable = g->layout.count;
+    const node n = make_named(g, &info, name);
+    if (n == NONE) return NONE;
+    struct range range = {
+        .shape = shape, .kind = RANGE_TRAINABLE, .rate_multiplier = 1.0f, .initial = initial};
+    snprintf(range.name, sizeof range.name, "%s", name);
+    return add_range(g, &range) == OK ? n : NONE;
+}
+
+/* The range of a variable's node, or NULL after a mistake. */
+static struct range *range_of(struct graph *g, const char *what, node variable) {
+    if (g->error.code != OK) return NULL;
+    if (variable < 0 || variable >= g->count || g->nodes[variable].op != OP_variable) {
+        graph_mistake(g, "%s: expected a variable, found %s", what,
+                      variable < 0 || variable >= g->count ? "no node" : op_name(g->nodes[variable].op));
+        return NULL;
+    }
+    return &g->layout.ranges[g->nodes[variable].attributes.variable];
+}
+
+void graph_freeze(struct graph *g, node variable) {
+    struct range *range = range_of(g, "freeze", variable);
+    if (range) range->kind = RANGE_FROZEN;
+}
+
+void graph_decay(struct graph *g, node variable, float decay) {
+    struct range *range = range_of(g, "decay", variable);
+    if (range) range->decay = decay;
+}
+
+static node make_assign(struct graph *g, enum op op, node variable, node value) {
+    if (!range_of(g, op_name(op), variable)) return NONE;
+    struct node_info info = {.op = op, .inputs = 2, .input = {variable, value}};
+    info.attributes.variable = g->nodes[variable].attributes.variable;
+    return graph_make(g, &info);
+}
+
+node graph_assign(struct graph *g, node variable, node value) {
+    return make_assign(g, OP_assign, variable, value);
+}
+
+node graph_assign_add(struct graph *g, node variable, node value) {
+    return make_assign(g, OP_assign_add, variable, value);
+}
+
+double graph_multiply_adds(const struct graph *g, node n) {
+    const struct node_info *info = &g->nodes[n];
+    if (info->op != OP_matmul && info->op != OP_dense) return 0.0;
+    const struct shape *a = &g->nodes[info->input[0]].shape;
+    const int inner = info->op == OP_matmul && info->attributes.transpose_a ? a->dims[0] : a->dims[1];
+    return (double)shape_count(&info->shape) * inner;
+}

@@ -1,0 +1,82 @@
+/* The layout of the flat vector: its first values, finding a range, and the hash that two sides compare
+ * before they exchange vectors.
+ *
+ * Each range draws from its own stream of random numbers, keyed by seed and range number, so that the values
+ * of one layer do not move when another one changes its size. */
+#include "layout.h"
+
+#include <math.h>
+#include <string.h>
+#include "../base/rng.h"
+
+/* Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010; fans
+ * as in Keras: dense [in, out], convolution HWIO. */
+static float glorot_limit(const struct shape *shape) {
+    double in = 1, out = 1;
+    if (shape->rank == 1) in = out = shape->dims[0];
+    if (shape->rank >= 2) {
+        double field = 1;
+        for (int axis = 0; axis < shape->rank - 2; axis++) field *= shape->dims[axis];
+        in = field * shape->dims[shape->rank - 2];
+        out = field * shape->dims[shape->rank - 1];
+    }
+    return (float)sqrt(6.0 / (in + out));
+}
+
+/* values: [range->floats] on the host. */
+static void range_initialize(const struct range *range, struct rng *rng, float *values) {
+    const struct initial *initial = &range->initial;
+    if (initial->values) {
+        memcpy(values, initial->values, range->floats * sizeof(float));
+        return;
+    }
+    const float limit = initial->kind == INITIAL_GLOROT_UNIFORM ? glorot_limit(&range->shape) : 0.0f;
+    for (size_t i = 0; i < range->floats; i++) switch (initial->kind) {
+        case INITIAL_ZERO:
+            values[i] = 0.0f;
+            break;
+        case INITIAL_CONSTANT:
+            values[i] = initial->value;
+            break;
+        case INITIAL_NORMAL:
+            values[i] = initial->value * rng_normal(rng);
+            break;
+        case INITIAL_TRUNCATED_NORMAL:
+            values[i] = initial->value * rng_truncated_normal(rng);
+            break;
+        case INITIAL_GLOROT_UNIFORM:
+            values[i] = (2.0f * rng_uniform(rng) - 1.0f) * limit;
+            break;
+        }
+}
+
+void layout_initialize(const struct layout *layout, uint64_t seed, float *weights) {
+    memset(weights, 0, layout->floats * sizeof(float));
+    for (int i = 0; i < layout->count; i++) {
+        struct rng rng;
+        rng_start(&rng, seed, (uint64_t)i);
+        range_initialize(&layout->ranges[i], &rng, weights + layout->ranges[i].begin);
+    }
+}
+
+const struct range *layout_find(const struct layout *layout, const char *name) {
+    for (int i = 0; i < layout->count; i++)
+        if (strcmp(layout->ranges[i].name, name) == 0) return &layout->ranges[i];
+    return NULL;
+}
+
+uint64_t layout_hash(const struct layout *layout) {
+    uint64_t hash = rng_mix(0, (uint64_t)layout->count);
+    for (int i = 0; i < layout->count; i++) {
+        const struct range *range = &layout->ranges[i];
+        const size_t letters = strlen(range->name);
+        hash = rng_mix(hash, letters);
+        for (size_t letter = 0; letter < letters; letter++)
+            hash = rng_mix(hash, (uint64_t)range->name[letter]);
+        hash = rng_mix(hash, (uint64_t)range->shape.rank);
+        for (int axis = 0; axis < range->shape.rank; axis++)
+            hash = rng_mix(hash, (uint64_t)range->shape.dims[axis]);
+        hash = rng_mix(hash, (uint64_t)range->kind);
+    }
+    return hash;
+}

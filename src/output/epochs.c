@@ -1,0 +1,68 @@
+/* epochs.csv. Rows are few and wanted at once: each is one unbuffered write, and one that got stuck half-way
+ * is cut off again. */
+#include "epochs.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "digits.h"
+
+/* Writes all of `text` or leaves the file as it was. */
+static int append(struct epochs *epochs, const char *text, size_t bytes, struct error *error) {
+    if (fwrite(text, 1, bytes, epochs->file) == bytes) {
+        epochs->bytes += bytes;
+        return OK;
+    }
+    const int why = errno;
+    const char *left =
+        ftruncate(fileno(epochs->file), (off_t)epochs->bytes) != 0 ? ", and its end may be broken" : "";
+    return error_set(error, ERROR_FILE, "%s: a row of %zu bytes cannot be written%s: %s", epochs->path, bytes,
+                     left, strerror(why));
+}
+
+int epochs_open(struct epochs *epochs, const char *path, struct error *error) {
+    *epochs = (struct epochs){0};
+    if (strlen(path) >= sizeof epochs->path)
+        return error_set(error, ERROR_FILE, "%.100s...: a path of %zu bytes, expected at most %zu", path,
+                         strlen(path), sizeof epochs->path - 1);
+    strncpy(epochs->path, path, sizeof epochs->path - 1);
+    epochs->file = fopen(path, "we");
+    if (!epochs->file) return error_set(error, ERROR_FILE, "%s: cannot be made: %s", path, strerror(errno));
+    setvbuf(epochs->file, NULL, _IONBF, 0);
+    static const char header[] = "epoch,time_s,train_loss,test_loss,test_accuracy,examples_per_s\n";
+    return append(epochs, header, sizeof header - 1, error);
+}
+
+int epochs_add(struct epochs *epochs, const struct epoch_row *row, struct error *error) {
+    char line[7 * DIGITS_BYTES], *out = digits_whole(line, row->epoch);
+    *out++ = ',';
+    out = digits_fixed(out, row->time_s, 6);
+    *out++ = ',';
+    out = digits_real(out, row->train_loss);
+    *out++ = ',';
+    out = digits_real(out, row->test_loss);
+    *out++ = ',';
+    out = digits_fixed(out, row->test_accuracy, 6);
+    *out++ = ',';
+    out = digits_fixed(out, row->examples_per_s, 1);
+    *out++ = '\n';
+    return append(epochs, line, (size_t)(out - line), error);
+}
+
+int epochs_finish(struct epochs *epochs, struct error *error) {
+    if (!epochs->file) return OK;
+    FILE *file = epochs->file;
+    epochs->file = NULL;
+    /* EINVAL, ENOTSUP: a pipe or a device has nothing to sync. */
+    const int failed = fsync(fileno(file)) != 0 && errno != EINVAL && errno != ENOTSUP ? errno : 0;
+    const int close_failed = fclose(file) != 0 ? errno : 0;
+    const int why = failed ? failed : close_failed;
+    return why ? error_set(error, ERROR_FILE, "%s: cannot be brought to the disk: %s", epochs->path,
+                           strerror(why))
+               : OK;
+}
+
+void epochs_close(struct epochs *epochs) {
+    if (epochs->file) fclose(epochs->file);
+    *epochs = (struct epochs){0};
+}

@@ -1,0 +1,136 @@
+/* Progress. What it says is one text; a terminal gets it as a bar over the line that stands there, everything
+ * else as a line now and then. The clock is the caller's count of seconds. */
+#include "progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { COLUMNS_UNKNOWN = 80, BAR_LEAST = 8, BAR_MOST = 40, LINE_BYTES = 1100 };
+static const double terminal_every_s = 0.1, lines_every_s = 10;
+
+void progress_open(struct progress *progress, FILE *file, bool quiet) {
+    *progress = (struct progress){0};
+    if (quiet || !file) return;
+    const char *kind = getenv("TERM");
+    progress->file = file;
+    progress->terminal = isatty(fileno(file)) == 1 && !(kind && strcmp(kind, "dumb") == 0);
+}
+
+/* 1234567 as 1,234,567 */
+static void thousands(char *out, size_t bytes, double value) {
+    char plain[32];
+    const int count = snprintf(plain, sizeof plain, "%.0f", fmin(fabs(value), 1e15));
+    size_t at = 0;
+    for (int i = 0; i < count && at + 2 < bytes; i++) {
+        if (i > 0 && (count - i) % 3 == 0) out[at++] = ',';
+        out[at++] = plain[i];
+    }
+    out[at] = 0;
+}
+
+/* Appends at *used, and never beyond bytes. */
+__attribute__((format(printf, 4, 5))) static void append(char *out, size_t bytes, size_t *used,
+                                                         const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int count = vsnprintf(out + *used, bytes - *used, format, arguments);
+    va_end(arguments);
+    if (count > 0) *used = (size_t)count < bytes - *used ? *used + (size_t)count : bytes - 1;
+}
+
+static void append_left(char *out, size_t bytes, size_t *used, double seconds) {
+    if (seconds < 99.5)
+        append(out, bytes, used, "  %.0f s left", seconds);
+    else if (seconds < 99.5 * 60)
+        append(out, bytes, used, "  %.0f min left", seconds / 60);
+    else
+        append(out, bytes, used, "  %.1f h left", fmin(seconds / 3600, 1e6));
+}
+
+const char *progress_text(char *out, size_t bytes, int columns, double done, double total, double per_second,
+                          int epoch, int epochs, double loss) {
+    const double share = total > 0 ? fmin(fmax(done / total, 0), 1) : 0;
+    char tail[256], rate[40];
+    size_t tail_used = 0, used = 0;
+    append(tail, sizeof tail, &tail_used, "%.0f %%", floor(share * 100));
+    if (per_second > 0) {
+        thousands(rate, sizeof rate, per_second);
+        append(tail, sizeof tail, &tail_used, "  %s examples/s", rate);
+    }
+    if (!isnan(loss)) append(tail, sizeof tail, &tail_used, "  loss %.4g", loss);
+    if (per_second > 0 && done < total)
+        append_left(tail, sizeof tail, &tail_used, (total - done) / per_second);
+
+    append(out, bytes, &used, "epoch %d/%d ", epoch, epochs);
+    int bar = columns - (int)(used + tail_used) - 3; /* "[", "]", " " */
+    if (bar > BAR_MOST) bar = BAR_MOST;
+    if (bar >= BAR_LEAST) {
+        const int filled = (int)(share * bar);
+        append(out, bytes, &used, "[");
+        for (int i = 0; i < bar; i++)
+            append(out, bytes, &used, "%c",
+                   i + 1 < filled || filled == bar ? '='
+                   : i + 1 == filled               ? '>'
+                                                   : ' ');
+        append(out, bytes, &used, "] ");
+    }
+    append(out, bytes, &used, "%s", tail);
+    if (columns > 0 && (size_t)columns < bytes && used > (size_t)columns) out[columns] = 0;
+    return out;
+}
+
+static int terminal_columns(FILE *file) {
+    struct winsize size = {0};
+    return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : COLUMNS_UNKNOWN;
+}
+
+void progress_show(struct progress *progress, double done, double total, double seconds, int epoch,
+                   int epochs, double loss) {
+    if (!progress->file) return;
+    if (!progress->started) {
+        progress->started = true;
+        progress->first_done = done;
+        progress->first_s = seconds;
+        progress->next_s = seconds + (progress->terminal ? 0 : lines_every_s);
+    }
+    const bool complete = done >= total && !isinf(progress->next_s);
+    if (seconds < progress->next_s && !complete) return;
+    progress->next_s =
+        complete ? INFINITY : seconds + (progress->terminal ? terminal_every_s : lines_every_s);
+
+    const double passed = seconds - progress->first_s;
+    const double per_second = passed > 0 ? (done - progress->first_done) / passed : 0;
+    const int columns =
+        progress->terminal ? terminal_columns(progress->file) - 1 : 0; /* the last column would wrap */
+    char text[LINE_BYTES];
+    progress_text(text, sizeof text, columns, done, total, per_second, epoch, epochs, loss);
+    fprintf(progress->file, progress->terminal ? "\r%s\033[K" : "%s\n", text);
+    fflush(progress->file);
+    progress->shown = progress->terminal;
+}
+
+void progress_clear(struct progress *progress) {
+    if (!progress->file || !progress->shown) return;
+    fputs("\r\033[K", progress->file);
+    fflush(progress->file);
+    progress->shown = false;
+}
+
+void progress_say(struct progress *progress, const char *format, ...) {
+    if (!progress->file) return;
+    progress_clear(progress);
+    char text[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    /* A file's name can hold anything; a log line is one line. */
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+    fprintf(progress->file, "trainer: %s\n", text);
+    fflush(progress->file);
+}

@@ -1,0 +1,51 @@
+/* summary.json: the members stand in the order in which a reader asks: what, where, how much, how well, what
+ * it cost. */
+#include "summary.h"
+
+#include "../base/file.h"
+#include "../base/json.h"
+
+static void write_members(struct json_writer *json, const struct summary *s) {
+    json_text(json, "model", s->model);
+    json_text(json, "dataset", s->dataset);
+    json_text(json, "strategy", s->strategy);
+    json_text(json, "devices", s->devices);
+    json_int(json, "workers", s->workers);
+    json_int(json, "threads", s->threads);
+    json_int(json, "seed", s->seed);
+    json_real(json, "epochs", s->epochs);
+    json_int(json, "steps", s->steps);
+    json_int(json, "updates", s->updates);
+    json_int(json, "examples", s->examples);
+    json_real(json, "train_seconds", s->train_seconds);
+    json_real(json, "examples_per_s", s->examples_per_s);
+    json_real(json, "test_accuracy", s->test_accuracy);
+    json_real(json, "test_cost", s->test_cost);
+    json_real(json, "final_cost", s->final_cost);
+    json_open(json, "staleness", '{');
+    json_real(json, "mean", s->staleness.mean);
+    json_int(json, "p50", s->staleness.p50);
+    json_int(json, "p99", s->staleness.p99);
+    json_int(json, "max", s->staleness.max);
+    json_close(json, '}');
+    json_real(json, "wait_share", s->wait_share);
+    json_real(json, "pull_share", s->pull_share);
+    json_real(json, "push_share", s->push_share);
+    json_real(json, "compute_share", s->compute_share);
+    json_real(json, "input_share", s->input_share);
+    json_int(json, "lost_updates", s->lost_updates);
+    json_int(json, "bytes_moved", s->bytes_moved);
+    json_bool(json, "interrupted", s->interrupted);
+}
+
+int summary_write(const char *path, const struct summary *summary, struct error *error) {
+    struct file_new file = {0};
+    RETURN_IF(file_create(&file, path, error));
+    struct json_writer json = {.file = file.stream};
+    json_open(&json, NULL, '{');
+    write_members(&json, summary);
+    json_close(&json, '}');
+    const int code = file_commit(&file, error);
+    file_abandon(&file);
+    return code;
+}

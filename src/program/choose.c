@@ -1,0 +1,51 @@
+/* Steps and their kernels: of each operation's kernels on the device, the first one that takes the task. */
+#include "../base/memory.h"
+#include "parts.h"
+
+static void describe_task(struct task *task, const struct program *program, node n) {
+    const struct node_info *info = &program->values[n].info;
+    *task = (struct task){
+        .op = info->op, .attributes = &info->attributes, .inputs = info->inputs, .device = program->device};
+    for (int i = 0; i < info->inputs; i++) {
+        const struct node_info *operand = &program->values[info->input[i]].info;
+        task->input[i].shape = operand->shape;
+        task->input[i].type = operand->type;
+    }
+    task->output.shape = info->shape;
+    task->output.type = info->type;
+}
+
+static int choose_kernel(struct step *step, struct error *error) {
+    const struct device *device = step->task.device;
+    const struct kernel *const *kernels = device->backend->kernels(device, step->task.op);
+    for (; *kernels; kernels++) {
+        const int code = (*kernels)->prepare ? (*kernels)->prepare(&step->task, &step->plan, error) : OK;
+        if (code == KERNEL_DECLINED) continue;
+        if (code != OK) return code;
+        step->kernel = *kernels;
+        return OK;
+    }
+    char shape[96];
+    return error_set(error, ERROR_DEVICE, "%s has no kernel for %s with result %s", device->name,
+                     op_name(step->task.op), shape_text(&step->task.output.shape, shape, sizeof shape));
+}
+
+static bool is_step(const struct program *program, node n) {
+    const struct value *value = &program->values[n];
+    return value->kept && !is_source(value->info.op) && value->root == n;
+}
+
+int program_choose(struct program *program, struct error *error) {
+    size_t steps = 0;
+    for (node n = 0; n < program->count; n++) steps += is_step(program, n);
+    RETURN_IF(
+        memory_zeroed((void **)&program->steps, steps, sizeof *program->steps, "steps of a program", error));
+    for (node n = 0; n < program->count; n++) {
+        if (!is_step(program, n)) continue;
+        struct step *step = &program->steps[program->step_count++];
+        step->n = n;
+        describe_task(&step->task, program, n);
+        RETURN_IF(choose_kernel(step, error));
+    }
+    return OK;
+}

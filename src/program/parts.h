@@ -1,0 +1,61 @@
+/* Private to src/program: what a program is made of, and the passes that make it, in their order. */
+#ifndef TRAINER_PROGRAM_PARTS_H
+#define TRAINER_PROGRAM_PARTS_H
+
+#include "program.h"
+
+/* Where a value lives. The addresses of weights and gradients are arguments of each run. */
+enum base { BASE_ARENA, BASE_WEIGHTS, BASE_GRADIENTS, BASE_CONSTANT };
+
+struct place {
+    enum base base;
+    size_t offset;        /* bytes from the base; of a constant: 0 */
+    const void *constant; /* BASE_CONSTANT: the graph's own copy, else NULL */
+};
+
+/* A node of the graph as the program sees it. */
+struct value {
+    struct node_info info; /* the graph's, until fusion changes operation, attributes and operands */
+    bool kept;             /* needed by a fetch and not fused away */
+    bool fetched;
+    int readers;        /* operands of kept nodes that are this value */
+    node root;          /* whose storage it is: its own number, or that of the value it is another view of */
+    struct place place; /* of roots */
+    int last;           /* the last step that reads it; of roots; FOREVER: it outlives the run */
+};
+enum { FOREVER = 1 << 30 };
+
+/* A kernel's call to come. */
+struct step {
+    node n;
+    struct task task;
+    const struct kernel *kernel;
+    void *plan;
+};
+
+struct program {
+    const struct graph *graph;   /* borrowed */
+    const struct device *device; /* borrowed */
+    struct value *values;        /* [count], by node */
+    int count;
+    struct step *steps; /* [step_count], in the order of their nodes */
+    int step_count;
+    size_t arena_bytes;
+    bool assigns; /* a kept node writes a variable */
+    bool needs_weights, needs_gradients;
+};
+
+static inline bool is_source(enum op op) {
+    return op == OP_placeholder || op == OP_constant || op == OP_variable;
+}
+static inline bool is_assign(enum op op) {
+    return op == OP_assign || op == OP_assign_add;
+}
+
+void program_prune(struct program *program, const node *fetches, int count); /* prune.c */
+void program_fuse(struct program *program);                                  /* fuse.c */
+int program_place(struct program *program, struct error *error);  /* place.c: base, views, gradients */
+int program_choose(struct program *program, struct error *error); /* choose.c: steps and kernels */
+int program_plan(struct program *program, struct error *error);   /* plan.c: the arena */
+
+#endif

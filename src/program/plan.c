@@ -1,0 +1,106 @@
+/* The plan of the arena: values whose lives do not overlap share memory.
+ *
+ * A value lives from the step that computes it to the last step that reads it; placeholders and fetches live
+ * for ever. Steps are walked in their order; each result takes the smallest hole that is large enough, else
+ * the arena grows. Everything lies on a cache line. */
+#include "../base/memory.h"
+#include "parts.h"
+
+struct hole {
+    size_t offset, bytes;
+};
+
+struct planner {
+    struct hole *holes; /* [count] by offset, never touching each other */
+    int count;
+    size_t end; /* of the arena so far */
+};
+
+static size_t bytes_of(const struct value *value) {
+    const size_t bytes = shape_count(&value->info.shape) * type_bytes(value->info.type);
+    return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+static void drop_hole(struct planner *planner, int i) {
+    for (planner->count--; i < planner->count; i++) planner->holes[i] = planner->holes[i + 1];
+}
+
+static size_t take(struct planner *planner, size_t bytes) {
+    int best = -1;
+    for (int i = 0; i < planner->count; i++)
+        if (planner->holes[i].bytes >= bytes &&
+            (best < 0 || planner->holes[i].bytes < planner->holes[best].bytes))
+            best = i;
+    if (best >= 0) {
+        struct hole *hole = &planner->holes[best];
+        const size_t offset = hole->offset;
+        hole->offset += bytes;
+        hole->bytes -= bytes;
+        if (hole->bytes == 0) drop_hole(planner, best);
+        return offset;
+    }
+    size_t offset = planner->end;
+    const int last = planner->count - 1;
+    if (last >= 0 && planner->holes[last].offset + planner->holes[last].bytes == planner->end) {
+        offset = planner->holes[last].offset; /* the hole at the end grows */
+        planner->count--;
+    }
+    planner->end = offset + bytes;
+    return offset;
+}
+
+static void give(struct planner *planner, size_t offset, size_t bytes) {
+    int at = 0;
+    while (at < planner->count && planner->holes[at].offset < offset) at++;
+    for (int i = planner->count++; i > at; i--) planner->holes[i] = planner->holes[i - 1];
+    planner->holes[at] = (struct hole){offset, bytes};
+    if (at + 1 < planner->count && offset + bytes == planner->holes[at + 1].offset) {
+        planner->holes[at].bytes += planner->holes[at + 1].bytes;
+        drop_hole(planner, at + 1);
+    }
+    if (at > 0 && planner->holes[at - 1].offset + planner->holes[at - 1].bytes == offset) {
+        planner->holes[at - 1].bytes += planner->holes[at].bytes;
+        drop_hole(planner, at);
+    }
+}
+
+/* The root of operand i of a step. */
+static struct value *operand_root(struct program *program, const struct step *step, int i) {
+    return &program->values[program->values[program->values[step->n].info.input[i]].root];
+}
+
+static void find_lives(struct program *program) {
+    for (int s = 0; s < program->step_count; s++)
+        for (int i = 0; i < program->steps[s].task.inputs; i++)
+            operand_root(program, &program->steps[s], i)->last = s;
+    for (node n = 0; n < program->count; n++) {
+        struct value *value = &program->values[n];
+        if (value->kept && (value->fetched || value->info.op == OP_placeholder))
+            program->values[value->root].last = FOREVER;
+    }
+}
+
+int program_plan(struct program *program, struct error *error) {
+    struct planner planner = {0};
+    RETURN_IF(memory_zeroed((void **)&planner.holes, (size_t)program->step_count + 1, sizeof *planner.holes,
+                            "plan", error));
+    find_lives(program);
+    for (node n = 0; n < program->count; n++) {
+        struct value *value = &program->values[n];
+        if (value->kept && value->info.op == OP_placeholder)
+            value->place.offset = take(&planner, bytes_of(value));
+    }
+    for (int s = 0; s < program->step_count; s++) {
+        struct value *value = &program->values[program->steps[s].n];
+        if (value->place.base == BASE_ARENA) value->place.offset = take(&planner, bytes_of(value));
+        for (int i = 0; i < program->steps[s].task.inputs; i++) {
+            struct value *operand = operand_root(program, &program->steps[s], i);
+            if (operand->place.base != BASE_ARENA || operand->last != s) continue;
+            give(&planner, operand->place.offset, bytes_of(operand));
+            operand->last = -1; /* given back once, also when it is two operands */
+        }
+    }
+    program->arena_bytes = planner.end;
+    memory_free(planner.holes);
+    return OK;
+}

@@ -1,0 +1,40 @@
+/* A program in words, one line a step: what runs, by which kernel, on which shapes, and where the result
+ * goes. */
+#include "parts.h"
+
+static void print_place(const struct program *program, node n, FILE *file) {
+    const struct place *place = &program->values[program->values[n].root].place;
+    switch (place->base) {
+    case BASE_ARENA:
+        fprintf(file, "arena+%zu", place->offset);
+        return;
+    case BASE_WEIGHTS:
+        fprintf(file, "weights+%zu", place->offset);
+        return;
+    case BASE_GRADIENTS:
+        fprintf(file, "gradients+%zu", place->offset);
+        return;
+    case BASE_CONSTANT:
+        fprintf(file, "constant");
+        return;
+    }
+}
+
+static void print_step(const struct program *program, const struct step *step, int number, FILE *file) {
+    const struct node_info *info = &program->values[step->n].info;
+    char shape[96];
+    fprintf(file, "%3d  node %-4d %-26s  %-36s ", number, step->n, op_name(info->op), step->kernel->name);
+    for (int i = 0; i < info->inputs; i++) {
+        fprintf(file, "%s%s ", i > 0 ? ", " : "",
+                shape_text(&step->task.input[i].shape, shape, sizeof shape));
+        print_place(program, info->input[i], file);
+    }
+    fprintf(file, " -> %s ", shape_text(&info->shape, shape, sizeof shape));
+    print_place(program, step->n, file);
+    fputc('\n', file);
+}
+
+void program_print(const struct program *program, FILE *file) {
+    for (int s = 0; s < program->step_count; s++) print_step(program, &program->steps[s], s + 1, file);
+    fprintf(file, "%d steps, arena of %zu bytes\n", program->step_count, program->arena_bytes);
+}

@@ -1,0 +1,73 @@
+/* Programs: compiling, pass by pass.
+ *
+ * Steps run in the order in which their nodes were made. So an assign that is fetched is seen by what was
+ * built after it, and not by what was built before it: a value computed from a variable earlier in the graph
+ * is of the old value. Where a program assigns, nothing is fused and no variable is viewed in place, so that
+ * this holds to the letter. */
+#include "program.h"
+
+#include "../base/memory.h"
+#include "parts.h"
+
+static int check_fetches(const struct graph *graph, const node *fetches, int count, struct error *error) {
+    RETURN_IF(graph_check(graph, error));
+    for (int i = 0; i < count; i++)
+        if (fetches[i] < 0 || fetches[i] >= graph->count)
+            return error_set(error, ERROR_USAGE, "fetch %d is not a node of the graph", i + 1);
+    return OK;
+}
+
+static int compile(struct program *program, const node *fetches, int count, struct error *error) {
+    program_prune(program, fetches, count);
+    program_fuse(program);
+    RETURN_IF(program_place(program, error));
+    RETURN_IF(program_choose(program, error));
+    return program_plan(program, error);
+}
+
+int program_compile(struct program **out, const struct graph *graph, const node *fetches, int count,
+                    const struct device *device, struct error *error) {
+    *out = NULL;
+    RETURN_IF(check_fetches(graph, fetches, count, error));
+    struct program *program = NULL;
+    RETURN_IF(memory_zeroed((void **)&program, 1, sizeof *program, "program", error));
+    program->graph = graph;
+    program->device = device;
+    program->count = graph->count;
+    int code = memory_zeroed((void **)&program->values, (size_t)graph->count, sizeof *program->values,
+                             "values of a program", error);
+    if (code == OK) {
+        for (node n = 0; n < program->count; n++)
+            program->values[n] = (struct value){.info = graph->nodes[n], .root = n, .last = -1};
+        code = compile(program, fetches, count, error);
+    }
+    if (code != OK) {
+        program_close(program);
+        return code;
+    }
+    *out = program;
+    return OK;
+}
+
+void program_close(struct program *program) {
+    if (!program) return;
+    for (int i = program->step_count - 1; i >= 0; i--) {
+        struct step *step = &program->steps[i];
+        if (step->kernel && step->kernel->release) step->kernel->release(step->plan);
+    }
+    memory_free(program->steps);
+    memory_free(program->values);
+    memory_free(program);
+}
+
+size_t program_arena_bytes(const struct program *program) {
+    return program->arena_bytes;
+}
+
+bool program_runs(const struct program *program, node n) {
+    return n >= 0 && n < program->count && program->values[n].kept;
+}
+
+int program_steps(const struct program *program) {
+    return program->step_count;
+}

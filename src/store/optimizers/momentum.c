@@ -1,0 +1,37 @@
+/* Gradient descent with momentum. */
+#include "../../device/update.h"
+#include "../optimizer.h"
+
+struct momentum_settings {
+    struct optimizer_common common;
+    double momentum;
+};
+
+static const struct option rows[] = {
+    OPTIMIZER_COMMON_ROWS("0.01"),
+    {.name = "momentum",
+     .type = OPTION_REAL,
+     .offset = offsetof(struct momentum_settings, momentum),
+     .fallback = "0.9",
+     .least = 0,
+     .most = 1,
+     .help = "share of the last step that is kept"},
+    {0},
+};
+
+static void momentum_step(const void *settings, const struct step *step)
+{
+    const struct momentum_settings *own = settings;
+    const float rate = step->rate, decay = step->decay, momentum = (float)own->momentum;
+    float *restrict w = step->weights, *restrict v = step->moments[0];
+    const float *restrict g = step->gradient;
+    for (size_t i = 0; i < step->floats; i++)
+        w[i] = update_momentum(w[i], &v[i], update_decayed(g[i], w[i], decay), rate, momentum);
+}
+
+const struct optimizer optimizer_momentum = {
+    .plugin = {.name = "momentum", .help = "gradient descent with momentum", .options = rows, .settings_bytes = sizeof(struct momentum_settings)},
+    .moments = 1,
+    .moment_names = {"momentum"},
+    .step = momentum_step,
+};

@@ -1,0 +1,36 @@
+/* Half a cosine from the rate down to a share of it (Loshchilov and Hutter, "SGDR", 2017, without restarts). */
+#include <math.h>
+
+#include "../schedule.h"
+
+struct cosine_settings {
+    struct schedule_common common;
+    double end;
+};
+
+static const struct option rows[] = {
+    SCHEDULE_COMMON_ROWS,
+    {.name = "end",
+     .type = OPTION_REAL,
+     .offset = offsetof(struct cosine_settings, end),
+     .fallback = "0",
+     .least = 0,
+     .most = 1,
+     .help = "factor on the rate at the end"},
+    {0},
+};
+
+static double factor(const void *settings, double progress)
+{
+    const struct cosine_settings *cosine = settings;
+    const double pi = 3.14159265358979323846;
+    return cosine->end + (1.0 - cosine->end) * 0.5 * (1.0 + cos(pi * progress));
+}
+
+const struct schedule schedule_cosine = {
+    .plugin = {.name = "cosine",
+               .help = "half a cosine from the rate down to its end",
+               .options = rows,
+               .settings_bytes = sizeof(struct cosine_settings)},
+    .factor = factor,
+};

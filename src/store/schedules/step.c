@@ -1,0 +1,43 @@
+/* The rate is multiplied by a factor each time a share of the run has passed. */
+#include <math.h>
+
+#include "../schedule.h"
+
+struct step_settings {
+    struct schedule_common common;
+    double every, factor;
+};
+
+static const struct option rows[] = {
+    SCHEDULE_COMMON_ROWS,
+    {.name = "every",
+     .type = OPTION_REAL,
+     .offset = offsetof(struct step_settings, every),
+     .fallback = "0.333",
+     .least = 0.0001,
+     .most = 1,
+     .unit = "share of all updates",
+     .help = "a step down after each such share of the run"},
+    {.name = "factor",
+     .type = OPTION_REAL,
+     .offset = offsetof(struct step_settings, factor),
+     .fallback = "0.1",
+     .least = 0,
+     .most = 1,
+     .help = "what the rate is multiplied by at a step"},
+    {0},
+};
+
+static double factor(const void *settings, double progress)
+{
+    const struct step_settings *step = settings;
+    return pow(step->factor, floor(progress / step->every));
+}
+
+const struct schedule schedule_step = {
+    .plugin = {.name = "step",
+               .help = "the rate is multiplied by a factor at even distances",
+               .options = rows,
+               .settings_bytes = sizeof(struct step_settings)},
+    .factor = factor,
+};

@@ -1,0 +1,208 @@
+/* The store opened and closed: the vector cut into shards, and every worker's slots. */
+#include "store.h"
+
+#include <string.h>
+
+int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *border, struct error *error)
+{
+    const size_t lines = layout->floats / LINE_FLOATS;
+    const size_t pieces = by == SHARD_BY_BYTES ? lines : (size_t)layout->count;
+    if (shards < 1 || (size_t)shards > pieces)
+        return error_set(error, ERROR_USAGE, "%d shards: expected 1 to %zu, the model's %s", shards, pieces,
+                         by == SHARD_BY_BYTES ? "cache lines" : "arrays");
+    for (int s = 0; s <= shards; s++) border[s] = lines * (size_t)s / (size_t)shards * LINE_FLOATS;
+    if (by == SHARD_BY_BYTES) return OK;
+    /* Whole ranges: shard s ends where the first range of the next group begins. The groups lie one after the other. */
+    for (int s = 1; s < shards; s++) {
+        size_t first = layout->floats;
+        for (int i = 0; i < layout->count; i++) {
+            const int group = by == SHARD_BY_TENSOR ? (int)((long)i * shards / layout->count) : i % shards;
+            if (group == s && layout->ranges[i].begin < first) first = layout->ranges[i].begin;
+        }
+        border[s] = first;
+    }
+    return OK;
+}
+
+void store_deal_ranges(struct layout *layout, int shards, enum shard_by by)
+{
+    if (by != SHARD_BY_ROUND_ROBIN) return;
+    size_t at = 0;
+    for (int s = 0; s < shards; s++)
+        for (int i = s; i < layout->count; i += shards) {
+            layout->ranges[i].begin = at;
+            at += (layout->ranges[i].floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+        }
+}
+
+/* The range that comes first at or after `at` in the flat vector, or NULL. */
+static const struct range *next_range(const struct layout *layout, size_t at)
+{
+    const struct range *next = NULL;
+    for (int i = 0; i < layout->count; i++) {
+        const struct range *range = &layout->ranges[i];
+        const size_t end = range->begin + (range->floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+        if (end > at && (!next || range->begin < next->begin)) next = range;
+    }
+    return next;
+}
+
+static bool same_attributes(const struct span *span, const struct range *range)
+{
+    return span->kind == range->kind && memcmp(&span->decay, &range->decay, sizeof span->decay) == 0 &&
+           memcmp(&span->rate_multiplier, &range->rate_multiplier, sizeof span->rate_multiplier) == 0;
+}
+
+/* Fills shard->spans (room for every range) with the window's pieces of equal attributes. */
+static void find_spans(struct shard *shard, const struct layout *layout)
+{
+    size_t at = shard->begin;
+    while (at < shard->end) {
+        const struct range *range = next_range(layout, at);
+        if (!range) break;
+        size_t end = range->begin + (range->floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+        if (end > shard->end) end = shard->end;
+        struct span *last = shard->span_count > 0 ? &shard->spans[shard->span_count - 1] : NULL;
+        if (last && same_attributes(last, range)) {
+            last->end = end;
+        } else {
+            shard->spans[shard->span_count++] = (struct span){.begin = at,
+                                                              .end = end,
+                                                              .kind = range->kind,
+                                                              .decay = range->decay,
+                                                              .rate_multiplier = range->rate_multiplier};
+        }
+        at = end;
+    }
+}
+
+static int open_shard(struct store *store, int index, const size_t *border, struct error *error)
+{
+    const struct store_settings *settings = &store->settings;
+    struct shard *shard = &store->shards[index];
+    const int workers = settings->roster->workers;
+    void *block = NULL;
+    shard->store = store;
+    shard->index = index;
+    shard->begin = border[index];
+    shard->end = border[index + 1];
+    lock_open(&shard->lock, store->world);
+    event_open(&shard->applied, store->world);
+    RETURN_IF(mailbox_open(&shard->mailbox, workers * (settings->slots + 1), error));
+    RETURN_IF(memory_zeroed(&block, (size_t)settings->layout->count, sizeof(struct span), "spans of a shard", error));
+    shard->spans = block;
+    RETURN_IF(memory_zeroed(&block, (size_t)workers, sizeof(struct tally), "tallies of a shard", error));
+    shard->tallies = block;
+    RETURN_IF(memory_zeroed(&block, (size_t)workers, sizeof *shard->laid, "gradients of a round", error));
+    shard->laid = block;
+    RETURN_IF(memory_zeroed(&block, 1, CACHE_LINE, "witness line", error));
+    shard->witness = block;
+    find_spans(shard, settings->layout);
+    return OK;
+}
+
+static int open_slots(struct store *store, int worker, struct error *error)
+{
+    struct worker_slots *slots = &store->workers[worker];
+    const int count = store->settings.slots + 1, shards = store->settings.shards;
+    void *block = NULL;
+    event_open(&slots->room, store->world);
+    RETURN_IF(memory_zeroed(&block, (size_t)count, sizeof(struct gradient), "slots of a worker", error));
+    slots->gradients = block;
+    for (int i = 0; i < count; i++) {
+        struct gradient *gradient = &slots->gradients[i];
+        gradient->worker = worker;
+        gradient->slot = i;
+        RETURN_IF(memory_zeroed(&block, (size_t)shards, sizeof(long), "versions of a slot", error));
+        gradient->version = block;
+    }
+    return OK;
+}
+
+int store_open(struct store *store, const struct store_settings *settings, struct error *error)
+{
+    *store = (struct store){.settings = *settings, .world = settings->roster->world};
+    const struct optimizer *optimizer = (const struct optimizer *)(const void *)settings->optimizer->plugin;
+    const size_t floats = settings->layout->floats;
+    const int workers = settings->roster->workers;
+    void *block = NULL;
+    size_t *border = NULL;
+    int code = memory_zeroed(&block, (size_t)(settings->shards > 0 ? settings->shards : 0) + 1, sizeof *border, "borders", error);
+    if (code != OK) return code;
+    border = block;
+    if ((code = store_cut(settings->layout, settings->shards, settings->shard_by, border, error)) != OK) goto end;
+    if ((code = memory_zeroed(&block, floats, sizeof(float), "the weights", error)) != OK) goto end;
+    store->weights = block;
+    for (int m = 0; m < optimizer->moments; m++) {
+        if ((code = memory_zeroed(&block, floats, sizeof(float), "optimizer state", error)) != OK) goto end;
+        store->moments[m] = block;
+    }
+    if ((code = memory_zeroed(&block, (size_t)settings->shards, sizeof(struct shard), "shards", error)) != OK) goto end;
+    store->shards = block;
+    if ((code = memory_zeroed(&block, (size_t)workers, sizeof(struct worker_slots), "slots", error)) != OK) goto end;
+    store->workers = block;
+    for (int s = 0; s < settings->shards && code == OK; s++) code = open_shard(store, s, border, error);
+    for (int w = 0; w < workers && code == OK; w++) code = open_slots(store, w, error);
+end:
+    memory_free(border);
+    return code;
+}
+
+void store_close(struct store *store)
+{
+    for (int s = 0; store->shards && s < store->settings.shards; s++) {
+        struct shard *shard = &store->shards[s];
+        mailbox_close(&shard->mailbox);
+        memory_free(shard->spans);
+        memory_free(shard->tallies);
+        memory_free((void *)shard->laid);
+        memory_free(shard->witness);
+    }
+    for (int w = 0; store->workers && w < store->settings.roster->workers; w++) {
+        struct gradient *gradients = store->workers[w].gradients;
+        for (int i = 0; gradients && i <= store->settings.slots; i++) memory_free(gradients[i].version);
+        memory_free(gradients);
+    }
+    memory_free(store->shards);
+    memory_free(store->workers);
+    memory_free(store->weights);
+    memory_free(store->moments[0]);
+    memory_free(store->moments[1]);
+    *store = (struct store){0};
+}
+
+float store_rate(const struct store *store, long version)
+{
+    const struct optimizer_common *common = (const struct optimizer_common *)(const void *)store->settings.optimizer->settings;
+    return (float)(common->rate * schedule_factor(store->settings.schedule, version, store->settings.total_updates));
+}
+
+void store_set_version(struct store *store, long version)
+{
+    for (int s = 0; s < store->settings.shards; s++) atomic_store(&store->shards[s].version, version);
+}
+
+long store_version(const struct store *store)
+{
+    long least = atomic_load(&store->shards[0].version);
+    for (int s = 1; s < store->settings.shards; s++) {
+        const long version = atomic_load(&store->shards[s].version);
+        if (version < least) least = version;
+    }
+    return least;
+}
+
+long store_lost_updates(const struct store *store)
+{
+    long lost = 0;
+    for (int s = 0; s < store->settings.shards; s++)
+        lost += atomic_load(&store->shards[s].racy_updates) - (long)store->shards[s].witness[0];
+    return lost;
+}
+
+long store_locks_taken(const struct store *store)
+{
+    long taken = 0;
+    for (int s = 0; s < store->settings.shards; s++) taken += atomic_load(&store->shards[s].lock.taken);
+    return taken;
+}

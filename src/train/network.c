@@ -1,0 +1,65 @@
+/* A model's graph with loss, prediction and gradients around it. */
+#include "network.h"
+
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../graph/model.h"
+
+/* Variables in the order of the layout, and their gradients. */
+static int add_gradients(struct network *network, struct error *error)
+{
+    struct graph *g = &network->graph;
+    void *block = NULL;
+    node *variables = NULL;
+    int count = 0;
+    RETURN_IF(memory_zeroed(&block, (size_t)g->layout.count, sizeof(node), "gradients", error));
+    network->gradients = block;
+    RETURN_IF(memory_zeroed(&block, (size_t)g->layout.count, sizeof(node), "variables", error));
+    variables = block;
+    for (node n = 0; n < g->count; n++)
+        if (g->nodes[n].op == OP_variable && g->layout.ranges[g->nodes[n].attributes.variable].kind == RANGE_TRAINABLE)
+            variables[count++] = n;
+    graph_gradients(g, network->loss, variables, count, network->gradients);
+    network->gradient_count = count;
+    memory_free(variables);
+    return graph_check(g, error);
+}
+
+static node find_step(const struct graph *g)
+{
+    for (node n = 0; n < g->count; n++)
+        if (g->nodes[n].op == OP_placeholder && strcmp(g->nodes[n].name, "step") == 0) return n;
+    return NONE;
+}
+
+int network_open(struct network *network, const struct network_settings *settings, struct error *error)
+{
+    *network = (struct network){0};
+    struct graph *g = &network->graph;
+    const struct model *model = (const struct model *)(const void *)settings->model->plugin;
+    struct shape input = {.rank = settings->shape.rank + 1, .dims = {settings->batch}};
+    for (int i = 0; i < settings->shape.rank; i++) input.dims[i + 1] = settings->shape.dims[i];
+    graph_open(g, settings->training, settings->seed);
+    network->x = graph_placeholder(g, "x", TYPE_FLOAT, input);
+    network->labels = graph_placeholder(g, "labels", TYPE_INT, SHAPE(settings->batch));
+    network->logits = model->build(g, network->x, settings->classes, settings->model->settings);
+    network->losses = graph_softmax_cross_entropy(g, network->logits, network->labels);
+    network->loss = graph_reduce_mean(g, network->losses, ALL_AXES, false);
+    network->probabilities = graph_softmax(g, network->logits);
+    network->predicted = graph_argmax(g, network->logits, 1);
+    network->step = find_step(g);
+    RETURN_IF(graph_check(g, error));
+    for (int i = 0; i < g->layout.count; i++)
+        if (g->layout.ranges[i].shape.rank >= 2 && g->layout.ranges[i].decay == 0.0f)
+            g->layout.ranges[i].decay = (float)settings->decay;
+    store_deal_ranges(&g->layout, settings->shards, settings->shard_by);
+    return settings->training ? add_gradients(network, error) : OK;
+}
+
+void network_close(struct network *network)
+{
+    memory_free(network->gradients);
+    graph_close(&network->graph);
+    *network = (struct network){0};
+}

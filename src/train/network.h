@@ -1,0 +1,39 @@
+/* A network: the graph of a model with its loss, as replicas, evaluation, prediction and `describe` use it. */
+#ifndef TRAINER_TRAIN_NETWORK_H
+#define TRAINER_TRAIN_NETWORK_H
+
+#include "../base/option.h"
+#include "../graph/graph.h"
+#include "../store/store.h"
+
+struct network {
+    struct graph graph;
+    node x;             /* [batch, features...] */
+    node labels;        /* int [batch] */
+    node logits;        /* [batch, classes] */
+    node probabilities; /* [batch, classes] */
+    node predicted;     /* int [batch]: the most probable class */
+    node losses;        /* [batch] cross entropy of each example */
+    node loss;          /* their mean */
+    node step;          /* the int scalar that dropout draws by, or NONE */
+    node *gradients;    /* [gradient_count], training only */
+    int gradient_count;
+};
+
+/* What a network is made for. */
+struct network_settings {
+    const struct choice *model;  /* descriptor: struct model */
+    struct shape shape;          /* of one example */
+    int classes, batch;
+    bool training;               /* with gradients and dropout */
+    uint64_t seed;
+    double decay;                /* L2 of every weight matrix (rank 2 and above) */
+    int shards;                  /* for shard_by round-robin: decides the order of the flat vector */
+    enum shard_by shard_by;
+};
+
+/* Errors: the graph's first mistake. Closing a half-open one is safe. */
+int network_open(struct network *network, const struct network_settings *settings, struct error *error);
+void network_close(struct network *network);
+
+#endif

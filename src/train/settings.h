@@ -1,0 +1,42 @@
+/* The settings of a run: what the command line says, what a checkpoint that is resumed says, and the defaults, in that order. */
+#ifndef TRAINER_TRAIN_SETTINGS_H
+#define TRAINER_TRAIN_SETTINGS_H
+
+#include "../base/file.h"
+#include "../base/option.h"
+#include "../output/safetensors.h"
+
+/* As typed; texts that are empty and `given` numbers that are 0 were not given. */
+struct run_settings {
+    char model[512], dataset[1024], data_dir[PATH_BYTES], strategy[512], devices[512];
+    char optimizer[512], schedule[512];
+    int kernels, threads;
+    int epochs_given, batch_given;
+    long seed_given;
+    double clip_given, decay_given;
+    int sharding_given; /* position in "auto|shared|split|all" */
+    int shards, shard_by, slots;
+    double timeout_s;
+    char out[PATH_BYTES], resume[PATH_BYTES], weights[PATH_BYTES];
+    double checkpoint_every_s;
+    int log_every, print_every;
+    bool quiet;
+    /* settled by settings_resolve */
+    int epochs, batch;
+    long seed;
+    double clip, decay;
+    int sharding; /* enum data_sharding */
+};
+
+extern const struct option run_options[];
+
+/* Fills what was not given from the texts of a checkpoint (NULL: none), then from the defaults. */
+int settings_resolve(struct run_settings *settings, const struct safetensors *checkpoint, struct error *error);
+
+/* The plug-ins that were chosen. */
+struct choices {
+    struct choice model, dataset, strategy, optimizer, schedule;
+};
+int settings_choose(const struct run_settings *settings, struct choices *choices, struct error *error);
+
+#endif

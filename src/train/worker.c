@@ -1,0 +1,176 @@
+/* The training loop, written once: batch, pull, forward and backward, push. Every strategy and every device goes through here. */
+#include "worker.h"
+
+#include <math.h>
+
+/* Euclidean norm; eight partial sums, so that it vectorises and has the same bits everywhere. */
+static double norm_of(const float *values, size_t floats)
+{
+    double sums[8] = {0};
+    for (size_t i = 0; i + 8 <= floats; i += 8)
+        for (size_t k = 0; k < 8; k++) sums[k] += (double)values[i + k] * (double)values[i + k];
+    double sum = 0.0;
+    for (int k = 0; k < 8; k++) sum += sums[k];
+    return sqrt(sum);
+}
+
+static void clip_gradient(float *values, size_t floats, float most)
+{
+    const double norm = norm_of(values, floats);
+    if (!(norm > (double)most)) return;
+    const float scale = (float)((double)most / norm);
+    for (size_t i = 0; i < floats; i++) values[i] *= scale;
+}
+
+/* What is done between two clock readings, and how much of it was waiting. */
+struct stopwatch {
+    double at, waited;
+};
+
+static double lap_ms(struct stopwatch *watch, const struct member *member, double now, double *wait_ms)
+{
+    const double waited = member->waited_s - watch->waited;
+    const double took = now - watch->at - waited;
+    *wait_ms += waited * 1e3;
+    *watch = (struct stopwatch){.at = now, .waited = member->waited_s};
+    return took * 1e3;
+}
+
+static int compute_gradient(struct worker *worker, struct gradient *gradient, long number, float *loss)
+{
+    struct training *training = worker->training;
+    const struct training_settings *settings = &training->settings;
+    const struct store *store = settings->store;
+    float *slab = worker->slabs[gradient->slot];
+    for (int s = 0; s < store->settings.shards; s++) gradient->version[s] = worker->side.version[s];
+    gradient->values = slab;
+    gradient->examples = number == NO_BATCH ? 0 : settings->dealer->stream.batch;
+    if (number == NO_BATCH) return OK;
+    RETURN_IF(settings->compute.run(settings->compute.self, worker->index, worker->side.weights, slab, loss, &worker->error));
+    if (!isfinite(*loss))
+        return error_set(&worker->error, ERROR_DIVERGED, "%s: the loss is %g at step %ld, learning rate %g (a smaller rate may help)",
+                         settings->roster->members[worker->index].name, (double)*loss, worker->side.step + 1,
+                         (double)store_rate(store, gradient->version[0]));
+    if (settings->clip > 0.0f) clip_gradient(slab, store->settings.layout->floats, settings->clip);
+    return OK;
+}
+
+static void count_step(struct worker *worker, const struct log_row *row)
+{
+    struct worker_totals *totals = &worker->totals;
+    totals->input_s += row->input_ms / 1e3;
+    totals->pull_s += row->pull_ms / 1e3;
+    totals->compute_s += row->compute_ms / 1e3;
+    totals->push_s += row->push_ms / 1e3;
+    totals->wait_s += row->wait_ms / 1e3;
+    if (row->examples == 0) return;
+    totals->steps++;
+    totals->examples += row->examples;
+    totals->loss_sum += (double)row->loss;
+    totals->loss_steps++;
+    totals->last_loss = row->loss;
+}
+
+/* Input comes before pull: while this worker builds its batch, the others arrive. */
+static int take_step(struct worker *worker, long number)
+{
+    struct training *training = worker->training;
+    const struct training_settings *settings = &training->settings;
+    struct worker_side *side = &worker->side;
+    struct roster *roster = settings->roster;
+    const struct member *member = &roster->members[worker->index];
+    struct log_row row = {.worker = worker->index, .step = side->step + 1};
+
+    struct stopwatch watch = {.at = roster_phase(roster, worker->index, PHASE_INPUT), .waited = member->waited_s};
+    atomic_store_explicit(&roster->members[worker->index].step, row.step, memory_order_relaxed);
+    if (number != NO_BATCH) {
+        stream_batch(&settings->dealer->stream, worker->index, number, worker->index_of);
+        RETURN_IF(settings->compute.load(settings->compute.self, worker->index, number, worker->index_of, &worker->error));
+    }
+    row.input_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_PULL), &row.wait_ms);
+    RETURN_IF(training->strategy->take ? training->strategy->take(side, &worker->error)
+                                       : strategy_take_all(side, &worker->error));
+    row.pull_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_COMPUTE), &row.wait_ms);
+    struct gradient *gradient = store_gradient(settings->store, worker->index, side->step);
+    RETURN_IF(compute_gradient(worker, gradient, number, &row.loss));
+    row.compute_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_PUSH), &row.wait_ms);
+    row.examples = gradient->examples;
+    RETURN_IF(training->strategy->send ? training->strategy->send(side, gradient, &worker->error)
+                                       : strategy_send_all(side, gradient, &worker->error));
+    side->step++;
+    row.push_ms = lap_ms(&watch, member, world_now(settings->world), &row.wait_ms);
+    row.time_s = watch.at - training->started_s - training->paused_s;
+    if (row.examples > 0) {
+        int epoch = 0;
+        dealer_place(settings->dealer, worker->index, number, &epoch, &row.batch, &row.batches);
+        row.epoch = epoch + 1;
+        row.batch++;
+        row.learning_rate = store_rate(settings->store, gradient->version[0]);
+    }
+    count_step(worker, &row);
+    worker->rows[gradient->slot] = row;
+    store_release(settings->store, gradient);
+    return OK;
+}
+
+/* The last holder has let go of a gradient: its row is complete. Runs on a worker's or a server's thread. */
+void training_finished(void *argument, struct gradient *gradient)
+{
+    struct training *training = argument;
+    struct log *log = training->settings.log;
+    struct log_row *row = &training->workers[gradient->worker].rows[gradient->slot];
+    if (!log || row->examples == 0 || !log_wants(log, row->step)) return;
+    row->staleness = atomic_load(&gradient->staleness);
+    row->version = atomic_load(&gradient->applied_version);
+    while (!log_put(log, row) && !world_stopped(training->settings.world)) world_sleep(training->settings.world, 1e-3);
+}
+
+/* Steps until the dealer says pause, then sees its last gradients applied. */
+static int run_segment(struct worker *worker)
+{
+    struct training *training = worker->training;
+    long number = 0;
+    while (!world_stopped(training->settings.world) && dealer_next(training->settings.dealer, worker->index, &number))
+        RETURN_IF(take_step(worker, number));
+    roster_phase(training->settings.roster, worker->index, PHASE_PULL);
+    RETURN_IF(training->strategy->take ? training->strategy->take(&worker->side, &worker->error)
+                                       : strategy_take_all(&worker->side, &worker->error));
+    return store_drain(training->settings.store, worker->index, &worker->error);
+}
+
+static int open_worker(struct worker *worker)
+{
+    const struct training_settings *settings = &worker->training->settings;
+    const size_t floats = settings->store->settings.layout->floats;
+    void *block = NULL;
+    if (settings->compute.open) RETURN_IF(settings->compute.open(settings->compute.self, worker->index, &worker->error));
+    if (worker->training->traits->own_weights) {
+        RETURN_IF(memory_zeroed(&block, floats, sizeof(float), "a worker's weights", &worker->error));
+        worker->own_weights = block;
+    }
+    worker->side.weights = worker->own_weights ? worker->own_weights : settings->store->weights;
+    for (int i = 0; i < worker->slab_count; i++) {
+        RETURN_IF(memory_zeroed(&block, floats, sizeof(float), "a worker's gradient", &worker->error));
+        worker->slabs[i] = block;
+    }
+    return OK;
+}
+
+void worker_body(void *argument)
+{
+    struct worker *worker = argument;
+    struct training *training = worker->training;
+    struct roster *roster = training->settings.roster;
+    int code = open_worker(worker);
+    for (uint64_t segment = 1; code == OK; segment++) {
+        roster_phase(roster, worker->index, PHASE_PAUSED);
+        if (event_wait(&training->go, segment, INFINITY) != WAIT_DONE || atomic_load(&training->ending)) break;
+        code = run_segment(worker);
+        if (code == OK) {
+            roster_phase(roster, worker->index, PHASE_PAUSED);
+            event_post(&training->paused);
+        }
+    }
+    roster_leave(roster, worker->index, code == OK ? PHASE_DONE : PHASE_FAILED);
+    if (code != OK) training_fail(training, worker->index);
+}

@@ -1,0 +1,30 @@
+/* Ctrl-C and SIGTERM: the first asks politely, the second ends the process.
+ *
+ * A signal handler takes no argument, so the count of signals is the one thing in this program that has to be
+ * a variable of the whole process. */
+#include "world.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_int interrupts; /* signals so far; written by the handler alone */
+
+static void interrupted(int number) {
+    (void)number;
+    if (atomic_fetch_add(&interrupts, 1) > 0) _exit(ERROR_INTERRUPTED);
+}
+
+void world_catch_interrupts(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = interrupted;
+    action.sa_flags = SA_RESTART; /* reads and writes in hand go on: the first signal breaks nothing */
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, 0);
+    sigaction(SIGTERM, &action, 0);
+}
+
+bool world_interrupted(void) {
+    return atomic_load(&interrupts) > 0;
+}

@@ -1,0 +1,38 @@
+/* What the world tells about the machine: cores, resident memory, time of day. */
+#include "world.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void world_cores(struct cores *cores) {
+    memset(cores, 0, sizeof *cores);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        for (int core = 0; core < WORLD_CORES; core++)
+            if (CPU_ISSET((size_t)core, &set)) {
+                cores->mask[core / 64] |= UINT64_C(1) << (core % 64);
+                cores->count++;
+            }
+    }
+    if (cores->count == 0) { /* a kernel with wider sets than ours: one core is always there */
+        cores->mask[0] = 1;
+        cores->count = 1;
+    }
+}
+
+long long world_resident_bytes(void) {
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file) return 0;
+    long long total = 0, resident = 0;
+    const int found = fscanf(file, "%lld %lld", &total, &resident);
+    fclose(file);
+    return found == 2 ? resident * (long long)sysconf(_SC_PAGESIZE) : 0;
+}
+
+long long world_utc_seconds(void) {
+    return (long long)time(0);
+}

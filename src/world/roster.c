@@ -1,0 +1,67 @@
+/* The roster: members write what they do, anyone may read it. What is written here orders no other memory: it
+ * is for patience and for words. `active` alone is sequentially consistent, since gates count on it. */
+#include "roster.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "../base/memory.h"
+
+int roster_open(struct roster *roster, struct world *world, int workers, int servers, double timeout_s,
+                struct error *error) {
+    memset(roster, 0, sizeof *roster);
+    const int count = workers + servers;
+    void *members = 0;
+    RETURN_IF(memory_zeroed(&members, (size_t)count, sizeof *roster->members, "the roster", error));
+    roster->world = world;
+    roster->workers = workers;
+    roster->count = count;
+    roster->timeout_s = timeout_s;
+    roster->members = members;
+    for (int i = 0; i < count; i++) {
+        struct member *member = &roster->members[i];
+        const bool worker = i < workers;
+        snprintf(member->name, sizeof member->name, "%s %d", worker ? "worker" : "server",
+                 worker ? i : i - workers);
+        atomic_init(&member->phase, PHASE_STARTING);
+        atomic_init(&member->since, world_now(world));
+        atomic_init(&member->active, true);
+    }
+    return OK;
+}
+
+void roster_close(struct roster *roster) {
+    memory_free(roster->members);
+    memset(roster, 0, sizeof *roster);
+}
+
+double roster_phase(struct roster *roster, int member, enum phase phase) {
+    const double now = world_now(roster->world);
+    struct member *self = &roster->members[member];
+    atomic_store_explicit(&self->phase, (int)phase, memory_order_relaxed);
+    atomic_store_explicit(&self->since, now, memory_order_relaxed);
+    return now;
+}
+
+void roster_leave(struct roster *roster, int member, enum phase phase) {
+    roster_phase(roster, member, phase);
+    atomic_store(&roster->members[member].active, false);
+}
+
+int roster_active_workers(const struct roster *roster) {
+    int active = 0;
+    for (int worker = 0; worker < roster->workers; worker++)
+        active += atomic_load(&roster->members[worker].active);
+    return active;
+}
+
+const char *phase_name(enum phase phase) {
+    static const char *const names[PHASES] = {
+        [PHASE_STARTING] = "starting", [PHASE_INPUT] = "building its batch",
+        [PHASE_PULL] = "pulling",      [PHASE_COMPUTE] = "computing",
+        [PHASE_PUSH] = "pushing",      [PHASE_WAIT] = "waiting",
+        [PHASE_APPLY] = "applying",    [PHASE_IDLE] = "idle",
+        [PHASE_PAUSED] = "paused",     [PHASE_DONE] = "done",
+        [PHASE_FAILED] = "failed",
+    };
+    return (int)phase >= 0 && (int)phase < PHASES ? names[phase] : "in no known phase";
+}

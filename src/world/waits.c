@@ -1,0 +1,131 @@
+/* Waiting with patience: as long as one of those awaited shows signs of life, but no longer than the roster's
+ * timeout without any.
+ *
+ * The wait is cut into slices. After each it looks who is still missing and when the last of them changed its
+ * phase. The slices also let a wait see what nobody posts: that a member has left the roster. */
+#include "waits.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define SLICE_S 0.05
+enum { MISSING_NAMED = 3, ARRIVED_NAMED = 5 }; /* so that the words fit for a thousand members, too */
+
+struct wait {
+    struct roster *roster;
+    int self;
+    bool (*missing)(void *argument, int member);
+    void *argument;
+    const char *place;
+};
+
+static bool is_missing(const struct wait *wait, int member) {
+    return wait->missing && wait->missing(wait->argument, member);
+}
+
+/* The latest time at which one of the missing changed its phase; `start` when none did since. */
+static double last_life(const struct wait *wait, double start) {
+    double last = start;
+    for (int i = 0; i < wait->roster->count; i++)
+        if (is_missing(wait, i))
+            last = fmax(last, atomic_load_explicit(&wait->roster->members[i].since, memory_order_relaxed));
+    return last;
+}
+
+/* --- the words --- */
+
+struct words {
+    char text[sizeof((struct error *)0)->words];
+    size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void words_add(struct words *words, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    const size_t room = sizeof words->text - words->length;
+    const int wanted = vsnprintf(words->text + words->length, room, format, list);
+    va_end(list);
+    if (wanted > 0) words->length += (size_t)wanted < room ? (size_t)wanted : room - 1;
+}
+
+static void name_missing(struct words *words, const struct wait *wait, double now) {
+    int missing = 0;
+    for (int i = 0; i < wait->roster->count; i++) {
+        if (!is_missing(wait, i) || ++missing > MISSING_NAMED) continue;
+        const struct member *member = &wait->roster->members[i];
+        const enum phase phase = (enum phase)atomic_load(&member->phase);
+        const char *place = atomic_load(&member->place);
+        words_add(words, "%s%s, %s", missing == 1 ? ": waiting for " : "; ", member->name, phase_name(phase));
+        if (phase == PHASE_WAIT && place) words_add(words, " at %s", place);
+        words_add(words, " for %.1f s at step %ld", now - atomic_load(&member->since),
+                  atomic_load(&member->step));
+    }
+    if (missing > MISSING_NAMED) words_add(words, "; and %d more", missing - MISSING_NAMED);
+}
+
+/* The active workers that are not missing; nothing when no worker is, as when a server's answer is awaited.
+ */
+static void name_arrived(struct words *words, const struct wait *wait) {
+    const struct roster *roster = wait->roster;
+    bool worker_missing = false;
+    for (int i = 0; i < roster->workers; i++) worker_missing = worker_missing || is_missing(wait, i);
+    if (!worker_missing) return;
+    int arrived = 0;
+    for (int i = 0; i < roster->workers; i++) {
+        if (!atomic_load(&roster->members[i].active) || is_missing(wait, i) || ++arrived > ARRIVED_NAMED)
+            continue;
+        words_add(words, "%s%s", arrived == 1 ? "; arrived: " : ", ", roster->members[i].name);
+    }
+    if (arrived == 0) words_add(words, "; arrived: nobody");
+    if (arrived > ARRIVED_NAMED) words_add(words, " and %d more", arrived - ARRIVED_NAMED);
+}
+
+static int gave_up(const struct wait *wait, double now, struct error *error) {
+    struct words words = {{0}, 0};
+    words_add(&words, "%s gave up after %g s at %s", wait->roster->members[wait->self].name,
+              wait->roster->timeout_s, wait->place);
+    name_missing(&words, wait, now);
+    name_arrived(&words, wait);
+    return error_set(error, ERROR_PEER, "%s", words.text);
+}
+
+/* --- the wait --- */
+
+static int wait_in_slices(const struct wait *wait, struct event *event, bool (*ready)(void *argument),
+                          double start, struct error *error) {
+    struct roster *roster = wait->roster;
+    double now = start;
+    while (true) {
+        const double give_up = last_life(wait, start) + roster->timeout_s;
+        if (now >= give_up) return gave_up(wait, now, error);
+        const double deadline = fmin(now + SLICE_S, give_up);
+        switch (event_wait_until(event, ready, wait->argument, deadline)) {
+        case WAIT_DONE:
+            return OK;
+        case WAIT_STOPPED:
+            return error_set(error, ERROR_PEER, "%s was stopped while waiting at %s",
+                             roster->members[wait->self].name, wait->place);
+        case WAIT_TIMEOUT:
+            break;
+        }
+        now = world_now(roster->world);
+    }
+}
+
+int wait_patiently(struct roster *roster, int self, struct event *event, bool (*ready)(void *argument),
+                   bool (*missing)(void *argument, int member), void *argument, const char *place,
+                   struct error *error) {
+    world_yield(roster->world);
+    if (ready(argument)) return OK;
+    struct member *member = &roster->members[self];
+    const enum phase before = (enum phase)atomic_load_explicit(&member->phase, memory_order_relaxed);
+    const char *place_before = atomic_load_explicit(&member->place, memory_order_relaxed);
+    atomic_store(&member->place, place);
+    const double start = roster_phase(roster, self, PHASE_WAIT);
+    const struct wait wait = {roster, self, missing, argument, place};
+    const int code = wait_in_slices(&wait, event, ready, start, error);
+    member->waited_s += roster_phase(roster, self, before) - start;
+    atomic_store(&member->place, place_before);
+    return code;
+}

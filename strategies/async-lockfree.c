@@ -1,0 +1,81 @@
+/* async-lockfree: nobody waits for anybody; as in Project Adam (apply=server) or Hogwild (apply=worker).
+ *
+ * Who applies:   apply=server: the shard's server, in order of arrival. apply=worker: the worker itself, in place.
+ * What guards:   nothing. A copy may be taken in the middle of an update; in place, two workers may overwrite each other's update of a line.
+ * How old:       server: what the others have pushed meanwhile, and up to `slots` gradients of the worker's own that are still in its mailbox.
+ *                in place: the updates of others since this forward pass began.
+ * Bytes a step:  server: the weights, once, when there is news. in place: none are copied.
+ * Reproducible:  with one worker in place, bit for bit equal to serial training; else not.
+ *
+ * Sources: Niu et al., "Hogwild!", NIPS 2011; Chilimbi et al., "Project Adam", OSDI 2014. */
+#include "../src/store/strategy.h"
+
+enum apply { APPLY_SERVER, APPLY_WORKER };
+
+struct lockfree_settings {
+    int apply;
+};
+
+static const struct option rows[] = {
+    {.name = "apply",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct lockfree_settings, apply),
+     .fallback = "server",
+     .choices = "server|worker",
+     .help = "who applies a gradient: the shard's server, or the worker itself in place (Hogwild)"},
+    {0},
+};
+
+static int apply_of(const struct shard *shard)
+{
+    return ((const struct lockfree_settings *)(const void *)shard->store->settings.strategy->settings)->apply;
+}
+
+static int lockfree_push(struct shard *shard, struct gradient *gradient, struct error *error)
+{
+    if (apply_of(shard) == APPLY_SERVER) return shard_post(shard, gradient, error);
+    shard_done(shard, gradient, shard_apply_racy(shard, gradient));
+    return OK;
+}
+
+static int lockfree_serve(struct shard *shard, struct gradient *gradient, struct error *error)
+{
+    (void)error;
+    shard_done(shard, gradient, shard_apply(shard, gradient));
+    return OK;
+}
+
+static int lockfree_pull(struct shard *shard, struct worker_side *side, struct error *error)
+{
+    (void)error;
+    if (apply_of(shard) == APPLY_WORKER)
+        side->version[shard->index] = atomic_load(&shard->version);
+    else if (shard_read_racy(shard, side->weights, &side->version[shard->index]))
+        side->bytes_moved += strategy_window_bytes(shard);
+    return OK;
+}
+
+static const struct traits traits[] = {
+    [APPLY_SERVER] = {.own_weights = true, .servers = true, .exactly_once = true, .lock_free = true},
+    [APPLY_WORKER] = {.own_update_in_reply = true, .lock_free = true},
+};
+
+static const struct traits *lockfree_traits(const void *settings)
+{
+    return &traits[((const struct lockfree_settings *)settings)->apply];
+}
+
+static const char *const variants[] = {"apply=server", "apply=worker", NULL};
+
+const struct strategy strategy_async_lockfree = {
+    .plugin = {.name = "async-lockfree",
+               .help = "nobody waits for anybody and nothing is locked (Project Adam, Hogwild)",
+               .options = rows,
+               .settings_bytes = sizeof(struct lockfree_settings)},
+    .variants = variants,
+    .traits = lockfree_traits,
+    .default_shards = 1,
+    .push = lockfree_push,
+    .pull = lockfree_pull,
+    .serve = lockfree_serve,
+};

@@ -1,0 +1,198 @@
+/* For the tests of strategies: the real store, the real training loop, either world, and a compute that is a formula.
+ *
+ * The vector has a range of `block` floats for each worker, so that a gradient of 1 in the worker's own block and 0 elsewhere makes the final weights
+ * count each worker's updates. */
+#ifndef TRAINER_TESTS_HARNESS_H
+#define TRAINER_TESTS_HARNESS_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/base/rng.h"
+#include "../src/train/training.h"
+#include "check.h"
+
+enum { HARNESS_WORKERS = 16 };
+
+struct rig;
+typedef int rig_formula(struct rig *rig, int worker, long number, float *weights, float *gradient, float *loss,
+                          struct error *error);
+
+struct rig_settings {
+    const char *strategy, *optimizer;
+    int workers, shards, slots, batches, block;
+    bool simulated;
+    uint64_t seed;
+    rig_formula *formula;
+    enum shard_by shard_by;
+    enum data_sharding sharding;
+    bool keep; /* keep weights and log of numbers after rig_run */
+};
+
+struct rig {
+    struct rig_settings settings;
+    struct choice strategy, optimizer, schedule;
+    struct range ranges[HARNESS_WORKERS + 1];
+    struct layout layout;
+    struct world *world;
+    struct roster roster;
+    struct store store;
+    struct dealer dealer;
+    struct training training;
+    struct error error; /* of the training */
+    _Atomic long computed[HARNESS_WORKERS]; /* forward passes begun */
+    long number[HARNESS_WORKERS];           /* batch in hand */
+    _Atomic long seen_batches[4096];        /* how often each batch of the shared stream was computed */
+    _Atomic long wrong;                     /* what a formula found wrong */
+};
+
+static inline bool rig_exact(const struct rig *rig) { return rig->training.traits->exactly_once; }
+
+static int rig_load(void *self, int worker, long number, const int *index, struct error *error)
+{
+    struct rig *rig = self;
+    (void)index;
+    (void)error;
+    rig->number[worker] = number;
+    if (number < 4096) atomic_fetch_add(&rig->seen_batches[number], 1);
+    return OK;
+}
+
+static int rig_compute(void *self, int worker, float *weights, float *gradient, float *loss, struct error *error)
+{
+    struct rig *rig = self;
+    atomic_fetch_add(&rig->computed[worker], 1);
+    /* In virtual time workers are unequal, so that they overtake each other. */
+    world_work(rig->world, 1e-3 * (1.0 + worker % 3 + rng_unit(rng_philox(rig->settings.seed, (uint64_t)worker,
+                                                                            (uint64_t)rig->number[worker]).word[0])));
+    return rig->settings.formula(rig, worker, rig->number[worker], weights, gradient, loss, error);
+}
+
+/* 1 in the worker's own block, 0 elsewhere. */
+static inline int formula_blocks(struct rig *rig, int worker, long number, float *weights, float *gradient, float *loss,
+                                 struct error *error)
+{
+    const struct range *own = &rig->ranges[worker];
+    (void)number;
+    (void)weights;
+    (void)error;
+    memset(gradient, 0, rig->layout.floats * sizeof(float));
+    for (size_t i = 0; i < own->floats; i++) gradient[own->begin + i] = 1.0f;
+    *loss = 1.0f;
+    return OK;
+}
+
+/* A gradient that depends on the weights and on the batch. */
+static inline int formula_mixed(struct rig *rig, int worker, long number, float *weights, float *gradient, float *loss,
+                                struct error *error)
+{
+    (void)worker;
+    (void)error;
+    for (int r = 0; r < rig->layout.count; r++)
+        for (size_t i = rig->ranges[r].begin; i < rig->ranges[r].begin + rig->ranges[r].floats; i++)
+            gradient[i] = 0.1f * weights[i] + rng_unit(rng_philox(7, (uint64_t)number, (uint64_t)i).word[0]) - 0.5f;
+    *loss = 1.0f;
+    return OK;
+}
+
+static inline void rig_layout(struct rig *rig)
+{
+    const struct rig_settings *settings = &rig->settings;
+    size_t at = 0;
+    for (int w = 0; w <= settings->workers; w++) {
+        struct range *range = &rig->ranges[w];
+        *range = (struct range){.shape = SHAPE(settings->block), .begin = at, .floats = (size_t)settings->block, .rate_multiplier = 1.0f};
+        snprintf(range->name, sizeof range->name, "block%d", w);
+        at += (range->floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    }
+    rig->layout = (struct layout){
+        .ranges = rig->ranges, .count = settings->workers + 1, .floats = at, .parameters = (size_t)(settings->block * (settings->workers + 1))};
+}
+
+/* Opens everything up to the training itself. */
+static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
+{
+    struct error *error = &rig->error;
+    memset(rig, 0, sizeof *rig);
+    rig->settings = *settings;
+    rig_layout(rig);
+    RETURN_IF(plugin_choose(&rig->strategy, (const void *const *)strategies, "strategy", settings->strategy, error));
+    RETURN_IF(plugin_choose(&rig->optimizer, (const void *const *)optimizers, "optimizer", settings->optimizer, error));
+    RETURN_IF(plugin_choose(&rig->schedule, (const void *const *)schedules, "schedule", "constant", error));
+    RETURN_IF(settings->simulated ? world_open_simulated(&rig->world, settings->seed, error) : world_open_threads(&rig->world, error));
+    const struct strategy *strategy = (const struct strategy *)(const void *)rig->strategy.plugin;
+    const struct traits *traits = strategy->traits(rig->strategy.settings);
+    RETURN_IF(roster_open(&rig->roster, rig->world, settings->workers,
+                          training_servers(&rig->strategy, settings->shards, settings->workers), 20.0, error));
+    const struct stream stream = {
+        .seed = 5, .examples = settings->batches * 4, .batch = 4, .workers = settings->workers, .sharding = settings->sharding};
+    RETURN_IF(dealer_open(&rig->dealer, &stream, traits->rounds, 1, 0, NULL, error));
+    const struct store_settings store = {.layout = &rig->layout,
+                                         .roster = &rig->roster,
+                                         .shards = settings->shards,
+                                         .shard_by = settings->shard_by,
+                                         .slots = traits->servers ? settings->slots : 0,
+                                         .strategy = &rig->strategy,
+                                         .optimizer = &rig->optimizer,
+                                         .schedule = &rig->schedule,
+                                         .total_updates = dealer_updates(&rig->dealer),
+                                         .finished = training_finished,
+                                         .finished_argument = &rig->training};
+    RETURN_IF(store_open(&rig->store, &store, error));
+    const struct training_settings training = {.world = rig->world,
+                                               .roster = &rig->roster,
+                                               .store = &rig->store,
+                                               .strategy = &rig->strategy,
+                                               .dealer = &rig->dealer,
+                                               .compute = {.load = rig_load, .run = rig_compute, .self = rig}};
+    return training_open(&rig->training, &training, error);
+}
+
+static inline void rig_close(struct rig *rig)
+{
+    training_close(&rig->training);
+    store_close(&rig->store);
+    dealer_close(&rig->dealer);
+    roster_close(&rig->roster);
+    world_close(rig->world);
+}
+
+/* Trains through; with `pauses`, in two segments with a stop in the middle. Returns the training's code; the rig stays open for looking at. */
+static inline int rig_run(struct rig *rig, const struct rig_settings *settings, bool pauses)
+{
+    const int code = rig_open(rig, settings);
+    if (code != OK) {
+        fprintf(stderr, "rig: %s\n", rig->error.words);
+        return code;
+    }
+    dealer_set_limit(&rig->dealer, 0);
+    training_go(&rig->training);
+    if (pauses) {
+        training_wait(&rig->training, settings->simulated ? 0.02 : 0.001);
+        dealer_stop(&rig->dealer);
+    }
+    while (!training_wait(&rig->training, 1.0)) {}
+    if (pauses && !training_failed(&rig->training)) {
+        dealer_set_limit(&rig->dealer, 0);
+        training_go(&rig->training);
+        while (!training_wait(&rig->training, 1.0)) {}
+    }
+    return training_end(&rig->training, &rig->error);
+}
+
+/* Every strategy with every variant, as typed: calls visit("async-lockfree:apply=worker", argument). */
+static inline void each_strategy(void (*visit)(const char *text, const struct strategy *strategy, void *argument), void *argument)
+{
+    for (int s = 0; strategies[s]; s++) {
+        const struct strategy *strategy = strategies[s];
+        if (!strategy->variants) visit(strategy->plugin.name, strategy, argument);
+        for (int v = 0; strategy->variants && strategy->variants[v]; v++) {
+            char text[256];
+            snprintf(text, sizeof text, "%s:%s", strategy->plugin.name, strategy->variants[v]);
+            visit(text, strategy, argument);
+        }
+    }
+}
+
+#endif

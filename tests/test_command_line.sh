@@ -1,0 +1,84 @@
+#!/bin/bash
+# The command line: help, version, list, and one line on standard error with exit code 2 for every slip.
+set -u
+failures=0
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+
+good() { # pattern that standard output must have, arguments...
+    local pattern=$1 code
+    shift
+    "$TRAINER" "$@" >"$scratch/out" 2>"$scratch/err"
+    code=$?
+    [ $code -eq 0 ] || fail "trainer $*: exit code $code: $(cat "$scratch/err")"
+    [ -s "$scratch/err" ] && fail "trainer $*: wrote to standard error: $(cat "$scratch/err")"
+    grep -Eq -e "$pattern" "$scratch/out" || fail "trainer $*: no $pattern in: $(cat "$scratch/out")"
+}
+
+bad() { # exit code, the one line, arguments...
+    local want=$1 line=$2 code
+    shift 2
+    "$TRAINER" "$@" >"$scratch/out" 2>"$scratch/err"
+    code=$?
+    [ $code -eq "$want" ] || fail "trainer $*: exit code $code, expected $want"
+    [ -s "$scratch/out" ] && fail "trainer $*: wrote to standard output: $(cat "$scratch/out")"
+    # shellcheck disable=SC2053 # the line is a pattern
+    [[ "$(cat "$scratch/err")" == $line ]] || fail "trainer $*: found: $(cat "$scratch/err") expected: $line"
+}
+
+good '^trainer [0-9]+\.[0-9]+\.[0-9]+ \((with|without) oneDNN' --version
+good '^  list  ' --help
+good '^  train  ' help
+good '^usage: trainer train ' train --help
+good '^  --batch=N ' train --batch=0 --help
+good '^usage: trainer list ' list -h
+good '^usage: trainer list ' help list
+good '^strategies ' --help=strategy
+good '^optimizer sgd:' help sgd
+good '^  async-lockfree +[^ ]' list
+good '^models ' list
+good '^  rate=X ' list sgd
+good '^  rate=X ' list optimizer/sgd
+good '^optimizer sgd:' list schedules optimizers/sgd
+
+# Every plug-in that is listed has a page of its own, and no help is wider than a terminal.
+for name in $("$TRAINER" list | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do good "^[a-z]+ $name: " list "$name"; done
+for command in $("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+    good "^usage: trainer $command " "$command" --help
+    awk 'length > 100 { exit 1 }' "$scratch/out" || fail "trainer $command --help: a line of more than 100 columns"
+done
+good '^exit codes: ' --help
+awk 'length > 100 { exit 1 }' "$scratch/out" || fail "trainer --help: a line of more than 100 columns"
+
+bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian
+bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian --help
+bad 2 'trainer: command "zzzz": unknown (one of *)' zzzz
+bad 2 'trainer: plug-in "snyc": unknown; did you mean "sync"\?' list snyc
+bad 2 'trainer: plug-in "strategy/sgd": unknown*' list strategy/sgd
+bad 2 'trainer: unknown option "--btach"; did you mean "--batch"\?' --btach=1
+bad 2 'trainer: unknown option "--strateg"; did you mean "--strategy"\?' train --strateg sync
+bad 2 'trainer: unknown option "-b"; options begin with "--"' -b
+bad 2 'trainer: unknown option "--batch"*' list --batch=1
+bad 2 'trainer: --batch=0: expected 1 to *' train --batch=0
+bad 2 'trainer: --batch=0: expected 1 to *' --batch 0
+bad 2 'trainer: --batch=many: expected a whole number, *' --batch=many
+bad 2 'trainer: --batch: a value is missing, expected --batch=...' --batch
+bad 2 'trainer: --batch: a value is missing, expected --batch=...' --batch --seed=1
+bad 2 'trainer: train: takes no arguments, found "mnist"' train mnist
+bad 2 'trainer: train: takes no arguments, found "--batch=1"' train -- --batch=1
+bad 2 'trainer: strategy "snyc": unknown; did you mean "sync"\? (one of *)' --strategy=snyc
+bad 2 'trainer: sgd: unknown setting "rat"; did you mean "rate"\?' --optimizer=sgd:rat=1
+
+if [ -w /dev/full ]; then
+    "$TRAINER" list >/dev/full 2>"$scratch/err"
+    [ $? -eq 3 ] || fail "a full disk behind standard output is not an error 3"
+    grep -qx 'trainer: standard output: not written: No space left on device' "$scratch/err" || fail "full: $(cat "$scratch/err")"
+fi
+
+[ $failures -eq 0 ]

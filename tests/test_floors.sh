@@ -1,0 +1,82 @@
+#!/bin/bash
+# The house rules hold here, and tests/floors sees each kind of breach when one is put into a small tree of its own.
+set -u
+tests=$(cd "$(dirname "$0")" && pwd)
+failures=0
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+"$tests/floors" "$tests/.." "$BUILD" || fail "the house rules are broken here"
+
+tree=$(mktemp -d) || exit 1
+trap 'rm -rf "$tree"' EXIT
+
+# A tree in which all rules hold: a file a floor, and their objects.
+make_tree() {
+    rm -rf "$tree/root"
+    mkdir -p "$tree"/root/{src/{base,world,graph,store/optimizers,train,commands},strategies,models,docs,build}
+    cd "$tree/root" || exit 1
+    touch Makefile README.md LICENSE .gitignore src/base/base.h src/world/world.h src/store/store.h src/train/train.h src/graph/graph.h
+    echo 'int base(void); int base(void) { return 1; }' >src/base/base.c
+    printf '#include <pthread.h>\n#include "world.h"\n#include "../base/base.h"\npthread_t me(void); pthread_t me(void) { return pthread_self(); }\n' >src/world/world.c
+    printf '#include "../store.h"\n#include "../../base/base.h"\n' >src/store/optimizers/sgd.c
+    printf '#include "../src/store/store.h"\n' >strategies/sync.c
+    printf '#include "base/base.h"\n  #  include "train/train.h"\n' >src/main.c
+}
+
+# expect holds|breaks WORDS...: what floors says of the tree, objects built anew.
+expect() {
+    local want=$1 words=$2 source output
+    while IFS= read -r source; do
+        mkdir -p "build/$(dirname "$source")"
+        ${CC:-gcc} -w -c -o "build/${source%.c}.o" "$source" || fail "$source does not compile"
+    done < <(find src strategies models cuda -name '*.c' 2>/dev/null)
+    output=$("$tests/floors" "$tree/root" "$tree/root/build" 2>&1)
+    case $?:$want in
+    0:holds) ;;
+    1:breaks) case $output in *"$words"*) ;; *) fail "expected a line with \"$words\", found: $output" ;; esac ;;
+    *) fail "expected that it $want ($words), found: $output" ;;
+    esac
+    make_tree
+}
+
+make_tree
+expect holds ""
+echo '#include "../../src/train/train.h"' >src/store/up.c
+expect breaks 'src/store/up.c: includes "../../src/train/train.h" of src/train, a higher floor'
+echo '#include "../world/world.h"' >src/graph/neighbour.c
+expect breaks 'src/graph/neighbour.c: includes "../world/world.h" of its neighbour src/world'
+echo '#include "../../train/train.h"' >src/store/optimizers/deep.c
+expect breaks 'deep.c: includes "../../train/train.h" of src/train, a higher floor'
+mkdir src/attic && echo '#include "../base/base.h"' >src/attic/old.c
+expect breaks 'src/attic has no floor'
+mkdir src/attic && touch src/attic/old.h && echo '#include "../attic/old.h"' >src/train/uses.c
+expect breaks 'src/attic, which has no floor'
+echo '#include "../src/train/train.h"' >models/mlp.h
+expect breaks 'models/mlp.h: includes'
+printf '#include <unistd.h>\nvoid nap(void); void nap(void) { usleep(5); }\n' >src/train/nap.c
+expect breaks 'src/train/nap.c: calls usleep'
+printf '#include <time.h>\nlong now(void); long now(void) { return time(0); }\n' >strategies/clocked.c
+expect breaks 'strategies/clocked.c: calls time'
+printf '#include <signal.h>\n#include <pthread.h>\nint main(void) { signal(2, SIG_IGN); return pthread_join(pthread_self(), 0); }\n' >src/main.c
+expect breaks 'src/main.c: calls pthread_join pthread_self signal'
+printf '#include <sys/socket.h>\nint s(void); int s(void) { return socket(1, 1, 0); }\n' >src/store/optimizers/wire.c
+expect breaks 'src/store/optimizers/wire.c: calls socket'
+touch notes.txt
+expect breaks 'notes.txt: not one of the things at the top level'
+mkdir -p build && touch trainer
+expect holds ""
+if command -v git >/dev/null; then # what git does not know does not count, what it knows does
+    git init -q . && git add Makefile README.md src && touch scratch.txt
+    expect holds ""
+    mkdir -p vendor && touch vendor/x.c && git init -q . && git add vendor/x.c src
+    expect breaks 'vendor: not one of the things'
+fi
+rm -rf build/src build/strategies
+find src strategies models -name '*.c' -delete
+expect breaks 'no objects under'
+
+[ $failures -eq 0 ]

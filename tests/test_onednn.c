@@ -1,0 +1,307 @@
+/* Every kernel that is tried before the reference kernel, against the reference kernel: exactly on operands
+ * whose products and sums are whole numbers, to 1e-5 on others; and the same bits at every address and from
+ * every thread. */
+#include "../src/device/device.h"
+
+#include <math.h>
+#include <string.h>
+#include "../src/base/memory.h"
+#include "../src/base/rng.h"
+#include "check.h"
+
+enum { GUARD = 32, THREADS = 2, RUNS = 20 };
+
+/* Block of operands that a call works on: where the operands and the result begin, with guards around the
+ * result. */
+struct operands {
+    void *block;
+    float *input[3], *output;
+    size_t floats[3], output_floats;
+};
+
+static void close_operands(struct operands *o) {
+    memory_free(o->block);
+    *o = (struct operands){0};
+}
+
+/* Each operand begins `shift` floats after a cache line. */
+static bool open_operands(struct operands *o, const struct task *task, size_t shift) {
+    struct error error = {0};
+    size_t all = 0, begin[4];
+    for (int i = 0; i <= task->inputs; i++) {
+        const struct shape *shape = i < task->inputs ? &task->input[i].shape : &task->output.shape;
+        const size_t floats = shape_count(shape);
+        begin[i] = all + GUARD + shift;
+        all += (floats + 2 * GUARD + shift + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+        *(i < task->inputs ? &o->floats[i] : &o->output_floats) = floats;
+    }
+    const int code = memory_zeroed(&o->block, all, sizeof(float), "operands", &error);
+    CHECK(code == OK, "%s", error.words);
+    if (code) return false;
+    for (int i = 0; i <= task->inputs; i++)
+        *(i < task->inputs ? &o->input[i] : &o->output) = (float *)o->block + begin[i];
+    return true;
+}
+
+/* Whole numbers -3..3, or numbers in [-1/4, 1/4), so that activations are not saturated; the same at every
+ * address. */
+static void fill(struct operands *o, int inputs, bool whole) {
+    for (int i = 0; i < inputs; i++) {
+        for (size_t k = 0; k < o->floats[i]; k++) {
+            const struct rng_block block = rng_philox(5, (uint64_t)i, k);
+            o->input[i][k] =
+                whole ? (float)((int)(block.word[0] % 7) - 3) : 0.5f * rng_unit(block.word[0]) - 0.25f;
+        }
+    }
+    for (size_t k = 0; k < o->output_floats + 2 * GUARD; k++) o->output[(ptrdiff_t)k - GUARD] = -77.0f;
+}
+
+static bool guards_whole(const struct operands *o) {
+    for (ptrdiff_t k = 1; k <= GUARD; k++)
+        if (o->output[-k] != -77.0f || o->output[(ptrdiff_t)o->output_floats - 1 + k] != -77.0f) return false;
+    return true;
+}
+
+/* A kernel that has taken a task, and how to run it. */
+struct taken {
+    const struct kernel *kernel;
+    const struct task *task;
+    void *plan;
+};
+
+static int run_bound(const struct taken *taken, void *instance, const struct operands *o,
+                     struct error *error) {
+    struct call call = {.task = taken->task, .plan = taken->plan, .instance = instance, .output = o->output};
+    for (int i = 0; i < taken->task->inputs; i++) call.input[i] = o->input[i];
+    return taken->kernel->run(&call, error);
+}
+
+static void run_once(const struct taken *taken, const struct operands *o) {
+    struct error error = {0};
+    void *instance = NULL;
+    int code = taken->kernel->bind ? taken->kernel->bind(taken->task, taken->plan, &instance, &error) : OK;
+    if (code == OK) code = run_bound(taken, instance, o, &error);
+    CHECK(code == OK, "%s: %s", taken->kernel->name, error.words);
+    if (taken->kernel->unbind) taken->kernel->unbind(instance);
+}
+
+static const char *task_text(const struct task *task, char *out, size_t bytes) {
+    char a[60], b[60];
+    snprintf(out, bytes, "%s %s%s x %s%s, activation %d, %d threads", op_name(task->op),
+             shape_text(&task->input[0].shape, a, sizeof a), task->attributes->transpose_a ? "^T" : "",
+             shape_text(&task->input[1].shape, b, sizeof b), task->attributes->transpose_b ? "^T" : "",
+             (int)task->attributes->activation, task->device->threads);
+    return out;
+}
+
+/* The largest difference as a share of the largest result. */
+static double difference(const float *a, const float *b, size_t floats) {
+    double largest = 1e-30, apart = 0.0;
+    for (size_t i = 0; i < floats; i++) {
+        if (!isfinite(a[i]) || !isfinite(b[i])) return INFINITY;
+        largest = fmax(largest, fabs((double)b[i]));
+        apart = fmax(apart, fabs((double)a[i] - (double)b[i]));
+    }
+    return apart / largest;
+}
+
+static void check_values(const struct taken *taken, const struct kernel *reference, bool whole) {
+    char text[200];
+    struct operands ours = {0}, theirs = {0};
+    const enum activation activation = taken->task->attributes->activation;
+    const bool exact = whole && (activation == ACTIVATION_NONE || activation == ACTIVATION_RELU);
+    if (open_operands(&ours, taken->task, 0) && open_operands(&theirs, taken->task, 0)) {
+        fill(&ours, taken->task->inputs, whole);
+        fill(&theirs, taken->task->inputs, whole);
+        run_once(taken, &ours);
+        run_once(&(struct taken){.kernel = reference, .task = taken->task}, &theirs);
+        const double apart = difference(ours.output, theirs.output, ours.output_floats);
+        CHECK(apart <= (exact ? 0.0 : 1e-5), "%s: %s: %g apart, whole numbers %d", taken->kernel->name,
+              task_text(taken->task, text, sizeof text), apart, whole);
+        CHECK(guards_whole(&ours), "%s: %s: wrote outside", taken->kernel->name,
+              task_text(taken->task, text, sizeof text));
+    }
+    close_operands(&ours);
+    close_operands(&theirs);
+}
+
+/* One thread that runs the shared plan again and again, at addresses of its own. */
+struct runner {
+    const struct taken *taken;
+    const float *expected;
+    size_t shift;
+    int wrong;
+    struct error error;
+};
+
+static void run_often(void *argument) {
+    struct runner *runner = argument;
+    const struct taken *taken = runner->taken;
+    taken->task->device->backend->enter(taken->task->device);
+    struct operands o = {0};
+    void *instance = NULL;
+    if (open_operands(&o, taken->task, runner->shift) &&
+        (!taken->kernel->bind ||
+         taken->kernel->bind(taken->task, taken->plan, &instance, &runner->error) == OK))
+        for (int run = 0; run < RUNS && runner->error.code == OK; run++) {
+            fill(&o, taken->task->inputs, false);
+            run_bound(taken, instance, &o, &runner->error);
+            runner->wrong += memcmp(o.output, runner->expected, o.output_floats * sizeof(float)) != 0;
+            runner->wrong += !guards_whole(&o);
+        }
+    if (taken->kernel->unbind) taken->kernel->unbind(instance);
+    close_operands(&o);
+}
+
+/* The bits of a result depend on nothing but the operands: not on addresses, not on who else computes. */
+static void check_bits(const struct taken *taken) {
+    static const size_t shifts[] = {0, 1, 3, 4, 8, 15, 16, 29};
+    char text[200];
+    struct error error = {0};
+    struct operands first = {0};
+    struct world *world = NULL;
+    struct world_thread *threads[THREADS] = {0};
+    struct runner runners[THREADS] = {0};
+    if (!open_operands(&first, taken->task, 0)) return;
+    fill(&first, taken->task->inputs, false);
+    run_once(taken, &first);
+    for (size_t i = 0; i < sizeof shifts / sizeof *shifts; i++) {
+        struct operands moved = {0};
+        if (open_operands(&moved, taken->task, shifts[i])) {
+            fill(&moved, taken->task->inputs, false);
+            run_once(taken, &moved);
+            CHECK(memcmp(moved.output, first.output, first.output_floats * sizeof(float)) == 0,
+                  "%s: %s: other bits %zu floats after a line", taken->kernel->name,
+                  task_text(taken->task, text, sizeof text), shifts[i]);
+        }
+        close_operands(&moved);
+    }
+    CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
+    for (int t = 0; world && t < THREADS; t++) {
+        runners[t] = (struct runner){.taken = taken, .expected = first.output, .shift = (size_t)t * 5};
+        const int code = world_spawn(world, "runner", NULL, run_often, &runners[t], &threads[t], &error);
+        CHECK(code == OK, "%s", error.words);
+    }
+    for (int t = 0; t < THREADS; t++) world_join(threads[t]);
+    for (int t = 0; t < THREADS; t++)
+        CHECK(runners[t].wrong == 0 && runners[t].error.code == OK, "%s: %s: thread %d: %d wrong %s",
+              taken->kernel->name, task_text(taken->task, text, sizeof text), t, runners[t].wrong,
+              runners[t].error.words);
+    world_close(world);
+    close_operands(&first);
+}
+
+static int checked[OPS]; /* tasks that a kernel beside the reference took */
+
+static void check_task(const struct task *task, bool bits) {
+    char text[200];
+    const struct kernel *const *list = task->device->backend->kernels(task->device, task->op);
+    const struct kernel *reference = list[0];
+    for (int i = 0; list[i]; i++) reference = list[i];
+    for (; list[0] != reference; list++) {
+        struct error error = {0};
+        struct taken taken = {.kernel = list[0], .task = task};
+        const int code = list[0]->prepare ? list[0]->prepare(task, &taken.plan, &error) : OK;
+        CHECK(code == OK, "%s: %s: %d %s", list[0]->name, task_text(task, text, sizeof text), code,
+              error.words);
+        if (code) continue;
+        checked[task->op]++;
+        check_values(&taken, reference, true);
+        check_values(&taken, reference, false);
+        if (bits) check_bits(&taken);
+        if (list[0]->release) list[0]->release(taken.plan);
+    }
+}
+
+static const struct device devices[] = {{.name = "cpu:0", .threads = 1}, {.name = "cpu:1", .threads = 2}};
+
+/* Rows, inner length, columns: odd ones, ones, those of the small networks, more than a block each way. */
+static const int sizes[][3] = {{1, 1, 1},      {1, 7, 3},      {3, 1, 5},       {2, 5, 1},
+                               {17, 33, 9},    {1, 784, 10},   {32, 64, 10},    {16, 16, 16},
+                               {100, 100, 10}, {100, 10, 100}, {100, 784, 100}, {130, 257, 65}};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static void check_matmul(const int *size, int transposed, int threads) {
+    struct device device = devices[threads - 1];
+    device.backend = backends[0];
+    const bool ta = transposed & 1, tb = transposed & 2;
+    const struct attributes attributes = {.transpose_a = ta, .transpose_b = tb};
+    const struct task task = {
+        .op = OP_matmul,
+        .attributes = &attributes,
+        .inputs = 2,
+        .input = {{.shape = ta ? SHAPE(size[1], size[0]) : SHAPE(size[0], size[1])},
+                  {.shape = tb ? SHAPE(size[2], size[1]) : SHAPE(size[1], size[2])}},
+        .output = {.shape = SHAPE(size[0], size[2])},
+        .device = &device,
+    };
+    check_task(&task, true);
+}
+
+static void check_dense(const int *size, enum activation activation, int threads) {
+    struct device device = devices[threads - 1];
+    device.backend = backends[0];
+    const struct attributes attributes = {.activation = activation};
+    const struct task task = {
+        .op = OP_dense,
+        .attributes = &attributes,
+        .inputs = 3,
+        .input = {{.shape = SHAPE(size[0], size[1])},
+                  {.shape = SHAPE(size[1], size[2])},
+                  {.shape = SHAPE(size[2])}},
+        .output = {.shape = SHAPE(size[0], size[2])},
+        .device = &device,
+    };
+    check_task(&task, activation == ACTIVATION_SIGMOID);
+}
+
+/* What a kernel cannot do, it declines without words. */
+static void check_declined(const struct task *task, const char *why) {
+    for (const struct kernel *const *list = backends[0]->kernels(task->device, task->op); list[1]; list++) {
+        struct error error = {0};
+        void *plan = NULL;
+        const int code = list[0]->prepare ? list[0]->prepare(task, &plan, &error) : OK;
+        CHECK(code == KERNEL_DECLINED && !plan && error.code == OK, "%s: %s: %d %s", list[0]->name, why, code,
+              error.words);
+        if (code == OK && list[0]->release) list[0]->release(plan);
+    }
+}
+
+static void check_declines(void) {
+    const struct device device = {.backend = backends[0], .name = "cpu:0", .threads = 1};
+    const struct attributes attributes = {0};
+    struct task task = {
+        .op = OP_matmul,
+        .attributes = &attributes,
+        .inputs = 2,
+        .input = {{.shape = SHAPE(4, 3), .type = TYPE_INT}, {.shape = SHAPE(3, 2), .type = TYPE_INT}},
+        .output = {.shape = SHAPE(4, 2), .type = TYPE_INT},
+        .device = &device,
+    };
+    check_declined(&task, "int32");
+    for (int i = 0; i < 2; i++) task.input[i].type = TYPE_FLOAT;
+    task.output.type = TYPE_FLOAT;
+    task.input[0].shape.dims[0] = task.output.shape.dims[0] = 0;
+    check_declined(&task, "no rows");
+    task.input[0].shape = SHAPE(4, 0);
+    task.input[1].shape = SHAPE(0, 2);
+    task.output.shape = SHAPE(4, 2);
+    check_declined(&task, "no columns to sum over");
+}
+
+int main(void) {
+    for (int threads = 1; threads <= 2; threads++)
+        for (int s = 0; s < SIZES; s++) {
+            for (int transposed = 0; transposed < 4; transposed++)
+                check_matmul(sizes[s], transposed, threads);
+            for (int a = ACTIVATION_NONE; a <= ACTIVATION_TANH; a++)
+                check_dense(sizes[s], (enum activation)a, threads);
+        }
+    check_declines();
+    const struct device device = {.backend = backends[0], .threads = 1};
+    for (int op = 0; op < OPS; op++) {
+        const struct kernel *const *list = backends[0]->kernels(&device, (enum op)op);
+        CHECK(!list[0] || !list[1] || checked[op] > 0, "%s: no kernel was compared", op_name((enum op)op));
+    }
+    return check_end();
+}
