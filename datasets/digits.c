@@ -52,8 +52,7 @@ static int digits_open(struct dataset *dataset, const void *settings, const char
 
 const struct dataset_plugin dataset_digits = {
     .plugin = {.name = "digits",
-               .help =
-                   "1,797 handwritten digits of 8x8 pixels, embedded (1,437 for training, 360 for testing)",
+               .help = "1,437 + 360 handwritten digits of 8x8 pixels; embedded",
                .options = options,
                .settings_bytes = sizeof(struct dataset_common)},
     .open = digits_open,

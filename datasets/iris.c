@@ -54,8 +54,7 @@ static int iris_open(struct dataset *dataset, const void *settings, const char *
 
 const struct dataset_plugin dataset_iris = {
     .plugin = {.name = "iris",
-               .help = "150 flowers of three species, four measurements each, embedded (120 for training, 30 "
-                       "for testing)",
+               .help = "120 + 30 flowers of three species, four measurements each; embedded",
                .options = options,
                .settings_bytes = sizeof(struct iris_settings)},
     .open = iris_open,

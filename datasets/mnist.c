@@ -46,8 +46,7 @@ static int mnist_open(struct dataset *dataset, const void *settings, const char 
 
 const struct dataset_plugin dataset_mnist = {
     .plugin = {.name = "mnist",
-               .help = "70,000 handwritten digits of 28x28 pixels, from the official files (60,000 for "
-                       "training, 10,000 for testing)",
+               .help = "60,000 + 10,000 handwritten digits of 28x28 pixels, from the official files",
                .options = options,
                .settings_bytes = sizeof(struct dataset_common)},
     .open = mnist_open,

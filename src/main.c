@@ -55,11 +55,11 @@ static void print_command_help(const struct command *command) {
 
 static void print_plugin_names(void) {
     for (int k = 0; k < PLUGIN_KINDS; k++) {
-        int column = printf("  --%-12s", plugin_kinds[k].name);
+        int column = printf("  --%-10s", plugin_kinds[k].name);
         for (size_t i = 0; plugin_kinds[k].table[i] != NULL; i++) {
             const char *name = ((const struct plugin *)plugin_kinds[k].table[i])->name;
-            if (column + (int)strlen(name) + 2 > 100) column = printf("\n%15s", "") - 1;
-            column += printf("%s ", name);
+            if (column + 1 + (int)strlen(name) > 100) column = printf("\n%14s", "") - 1;
+            column += printf(" %s", name);
         }
         putchar('\n');
     }

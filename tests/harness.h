@@ -27,7 +27,7 @@ struct rig_settings {
     rig_formula *formula;
     enum shard_by shard_by;
     enum data_sharding sharding;
-    bool keep; /* keep weights and log of numbers after rig_run */
+    bool together; /* all steps take the same virtual time, so workers meet at the weights */
 };
 
 struct rig {
@@ -64,7 +64,10 @@ static int rig_compute(void *self, int worker, float *weights, float *gradient, 
     struct rig *rig = self;
     atomic_fetch_add(&rig->computed[worker], 1);
     /* In virtual time workers are unequal, so that they overtake each other. */
-    world_work(rig->world, 1e-3 * (1.0 + worker % 3 + rng_unit(rng_philox(rig->settings.seed, (uint64_t)worker,
+    if (rig->settings.together)
+        world_work(rig->world, 1e-3);
+    else
+        world_work(rig->world, 1e-3 * (1.0 + worker % 3 + rng_unit(rng_philox(rig->settings.seed, (uint64_t)worker,
                                                                             (uint64_t)rig->number[worker]).word[0])));
     return rig->settings.formula(rig, worker, rig->number[worker], weights, gradient, loss, error);
 }

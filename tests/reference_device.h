@@ -121,4 +121,12 @@ static inline void fill_between(float *out, size_t count, uint64_t seed, float l
     for (size_t i = 0; i < count; i++) out[i] = least + (most - least) * rng_uniform(&rng);
 }
 
+/* The value of a node that both fetched is the same, bit for bit. */
+static inline void check_same(const struct session *a, const struct session *b, node n, const char *what) {
+    const struct node_info *info = &a->graph->nodes[n];
+    const void *left = session_value(a, n), *right = session_value(b, n);
+    CHECK(left && right && memcmp(left, right, shape_count(&info->shape) * type_bytes(info->type)) == 0,
+          "%s: node %d (%s) differs", what, n, op_name(info->op));
+}
+
 #endif

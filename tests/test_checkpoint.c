@@ -43,20 +43,24 @@ static void without_padding(const float *values, float *out) {
         memcpy(out + ranges[i].begin, values + ranges[i].begin, ranges[i].floats * sizeof *out);
 }
 
-static int write_one(uint32_t seed, struct error *error) {
+static int write_noted(uint32_t seed, const char *note, struct error *error) {
     float weights[FLOATS], first[FLOATS], second[FLOATS];
     fill(weights, seed);
     fill(first, seed + 1);
     fill(second, seed + 2);
-    const struct text_entry texts[] = {{"model", "mlp:hidden=3"}, {"position", "17"}};
+    const struct text_entry texts[] = {{"model", "mlp:hidden=3"}, {"position", "17"}, {"note", note}};
     const struct snapshot snapshot = {.weights = weights,
                                       .moments = 2,
                                       .moment = {first, second},
                                       .moment_name = {"momentum", "variance"},
                                       .texts = texts,
-                                      .text_count = 2};
+                                      .text_count = note ? 3 : 2};
     *error = (struct error){0};
     return checkpoint_write(folder, &layout, &snapshot, error);
+}
+
+static int write_one(uint32_t seed, struct error *error) {
+    return write_noted(seed, NULL, error);
 }
 
 static void check_vector(const struct safetensors *content, const char *prefix, uint32_t seed) {
@@ -221,8 +225,8 @@ static void test_damage(void) {
           "no file: %s", error.words);
 }
 
-/* A child that may write only `limit` bytes to a file writes another checkpoint, and tells its code. With the
- * signal at its default it is killed in the middle instead. */
+/* A child that may write only `limit` bytes to a file writes another checkpoint (longer than a stream's
+ * buffer), and tells its code. With the signal at its default it is killed in the middle instead. */
 static int write_limited(rlim_t limit, bool killed) {
     fflush(NULL);
     const pid_t child = fork();
@@ -231,7 +235,9 @@ static int write_limited(rlim_t limit, bool killed) {
         signal(SIGXFSZ, killed ? SIG_DFL : SIG_IGN);
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit});
-        const int code = write_one(500, &error);
+        char note[6000] = "";
+        memset(note, 'n', sizeof note - 1);
+        const int code = write_noted(500, note, &error);
         _exit(code != OK && strstr(error.words, "checkpoint/state.safetensors") == NULL ? 99 : code);
     }
     int status = 0;
@@ -241,22 +247,21 @@ static int write_limited(rlim_t limit, bool killed) {
 
 static void test_full_disk(void) {
     struct error error;
-    char *bytes = NULL;
-    size_t count = 0;
     CHECK(write_one(1, &error) == OK, "%s", error.words);
-    CHECK(file_read(state, 1 << 20, &bytes, &count, &error) == OK, "%s", error.words);
-    free(bytes);
-    for (size_t limit = 0; limit < count; limit += 97) {
-        const int code = write_limited(limit, false);
-        CHECK(code == ERROR_FILE, "at most %zu bytes: code %d", limit, code);
+    rlim_t limit = 0; /* the file's length is a multiple of 64 */
+    int code = ERROR_FILE;
+    for (; limit < 16384 && (code = write_limited(limit, false)) != OK; limit += 64) {
+        CHECK(code == ERROR_FILE, "at most %llu bytes: code %d", (unsigned long long)limit, code);
         check_one(folder, 1);
         CHECK(files_in_checkpoint() == 1, "%d files", files_in_checkpoint());
     }
-    CHECK(write_limited(count - 1, false) == ERROR_FILE, "one byte too few");
-    check_one(folder, 1);
-    CHECK(write_limited(count / 2, true) == -SIGXFSZ, "not killed");
-    check_one(folder, 1);
-    CHECK(write_limited(count, false) == OK, "enough room");
+    CHECK(code == OK && limit > 6000, "it has %llu bytes", (unsigned long long)limit);
+    check_one(folder, 500);
+    CHECK(write_one(2, &error) == OK, "%s", error.words);
+    CHECK(write_limited(limit - 1, false) == ERROR_FILE, "one byte too few");
+    CHECK(write_limited(limit / 2, true) == -SIGXFSZ, "not killed");
+    check_one(folder, 2);
+    CHECK(write_limited(limit, false) == OK, "enough room, and a temporary file that was left over");
     check_one(folder, 500);
     CHECK(files_in_checkpoint() == 1, "%d files", files_in_checkpoint());
 }

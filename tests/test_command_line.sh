@@ -10,6 +10,7 @@ fail() {
 
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1 # should one of the bad ones below run, its output goes here
 
 good() { # pattern that standard output must have, arguments...
     local pattern=$1 code
@@ -67,13 +68,26 @@ bad 2 'trainer: unknown option "-b"; options begin with "--"' -b
 bad 2 'trainer: unknown option "--batch"*' list --batch=1
 bad 2 'trainer: --batch=0: expected 1 to *' train --batch=0
 bad 2 'trainer: --batch=0: expected 1 to *' --batch 0
+bad 2 'trainer: --batch=0: expected 1 to *' --seed 5 --batch 0
 bad 2 'trainer: --batch=many: expected a whole number, *' --batch=many
 bad 2 'trainer: --batch: a value is missing, expected --batch=...' --batch
 bad 2 'trainer: --batch: a value is missing, expected --batch=...' --batch --seed=1
 bad 2 'trainer: train: takes no arguments, found "mnist"' train mnist
 bad 2 'trainer: train: takes no arguments, found "--batch=1"' train -- --batch=1
+bad 2 'trainer: --no-quiet=1: takes no value, expected --no-quiet or --quiet' --no-quiet=1
+bad 2 'trainer: unknown option "--no-batch"*' --no-batch
+bad 2 'trainer: --batch=0: expected 1 to *' --quiet --no_quiet --log_every=1 --batch=0
 bad 2 'trainer: strategy "snyc": unknown; did you mean "sync"\? (one of *)' --strategy=snyc
 bad 2 'trainer: sgd: unknown setting "rat"; did you mean "rate"\?' --optimizer=sgd:rat=1
+
+# The last one typed counts; --no-quiet speaks again.
+run=(train --dataset=iris --epochs=1 --print-every=1)
+"$TRAINER" "${run[@]}" --quiet --no-quiet --out="$scratch/spoken" 2>/dev/null | grep -q 'Step: ' || fail "--no-quiet is quiet"
+"$TRAINER" "${run[@]}" --no-quiet --quiet --out="$scratch/quiet" 2>/dev/null | grep -q 'Step: ' && fail "--quiet is not"
+
+for n in 1 2; do
+    TRAINER_FAIL_ALLOCATION=$n bad 4 'trainer: memory: no * bytes left for *' list
+done
 
 if [ -w /dev/full ]; then
     "$TRAINER" list >/dev/full 2>"$scratch/err"

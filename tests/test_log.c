@@ -110,37 +110,45 @@ static struct log_row make_row(int worker, long step, double time_s) {
                             .version = 2 * step};
 }
 
+static void count_call(void *argument) {
+    ++*(int *)argument;
+}
+
 static void test_lines(void) {
     struct log log;
     struct error error = {0};
     FILE *lines = tmpfile();
-    CHECK(log_open(&log, 1, devices, path, 50, 100, lines, &error) == OK, "%s", error.words);
+    CHECK(log_open(&log, 1, devices, path, 30, 100, lines, &error) == OK, "%s", error.words);
     char *text = contents_of(path);
     CHECK(strcmp(text, header) == 0, "%s", text);
     free(text);
-    int wanted = 0;
+    int wanted = 0, calls = 0;
+    log.before_lines = count_call;
+    log.before_argument = &calls;
     for (long step = 1; step <= 600; step++) {
-        const struct log_row row = make_row(0, step, (double)step * 0.0031);
+        const struct log_row row = make_row(0, step, (double)step * 0.0031 + (step > 100 ? 0.2 : 0));
         wanted += log_wants(&log, step);
         if (log_wants(&log, step)) CHECK(log_put(&log, &row), "step %ld", step);
     }
-    CHECK(wanted == 12, "%d rows wanted", wanted);
-    CHECK(log_drain(&log, &error) == OK, "%s", error.words);
+    CHECK(wanted == 24, "%d rows wanted", wanted);
+    CHECK(log_drain(&log, &error) == OK && calls == 1, "%s, %d calls", error.words, calls);
+    CHECK(log_drain(&log, &error) == OK && calls == 1, "%d calls, nothing was printed", calls);
     text = contents(lines);
-    static const char first[] =
-        "Step: 200,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.3026,  AvgTime: 3.10ms\n";
+    static const char first[] = "Step: 200,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.3026,  AvgTime: "
+                                "3.10ms\nStep: 400,  Epoch:  1,  Batch: 200 of 550,  "
+                                "Cost: 2.3026,  AvgTime: 5.10ms\n";
     static const char last[] =
         "\nStep: 1200,  Epoch:  2,  Batch:  50 of 550,  Cost: 2.3026,  AvgTime: 3.10ms\n";
     CHECK(strncmp(text, first, sizeof first - 1) == 0, "%s", text);
     CHECK(strstr(text, last) && strlen(strstr(text, last)) == sizeof last - 1, "%s", text);
     free(text);
     text = contents_of(path); /* seen while the run goes on */
-    static const char row[] = "0.155000,0,cpu:0,1,50,2.30258,0.0100000,100,0.250000,0.000100,12.500000,0."
-                              "000000,1234.567800,3,100\n";
+    static const char row[] = "0.093000,0,cpu:0,1,30,2.30258,0.0100000,100,0.250000,0.000100,12.500000,0."
+                              "000000,1234.567800,3,60\n";
     CHECK(strncmp(text + sizeof header - 1, row, sizeof row - 1) == 0, "%s", text);
     int rows = 0;
     for (const char *c = text; *c; c++) rows += *c == '\n';
-    CHECK(rows == 13, "%d lines", rows);
+    CHECK(rows == 21, "%d lines", rows);
     free(text);
     CHECK(log_finish(&log, &error) == OK, "%s", error.words);
     log_close(&log);

@@ -43,9 +43,14 @@ static bool open_operands(struct operands *o, const struct task *task, size_t sh
     return true;
 }
 
+/* Marks the result as not yet computed, and the guards around it. */
+static void clear(const struct operands *o) {
+    for (size_t k = 0; k < o->output_floats + 2 * GUARD; k++) o->output[(ptrdiff_t)k - GUARD] = -77.0f;
+}
+
 /* Whole numbers -3..3, or numbers in [-1/4, 1/4), so that activations are not saturated; the same at every
  * address. */
-static void fill(struct operands *o, int inputs, bool whole) {
+static void fill(const struct operands *o, int inputs, bool whole) {
     for (int i = 0; i < inputs; i++) {
         for (size_t k = 0; k < o->floats[i]; k++) {
             const struct rng_block block = rng_philox(5, (uint64_t)i, k);
@@ -53,7 +58,7 @@ static void fill(struct operands *o, int inputs, bool whole) {
                 whole ? (float)((int)(block.word[0] % 7) - 3) : 0.5f * rng_unit(block.word[0]) - 0.25f;
         }
     }
-    for (size_t k = 0; k < o->output_floats + 2 * GUARD; k++) o->output[(ptrdiff_t)k - GUARD] = -77.0f;
+    clear(o);
 }
 
 static bool guards_whole(const struct operands *o) {
@@ -129,7 +134,7 @@ static void check_values(const struct taken *taken, const struct kernel *referen
 struct runner {
     const struct taken *taken;
     const float *expected;
-    size_t shift;
+    struct operands operands;
     int wrong;
     struct error error;
 };
@@ -138,30 +143,48 @@ static void run_often(void *argument) {
     struct runner *runner = argument;
     const struct taken *taken = runner->taken;
     taken->task->device->backend->enter(taken->task->device);
-    struct operands o = {0};
+    const struct operands *o = &runner->operands;
     void *instance = NULL;
-    if (open_operands(&o, taken->task, runner->shift) &&
-        (!taken->kernel->bind ||
-         taken->kernel->bind(taken->task, taken->plan, &instance, &runner->error) == OK))
-        for (int run = 0; run < RUNS && runner->error.code == OK; run++) {
-            fill(&o, taken->task->inputs, false);
-            run_bound(taken, instance, &o, &runner->error);
-            runner->wrong += memcmp(o.output, runner->expected, o.output_floats * sizeof(float)) != 0;
-            runner->wrong += !guards_whole(&o);
-        }
+    if (taken->kernel->bind) taken->kernel->bind(taken->task, taken->plan, &instance, &runner->error);
+    fill(o, taken->task->inputs, false);
+    for (int run = 0; run < RUNS && runner->error.code == OK; run++) {
+        clear(o);
+        run_bound(taken, instance, o, &runner->error);
+        runner->wrong += memcmp(o->output, runner->expected, o->output_floats * sizeof(float)) != 0;
+        runner->wrong += !guards_whole(o);
+    }
     if (taken->kernel->unbind) taken->kernel->unbind(instance);
-    close_operands(&o);
+}
+
+/* The shared plan in several threads at once. */
+static void check_threads(const struct taken *taken, const float *expected) {
+    char text[200];
+    struct error error = {0};
+    struct world *world = NULL;
+    struct world_thread *threads[THREADS] = {0};
+    struct runner runners[THREADS] = {0};
+    CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
+    for (int t = 0; world && t < THREADS; t++) {
+        runners[t] = (struct runner){.taken = taken, .expected = expected};
+        if (!open_operands(&runners[t].operands, taken->task, (size_t)t * 5)) break;
+        const int code = world_spawn(world, "runner", NULL, run_often, &runners[t], &threads[t], &error);
+        CHECK(code == OK, "%s", error.words);
+    }
+    for (int t = 0; t < THREADS; t++) world_join(threads[t]);
+    for (int t = 0; t < THREADS; t++) {
+        CHECK(runners[t].wrong == 0 && runners[t].error.code == OK, "%s: %s: thread %d: %d wrong %s",
+              taken->kernel->name, task_text(taken->task, text, sizeof text), t, runners[t].wrong,
+              runners[t].error.words);
+        close_operands(&runners[t].operands);
+    }
+    world_close(world);
 }
 
 /* The bits of a result depend on nothing but the operands: not on addresses, not on who else computes. */
 static void check_bits(const struct taken *taken) {
     static const size_t shifts[] = {0, 1, 3, 4, 8, 15, 16, 29};
     char text[200];
-    struct error error = {0};
     struct operands first = {0};
-    struct world *world = NULL;
-    struct world_thread *threads[THREADS] = {0};
-    struct runner runners[THREADS] = {0};
     if (!open_operands(&first, taken->task, 0)) return;
     fill(&first, taken->task->inputs, false);
     run_once(taken, &first);
@@ -176,18 +199,7 @@ static void check_bits(const struct taken *taken) {
         }
         close_operands(&moved);
     }
-    CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
-    for (int t = 0; world && t < THREADS; t++) {
-        runners[t] = (struct runner){.taken = taken, .expected = first.output, .shift = (size_t)t * 5};
-        const int code = world_spawn(world, "runner", NULL, run_often, &runners[t], &threads[t], &error);
-        CHECK(code == OK, "%s", error.words);
-    }
-    for (int t = 0; t < THREADS; t++) world_join(threads[t]);
-    for (int t = 0; t < THREADS; t++)
-        CHECK(runners[t].wrong == 0 && runners[t].error.code == OK, "%s: %s: thread %d: %d wrong %s",
-              taken->kernel->name, task_text(taken->task, text, sizeof text), t, runners[t].wrong,
-              runners[t].error.words);
-    world_close(world);
+    check_threads(taken, first.output);
     close_operands(&first);
 }
 

@@ -254,13 +254,16 @@ static void test_progress_terminal(void) {
             return;
         }
         int bars = 0;
+        bool cleared = false;
         const size_t most = (size_t)(widths[i] == 0 ? 80 : widths[i]) - 1;
         const char *at = drawn;
         for (const char *end; *at == '\r' && (end = strstr(at, "\033[K")) != NULL; at = end + 3) {
             CHECK((size_t)(end - at - 1) <= most, "%zd columns of %zu", end - at - 1, most);
-            bars += end - at > 1;
+            cleared = end - at == 1;
+            bars += !cleared;
         }
         CHECK(bars >= 10 && bars <= 12, "%d bars", bars);
+        CHECK(cleared, "the bar stands before the line");
         CHECK(strcmp(at, "trainer: a line\r\n") == 0, "\"%s\" at the end", at);
         if (widths[i] == 80)
             CHECK(strstr(drawn, "\repoch 1/1 [====") != NULL, "no bar on a line of 80 columns");

@@ -315,6 +315,7 @@ static void check_failing(const char *text, const struct strategy *strategy, voi
             static struct rig rig;
             char words[100];
             settings.batches = 400;
+            settings.sharding = SHARDING_SPLIT; /* every worker comes to its fourth step */
             settings.formula = formula_failing;
             CHECK(rig_run(&rig, &settings, false) == ERROR_DEVICE, "%s: the failure did not come up", text);
             snprintf(words, sizeof words, "worker %d was made to fail", settings.workers - 1);
@@ -336,7 +337,7 @@ static void check_lost_updates(void)
         struct rig_settings settings = usual("async-lockfree:apply=worker", true, 3, 1);
         static struct rig rig;
         settings.batches = 300;
-        settings.block = 5; /* few lines: workers meet on them often */
+        settings.together = true;
         settings.seed = 11;
         CHECK(rig_run(&rig, &settings, false) == OK, "%s", rig.error.words);
         lost[again] = store_lost_updates(&rig.store);

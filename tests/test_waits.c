@@ -167,6 +167,47 @@ static void test_mailbox_many(bool simulated) {
     world_close(office.world);
 }
 
+/* Senders that never pause: the most contention there can be at the tail. */
+enum { BURST = 20000 };
+
+static void send_burst(void *argument) {
+    struct sender *sender = argument;
+    struct post_office *office = sender->office;
+    event_wait(&office->room, 1, INFINITY);
+    for (int slot = 0; slot < BURST; slot++)
+        sender->refused += !mailbox_send(&office->box, (struct mail){.worker = sender->number, .slot = slot});
+    event_post(&office->mail);
+}
+
+static void test_mailbox_burst(void) {
+    static struct post_office office;
+    memset(&office, 0, sizeof office);
+    office.world = open_world(false, 0);
+    struct error error = {0};
+    CHECK(mailbox_open(&office.box, SENDERS * BURST, &error) == OK, "%s", error.words);
+    event_open(&office.mail, office.world);
+    event_open(&office.room, office.world);
+    struct world_thread *threads[SENDERS];
+    for (int i = 0; i < SENDERS; i++) {
+        office.senders[i].office = &office;
+        office.senders[i].number = i;
+        threads[i] = spawn(office.world, send_burst, &office.senders[i]);
+    }
+    event_post(&office.room);
+    int next[SENDERS] = {0}, wrong = 0;
+    event_wait(&office.mail, SENDERS, INFINITY); /* asleep: the cores are the senders' */
+    for (struct mail mail = {0}; mailbox_receive(&office.box, &mail);)
+        wrong += mail.slot != next[mail.worker]++;
+    CHECK(wrong == 0, "%d mails were out of order", wrong);
+    for (int i = 0; i < SENDERS; i++) {
+        world_join(threads[i]);
+        CHECK(next[i] == BURST && office.senders[i].refused == 0, "sender %d: %d mails of %d", i, next[i],
+              BURST);
+    }
+    mailbox_close(&office.box);
+    world_close(office.world);
+}
+
 /* --- gate --- */
 
 struct hall {
@@ -321,7 +362,7 @@ static void hang(void *argument) {
 /* The server, whom nobody waits for, is as lively as can be, which must not make the others more patient. */
 static void be_busy(void *argument) {
     struct scene *scene = ((const struct role *)argument)->scene;
-    for (int turn = 0; !world_stopped(scene->roster.world); turn++) {
+    for (int turn = 0; turn < 40 && !world_stopped(scene->roster.world); turn++) {
         roster_phase(&scene->roster, 3, turn % 2 ? PHASE_APPLY : PHASE_IDLE);
         world_sleep(scene->roster.world, scene->roster.timeout_s / 7);
     }
@@ -493,6 +534,7 @@ static void test_mutual(void) {
 
 int main(void) {
     test_mailbox_alone();
+    for (int i = 0; i < 3; i++) test_mailbox_burst();
     test_gate_alone();
     for (int simulated = 0; simulated <= 1; simulated++) {
         test_roster(simulated);

@@ -95,8 +95,14 @@ static void print_row(FILE *file, const struct option *row, const char *prefix) 
         snprintf(left, sizeof left, "  %s%s=%s", prefix, row->name,
                  row->type == OPTION_CHOICE ? row->choices : value);
     note_words(row, notes, sizeof notes);
-    snprintf(text, sizeof text, "%s%s%s%s", row->help != NULL ? row->help : "", notes[0] != '\0' ? " (" : "",
-             notes, notes[0] != '\0' ? ")" : "");
+    const char *help = row->help != NULL ? row->help : "";
+    const size_t length = strlen(help);
+    if (notes[0] == '\0')
+        snprintf(text, sizeof text, "%s", help);
+    else if (length > 0 && help[length - 1] == ')') /* one pair of brackets, not two */
+        snprintf(text, sizeof text, "%.*s; %s)", (int)length - 1, help, notes);
+    else
+        snprintf(text, sizeof text, "%s (%s)", help, notes);
     const int width = (int)strlen(left);
     if (width + 1 >= HELP_INDENT)
         fprintf(file, "%s\n%*s", left, HELP_INDENT, "");

@@ -3,6 +3,7 @@
 
 #include "../base/memory.h"
 #include "../data/csv_reader.h"
+#include "../data/standardize.h"
 #include "../train/restore.h"
 #include "command.h"
 
@@ -26,12 +27,10 @@ static const struct option rows[] = {
 /* What was done to the features in training is done to these. */
 static void prepare(const struct restored *restored, float *features, int count)
 {
-    for (int i = 0; i < count; i++)
-        for (int f = 0; f < restored->features; f++) {
-            float *x = &features[(size_t)i * (size_t)restored->features + (size_t)f];
-            *x *= restored->scale;
-            if (restored->mean && restored->deviation) *x = (*x - restored->mean[f]) / restored->deviation[f];
-        }
+    const size_t numbers = (size_t)count * (size_t)restored->features;
+    for (size_t i = 0; i < numbers; i++) features[i] *= restored->scale;
+    if (restored->mean && restored->deviation)
+        standardize_apply(features, count, restored->features, restored->mean, restored->deviation);
 }
 
 static void print_row(const struct restored *restored, float *probabilities, int top)

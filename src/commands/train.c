@@ -15,8 +15,8 @@ const struct command command_train = {
                .settings_bytes = sizeof(struct run_settings)},
     .examples = "  trainer\n"
                 "  trainer --strategy=async-lockfree --devices=cpu:0,cpu:1\n"
-                "  trainer --model=mlp:hidden=10-10,activation=relu --dataset=iris --batch=32\n"
-                "  trainer --dataset=mnist:take=55000 --batch=100 --epochs=20 --optimizer=sgd:rate=0.5 --out=runs/mnist\n"
+                "  trainer --dataset=iris:standardize=1 --model=mlp:hidden=10-10,activation=relu --epochs=100\n"
+                "  trainer --dataset=mnist --batch=100 --epochs=20 --optimizer=sgd:rate=0.5 --out=runs/mnist\n"
                 "  trainer --resume=runs/mnist --epochs=40\n",
     .run = run,
 };

@@ -15,8 +15,8 @@ int omp_get_max_threads(void);
 
 struct instance {
     dnnl_stream_t stream;
-    dnnl_memory_t
-        memory[ONEDNN_ARGUMENTS + 1]; /* in the order of the plan's arguments, then the scratch memory */
+    /* In the order of the plan's arguments, then the scratch memory. */
+    dnnl_memory_t memory[ONEDNN_ARGUMENTS + 1];
     dnnl_exec_arg_t arguments[ONEDNN_ARGUMENTS + 1];
     int count;     /* of arguments, without the scratch memory */
     void *scratch; /* owned */

@@ -6,13 +6,7 @@
 
 static void measure_column(const float *column, int count, size_t stride, float *mean, float *deviation) {
     double sum = 0, squares = 0;
-    float least = column[0], most = column[0];
-    for (int row = 0; row < count; row++) {
-        const float x = column[(size_t)row * stride];
-        sum += (double)x;
-        least = fminf(least, x);
-        most = fmaxf(most, x);
-    }
+    for (int row = 0; row < count; row++) sum += (double)column[(size_t)row * stride];
     const double middle = sum / count;
     for (int row = 0; row < count; row++) {
         const double off = (double)column[(size_t)row * stride] - middle;
@@ -20,8 +14,7 @@ static void measure_column(const float *column, int count, size_t stride, float 
     }
     *mean = (float)middle;
     *deviation = (float)sqrt(squares / count);
-    if (least == most || *deviation == 0)
-        *deviation = 1; /* asked of the values: rounding may leave a tiny deviation */
+    if (*deviation == 0) *deviation = 1; /* exactly 0: equal floats add up in double without rounding */
 }
 
 void standardize_measure(const float *rows, int count, int features, float *mean, float *deviation) {

@@ -54,15 +54,16 @@ static void step_back(struct walk *walk, node n) {
         }
 }
 
-/* The node that is the gradient of the target: for a variable one that is nothing else besides, so that its
- * value can be computed straight into the gradient slab. */
+/* The node that is the gradient of the target: for a variable one that belongs to that variable alone and
+ * computes something, so that its value can be computed straight into the gradient slab. Rules never name
+ * older nodes, so it is no node of the forward graph. */
 static node settle(struct walk *walk, node target) {
     struct graph *g = walk->g;
     node n = target < walk->count ? walk->sums[target] : NONE;
     if (n == NONE || g->nodes[target].op != OP_variable) return n;
     const int range = g->nodes[target].attributes.variable;
-    if (n >= walk->count && g->nodes[n].gradient_of == range) return n; /* the same target twice */
-    if (n < walk->count || g->nodes[n].gradient_of >= 0 || g->nodes[n].inputs == 0)
+    if (g->nodes[n].gradient_of == range) return n; /* the same target twice */
+    if (g->nodes[n].gradient_of >= 0 || g->nodes[n].inputs == 0)
         n = graph_make(g, &(struct node_info){.op = OP_copy, .inputs = 1, .input = {n}});
     if (n != NONE) g->nodes[n].gradient_of = range;
     return n;

@@ -152,6 +152,7 @@ int log_drain(struct log *log, struct error *error) {
             wrote = true;
         }
         if (log->lines && is_due(log->print_every, row->step)) {
+            if (!printed && log->before_lines) log->before_lines(log->before_argument);
             print_row(log, row);
             printed = true;
         }

@@ -39,6 +39,10 @@ struct log {
     int log_every;   /* a row of steps.csv every N steps of a worker; 0: none */
     int print_every; /* a printed line every N steps of a worker; 0: none */
     FILE *lines;     /* where lines are printed, borrowed; NULL: nowhere */
+    /* Called by log_drain before its first line: a progress bar on the same terminal has to go. Set after
+     * log_open; NULL: nobody. */
+    void (*before_lines)(void *argument);
+    void *before_argument;
     struct log_printed {
         double time_s;
         long step;

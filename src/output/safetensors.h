@@ -26,8 +26,10 @@ struct safetensors {
     void *blocks[3]; /* owned memory behind the above when read */
 };
 
-/* Writes to an open stream. When `checksum` is true a text "checksum" is added: the CRC-32 of the whole file,
- * in hex, taken with the eight digits of the checksum itself as zeros. */
+/* Writes to an open stream, tensors and texts in the order given. When `checksum` is true a text "checksum"
+ * comes first: the CRC-32 of the whole file, in eight digits 0-9a-f, taken with those digits as zeros; one
+ * that is given, of another file, is left out. Names and texts are UTF-8; a byte that is not becomes U+FFFD.
+ * The values must not change meanwhile. Errors: ERROR_FILE: the stream; ERROR_INTERNAL: a name twice. */
 int safetensors_write(FILE *file, const struct safetensors *content, bool checksum, struct error *error);
 
 /* Reads and checks `path`; where a "checksum" text is there, it must fit. Errors: ERROR_FILE naming path,

@@ -83,7 +83,7 @@ static void put_texts(struct text *text, const struct safetensors *content, bool
         comma = ",";
     }
     for (int i = 0; i < content->text_count; i++) {
-        if (checksum && strcmp(content->texts[i].name, "checksum") == 0) continue;
+        if (strcmp(content->texts[i].name, "checksum") == 0) continue; /* of another file */
         put(text, comma);
         put_quoted(text, content->texts[i].name);
         put(text, ":");

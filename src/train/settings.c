@@ -20,10 +20,10 @@ const struct option run_options[] = {
     {.name = "threads", AT(threads), .type = OPTION_INT, .fallback = "0", .least = 0, .most = 1024, .unit = "threads a device",
      .help = "0: the cores dealt evenly"},
     {.name = "epochs", AT(epochs_given), .type = OPTION_INT, .least = 1, .most = 1000000, .unit = "epochs",
-     .help = "how often to go through the training set (default 30)"},
+     .help = "how often to go through the training set (default 60)"},
     {.name = "batch", AT(batch_given), .type = OPTION_INT, .least = 1, .most = 1000000, .unit = "examples",
      .help = "per worker and step (default 32)"},
-    {.name = "optimizer", TEXT(optimizer), .help = "sgd, momentum, nesterov, adagrad, adam (default momentum:rate=0.05)"},
+    {.name = "optimizer", TEXT(optimizer), .help = "sgd, momentum, nesterov, adagrad, adam (default momentum:rate=0.1)"},
     {.name = "schedule", TEXT(schedule), .help = "of the learning rate: constant, step, cosine (default constant)"},
     {.name = "decay", AT(decay_given), .type = OPTION_REAL, .least = 0, .most = 1e3,
      .help = "L2 weight decay of weight matrices (default 0)"},
@@ -76,9 +76,9 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
 {
     settle_text(settings->model, sizeof settings->model, saved(checkpoint, "model"), "mlp");
     settle_text(settings->dataset, sizeof settings->dataset, saved(checkpoint, "dataset"), "digits");
-    settle_text(settings->optimizer, sizeof settings->optimizer, saved(checkpoint, "optimizer"), "momentum:rate=0.05");
+    settle_text(settings->optimizer, sizeof settings->optimizer, saved(checkpoint, "optimizer"), "momentum:rate=0.1");
     settle_text(settings->schedule, sizeof settings->schedule, saved(checkpoint, "schedule"), "constant");
-    settings->epochs = (int)settle_number(settings->epochs_given, saved(checkpoint, "epochs"), 30);
+    settings->epochs = (int)settle_number(settings->epochs_given, saved(checkpoint, "epochs"), 60);
     settings->batch = (int)settle_number(settings->batch_given, saved(checkpoint, "batch"), 32);
     settings->seed = (long)settle_number((double)settings->seed_given, saved(checkpoint, "seed"), 1);
     settings->clip = settle_number(settings->clip_given, saved(checkpoint, "clip"), 0);
