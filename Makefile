@@ -50,7 +50,7 @@ OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(TABLES:.c=.o)
 TEST_SOURCES = $(wildcard tests/test_*.c)
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 
-.PHONY: all tests check demo install-missing clean format
+.PHONY: all tests bench check demo install-missing clean format
 all: $(PROGRAM)
 
 $(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
@@ -94,6 +94,12 @@ $(foreach f,$(PLUGIN_FOLDERS),$(eval $(call table_rule,$(f))))
 $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 	$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
 .SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o)
+
+# --- measuring: build/bench/step times every kernel of one step beside the peak of a core; bench/compare.py needs PyTorch ---
+$(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
+	$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
+bench: $(PROGRAM) $(B)/bench/step
+	$(B)/bench/step
 
 tests: $(PROGRAM) $(TESTS)
 	@tests/run $(B) $(PROGRAM)

@@ -178,7 +178,7 @@ def check(what, run, rest):
             fail(label + f"{s['lost_updates']} lost updates")
     if what == "learns":
         loss = [float(row["loss"]) for row in rows(run)]
-        if not sum(loss[-8:]) < 0.97 * sum(loss[:8]):
+        if not sum(loss[-8:]) < 0.98 * sum(loss[:8]):
             fail(label + f"loss {sum(loss[:8]) / 8} at first, {sum(loss[-8:]) / 8} at last")
     if what == "rates":
         schedule, rate = rest[0], float(rest[1])

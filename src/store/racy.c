@@ -27,6 +27,8 @@ static void racy_block(struct shard *shard, const struct span *span, size_t begi
     _Alignas(64) float weights[RACY_BLOCK], moments[2][RACY_BLOCK];
     struct step step = {.floats = floats, .weights = weights, .gradient = gradient->values + begin, .update = update};
     const double seen = witness ? *witness : 0.0;
+    /* The next block is asked for now, and at once for writing: its lines are likely in another worker's cache. */
+    for (size_t i = end; i < end + floats; i += LINE_FLOATS) __builtin_prefetch(store->weights + i, 1);
     racy_copy(weights, store->weights + begin, floats);
     for (int m = 0; m < 2; m++)
         if (store->moments[m]) {
@@ -41,18 +43,30 @@ static void racy_block(struct shard *shard, const struct span *span, size_t begi
     if (witness) *witness = seen + 1.0;
 }
 
-long shard_apply_racy(struct shard *shard, const struct gradient *gradient)
+/* Steps [begin, end) of the window, span by span and block by block. */
+static void racy_sweep(struct shard *shard, size_t begin, size_t end, const struct gradient *gradient, float rate, long update)
 {
     const size_t block = world_is_simulated(shard->store->world) ? LINE_FLOATS : RACY_BLOCK;
-    const long seen = atomic_load(&shard->version);
-    const float rate = store_rate(shard->store, seen);
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
-        for (size_t at = span->begin; at < span->end; at += block) {
-            const size_t stop = span->end - at < block ? span->end : at + block;
-            racy_block(shard, span, at, stop, gradient, rate, seen + 1, stop == shard->end ? shard->witness : NULL);
+        const size_t from = span->begin > begin ? span->begin : begin, to = span->end < end ? span->end : end;
+        for (size_t at = from; at < to; at += block) {
+            const size_t stop = to - at < block ? to : at + block;
+            racy_block(shard, span, at, stop, gradient, rate, update, stop == shard->end ? shard->witness : NULL);
         }
     }
+}
+
+/* Each worker begins its sweep at another place and goes round: workers whose steps take equally long fall into step, and would otherwise follow each
+ * other through the same lines, which then move between their caches one by one. */
+long shard_apply_racy(struct shard *shard, const struct gradient *gradient)
+{
+    const size_t lines = (shard->end - shard->begin) / LINE_FLOATS, workers = (size_t)shard->store->settings.roster->workers;
+    const size_t middle = shard->begin + lines * (size_t)gradient->worker / workers * LINE_FLOATS;
+    const long seen = atomic_load(&shard->version);
+    const float rate = store_rate(shard->store, seen);
+    racy_sweep(shard, middle, shard->end, gradient, rate, seen + 1);
+    racy_sweep(shard, shard->begin, middle, gradient, rate, seen + 1);
     atomic_fetch_add(&shard->racy_updates, 1);
     const long version = atomic_fetch_add(&shard->version, 1);
     event_post(&shard->applied);

@@ -198,6 +198,8 @@ static int open_evaluator(struct run *run, int shards, struct error *error)
     return evaluator_open(&run->evaluator, &settings, &device, error);
 }
 
+static void clear_progress(void *run) { progress_clear(&((struct run *)run)->progress); }
+
 static int open_output(struct run *run, struct error *error)
 {
     char path[PATH_BYTES];
@@ -206,6 +208,8 @@ static int open_output(struct run *run, struct error *error)
     RETURN_IF(file_join(path, run->settings.out, "steps.csv", error));
     RETURN_IF(log_open(&run->log, run->workers, run->device_names, run->settings.log_every > 0 ? path : NULL, run->settings.log_every,
                        quiet ? 0 : run->settings.print_every, stdout, error));
+    run->log.before_lines = clear_progress;
+    run->log.before_argument = run;
     RETURN_IF(file_join(path, run->settings.out, "epochs.csv", error));
     return epochs_open(&run->epochs, path, error);
 }

@@ -23,6 +23,10 @@ void world_catch_interrupts(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, 0);
     sigaction(SIGTERM, &action, 0);
+    /* A reader that went away and a file that may grow no more are found by the write that fails. */
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, 0);
+    sigaction(SIGXFSZ, &action, 0);
 }
 
 bool world_interrupted(void) {

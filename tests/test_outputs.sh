@@ -1,0 +1,242 @@
+#!/bin/bash
+# What a run leaves: the columns and types of its tables, times that add up, a summary that agrees with them, and what is printed:
+# results on standard output, the rest on standard error, nothing but text in either.
+set -u
+command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+unset TRAINER_DATA
+export HOME=$scratch
+cd "$scratch" || exit 1
+failures=0
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+cat >check.py <<'PYTHON'
+import csv, json, math, re, sys
+
+def table(run, name, columns):
+    text = open(f"{run}/{name}", newline="").read()
+    assert text.endswith("\n") and "\r" not in text and '"' not in text, f"{name}: not plain lines"
+    lines = text.splitlines()
+    assert lines[0] == columns, f"{name}: {lines[0]}, expected {columns}"
+    names = columns.split(",")
+    for number, line in enumerate(lines[1:], 2):
+        assert line.count(",") == len(names) - 1, f"{name}: line {number}: {line}"
+    return list(csv.DictReader(lines))
+
+WHOLE, REAL = r"[0-9]+", r"[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?"
+STEPS = {"time_s": REAL, "worker": WHOLE, "device": r"[a-z]+:[0-9]+", "epoch": WHOLE, "step": WHOLE, "loss": REAL, "learning_rate": REAL,
+         "examples": WHOLE, "input_ms": REAL, "pull_ms": REAL, "compute_ms": REAL, "push_ms": REAL, "wait_ms": REAL,
+         "staleness": WHOLE, "version": WHOLE}
+EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL, "test_accuracy": REAL, "examples_per_s": REAL}
+TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
+SUMMARY = {"model": str, "dataset": str, "strategy": str, "devices": str, "workers": int, "threads": int, "seed": int, "epochs": float,
+           "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "test_accuracy": float,
+           "test_cost": float, "final_cost": float, "staleness": dict, "wait_share": float, "pull_share": float, "push_share": float,
+           "compute_share": float, "input_share": float, "lost_updates": int, "bytes_moved": int, "interrupted": bool}
+
+def types(rows, wanted):
+    for row in rows:
+        for name, pattern in wanted.items():
+            assert re.fullmatch(pattern, row[name]), f"{name}: {row[name]} in {row}"
+
+def read(run):
+    rows = table(run, "steps.csv", ",".join(STEPS))
+    types(rows, STEPS)
+    epochs = table(run, "epochs.csv", ",".join(EPOCHS))
+    types(epochs, EPOCHS)
+    summary = json.load(open(f"{run}/summary.json"), parse_constant=lambda word: sys.exit(f"summary.json: {word}"))
+    return rows, epochs, summary
+
+def check_summary(s):
+    assert list(s) == list(SUMMARY), f"summary.json: {list(s)}"
+    for name, kind in SUMMARY.items():
+        fits = isinstance(s[name], kind) or kind is float and isinstance(s[name], int)
+        assert fits and (kind is bool or not isinstance(s[name], bool)), f"summary.json: {name}: {s[name]}"
+    assert list(s["staleness"]) == ["mean", "p50", "p99", "max"], s["staleness"]
+    shares = sum(s[name] for name in SUMMARY if name.endswith("_share"))
+    assert abs(shares - 1) < 1e-6, f"the shares add up to {shares}"
+    assert s["interrupted"] is False and s["staleness"]["p50"] <= s["staleness"]["p99"] <= s["staleness"]["max"], s
+    assert math.isclose(s["examples_per_s"], s["examples"] / s["train_seconds"], rel_tol=1e-3), s
+
+def check_run(run, train_examples, batch):
+    rows, epochs, s = read(run)
+    check_summary(s)
+    by_worker = {w: [row for row in rows if int(row["worker"]) == w] for w in range(s["workers"])}
+    assert len(rows) == s["steps"] and sum(int(row["examples"]) for row in rows) == s["examples"], (len(rows), s)
+    assert math.isclose(s["epochs"], s["examples"] / train_examples), s
+    assert {row["examples"] for row in rows} == {str(batch)}, "batches of other sizes"
+    devices = s["devices"].split(",")
+    for w, own in by_worker.items(): # one that came too late to get a batch has no row
+        assert {row["device"] for row in own} <= {devices[w]}, f"worker {w}: devices"
+        assert [int(row["step"]) for row in own] == list(range(1, len(own) + 1)), f"worker {w}: steps"
+        times = [float(row["time_s"]) for row in own]
+        assert times == sorted(times) and min(times, default=1) > 0, f"worker {w}: times"
+        assert [int(row["epoch"]) for row in own] == sorted(int(row["epoch"]) for row in own), f"worker {w}: epochs"
+    stale = [int(row["staleness"]) for row in rows]
+    versions = sorted(int(row["version"]) for row in rows)
+    if s["strategy"] == "sync":
+        assert set(stale) == {0} and s["staleness"] == {"mean": 0, "p50": 0, "p99": 0, "max": 0}, "sync is stale"
+        assert s["updates"] == max(len(own) for own in by_worker.values()), s["updates"]
+        assert all(row["version"] == row["step"] for row in rows), "sync: versions"
+        assert s["bytes_moved"] == 0, "sync copies"
+    else:
+        assert max(stale) == s["staleness"]["max"], (max(stale), s["staleness"])
+        if "apply=worker" not in s["strategy"]:
+            assert math.isclose(sum(stale) / len(stale), s["staleness"]["mean"], rel_tol=1e-6, abs_tol=1e-9), s["staleness"]
+            assert versions == list(range(1, s["updates"] + 1)) and s["updates"] == s["steps"], "not one version an update"
+    last = epochs[-1]
+    assert [int(row["epoch"]) for row in epochs] == list(range(1, round(s["epochs"]) + 1)), "epochs.csv: epochs"
+    assert math.isclose(float(last["test_accuracy"]), s["test_accuracy"], abs_tol=1e-6), (last, s)
+    assert math.isclose(float(last["test_loss"]), s["test_cost"], rel_tol=1e-5), (last, s)
+    assert math.isclose(float(last["time_s"]), s["train_seconds"], rel_tol=1e-3, abs_tol=2e-6), (last, s)
+    moments = [float(row["time_s"]) for row in epochs]
+    assert moments == sorted(moments) and max(float(row["time_s"]) for row in rows) <= moments[-1] + 1e-3, "epochs.csv: times"
+    finals = [float(own[-1]["loss"]) for own in by_worker.values() if own]
+    assert math.isclose(s["final_cost"], sum(finals) / len(finals), rel_tol=1e-5), s["final_cost"]
+    for number, row in enumerate(epochs, 1): # an epoch is what was dealt between two borders, give or take a batch a worker
+        losses = [float(r["loss"]) for r in rows if int(r["epoch"]) == number]
+        assert abs(float(row["train_loss"]) - sum(losses) / len(losses)) < 0.2 * float(row["train_loss"]) + 0.1, (row, sum(losses) / len(losses))
+
+def check_times(run): # one epoch, so that no pause lies between the steps
+    rows, _, s = read(run)
+    for w in range(s["workers"]):
+        own = [row for row in rows if int(row["worker"]) == w]
+        if len(own) < 10:
+            return f"worker {w}: only {len(own)} rows"
+        passed = (float(own[-1]["time_s"]) - float(own[0]["time_s"])) * 1e3
+        parts = sum(float(row[name]) for row in own[1:] for name in TIMES)
+        if not -0.1 < passed - parts <= 0.01 * passed + 1:
+            return f"worker {w}: {passed} ms passed between its rows, its five times add up to {parts}"
+    total = sum(float(row[name]) for row in rows for name in TIMES)
+    for name in TIMES:
+        share = sum(float(row[name]) for row in rows) / total
+        if abs(share - s[name[:-3] + "_share"]) > 0.01:
+            return f"{name}: {share} of the rows' times, {s[name[:-3] + '_share']} in summary.json"
+    return ""
+
+def check_thin(run, every):
+    rows, _, s = read(run)
+    assert len(rows) > 0 and all(int(row["step"]) % every == 0 for row in rows), "a row that was not asked for"
+    per = s["steps"] // s["workers"]
+    assert s["steps"] % s["workers"] == 0 and len(rows) == s["workers"] * (per // every), f"{len(rows)} rows of {s['steps']} steps"
+
+def check_lines(run, every, path):
+    rows, _, s = read(run)
+    lines = open(path).read().splitlines()
+    prefix = r"Worker (?P<worker>\d+): " if s["workers"] > 1 else "(?P<worker>)"
+    pattern = prefix + (r"Step: (?P<step>\d+),  Epoch: (?P<epoch>[ \d]\d),  Batch: (?P<batch>[ \d]{2}\d) of (?P<batches>[ \d]{2}\d),  "
+                        r"Cost: (?P<cost>\d+\.\d{4}),  AvgTime: (?P<average>\d+\.\d\d)ms")
+    found = [re.fullmatch(pattern, line) for line in lines[:-3]]
+    assert all(found), f"a line that is not one: {[line for line, match in zip(lines, found) if not match]}"
+    wanted = [row for row in rows if int(row["step"]) % every == 0]
+    assert len(found) == len(wanted) > 3, f"{len(found)} lines, expected {len(wanted)}"
+    for match in found:
+        same = [row for row in wanted if row["version"] == match["step"] and row["worker"] == (match["worker"] or "0")]
+        assert len(same) == 1, f"no row for {match[0]}"
+        assert abs(float(same[0]["loss"]) - float(match["cost"])) < 6e-5 + 1e-5 * float(match["cost"]), (same, match[0])
+        assert int(same[0]["epoch"]) == int(match["epoch"]) and 1 <= int(match["batch"]) <= int(match["batches"]), (same, match[0])
+    assert lines[-3] == f"Test-Accuracy: {s['test_accuracy']:.4f}", lines[-3]
+    assert re.fullmatch(r"Total Time: \d+\.\d\ds", lines[-2]) and abs(float(lines[-2][12:-1]) - s["train_seconds"]) < 0.0051, lines[-2]
+    assert lines[-1] == f"Final Cost: {s['final_cost']:.4f}", lines[-1]
+
+what, run, *rest = sys.argv[1:]
+try:
+    if what == "run":
+        check_run(run, int(rest[0]), int(rest[1]))
+    if what == "times":
+        words = check_times(run)
+        assert not words, words
+    if what == "thin":
+        check_thin(run, int(rest[0]))
+    if what == "lines":
+        check_lines(run, int(rest[0]), rest[1])
+except AssertionError as error:
+    sys.exit(str(error))
+PYTHON
+
+train() { # folder, options...
+    local folder=$1
+    shift
+    "$TRAINER" --out="$folder" "$@" >out 2>err || fail "$*: exit code $?: $(cat err)"
+}
+
+check() { # what, folder, ...
+    local words
+    words=$(python3 check.py "$@" 2>&1) || fail "$*: $words"
+}
+
+plain() { # files: text without control characters
+    ! LC_ALL=C grep -Hn '[[:cntrl:]]' "$@" | head -n 3 | cat -v | grep . || fail "control characters in $*"
+}
+
+# --- the tables and the summary, for every strategy ---
+small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
+for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p') async-lockfree:apply=worker; do
+    for devices in cpu:0 cpu:0,cpu:1,cpu:2; do
+        # shellcheck disable=SC2086 # several words
+        train run $small --epochs=3 --strategy="$strategy" --devices=$devices --print-every=5
+        check run run 320 16
+        [ "$strategy" != sync ] || check lines run 5 out
+        plain run/steps.csv run/epochs.csv run/summary.json out err
+        [ "$(ls run | tr '\n' ' ')" = "checkpoint epochs.csv model.safetensors steps.csv summary.json " ] || fail "$strategy: files: $(ls run)"
+        [ "$(ls run/checkpoint)" = state.safetensors ] || fail "$strategy: files: $(ls run/checkpoint)"
+    done
+done
+
+# --- what stands where ---
+# shellcheck disable=SC2086
+train said $small --epochs=2 --devices=cpu:0,cpu:1 --seed=7 --strategy=sync
+for words in '20' '320 train, 360 test' 'sync' 'cpu:0' 'cpu:1' '16 x 2 = 32' 'seed 7' 'said'; do
+    grep -q -e "$words" err || fail "standard error does not say $words: $(cat err)"
+done
+! grep -Evq '^trainer: ' err || fail "standard error has lines that are not the program's: $(cat err)"
+# shellcheck disable=SC2086
+train quiet $small --epochs=2 --devices=cpu:0,cpu:1 --quiet --print-every=1
+[ "$(cut -d: -f1 out | tr '\n' ,)" = "Test-Accuracy,Total Time,Final Cost," ] || fail "--quiet printed: $(cat out)"
+[ ! -s err ] || fail "--quiet wrote to standard error: $(cat err)"
+# shellcheck disable=SC2086
+train twice $small --epochs=4 --devices=cpu:0,cpu:1
+# shellcheck disable=SC2086
+train twice $small --epochs=2 --devices=cpu:0,cpu:1 --strategy=async-lockfree
+check run twice 320 16 # nothing of the run before is left
+
+# --- thinner ---
+# shellcheck disable=SC2086
+train thin $small --epochs=3 --strategy=sync --devices=cpu:0,cpu:1 --log-every=7
+check thin thin 7
+# shellcheck disable=SC2086
+train none $small --epochs=2 --devices=cpu:0 --log-every=0 --print-every=0
+[ ! -e none/steps.csv ] || fail "--log-every=0: a steps.csv"
+[ "$(wc -l <out)" -eq 3 ] || fail "--print-every=0: printed: $(cat out)"
+
+# --- the five times; a machine that others use too may be busy just between two steps, so three tries ---
+for strategy in sync async-lockfree; do
+    for try in 1 2 3; do
+        train times --dataset=digits --model=mlp:hidden=400 --batch=16 --epochs=1 --strategy=$strategy --devices=cpu:0,cpu:1 --threads=1
+        words=$(python3 check.py times times 2>&1) && break
+        [ $try -lt 3 ] || fail "$strategy: $words"
+    done
+done
+
+# --- standard output that cannot be written ---
+if [ -w /dev/full ]; then
+    for more in "--quiet" "--print-every=1" "--print-every=0"; do
+        # shellcheck disable=SC2086
+        "$TRAINER" $small --epochs=2 --out=full $more >/dev/full 2>err
+        code=$?
+        [ $code -eq 3 ] || fail "a full disk behind standard output ($more): exit code $code, expected 3"
+        tail -n 1 err | grep -q '^trainer: .*No space left on device$' || fail "a full disk behind standard output ($more): said: $(cat err)"
+    done
+fi
+# shellcheck disable=SC2086
+"$TRAINER" $small --epochs=2 --out=closed --print-every=1 >&- 2>err
+code=$?
+[ $code -eq 3 ] || fail "a closed standard output: exit code $code, expected 3"
+! grep -qs 'Step:' closed/*.* || fail "a closed standard output: its lines are in $(grep -ls 'Step:' closed/*.*)"
+
+[ $failures -eq 0 ]

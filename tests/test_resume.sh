@@ -1,0 +1,188 @@
+#!/bin/bash
+# Going on from a checkpoint. Under sync a run that was stopped again and again, at moments that nobody chose, must end with the
+# bits of the run that was left alone; with another strategy, number of workers, optimizer, batch or sharding no example may be
+# lost or seen twice.
+set -u
+command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
+scratch=$(mktemp -d) || exit 1
+child=
+trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null; rm -rf "$scratch"' EXIT
+unset TRAINER_DATA
+export HOME=$scratch
+cd "$scratch" || exit 1
+failures=0
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+cat >look.py <<'PYTHON'
+import hashlib, json, struct, sys
+
+def parts(path):
+    data = open(path, "rb").read()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    texts = header.pop("__metadata__")
+    return texts, {name: (e["shape"], data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]])
+                   for name, e in header.items()}
+
+what, path, *names = sys.argv[1:]
+if what == "weights":
+    print(hashlib.sha256(repr(sorted(parts(path)[1].items())).encode()).hexdigest())
+if what == "texts":
+    print(*[parts(path)[0][name] for name in names])
+if what == "summary":
+    print(*[json.load(open(path))[name] for name in names])
+PYTHON
+weights() { python3 look.py weights "$1/model.safetensors"; }
+texts() { python3 look.py texts "$1/checkpoint/state.safetensors" "${@:2}"; }
+summary() { python3 look.py summary "$1/summary.json" "${@:2}"; }
+
+train() { # options...
+    "$TRAINER" --quiet "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"
+}
+
+start_and_stop() { # folder, hundredths of a second, options...; sets $code
+    local folder=$1 pause=$2 tries=0
+    shift 2
+    rm -f "$folder/steps.csv"
+    "$TRAINER" --quiet "$@" >out 2>err &
+    child=$!
+    until [ "$(wc -l 2>/dev/null <"$folder/steps.csv" || echo 0)" -gt 1 ] || ! kill -0 "$child" 2>/dev/null; do
+        tries=$((tries + 1))
+        [ $tries -lt 1500 ] || break
+        sleep 0.02
+    done
+    sleep "$(printf '0.%02d' "$pause")"
+    kill -INT "$child" 2>/dev/null
+    wait "$child"
+    code=$?
+    child=
+}
+
+# --- stopped and gone on, under sync ---
+middle=0 stops=0
+# Epochs longer than the program takes to notice an interrupt, so that most stops fall into the middle of one.
+big="--model=mlp:hidden=400 --batch=8 --checkpoint-every=0"
+grep -qa __tsan_init "$TRAINER" && big="--model=mlp:hidden=20 --dataset=digits:take=320 --batch=4 --checkpoint-every=0"
+
+stopped_again_and_again() { # name, epochs, devices, options...
+    local name=$1 epochs=$2 devices=$3 tries wanted shards examples batch position
+    shift 3
+    train --out="alone-$name" --devices="$devices" --epochs="$epochs" "$@"
+    wanted=$(weights "alone-$name")
+    start_and_stop "$name" $((RANDOM % 15)) --out="$name" --devices="$devices" --epochs="$epochs" "$@"
+    for ((tries = 0; code == 130 && tries < 3; tries++)); do
+        stops=$((stops + 1))
+        read -r position batch examples <<<"$(texts "$name" position batch examples)"
+        [ $((position * batch)) -eq "$examples" ] || fail "$name: $examples examples at batch $position of $batch"
+        [ "$(summary "$name" interrupted examples)" = "True $examples" ] || fail "$name: $(summary "$name" interrupted examples), expected True $examples"
+        [ $((examples % $(epoch_examples "$@") < batch * 3)) -eq 1 ] || middle=$((middle + 1))
+        [ $((tries % 2)) -eq 0 ] && shards="--shards=3 --shard-by=round-robin" || shards=
+        # shellcheck disable=SC2086 # several words, or none
+        start_and_stop "$name" $((RANDOM % 25)) --resume="$name" --strategy=sync --devices="$devices" $shards
+    done
+    [ "$code" -eq 0 ] || [ "$code" -eq 130 ] || fail "$name: exit code $code: $(cat err)"
+    [ "$code" -eq 0 ] || train --resume="$name" --strategy=sync --devices="$devices"
+    [ "$(weights "$name")" = "$wanted" ] || fail "$name: stopped $stops times in all, not the weights of the run left alone"
+    [ "$(summary "$name" examples)" = "$(summary "alone-$name" examples)" ] ||
+        fail "$name: $(summary "$name" examples) examples, expected $(summary "alone-$name" examples)"
+}
+
+epoch_examples() { [[ "$*" == *take=320* ]] && echo 320 || echo 1437; }
+
+# As many epochs as take about a second here.
+# shellcheck disable=SC2086
+train --out=measure --devices=cpu:0,cpu:1 --threads=1 --epochs=2 $big
+epochs=$(python3 -c "import sys; print(max(4, min(40, round(2.0 / max(float(sys.argv[1]), 0.05)))))" "$(summary measure train_seconds)")
+# shellcheck disable=SC2086
+stopped_again_and_again momentum "$epochs" cpu:0,cpu:1 --threads=1 $big --schedule=cosine:warmup=0.1
+# shellcheck disable=SC2086
+stopped_again_and_again adam $((epochs / 2)) cpu:0,cpu:1,cpu:2 --threads=1 $big --optimizer=adam --clip=10 --decay=0.001 --data-sharding=all
+# shellcheck disable=SC2086
+stopped_again_and_again split "$epochs" cpu:0,cpu:1 --threads=1 $big --optimizer=nesterov --data-sharding=split
+[ $stops -ge 3 ] || fail "only $stops runs could be stopped: this proves nothing"
+[ $middle -ge 1 ] || fail "none of $stops stops fell into the middle of an epoch: this proves nothing"
+
+# --- more epochs for a finished run ---
+small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1"
+# shellcheck disable=SC2086
+{
+    train --out=two $small --epochs=2
+    train --out=four $small --epochs=4
+    train --resume=two --out=more --devices=cpu:0,cpu:1 --threads=1 --epochs=4
+}
+[ "$(weights more)" = "$(weights four)" ] || fail "2 epochs and 2 more: not the weights of 4"
+[ "$(cut -d, -f1 more/epochs.csv | tr '\n' ,)" = "epoch,3,4," ] || fail "2 epochs and 2 more: $(cat more/epochs.csv)"
+[ "$(texts two epochs position)" = "2 40" ] || fail "--resume with --out changed the run that it came from"
+before=$(weights two)
+train --resume=two --devices=cpu:0,cpu:1
+[ "$(weights two)" = "$before" ] || fail "a finished run that goes on changed its weights"
+! grep -qi nan out || fail "a finished run that goes on printed: $(tr '\n' ' ' <out)"
+
+# --- with something else: the position stays, the examples add up ---
+goes_on() { # what, examples expected at last, options...
+    local what=$1 wanted=$2 found
+    shift 2
+    rm -rf other
+    train --resume=start --out=other --epochs=4 "$@"
+    found=$(summary other examples)
+    [ "$found" = "$wanted" ] || fail "$what ($*): $found examples in the end, expected $wanted"
+    found=$(awk -F, 'NR > 1 { sum += $8 } END { print sum + 0 }' other/steps.csv)
+    [ "$found" -eq $((wanted - began)) ] || fail "$what ($*): went on with $found examples, expected $((wanted - began))"
+    [ "$(tail -n 1 other/epochs.csv | cut -d, -f1)" = 4 ] || fail "$what ($*): epochs.csv does not end with epoch 4"
+}
+
+began=640
+# shellcheck disable=SC2086
+train --out=start $small --epochs=2
+strategies=$("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
+for strategy in $strategies async-lockfree:apply=worker; do
+    goes_on "another strategy" 1280 --strategy="$strategy" --devices=cpu:0,cpu:1
+done
+for devices in cpu:0 cpu:0,cpu:1,cpu:2 cpu:0,cpu:1,cpu:2,cpu:3,cpu:4; do
+    goes_on "another number of workers" 1280 --devices=$devices
+done
+for optimizer in $("$TRAINER" list optimizers | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do
+    goes_on "another optimizer" 1280 --optimizer="$optimizer" --devices=cpu:0,cpu:1
+done
+goes_on "a larger batch" 1280 --batch=32 --devices=cpu:0,cpu:1
+goes_on "a smaller batch" 1280 --batch=8 --devices=cpu:0,cpu:1
+goes_on "split data" 1280 --data-sharding=split --devices=cpu:0,cpu:1
+# shellcheck disable=SC2086
+train --out=start $small --epochs=2 --data-sharding=split
+goes_on "shared data" 1280 --data-sharding=shared --devices=cpu:0,cpu:1
+goes_on "another number of workers" 1280 --devices=cpu:0,cpu:1,cpu:2,cpu:3
+goes_on "async with split data" 1280 --strategy=async-lockfree --devices=cpu:0,cpu:1
+
+# --- checkpoints that do not fit ---
+refused() { # words expected, options...
+    local words=$1 code
+    shift
+    cp -r start kept
+    "$TRAINER" "$@" >out 2>err
+    code=$?
+    [ $code -eq 3 ] || fail "trainer $*: exit code $code, expected 3"
+    if [ "$(wc -l <err)" -ne 1 ] || ! grep -Eq "$words" err; then fail "trainer $*: found: $(cat err) expected one line with: $words"; fi
+    diff -r start kept || fail "trainer $*: changed the run that it could not go on with"
+    rm -rf kept
+}
+
+refused 'dense1/kernel.*(\[64, 20\].*\[64, 30\]|\[64, 30\].*\[64, 20\])' --resume=start --model=mlp:hidden=30
+refused 'dense1/kernel.*(\[64, 20\].*\[4, 20\]|\[4, 20\].*\[64, 20\])' --resume=start --dataset=iris
+refused 'dense3/kernel|dense2/kernel' --resume=start --model=mlp:hidden=20-20
+refused 'nowhere' --resume=nowhere
+mkdir empty
+refused 'state.safetensors' --resume=empty
+python3 - <<'PYTHON'
+data = bytearray(open("start/checkpoint/state.safetensors", "rb").read())
+data[len(data) // 2] ^= 1
+open("start/checkpoint/state.safetensors", "wb").write(data)
+PYTHON
+refused 'checksum' --resume=start
+truncate -s -100 start/checkpoint/state.safetensors
+refused 'state.safetensors' --resume=start
+
+[ $failures -eq 0 ]
