@@ -1,5 +1,5 @@
-/* mlp: dense layers with an activation between them. mlp:hidden=100,activation=sigmoid,init=normal is the network of the distributed TensorFlow
- * example (784-100-10, weights normal with deviation 1, biases 0). */
+/* mlp: dense layers with an activation between them. mlp:hidden=100,activation=sigmoid,init=normal is the
+ * network of the distributed TensorFlow example (784-100-10, weights normal with deviation 1, biases 0). */
 #include "../src/graph/model.h"
 
 #include <stdlib.h>
@@ -32,8 +32,7 @@ static const struct option rows[] = {
     {0},
 };
 
-static node build(struct graph *g, node x, int classes, const void *settings)
-{
+static node build(struct graph *g, node x, int classes, const void *settings) {
     const struct mlp_settings *mlp = settings;
     static const enum activation activations[] = {ACTIVATION_SIGMOID, ACTIVATION_RELU, ACTIVATION_TANH};
     const struct initial kernel = mlp->init == 0 ? (struct initial){.kind = INITIAL_GLOROT_UNIFORM}
@@ -43,8 +42,10 @@ static node build(struct graph *g, node x, int classes, const void *settings)
     while (*text) {
         char *end = NULL;
         const long width = strtol(text, &end, 10);
-        if (end == text || width < 1 || width > 1000000 || (*end != '\0' && (*end != '-' || end[1] == '\0'))) {
-            error_set(&g->error, ERROR_USAGE, "mlp: hidden=%s: expected widths of 1 to 1000000 joined by '-', as in 10-10",
+        if (end == text || width < 1 || width > 1000000 ||
+            (*end != '\0' && (*end != '-' || end[1] == '\0'))) {
+            error_set(&g->error, ERROR_USAGE,
+                      "mlp: hidden=%s: expected widths of 1 to 1000000 joined by '-', as in 10-10",
                       mlp->hidden);
             return NONE;
         }

@@ -1,11 +1,11 @@
 /* async-lockfree: nobody waits for anybody; as in Project Adam (apply=server) or Hogwild (apply=worker).
  *
- * Who applies:   apply=server: the shard's server, in order of arrival. apply=worker: the worker itself, in place.
- * What guards:   nothing. A copy may be taken in the middle of an update; in place, two workers may overwrite each other's update of a line.
- * How old:       server: what the others have pushed meanwhile, and up to `slots` gradients of the worker's own that are still in its mailbox.
- *                in place: the updates of others since this forward pass began.
- * Bytes a step:  server: the weights, once, when there is news. in place: none are copied.
- * Reproducible:  with one worker in place, bit for bit equal to serial training; else not.
+ * Who applies:   apply=server: the shard's server, in order of arrival. apply=worker: the worker itself, in
+ * place. What guards:   nothing. A copy may be taken in the middle of an update; in place, two workers may
+ * overwrite each other's update of a line. How old:       server: what the others have pushed meanwhile, and
+ * up to `slots` gradients of the worker's own that are still in its mailbox. in place: the updates of others
+ * since this forward pass began. Bytes a step:  server: the weights, once, when there is news. in place: none
+ * are copied. Reproducible:  with one worker in place, bit for bit equal to serial training; else not.
  *
  * Sources: Niu et al., "Hogwild!", NIPS 2011; Chilimbi et al., "Project Adam", OSDI 2014. */
 #include "../src/store/strategy.h"
@@ -26,27 +26,23 @@ static const struct option rows[] = {
     {0},
 };
 
-static int apply_of(const struct shard *shard)
-{
+static int apply_of(const struct shard *shard) {
     return ((const struct lockfree_settings *)(const void *)shard->store->settings.strategy->settings)->apply;
 }
 
-static int lockfree_push(struct shard *shard, struct gradient *gradient, struct error *error)
-{
+static int lockfree_push(struct shard *shard, struct gradient *gradient, struct error *error) {
     if (apply_of(shard) == APPLY_SERVER) return shard_post(shard, gradient, error);
     shard_done(shard, gradient, shard_apply_racy(shard, gradient));
     return OK;
 }
 
-static int lockfree_serve(struct shard *shard, struct gradient *gradient, struct error *error)
-{
+static int lockfree_serve(struct shard *shard, struct gradient *gradient, struct error *error) {
     (void)error;
     shard_done(shard, gradient, shard_apply(shard, gradient));
     return OK;
 }
 
-static int lockfree_pull(struct shard *shard, struct worker_side *side, struct error *error)
-{
+static int lockfree_pull(struct shard *shard, struct worker_side *side, struct error *error) {
     (void)error;
     if (apply_of(shard) == APPLY_WORKER)
         side->version[shard->index] = atomic_load(&shard->version);
@@ -60,8 +56,7 @@ static const struct traits traits[] = {
     [APPLY_WORKER] = {.own_update_in_reply = true, .lock_free = true},
 };
 
-static const struct traits *lockfree_traits(const void *settings)
-{
+static const struct traits *lockfree_traits(const void *settings) {
     return &traits[((const struct lockfree_settings *)settings)->apply];
 }
 

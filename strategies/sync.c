@@ -1,18 +1,17 @@
 /* sync: all workers step together on the mean of their gradients.
  *
- * Who applies:   every worker steps its own share of each shard with the mean gradient, added in roster order and weighted by examples.
- * What guards:   two gates a shard and round: all gradients are laid; all shares are stepped.
- * How old:       a gradient is never stale.
- * Bytes a step:  none are copied: a worker reads W gradients and writes 1/W of the weights, in place.
- * Reproducible:  bit for bit, and equal to one thread that computes the same W gradients in turn, adds them in roster order and steps once. */
+ * Who applies:   every worker steps its own share of each shard with the mean gradient, added in roster order
+ * and weighted by examples. What guards:   two gates a shard and round: all gradients are laid; all shares
+ * are stepped. How old:       a gradient is never stale. Bytes a step:  none are copied: a worker reads W
+ * gradients and writes 1/W of the weights, in place. Reproducible:  bit for bit, and equal to one thread that
+ * computes the same W gradients in turn, adds them in roster order and steps once. */
 #include "../src/store/strategy.h"
 
 struct sync_state {
     struct gate laid, stepped;
 };
 
-static int sync_open(struct shard *shard, const void *settings, struct error *error)
-{
+static int sync_open(struct shard *shard, const void *settings, struct error *error) {
     void *block = NULL;
     (void)settings;
     RETURN_IF(memory_zeroed(&block, 1, sizeof(struct sync_state), "gates of a shard", error));
@@ -22,8 +21,7 @@ static int sync_open(struct shard *shard, const void *settings, struct error *er
     return gate_open(&state->stepped, roster, "the gate where all shares are stepped", error);
 }
 
-static void sync_close(struct shard *shard)
-{
+static void sync_close(struct shard *shard) {
     struct sync_state *state = shard->state;
     if (!state) return;
     gate_close(&state->laid);
@@ -32,8 +30,7 @@ static void sync_close(struct shard *shard)
     shard->state = NULL;
 }
 
-static int sync_push(struct shard *shard, struct gradient *gradient, struct error *error)
-{
+static int sync_push(struct shard *shard, struct gradient *gradient, struct error *error) {
     struct sync_state *state = shard->state;
     (void)error;
     shard_lay(shard, gradient);
@@ -41,8 +38,7 @@ static int sync_push(struct shard *shard, struct gradient *gradient, struct erro
     return OK;
 }
 
-static int sync_pull(struct shard *shard, struct worker_side *side, struct error *error)
-{
+static int sync_pull(struct shard *shard, struct worker_side *side, struct error *error) {
     struct sync_state *state = shard->state;
     const int worker = side->worker, workers = shard->store->settings.roster->workers;
     const long round = side->step - 1;
@@ -53,15 +49,15 @@ static int sync_pull(struct shard *shard, struct worker_side *side, struct error
     shard_step_share(shard, worker, workers);
     gate_arrive(&state->stepped, worker, round);
     RETURN_IF(gate_wait(&state->stepped, worker, round, error));
-    /* Nobody reads the shard's version again before worker 0 has laid its next gradient: the others count for themselves. */
+    /* Nobody reads the shard's version again before worker 0 has laid its next gradient: the others count for
+     * themselves. */
     if (worker == 0) shard_end_round(shard);
     side->version[shard->index] = version + 1;
     shard_done(shard, atomic_load(&shard->laid[worker]), version);
     return OK;
 }
 
-static long never_stale(int workers, int slots)
-{
+static long never_stale(int workers, int slots) {
     (void)workers;
     (void)slots;
     return 0;
@@ -76,8 +72,7 @@ static const struct traits sync_traits = {
     .staleness_bound = never_stale,
 };
 
-static const struct traits *sync_traits_of(const void *settings)
-{
+static const struct traits *sync_traits_of(const void *settings) {
     (void)settings;
     return &sync_traits;
 }
@@ -85,7 +80,9 @@ static const struct traits *sync_traits_of(const void *settings)
 static const struct option rows[] = {{0}};
 
 const struct strategy strategy_sync = {
-    .plugin = {.name = "sync", .help = "all workers step together on the mean of their gradients", .options = rows},
+    .plugin = {.name = "sync",
+               .help = "all workers step together on the mean of their gradients",
+               .options = rows},
     .traits = sync_traits_of,
     .default_shards = 1,
     .open = sync_open,

@@ -2,6 +2,7 @@
 # Ctrl-C, SIGTERM and kill -9: the first two end a run with its checkpoint written, a second one ends it at once, and no kill,
 # whenever it comes, leaves a checkpoint that cannot be read and gone on from.
 set -u
+: "${TRAINER:?expected the path of the program}"
 command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
 scratch=$(mktemp -d) || exit 1
 child=
@@ -136,7 +137,7 @@ while [ $kills -lt 15 ]; do
     kills=$((kills + 1))
     "$TRAINER" evaluate --checkpoint=killed >out 2>err || fail "kill $kills: the checkpoint: $(cat err)"
     examples=$(python3 look.py examples killed)
-    [ "$examples" -ge $last ] || fail "kill $kills: $examples examples, expected no less than the $last of the checkpoint before"
+    [ "$examples" -ge "$last" ] || fail "kill $kills: $examples examples, expected no less than the $last of the checkpoint before"
     last=$examples
     touch mark
     # shellcheck disable=SC2086

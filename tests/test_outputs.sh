@@ -2,6 +2,7 @@
 # What a run leaves: the columns and types of its tables, times that add up, a summary that agrees with them, and what is printed:
 # results on standard output, the rest on standard error, nothing but text in either.
 set -u
+: "${TRAINER:?expected the path of the program}"
 command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -175,6 +176,7 @@ plain() { # files: text without control characters
 }
 
 # --- the tables and the summary, for every strategy ---
+files="run/checkpoint/state.safetensors run/epochs.csv run/model.safetensors run/steps.csv run/summary.json "
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
 for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p') async-lockfree:apply=worker; do
     for devices in cpu:0 cpu:0,cpu:1,cpu:2; do
@@ -183,8 +185,7 @@ for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1
         check run run 320 16
         [ "$strategy" != sync ] || check lines run 5 out
         plain run/steps.csv run/epochs.csv run/summary.json out err
-        [ "$(ls run | tr '\n' ' ')" = "checkpoint epochs.csv model.safetensors steps.csv summary.json " ] || fail "$strategy: files: $(ls run)"
-        [ "$(ls run/checkpoint)" = state.safetensors ] || fail "$strategy: files: $(ls run/checkpoint)"
+        [ "$(find run -type f | sort | tr '\n' ' ')" = "$files" ] || fail "$strategy: found $(find run -type f), expected $files"
     done
 done
 

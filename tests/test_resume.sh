@@ -3,6 +3,7 @@
 # bits of the run that was left alone; with another strategy, number of workers, optimizer, batch or sharding no example may be
 # lost or seen twice.
 set -u
+: "${TRAINER:?expected the path of the program}"
 command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
 scratch=$(mktemp -d) || exit 1
 child=

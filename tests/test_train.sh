@@ -4,6 +4,7 @@
 #
 # A run leaves its folder in $scratch; what is expected of it goes into one list, which one reader checks at the end.
 set -u
+: "${TRAINER:?expected the path of the program}"
 command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -66,7 +67,7 @@ for strategy in $strategies; do
             # shellcheck disable=SC2086 # several words
             train "walk$number" $data ${cuts[number % 5]} --model=mlp:hidden=20 --strategy="$strategy" --devices="$devices" --epochs=1
             [[ $data == *iris* ]] && examples=120 batches=15 || examples=320 batches=20
-            expect counts "walk$number" $examples $batches
+            expect counts "walk$number" "$examples" "$batches"
         done
     done
     for sharding in shared split all; do

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The verbs beside train, and training's --weights: what one part of the program writes, the others must read with the same result.
 set -u
+: "${TRAINER:?expected the path of the program}"
 command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -36,7 +37,7 @@ for words in --help help --version "list" devices $(printf '%s ' "$verbs" | sed 
 done
 good train --help
 for option in model dataset strategy devices threads epochs batch optimizer schedule decay clip seed data-sharding shards shard-by kernels out resume weights; do
-    has "^  --$option[= ]"
+    has "^  --${option}[= ]"
 done
 good devices
 has '^cpu:0 '

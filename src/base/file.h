@@ -1,5 +1,5 @@
-/* Files: whole ones read (gunzipped when they are gzip), and new ones written under a temporary name, synced to the disk and
- * renamed, so that a reader sees the old file or the new one, never half of one. */
+/* Files: whole ones read (gunzipped when they are gzip), and new ones written under a temporary name, synced
+ * to the disk and renamed, so that a reader sees the old file or the new one, never half of one. */
 #ifndef TRAINER_BASE_FILE_H
 #define TRAINER_BASE_FILE_H
 
@@ -9,8 +9,9 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* Reads a whole file into *data (owned by the caller, memory_free; one 0 byte follows the last), gunzipping it when it starts
- * with the gzip magic. More than `limit` bytes is an error. Errors: ERROR_FILE, naming path, what was found. */
+/* Reads a whole file into *data (owned by the caller, memory_free; one 0 byte follows the last), gunzipping
+ * it when it starts with the gzip magic. More than `limit` bytes is an error. Errors: ERROR_FILE, naming
+ * path, what was found. */
 int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct error *error);
 
 /* Joins folder and name into out[PATH_BYTES]. Errors: ERROR_FILE when it is too long. */

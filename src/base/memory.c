@@ -31,11 +31,13 @@ int memory_zeroed(void **out, size_t count, size_t bytes, const char *what, stru
     const size_t wanted = count * bytes;
     const size_t lines = wanted == 0 ? 1 : (wanted + CACHE_LINE - 1) / CACHE_LINE;
     const bool large = lines * CACHE_LINE >= 2 * HUGE_PAGE;
-    const size_t border = large ? HUGE_PAGE : CACHE_LINE, size = (lines * CACHE_LINE + border - 1) / border * border;
+    const size_t border = large ? HUGE_PAGE : CACHE_LINE,
+                 size = (lines * CACHE_LINE + border - 1) / border * border;
     void *block = must_fail() ? NULL : aligned_alloc(border, size);
     if (block == NULL)
         return error_set(error, ERROR_DEVICE, "memory: no %zu bytes left for %s", lines * CACHE_LINE, what);
-    /* Batches take rows from anywhere in a data set: with huge pages they miss the TLB less. A wish, not a need. */
+    /* Batches take rows from anywhere in a data set: with huge pages they miss the TLB less. A wish, not a
+     * need. */
     if (large) madvise(block, size, MADV_HUGEPAGE);
     memset(block, 0, lines * CACHE_LINE);
     *out = block;

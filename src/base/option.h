@@ -1,4 +1,5 @@
-/* Options: one row an option, from which parsing, range checks, --help and the log's list of settings all come.
+/* Options: one row an option, from which parsing, range checks, --help and the log's list of settings all
+ * come.
  *
  * A plug-in (a strategy, model, data set, optimizer, schedule) is a const descriptor that begins with a
  * `struct plugin`: its name, a line of help and the rows of its own settings, given on the command line as
@@ -21,15 +22,15 @@ enum option_type {
 };
 
 struct option {
-    const char *name;       /* as typed, without the dashes */
+    const char *name; /* as typed, without the dashes */
     enum option_type type;
-    size_t offset;          /* of the field in the settings struct */
-    size_t bytes;           /* OPTION_TEXT: size of the field */
-    const char *fallback;   /* default, as typed; NULL: zero or empty */
-    double least, most;     /* range of numbers, both allowed; least == most: any */
-    const char *choices;    /* OPTION_CHOICE */
-    const char *unit;       /* "examples", "s", ... or NULL; shown by --help */
-    const char *help;       /* one line, lower case, no full stop */
+    size_t offset;        /* of the field in the settings struct */
+    size_t bytes;         /* OPTION_TEXT: size of the field */
+    const char *fallback; /* default, as typed; NULL: zero or empty */
+    double least, most;   /* range of numbers, both allowed; least == most: any */
+    const char *choices;  /* OPTION_CHOICE */
+    const char *unit;     /* "examples", "s", ... or NULL; shown by --help */
+    const char *help;     /* one line, lower case, no full stop */
 };
 
 struct plugin {
@@ -43,25 +44,26 @@ enum { PLUGIN_SETTINGS_BYTES = 2304 };
 
 /* A plug-in chosen and set: what `name:key=value` on the command line becomes. */
 struct choice {
-    const struct plugin *plugin;               /* first member of the descriptor */
+    const struct plugin *plugin;                       /* first member of the descriptor */
     _Alignas(16) char settings[PLUGIN_SETTINGS_BYTES]; /* its settings struct */
-    char text[512];                            /* as typed */
+    char text[512];                                    /* as typed */
 };
 
 /* Fills a settings struct with the rows' defaults. */
 void option_defaults(const struct option *rows, void *settings);
 
-/* Sets one option by name. `owner` names whose it is in the words ("--batch", "sgd"). Errors: ERROR_USAGE: unknown key
- * (with the nearest right one), not a number, out of range, not one of the choices. */
-int option_set(const struct option *rows, void *settings, const char *owner, const char *name, const char *value,
-               struct error *error);
+/* Sets one option by name. `owner` names whose it is in the words ("--batch", "sgd"). Errors: ERROR_USAGE:
+ * unknown key (with the nearest right one), not a number, out of range, not one of the choices. */
+int option_set(const struct option *rows, void *settings, const char *owner, const char *name,
+               const char *value, struct error *error);
 
 /* The row of that name, or NULL. */
 const struct option *option_find(const struct option *rows, const char *name);
 
-/* Parses `name:key=value,...` against a table of descriptors that each begin with a struct plugin; the table ends with
- * NULL. `kind` is the word for it ("strategy"). Errors: ERROR_USAGE. */
-int plugin_choose(struct choice *choice, const void *const *table, const char *kind, const char *text, struct error *error);
+/* Parses `name:key=value,...` against a table of descriptors that each begin with a struct plugin; the table
+ * ends with NULL. `kind` is the word for it ("strategy"). Errors: ERROR_USAGE. */
+int plugin_choose(struct choice *choice, const void *const *table, const char *kind, const char *text,
+                  struct error *error);
 
 /* The table's text nearest to `name` by edit distance, or NULL when none is near; for "did you mean". */
 const char *option_nearest(const char *name, const char *const *names);

@@ -1,8 +1,8 @@
 /* Random numbers: counter-based, so that any number of the sequence can be had by anyone, in any order.
  *
- * Same key and counter, same bits, on every device and with any number of threads. Formulas are inline here because
- * device code includes this header too (it keeps to the common part of C, C++ and CUDA).
- * Source: Philox-4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. */
+ * Same key and counter, same bits, on every device and with any number of threads. Formulas are inline here
+ * because device code includes this header too (it keeps to the common part of C, C++ and CUDA). Source:
+ * Philox-4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. */
 #ifndef TRAINER_BASE_RNG_H
 #define TRAINER_BASE_RNG_H
 
@@ -19,8 +19,7 @@ struct rng_block {
 };
 
 /* 128 random bits for a 64-bit key and a 128-bit counter (high, low). */
-RNG_INLINE struct rng_block rng_philox(uint64_t key, uint64_t high, uint64_t low)
-{
+RNG_INLINE struct rng_block rng_philox(uint64_t key, uint64_t high, uint64_t low) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     uint32_t c0 = (uint32_t)low, c1 = (uint32_t)(low >> 32), c2 = (uint32_t)high, c3 = (uint32_t)(high >> 32);
     for (int round = 0; round < 10; round++) {
@@ -38,12 +37,15 @@ RNG_INLINE struct rng_block rng_philox(uint64_t key, uint64_t high, uint64_t low
 }
 
 /* 32 random bits to a float in [0, 1), and to one in (0, 1]. */
-RNG_INLINE float rng_unit(uint32_t bits) { return (float)(bits >> 8) * (1.0f / 16777216.0f); }
-RNG_INLINE float rng_unit_open(uint32_t bits) { return (float)((bits >> 8) + 1u) * (1.0f / 16777216.0f); }
+RNG_INLINE float rng_unit(uint32_t bits) {
+    return (float)(bits >> 8) * (1.0f / 16777216.0f);
+}
+RNG_INLINE float rng_unit_open(uint32_t bits) {
+    return (float)((bits >> 8) + 1u) * (1.0f / 16777216.0f);
+}
 
 /* Mixes two numbers into a key (splitmix64's finalizer). */
-RNG_INLINE uint64_t rng_mix(uint64_t a, uint64_t b)
-{
+RNG_INLINE uint64_t rng_mix(uint64_t a, uint64_t b) {
     uint64_t z = a + 0x9E3779B97F4A7C15u * (b + 1u);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -57,16 +59,17 @@ struct rng {
     struct rng_block block;
 };
 
-void rng_start(struct rng *rng, uint64_t seed, uint64_t purpose); /* the same seed gives unrelated streams per purpose */
+void rng_start(struct rng *rng, uint64_t seed,
+               uint64_t purpose); /* the same seed gives unrelated streams per purpose */
 uint32_t rng_next(struct rng *rng);
-float rng_uniform(struct rng *rng);          /* [0, 1) */
+float rng_uniform(struct rng *rng);                  /* [0, 1) */
 uint32_t rng_below(struct rng *rng, uint32_t limit); /* 0 .. limit-1, unbiased; limit >= 1 */
-float rng_normal(struct rng *rng);           /* mean 0, standard deviation 1 (Box-Muller) */
-float rng_truncated_normal(struct rng *rng); /* the same, redrawn beyond 2 standard deviations */
+float rng_normal(struct rng *rng);                   /* mean 0, standard deviation 1 (Box-Muller) */
+float rng_truncated_normal(struct rng *rng);         /* the same, redrawn beyond 2 standard deviations */
 
-/* A seeded permutation of 0..count-1 with random access and no memory: where `index` goes. A Feistel network over the
- * next power of two, walked until it falls below count (Black and Rogaway, "Ciphers with arbitrary finite domains",
- * 2002). count >= 1, index < count. */
+/* A seeded permutation of 0..count-1 with random access and no memory: where `index` goes. A Feistel network
+ * over the next power of two, walked until it falls below count (Black and Rogaway, "Ciphers with arbitrary
+ * finite domains", 2002). count >= 1, index < count. */
 uint32_t rng_permute(uint64_t key, uint32_t count, uint32_t index);
 
 #endif

@@ -19,23 +19,34 @@ struct describe_settings {
 
 static const struct option rows[] = {
     {.name = "model", TEXT(model), .fallback = "mlp", .help = "the network"},
-    {.name = "dataset", TEXT(dataset), .fallback = "digits", .help = "gives the shape of the input and the classes"},
+    {.name = "dataset",
+     TEXT(dataset),
+     .fallback = "digits",
+     .help = "gives the shape of the input and the classes"},
     {.name = "data-dir", TEXT(data_dir), .help = "where data sets are looked for first"},
-    {.name = "input", TEXT(input), .help = "shape of an example instead of a data set's, as in 784 or 28x28x1"},
-    {.name = "classes", AT(classes), .type = OPTION_INT, .fallback = "10", .least = 1, .most = 1000000,
+    {.name = "input",
+     TEXT(input),
+     .help = "shape of an example instead of a data set's, as in 784 or 28x28x1"},
+    {.name = "classes",
+     AT(classes),
+     .type = OPTION_INT,
+     .fallback = "10",
+     .least = 1,
+     .most = 1000000,
      .help = "with --input: how many"},
     {0},
 };
 
-static int parse_input(const char *text, struct shape *shape, struct error *error)
-{
+static int parse_input(const char *text, struct shape *shape, struct error *error) {
     const char *at = text;
     *shape = (struct shape){0};
     while (*at) {
         char *end = NULL;
         const long dim = strtol(at, &end, 10);
-        if (end == at || dim < 1 || dim > 100000 || shape->rank >= MAX_RANK - 1 || (*end != '\0' && *end != 'x'))
-            return error_set(error, ERROR_USAGE, "--input=%s: expected sizes joined by 'x', as in 28x28x1", text);
+        if (end == at || dim < 1 || dim > 100000 || shape->rank >= MAX_RANK - 1 ||
+            (*end != '\0' && *end != 'x'))
+            return error_set(error, ERROR_USAGE, "--input=%s: expected sizes joined by 'x', as in 28x28x1",
+                             text);
         shape->dims[shape->rank++] = (int)dim;
         at = *end == 'x' ? end + 1 : end;
     }
@@ -43,16 +54,15 @@ static int parse_input(const char *text, struct shape *shape, struct error *erro
 }
 
 /* Nodes worth a line: those that people call layers. The batch is left out of their shapes. */
-static bool is_layer(const struct network *network, node n)
-{
+static bool is_layer(const struct network *network, node n) {
     const struct node_info *info = &network->graph.nodes[n];
-    return info->op == OP_placeholder ? n == network->x
-                                      : info->op == OP_matmul || info->op == OP_relu || info->op == OP_sigmoid || info->op == OP_tanh ||
-                                            info->op == OP_dropout;
+    return info->op == OP_placeholder
+               ? n == network->x
+               : info->op == OP_matmul || info->op == OP_relu || info->op == OP_sigmoid ||
+                     info->op == OP_tanh || info->op == OP_dropout;
 }
 
-static void print_layer(const struct graph *g, node n)
-{
+static void print_layer(const struct graph *g, node n) {
     const struct node_info *info = &g->nodes[n];
     struct shape shape = {.rank = info->shape.rank - 1};
     char text[64], names[160] = "";
@@ -64,21 +74,26 @@ static void print_layer(const struct graph *g, node n)
         const int length = slash ? (int)(slash - kernel->name) : (int)strlen(kernel->name);
         for (int i = 0; i < g->layout.count; i++) {
             const struct range *range = &g->layout.ranges[i];
-            if (strncmp(range->name, kernel->name, (size_t)length) != 0 || range->name[length] != '/') continue;
+            if (strncmp(range->name, kernel->name, (size_t)length) != 0 || range->name[length] != '/')
+                continue;
             const size_t used = strlen(names);
             char of[64];
-            snprintf(names + used, sizeof names - used, "%s%s %s", used ? ", " : "", range->name, shape_text(&range->shape, of, sizeof of));
+            snprintf(names + used, sizeof names - used, "%s%s %s", used ? ", " : "", range->name,
+                     shape_text(&range->shape, of, sizeof of));
             parameters += range->floats;
         }
     }
-    printf("%-12s %-14s %12zu %14.0f  %s\n", info->op == OP_matmul ? "dense" : info->op == OP_placeholder ? "input" : op_name(info->op),
+    printf("%-12s %-14s %12zu %14.0f  %s\n",
+           info->op == OP_matmul        ? "dense"
+           : info->op == OP_placeholder ? "input"
+                                        : op_name(info->op),
            shape_text(&shape, text, sizeof text), parameters, graph_multiply_adds(g, n), names);
 }
 
-static int describe(const struct choice *model, const struct shape *shape, int classes, struct error *error)
-{
+static int describe(const struct choice *model, const struct shape *shape, int classes, struct error *error) {
     struct network network;
-    const struct network_settings settings = {.model = model, .shape = *shape, .classes = classes, .batch = 1, .shards = 1};
+    const struct network_settings settings = {
+        .model = model, .shape = *shape, .classes = classes, .batch = 1, .shards = 1};
     int code = network_open(&network, &settings, error);
     if (code == OK) {
         double multiply_adds = 0.0;
@@ -88,20 +103,23 @@ static int describe(const struct choice *model, const struct shape *shape, int c
             if (is_layer(&network, n)) print_layer(&network.graph, n);
         }
         const struct layout *layout = &network.graph.layout;
-        printf("%-12s %-14s %12zu %14.0f  %zu bytes as float32\n", "all", "", layout->parameters, multiply_adds, layout->parameters * 4);
+        printf("%-12s %-14s %12zu %14.0f  %zu bytes as float32\n", "all", "", layout->parameters,
+               multiply_adds, layout->parameters * 4);
     }
     network_close(&network);
     return code;
 }
 
-static int run(const void *settings_given, const char *const *arguments, int argument_count, struct error *error)
-{
+static int run(const void *settings_given, const char *const *arguments, int argument_count,
+               struct error *error) {
     const struct describe_settings *settings = settings_given;
     struct choice model = {0}, choice = {0};
     struct dataset dataset = {0};
     struct shape shape = {0};
     int classes = settings->classes;
-    if (argument_count > 0) return error_set(error, ERROR_USAGE, "describe: unexpected \"%s\"; expected only options", arguments[0]);
+    if (argument_count > 0)
+        return error_set(error, ERROR_USAGE, "describe: unexpected \"%s\"; expected only options",
+                         arguments[0]);
     RETURN_IF(plugin_choose(&model, (const void *const *)models, "model", settings->model, error));
     if (settings->input[0]) {
         RETURN_IF(parse_input(settings->input, &shape, error));

@@ -5,10 +5,10 @@
 
 #include "command.h"
 
-static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error)
-{
+static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
     (void)settings;
-    if (argument_count > 0) return error_set(error, ERROR_USAGE, "devices: unexpected \"%s\"; expected nothing", arguments[0]);
+    if (argument_count > 0)
+        return error_set(error, ERROR_USAGE, "devices: unexpected \"%s\"; expected nothing", arguments[0]);
     for (int b = 0; backends[b]; b++)
         for (int label = 0; label < backends[b]->count(); label++) {
             char description[200];

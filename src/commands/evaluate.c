@@ -18,41 +18,57 @@ static const struct option rows[] = {
     {.name = "checkpoint", TEXT(checkpoint), .help = "folder of a run, or a .safetensors file that it wrote"},
     {.name = "dataset", TEXT(dataset), .help = "what to test on (default: what it was trained on)"},
     {.name = "data-dir", TEXT(data_dir), .help = "where data sets are looked for first"},
-    {.name = "part", AT(part), .type = OPTION_CHOICE, .fallback = "test", .choices = "test|train", .help = "which examples"},
-    {.name = "kernels", AT(kernels), .type = OPTION_CHOICE, .fallback = "auto", .choices = "auto|reference",
+    {.name = "part",
+     AT(part),
+     .type = OPTION_CHOICE,
+     .fallback = "test",
+     .choices = "test|train",
+     .help = "which examples"},
+    {.name = "kernels",
+     AT(kernels),
+     .type = OPTION_CHOICE,
+     .fallback = "auto",
+     .choices = "auto|reference",
      .help = "reference: the plain kernels only"},
     {0},
 };
 
-static int evaluate_on(struct restored *restored, const struct dataset *dataset, int part, struct error *error)
-{
+static int evaluate_on(struct restored *restored, const struct dataset *dataset, int part,
+                       struct error *error) {
     const struct examples *examples = part == 0 ? &dataset->test : &dataset->train;
     struct evaluation result;
     if (!shape_equal(&dataset->shape, &restored->shape) || dataset->classes != restored->classes) {
         char have[64], want[64];
-        return error_set(error, ERROR_USAGE, "%s: examples %s in %d classes, expected %s in %d classes, what the network was trained on",
-                         dataset->name, shape_text(&dataset->shape, have, sizeof have), dataset->classes,
-                         shape_text(&restored->shape, want, sizeof want), restored->classes);
+        return error_set(
+            error, ERROR_USAGE,
+            "%s: examples %s in %d classes, expected %s in %d classes, what the network was trained on",
+            dataset->name, shape_text(&dataset->shape, have, sizeof have), dataset->classes,
+            shape_text(&restored->shape, want, sizeof want), restored->classes);
     }
     RETURN_IF(evaluator_run(&restored->evaluator, examples, restored->weights, &result, error));
-    printf("Examples: %d\nTest-Accuracy: %.4f\nTest-Cost: %.4f\n", result.examples, result.accuracy, result.cost);
+    printf("Examples: %d\nTest-Accuracy: %.4f\nTest-Cost: %.4f\n", result.examples, result.accuracy,
+           result.cost);
     return OK;
 }
 
-static int run(const void *settings_given, const char *const *arguments, int argument_count, struct error *error)
-{
+static int run(const void *settings_given, const char *const *arguments, int argument_count,
+               struct error *error) {
     const struct evaluate_settings *settings = settings_given;
     struct restored restored = {0};
     struct dataset dataset = {0};
     struct choice choice = {0};
-    if (argument_count > 0) return error_set(error, ERROR_USAGE, "evaluate: unexpected \"%s\"; expected only options", arguments[0]);
+    if (argument_count > 0)
+        return error_set(error, ERROR_USAGE, "evaluate: unexpected \"%s\"; expected only options",
+                         arguments[0]);
     if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "evaluate: expected --checkpoint=DIR");
     int code = restored_open(&restored, settings->checkpoint, settings->kernels == 1, error);
     if (code == OK) {
-        const char *text = settings->dataset[0] ? settings->dataset : safetensors_text(&restored.content, "dataset");
+        const char *text =
+            settings->dataset[0] ? settings->dataset : safetensors_text(&restored.content, "dataset");
         code = plugin_choose(&choice, (const void *const *)datasets, "dataset", text ? text : "", error);
     }
-    if (code == OK) code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
+    if (code == OK)
+        code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
     if (code == OK) code = evaluate_on(&restored, &dataset, settings->part, error);
     dataset_close(&dataset);
     restored_close(&restored);

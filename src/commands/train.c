@@ -2,9 +2,9 @@
 #include "../train/run.h"
 #include "command.h"
 
-static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error)
-{
-    if (argument_count > 0) return error_set(error, ERROR_USAGE, "train: unexpected \"%s\"; expected only options", arguments[0]);
+static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
+    if (argument_count > 0)
+        return error_set(error, ERROR_USAGE, "train: unexpected \"%s\"; expected only options", arguments[0]);
     return run_train(settings, error);
 }
 
@@ -13,10 +13,11 @@ const struct command command_train = {
                .help = "train a network; also without a verb",
                .options = run_options,
                .settings_bytes = sizeof(struct run_settings)},
-    .examples = "  trainer\n"
-                "  trainer --strategy=async-lockfree --devices=cpu:0,cpu:1\n"
-                "  trainer --dataset=iris:standardize=1 --model=mlp:hidden=10-10,activation=relu --epochs=100\n"
-                "  trainer --dataset=mnist --batch=100 --epochs=20 --optimizer=sgd:rate=0.5 --out=runs/mnist\n"
-                "  trainer --resume=runs/mnist --epochs=40\n",
+    .examples =
+        "  trainer\n"
+        "  trainer --strategy=async-lockfree --devices=cpu:0,cpu:1\n"
+        "  trainer --dataset=iris:standardize=1 --model=mlp:hidden=10-10,activation=relu --epochs=100\n"
+        "  trainer --dataset=mnist --batch=100 --epochs=20 --optimizer=sgd:rate=0.5 --out=runs/mnist\n"
+        "  trainer --resume=runs/mnist --epochs=40\n",
     .run = run,
 };

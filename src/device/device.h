@@ -1,7 +1,8 @@
 /* Devices: the contract that a backend (src/cpu, cuda/) fulfils.
  *
- * A device is an in-order queue plus a table of kernels. A backend offers, for every operation, an ordered list of kernels: the first one
- * that takes the task does it; on the CPU the plain reference kernel stands last and always takes it. */
+ * A device is an in-order queue plus a table of kernels. A backend offers, for every operation, an ordered
+ * list of kernels: the first one that takes the task does it; on the CPU the plain reference kernel stands
+ * last and always takes it. */
 #ifndef TRAINER_DEVICE_DEVICE_H
 #define TRAINER_DEVICE_DEVICE_H
 
@@ -26,20 +27,22 @@ struct task {
 /* A call of a kernel in one arena. */
 struct call {
     const struct task *task;
-    const void *plan;                /* what `prepare` made; constant, shared by all arenas */
-    void *instance;                  /* what `bind` made for this arena, or NULL */
-    const void *input[MAX_INPUTS];   /* where each operand is, on the device */
-    void *output;                    /* may be the same address as input[0] only for assign, assign_add */
+    const void *plan;              /* what `prepare` made; constant, shared by all arenas */
+    void *instance;                /* what `bind` made for this arena, or NULL */
+    const void *input[MAX_INPUTS]; /* where each operand is, on the device */
+    void *output;                  /* may be the same address as input[0] only for assign, assign_add */
 };
 
 enum { KERNEL_DECLINED = -1 };
 
 struct kernel {
     const char *name; /* "onednn:matmul", "reference:add": shown by --explain and tests */
-    /* Called once by program_compile. Returns OK, KERNEL_DECLINED (try the next kernel; no words needed) or an error. NULL: takes every task. */
+    /* Called once by program_compile. Returns OK, KERNEL_DECLINED (try the next kernel; no words needed) or
+     * an error. NULL: takes every task. */
     int (*prepare)(const struct task *task, void **plan, struct error *error);
     void (*release)(void *plan); /* undoes prepare; NULL: nothing to undo */
-    /* Called once an arena: what must not be shared between threads (scratch memory, argument objects). NULL: nothing. */
+    /* Called once an arena: what must not be shared between threads (scratch memory, argument objects). NULL:
+     * nothing. */
     int (*bind)(const struct task *task, const void *plan, void **instance, struct error *error);
     void (*unbind)(void *instance);
     /* Computes. Runs on the worker's own thread; allocates nothing. Returns OK or ERROR_DEVICE. */
@@ -54,8 +57,8 @@ struct device_settings {
 
 /* Examples in host memory: the part of a data set that a device reads. */
 struct examples {
-    int count;           /* examples */
-    int features;        /* numbers an example */
+    int count;            /* examples */
+    int features;         /* numbers an example */
     const uint8_t *bytes; /* [count][features], or NULL */
     const float *floats;  /* [count][features] when bytes is NULL */
     float scale;          /* bytes are multiplied by this */
@@ -63,8 +66,8 @@ struct examples {
 };
 
 struct backend {
-    const char *name;                                   /* "cpu", "gpu" */
-    int (*count)(void);                                 /* labels run from 0 to count-1 */
+    const char *name;   /* "cpu", "gpu" */
+    int (*count)(void); /* labels run from 0 to count-1 */
     /* Fills description[bytes] for `trainer devices`, one line. */
     void (*describe)(int label, char *description, size_t bytes);
     /* Kernels for an operation, best first, ended by NULL. */
@@ -72,31 +75,35 @@ struct backend {
     /* Called by the thread that will compute on the device, before anything else: sets its thread count. */
     void (*enter)(const struct device *device);
     /* Memory on the device, zeroed, on a 64-byte border. */
-    int (*allocate)(const struct device *device, void **out, size_t bytes, const char *what, struct error *error);
+    int (*allocate)(const struct device *device, void **out, size_t bytes, const char *what,
+                    struct error *error);
     void (*release)(const struct device *device, void *block);
     /* Builds a batch: row i of out[count][features] is example index[i] of `examples`, scaled. */
-    void (*gather)(const struct device *device, const struct examples *examples, const int *index, int count, float *out);
+    void (*gather)(const struct device *device, const struct examples *examples, const int *index, int count,
+                   float *out);
     /* Labels of the same examples: out[count]. */
-    void (*gather_labels)(const struct device *device, const struct examples *examples, const int *index, int count, int *out);
+    void (*gather_labels)(const struct device *device, const struct examples *examples, const int *index,
+                          int count, int *out);
 };
 
 struct device {
     const struct backend *backend;
-    char name[16];      /* "cpu:0" */
+    char name[16]; /* "cpu:0" */
     int label;
     struct cores cores; /* host cores of the thread that drives it; pinned when `pinned` */
     bool pinned;
-    int threads;        /* CPU: threads that compute */
+    int threads; /* CPU: threads that compute */
     bool reference_only;
 };
 
 /* The backends of this build, ended by NULL (generated: device/backends of the folders built in). */
 extern const struct backend *const backends[];
 
-/* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices (owned by the caller: memory_free). With D CPU devices each gets
- * max(1, cores/D) threads on cores of its own; when there are more devices than cores they share them, and *shared is set so that the caller can
- * say so. Errors: ERROR_USAGE (not understood), ERROR_DEVICE (not there). */
-int devices_open(const char *text, const struct device_settings *settings, struct device **devices, int *count, bool *shared,
-                 struct error *error);
+/* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices (owned by the caller: memory_free). With D CPU devices
+ * each gets max(1, cores/D) threads on cores of its own; when there are more devices than cores they share
+ * them, and *shared is set so that the caller can say so. Errors: ERROR_USAGE (not understood), ERROR_DEVICE
+ * (not there). */
+int devices_open(const char *text, const struct device_settings *settings, struct device **devices,
+                 int *count, bool *shared, struct error *error);
 
 #endif

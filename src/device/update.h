@@ -1,5 +1,5 @@
-/* The optimizers' formulas for one weight, shared by the CPU and by device code (the common part of C and C++).
- * g is the gradient with decay already added; rate includes the range's multiplier. */
+/* The optimizers' formulas for one weight, shared by the CPU and by device code (the common part of C and
+ * C++). g is the gradient with decay already added; rate includes the range's multiplier. */
 #ifndef TRAINER_DEVICE_UPDATE_H
 #define TRAINER_DEVICE_UPDATE_H
 
@@ -12,36 +12,37 @@
 #endif
 
 /* The gradient of the loss plus decay/2 |w|^2. */
-UPDATE_INLINE float update_decayed(float g, float w, float decay) { return g + decay * w; }
+UPDATE_INLINE float update_decayed(float g, float w, float decay) {
+    return g + decay * w;
+}
 
 /* w -= rate g */
-UPDATE_INLINE float update_sgd(float w, float g, float rate) { return w - rate * g; }
+UPDATE_INLINE float update_sgd(float w, float g, float rate) {
+    return w - rate * g;
+}
 
-/* v = momentum v + g; w -= rate v. Source: Polyak 1964, in the form of Sutskever et al. 2013 with the rate outside. */
-UPDATE_INLINE float update_momentum(float w, float *v, float g, float rate, float momentum)
-{
+/* v = momentum v + g; w -= rate v. Source: Polyak 1964, in the form of Sutskever et al. 2013 with the rate
+ * outside. */
+UPDATE_INLINE float update_momentum(float w, float *v, float g, float rate, float momentum) {
     *v = momentum * *v + g;
     return w - rate * *v;
 }
 
 /* The same, looking ahead: w -= rate (g + momentum v). */
-UPDATE_INLINE float update_nesterov(float w, float *v, float g, float rate, float momentum)
-{
+UPDATE_INLINE float update_nesterov(float w, float *v, float g, float rate, float momentum) {
     *v = momentum * *v + g;
     return w - rate * (g + momentum * *v);
 }
 
 /* a += g^2; w -= rate g / (sqrt(a) + epsilon). Source: Duchi, Hazan and Singer 2011. */
-UPDATE_INLINE float update_adagrad(float w, float *a, float g, float rate, float epsilon)
-{
+UPDATE_INLINE float update_adagrad(float w, float *a, float g, float rate, float epsilon) {
     *a += g * g;
     return w - rate * g / (sqrtf(*a) + epsilon);
 }
 
 /* Source: Kingma and Ba 2015, algorithm 1. unbias1 = 1/(1-beta1^t), unbias2 = 1/(1-beta2^t). */
-UPDATE_INLINE float update_adam(float w, float *m, float *v, float g, float rate, float beta1, float beta2, float epsilon,
-                                float unbias1, float unbias2)
-{
+UPDATE_INLINE float update_adam(float w, float *m, float *v, float g, float rate, float beta1, float beta2,
+                                float epsilon, float unbias1, float unbias2) {
     *m = beta1 * *m + (1.0f - beta1) * g;
     *v = beta2 * *v + (1.0f - beta2) * (g * g);
     return w - rate * (*m * unbias1) / (sqrtf(*v * unbias2) + epsilon);

@@ -1,9 +1,10 @@
 /* The graph: a dataflow of operations on arrays, built by calls, without a device in sight.
  *
- * `graph_dense(g, graph_relu(g, x), 128)` states no shapes and checks no errors: shapes are inferred as nodes are made, and the
- * first mistake is remembered in the graph and reported, with its words, when the graph is compiled (graph_check). After a mistake every
- * call returns NONE and accepts NONE. The gradient of an operation is more graph (graph_gradients), so that pruning, fusion and
- * planning treat forward and backward alike. Layouts as in TensorFlow and Keras: activations NHWC, dense weights [in, out]. */
+ * `graph_dense(g, graph_relu(g, x), 128)` states no shapes and checks no errors: shapes are inferred as nodes
+ * are made, and the first mistake is remembered in the graph and reported, with its words, when the graph is
+ * compiled (graph_check). After a mistake every call returns NONE and accepts NONE. The gradient of an
+ * operation is more graph (graph_gradients), so that pruning, fusion and planning treat forward and backward
+ * alike. Layouts as in TensorFlow and Keras: activations NHWC, dense weights [in, out]. */
 #ifndef TRAINER_GRAPH_GRAPH_H
 #define TRAINER_GRAPH_GRAPH_H
 
@@ -27,16 +28,16 @@ enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_SIGMOID, ACTIVATI
 
 /* Settings of a node; which of them matter stands beside the operation's row in ops.def. */
 struct attributes {
-    int axis;                            /* reduce_*, argmax, concat; ALL_AXES: over everything */
-    bool keep;                           /* reduce_*: keep the axis with length 1 */
-    bool transpose_a, transpose_b;       /* matmul: last two axes of an operand swapped */
-    enum activation activation;          /* dense */
-    int order[MAX_RANK];                 /* transpose: output axis i is input axis order[i] */
-    int begin[MAX_RANK];                 /* slice, pad: first element per axis */
-    struct shape shape;                  /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant */
-    float rate;                          /* dropout: share that is dropped */
-    uint64_t seed;                       /* dropout: key of its random numbers */
-    int variable;                        /* variable, assign, assign_add: range number in the layout */
+    int axis;                      /* reduce_*, argmax, concat; ALL_AXES: over everything */
+    bool keep;                     /* reduce_*: keep the axis with length 1 */
+    bool transpose_a, transpose_b; /* matmul: last two axes of an operand swapped */
+    enum activation activation;    /* dense */
+    int order[MAX_RANK];           /* transpose: output axis i is input axis order[i] */
+    int begin[MAX_RANK];           /* slice, pad: first element per axis */
+    struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant */
+    float rate;         /* dropout: share that is dropped */
+    uint64_t seed;      /* dropout: key of its random numbers */
+    int variable;       /* variable, assign, assign_add: range number in the layout */
 };
 enum { ALL_AXES = -100 };
 
@@ -48,22 +49,23 @@ struct node_info {
     node input[MAX_INPUTS];
     struct attributes attributes;
     const void *constant; /* OP_constant: [shape_count] of type, owned by the graph */
-    int gradient_of;      /* range whose gradient this node is (its value goes straight into the gradient slab); -1: none */
-    char name[64];        /* placeholders, variables and layers; else empty */
+    int gradient_of; /* range whose gradient this node is (its value goes straight into the gradient slab);
+                        -1: none */
+    char name[64];   /* placeholders, variables and layers; else empty */
 };
 
 struct graph {
     struct node_info *nodes; /* [count] */
     int count, capacity;
-    struct layout layout;    /* of its variables */
-    struct error error;      /* the first mistake; code 0: none */
-    int layers;              /* dense layers so far, for their names */
-    uint64_t seed;           /* of dropout masks */
-    bool training;           /* false: dropout passes its input through */
+    struct layout layout; /* of its variables */
+    struct error error;   /* the first mistake; code 0: none */
+    int layers;           /* dense layers so far, for their names */
+    uint64_t seed;        /* of dropout masks */
+    bool training;        /* false: dropout passes its input through */
 };
 
 void graph_open(struct graph *g, bool training, uint64_t seed);
-void graph_close(struct graph *g); /* safe on a zeroed graph */
+void graph_close(struct graph *g);                           /* safe on a zeroed graph */
 int graph_check(const struct graph *g, struct error *error); /* the first mistake, if any */
 
 /* --- sources --- */
@@ -74,7 +76,8 @@ node graph_scalar(struct graph *g, float value);
 node graph_variable(struct graph *g, const char *name, struct shape shape, struct initial initial);
 void graph_freeze(struct graph *g, node variable);             /* RANGE_FROZEN */
 void graph_decay(struct graph *g, node variable, float decay); /* L2 of that range */
-node graph_assign(struct graph *g, node variable, node value);     /* runs when fetched; its value is the new one */
+node graph_assign(struct graph *g, node variable,
+                  node value); /* runs when fetched; its value is the new one */
 node graph_assign_add(struct graph *g, node variable, node value);
 
 /* --- elementwise; shapes broadcast as in NumPy --- */
@@ -93,17 +96,19 @@ node graph_sigmoid(struct graph *g, node x);
 node graph_tanh(struct graph *g, node x);
 node graph_activate(struct graph *g, node x, enum activation activation);
 node graph_cast(struct graph *g, node x, enum type type);
-node graph_dropout(struct graph *g, node x, float rate); /* draws by (graph seed, node, the step fed to the placeholder "step") */
+node graph_dropout(struct graph *g, node x,
+                   float rate); /* draws by (graph seed, node, the step fed to the placeholder "step") */
 
 /* --- matrix --- */
 node graph_matmul(struct graph *g, node a, node b, bool transpose_a, bool transpose_b); /* rank 2 */
-/* x [B, in] times a new variable "<name>/kernel" [in, out] plus a new "<name>/bias" [out]; name "dense1", "dense2", ... */
+/* x [B, in] times a new variable "<name>/kernel" [in, out] plus a new "<name>/bias" [out]; name "dense1",
+ * "dense2", ... */
 node graph_dense(struct graph *g, node x, int out, struct initial kernel, struct initial bias);
 
 /* --- arrays --- */
 node graph_reshape(struct graph *g, node x, struct shape shape); /* one dimension may be -1 */
 node graph_transpose(struct graph *g, node x, const int *order);
-node graph_concat(struct graph *g, const node *parts, int count, int axis); /* at most MAX_INPUTS */
+node graph_concat(struct graph *g, const node *parts, int count, int axis);     /* at most MAX_INPUTS */
 node graph_slice(struct graph *g, node x, const int *begin, struct shape size); /* a size of -1: to the end */
 void graph_split(struct graph *g, node x, int count, int axis, node *parts);    /* equal parts */
 node graph_shape(struct graph *g, node x);                                      /* int [rank] */
@@ -117,12 +122,15 @@ node graph_reduce_max(struct graph *g, node x, int axis, bool keep);
 node graph_argmax(struct graph *g, node x, int axis); /* int; the first of equal ones */
 
 /* --- nets --- */
-node graph_softmax(struct graph *g, node x);                        /* over the last axis */
-node graph_cross_entropy(struct graph *g, node p, node labels);     /* -log p[label]; [B, classes], int [B] -> [B] */
-node graph_softmax_cross_entropy(struct graph *g, node logits, node labels); /* the same from logits, stable; -> [B] */
+node graph_softmax(struct graph *g, node x); /* over the last axis */
+node graph_cross_entropy(struct graph *g, node p,
+                         node labels); /* -log p[label]; [B, classes], int [B] -> [B] */
+node graph_softmax_cross_entropy(struct graph *g, node logits,
+                                 node labels); /* the same from logits, stable; -> [B] */
 
-/* Adds the gradient of the scalar `loss` with respect to `targets[count]` to the graph: gradients[i] is the node, NONE when the loss
- * does not depend on it. When a target is a variable, its node is marked gradient_of that range (it lands in the gradient slab). */
+/* Adds the gradient of the scalar `loss` with respect to `targets[count]` to the graph: gradients[i] is the
+ * node, NONE when the loss does not depend on it. When a target is a variable, its node is marked gradient_of
+ * that range (it lands in the gradient slab). */
 void graph_gradients(struct graph *g, node loss, const node *targets, int count, node *gradients);
 
 const char *op_name(enum op op);

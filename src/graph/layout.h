@@ -1,7 +1,9 @@
-/* The layout of the model's flat vector: a list of ranges with attributes. All that distributes sees only [begin, end).
+/* The layout of the model's flat vector: a list of ranges with attributes. All that distributes sees only
+ * [begin, end).
  *
- * Ranges follow each other in the order in which the model made its variables; each starts on a cache line, so every weight matrix
- * is aligned for the kernels and no two ranges share a line. The floats between are padding: always zero, never a parameter. */
+ * Ranges follow each other in the order in which the model made its variables; each starts on a cache line,
+ * so every weight matrix is aligned for the kernels and no two ranges share a line. The floats between are
+ * padding: always zero, never a parameter. */
 #ifndef TRAINER_GRAPH_LAYOUT_H
 #define TRAINER_GRAPH_LAYOUT_H
 
@@ -12,24 +14,31 @@
 
 enum range_kind {
     RANGE_TRAINABLE, /* its gradient is followed by the optimizer */
-    RANGE_STATISTIC, /* its "gradient" is (1-m)(old - batch value); the rule is w -= g, whatever the optimizer */
+    RANGE_STATISTIC, /* its "gradient" is (1-m)(old - batch value); the rule is w -= g, whatever the optimizer
+                      */
     RANGE_FROZEN,    /* never changes in training */
 };
 
-enum initial_kind { INITIAL_ZERO, INITIAL_CONSTANT, INITIAL_NORMAL, INITIAL_TRUNCATED_NORMAL, INITIAL_GLOROT_UNIFORM };
+enum initial_kind {
+    INITIAL_ZERO,
+    INITIAL_CONSTANT,
+    INITIAL_NORMAL,
+    INITIAL_TRUNCATED_NORMAL,
+    INITIAL_GLOROT_UNIFORM
+};
 
 struct initial {
     enum initial_kind kind;
-    float value;        /* constant: the value; normal, truncated normal: the standard deviation */
+    float value;         /* constant: the value; normal, truncated normal: the standard deviation */
     const float *values; /* if not NULL: these values, whatever the kind; [floats], borrowed */
 };
 
 struct range {
-    char name[64];        /* "dense1/kernel" */
+    char name[64]; /* "dense1/kernel" */
     struct shape shape;
     size_t begin, floats; /* in the flat vector; begin is a multiple of LINE_FLOATS */
     enum range_kind kind;
-    float decay;          /* L2: decay * w is added to the gradient */
+    float decay; /* L2: decay * w is added to the gradient */
     float rate_multiplier;
     struct initial initial;
 };
@@ -37,8 +46,8 @@ struct range {
 struct layout {
     struct range *ranges; /* [count] */
     int count;
-    size_t floats;        /* of the flat vector, padding included; a multiple of LINE_FLOATS */
-    size_t parameters;    /* without padding: what people call the number of parameters */
+    size_t floats;     /* of the flat vector, padding included; a multiple of LINE_FLOATS */
+    size_t parameters; /* without padding: what people call the number of parameters */
 };
 
 /* Fills weights[layout->floats] with initial values; depends on seed and range number only. */

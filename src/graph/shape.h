@@ -21,7 +21,7 @@ const char *shape_text(const struct shape *shape, char *out, size_t bytes);
 size_t type_bytes(enum type type);
 const char *type_name(enum type type);
 
-#define SHAPE(...)                                                                                            \
+#define SHAPE(...)                                                                                           \
     ((struct shape){.rank = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .dims = {__VA_ARGS__}})
 #define SCALAR ((struct shape){0})
 

@@ -1,9 +1,10 @@
 /* Programs: a graph made runnable on a device.
  *
- * Compiling prunes what no fetch needs, fuses neighbours (dense + bias + activation), picks a kernel for each node, and lays all
- * intermediate values out in one arena by liveness. A program is constant: it takes the addresses of the slabs as arguments of each run, so a
- * worker can compute on the store's weights in place, gradients land where they are handed over, and many workers can share a program.
- * Whatever is written while it runs is in the arena or in the slabs. Running allocates nothing. */
+ * Compiling prunes what no fetch needs, fuses neighbours (dense + bias + activation), picks a kernel for each
+ * node, and lays all intermediate values out in one arena by liveness. A program is constant: it takes the
+ * addresses of the slabs as arguments of each run, so a worker can compute on the store's weights in place,
+ * gradients land where they are handed over, and many workers can share a program. Whatever is written while
+ * it runs is in the arena or in the slabs. Running allocates nothing. */
 #ifndef TRAINER_PROGRAM_PROGRAM_H
 #define TRAINER_PROGRAM_PROGRAM_H
 
@@ -14,25 +15,30 @@
 struct program;
 struct arena;
 
-/* Compiles what `fetches[count]` need. The graph must outlive the program. Errors: the graph's first mistake; a fetch that is NONE. */
-int program_compile(struct program **out, const struct graph *graph, const node *fetches, int count, const struct device *device,
-                    struct error *error);
+/* Compiles what `fetches[count]` need. The graph must outlive the program. Errors: the graph's first mistake;
+ * a fetch that is NONE. */
+int program_compile(struct program **out, const struct graph *graph, const node *fetches, int count,
+                    const struct device *device, struct error *error);
 void program_close(struct program *program); /* NULL is fine */
 
 /* Memory that one thread at a time runs the program in. */
 int arena_open(struct arena **out, const struct program *program, struct error *error);
 void arena_close(struct arena *arena); /* NULL is fine */
 
-/* Where the value of a placeholder (to write before a run) or a fetch (to read after it) lives in the arena, on the device. For a fetch that is a
- * variable, a constant or a gradient: NULL, its value is in its slab. NULL too when the program does not need the placeholder. */
+/* Where the value of a placeholder (to write before a run) or a fetch (to read after it) lives in the arena,
+ * on the device. For a fetch that is a variable, a constant or a gradient: NULL, its value is in its slab.
+ * NULL too when the program does not need the placeholder. */
 void *arena_address(const struct arena *arena, node n);
 
-/* Runs every step once. weights, gradients: [layout.floats] floats on the device; gradients may be NULL when no fetch is gradient_of a range,
- * weights when there are no variables. Padding of the gradient slab is left alone. Errors: ERROR_DEVICE. */
-int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients, struct error *error);
+/* Runs every step once. weights, gradients: [layout.floats] floats on the device; gradients may be NULL when
+ * no fetch is gradient_of a range, weights when there are no variables. Padding of the gradient slab is left
+ * alone. Errors: ERROR_DEVICE. */
+int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
+                struct error *error);
 
 size_t program_arena_bytes(const struct program *program);
-bool program_runs(const struct program *program, node n); /* whether the node was kept (not pruned, not fused away) */
+bool program_runs(const struct program *program,
+                  node n); /* whether the node was kept (not pruned, not fused away) */
 int program_steps(const struct program *program);
 
 /* For tests and --explain: one line a step: operation, kernel, shapes. */

@@ -8,17 +8,17 @@
 /* One step on a window of the flat vector in which decay and rate multiplier are constant. */
 struct step {
     size_t floats;
-    float *weights;         /* [floats], read and written */
-    const float *gradient;  /* [floats]; may not overlap the others */
-    float *moments[2];      /* [floats] each, as many as the optimizer has; read and written */
-    float rate;             /* learning rate, times the range's multiplier */
-    float decay;            /* decay * w is added to the gradient */
-    long update;            /* 1 for the first update of this shard */
+    float *weights;        /* [floats], read and written */
+    const float *gradient; /* [floats]; may not overlap the others */
+    float *moments[2];     /* [floats] each, as many as the optimizer has; read and written */
+    float rate;            /* learning rate, times the range's multiplier */
+    float decay;           /* decay * w is added to the gradient */
+    long update;           /* 1 for the first update of this shard */
 };
 
 struct optimizer {
-    struct plugin plugin; /* settings begin with a `struct optimizer_common` */
-    int moments;          /* vectors of state: 0 to 2 */
+    struct plugin plugin;        /* settings begin with a `struct optimizer_common` */
+    int moments;                 /* vectors of state: 0 to 2 */
     const char *moment_names[2]; /* for checkpoints: "momentum", "variance" */
     void (*step)(const void *settings, const struct step *step);
 };
@@ -27,9 +27,11 @@ struct optimizer {
 struct optimizer_common {
     double rate;
 };
-#define OPTIMIZER_COMMON_ROWS(usual)                                                                           \
-    {.name = "rate", .type = OPTION_REAL, .offset = 0, .fallback = usual, .least = 0, .most = 1e6,             \
-     .help = "learning rate"}
+#define OPTIMIZER_COMMON_ROWS(usual)                                                                         \
+    {                                                                                                        \
+        .name = "rate", .type = OPTION_REAL, .offset = 0, .fallback = usual, .least = 0, .most = 1e6,        \
+        .help = "learning rate"                                                                              \
+    }
 
 extern const struct optimizer *const optimizers[]; /* generated, ended by NULL */
 

@@ -1,33 +1,35 @@
 /* The racy verbs: the one place where two threads may touch the same weights at the same time, on purpose.
  *
- * This file alone is compiled without the thread sanitizer. What may go wrong: two workers that step the same line at the same time both read the old value, and
- * the one that writes first is lost; a reader may see a window partly before and partly after an update. Single floats are never torn: they are aligned, and the
- * machine loads and stores them whole. How many updates are lost is measured: every update also adds 1 to the shard's witness line, in the same loop, so
- * updates minus witness is the number lost on one line.
+ * This file alone is compiled without the thread sanitizer. What may go wrong: two workers that step the same
+ * line at the same time both read the old value, and the one that writes first is lost; a reader may see a
+ * window partly before and partly after an update. Single floats are never torn: they are aligned, and the
+ * machine loads and stores them whole. How many updates are lost is measured: every update also adds 1 to the
+ * shard's witness line, in the same loop, so updates minus witness is the number lost on one line.
  *
- * Weights go through a small private buffer, a block at a time, so that optimizers never see shared memory. In the simulated world a block is one cache line, with a
- * scheduling point between reading and writing, so updates are lost there too, the same ones for the same seed. */
+ * Weights go through a small private buffer, a block at a time, so that optimizers never see shared memory.
+ * In the simulated world a block is one cache line, with a scheduling point between reading and writing, so
+ * updates are lost there too, the same ones for the same seed. */
 #include "store.h"
 
 #include "window.h"
 
 enum { RACY_BLOCK = 512 }; /* floats between reading and writing in the real world: 2 KB */
 
-static void racy_copy(float *restrict to, const float *restrict from, size_t floats)
-{
+static void racy_copy(float *restrict to, const float *restrict from, size_t floats) {
     for (size_t i = 0; i < floats; i++) to[i] = from[i];
 }
 
 /* Steps one block that lies in one span. With `witness`, it adds 1 to that line in the same breath. */
-static void racy_block(struct shard *shard, const struct span *span, size_t begin, size_t end, const struct gradient *gradient,
-                       float rate, long update, double *witness)
-{
+static void racy_block(struct shard *shard, const struct span *span, size_t begin, size_t end,
+                       const struct gradient *gradient, float rate, long update, double *witness) {
     const struct store *store = shard->store;
     const size_t floats = end - begin;
     _Alignas(64) float weights[RACY_BLOCK], moments[2][RACY_BLOCK];
-    struct step step = {.floats = floats, .weights = weights, .gradient = gradient->values + begin, .update = update};
+    struct step step = {
+        .floats = floats, .weights = weights, .gradient = gradient->values + begin, .update = update};
     const double seen = witness ? *witness : 0.0;
-    /* The next block is asked for now, and at once for writing: its lines are likely in another worker's cache. */
+    /* The next block is asked for now, and at once for writing: its lines are likely in another worker's
+     * cache. */
     for (size_t i = end; i < end + floats; i += LINE_FLOATS) __builtin_prefetch(store->weights + i, 1);
     racy_copy(weights, store->weights + begin, floats);
     for (int m = 0; m < 2; m++)
@@ -44,24 +46,26 @@ static void racy_block(struct shard *shard, const struct span *span, size_t begi
 }
 
 /* Steps [begin, end) of the window, span by span and block by block. */
-static void racy_sweep(struct shard *shard, size_t begin, size_t end, const struct gradient *gradient, float rate, long update)
-{
+static void racy_sweep(struct shard *shard, size_t begin, size_t end, const struct gradient *gradient,
+                       float rate, long update) {
     const size_t block = world_is_simulated(shard->store->world) ? LINE_FLOATS : RACY_BLOCK;
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
         const size_t from = span->begin > begin ? span->begin : begin, to = span->end < end ? span->end : end;
         for (size_t at = from; at < to; at += block) {
             const size_t stop = to - at < block ? to : at + block;
-            racy_block(shard, span, at, stop, gradient, rate, update, stop == shard->end ? shard->witness : NULL);
+            racy_block(shard, span, at, stop, gradient, rate, update,
+                       stop == shard->end ? shard->witness : NULL);
         }
     }
 }
 
-/* Each worker begins its sweep at another place and goes round: workers whose steps take equally long fall into step, and would otherwise follow each
- * other through the same lines, which then move between their caches one by one. */
-long shard_apply_racy(struct shard *shard, const struct gradient *gradient)
-{
-    const size_t lines = (shard->end - shard->begin) / LINE_FLOATS, workers = (size_t)shard->store->settings.roster->workers;
+/* Each worker begins its sweep at another place and goes round: workers whose steps take equally long fall
+ * into step, and would otherwise follow each other through the same lines, which then move between their
+ * caches one by one. */
+long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
+    const size_t lines = (shard->end - shard->begin) / LINE_FLOATS,
+                 workers = (size_t)shard->store->settings.roster->workers;
     const size_t middle = shard->begin + lines * (size_t)gradient->worker / workers * LINE_FLOATS;
     const long seen = atomic_load(&shard->version);
     const float rate = store_rate(shard->store, seen);
@@ -73,13 +77,13 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient)
     return version;
 }
 
-bool shard_read_racy(const struct shard *shard, float *weights, long *version)
-{
+bool shard_read_racy(const struct shard *shard, float *weights, long *version) {
     const long now = atomic_load(&shard->version);
     if (now == *version) return false;
     const size_t block = world_is_simulated(shard->store->world) ? LINE_FLOATS : shard->end - shard->begin;
     for (size_t at = shard->begin; at < shard->end; at += block) {
-        racy_copy(weights + at, shard->store->weights + at, shard->end - at < block ? shard->end - at : block);
+        racy_copy(weights + at, shard->store->weights + at,
+                  shard->end - at < block ? shard->end - at : block);
         world_yield(shard->store->world);
     }
     *version = now;

@@ -1,8 +1,7 @@
 /* The warm-up that all schedules share, and then the schedule's own factor. */
 #include "schedule.h"
 
-double schedule_factor(const struct choice *choice, long update, long total)
-{
+double schedule_factor(const struct choice *choice, long update, long total) {
     const struct schedule *schedule = (const struct schedule *)(const void *)choice->plugin;
     const struct schedule_common *common = (const struct schedule_common *)(const void *)choice->settings;
     const double warm = common->warmup * (double)total;

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *border, struct error *error)
-{
+int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *border,
+              struct error *error) {
     const size_t lines = layout->floats / LINE_FLOATS;
     const size_t pieces = by == SHARD_BY_BYTES ? lines : (size_t)layout->count;
     if (shards < 1 || (size_t)shards > pieces)
@@ -12,7 +12,8 @@ int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t 
                          by == SHARD_BY_BYTES ? "cache lines" : "arrays");
     for (int s = 0; s <= shards; s++) border[s] = lines * (size_t)s / (size_t)shards * LINE_FLOATS;
     if (by == SHARD_BY_BYTES) return OK;
-    /* Whole ranges: shard s ends where the first range of the next group begins. The groups lie one after the other. */
+    /* Whole ranges: shard s ends where the first range of the next group begins. The groups lie one after the
+     * other. */
     for (int s = 1; s < shards; s++) {
         size_t first = layout->floats;
         for (int i = 0; i < layout->count; i++) {
@@ -24,8 +25,7 @@ int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t 
     return OK;
 }
 
-void store_deal_ranges(struct layout *layout, int shards, enum shard_by by)
-{
+void store_deal_ranges(struct layout *layout, int shards, enum shard_by by) {
     if (by != SHARD_BY_ROUND_ROBIN) return;
     size_t at = 0;
     for (int s = 0; s < shards; s++)
@@ -36,8 +36,7 @@ void store_deal_ranges(struct layout *layout, int shards, enum shard_by by)
 }
 
 /* The range that comes first at or after `at` in the flat vector, or NULL. */
-static const struct range *next_range(const struct layout *layout, size_t at)
-{
+static const struct range *next_range(const struct layout *layout, size_t at) {
     const struct range *next = NULL;
     for (int i = 0; i < layout->count; i++) {
         const struct range *range = &layout->ranges[i];
@@ -47,15 +46,13 @@ static const struct range *next_range(const struct layout *layout, size_t at)
     return next;
 }
 
-static bool same_attributes(const struct span *span, const struct range *range)
-{
+static bool same_attributes(const struct span *span, const struct range *range) {
     return span->kind == range->kind && memcmp(&span->decay, &range->decay, sizeof span->decay) == 0 &&
            memcmp(&span->rate_multiplier, &range->rate_multiplier, sizeof span->rate_multiplier) == 0;
 }
 
 /* Fills shard->spans (room for every range) with the window's pieces of equal attributes. */
-static void find_spans(struct shard *shard, const struct layout *layout)
-{
+static void find_spans(struct shard *shard, const struct layout *layout) {
     size_t at = shard->begin;
     while (at < shard->end) {
         const struct range *range = next_range(layout, at);
@@ -76,8 +73,7 @@ static void find_spans(struct shard *shard, const struct layout *layout)
     }
 }
 
-static int open_shard(struct store *store, int index, const size_t *border, struct error *error)
-{
+static int open_shard(struct store *store, int index, const size_t *border, struct error *error) {
     const struct store_settings *settings = &store->settings;
     struct shard *shard = &store->shards[index];
     const int workers = settings->roster->workers;
@@ -89,7 +85,8 @@ static int open_shard(struct store *store, int index, const size_t *border, stru
     lock_open(&shard->lock, store->world);
     event_open(&shard->applied, store->world);
     RETURN_IF(mailbox_open(&shard->mailbox, workers * (settings->slots + 1), error));
-    RETURN_IF(memory_zeroed(&block, (size_t)settings->layout->count, sizeof(struct span), "spans of a shard", error));
+    RETURN_IF(memory_zeroed(&block, (size_t)settings->layout->count, sizeof(struct span), "spans of a shard",
+                            error));
     shard->spans = block;
     RETURN_IF(memory_zeroed(&block, (size_t)workers, sizeof(struct tally), "tallies of a shard", error));
     shard->tallies = block;
@@ -101,8 +98,7 @@ static int open_shard(struct store *store, int index, const size_t *border, stru
     return OK;
 }
 
-static int open_slots(struct store *store, int worker, struct error *error)
-{
+static int open_slots(struct store *store, int worker, struct error *error) {
     struct worker_slots *slots = &store->workers[worker];
     const int count = store->settings.slots + 1, shards = store->settings.shards;
     void *block = NULL;
@@ -119,27 +115,30 @@ static int open_slots(struct store *store, int worker, struct error *error)
     return OK;
 }
 
-int store_open(struct store *store, const struct store_settings *settings, struct error *error)
-{
+int store_open(struct store *store, const struct store_settings *settings, struct error *error) {
     *store = (struct store){.settings = *settings, .world = settings->roster->world};
     const struct optimizer *optimizer = (const struct optimizer *)(const void *)settings->optimizer->plugin;
     const size_t floats = settings->layout->floats;
     const int workers = settings->roster->workers;
     void *block = NULL;
     size_t *border = NULL;
-    int code = memory_zeroed(&block, (size_t)(settings->shards > 0 ? settings->shards : 0) + 1, sizeof *border, "borders", error);
+    int code = memory_zeroed(&block, (size_t)(settings->shards > 0 ? settings->shards : 0) + 1,
+                             sizeof *border, "borders", error);
     if (code != OK) return code;
     border = block;
-    if ((code = store_cut(settings->layout, settings->shards, settings->shard_by, border, error)) != OK) goto end;
+    if ((code = store_cut(settings->layout, settings->shards, settings->shard_by, border, error)) != OK)
+        goto end;
     if ((code = memory_zeroed(&block, floats, sizeof(float), "the weights", error)) != OK) goto end;
     store->weights = block;
     for (int m = 0; m < optimizer->moments; m++) {
         if ((code = memory_zeroed(&block, floats, sizeof(float), "optimizer state", error)) != OK) goto end;
         store->moments[m] = block;
     }
-    if ((code = memory_zeroed(&block, (size_t)settings->shards, sizeof(struct shard), "shards", error)) != OK) goto end;
+    if ((code = memory_zeroed(&block, (size_t)settings->shards, sizeof(struct shard), "shards", error)) != OK)
+        goto end;
     store->shards = block;
-    if ((code = memory_zeroed(&block, (size_t)workers, sizeof(struct worker_slots), "slots", error)) != OK) goto end;
+    if ((code = memory_zeroed(&block, (size_t)workers, sizeof(struct worker_slots), "slots", error)) != OK)
+        goto end;
     store->workers = block;
     for (int s = 0; s < settings->shards && code == OK; s++) code = open_shard(store, s, border, error);
     for (int w = 0; w < workers && code == OK; w++) code = open_slots(store, w, error);
@@ -148,8 +147,7 @@ end:
     return code;
 }
 
-void store_close(struct store *store)
-{
+void store_close(struct store *store) {
     for (int s = 0; store->shards && s < store->settings.shards; s++) {
         struct shard *shard = &store->shards[s];
         mailbox_close(&shard->mailbox);
@@ -171,19 +169,18 @@ void store_close(struct store *store)
     *store = (struct store){0};
 }
 
-float store_rate(const struct store *store, long version)
-{
-    const struct optimizer_common *common = (const struct optimizer_common *)(const void *)store->settings.optimizer->settings;
-    return (float)(common->rate * schedule_factor(store->settings.schedule, version, store->settings.total_updates));
+float store_rate(const struct store *store, long version) {
+    const struct optimizer_common *common =
+        (const struct optimizer_common *)(const void *)store->settings.optimizer->settings;
+    return (float)(common->rate *
+                   schedule_factor(store->settings.schedule, version, store->settings.total_updates));
 }
 
-void store_set_version(struct store *store, long version)
-{
+void store_set_version(struct store *store, long version) {
     for (int s = 0; s < store->settings.shards; s++) atomic_store(&store->shards[s].version, version);
 }
 
-long store_version(const struct store *store)
-{
+long store_version(const struct store *store) {
     long least = atomic_load(&store->shards[0].version);
     for (int s = 1; s < store->settings.shards; s++) {
         const long version = atomic_load(&store->shards[s].version);
@@ -192,16 +189,14 @@ long store_version(const struct store *store)
     return least;
 }
 
-long store_lost_updates(const struct store *store)
-{
+long store_lost_updates(const struct store *store) {
     long lost = 0;
     for (int s = 0; s < store->settings.shards; s++)
         lost += atomic_load(&store->shards[s].racy_updates) - (long)store->shards[s].witness[0];
     return lost;
 }
 
-long store_locks_taken(const struct store *store)
-{
+long store_locks_taken(const struct store *store) {
     long taken = 0;
     for (int s = 0; s < store->settings.shards; s++) taken += atomic_load(&store->shards[s].lock.taken);
     return taken;

@@ -1,8 +1,9 @@
 /* The store: the model's vector, its optimizer state, and the verbs that strategies are made of.
  *
- * The vector is cut into shards: windows [begin, end) whose borders are cache lines, so shards share nothing. A shard has its window of the
- * weights and moments, a version (updates applied), a lock, a mailbox, and a tally a worker. The weights of all shards lie in one slab,
- * in the order of the layout, so a replica in the same process can compute on them in place.
+ * The vector is cut into shards: windows [begin, end) whose borders are cache lines, so shards share nothing.
+ * A shard has its window of the weights and moments, a version (updates applied), a lock, a mailbox, and a
+ * tally a worker. The weights of all shards lie in one slab, in the order of the layout, so a replica in the
+ * same process can compute on them in place.
  *
  * Verbs, the whole vocabulary of strategies:
  *   shard_apply        step with one gradient; the caller sees to it that nobody else writes
@@ -32,14 +33,17 @@ enum { STALENESS_BINS = 65 }; /* 0 .. 63, and 64 or more */
 
 struct store;
 
-/* One gradient on its way: a slot of a worker. A worker has as many slots as gradients may be on the way, and one in hand. */
+/* One gradient on its way: a slot of a worker. A worker has as many slots as gradients may be on the way, and
+ * one in hand. */
 struct gradient {
-    const float *values;  /* [layout floats] in the memory of the worker's device; the worker sets it when it starts */
+    const float
+        *values; /* [layout floats] in the memory of the worker's device; the worker sets it when it starts */
     int worker, slot;
-    long step;            /* of this worker, from 0, in this run */
-    int examples;         /* it is the mean over these; 0: an empty gradient (its worker had no batch left) */
-    long *version;        /* [shards] that each window was computed on */
-    _Alignas(64) _Atomic int left; /* holders that still need it: shards, and the worker until it has sent it; 0: free */
+    long step;     /* of this worker, from 0, in this run */
+    int examples;  /* it is the mean over these; 0: an empty gradient (its worker had no batch left) */
+    long *version; /* [shards] that each window was computed on */
+    _Alignas(64) _Atomic int left; /* holders that still need it: shards, and the worker until it has sent it;
+                                      0: free */
     _Atomic long staleness;        /* maximum over the shards that have applied it so far */
     _Atomic long applied_version;  /* smallest version that a shard reached by applying it; 0: none yet */
     _Atomic bool dropped;          /* some shard threw it away */
@@ -47,15 +51,15 @@ struct gradient {
 
 /* What one worker did to one shard. Written by whoever applies that worker's gradients, one at a time. */
 struct tally {
-    _Alignas(64) long updates;         /* gradients applied */
-    long dropped;                      /* gradients thrown away (late ones, say) */
+    _Alignas(64) long updates; /* gradients applied */
+    long dropped;              /* gradients thrown away (late ones, say) */
     long staleness[STALENESS_BINS];
     double staleness_sum;
     long staleness_max;
 };
 
-/* A window of a shard in which the attributes are constant. Padding belongs to the span before it: it is zero, its gradient
- * is zero, and every optimizer leaves a zero weight with a zero gradient alone. */
+/* A window of a shard in which the attributes are constant. Padding belongs to the span before it: it is
+ * zero, its gradient is zero, and every optimizer leaves a zero weight with a zero gradient alone. */
 struct span {
     size_t begin, end; /* in the flat vector */
     enum range_kind kind;
@@ -65,19 +69,19 @@ struct span {
 struct shard {
     struct store *store;
     int index;
-    size_t begin, end;                    /* of the flat vector; multiples of LINE_FLOATS */
-    struct span *spans;                   /* [span_count], they cover the window */
+    size_t begin, end;  /* of the flat vector; multiples of LINE_FLOATS */
+    struct span *spans; /* [span_count], they cover the window */
     int span_count;
-    _Alignas(64) _Atomic long version;    /* updates applied */
-    struct lock lock;                     /* rank 1: nothing else is taken under it */
-    struct event applied;                 /* posted after every update */
-    struct mailbox mailbox;               /* to its server */
-    struct event *mail;                   /* its server's event; NULL: nobody serves */
-    struct tally *tallies;                /* [workers] */
-    struct gradient *_Atomic *laid;       /* [workers] of the round */
-    double *witness;                      /* [one line] the racy loop adds 1 to it with each update ... */
-    _Atomic long racy_updates;            /* ... so that these minus the witness are the lost updates */
-    void *state;                          /* of the strategy, made by its open */
+    _Alignas(64) _Atomic long version; /* updates applied */
+    struct lock lock;                  /* rank 1: nothing else is taken under it */
+    struct event applied;              /* posted after every update */
+    struct mailbox mailbox;            /* to its server */
+    struct event *mail;                /* its server's event; NULL: nobody serves */
+    struct tally *tallies;             /* [workers] */
+    struct gradient *_Atomic *laid;    /* [workers] of the round */
+    double *witness;                   /* [one line] the racy loop adds 1 to it with each update ... */
+    _Atomic long racy_updates;         /* ... so that these minus the witness are the lost updates */
+    void *state;                       /* of the strategy, made by its open */
 };
 
 struct store_settings {
@@ -85,12 +89,13 @@ struct store_settings {
     struct roster *roster;
     int shards;
     enum shard_by shard_by;
-    int slots;                       /* gradients a worker may have in the mailboxes; 0 where there are no servers */
-    const struct choice *strategy;   /* descriptor: struct strategy */
-    const struct choice *optimizer;  /* descriptor: struct optimizer */
-    const struct choice *schedule;   /* descriptor: struct schedule */
-    long total_updates;              /* of each shard in the whole training; for the schedule */
-    /* Called when nobody needs a gradient any more, by the thread that noticed, before the slot is free again. May be NULL. */
+    int slots; /* gradients a worker may have in the mailboxes; 0 where there are no servers */
+    const struct choice *strategy;  /* descriptor: struct strategy */
+    const struct choice *optimizer; /* descriptor: struct optimizer */
+    const struct choice *schedule;  /* descriptor: struct schedule */
+    long total_updates;             /* of each shard in the whole training; for the schedule */
+    /* Called when nobody needs a gradient any more, by the thread that noticed, before the slot is free
+     * again. May be NULL. */
     void (*finished)(void *argument, struct gradient *gradient);
     void *finished_argument;
 };
@@ -104,14 +109,15 @@ struct worker_slots {
 struct store {
     struct store_settings settings;
     struct world *world;
-    float *weights;        /* [layout floats] */
-    float *moments[2];     /* [layout floats] each, as many as the optimizer has */
-    struct shard *shards;  /* [settings.shards] */
+    float *weights;               /* [layout floats] */
+    float *moments[2];            /* [layout floats] each, as many as the optimizer has */
+    struct shard *shards;         /* [settings.shards] */
     struct worker_slots *workers; /* [roster workers] */
-    void *blocks[8];       /* memory owned */
+    void *blocks[8];              /* memory owned */
 };
 
-/* Opens a store with zero weights. Errors: ERROR_USAGE: more shards than cache lines; ERROR_DEVICE: memory. */
+/* Opens a store with zero weights. Errors: ERROR_USAGE: more shards than cache lines; ERROR_DEVICE: memory.
+ */
 int store_open(struct store *store, const struct store_settings *settings, struct error *error);
 void store_close(struct store *store); /* safe on a zeroed or half-open one */
 
@@ -120,23 +126,28 @@ float store_rate(const struct store *store, long version);
 
 /* Sets all versions; for resuming. */
 void store_set_version(struct store *store, long version);
-long store_version(const struct store *store); /* the smallest over the shards */
-long store_lost_updates(const struct store *store); /* updates counted minus updates that the witness lines saw, over all shards */
+long store_version(const struct store *store);      /* the smallest over the shards */
+long store_lost_updates(const struct store *store); /* updates counted minus updates that the witness lines
+                                                       saw, over all shards */
 long store_locks_taken(const struct store *store);
 
 /* The slot that a worker's step fills: the one in hand, never on the way. */
 struct gradient *store_gradient(struct store *store, int worker, long step);
-/* Waits until fewer than `slots` gradients of this worker are in the mailboxes: the one wait of a sender. Errors: ERROR_PEER. */
+/* Waits until fewer than `slots` gradients of this worker are in the mailboxes: the one wait of a sender.
+ * Errors: ERROR_PEER. */
 int store_wait_room(struct store *store, int worker, struct error *error);
 /* Waits until no gradient of this worker is on the way. Errors: ERROR_PEER. */
 int store_drain(struct store *store, int worker, struct error *error);
-/* Lets go of one hold on a gradient: each shard has one (shard_done, shard_drop), the worker has one until it has sent it. */
+/* Lets go of one hold on a gradient: each shard has one (shard_done, shard_drop), the worker has one until it
+ * has sent it. */
 void store_release(struct store *store, struct gradient *gradient);
 
-/* Borders of the shards: border[shards + 1] floats of the flat vector. By bytes: equal to a cache line. By tensor or round-robin: whole ranges, in groups.
- * Errors: ERROR_USAGE: more shards than there are cache lines, or ranges. */
+/* Borders of the shards: border[shards + 1] floats of the flat vector. By bytes: equal to a cache line. By
+ * tensor or round-robin: whole ranges, in groups. Errors: ERROR_USAGE: more shards than there are cache
+ * lines, or ranges. */
 int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *border, struct error *error);
-/* For round-robin, before anything else uses the layout: gives the ranges i with i % shards == 0 the first places in the flat vector, and so on. */
+/* For round-robin, before anything else uses the layout: gives the ranges i with i % shards == 0 the first
+ * places in the flat vector, and so on. */
 void store_deal_ranges(struct layout *layout, int shards, enum shard_by by);
 
 /* --- verbs --- */
@@ -146,8 +157,8 @@ void shard_lay(struct shard *shard, struct gradient *gradient);
 /* Steps the `share`-th of `shares` equal parts of the window. */
 void shard_step_share(struct shard *shard, int share, int shares);
 void shard_end_round(struct shard *shard);
-/* Copies the window to weights + begin when the shard's version differs from *version, which is set to the version read (a racy reader: to the
- * one before it began). Returns whether it copied. */
+/* Copies the window to weights + begin when the shard's version differs from *version, which is set to the
+ * version read (a racy reader: to the one before it began). Returns whether it copied. */
 bool shard_read(const struct shard *shard, float *weights, long *version);
 bool shard_read_racy(const struct shard *shard, float *weights, long *version);
 int shard_post(struct shard *shard, struct gradient *gradient, struct error *error);

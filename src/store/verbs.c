@@ -5,10 +5,10 @@
 
 #include "window.h"
 
-/* Steps weights and moments of [begin, end) of the flat vector, inside one span. gradient[0] belongs to `begin`. */
-static void step_window(const struct shard *shard, const struct span *span, size_t begin, size_t end, const float *gradient,
-                        float rate, long update)
-{
+/* Steps weights and moments of [begin, end) of the flat vector, inside one span. gradient[0] belongs to
+ * `begin`. */
+static void step_window(const struct shard *shard, const struct span *span, size_t begin, size_t end,
+                        const float *gradient, float rate, long update) {
     const struct store *store = shard->store;
     struct step step = {.floats = end - begin,
                         .weights = store->weights + begin,
@@ -19,8 +19,7 @@ static void step_window(const struct shard *shard, const struct span *span, size
     window_step(store, span, &step, rate);
 }
 
-long shard_apply(struct shard *shard, const struct gradient *gradient)
-{
+long shard_apply(struct shard *shard, const struct gradient *gradient) {
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
     const float rate = store_rate(shard->store, version);
     for (int i = 0; i < shard->span_count; i++) {
@@ -32,13 +31,16 @@ long shard_apply(struct shard *shard, const struct gradient *gradient)
     return version;
 }
 
-void shard_lay(struct shard *shard, struct gradient *gradient) { atomic_store(&shard->laid[gradient->worker], gradient); }
+void shard_lay(struct shard *shard, struct gradient *gradient) {
+    atomic_store(&shard->laid[gradient->worker], gradient);
+}
 
 enum { BLOCK = 2048 }; /* floats of the mean at a time: 8 KB, stays in the first cache */
 
-/* mean[0..end-begin) = the laid gradients' mean over [begin, end), weighted by examples, added in roster order. */
-static void mean_of_laid(const struct shard *shard, size_t begin, size_t end, float examples, float *restrict mean)
-{
+/* mean[0..end-begin) = the laid gradients' mean over [begin, end), weighted by examples, added in roster
+ * order. */
+static void mean_of_laid(const struct shard *shard, size_t begin, size_t end, float examples,
+                         float *restrict mean) {
     const int workers = shard->store->settings.roster->workers;
     bool first = true;
     for (int w = 0; w < workers; w++) {
@@ -55,14 +57,12 @@ static void mean_of_laid(const struct shard *shard, size_t begin, size_t end, fl
 }
 
 /* Border number `share` of `shares` equal parts of the window, on a cache line. */
-static size_t share_border(const struct shard *shard, int share, int shares)
-{
+static size_t share_border(const struct shard *shard, int share, int shares) {
     const size_t lines = (shard->end - shard->begin) / LINE_FLOATS;
     return shard->begin + lines * (size_t)share / (size_t)shares * LINE_FLOATS;
 }
 
-void shard_step_share(struct shard *shard, int share, int shares)
-{
+void shard_step_share(struct shard *shard, int share, int shares) {
     const int workers = shard->store->settings.roster->workers;
     const size_t begin = share_border(shard, share, shares), end = share_border(shard, share + 1, shares);
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
@@ -85,34 +85,35 @@ void shard_step_share(struct shard *shard, int share, int shares)
     }
 }
 
-void shard_end_round(struct shard *shard) { atomic_fetch_add(&shard->version, 1); }
+void shard_end_round(struct shard *shard) {
+    atomic_fetch_add(&shard->version, 1);
+}
 
-bool shard_read(const struct shard *shard, float *weights, long *version)
-{
+bool shard_read(const struct shard *shard, float *weights, long *version) {
     const long now = atomic_load(&shard->version);
     if (now == *version) return false;
-    memcpy(weights + shard->begin, shard->store->weights + shard->begin, (shard->end - shard->begin) * sizeof(float));
+    memcpy(weights + shard->begin, shard->store->weights + shard->begin,
+           (shard->end - shard->begin) * sizeof(float));
     *version = now;
     return true;
 }
 
-int shard_post(struct shard *shard, struct gradient *gradient, struct error *error)
-{
+int shard_post(struct shard *shard, struct gradient *gradient, struct error *error) {
     const struct mail mail = {.worker = gradient->worker, .slot = gradient->slot};
     if (!mailbox_send(&shard->mailbox, mail))
-        return error_set(error, ERROR_INTERNAL, "mailbox of shard %d is full, which a sender must not let happen", shard->index);
+        return error_set(error, ERROR_INTERNAL,
+                         "mailbox of shard %d is full, which a sender must not let happen", shard->index);
     event_post(shard->mail);
     return OK;
 }
 
-static void raise_to(_Atomic long *value, long least)
-{
+static void raise_to(_Atomic long *value, long least) {
     long now = atomic_load(value);
-    while (now < least && !atomic_compare_exchange_weak(value, &now, least)) {}
+    while (now < least && !atomic_compare_exchange_weak(value, &now, least)) {
+    }
 }
 
-void shard_done(struct shard *shard, struct gradient *gradient, long version_before)
-{
+void shard_done(struct shard *shard, struct gradient *gradient, long version_before) {
     const long staleness = version_before - gradient->version[shard->index];
     struct tally *tally = &shard->tallies[gradient->worker];
     if (gradient->examples > 0) {
@@ -124,12 +125,12 @@ void shard_done(struct shard *shard, struct gradient *gradient, long version_bef
     raise_to(&gradient->staleness, staleness);
     long reached = atomic_load(&gradient->applied_version);
     while ((reached == 0 || reached > version_before + 1) &&
-           !atomic_compare_exchange_weak(&gradient->applied_version, &reached, version_before + 1)) {}
+           !atomic_compare_exchange_weak(&gradient->applied_version, &reached, version_before + 1)) {
+    }
     store_release(shard->store, gradient);
 }
 
-void shard_drop(struct shard *shard, struct gradient *gradient)
-{
+void shard_drop(struct shard *shard, struct gradient *gradient) {
     shard->tallies[gradient->worker].dropped++;
     atomic_store(&gradient->dropped, true);
     store_release(shard->store, gradient);

@@ -1,12 +1,13 @@
-/* One step on a window of a span: the optimizer's for trainable ranges, w -= g for statistics, nothing for frozen ones. */
+/* One step on a window of a span: the optimizer's for trainable ranges, w -= g for statistics, nothing for
+ * frozen ones. */
 #ifndef TRAINER_STORE_WINDOW_H
 #define TRAINER_STORE_WINDOW_H
 
 #include "store.h"
 
 /* step->weights, moments and gradient are set; rate and decay are filled in from the span. */
-static inline void window_step(const struct store *store, const struct span *span, struct step *step, float rate)
-{
+static inline void window_step(const struct store *store, const struct span *span, struct step *step,
+                               float rate) {
     const struct choice *choice = store->settings.optimizer;
     const struct optimizer *optimizer = (const struct optimizer *)(const void *)choice->plugin;
     if (span->kind == RANGE_TRAINABLE) {

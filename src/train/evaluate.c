@@ -1,30 +1,31 @@
-/* Forward passes over whole sets. The last batch is filled up with its last example, which is then not counted. */
+/* Forward passes over whole sets. The last batch is filled up with its last example, which is then not
+ * counted. */
 #include "evaluate.h"
 
 #include <string.h>
 
 #include "../base/memory.h"
 
-int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings, const struct device *device,
-                   struct error *error)
-{
+int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings,
+                   const struct device *device, struct error *error) {
     struct network_settings own = *settings;
     void *block = NULL;
     *evaluator = (struct evaluator){.device = *device, .batch = EVALUATE_BATCH};
     own.batch = EVALUATE_BATCH;
     own.training = false;
     RETURN_IF(network_open(&evaluator->network, &own, error));
-    const node fetches[] = {evaluator->network.losses, evaluator->network.predicted, evaluator->network.probabilities};
+    const node fetches[] = {evaluator->network.losses, evaluator->network.predicted,
+                            evaluator->network.probabilities};
     device->backend->enter(&evaluator->device);
-    RETURN_IF(program_compile(&evaluator->program, &evaluator->network.graph, fetches, 3, &evaluator->device, error));
+    RETURN_IF(program_compile(&evaluator->program, &evaluator->network.graph, fetches, 3, &evaluator->device,
+                              error));
     RETURN_IF(arena_open(&evaluator->arena, evaluator->program, error));
     RETURN_IF(memory_zeroed(&block, EVALUATE_BATCH, sizeof(int), "a batch's numbers", error));
     evaluator->index = block;
     return OK;
 }
 
-void evaluator_close(struct evaluator *evaluator)
-{
+void evaluator_close(struct evaluator *evaluator) {
     arena_close(evaluator->arena);
     program_close(evaluator->program);
     network_close(&evaluator->network);
@@ -33,14 +34,14 @@ void evaluator_close(struct evaluator *evaluator)
 }
 
 /* Runs examples first .. first+count-1. */
-static int run_batch(struct evaluator *evaluator, const struct examples *examples, int first, int count, float *weights,
-                     struct error *error)
-{
+static int run_batch(struct evaluator *evaluator, const struct examples *examples, int first, int count,
+                     float *weights, struct error *error) {
     const struct device *device = &evaluator->device;
     const struct network *network = &evaluator->network;
     int *labels = arena_address(evaluator->arena, network->labels);
     for (int i = 0; i < evaluator->batch; i++) evaluator->index[i] = first + (i < count ? i : count - 1);
-    device->backend->gather(device, examples, evaluator->index, evaluator->batch, arena_address(evaluator->arena, network->x));
+    device->backend->gather(device, examples, evaluator->index, evaluator->batch,
+                            arena_address(evaluator->arena, network->x));
     if (examples->labels)
         device->backend->gather_labels(device, examples, evaluator->index, evaluator->batch, labels);
     else
@@ -48,9 +49,8 @@ static int run_batch(struct evaluator *evaluator, const struct examples *example
     return program_run(evaluator->program, evaluator->arena, weights, NULL, error);
 }
 
-int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights, struct evaluation *result,
-                  struct error *error)
-{
+int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights,
+                  struct evaluation *result, struct error *error) {
     const float *losses = arena_address(evaluator->arena, evaluator->network.losses);
     const int *predicted = arena_address(evaluator->arena, evaluator->network.predicted);
     double cost = 0.0;
@@ -68,9 +68,8 @@ int evaluator_run(struct evaluator *evaluator, const struct examples *examples, 
     return OK;
 }
 
-int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights, float *probabilities,
-                      struct error *error)
-{
+int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
+                      float *probabilities, struct error *error) {
     const struct network *network = &evaluator->network;
     const float *from = arena_address(evaluator->arena, network->probabilities);
     const size_t classes = (size_t)network->graph.nodes[network->probabilities].shape.dims[1];

@@ -1,4 +1,5 @@
-/* Evaluation and prediction: a network run forward on whole sets, every example once, on all cores that the run has. */
+/* Evaluation and prediction: a network run forward on whole sets, every example once, on all cores that the
+ * run has. */
 #ifndef TRAINER_TRAIN_EVALUATE_H
 #define TRAINER_TRAIN_EVALUATE_H
 
@@ -23,15 +24,15 @@ struct evaluation {
 };
 
 /* settings: batch and training are set here. The device is copied; the calling thread enters it. */
-int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings, const struct device *device,
-                   struct error *error);
+int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings,
+                   const struct device *device, struct error *error);
 void evaluator_close(struct evaluator *evaluator); /* safe on a zeroed or half-open one */
 
 /* weights: [layout floats]. */
-int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights, struct evaluation *result,
-                  struct error *error);
+int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights,
+                  struct evaluation *result, struct error *error);
 /* probabilities[examples->count][classes]. */
-int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights, float *probabilities,
-                      struct error *error);
+int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
+                      float *probabilities, struct error *error);
 
 #endif

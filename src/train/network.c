@@ -7,8 +7,7 @@
 #include "../graph/model.h"
 
 /* Variables in the order of the layout, and their gradients. */
-static int add_gradients(struct network *network, struct error *error)
-{
+static int add_gradients(struct network *network, struct error *error) {
     struct graph *g = &network->graph;
     void *block = NULL;
     node *variables = NULL;
@@ -18,7 +17,8 @@ static int add_gradients(struct network *network, struct error *error)
     RETURN_IF(memory_zeroed(&block, (size_t)g->layout.count, sizeof(node), "variables", error));
     variables = block;
     for (node n = 0; n < g->count; n++)
-        if (g->nodes[n].op == OP_variable && g->layout.ranges[g->nodes[n].attributes.variable].kind == RANGE_TRAINABLE)
+        if (g->nodes[n].op == OP_variable &&
+            g->layout.ranges[g->nodes[n].attributes.variable].kind == RANGE_TRAINABLE)
             variables[count++] = n;
     graph_gradients(g, network->loss, variables, count, network->gradients);
     network->gradient_count = count;
@@ -26,15 +26,13 @@ static int add_gradients(struct network *network, struct error *error)
     return graph_check(g, error);
 }
 
-static node find_step(const struct graph *g)
-{
+static node find_step(const struct graph *g) {
     for (node n = 0; n < g->count; n++)
         if (g->nodes[n].op == OP_placeholder && strcmp(g->nodes[n].name, "step") == 0) return n;
     return NONE;
 }
 
-int network_open(struct network *network, const struct network_settings *settings, struct error *error)
-{
+int network_open(struct network *network, const struct network_settings *settings, struct error *error) {
     *network = (struct network){0};
     struct graph *g = &network->graph;
     const struct model *model = (const struct model *)(const void *)settings->model->plugin;
@@ -57,8 +55,7 @@ int network_open(struct network *network, const struct network_settings *setting
     return settings->training ? add_gradients(network, error) : OK;
 }
 
-void network_close(struct network *network)
-{
+void network_close(struct network *network) {
     memory_free(network->gradients);
     graph_close(&network->graph);
     *network = (struct network){0};

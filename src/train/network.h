@@ -1,4 +1,5 @@
-/* A network: the graph of a model with its loss, as replicas, evaluation, prediction and `describe` use it. */
+/* A network: the graph of a model with its loss, as replicas, evaluation, prediction and `describe` use it.
+ */
 #ifndef TRAINER_TRAIN_NETWORK_H
 #define TRAINER_TRAIN_NETWORK_H
 
@@ -22,13 +23,13 @@ struct network {
 
 /* What a network is made for. */
 struct network_settings {
-    const struct choice *model;  /* descriptor: struct model */
-    struct shape shape;          /* of one example */
+    const struct choice *model; /* descriptor: struct model */
+    struct shape shape;         /* of one example */
     int classes, batch;
-    bool training;               /* with gradients and dropout */
+    bool training; /* with gradients and dropout */
     uint64_t seed;
-    double decay;                /* L2 of every weight matrix (rank 2 and above) */
-    int shards;                  /* for shard_by round-robin: decides the order of the flat vector */
+    double decay; /* L2 of every weight matrix (rank 2 and above) */
+    int shards;   /* for shard_by round-robin: decides the order of the flat vector */
     enum shard_by shard_by;
 };
 

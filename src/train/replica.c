@@ -3,8 +3,7 @@
 
 #include "../base/memory.h"
 
-static int open_replica(void *self, int worker, struct error *error)
-{
+static int open_replica(void *self, int worker, struct error *error) {
     struct replicas *replicas = self;
     struct replica *replica = &replicas->replicas[worker];
     const struct network *network = replicas->network;
@@ -29,8 +28,7 @@ static int open_replica(void *self, int worker, struct error *error)
     return OK;
 }
 
-static int load_replica(void *self, int worker, long number, const int *index, struct error *error)
-{
+static int load_replica(void *self, int worker, long number, const int *index, struct error *error) {
     const struct replicas *replicas = self;
     const struct replica *replica = &replicas->replicas[worker];
     const struct device *device = &replicas->devices[worker];
@@ -41,8 +39,8 @@ static int load_replica(void *self, int worker, long number, const int *index, s
     return OK;
 }
 
-static int run_replica(void *self, int worker, float *weights, float *gradient, float *loss, struct error *error)
-{
+static int run_replica(void *self, int worker, float *weights, float *gradient, float *loss,
+                       struct error *error) {
     const struct replicas *replicas = self;
     const struct replica *replica = &replicas->replicas[worker];
     RETURN_IF(program_run(replica->program, replica->arena, weights, gradient, error));
@@ -50,9 +48,8 @@ static int run_replica(void *self, int worker, float *weights, float *gradient, 
     return OK;
 }
 
-int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices, int count,
-                  const struct examples *examples, int batch, struct error *error)
-{
+int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
+                  int count, const struct examples *examples, int batch, struct error *error) {
     void *block = NULL;
     *replicas = (struct replicas){
         .network = network, .devices = devices, .examples = examples, .count = count, .batch = batch};
@@ -61,8 +58,7 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
     return OK;
 }
 
-void replicas_close(struct replicas *replicas)
-{
+void replicas_close(struct replicas *replicas) {
     for (int i = 0; replicas->replicas && i < replicas->count; i++) {
         arena_close(replicas->replicas[i].arena);
         program_close(replicas->replicas[i].program);
@@ -71,7 +67,6 @@ void replicas_close(struct replicas *replicas)
     *replicas = (struct replicas){0};
 }
 
-struct compute replicas_compute(struct replicas *replicas)
-{
+struct compute replicas_compute(struct replicas *replicas) {
     return (struct compute){.open = open_replica, .load = load_replica, .run = run_replica, .self = replicas};
 }

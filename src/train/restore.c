@@ -8,14 +8,14 @@
 #include "../graph/model.h"
 #include "resume.h"
 
-static int missing(const char *path, const char *name, struct error *error)
-{
-    return error_set(error, ERROR_FILE, "%s: no usable \"%s\" among its texts; expected a checkpoint or model of this program", path, name);
+static int missing(const char *path, const char *name, struct error *error) {
+    return error_set(error, ERROR_FILE,
+                     "%s: no usable \"%s\" among its texts; expected a checkpoint or model of this program",
+                     path, name);
 }
 
 /* Splits "a\tb\tc" into names[count], which point into *block. */
-static int split_names(const char *text, int count, char ***names, char **block, struct error *error)
-{
+static int split_names(const char *text, int count, char ***names, char **block, struct error *error) {
     void *memory = NULL;
     RETURN_IF(memory_text(block, text, error));
     RETURN_IF(memory_zeroed(&memory, (size_t)count, sizeof(char *), "names", error));
@@ -30,8 +30,7 @@ static int split_names(const char *text, int count, char ***names, char **block,
     return OK;
 }
 
-static int read_shape(struct restored *restored, const char *path, struct error *error)
-{
+static int read_shape(struct restored *restored, const char *path, struct error *error) {
     const char *text = safetensors_text(&restored->content, "shape");
     restored->features = 1;
     while (text && *text) {
@@ -50,8 +49,8 @@ static int read_shape(struct restored *restored, const char *path, struct error 
     return OK;
 }
 
-static int read_reals(struct restored *restored, const char *path, const char *name, float **values, struct error *error)
-{
+static int read_reals(struct restored *restored, const char *path, const char *name, float **values,
+                      struct error *error) {
     const char *text = safetensors_text(&restored->content, name);
     void *block = NULL;
     if (!text) return OK;
@@ -60,21 +59,20 @@ static int read_reals(struct restored *restored, const char *path, const char *n
     return resume_reals(text, *values, restored->features) ? OK : missing(path, name, error);
 }
 
-static int read_dataset(struct restored *restored, const char *path, struct error *error)
-{
+static int read_dataset(struct restored *restored, const char *path, struct error *error) {
     const char *classes = safetensors_text(&restored->content, "class_names");
     const char *features = safetensors_text(&restored->content, "feature_names");
     if (!classes) return missing(path, "class_names", error);
     RETURN_IF(split_names(classes, restored->classes, &restored->class_names, &restored->blocks[0], error));
     if (features)
-        RETURN_IF(split_names(features, restored->features, &restored->feature_names, &restored->blocks[1], error));
+        RETURN_IF(
+            split_names(features, restored->features, &restored->feature_names, &restored->blocks[1], error));
     restored->scale = (float)resume_real(&restored->content, "scale", 1.0);
     RETURN_IF(read_reals(restored, path, "mean", &restored->mean, error));
     return read_reals(restored, path, "deviation", &restored->deviation, error);
 }
 
-int restored_open(struct restored *restored, const char *path, bool reference_only, struct error *error)
-{
+int restored_open(struct restored *restored, const char *path, bool reference_only, struct error *error) {
     *restored = (struct restored){0};
     const struct device_settings settings = {.reference_only = reference_only};
     int count = 0;
@@ -96,8 +94,7 @@ int restored_open(struct restored *restored, const char *path, bool reference_on
     return checkpoint_load(path, &restored->content, "", layout, false, restored->weights, error);
 }
 
-void restored_close(struct restored *restored)
-{
+void restored_close(struct restored *restored) {
     evaluator_close(&restored->evaluator);
     memory_free(restored->devices);
     memory_free(restored->weights);

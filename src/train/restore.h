@@ -11,14 +11,14 @@ struct restored {
     struct choice model;
     struct device *devices;
     struct evaluator evaluator;
-    float *weights;       /* [layout floats] */
-    struct shape shape;   /* of one example */
+    float *weights;     /* [layout floats] */
+    struct shape shape; /* of one example */
     int features, classes;
-    char **class_names;   /* [classes] */
-    char **feature_names; /* [features] or NULL */
-    float scale;          /* raw features are multiplied by this */
+    char **class_names;      /* [classes] */
+    char **feature_names;    /* [features] or NULL */
+    float scale;             /* raw features are multiplied by this */
     float *mean, *deviation; /* [features] or NULL: then x' = (x - mean) / deviation */
-    char *blocks[2];      /* memory of the names */
+    char *blocks[2];         /* memory of the names */
 };
 
 /* `path`: the folder of a run, of its checkpoint, or a file. Errors: ERROR_FILE. */

@@ -7,18 +7,17 @@
 
 #include "../base/memory.h"
 
-static int add_text(struct resume_texts *texts, const char *name, const char *text, struct error *error)
-{
-    if (texts->count >= RESUME_TEXTS) return error_set(error, ERROR_INTERNAL, "checkpoint: more than %d texts", RESUME_TEXTS);
+static int add_text(struct resume_texts *texts, const char *name, const char *text, struct error *error) {
+    if (texts->count >= RESUME_TEXTS)
+        return error_set(error, ERROR_INTERNAL, "checkpoint: more than %d texts", RESUME_TEXTS);
     RETURN_IF(memory_text(&texts->memory[texts->count], text, error));
     texts->entries[texts->count] = (struct text_entry){.name = name, .text = texts->memory[texts->count]};
     texts->count++;
     return OK;
 }
 
-__attribute__((format(printf, 4, 5))) static int add_format(struct resume_texts *texts, struct error *error, const char *name,
-                                                            const char *format, ...)
-{
+__attribute__((format(printf, 4, 5))) static int add_format(struct resume_texts *texts, struct error *error,
+                                                            const char *name, const char *format, ...) {
     char text[256];
     va_list arguments;
     va_start(arguments, format);
@@ -33,8 +32,7 @@ struct list {
     size_t length, room;
 };
 
-static int list_add(struct list *list, const char *item, char separator, struct error *error)
-{
+static int list_add(struct list *list, const char *item, char separator, struct error *error) {
     const size_t bytes = strlen(item);
     if (list->length + bytes + 2 > list->room) {
         const size_t room = 2 * (list->length + bytes + 2) + 256;
@@ -49,23 +47,23 @@ static int list_add(struct list *list, const char *item, char separator, struct 
     return OK;
 }
 
-static int add_list(struct resume_texts *texts, const char *name, struct list *list, int code, struct error *error)
-{
+static int add_list(struct resume_texts *texts, const char *name, struct list *list, int code,
+                    struct error *error) {
     if (code == OK) code = add_text(texts, name, list->text ? list->text : "", error);
     memory_free(list->text);
     return code;
 }
 
-static int add_names(struct resume_texts *texts, const char *name, char *const *names, int count, struct error *error)
-{
+static int add_names(struct resume_texts *texts, const char *name, char *const *names, int count,
+                     struct error *error) {
     struct list list = {0};
     int code = OK;
     for (int i = 0; i < count && code == OK; i++) code = list_add(&list, names[i], '\t', error);
     return add_list(texts, name, &list, code, error);
 }
 
-static int add_reals(struct resume_texts *texts, const char *name, const float *values, int count, struct error *error)
-{
+static int add_reals(struct resume_texts *texts, const char *name, const float *values, int count,
+                     struct error *error) {
     struct list list = {0};
     int code = OK;
     for (int i = 0; i < count && code == OK; i++) {
@@ -76,8 +74,7 @@ static int add_reals(struct resume_texts *texts, const char *name, const float *
     return add_list(texts, name, &list, code, error);
 }
 
-static int add_own(struct resume_texts *texts, const struct standing *standing, struct error *error)
-{
+static int add_own(struct resume_texts *texts, const struct standing *standing, struct error *error) {
     struct list list = {0};
     int code = OK;
     for (int w = 0; standing->own && w < standing->workers && code == OK; w++) {
@@ -88,8 +85,7 @@ static int add_own(struct resume_texts *texts, const struct standing *standing, 
     return add_list(texts, "own_batches", &list, code, error);
 }
 
-static int add_dataset(struct resume_texts *texts, const struct dataset *dataset, struct error *error)
-{
+static int add_dataset(struct resume_texts *texts, const struct dataset *dataset, struct error *error) {
     struct list list = {0};
     int code = OK;
     for (int i = 0; i < dataset->shape.rank && code == OK; i++) {
@@ -100,7 +96,8 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
     RETURN_IF(add_list(texts, "shape", &list, code, error));
     RETURN_IF(add_format(texts, error, "classes", "%d", dataset->classes));
     RETURN_IF(add_names(texts, "class_names", dataset->class_names, dataset->classes, error));
-    RETURN_IF(add_format(texts, error, "scale", "%.9g", dataset->train.bytes ? (double)dataset->train.scale : 1.0));
+    RETURN_IF(
+        add_format(texts, error, "scale", "%.9g", dataset->train.bytes ? (double)dataset->train.scale : 1.0));
     if (dataset->feature_names)
         RETURN_IF(add_names(texts, "feature_names", dataset->feature_names, dataset->train.features, error));
     if (!dataset->mean) return OK;
@@ -108,9 +105,8 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
     return add_reals(texts, "deviation", dataset->deviation, dataset->train.features, error);
 }
 
-int resume_texts_make(struct resume_texts *texts, const struct run_settings *settings, const struct dataset *dataset,
-                      const struct standing *standing, struct error *error)
-{
+int resume_texts_make(struct resume_texts *texts, const struct run_settings *settings,
+                      const struct dataset *dataset, const struct standing *standing, struct error *error) {
     *texts = (struct resume_texts){0};
     RETURN_IF(add_text(texts, "program", "trainer " TRAINER_VERSION, error));
     RETURN_IF(add_text(texts, "model", settings->model, error));
@@ -133,26 +129,22 @@ int resume_texts_make(struct resume_texts *texts, const struct run_settings *set
     return add_dataset(texts, dataset, error);
 }
 
-void resume_texts_free(struct resume_texts *texts)
-{
+void resume_texts_free(struct resume_texts *texts) {
     for (int i = 0; i < RESUME_TEXTS; i++) memory_free(texts->memory[i]);
     *texts = (struct resume_texts){0};
 }
 
-long long resume_number(const struct safetensors *checkpoint, const char *name, long long usual)
-{
+long long resume_number(const struct safetensors *checkpoint, const char *name, long long usual) {
     const char *text = safetensors_text(checkpoint, name);
     return text ? strtoll(text, NULL, 10) : usual;
 }
 
-double resume_real(const struct safetensors *checkpoint, const char *name, double usual)
-{
+double resume_real(const struct safetensors *checkpoint, const char *name, double usual) {
     const char *text = safetensors_text(checkpoint, name);
     return text ? strtod(text, NULL) : usual;
 }
 
-void resume_own(const struct safetensors *checkpoint, int workers, long *own)
-{
+void resume_own(const struct safetensors *checkpoint, int workers, long *own) {
     const char *text = safetensors_text(checkpoint, "own_batches");
     long long total = 0;
     int count = 0;
@@ -169,8 +161,7 @@ void resume_own(const struct safetensors *checkpoint, int workers, long *own)
     for (int w = 0; w < workers; w++) own[w] = (long)(total / workers);
 }
 
-bool resume_reals(const char *text, float *values, int count)
-{
+bool resume_reals(const char *text, float *values, int count) {
     for (int i = 0; i < count; i++) {
         char *end = NULL;
         values[i] = strtof(text, &end);

@@ -16,23 +16,25 @@ struct resume_texts {
 
 /* Where a run stands. */
 struct standing {
-    long position;        /* batches over all workers */
+    long position; /* batches over all workers */
     int workers;
-    const long *own;      /* [workers] batches of each (split, all), or NULL */
-    long version;         /* updates of each shard */
+    const long *own; /* [workers] batches of each (split, all), or NULL */
+    long version;    /* updates of each shard */
     long long examples;
     double train_seconds;
 };
 
-/* Gathers settings, standing and what prediction needs to know of the data set. Errors: ERROR_DEVICE (memory). */
-int resume_texts_make(struct resume_texts *texts, const struct run_settings *settings, const struct dataset *dataset,
-                      const struct standing *standing, struct error *error);
+/* Gathers settings, standing and what prediction needs to know of the data set. Errors: ERROR_DEVICE
+ * (memory). */
+int resume_texts_make(struct resume_texts *texts, const struct run_settings *settings,
+                      const struct dataset *dataset, const struct standing *standing, struct error *error);
 void resume_texts_free(struct resume_texts *texts); /* safe on a zeroed one */
 
 /* A whole number from the texts; `usual` when it is not there. */
 long long resume_number(const struct safetensors *checkpoint, const char *name, long long usual);
 double resume_real(const struct safetensors *checkpoint, const char *name, double usual);
-/* Own batches of `workers` workers: as saved when their number is the same, else the total dealt evenly. own[workers]. */
+/* Own batches of `workers` workers: as saved when their number is the same, else the total dealt evenly.
+ * own[workers]. */
 void resume_own(const struct safetensors *checkpoint, int workers, long *own);
 
 /* A list of numbers "1,2,3" into values[count]; false when there are not exactly that many. */

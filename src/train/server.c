@@ -3,8 +3,7 @@
 
 #include "worker.h"
 
-static bool has_work(void *argument)
-{
+static bool has_work(void *argument) {
     struct server *server = argument;
     const struct training *training = server->training;
     const struct store *store = training->settings.store;
@@ -15,20 +14,19 @@ static bool has_work(void *argument)
     return false;
 }
 
-static int serve_shard(struct server *server, struct shard *shard)
-{
+static int serve_shard(struct server *server, struct shard *shard) {
     struct training *training = server->training;
     struct mail mail;
     while (!atomic_load(&training->hold_servers) && mailbox_receive(&shard->mailbox, &mail)) {
-        roster_phase(training->settings.roster, training->settings.roster->workers + server->index, PHASE_APPLY);
+        roster_phase(training->settings.roster, training->settings.roster->workers + server->index,
+                     PHASE_APPLY);
         struct gradient *gradient = &shard->store->workers[mail.worker].gradients[mail.slot];
         RETURN_IF(training->strategy->serve(shard, gradient, &server->error));
     }
     return OK;
 }
 
-void server_body(void *argument)
-{
+void server_body(void *argument) {
     struct server *server = argument;
     struct training *training = server->training;
     struct store *store = training->settings.store;

@@ -13,70 +13,161 @@
 
 const struct option run_options[] = {
     {.name = "model", TEXT(model), .help = "the network: softmax, mlp, mlp:hidden=10-10 ... (default mlp)"},
-    {.name = "dataset", TEXT(dataset), .help = "what to learn: digits, iris, mnist, csv:file=... (default digits)"},
-    {.name = "data-dir", TEXT(data_dir), .help = "where data sets are looked for, before $TRAINER_DATA and ~/.cache/trainer"},
+    {.name = "dataset",
+     TEXT(dataset),
+     .help = "what to learn: digits, iris, mnist, csv:file=... (default digits)"},
+    {.name = "data-dir",
+     TEXT(data_dir),
+     .help = "where data sets are looked for, before $TRAINER_DATA and ~/.cache/trainer"},
     {.name = "strategy", TEXT(strategy), .fallback = "sync", .help = "how devices share what they learn"},
-    {.name = "devices", TEXT(devices), .fallback = "auto", .help = "cpu:0,cpu:1 or cpu:* (one a core) or auto"},
-    {.name = "threads", AT(threads), .type = OPTION_INT, .fallback = "0", .least = 0, .most = 1024, .unit = "threads a device",
+    {.name = "devices",
+     TEXT(devices),
+     .fallback = "auto",
+     .help = "cpu:0,cpu:1 or cpu:* (one a core) or auto"},
+    {.name = "threads",
+     AT(threads),
+     .type = OPTION_INT,
+     .fallback = "0",
+     .least = 0,
+     .most = 1024,
+     .unit = "threads a device",
      .help = "0: the cores dealt evenly"},
-    {.name = "epochs", AT(epochs_given), .type = OPTION_INT, .least = 1, .most = 1000000, .unit = "epochs",
+    {.name = "epochs",
+     AT(epochs_given),
+     .type = OPTION_INT,
+     .least = 1,
+     .most = 1000000,
+     .unit = "epochs",
      .help = "how often to go through the training set (default 60)"},
-    {.name = "batch", AT(batch_given), .type = OPTION_INT, .least = 1, .most = 1000000, .unit = "examples",
+    {.name = "batch",
+     AT(batch_given),
+     .type = OPTION_INT,
+     .least = 1,
+     .most = 1000000,
+     .unit = "examples",
      .help = "per worker and step (default 32)"},
-    {.name = "optimizer", TEXT(optimizer), .help = "sgd, momentum, nesterov, adagrad, adam (default momentum:rate=0.1)"},
-    {.name = "schedule", TEXT(schedule), .help = "of the learning rate: constant, step, cosine (default constant)"},
-    {.name = "decay", AT(decay_given), .type = OPTION_REAL, .least = 0, .most = 1e3,
+    {.name = "optimizer",
+     TEXT(optimizer),
+     .help = "sgd, momentum, nesterov, adagrad, adam (default momentum:rate=0.1)"},
+    {.name = "schedule",
+     TEXT(schedule),
+     .help = "of the learning rate: constant, step, cosine (default constant)"},
+    {.name = "decay",
+     AT(decay_given),
+     .type = OPTION_REAL,
+     .least = 0,
+     .most = 1e3,
      .help = "L2 weight decay of weight matrices (default 0)"},
-    {.name = "clip", AT(clip_given), .type = OPTION_REAL, .least = 0, .most = 1e9,
+    {.name = "clip",
+     AT(clip_given),
+     .type = OPTION_REAL,
+     .least = 0,
+     .most = 1e9,
      .help = "cut a worker's gradient to this norm (default 0: not)"},
-    {.name = "seed", AT(seed_given), .type = OPTION_LONG, .least = 1, .most = 4294967295.0,
+    {.name = "seed",
+     AT(seed_given),
+     .type = OPTION_LONG,
+     .least = 1,
+     .most = 4294967295.0,
      .help = "of first weights and data order (default 1)"},
-    {.name = "data-sharding", AT(sharding_given), .type = OPTION_CHOICE, .fallback = "auto", .choices = "auto|shared|split|all",
-     .help = "shared: one stream for all workers (default); split: a slice each; all: everything, each in its own order"},
-    {.name = "shards", AT(shards), .type = OPTION_INT, .fallback = "0", .least = 0, .most = 4096,
+    {.name = "data-sharding",
+     AT(sharding_given),
+     .type = OPTION_CHOICE,
+     .fallback = "auto",
+     .choices = "auto|shared|split|all",
+     .help = "shared: one stream for all workers (default); split: a slice each; all: everything, each in "
+             "its own order"},
+    {.name = "shards",
+     AT(shards),
+     .type = OPTION_INT,
+     .fallback = "0",
+     .least = 0,
+     .most = 4096,
      .help = "pieces of the weights (0: what the strategy likes)"},
-    {.name = "shard-by", AT(shard_by), .type = OPTION_CHOICE, .fallback = "bytes", .choices = "bytes|tensor|round-robin",
+    {.name = "shard-by",
+     AT(shard_by),
+     .type = OPTION_CHOICE,
+     .fallback = "bytes",
+     .choices = "bytes|tensor|round-robin",
      .help = "equal bytes, or whole arrays in groups or in turn"},
-    {.name = "slots", AT(slots), .type = OPTION_INT, .fallback = "2", .least = 1, .most = 1024, .unit = "gradients",
+    {.name = "slots",
+     AT(slots),
+     .type = OPTION_INT,
+     .fallback = "2",
+     .least = 1,
+     .most = 1024,
+     .unit = "gradients",
      .help = "a worker may have in its mailbox"},
-    {.name = "timeout", AT(timeout_s), .type = OPTION_REAL, .fallback = "60", .least = 0.1, .most = 1e6, .unit = "s",
+    {.name = "timeout",
+     AT(timeout_s),
+     .type = OPTION_REAL,
+     .fallback = "60",
+     .least = 0.1,
+     .most = 1e6,
+     .unit = "s",
      .help = "a wait gives up after this long without a sign of life"},
-    {.name = "kernels", AT(kernels), .type = OPTION_CHOICE, .fallback = "auto", .choices = "auto|reference",
+    {.name = "kernels",
+     AT(kernels),
+     .type = OPTION_CHOICE,
+     .fallback = "auto",
+     .choices = "auto|reference",
      .help = "reference: the plain kernels only"},
-    {.name = "out", TEXT(out), .help = "folder for logs, model and checkpoint (default runs/<time>-<model>-<strategy>)"},
-    {.name = "resume", TEXT(resume), .help = "go on from the checkpoint in this folder, with its settings where none are given"},
-    {.name = "weights", TEXT(weights), .help = "start from the weights in this .safetensors file, matched by name"},
-    {.name = "checkpoint-every", AT(checkpoint_every_s), .type = OPTION_REAL, .fallback = "60", .least = 0, .most = 1e9, .unit = "s",
+    {.name = "out",
+     TEXT(out),
+     .help = "folder for logs, model and checkpoint (default runs/<time>-<model>-<strategy>)"},
+    {.name = "resume",
+     TEXT(resume),
+     .help = "go on from the checkpoint in this folder, with its settings where none are given"},
+    {.name = "weights",
+     TEXT(weights),
+     .help = "start from the weights in this .safetensors file, matched by name"},
+    {.name = "checkpoint-every",
+     AT(checkpoint_every_s),
+     .type = OPTION_REAL,
+     .fallback = "60",
+     .least = 0,
+     .most = 1e9,
+     .unit = "s",
      .help = "time between checkpoints; there is always one at the end (0: only that)"},
-    {.name = "log-every", AT(log_every), .type = OPTION_INT, .fallback = "1", .least = 0, .most = 1000000000, .unit = "steps",
+    {.name = "log-every",
+     AT(log_every),
+     .type = OPTION_INT,
+     .fallback = "1",
+     .least = 0,
+     .most = 1000000000,
+     .unit = "steps",
      .help = "a row of steps.csv every N steps of a worker (0: none)"},
-    {.name = "print-every", AT(print_every), .type = OPTION_INT, .fallback = "100", .least = 0, .most = 1000000000, .unit = "steps",
+    {.name = "print-every",
+     AT(print_every),
+     .type = OPTION_INT,
+     .fallback = "100",
+     .least = 0,
+     .most = 1000000000,
+     .unit = "steps",
      .help = "a printed line every N steps of a worker (0: none)"},
     {.name = "quiet", AT(quiet), .type = OPTION_FLAG, .help = "no progress and no step lines, only results"},
     {0},
 };
 
-static const char *saved(const struct safetensors *checkpoint, const char *name)
-{
+static const char *saved(const struct safetensors *checkpoint, const char *name) {
     return checkpoint ? safetensors_text(checkpoint, name) : NULL;
 }
 
-static void settle_text(char *field, size_t bytes, const char *from_checkpoint, const char *usual)
-{
+static void settle_text(char *field, size_t bytes, const char *from_checkpoint, const char *usual) {
     if (field[0] == '\0') snprintf(field, bytes, "%s", from_checkpoint ? from_checkpoint : usual);
 }
 
-static double settle_number(double given, const char *from_checkpoint, double usual)
-{
+static double settle_number(double given, const char *from_checkpoint, double usual) {
     if (given > 0.0) return given;
     return from_checkpoint ? strtod(from_checkpoint, NULL) : usual;
 }
 
-int settings_resolve(struct run_settings *settings, const struct safetensors *checkpoint, struct error *error)
-{
+int settings_resolve(struct run_settings *settings, const struct safetensors *checkpoint,
+                     struct error *error) {
     settle_text(settings->model, sizeof settings->model, saved(checkpoint, "model"), "mlp");
     settle_text(settings->dataset, sizeof settings->dataset, saved(checkpoint, "dataset"), "digits");
-    settle_text(settings->optimizer, sizeof settings->optimizer, saved(checkpoint, "optimizer"), "momentum:rate=0.1");
+    settle_text(settings->optimizer, sizeof settings->optimizer, saved(checkpoint, "optimizer"),
+                "momentum:rate=0.1");
     settle_text(settings->schedule, sizeof settings->schedule, saved(checkpoint, "schedule"), "constant");
     settings->epochs = (int)settle_number(settings->epochs_given, saved(checkpoint, "epochs"), 60);
     settings->batch = (int)settle_number(settings->batch_given, saved(checkpoint, "batch"), 32);
@@ -88,15 +179,19 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
                          : sharding                   ? (int)strtol(sharding, NULL, 10)
                                                       : 0;
     if (settings->resume[0] && settings->weights[0])
-        return error_set(error, ERROR_USAGE, "--resume and --weights: expected one of them, both say where to start");
+        return error_set(error, ERROR_USAGE,
+                         "--resume and --weights: expected one of them, both say where to start");
     return OK;
 }
 
-int settings_choose(const struct run_settings *settings, struct choices *choices, struct error *error)
-{
+int settings_choose(const struct run_settings *settings, struct choices *choices, struct error *error) {
     RETURN_IF(plugin_choose(&choices->model, (const void *const *)models, "model", settings->model, error));
-    RETURN_IF(plugin_choose(&choices->dataset, (const void *const *)datasets, "dataset", settings->dataset, error));
-    RETURN_IF(plugin_choose(&choices->strategy, (const void *const *)strategies, "strategy", settings->strategy, error));
-    RETURN_IF(plugin_choose(&choices->optimizer, (const void *const *)optimizers, "optimizer", settings->optimizer, error));
-    return plugin_choose(&choices->schedule, (const void *const *)schedules, "schedule", settings->schedule, error);
+    RETURN_IF(
+        plugin_choose(&choices->dataset, (const void *const *)datasets, "dataset", settings->dataset, error));
+    RETURN_IF(plugin_choose(&choices->strategy, (const void *const *)strategies, "strategy",
+                            settings->strategy, error));
+    RETURN_IF(plugin_choose(&choices->optimizer, (const void *const *)optimizers, "optimizer",
+                            settings->optimizer, error));
+    return plugin_choose(&choices->schedule, (const void *const *)schedules, "schedule", settings->schedule,
+                         error);
 }

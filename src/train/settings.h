@@ -1,4 +1,5 @@
-/* The settings of a run: what the command line says, what a checkpoint that is resumed says, and the defaults, in that order. */
+/* The settings of a run: what the command line says, what a checkpoint that is resumed says, and the
+ * defaults, in that order. */
 #ifndef TRAINER_TRAIN_SETTINGS_H
 #define TRAINER_TRAIN_SETTINGS_H
 
@@ -31,7 +32,8 @@ struct run_settings {
 extern const struct option run_options[];
 
 /* Fills what was not given from the texts of a checkpoint (NULL: none), then from the defaults. */
-int settings_resolve(struct run_settings *settings, const struct safetensors *checkpoint, struct error *error);
+int settings_resolve(struct run_settings *settings, const struct safetensors *checkpoint,
+                     struct error *error);
 
 /* The plug-ins that were chosen. */
 struct choices {

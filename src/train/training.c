@@ -3,33 +3,34 @@
 
 #include "worker.h"
 
-int training_servers(const struct choice *choice, int shards, int workers)
-{
+int training_servers(const struct choice *choice, int shards, int workers) {
     const struct strategy *strategy = (const struct strategy *)(const void *)choice->plugin;
     if (!strategy->traits(choice->settings)->servers) return 0;
     return shards < workers ? shards : workers;
 }
 
-void training_fail(struct training *training, int member)
-{
+void training_fail(struct training *training, int member) {
     int none = -1;
     atomic_compare_exchange_strong(&training->failed, &none, member);
     world_stop(training->settings.world);
     event_post(&training->paused);
 }
 
-bool training_failed(const struct training *training) { return atomic_load(&training->failed) >= 0; }
+bool training_failed(const struct training *training) {
+    return atomic_load(&training->failed) >= 0;
+}
 
-static int open_worker_memory(struct training *training, struct worker *worker, struct error *error)
-{
+static int open_worker_memory(struct training *training, struct worker *worker, struct error *error) {
     const struct store_settings *store = &training->settings.store->settings;
     void *block = NULL;
     worker->slab_count = store->slots + 1;
     RETURN_IF(memory_zeroed(&block, (size_t)store->slots + 1, sizeof(float *), "a worker's slots", error));
     worker->slabs = block;
-    RETURN_IF(memory_zeroed(&block, (size_t)store->slots + 1, sizeof(struct log_row), "a worker's rows", error));
+    RETURN_IF(
+        memory_zeroed(&block, (size_t)store->slots + 1, sizeof(struct log_row), "a worker's rows", error));
     worker->rows = block;
-    RETURN_IF(memory_zeroed(&block, (size_t)training->settings.dealer->stream.batch, sizeof(int), "a batch's numbers", error));
+    RETURN_IF(memory_zeroed(&block, (size_t)training->settings.dealer->stream.batch, sizeof(int),
+                            "a batch's numbers", error));
     worker->index_of = block;
     RETURN_IF(memory_zeroed(&block, (size_t)store->shards, sizeof(long), "a worker's versions", error));
     worker->side.version = block;
@@ -37,8 +38,7 @@ static int open_worker_memory(struct training *training, struct worker *worker, 
     return OK;
 }
 
-static int start_workers(struct training *training, struct error *error)
-{
+static int start_workers(struct training *training, struct error *error) {
     struct roster *roster = training->settings.roster;
     for (int w = 0; w < roster->workers; w++) {
         struct worker *worker = &training->workers[w];
@@ -51,15 +51,14 @@ static int start_workers(struct training *training, struct error *error)
     }
     for (int w = 0; w < roster->workers; w++) {
         const struct cores *cores = training->settings.cores ? &training->settings.cores[w] : NULL;
-        RETURN_IF(world_spawn(training->settings.world, roster->members[w].name, cores, worker_body, &training->workers[w],
-                              &training->workers[w].thread, error));
+        RETURN_IF(world_spawn(training->settings.world, roster->members[w].name, cores, worker_body,
+                              &training->workers[w], &training->workers[w].thread, error));
     }
     return OK;
 }
 
 /* A server runs on the cores of its first shard's home: the shards are dealt over the workers' devices. */
-static int start_servers(struct training *training, struct error *error)
-{
+static int start_servers(struct training *training, struct error *error) {
     struct roster *roster = training->settings.roster;
     for (int i = 0; i < training->server_count; i++) {
         struct server *server = &training->servers[i];
@@ -70,36 +69,38 @@ static int start_servers(struct training *training, struct error *error)
             training->settings.store->shards[s].mail = &server->mail;
     }
     for (int i = 0; i < training->server_count; i++) {
-        const struct cores *cores = training->settings.cores ? &training->settings.cores[i % roster->workers] : NULL;
-        RETURN_IF(world_spawn(training->settings.world, roster->members[roster->workers + i].name, cores, server_body,
-                              &training->servers[i], &training->servers[i].thread, error));
+        const struct cores *cores =
+            training->settings.cores ? &training->settings.cores[i % roster->workers] : NULL;
+        RETURN_IF(world_spawn(training->settings.world, roster->members[roster->workers + i].name, cores,
+                              server_body, &training->servers[i], &training->servers[i].thread, error));
     }
     return OK;
 }
 
-int training_open(struct training *training, const struct training_settings *settings, struct error *error)
-{
+int training_open(struct training *training, const struct training_settings *settings, struct error *error) {
     void *block = NULL;
-    *training = (struct training){.settings = *settings,
-                                  .strategy = (const struct strategy *)(const void *)settings->strategy->plugin};
+    *training = (struct training){
+        .settings = *settings, .strategy = (const struct strategy *)(const void *)settings->strategy->plugin};
     training->traits = training->strategy->traits(settings->strategy->settings);
-    training->server_count = training_servers(settings->strategy, settings->store->settings.shards, settings->roster->workers);
+    training->server_count =
+        training_servers(settings->strategy, settings->store->settings.shards, settings->roster->workers);
     atomic_store(&training->failed, -1);
     event_open(&training->go, settings->world);
     event_open(&training->paused, settings->world);
-    RETURN_IF(memory_zeroed(&block, (size_t)settings->roster->workers, sizeof(struct worker), "workers", error));
+    RETURN_IF(
+        memory_zeroed(&block, (size_t)settings->roster->workers, sizeof(struct worker), "workers", error));
     training->workers = block;
     RETURN_IF(memory_zeroed(&block, (size_t)training->server_count, sizeof(struct server), "servers", error));
     training->servers = block;
     if (training->strategy->open)
         for (int s = 0; s < settings->store->settings.shards; s++)
-            RETURN_IF(training->strategy->open(&settings->store->shards[s], settings->strategy->settings, error));
+            RETURN_IF(
+                training->strategy->open(&settings->store->shards[s], settings->strategy->settings, error));
     RETURN_IF(start_servers(training, error));
     return start_workers(training, error);
 }
 
-void training_go(struct training *training)
-{
+void training_go(struct training *training) {
     const double now = world_now(training->settings.world);
     if (training->segments == 0)
         training->started_s = now;
@@ -109,15 +110,14 @@ void training_go(struct training *training)
     event_post(&training->go);
 }
 
-static bool all_paused(void *argument)
-{
+static bool all_paused(void *argument) {
     struct training *training = argument;
     const uint64_t workers = (uint64_t)training->settings.roster->workers;
-    return training_failed(training) || atomic_load(&training->paused.count) >= (uint64_t)training->segments * workers;
+    return training_failed(training) ||
+           atomic_load(&training->paused.count) >= (uint64_t)training->segments * workers;
 }
 
-bool training_wait(struct training *training, double seconds)
-{
+bool training_wait(struct training *training, double seconds) {
     struct world *world = training->settings.world;
     event_wait_until(&training->paused, all_paused, training, world_now(world) + seconds);
     if (!all_paused(training)) return false;
@@ -125,26 +125,22 @@ bool training_wait(struct training *training, double seconds)
     return true;
 }
 
-double training_seconds(const struct training *training)
-{
+double training_seconds(const struct training *training) {
     if (training->segments == 0) return 0.0;
     const bool running = !all_paused((void *)(uintptr_t)training);
     const double until = running ? world_now(training->settings.world) : training->pause_began_s;
     return until - training->started_s - training->paused_s;
 }
 
-const struct worker_totals *training_totals(const struct training *training, int worker)
-{
+const struct worker_totals *training_totals(const struct training *training, int worker) {
     return &training->workers[worker].totals;
 }
 
-long long training_bytes_moved(const struct training *training, int worker)
-{
+long long training_bytes_moved(const struct training *training, int worker) {
     return training->workers[worker].side.bytes_moved;
 }
 
-void training_take_loss(struct training *training, double *sum, long *steps)
-{
+void training_take_loss(struct training *training, double *sum, long *steps) {
     *sum = 0.0;
     *steps = 0;
     for (int w = 0; w < training->settings.roster->workers; w++) {
@@ -156,8 +152,7 @@ void training_take_loss(struct training *training, double *sum, long *steps)
     }
 }
 
-int training_end(struct training *training, struct error *error)
-{
+int training_end(struct training *training, struct error *error) {
     const int workers = training->settings.roster ? training->settings.roster->workers : 0;
     atomic_store(&training->ending, true);
     if (training->workers) event_post(&training->go);
@@ -172,12 +167,12 @@ int training_end(struct training *training, struct error *error)
     }
     const int failed = training->workers ? atomic_load(&training->failed) : -1;
     if (failed < 0) return OK;
-    const struct error *first = failed < workers ? &training->workers[failed].error : &training->servers[failed - workers].error;
+    const struct error *first =
+        failed < workers ? &training->workers[failed].error : &training->servers[failed - workers].error;
     return error_set(error, first->code, "%s", first->words);
 }
 
-void training_close(struct training *training)
-{
+void training_close(struct training *training) {
     const struct store *store = training->settings.store;
     for (int s = 0; store && training->strategy->close && s < store->settings.shards; s++)
         training->strategy->close(&store->shards[s]);

@@ -1,8 +1,11 @@
-/* Training: workers and servers at work on a store, as a thing that can be started, paused at a border, and ended.
+/* Training: workers and servers at work on a store, as a thing that can be started, paused at a border, and
+ * ended.
  *
- * The coordinator (the thread that opens it) lets the workers go until the dealer's limit, waits until all are paused, and then has the store to itself: it
- * can evaluate, write a checkpoint, set the next limit, and let them go again. A worker or server that fails stops the world, so nobody hangs; the first
- * failure is the one reported. How a worker computes is behind `struct compute`, so that tests train a formula with the same loop. */
+ * The coordinator (the thread that opens it) lets the workers go until the dealer's limit, waits until all
+ * are paused, and then has the store to itself: it can evaluate, write a checkpoint, set the next limit, and
+ * let them go again. A worker or server that fails stops the world, so nobody hangs; the first failure is the
+ * one reported. How a worker computes is behind `struct compute`, so that tests train a formula with the same
+ * loop. */
 #ifndef TRAINER_TRAIN_TRAINING_H
 #define TRAINER_TRAIN_TRAINING_H
 
@@ -17,26 +20,27 @@ struct compute {
     int (*open)(void *self, int worker, struct error *error);
     /* Makes the batch of these examples the input of the next run. */
     int (*load)(void *self, int worker, long number, const int *index, struct error *error);
-    /* Forward and backward: fills gradient[layout floats] with the mean over the batch, and the loss. Weights may change meanwhile (in place). */
+    /* Forward and backward: fills gradient[layout floats] with the mean over the batch, and the loss. Weights
+     * may change meanwhile (in place). */
     int (*run)(void *self, int worker, float *weights, float *gradient, float *loss, struct error *error);
     void *self;
 };
 
 struct training_settings {
     struct world *world;
-    struct roster *roster;          /* opened, with names; workers first, then servers */
-    struct store *store;            /* opened, with weights; its `finished` is training_finished */
-    const struct choice *strategy;  /* descriptor: struct strategy */
+    struct roster *roster;         /* opened, with names; workers first, then servers */
+    struct store *store;           /* opened, with weights; its `finished` is training_finished */
+    const struct choice *strategy; /* descriptor: struct strategy */
     struct dealer *dealer;
     struct compute compute;
-    struct log *log;                /* NULL: none */
-    const struct cores *cores;      /* [workers] where each runs; NULL: anywhere */
-    float clip;                     /* a gradient's norm is cut to this; 0: not */
+    struct log *log;           /* NULL: none */
+    const struct cores *cores; /* [workers] where each runs; NULL: anywhere */
+    float clip;                /* a gradient's norm is cut to this; 0: not */
 };
 
 struct worker_totals {
     long steps, examples;
-    double loss_sum;      /* over steps since the coordinator last took it */
+    double loss_sum; /* over steps since the coordinator last took it */
     long loss_steps;
     float last_loss;
     double input_s, pull_s, compute_s, push_s, wait_s;
@@ -52,12 +56,12 @@ struct training {
     struct worker *workers; /* [roster workers] */
     struct server *servers; /* [server_count] */
     int server_count;
-    struct event go;        /* one post a segment, and one to end */
-    struct event paused;    /* one post a worker a segment */
-    long segments;          /* the coordinator's */
+    struct event go;     /* one post a segment, and one to end */
+    struct event paused; /* one post a worker a segment */
+    long segments;       /* the coordinator's */
     _Atomic bool ending;
-    _Atomic bool hold_servers; /* fault injection: servers leave their mail alone */
-    _Atomic int failed;     /* member that failed first, -1: none */
+    _Atomic bool hold_servers;  /* fault injection: servers leave their mail alone */
+    _Atomic int failed;         /* member that failed first, -1: none */
     double started_s, paused_s; /* world time of the first go; time spent paused since */
     double pause_began_s;
 };
@@ -75,9 +79,11 @@ void training_go(struct training *training);
 bool training_wait(struct training *training, double seconds);
 bool training_failed(const struct training *training);
 double training_seconds(const struct training *training); /* since the first go, pauses excluded */
-const struct worker_totals *training_totals(const struct training *training, int worker); /* while paused or ended */
-long long training_bytes_moved(const struct training *training, int worker);                 /* likewise */
-void training_take_loss(struct training *training, double *sum, long *steps); /* while paused: mean loss since the last call, over all workers */
+const struct worker_totals *training_totals(const struct training *training,
+                                            int worker);                     /* while paused or ended */
+long long training_bytes_moved(const struct training *training, int worker); /* likewise */
+void training_take_loss(struct training *training, double *sum,
+                        long *steps); /* while paused: mean loss since the last call, over all workers */
 /* Ends and joins all threads. Returns the first failure, with its words. */
 int training_end(struct training *training, struct error *error);
 void training_close(struct training *training); /* after training_end; safe on a zeroed one */

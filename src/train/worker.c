@@ -1,11 +1,11 @@
-/* The training loop, written once: batch, pull, forward and backward, push. Every strategy and every device goes through here. */
+/* The training loop, written once: batch, pull, forward and backward, push. Every strategy and every device
+ * goes through here. */
 #include "worker.h"
 
 #include <math.h>
 
 /* Euclidean norm; eight partial sums, so that it vectorises and has the same bits everywhere. */
-static double norm_of(const float *values, size_t floats)
-{
+static double norm_of(const float *values, size_t floats) {
     double sums[8] = {0};
     for (size_t i = 0; i + 8 <= floats; i += 8)
         for (size_t k = 0; k < 8; k++) sums[k] += (double)values[i + k] * (double)values[i + k];
@@ -14,8 +14,7 @@ static double norm_of(const float *values, size_t floats)
     return sqrt(sum);
 }
 
-static void clip_gradient(float *values, size_t floats, float most)
-{
+static void clip_gradient(float *values, size_t floats, float most) {
     const double norm = norm_of(values, floats);
     if (!(norm > (double)most)) return;
     const float scale = (float)((double)most / norm);
@@ -27,8 +26,7 @@ struct stopwatch {
     double at, waited;
 };
 
-static double lap_ms(struct stopwatch *watch, const struct member *member, double now, double *wait_ms)
-{
+static double lap_ms(struct stopwatch *watch, const struct member *member, double now, double *wait_ms) {
     const double waited = member->waited_s - watch->waited;
     const double took = now - watch->at - waited;
     *wait_ms += waited * 1e3;
@@ -36,8 +34,7 @@ static double lap_ms(struct stopwatch *watch, const struct member *member, doubl
     return took * 1e3;
 }
 
-static int compute_gradient(struct worker *worker, struct gradient *gradient, long number, float *loss)
-{
+static int compute_gradient(struct worker *worker, struct gradient *gradient, long number, float *loss) {
     struct training *training = worker->training;
     const struct training_settings *settings = &training->settings;
     const struct store *store = settings->store;
@@ -46,17 +43,18 @@ static int compute_gradient(struct worker *worker, struct gradient *gradient, lo
     gradient->values = slab;
     gradient->examples = number == NO_BATCH ? 0 : settings->dealer->stream.batch;
     if (number == NO_BATCH) return OK;
-    RETURN_IF(settings->compute.run(settings->compute.self, worker->index, worker->side.weights, slab, loss, &worker->error));
+    RETURN_IF(settings->compute.run(settings->compute.self, worker->index, worker->side.weights, slab, loss,
+                                    &worker->error));
     if (!isfinite(*loss))
-        return error_set(&worker->error, ERROR_DIVERGED, "%s: the loss is %g at step %ld, learning rate %g (a smaller rate may help)",
+        return error_set(&worker->error, ERROR_DIVERGED,
+                         "%s: the loss is %g at step %ld, learning rate %g (a smaller rate may help)",
                          settings->roster->members[worker->index].name, (double)*loss, worker->side.step + 1,
                          (double)store_rate(store, gradient->version[0]));
     if (settings->clip > 0.0f) clip_gradient(slab, store->settings.layout->floats, settings->clip);
     return OK;
 }
 
-static void count_step(struct worker *worker, const struct log_row *row)
-{
+static void count_step(struct worker *worker, const struct log_row *row) {
     struct worker_totals *totals = &worker->totals;
     totals->input_s += row->input_ms / 1e3;
     totals->pull_s += row->pull_ms / 1e3;
@@ -72,8 +70,7 @@ static void count_step(struct worker *worker, const struct log_row *row)
 }
 
 /* Input comes before pull: while this worker builds its batch, the others arrive. */
-static int take_step(struct worker *worker, long number)
-{
+static int take_step(struct worker *worker, long number) {
     struct training *training = worker->training;
     const struct training_settings *settings = &training->settings;
     struct worker_side *side = &worker->side;
@@ -81,11 +78,13 @@ static int take_step(struct worker *worker, long number)
     const struct member *member = &roster->members[worker->index];
     struct log_row row = {.worker = worker->index, .step = side->step + 1};
 
-    struct stopwatch watch = {.at = roster_phase(roster, worker->index, PHASE_INPUT), .waited = member->waited_s};
+    struct stopwatch watch = {.at = roster_phase(roster, worker->index, PHASE_INPUT),
+                              .waited = member->waited_s};
     atomic_store_explicit(&roster->members[worker->index].step, row.step, memory_order_relaxed);
     if (number != NO_BATCH) {
         stream_batch(&settings->dealer->stream, worker->index, number, worker->index_of);
-        RETURN_IF(settings->compute.load(settings->compute.self, worker->index, number, worker->index_of, &worker->error));
+        RETURN_IF(settings->compute.load(settings->compute.self, worker->index, number, worker->index_of,
+                                         &worker->error));
     }
     row.input_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_PULL), &row.wait_ms);
     RETURN_IF(training->strategy->take ? training->strategy->take(side, &worker->error)
@@ -114,23 +113,23 @@ static int take_step(struct worker *worker, long number)
 }
 
 /* The last holder has let go of a gradient: its row is complete. Runs on a worker's or a server's thread. */
-void training_finished(void *argument, struct gradient *gradient)
-{
+void training_finished(void *argument, struct gradient *gradient) {
     struct training *training = argument;
     struct log *log = training->settings.log;
     struct log_row *row = &training->workers[gradient->worker].rows[gradient->slot];
     if (!log || row->examples == 0 || !log_wants(log, row->step)) return;
     row->staleness = atomic_load(&gradient->staleness);
     row->version = atomic_load(&gradient->applied_version);
-    while (!log_put(log, row) && !world_stopped(training->settings.world)) world_sleep(training->settings.world, 1e-3);
+    while (!log_put(log, row) && !world_stopped(training->settings.world))
+        world_sleep(training->settings.world, 1e-3);
 }
 
 /* Steps until the dealer says pause, then sees its last gradients applied. */
-static int run_segment(struct worker *worker)
-{
+static int run_segment(struct worker *worker) {
     struct training *training = worker->training;
     long number = 0;
-    while (!world_stopped(training->settings.world) && dealer_next(training->settings.dealer, worker->index, &number))
+    while (!world_stopped(training->settings.world) &&
+           dealer_next(training->settings.dealer, worker->index, &number))
         RETURN_IF(take_step(worker, number));
     roster_phase(training->settings.roster, worker->index, PHASE_PULL);
     RETURN_IF(training->strategy->take ? training->strategy->take(&worker->side, &worker->error)
@@ -138,12 +137,12 @@ static int run_segment(struct worker *worker)
     return store_drain(training->settings.store, worker->index, &worker->error);
 }
 
-static int open_worker(struct worker *worker)
-{
+static int open_worker(struct worker *worker) {
     const struct training_settings *settings = &worker->training->settings;
     const size_t floats = settings->store->settings.layout->floats;
     void *block = NULL;
-    if (settings->compute.open) RETURN_IF(settings->compute.open(settings->compute.self, worker->index, &worker->error));
+    if (settings->compute.open)
+        RETURN_IF(settings->compute.open(settings->compute.self, worker->index, &worker->error));
     if (worker->training->traits->own_weights) {
         RETURN_IF(memory_zeroed(&block, floats, sizeof(float), "a worker's weights", &worker->error));
         worker->own_weights = block;
@@ -156,15 +155,15 @@ static int open_worker(struct worker *worker)
     return OK;
 }
 
-void worker_body(void *argument)
-{
+void worker_body(void *argument) {
     struct worker *worker = argument;
     struct training *training = worker->training;
     struct roster *roster = training->settings.roster;
     int code = open_worker(worker);
     for (uint64_t segment = 1; code == OK; segment++) {
         roster_phase(roster, worker->index, PHASE_PAUSED);
-        if (event_wait(&training->go, segment, INFINITY) != WAIT_DONE || atomic_load(&training->ending)) break;
+        if (event_wait(&training->go, segment, INFINITY) != WAIT_DONE || atomic_load(&training->ending))
+            break;
         code = run_segment(worker);
         if (code == OK) {
             roster_phase(roster, worker->index, PHASE_PAUSED);

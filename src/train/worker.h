@@ -9,18 +9,18 @@ struct worker {
     int index;
     struct world_thread *thread;
     struct error error;
-    struct worker_side side;  /* side.weights: its own copy, or the store's */
-    float *own_weights;       /* [layout floats] or NULL */
-    float **slabs;            /* [slots + 1] gradients, [layout floats] each */
+    struct worker_side side; /* side.weights: its own copy, or the store's */
+    float *own_weights;      /* [layout floats] or NULL */
+    float **slabs;           /* [slots + 1] gradients, [layout floats] each */
     int slab_count;
-    int *index_of;            /* [batch] example numbers of the batch in hand */
-    struct log_row *rows;     /* [slots + 1] the row of each gradient on the way */
+    int *index_of;        /* [batch] example numbers of the batch in hand */
+    struct log_row *rows; /* [slots + 1] the row of each gradient on the way */
     struct worker_totals totals;
 };
 
 struct server {
     struct training *training;
-    int index;               /* serves shards s with s % server_count == index */
+    int index; /* serves shards s with s % server_count == index */
     struct world_thread *thread;
     struct event mail;
     struct error error;

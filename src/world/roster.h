@@ -1,7 +1,8 @@
 /* The roster: who takes part, and what each is doing. It can shrink while a run goes on.
  *
- * Each member writes its own phase; whoever waits reads the phases of those it waits for, so a wait that gives up can name who
- * arrived, who did not, and the phase each is in. A phase change is the sign of life. */
+ * Each member writes its own phase; whoever waits reads the phases of those it waits for, so a wait that
+ * gives up can name who arrived, who did not, and the phase each is in. A phase change is the sign of life.
+ */
 #ifndef TRAINER_WORLD_ROSTER_H
 #define TRAINER_WORLD_ROSTER_H
 
@@ -25,13 +26,13 @@ enum phase {
 enum { PHASES = PHASE_FAILED + 1 };
 
 struct member {
-    _Alignas(64) char name[40];  /* "worker 1 (cpu:1)"; constant once the roster is open */
-    _Atomic int phase;           /* enum phase; written by the member itself */
-    _Atomic long step;           /* the step it is in; written by the member itself */
-    _Atomic double since;        /* world_now of its last phase change */
-    _Atomic bool active;         /* takes part; false once it left */
-    const char *_Atomic place;   /* what it waits at, a constant text; NULL otherwise */
-    double waited_s;             /* private to the member's thread: total time in PHASE_WAIT */
+    _Alignas(64) char name[40]; /* "worker 1 (cpu:1)"; constant once the roster is open */
+    _Atomic int phase;          /* enum phase; written by the member itself */
+    _Atomic long step;          /* the step it is in; written by the member itself */
+    _Atomic double since;       /* world_now of its last phase change */
+    _Atomic bool active;        /* takes part; false once it left */
+    const char *_Atomic place;  /* what it waits at, a constant text; NULL otherwise */
+    double waited_s;            /* private to the member's thread: total time in PHASE_WAIT */
 };
 
 struct roster {
@@ -42,7 +43,8 @@ struct roster {
     struct member *members; /* [count] */
 };
 
-int roster_open(struct roster *roster, struct world *world, int workers, int servers, double timeout_s, struct error *error);
+int roster_open(struct roster *roster, struct world *world, int workers, int servers, double timeout_s,
+                struct error *error);
 void roster_close(struct roster *roster); /* safe on a zeroed one */
 
 /* Sets the member's phase and returns world_now, so that one clock reading serves the log too. */

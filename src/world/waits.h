@@ -1,7 +1,8 @@
 /* Waits that can name whom they wait for: the gate, the mailbox, and waiting with patience.
  *
- * A wait gives up when none of those it waits for showed a sign of life for the roster's timeout. Its error (ERROR_PEER) names
- * the place, who arrived, who did not, and the phase each is in. Time spent is added to the waiter's member.waited_s. */
+ * A wait gives up when none of those it waits for showed a sign of life for the roster's timeout. Its error
+ * (ERROR_PEER) names the place, who arrived, who did not, and the phase each is in. Time spent is added to
+ * the waiter's member.waited_s. */
 #ifndef TRAINER_WORLD_WAITS_H
 #define TRAINER_WORLD_WAITS_H
 
@@ -9,30 +10,36 @@
 #include <stdbool.h>
 #include "roster.h"
 
-/* Waits on `event` until ready(argument), in the name of member `self`. `missing(argument, member)` tells whether that member is
- * one of those still awaited. `place` is a constant text ("the gate of shard 0"). Sets the phase to PHASE_WAIT meanwhile and back after.
- * Returns OK, ERROR_PEER (gave up, or the world was stopped by another's failure). Costs nothing when ready is true at once. */
+/* Waits on `event` until ready(argument), in the name of member `self`. `missing(argument, member)` tells
+ * whether that member is one of those still awaited. `place` is a constant text ("the gate of shard 0"). Sets
+ * the phase to PHASE_WAIT meanwhile and back after. Returns OK, ERROR_PEER (gave up, or the world was stopped
+ * by another's failure). Costs nothing when ready is true at once. */
 int wait_patiently(struct roster *roster, int self, struct event *event, bool (*ready)(void *argument),
-                   bool (*missing)(void *argument, int member), void *argument, const char *place, struct error *error);
+                   bool (*missing)(void *argument, int member), void *argument, const char *place,
+                   struct error *error);
 
 /* --- gate: opens for a round when every active worker has arrived at it --- */
 struct gate_line {
     _Alignas(64) _Atomic long round; /* rounds this worker has arrived for: arrived at round r means > r */
 };
 struct gate {
-    struct roster *roster;    /* borrowed */
-    struct gate_line *lines;  /* [roster->workers] */
-    struct event event;       /* one post an arrival that may open it */
-    const char *place;        /* for the words */
+    struct roster *roster;   /* borrowed */
+    struct gate_line *lines; /* [roster->workers] */
+    struct event event;      /* one post an arrival that may open it */
+    const char *place;       /* for the words */
 };
 int gate_open(struct gate *gate, struct roster *roster, const char *place, struct error *error);
-void gate_close(struct gate *gate);                        /* frees; safe on a zeroed one */
-void gate_arrive(struct gate *gate, int worker, long round); /* rounds count from 0 and are arrived at in order; never waits */
+void gate_close(struct gate *gate); /* frees; safe on a zeroed one */
+void gate_arrive(struct gate *gate, int worker,
+                 long round); /* rounds count from 0 and are arrived at in order; never waits */
 bool gate_is_open(const struct gate *gate, long round);
 int gate_wait(struct gate *gate, int worker, long round, struct error *error);
-void gate_reset(struct gate *gate, long round); /* as if all had arrived for all rounds before `round`; nobody may be at the gate */
+void gate_reset(
+    struct gate *gate,
+    long round); /* as if all had arrived for all rounds before `round`; nobody may be at the gate */
 
-/* --- mailbox: many senders, one receiver, bounded; in order of arrival; sending never blocks and takes no lock --- */
+/* --- mailbox: many senders, one receiver, bounded; in order of arrival; sending never blocks and takes no
+ * lock --- */
 struct mail {
     int worker; /* who sent it */
     int slot;   /* which of its gradient slots */
@@ -47,7 +54,8 @@ struct mailbox {
     _Alignas(64) _Atomic uint64_t tail; /* next to write */
     _Alignas(64) _Atomic uint64_t head; /* next to read; written by the receiver alone */
 };
-/* capacity: the most mails there can be at once; senders see to it that there are never more (workers * slots). */
+/* capacity: the most mails there can be at once; senders see to it that there are never more (workers *
+ * slots). */
 int mailbox_open(struct mailbox *mailbox, int capacity, struct error *error);
 void mailbox_close(struct mailbox *mailbox);
 bool mailbox_send(struct mailbox *mailbox, struct mail mail); /* false: full, which is the sender's mistake */

@@ -1,9 +1,10 @@
 /* The world: threads, locks, events and the clock. Everything that blocks, does so through here.
  *
- * There are two worlds behind this interface. In the *real* one a thread is a pthread and the clock is the monotonic
- * clock. In the *simulated* one exactly one thread runs at a time; at every scheduling point (each call marked [point])
- * the next thread is chosen by virtual time, then by a seeded random order, so the same seed gives the same run, bit for
- * bit, for asynchronous strategies too. When nobody can run, the virtual clock moves on to the next deadline.
+ * There are two worlds behind this interface. In the *real* one a thread is a pthread and the clock is the
+ * monotonic clock. In the *simulated* one exactly one thread runs at a time; at every scheduling point (each
+ * call marked [point]) the next thread is chosen by virtual time, then by a seeded random order, so the same
+ * seed gives the same run, bit for bit, for asynchronous strategies too. When nobody can run, the virtual
+ * clock moves on to the next deadline.
  *
  * No pthread, clock, sleep, affinity or socket call is made outside src/world. */
 #ifndef TRAINER_WORLD_WORLD_H
@@ -29,30 +30,33 @@ int world_open_simulated(struct world **out, uint64_t seed, struct error *error)
 void world_close(struct world *world); /* after all threads were joined; NULL is fine */
 bool world_is_simulated(const struct world *world);
 
-/* Starts body(argument) as a thread with a name (at most 15 characters are shown by debuggers), on the given cores (NULL or
- * an empty set: anywhere; ignored when simulated). In the simulated world the caller must be a simulated thread or the thread that
- * opened the world; the new thread first runs at some later point. Errors: ERROR_DEVICE. */
+/* Starts body(argument) as a thread with a name (at most 15 characters are shown by debuggers), on the given
+ * cores (NULL or an empty set: anywhere; ignored when simulated). In the simulated world the caller must be a
+ * simulated thread or the thread that opened the world; the new thread first runs at some later point.
+ * Errors: ERROR_DEVICE. */
 typedef void world_body(void *argument);
-int world_spawn(struct world *world, const char *name, const struct cores *cores, world_body *body, void *argument,
-                struct world_thread **out, struct error *error);
+int world_spawn(struct world *world, const char *name, const struct cores *cores, world_body *body,
+                void *argument, struct world_thread **out, struct error *error);
 void world_join(struct world_thread *thread); /* waits for its end and frees it; NULL is fine [point] */
 
 double world_now(const struct world *world);           /* seconds since the world was opened */
 void world_sleep(struct world *world, double seconds); /* [point]; returns early when the world is stopped */
-void world_work(struct world *world, double seconds);  /* simulated: the caller is busy for that long [point]; real: nothing */
-void world_yield(struct world *world);                 /* simulated: [point]; real: nothing */
-void world_stop(struct world *world);                  /* wakes every wait, from now on too: they return WAIT_STOPPED */
+void world_work(struct world *world,
+                double seconds); /* simulated: the caller is busy for that long [point]; real: nothing */
+void world_yield(struct world *world); /* simulated: [point]; real: nothing */
+void world_stop(struct world *world);  /* wakes every wait, from now on too: they return WAIT_STOPPED */
 bool world_stopped(const struct world *world);
 
 /* Cores of this machine that this process may use. */
 void world_cores(struct cores *cores);
 
-/* Ctrl-C and SIGTERM: the first one only sets a flag that world_interrupted reads; a second one ends the process at once with
- * exit code 130. Call once, from main. */
+/* Ctrl-C and SIGTERM: the first one only sets a flag that world_interrupted reads; a second one ends the
+ * process at once with exit code 130. Call once, from main. */
 void world_catch_interrupts(void);
 bool world_interrupted(void);
 
-/* Resident memory of this process in bytes (0 when it cannot be had), and wall-clock time of day as UTC seconds. */
+/* Resident memory of this process in bytes (0 when it cannot be had), and wall-clock time of day as UTC
+ * seconds. */
 long long world_resident_bytes(void);
 long long world_utc_seconds(void);
 
@@ -77,12 +81,15 @@ struct event {
 };
 void event_open(struct event *event, struct world *world);
 
-/* Adds one and wakes who waits. Never blocks and takes no lock. All writes before it are seen by who then waits. [point] */
+/* Adds one and wakes who waits. Never blocks and takes no lock. All writes before it are seen by who then
+ * waits. [point] */
 void event_post(struct event *event);
 
-/* Waits until `ready(argument)` is true; it is asked again after every post. Spins for some microseconds before it sleeps.
- * deadline is a time of world_now. Returns WAIT_DONE at once when ready is true already, even in a stopped world. [point] */
-enum wait_result event_wait_until(struct event *event, bool (*ready)(void *argument), void *argument, double deadline);
+/* Waits until `ready(argument)` is true; it is asked again after every post. Spins for some microseconds
+ * before it sleeps. deadline is a time of world_now. Returns WAIT_DONE at once when ready is true already,
+ * even in a stopped world. [point] */
+enum wait_result event_wait_until(struct event *event, bool (*ready)(void *argument), void *argument,
+                                  double deadline);
 
 /* Waits until count >= n. [point] */
 enum wait_result event_wait(struct event *event, uint64_t n, double deadline);

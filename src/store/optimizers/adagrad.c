@@ -19,8 +19,7 @@ static const struct option rows[] = {
     {0},
 };
 
-static void adagrad_step(const void *settings, const struct step *step)
-{
+static void adagrad_step(const void *settings, const struct step *step) {
     const struct adagrad_settings *own = settings;
     const float rate = step->rate, decay = step->decay, epsilon = (float)own->epsilon;
     float *restrict w = step->weights, *restrict a = step->moments[0];
@@ -30,7 +29,10 @@ static void adagrad_step(const void *settings, const struct step *step)
 }
 
 const struct optimizer optimizer_adagrad = {
-    .plugin = {.name = "adagrad", .help = "rates that fall with the squares seen so far", .options = rows, .settings_bytes = sizeof(struct adagrad_settings)},
+    .plugin = {.name = "adagrad",
+               .help = "rates that fall with the squares seen so far",
+               .options = rows,
+               .settings_bytes = sizeof(struct adagrad_settings)},
     .moments = 1,
     .moment_names = {"squares"},
     .step = adagrad_step,

@@ -35,8 +35,7 @@ static const struct option rows[] = {
     {0},
 };
 
-static void adam_step(const void *settings, const struct step *step)
-{
+static void adam_step(const void *settings, const struct step *step) {
     const struct adam_settings *own = settings;
     const float rate = step->rate, decay = step->decay, epsilon = (float)own->epsilon;
     const float beta1 = (float)own->beta1, beta2 = (float)own->beta2;
@@ -45,12 +44,15 @@ static void adam_step(const void *settings, const struct step *step)
     float *restrict w = step->weights, *restrict m = step->moments[0], *restrict v = step->moments[1];
     const float *restrict g = step->gradient;
     for (size_t i = 0; i < step->floats; i++)
-        w[i] = update_adam(w[i], &m[i], &v[i], update_decayed(g[i], w[i], decay), rate, beta1, beta2, epsilon, unbias1,
-                           unbias2);
+        w[i] = update_adam(w[i], &m[i], &v[i], update_decayed(g[i], w[i], decay), rate, beta1, beta2, epsilon,
+                           unbias1, unbias2);
 }
 
 const struct optimizer optimizer_adam = {
-    .plugin = {.name = "adam", .help = "moving averages of the gradient and of its square", .options = rows, .settings_bytes = sizeof(struct adam_settings)},
+    .plugin = {.name = "adam",
+               .help = "moving averages of the gradient and of its square",
+               .options = rows,
+               .settings_bytes = sizeof(struct adam_settings)},
     .moments = 2,
     .moment_names = {"mean", "square"},
     .step = adam_step,

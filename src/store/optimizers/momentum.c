@@ -19,8 +19,7 @@ static const struct option rows[] = {
     {0},
 };
 
-static void momentum_step(const void *settings, const struct step *step)
-{
+static void momentum_step(const void *settings, const struct step *step) {
     const struct momentum_settings *own = settings;
     const float rate = step->rate, decay = step->decay, momentum = (float)own->momentum;
     float *restrict w = step->weights, *restrict v = step->moments[0];
@@ -30,7 +29,10 @@ static void momentum_step(const void *settings, const struct step *step)
 }
 
 const struct optimizer optimizer_momentum = {
-    .plugin = {.name = "momentum", .help = "gradient descent with momentum", .options = rows, .settings_bytes = sizeof(struct momentum_settings)},
+    .plugin = {.name = "momentum",
+               .help = "gradient descent with momentum",
+               .options = rows,
+               .settings_bytes = sizeof(struct momentum_settings)},
     .moments = 1,
     .moment_names = {"momentum"},
     .step = momentum_step,

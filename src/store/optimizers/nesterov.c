@@ -19,8 +19,7 @@ static const struct option rows[] = {
     {0},
 };
 
-static void nesterov_step(const void *settings, const struct step *step)
-{
+static void nesterov_step(const void *settings, const struct step *step) {
     const struct nesterov_settings *own = settings;
     const float rate = step->rate, decay = step->decay, momentum = (float)own->momentum;
     float *restrict w = step->weights, *restrict v = step->moments[0];
@@ -30,7 +29,10 @@ static void nesterov_step(const void *settings, const struct step *step)
 }
 
 const struct optimizer optimizer_nesterov = {
-    .plugin = {.name = "nesterov", .help = "momentum that looks ahead", .options = rows, .settings_bytes = sizeof(struct nesterov_settings)},
+    .plugin = {.name = "nesterov",
+               .help = "momentum that looks ahead",
+               .options = rows,
+               .settings_bytes = sizeof(struct nesterov_settings)},
     .moments = 1,
     .moment_names = {"momentum"},
     .step = nesterov_step,

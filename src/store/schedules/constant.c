@@ -3,8 +3,7 @@
 
 static const struct option rows[] = {SCHEDULE_COMMON_ROWS, {0}};
 
-static double factor(const void *settings, double progress)
-{
+static double factor(const void *settings, double progress) {
     (void)settings;
     (void)progress;
     return 1.0;

@@ -1,4 +1,5 @@
-/* Half a cosine from the rate down to a share of it (Loshchilov and Hutter, "SGDR", 2017, without restarts). */
+/* Half a cosine from the rate down to a share of it (Loshchilov and Hutter, "SGDR", 2017, without restarts).
+ */
 #include <math.h>
 
 #include "../schedule.h"
@@ -20,8 +21,7 @@ static const struct option rows[] = {
     {0},
 };
 
-static double factor(const void *settings, double progress)
-{
+static double factor(const void *settings, double progress) {
     const struct cosine_settings *cosine = settings;
     const double pi = 3.14159265358979323846;
     return cosine->end + (1.0 - cosine->end) * 0.5 * (1.0 + cos(pi * progress));

@@ -28,8 +28,7 @@ static const struct option rows[] = {
     {0},
 };
 
-static double factor(const void *settings, double progress)
-{
+static double factor(const void *settings, double progress) {
     const struct step_settings *step = settings;
     return pow(step->factor, floor(progress / step->every));
 }

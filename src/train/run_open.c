@@ -1,0 +1,251 @@
+/* A run opened, from settings to waiting workers, and closed in reverse order. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "run_parts.h"
+
+static int default_folder(struct run_settings *settings, const struct choices *choices, struct error *error) {
+    if (settings->out[0]) return OK;
+    if (settings->resume[0]) {
+        snprintf(settings->out, sizeof settings->out, "%s", settings->resume);
+        return OK;
+    }
+    const time_t now = (time_t)world_utc_seconds();
+    struct tm parts;
+    char stamp[32];
+    if (!gmtime_r(&now, &parts) || strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts) == 0)
+        return error_set(error, ERROR_INTERNAL, "the time of day cannot be written as a date");
+    snprintf(settings->out, sizeof settings->out, "runs/%s-%s-%s", stamp, choices->model.plugin->name,
+             choices->strategy.plugin->name);
+    return OK;
+}
+
+static int open_devices(struct run *run, struct error *error) {
+    const struct device_settings settings = {.reference_only = run->settings.kernels == 1,
+                                             .threads = run->settings.threads};
+    void *block = NULL;
+    bool shared = false;
+    RETURN_IF(devices_open(run->settings.devices, &settings, &run->devices, &run->workers, &shared, error));
+    if (shared) progress_say(&run->progress, "more devices than cores: they share them");
+    RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(char *), "device names", error));
+    run->device_names = block;
+    RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(struct cores), "cores", error));
+    run->cores = block;
+    for (int w = 0; w < run->workers; w++) {
+        run->device_names[w] = run->devices[w].name;
+        if (run->devices[w].pinned) run->cores[w] = run->devices[w].cores;
+    }
+    return OK;
+}
+
+static int open_roster(struct run *run, int shards, struct error *error) {
+    const int servers = training_servers(&run->choices.strategy, shards, run->workers);
+    RETURN_IF(roster_open(&run->roster, run->world, run->workers, servers, run->settings.timeout_s, error));
+    for (int w = 0; w < run->workers; w++)
+        snprintf(run->roster.members[w].name, sizeof run->roster.members[w].name, "worker %d (%s)", w,
+                 run->devices[w].name);
+    return OK;
+}
+
+static const struct strategy *strategy_of(const struct run *run) {
+    return (const struct strategy *)(const void *)run->choices.strategy.plugin;
+}
+
+static struct network_settings network_settings_of(const struct run *run, int shards) {
+    return (struct network_settings){.model = &run->choices.model,
+                                     .shape = run->dataset.shape,
+                                     .classes = run->dataset.classes,
+                                     .batch = run->settings.batch,
+                                     .training = true,
+                                     .seed = (uint64_t)run->settings.seed,
+                                     .decay = run->settings.decay,
+                                     .shards = shards,
+                                     .shard_by = (enum shard_by)run->settings.shard_by};
+}
+
+static int open_dealer(struct run *run, struct error *error) {
+    const struct safetensors *checkpoint = run->settings.resume[0] ? &run->checkpoint : NULL;
+    const struct stream stream = {.seed = (uint64_t)run->settings.seed,
+                                  .examples = run->dataset.train.count,
+                                  .batch = run->settings.batch,
+                                  .workers = run->workers,
+                                  .sharding = (enum data_sharding)run->settings.sharding};
+    const struct traits *traits = strategy_of(run)->traits(run->choices.strategy.settings);
+    void *block = NULL;
+    if (run->settings.batch > run->dataset.train.count)
+        return error_set(error, ERROR_USAGE, "--batch=%d: expected at most %d, the training examples of %s",
+                         run->settings.batch, run->dataset.train.count, run->dataset.name);
+    if (stream.sharding == SHARDING_SPLIT && run->dataset.train.count < run->workers)
+        return error_set(error, ERROR_USAGE, "--data-sharding=split: %d examples for %d workers",
+                         run->dataset.train.count, run->workers);
+    RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(long), "positions", error));
+    long base = 0;
+    if (checkpoint) {
+        base = (long)resume_number(checkpoint, "position", 0);
+        resume_own(checkpoint, run->workers, block);
+    }
+    const int code =
+        dealer_open(&run->dealer, &stream, traits->rounds, run->settings.epochs, base, block, error);
+    memory_free(block);
+    return code;
+}
+
+/* Weights, optimizer state and version: new, from --weights, or from the checkpoint. */
+static int fill_store(struct run *run, struct error *error) {
+    const struct layout *layout = &run->network.graph.layout;
+    const struct optimizer *optimizer = (const struct optimizer *)(const void *)run->choices.optimizer.plugin;
+    layout_initialize(layout, (uint64_t)run->settings.seed, run->store.weights);
+    if (run->settings.weights[0]) {
+        struct safetensors given = {0};
+        int code = safetensors_read(run->settings.weights, &given, error);
+        if (code == OK)
+            code =
+                checkpoint_load(run->settings.weights, &given, "", layout, true, run->store.weights, error);
+        safetensors_free(&given);
+        return code;
+    }
+    if (!run->settings.resume[0]) return OK;
+    RETURN_IF(checkpoint_load(run->settings.resume, &run->checkpoint, "", layout, false, run->store.weights,
+                              error));
+    store_set_version(&run->store, (long)resume_number(&run->checkpoint, "version", 0));
+    const char *saved = safetensors_text(&run->checkpoint, "optimizer");
+    const size_t name = strlen(optimizer->plugin.name);
+    if (!saved || strncmp(saved, optimizer->plugin.name, name) != 0 ||
+        (saved[name] != '\0' && saved[name] != ':')) {
+        progress_say(&run->progress, "optimizer %s starts afresh: the checkpoint has the state of %s",
+                     optimizer->plugin.name, saved ? saved : "none");
+        return OK;
+    }
+    for (int m = 0; m < optimizer->moments; m++) {
+        char prefix[64];
+        snprintf(prefix, sizeof prefix, "%s:", optimizer->moment_names[m]);
+        RETURN_IF(checkpoint_load(run->settings.resume, &run->checkpoint, prefix, layout, false,
+                                  run->store.moments[m], error));
+    }
+    return OK;
+}
+
+static int open_store(struct run *run, int shards, struct error *error) {
+    const struct traits *traits = strategy_of(run)->traits(run->choices.strategy.settings);
+    const struct store_settings settings = {.layout = &run->network.graph.layout,
+                                            .roster = &run->roster,
+                                            .shards = shards,
+                                            .shard_by = (enum shard_by)run->settings.shard_by,
+                                            .slots = traits->servers ? run->settings.slots : 0,
+                                            .strategy = &run->choices.strategy,
+                                            .optimizer = &run->choices.optimizer,
+                                            .schedule = &run->choices.schedule,
+                                            .total_updates = dealer_updates(&run->dealer),
+                                            .finished = training_finished,
+                                            .finished_argument = &run->training};
+    RETURN_IF(store_open(&run->store, &settings, error));
+    return fill_store(run, error);
+}
+
+/* Evaluation has all the cores of the run's devices for itself. */
+static int open_evaluator(struct run *run, int shards, struct error *error) {
+    const struct network_settings settings = network_settings_of(run, shards);
+    struct device device = run->devices[0];
+    device.threads = 0;
+    for (int w = 0; w < run->workers; w++) device.threads += run->devices[w].threads;
+    struct cores all;
+    world_cores(&all);
+    if (device.threads > all.count) device.threads = all.count;
+    return evaluator_open(&run->evaluator, &settings, &device, error);
+}
+
+static void clear_progress(void *run) {
+    progress_clear(&((struct run *)run)->progress);
+}
+
+static int open_output(struct run *run, struct error *error) {
+    char path[PATH_BYTES];
+    const bool quiet = run->settings.quiet;
+    RETURN_IF(file_make_folder(run->settings.out, error));
+    RETURN_IF(file_join(path, run->settings.out, "steps.csv", error));
+    RETURN_IF(log_open(&run->log, run->workers, run->device_names, run->settings.log_every > 0 ? path : NULL,
+                       run->settings.log_every, quiet ? 0 : run->settings.print_every, stdout, error));
+    run->log.before_lines = clear_progress;
+    run->log.before_argument = run;
+    RETURN_IF(file_join(path, run->settings.out, "epochs.csv", error));
+    return epochs_open(&run->epochs, path, error);
+}
+
+static void say_start(struct run *run, int shards) {
+    const struct layout *layout = &run->network.graph.layout;
+    const struct dataset *dataset = &run->dataset;
+    char workers[200] = "";
+    for (int w = 0; w < run->workers; w++) {
+        const size_t used = strlen(workers);
+        if (used + 40 > sizeof workers) break;
+        snprintf(workers + used, sizeof workers - used, "%s%s x%d", w ? ", " : "", run->devices[w].name,
+                 run->devices[w].threads);
+    }
+    progress_say(&run->progress, "%s (%zu parameters) on %s (%d train, %d test examples, %d classes)",
+                 run->settings.model, layout->parameters, run->settings.dataset, dataset->train.count,
+                 dataset->test.count, dataset->classes);
+    progress_say(&run->progress, "%s, %d %s (%s), %d shard%s; batch %d x %d = %d, %s, %s, seed %ld",
+                 run->settings.strategy, run->workers, run->workers == 1 ? "worker" : "workers", workers,
+                 shards, shards == 1 ? "" : "s", run->settings.batch, run->workers,
+                 run->settings.batch * run->workers, run->settings.optimizer, run->settings.schedule,
+                 run->settings.seed);
+    progress_say(&run->progress, "logs, model and checkpoint go to %s", run->settings.out);
+}
+
+int run_open(struct run *run, struct error *error) {
+    struct run_settings *settings = &run->settings;
+    if (settings->resume[0]) RETURN_IF(checkpoint_read(settings->resume, &run->checkpoint, error));
+    RETURN_IF(settings_resolve(settings, settings->resume[0] ? &run->checkpoint : NULL, error));
+    RETURN_IF(settings_choose(settings, &run->choices, error));
+    RETURN_IF(default_folder(settings, &run->choices, error));
+    RETURN_IF(open_devices(run, error));
+    RETURN_IF(dataset_open(&run->dataset, &run->choices.dataset,
+                           settings->data_dir[0] ? settings->data_dir : NULL, error));
+    const int shards = settings->shards > 0 ? settings->shards : strategy_of(run)->default_shards;
+    const struct network_settings network = network_settings_of(run, shards);
+    RETURN_IF(network_open(&run->network, &network, error));
+    RETURN_IF(world_open_threads(&run->world, error));
+    RETURN_IF(open_roster(run, shards, error));
+    RETURN_IF(open_dealer(run, error));
+    RETURN_IF(open_store(run, shards, error));
+    RETURN_IF(open_evaluator(run, shards, error));
+    RETURN_IF(replicas_open(&run->replicas, &run->network, run->devices, run->workers, &run->dataset.train,
+                            settings->batch, error));
+    RETURN_IF(open_output(run, error));
+    say_start(run, shards);
+    const struct training_settings training = {.world = run->world,
+                                               .roster = &run->roster,
+                                               .store = &run->store,
+                                               .strategy = &run->choices.strategy,
+                                               .dealer = &run->dealer,
+                                               .compute = replicas_compute(&run->replicas),
+                                               .log = &run->log,
+                                               .cores = run->cores,
+                                               .clip = (float)settings->clip};
+    return training_open(&run->training, &training, error);
+}
+
+void run_close(struct run *run) {
+    struct error ignored = {0};
+    if (run->training.settings.world) {
+        world_stop(run->world);
+        training_end(&run->training, &ignored);
+        training_close(&run->training);
+    }
+    progress_clear(&run->progress);
+    epochs_close(&run->epochs);
+    log_close(&run->log);
+    replicas_close(&run->replicas);
+    evaluator_close(&run->evaluator);
+    store_close(&run->store);
+    dealer_close(&run->dealer);
+    roster_close(&run->roster);
+    world_close(run->world);
+    network_close(&run->network);
+    dataset_close(&run->dataset);
+    memory_free(run->cores);
+    memory_free((void *)run->device_names);
+    memory_free(run->devices);
+    safetensors_free(&run->checkpoint);
+}

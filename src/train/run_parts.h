@@ -1,0 +1,51 @@
+/* Private to src/train: everything a run has open, in the order in which it is opened. */
+#ifndef TRAINER_TRAIN_RUN_PARTS_H
+#define TRAINER_TRAIN_RUN_PARTS_H
+
+#include "../output/epochs.h"
+#include "../output/progress.h"
+#include "../output/summary.h"
+#include "evaluate.h"
+#include "replica.h"
+#include "resume.h"
+#include "settings.h"
+
+struct run {
+    struct run_settings settings;
+    struct choices choices;
+    struct safetensors checkpoint; /* that is resumed, or zero */
+    struct dataset dataset;
+    struct device *devices;
+    int workers;
+    struct world *world;
+    struct roster roster;
+    struct network network;
+    struct store store;
+    struct dealer dealer;
+    struct replicas replicas;
+    struct evaluator evaluator;
+    struct training training;
+    struct log log;
+    struct epochs epochs;
+    struct progress progress;
+    const char **device_names; /* [workers] */
+    struct cores *cores;       /* [workers] */
+    struct evaluation tested;
+    int epoch;                 /* epochs complete */
+    long long examples_before; /* of earlier parts of this training, when resumed */
+    double seconds_before;
+    double checkpoint_s; /* world time of the last checkpoint */
+    double epoch_s;      /* training seconds when the epoch began */
+    long long epoch_examples;
+    bool interrupted;
+};
+
+/* Opens everything and starts the workers, who wait for the first go. run->settings and run->progress are
+ * set. */
+int run_open(struct run *run, struct error *error);
+void run_close(struct run *run); /* ends and joins what still runs; safe on a half-open one */
+
+/* Adds up what the workers measured: staleness, shares of the time, steps, bytes, final cost. */
+void run_totals(const struct run *run, struct summary *summary);
+
+#endif

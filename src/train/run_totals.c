@@ -1,0 +1,56 @@
+/* What a run adds up to: the workers' times and the shards' tallies, for summary.json. */
+#include <math.h>
+
+#include "run_parts.h"
+
+static void sum_staleness(const struct run *run, struct summary *summary) {
+    long bins[STALENESS_BINS] = {0}, count = 0, seen = 0, most = 0;
+    double sum = 0.0;
+    for (int s = 0; s < run->store.settings.shards; s++)
+        for (int w = 0; w < run->workers; w++) {
+            const struct tally *tally = &run->store.shards[s].tallies[w];
+            for (int b = 0; b < STALENESS_BINS; b++) bins[b] += tally->staleness[b];
+            count += tally->updates;
+            sum += tally->staleness_sum;
+            if (tally->staleness_max > most) most = tally->staleness_max;
+        }
+    summary->staleness.mean = count > 0 ? sum / (double)count : 0.0;
+    summary->staleness.max = most;
+    summary->staleness.p50 = summary->staleness.p99 = -1;
+    for (int b = 0; b < STALENESS_BINS; b++) {
+        seen += bins[b];
+        if (summary->staleness.p50 < 0 && 2 * seen >= count) summary->staleness.p50 = b;
+        if (summary->staleness.p99 < 0 && 100 * seen >= 99 * count) summary->staleness.p99 = b;
+    }
+}
+
+static void sum_workers(const struct run *run, struct summary *summary) {
+    double input = 0.0, pull = 0.0, compute = 0.0, push = 0.0, wait = 0.0, last = 0.0;
+    int counted = 0;
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_totals *totals = training_totals(&run->training, w);
+        input += totals->input_s;
+        pull += totals->pull_s;
+        compute += totals->compute_s;
+        push += totals->push_s;
+        wait += totals->wait_s;
+        summary->steps += totals->steps;
+        summary->bytes_moved += training_bytes_moved(&run->training, w);
+        if (totals->steps == 0) continue;
+        last += (double)totals->last_loss;
+        counted++;
+    }
+    const double all = input + pull + compute + push + wait;
+    const double per = all > 0.0 ? 1.0 / all : 0.0;
+    summary->input_share = input * per;
+    summary->pull_share = pull * per;
+    summary->compute_share = compute * per;
+    summary->push_share = push * per;
+    summary->wait_share = wait * per;
+    summary->final_cost = counted > 0 ? last / counted : (double)NAN;
+}
+
+void run_totals(const struct run *run, struct summary *summary) {
+    sum_staleness(run, summary);
+    sum_workers(run, summary);
+}
