@@ -13,8 +13,9 @@ MARCH = native
 B = build$(if $(SANITIZE),/$(SANITIZE))
 PROGRAM = $(if $(filter build,$(B)),trainer,$(B)/trainer)
 
-# oneDNN is used when its header is there; ONEDNN=0 builds without it.
-ONEDNN := $(shell printf '\043include <oneapi/dnnl/dnnl.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
+# oneDNN 2.x is used when its header is there; ONEDNN=0 builds without it, on the plain reference kernels.
+ONEDNN := $(shell printf '\043include <oneapi/dnnl/dnnl.h>\n\043if DNNL_VERSION_MAJOR != 2\n\043error\n\043endif\n' | \
+            $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(if $(filter 1,$(WERROR)),-Werror)
 OPTIMIZE = $(if $(SANITIZE),-O1 -fno-omit-frame-pointer,-O3 $(if $(MARCH),-march=$(MARCH)))

@@ -1,7 +1,8 @@
-/* For the tests of strategies: the real store, the real training loop, either world, and a compute that is a formula.
+/* For the tests of strategies: the real store, the real training loop, either world, and a compute that is a
+ * formula.
  *
- * The vector has a range of `block` floats for each worker, so that a gradient of 1 in the worker's own block and 0 elsewhere makes the final weights
- * count each worker's updates. */
+ * The vector has a range of `block` floats for each worker, so that a gradient of 1 in the worker's own block
+ * and 0 elsewhere makes the final weights count each worker's updates. */
 #ifndef TRAINER_TESTS_HARNESS_H
 #define TRAINER_TESTS_HARNESS_H
 
@@ -10,23 +11,25 @@
 #include <string.h>
 
 #include "../src/base/rng.h"
-#include "../src/train/training.h"
+#include "../src/train/worker.h"
 #include "check.h"
 
 enum { HARNESS_WORKERS = 16 };
 
 struct rig;
-typedef int rig_formula(struct rig *rig, int worker, long number, float *weights, float *gradient, float *loss,
-                          struct error *error);
+typedef int rig_formula(struct rig *rig, int worker, long number, float *weights, float *gradient,
+                        float *loss, struct error *error);
 
 struct rig_settings {
     const char *strategy, *optimizer;
+    const char *schedule; /* NULL: constant */
     int workers, shards, slots, batches, block;
     bool simulated;
     uint64_t seed;
     rig_formula *formula;
     enum shard_by shard_by;
     enum data_sharding sharding;
+    float clip;
     bool together; /* all steps take the same virtual time, so workers meet at the weights */
 };
 
@@ -40,17 +43,21 @@ struct rig {
     struct store store;
     struct dealer dealer;
     struct training training;
-    struct error error; /* of the training */
+    struct error error;                     /* of the training */
     _Atomic long computed[HARNESS_WORKERS]; /* forward passes begun */
     long number[HARNESS_WORKERS];           /* batch in hand */
     _Atomic long seen_batches[4096];        /* how often each batch of the shared stream was computed */
     _Atomic long wrong;                     /* what a formula found wrong */
+    _Atomic long finished;                  /* gradients reported, empty ones too */
+    _Atomic long wrong_rows; /* of them, with a row of another step, or a slot that was free already */
+    float loss_of[4096];     /* of each batch of the shared stream, as its row should say */
 };
 
-static inline bool rig_exact(const struct rig *rig) { return rig->training.traits->exactly_once; }
+static inline bool rig_exact(const struct rig *rig) {
+    return rig->training.traits->exactly_once;
+}
 
-static int rig_load(void *self, int worker, long number, const int *index, struct error *error)
-{
+static int rig_load(void *self, int worker, long number, const int *index, struct error *error) {
     struct rig *rig = self;
     (void)index;
     (void)error;
@@ -59,77 +66,106 @@ static int rig_load(void *self, int worker, long number, const int *index, struc
     return OK;
 }
 
-static int rig_compute(void *self, int worker, float *weights, float *gradient, float *loss, struct error *error)
-{
+static int rig_compute(void *self, int worker, float *weights, float *gradient, float *loss,
+                       struct error *error) {
     struct rig *rig = self;
     atomic_fetch_add(&rig->computed[worker], 1);
     /* In virtual time workers are unequal, so that they overtake each other. */
     if (rig->settings.together)
         world_work(rig->world, 1e-3);
     else
-        world_work(rig->world, 1e-3 * (1.0 + worker % 3 + rng_unit(rng_philox(rig->settings.seed, (uint64_t)worker,
-                                                                            (uint64_t)rig->number[worker]).word[0])));
-    return rig->settings.formula(rig, worker, rig->number[worker], weights, gradient, loss, error);
+        world_work(rig->world, 1e-3 * (1.0 + worker % 3 +
+                                       rng_unit(rng_philox(rig->settings.seed, (uint64_t)worker,
+                                                           (uint64_t)rig->number[worker])
+                                                    .word[0])));
+    const int code = rig->settings.formula(rig, worker, rig->number[worker], weights, gradient, loss, error);
+    if (rig->settings.sharding == SHARDING_SHARED && rig->number[worker] < 4096)
+        rig->loss_of[rig->number[worker]] = *loss;
+    return code;
 }
 
 /* 1 in the worker's own block, 0 elsewhere. */
-static inline int formula_blocks(struct rig *rig, int worker, long number, float *weights, float *gradient, float *loss,
-                                 struct error *error)
-{
+static inline int formula_blocks(struct rig *rig, int worker, long number, float *weights, float *gradient,
+                                 float *loss, struct error *error) {
     const struct range *own = &rig->ranges[worker];
-    (void)number;
     (void)weights;
     (void)error;
     memset(gradient, 0, rig->layout.floats * sizeof(float));
     for (size_t i = 0; i < own->floats; i++) gradient[own->begin + i] = 1.0f;
-    *loss = 1.0f;
+    *loss = 1.0f + (float)number;
     return OK;
 }
 
 /* A gradient that depends on the weights and on the batch. */
-static inline int formula_mixed(struct rig *rig, int worker, long number, float *weights, float *gradient, float *loss,
-                                struct error *error)
-{
+static inline int formula_mixed(struct rig *rig, int worker, long number, float *weights, float *gradient,
+                                float *loss, struct error *error) {
     (void)worker;
     (void)error;
     for (int r = 0; r < rig->layout.count; r++)
         for (size_t i = rig->ranges[r].begin; i < rig->ranges[r].begin + rig->ranges[r].floats; i++)
-            gradient[i] = 0.1f * weights[i] + rng_unit(rng_philox(7, (uint64_t)number, (uint64_t)i).word[0]) - 0.5f;
+            gradient[i] =
+                0.1f * weights[i] + rng_unit(rng_philox(7, (uint64_t)number, (uint64_t)i).word[0]) - 0.5f;
     *loss = 1.0f;
     return OK;
 }
 
-static inline void rig_layout(struct rig *rig)
-{
+/* Between the store and the training: looks at each gradient that is reported and at its row. */
+static inline void rig_finished(void *argument, struct gradient *gradient) {
+    struct rig *rig = argument;
+    const struct log_row *row = &rig->training.workers[gradient->worker].rows[gradient->slot];
+    const float rate = store_rate(&rig->store, gradient->version[0]);
+    bool right = atomic_load(&gradient->left) != 0 && row->worker == gradient->worker &&
+                 row->step == gradient->step + 1 && row->examples == gradient->examples;
+    if (row->examples > 0) right = right && memcmp(&row->learning_rate, &rate, sizeof rate) == 0;
+    if (row->examples > 0 && rig->settings.sharding == SHARDING_SHARED && rig->dealer.epochs == 1)
+        right = right && memcmp(&row->loss, &rig->loss_of[row->batch - 1], sizeof rate) == 0;
+    if (!right) atomic_fetch_add(&rig->wrong_rows, 1);
+    atomic_fetch_add(&rig->finished, 1);
+    training_finished(&rig->training, gradient);
+}
+
+static inline void rig_layout(struct rig *rig) {
     const struct rig_settings *settings = &rig->settings;
     size_t at = 0;
     for (int w = 0; w <= settings->workers; w++) {
         struct range *range = &rig->ranges[w];
-        *range = (struct range){.shape = SHAPE(settings->block), .begin = at, .floats = (size_t)settings->block, .rate_multiplier = 1.0f};
+        *range = (struct range){.shape = SHAPE(settings->block),
+                                .begin = at,
+                                .floats = (size_t)settings->block,
+                                .rate_multiplier = 1.0f};
         snprintf(range->name, sizeof range->name, "block%d", w);
         at += (range->floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
     }
-    rig->layout = (struct layout){
-        .ranges = rig->ranges, .count = settings->workers + 1, .floats = at, .parameters = (size_t)(settings->block * (settings->workers + 1))};
+    rig->layout = (struct layout){.ranges = rig->ranges,
+                                  .count = settings->workers + 1,
+                                  .floats = at,
+                                  .parameters = (size_t)(settings->block * (settings->workers + 1))};
 }
 
 /* Opens everything up to the training itself. */
-static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
-{
+static inline int rig_open(struct rig *rig, const struct rig_settings *settings) {
     struct error *error = &rig->error;
     memset(rig, 0, sizeof *rig);
     rig->settings = *settings;
     rig_layout(rig);
-    RETURN_IF(plugin_choose(&rig->strategy, (const void *const *)strategies, "strategy", settings->strategy, error));
-    RETURN_IF(plugin_choose(&rig->optimizer, (const void *const *)optimizers, "optimizer", settings->optimizer, error));
-    RETURN_IF(plugin_choose(&rig->schedule, (const void *const *)schedules, "schedule", "constant", error));
-    RETURN_IF(settings->simulated ? world_open_simulated(&rig->world, settings->seed, error) : world_open_threads(&rig->world, error));
+    RETURN_IF(plugin_choose(&rig->strategy, (const void *const *)strategies, "strategy", settings->strategy,
+                            error));
+    RETURN_IF(plugin_choose(&rig->optimizer, (const void *const *)optimizers, "optimizer",
+                            settings->optimizer, error));
+    RETURN_IF(plugin_choose(&rig->schedule, (const void *const *)schedules, "schedule",
+                            settings->schedule ? settings->schedule : "constant", error));
+    RETURN_IF(settings->simulated ? world_open_simulated(&rig->world, settings->seed, error)
+                                  : world_open_threads(&rig->world, error));
     const struct strategy *strategy = (const struct strategy *)(const void *)rig->strategy.plugin;
     const struct traits *traits = strategy->traits(rig->strategy.settings);
     RETURN_IF(roster_open(&rig->roster, rig->world, settings->workers,
-                          training_servers(&rig->strategy, settings->shards, settings->workers), 20.0, error));
-    const struct stream stream = {
-        .seed = 5, .examples = settings->batches * 4, .batch = 4, .workers = settings->workers, .sharding = settings->sharding};
+                          training_servers(&rig->strategy, settings->shards, settings->workers), 20.0,
+                          error));
+    const struct stream stream = {.seed = 5,
+                                  .examples = settings->batches * 4,
+                                  .batch = 4,
+                                  .workers = settings->workers,
+                                  .sharding = settings->sharding};
     RETURN_IF(dealer_open(&rig->dealer, &stream, traits->rounds, 1, 0, NULL, error));
     const struct store_settings store = {.layout = &rig->layout,
                                          .roster = &rig->roster,
@@ -140,20 +176,21 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                          .optimizer = &rig->optimizer,
                                          .schedule = &rig->schedule,
                                          .total_updates = dealer_updates(&rig->dealer),
-                                         .finished = training_finished,
-                                         .finished_argument = &rig->training};
+                                         .finished = rig_finished,
+                                         .finished_argument = rig};
     RETURN_IF(store_open(&rig->store, &store, error));
-    const struct training_settings training = {.world = rig->world,
-                                               .roster = &rig->roster,
-                                               .store = &rig->store,
-                                               .strategy = &rig->strategy,
-                                               .dealer = &rig->dealer,
-                                               .compute = {.load = rig_load, .run = rig_compute, .self = rig}};
+    const struct training_settings training = {
+        .world = rig->world,
+        .roster = &rig->roster,
+        .store = &rig->store,
+        .strategy = &rig->strategy,
+        .dealer = &rig->dealer,
+        .clip = settings->clip,
+        .compute = {.load = rig_load, .run = rig_compute, .self = rig}};
     return training_open(&rig->training, &training, error);
 }
 
-static inline void rig_close(struct rig *rig)
-{
+static inline void rig_close(struct rig *rig) {
     training_close(&rig->training);
     store_close(&rig->store);
     dealer_close(&rig->dealer);
@@ -161,9 +198,9 @@ static inline void rig_close(struct rig *rig)
     world_close(rig->world);
 }
 
-/* Trains through; with `pauses`, in two segments with a stop in the middle. Returns the training's code; the rig stays open for looking at. */
-static inline int rig_run(struct rig *rig, const struct rig_settings *settings, bool pauses)
-{
+/* Trains through; with `pauses`, in two segments with a stop in the middle. Returns the training's code; the
+ * rig stays open for looking at. */
+static inline int rig_run(struct rig *rig, const struct rig_settings *settings, bool pauses) {
     const int code = rig_open(rig, settings);
     if (code != OK) {
         fprintf(stderr, "rig: %s\n", rig->error.words);
@@ -175,18 +212,21 @@ static inline int rig_run(struct rig *rig, const struct rig_settings *settings, 
         training_wait(&rig->training, settings->simulated ? 0.02 : 0.001);
         dealer_stop(&rig->dealer);
     }
-    while (!training_wait(&rig->training, 1.0)) {}
+    while (!training_wait(&rig->training, 1.0)) {
+    }
     if (pauses && !training_failed(&rig->training)) {
         dealer_set_limit(&rig->dealer, 0);
         training_go(&rig->training);
-        while (!training_wait(&rig->training, 1.0)) {}
+        while (!training_wait(&rig->training, 1.0)) {
+        }
     }
     return training_end(&rig->training, &rig->error);
 }
 
 /* Every strategy with every variant, as typed: calls visit("async-lockfree:apply=worker", argument). */
-static inline void each_strategy(void (*visit)(const char *text, const struct strategy *strategy, void *argument), void *argument)
-{
+static inline void each_strategy(void (*visit)(const char *text, const struct strategy *strategy,
+                                               void *argument),
+                                 void *argument) {
     for (int s = 0; strategies[s]; s++) {
         const struct strategy *strategy = strategies[s];
         if (!strategy->variants) visit(strategy->plugin.name, strategy, argument);

@@ -1,12 +1,14 @@
-/* The dealer: every batch exactly once, in all shardings, with rounds or without, through stops, borders of epochs that do not divide, and resuming.
+/* The dealer: every batch exactly once, in all shardings, with rounds or without, through stops, borders of
+ * epochs that do not divide, and resuming.
  *
- * One thread plays all workers, in a seeded random order. With rounds a worker may be two batches ahead of worker 0, as the dealer's words say: it has
- * asked for round r+1 when worker 0 asks for round r. */
+ * One thread plays all workers, in a seeded random order. With rounds a worker may be two batches ahead of
+ * worker 0, as the dealer's words say: it has asked for round r+1 when worker 0 asks for round r. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../src/base/rng.h"
 #include "../src/train/dealer.h"
+#include "../src/world/world.h"
 #include "check.h"
 
 enum { MOST_WORKERS = 5, MOST_BATCHES = 400 };
@@ -23,12 +25,15 @@ struct play {
     char name[160];
 };
 
-static uint32_t draw(struct play *play, uint32_t below) { return rng_philox(play->seed, 1, play->draws++).word[0] % below; }
-static bool is_shared(const struct play *play) { return play->stream.sharding == SHARDING_SHARED; }
+static uint32_t draw(struct play *play, uint32_t below) {
+    return rng_philox(play->seed, 1, play->draws++).word[0] % below;
+}
+static bool is_shared(const struct play *play) {
+    return play->stream.sharding == SHARDING_SHARED;
+}
 
 /* Lets one worker ask. */
-static bool ask(struct play *play, int w)
-{
+static bool ask(struct play *play, int w) {
     long number = -7;
     if (!dealer_next(&play->dealer, w, &number)) return false;
     play->taken[w]++;
@@ -38,24 +43,26 @@ static bool ask(struct play *play, int w)
     }
     CHECK(number >= 0 && number < MOST_BATCHES, "%s: worker %d was dealt batch %ld", play->name, w, number);
     if (number < 0 || number >= MOST_BATCHES) return true;
-    if (!is_shared(play)) CHECK(number == play->last[w] + 1, "%s: worker %d was dealt %ld after %ld", play->name, w, number, play->last[w]);
-    CHECK(number > play->last[w], "%s: worker %d was dealt %ld after %ld", play->name, w, number, play->last[w]);
+    if (!is_shared(play))
+        CHECK(number == play->last[w] + 1, "%s: worker %d was dealt %ld after %ld", play->name, w, number,
+              play->last[w]);
+    CHECK(number > play->last[w], "%s: worker %d was dealt %ld after %ld", play->name, w, number,
+          play->last[w]);
     play->last[w] = number;
     play->dealt[is_shared(play) ? 0 : w][number]++;
     return true;
 }
 
 /* With rounds the gates hold a worker back that is two batches ahead of another one. */
-static bool is_ahead(const struct play *play, const long *begin, const bool *paused, int w)
-{
+static bool is_ahead(const struct play *play, const long *begin, const bool *paused, int w) {
     for (int v = 0; v < play->stream.workers; v++)
         if (!paused[v] && play->taken[w] - begin[w] >= play->taken[v] - begin[v] + 2) return true;
     return false;
 }
 
-/* All workers ask in random order until each is told to pause; dealer_stop comes after `stop_after` answers (0: never). */
-static long segment(struct play *play, long stop_after)
-{
+/* All workers ask in random order until each is told to pause; dealer_stop comes after `stop_after` answers
+ * (0: never). */
+static long segment(struct play *play, long stop_after) {
     const int workers = play->stream.workers;
     bool paused[MOST_WORKERS] = {false};
     long answers = 0, since_stop = 0;
@@ -76,20 +83,24 @@ static long segment(struct play *play, long stop_after)
     }
     /* A lead of 2, and the 2 rounds that are published, from where worker 0 asks next. */
     if (stop_after > 0 && answers > stop_after)
-        CHECK(since_stop <= (play->rounds ? 5 * workers : 0), "%s: %ld batches were dealt after the stop", play->name, since_stop);
+        CHECK(since_stop <= (play->rounds ? 5 * workers : 0), "%s: %ld batches were dealt after the stop",
+              play->name, since_stop);
     if (play->rounds)
         for (int w = 0; w < workers; w++)
-            CHECK(play->taken[w] - begin[w] == play->taken[0] - begin[0], "%s: worker %d took %ld rounds, worker 0 %ld", play->name, w,
-                  play->taken[w] - begin[w], play->taken[0] - begin[0]);
-    for (int w = 0; w < workers; w++) CHECK(!ask(play, w), "%s: worker %d was dealt a batch after the pause", play->name, w);
+            CHECK(play->taken[w] - begin[w] == play->taken[0] - begin[0],
+                  "%s: worker %d took %ld rounds, worker 0 %ld", play->name, w, play->taken[w] - begin[w],
+                  play->taken[0] - begin[0]);
+    for (int w = 0; w < workers; w++)
+        CHECK(!ask(play, w), "%s: worker %d was dealt a batch after the pause", play->name, w);
     return answers;
 }
 
-static long up(long a, long b) { return (a + b - 1) / b; }
+static long up(long a, long b) {
+    return (a + b - 1) / b;
+}
 
 /* Examples that worker w goes through in an epoch, counted without the stream. */
-static long own_examples(const struct play *play, int w)
-{
+static long own_examples(const struct play *play, int w) {
     long count = 0;
     for (int i = 0; i < play->stream.examples; i++)
         if (play->stream.sharding != SHARDING_SPLIT || i % play->stream.workers == w) count++;
@@ -97,8 +108,7 @@ static long own_examples(const struct play *play, int w)
 }
 
 /* Batches of worker w until the end of an epoch; with rounds all go as far as the one that has most. */
-static long own_end(const struct play *play, int w, int epoch)
-{
+static long own_end(const struct play *play, int w, int epoch) {
     long end = up((epoch + 1) * own_examples(play, w), play->stream.batch);
     for (int v = 0; play->rounds && !is_shared(play) && v < play->stream.workers; v++) {
         const long other = up((epoch + 1) * own_examples(play, v), play->stream.batch);
@@ -107,41 +117,40 @@ static long own_end(const struct play *play, int w, int epoch)
     return end;
 }
 
-static long dealt_so_far(const struct play *play)
-{
+static long dealt_so_far(const struct play *play) {
     long count = 0;
     for (int w = 0; w < play->stream.workers; w++)
         for (int b = 0; b < MOST_BATCHES; b++) count += play->dealt[w][b];
     return count;
 }
 
-static void check_standing(const struct play *play)
-{
-    CHECK(dealer_position(&play->dealer) == dealt_so_far(play), "%s: position %ld after %ld batches", play->name,
-          dealer_position(&play->dealer), dealt_so_far(play));
+static void check_standing(const struct play *play) {
+    CHECK(dealer_position(&play->dealer) == dealt_so_far(play), "%s: position %ld after %ld batches",
+          play->name, dealer_position(&play->dealer), dealt_so_far(play));
     for (int w = 0; w < play->stream.workers && !is_shared(play); w++)
-        CHECK(dealer_own(&play->dealer, w) == play->last[w] + 1, "%s: worker %d is at %ld, last dealt %ld", play->name, w,
-              dealer_own(&play->dealer, w), play->last[w]);
+        CHECK(dealer_own(&play->dealer, w) == play->last[w] + 1, "%s: worker %d is at %ld, last dealt %ld",
+              play->name, w, dealer_own(&play->dealer, w), play->last[w]);
     for (int epoch = 0; epoch < play->epochs; epoch++) {
         bool reached = !is_shared(play) || dealt_so_far(play) >= own_end(play, 0, epoch);
         for (int w = 0; w < play->stream.workers && !is_shared(play); w++)
-            if (play->last[w] + 1 < up((epoch + 1) * own_examples(play, w), play->stream.batch)) reached = false;
-        CHECK(dealer_reached(&play->dealer, epoch) == reached, "%s: epoch %d %s", play->name, epoch, reached ? "is complete" : "is not complete");
+            if (play->last[w] + 1 < up((epoch + 1) * own_examples(play, w), play->stream.batch))
+                reached = false;
+        CHECK(dealer_reached(&play->dealer, epoch) == reached, "%s: epoch %d %s", play->name, epoch,
+              reached ? "is complete" : "is not complete");
     }
 }
 
-static bool open_at(struct play *play, long base, const long *done)
-{
+static bool open_at(struct play *play, long base, const long *done) {
     struct error error = {0};
-    const int code = dealer_open(&play->dealer, &play->stream, play->rounds, play->epochs, base, done, &error);
+    const int code =
+        dealer_open(&play->dealer, &play->stream, play->rounds, play->epochs, base, done, &error);
     CHECK(code == OK, "%s", error.words);
     memset(play->taken, 0, sizeof play->taken);
     return code == OK;
 }
 
 /* A new dealer where the old one was: as after a checkpoint. */
-static bool resume(struct play *play)
-{
+static bool resume(struct play *play) {
     long done[MOST_WORKERS];
     const long position = dealer_position(&play->dealer);
     for (int w = 0; w < play->stream.workers; w++) done[w] = dealer_own(&play->dealer, w);
@@ -149,27 +158,28 @@ static bool resume(struct play *play)
     return open_at(play, is_shared(play) ? position : 0, is_shared(play) ? NULL : done);
 }
 
-static void check_end_of_play(struct play *play)
-{
+static void check_end_of_play(struct play *play) {
     const int workers = play->stream.workers;
     long all = 0;
     for (int w = 0; w < (is_shared(play) ? 1 : workers); w++) {
         const long end = own_end(play, w, play->epochs - 1);
         all += end;
         for (int b = 0; b < MOST_BATCHES; b++)
-            CHECK(play->dealt[w][b] == (b < end), "%s: batch %d of %d was dealt %d times, of %ld", play->name, b, w, play->dealt[w][b], end);
+            CHECK(play->dealt[w][b] == (b < end), "%s: batch %d of %d was dealt %d times, of %ld", play->name,
+                  b, w, play->dealt[w][b], end);
     }
-    CHECK(dealer_total(&play->dealer) == all, "%s: %ld batches in all, expected %ld", play->name, dealer_total(&play->dealer), all);
-    CHECK(dealer_updates(&play->dealer) == (play->rounds ? up(all, workers) : all), "%s: %ld updates", play->name,
-          dealer_updates(&play->dealer));
+    CHECK(dealer_total(&play->dealer) == all, "%s: %ld batches in all, expected %ld", play->name,
+          dealer_total(&play->dealer), all);
+    CHECK(dealer_updates(&play->dealer) == (play->rounds ? up(all, workers) : all), "%s: %ld updates",
+          play->name, dealer_updates(&play->dealer));
 }
 
 /* `stops`: a stop somewhere in each epoch; `resumes`: and then a new dealer. */
-static void check_play(struct play *play, bool stops, bool resumes)
-{
-    snprintf(play->name, sizeof play->name, "%d examples by %d, %d workers, sharding %d, %s, %d epochs%s%s", play->stream.examples,
-             play->stream.batch, play->stream.workers, (int)play->stream.sharding, play->rounds ? "rounds" : "no rounds", play->epochs,
-             stops ? ", stops" : "", resumes ? ", resumes" : "");
+static void check_play(struct play *play, bool stops, bool resumes) {
+    snprintf(play->name, sizeof play->name, "%d examples by %d, %d workers, sharding %d, %s, %d epochs%s%s",
+             play->stream.examples, play->stream.batch, play->stream.workers, (int)play->stream.sharding,
+             play->rounds ? "rounds" : "no rounds", play->epochs, stops ? ", stops" : "",
+             resumes ? ", resumes" : "");
     for (int w = 0; w < MOST_WORKERS; w++) play->last[w] = -1;
     if (!open_at(play, 0, NULL)) return;
     for (int epoch = 0; epoch < play->epochs; epoch++) {
@@ -180,19 +190,21 @@ static void check_play(struct play *play, bool stops, bool resumes)
         check_standing(play);
         dealer_set_limit(&play->dealer, epoch);
         segment(play, 0);
-        CHECK(dealer_reached(&play->dealer, epoch), "%s: paused before the end of epoch %d", play->name, epoch);
+        CHECK(dealer_reached(&play->dealer, epoch), "%s: paused before the end of epoch %d", play->name,
+              epoch);
         check_standing(play);
         /* No further than the border, but for the rest of a round. */
-        const long border = own_end(play, 0, epoch), past = is_shared(play) && play->rounds ? play->stream.workers : 1;
-        CHECK((is_shared(play) ? dealer_position(&play->dealer) : dealer_own(&play->dealer, 0)) < border + past,
+        const long border = own_end(play, 0, epoch),
+                   past = is_shared(play) && play->rounds ? play->stream.workers : 1;
+        CHECK((is_shared(play) ? dealer_position(&play->dealer) : dealer_own(&play->dealer, 0)) <
+                  border + past,
               "%s: went on past the end of epoch %d", play->name, epoch);
     }
     check_end_of_play(play);
     dealer_close(&play->dealer);
 }
 
-static void check_every_batch_once(void)
-{
+static void check_every_batch_once(void) {
     static const int sizes[][2] = {{64, 8}, {61, 8}, {7, 8}, {90, 7}, {10, 3}};
     static struct play play;
     uint64_t seed = 0;
@@ -203,7 +215,8 @@ static void check_every_batch_once(void)
                     for (int epochs = 1; epochs <= 3; epochs++)
                         for (int how = 0; how < 6; how++) {
                             memset(&play, 0, sizeof play);
-                            play.stream = (struct stream){.seed = 1, .examples = sizes[z][0], .batch = sizes[z][1], .workers = workers};
+                            play.stream = (struct stream){
+                                .seed = 1, .examples = sizes[z][0], .batch = sizes[z][1], .workers = workers};
                             play.stream.sharding = (enum data_sharding)sharding;
                             play.rounds = rounds;
                             play.epochs = epochs;
@@ -212,22 +225,24 @@ static void check_every_batch_once(void)
                         }
 }
 
-/* With rounds, batch r*W+w goes to worker w of round r, counted from where the run was resumed; past the end there are empty ones. */
-static void check_rounds(void)
-{
+/* With rounds, batch r*W+w goes to worker w of round r, counted from where the run was resumed; past the end
+ * there are empty ones. */
+static void check_rounds(void) {
     struct dealer dealer;
     struct error error = {0};
     const struct stream stream = {.examples = 23, .batch = 1, .workers = 4};
     for (long base = 0; base < 23; base++) {
         CHECK(dealer_open(&dealer, &stream, true, 1, base, NULL, &error) == OK, "%s", error.words);
         dealer_set_limit(&dealer, 0);
-        CHECK(dealer_position(&dealer) == base, "resumed at %ld, expected %ld", dealer_position(&dealer), base);
+        CHECK(dealer_position(&dealer) == base, "resumed at %ld, expected %ld", dealer_position(&dealer),
+              base);
         for (long round = 0; round < up(23 - base, 4); round++)
             for (int w = 3; w >= 0; w--) {
                 const long expected = base + round * 4 + w;
                 long number = -7;
                 CHECK(dealer_next(&dealer, w, &number), "round %ld, worker %d: paused", round, w);
-                CHECK(number == (expected < 23 ? expected : NO_BATCH), "round %ld, worker %d: batch %ld", round, w, number);
+                CHECK(number == (expected < 23 ? expected : NO_BATCH), "round %ld, worker %d: batch %ld",
+                      round, w, number);
             }
         for (int w = 0; w < 4; w++) CHECK(!dealer_next(&dealer, w, &(long){0}), "a round too many");
         CHECK(dealer_position(&dealer) == 23, "ended at %ld", dealer_position(&dealer));
@@ -236,8 +251,7 @@ static void check_rounds(void)
 }
 
 /* A run without rounds stops anywhere, and one with rounds may resume it, and the other way round. */
-static void check_change_of_strategy(void)
-{
+static void check_change_of_strategy(void) {
     static struct play play;
     for (int first = 0; first < 2; first++)
         for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -265,13 +279,13 @@ static void check_change_of_strategy(void)
 }
 
 /* Epoch and place of a batch: epochs of 7 examples in batches of 3 end with batches 3, 5 and 7. */
-static void check_places(void)
-{
+static void check_places(void) {
     static const struct {
         long number;
         int epoch;
         long place, batches;
-    } rows[] = {{0, 0, 0, 3}, {2, 0, 2, 3}, {3, 1, 0, 2}, {4, 1, 1, 2}, {5, 2, 0, 2}, {6, 2, 1, 2}, {7, 3, 0, 3}, {9, 3, 2, 3}, {10, 4, 0, 2}};
+    } rows[] = {{0, 0, 0, 3}, {2, 0, 2, 3}, {3, 1, 0, 2}, {4, 1, 1, 2}, {5, 2, 0, 2},
+                {6, 2, 1, 2}, {7, 3, 0, 3}, {9, 3, 2, 3}, {10, 4, 0, 2}};
     struct dealer dealer;
     struct error error = {0};
     const struct stream stream = {.examples = 7, .batch = 3, .workers = 2};
@@ -280,14 +294,15 @@ static void check_places(void)
         int epoch = -1;
         long place = -1, batches = -1;
         dealer_place(&dealer, 1, rows[i].number, &epoch, &place, &batches);
-        CHECK(epoch == rows[i].epoch && place == rows[i].place && batches == rows[i].batches, "batch %ld: epoch %d, %ld of %ld", rows[i].number,
-              epoch, place, batches);
+        CHECK(epoch == rows[i].epoch && place == rows[i].place && batches == rows[i].batches,
+              "batch %ld: epoch %d, %ld of %ld", rows[i].number, epoch, place, batches);
     }
     dealer_close(&dealer);
     /* Any sizes: the epochs follow each other, the places count from 0. */
     for (int examples = 1; examples <= 40; examples++)
         for (int batch = 1; batch <= 12; batch++) {
-            const struct stream any = {.examples = examples, .batch = batch, .workers = 3, .sharding = SHARDING_ALL};
+            const struct stream any = {
+                .examples = examples, .batch = batch, .workers = 3, .sharding = SHARDING_ALL};
             int before = -1;
             long expected = 0;
             CHECK(dealer_open(&dealer, &any, false, 4, 0, NULL, &error) == OK, "%s", error.words);
@@ -296,9 +311,11 @@ static void check_places(void)
                 long place = -1, batches = -1;
                 dealer_place(&dealer, 2, number, &epoch, &place, &batches);
                 if (epoch != before) expected = 0;
-                CHECK(epoch >= before && place == expected && place < batches, "%d by %d, batch %ld: epoch %d, %ld of %ld", examples, batch,
-                      number, epoch, place, batches);
-                CHECK((number + 1) * batch > (long)epoch * examples && number * batch < (epoch + 1L) * examples,
+                CHECK(epoch >= before && place == expected && place < batches,
+                      "%d by %d, batch %ld: epoch %d, %ld of %ld", examples, batch, number, epoch, place,
+                      batches);
+                CHECK((number + 1) * batch > (long)epoch * examples &&
+                          number * batch < (epoch + 1L) * examples,
                       "%d by %d: batch %ld has no example of epoch %d", examples, batch, number, epoch);
                 before = epoch;
             }
@@ -306,8 +323,56 @@ static void check_places(void)
         }
 }
 
-int main(void)
-{
+/* --- real threads at one cursor --- */
+
+enum { MANY = 60000 };
+struct rush {
+    struct dealer dealer;
+    _Atomic int ready;
+    _Atomic unsigned char dealt[MANY];
+};
+struct runner {
+    struct rush *rush;
+    int worker;
+};
+
+static void take_many(void *argument) {
+    struct runner *runner = argument;
+    struct rush *rush = runner->rush;
+    long number = 0;
+    atomic_fetch_add(&rush->ready, 1);
+    while (atomic_load(&rush->ready) < MOST_WORKERS) {
+    }
+    while (dealer_next(&rush->dealer, runner->worker, &number)) atomic_fetch_add(&rush->dealt[number], 1);
+}
+
+static void check_rush(void) {
+    static struct rush rush;
+    struct world *world = NULL;
+    struct world_thread *threads[MOST_WORKERS];
+    struct runner runners[MOST_WORKERS];
+    struct error error = {0};
+    long wrong = 0;
+    const struct stream stream = {.examples = MANY, .batch = 1, .workers = MOST_WORKERS};
+    CHECK(world_open_threads(&world, &error) == OK &&
+              dealer_open(&rush.dealer, &stream, false, 1, 0, NULL, &error) == OK,
+          "%s", error.words);
+    dealer_set_limit(&rush.dealer, 0);
+    for (int w = 0; w < MOST_WORKERS; w++) {
+        runners[w] = (struct runner){.rush = &rush, .worker = w};
+        CHECK(world_spawn(world, "rush", NULL, take_many, &runners[w], &threads[w], &error) == OK, "%s",
+              error.words);
+    }
+    for (int w = 0; w < MOST_WORKERS; w++) world_join(threads[w]);
+    for (int b = 0; b < MANY; b++) wrong += rush.dealt[b] != 1;
+    CHECK(wrong == 0, "%ld of %d batches were not dealt exactly once by %d threads", wrong, MANY,
+          MOST_WORKERS);
+    dealer_close(&rush.dealer);
+    world_close(world);
+}
+
+int main(void) {
+    check_rush();
     check_every_batch_once();
     check_rounds();
     check_change_of_strategy();

@@ -60,6 +60,18 @@ static int read_all(const char *path, gzFile file, size_t limit, size_t room, ch
     return OK;
 }
 
+/* How many bytes reading the file will give, most likely: its size; for gzip what its last four bytes say (RFC 1952),
+ * unless that is absurd. Only a first guess: the memory grows when it was wrong. */
+static size_t likely_bytes(int handle, const struct stat *status) {
+    unsigned char magic[2], end[4];
+    if (!S_ISREG(status->st_mode) || status->st_size <= 0) return FIRST_BYTES;
+    const size_t size = (size_t)status->st_size;
+    if (size < 18 || pread(handle, magic, 2, 0) != 2 || magic[0] != 0x1f || magic[1] != 0x8b) return size;
+    if (pread(handle, end, 4, status->st_size - 4) != 4) return size;
+    const size_t said = (size_t)end[0] | (size_t)end[1] << 8 | (size_t)end[2] << 16 | (size_t)end[3] << 24;
+    return said > size && said / 64 < size ? said : size;
+}
+
 int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct error *error) {
     *data = NULL;
     *bytes = 0;
@@ -70,6 +82,7 @@ int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct
         close(handle);
         return error_set(error, ERROR_FILE, "%s: a folder, expected a file", path);
     }
+    const size_t likely = likely_bytes(handle, &status);
     const gzFile file = gzdopen(handle, "rb");
     if (file == NULL) {
         close(handle);
@@ -77,8 +90,6 @@ int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct
     }
     gzbuffer(file, FIRST_BYTES);
     /* A plain file then takes two reads: its bytes, and the end. */
-    const size_t likely =
-        S_ISREG(status.st_mode) && status.st_size > 0 ? (size_t)status.st_size : FIRST_BYTES;
     const size_t room = (likely < limit ? likely : limit) + 2;
     const int code = read_all(path, file, limit, room, data, bytes, error);
     gzclose_r(file);

@@ -82,8 +82,12 @@ static int open_dealer(struct run *run, struct error *error) {
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(long), "positions", error));
     long base = 0;
     if (checkpoint) {
-        base = (long)resume_number(checkpoint, "position", 0);
-        resume_own(checkpoint, run->workers, block);
+        /* Positions count batches: with another batch size the same number of examples lies behind. */
+        const long then = (long)resume_number(checkpoint, "batch", stream.batch);
+        long *own = block;
+        base = (long)resume_number(checkpoint, "position", 0) * then / stream.batch;
+        resume_own(checkpoint, run->workers, own);
+        for (int w = 0; w < run->workers; w++) own[w] = own[w] * then / stream.batch;
     }
     const int code =
         dealer_open(&run->dealer, &stream, traits->rounds, run->settings.epochs, base, block, error);

@@ -1,0 +1,191 @@
+/* What the training loop measures and does beside the strategy: losses, examples, bytes, clipping, and the
+ * clock that stands still in a pause. */
+#include "harness.h"
+
+static struct rig_settings usual(const char *strategy, int workers) {
+    return (struct rig_settings){.strategy = strategy,
+                                 .optimizer = "sgd:rate=1",
+                                 .workers = workers,
+                                 .shards = 2,
+                                 .slots = 2,
+                                 .batches = 43,
+                                 .block = 64,
+                                 .simulated = true,
+                                 .seed = (uint64_t)workers,
+                                 .formula = formula_blocks};
+}
+
+/* --- totals --- */
+
+static void check_totals(const char *text, const struct strategy *strategy, void *argument) {
+    static struct rig rig;
+    (void)strategy;
+    (void)argument;
+    for (int workers = 1; workers <= 4; workers += 3) {
+        const struct rig_settings settings = usual(text, workers);
+        CHECK(rig_run(&rig, &settings, false) == OK, "%s: %s", text, rig.error.words);
+        double sum = 0.0;
+        long steps = 0, examples = 0;
+        for (int w = 0; w < workers; w++) {
+            const struct worker_totals *totals = training_totals(&rig.training, w);
+            const long long moved = training_bytes_moved(&rig.training, w),
+                            whole = (long long)(rig.layout.floats * sizeof(float));
+            examples += totals->examples;
+            if (rig.training.traits->own_weights)
+                CHECK(moved >= whole && moved <= (totals->steps + 1) * whole,
+                      "%s: worker %d moved %lld bytes in %ld steps of %lld", text, w, moved, totals->steps,
+                      whole);
+            else
+                CHECK(moved == 0, "%s: worker %d moved %lld bytes although it computes in place", text, w,
+                      moved);
+            /* In virtual time a step takes 1 to 5 ms, all of it computing. */
+            CHECK(totals->compute_s >= 1e-3 * (double)totals->steps &&
+                      totals->compute_s <= 5e-3 * (double)totals->steps,
+                  "%s: worker %d computed for %g s in %ld steps", text, w, totals->compute_s, totals->steps);
+            const double all =
+                totals->input_s + totals->pull_s + totals->compute_s + totals->push_s + totals->wait_s;
+            CHECK(all <= training_seconds(&rig.training) + 1e-9, "%s: %g s of phases in %g s", text, all,
+                  training_seconds(&rig.training));
+        }
+        CHECK(examples == 4L * settings.batches, "%s: %ld examples in %d batches of 4", text, examples,
+              settings.batches);
+        training_take_loss(&rig.training, &sum, &steps);
+        /* The loss of batch b is 1 + b. */
+        CHECK(steps == settings.batches && fabs(sum - settings.batches * (settings.batches + 1) / 2.0) < 1e-9,
+              "%s: losses of %ld steps add up to %g", text, steps, sum);
+        training_take_loss(&rig.training, &sum, &steps);
+        CHECK(steps == 0 && fabs(sum) <= 0.0, "%s: losses were taken twice: %g of %ld steps", text, sum,
+              steps);
+        rig_close(&rig);
+    }
+}
+
+/* --- the rate of the log is that of the update --- */
+
+static void check_rates(const char *text, const struct strategy *strategy, void *argument) {
+    static struct rig rig;
+    (void)strategy;
+    (void)argument;
+    struct rig_settings settings = usual(text, 1);
+    settings.schedule = "cosine:warmup=0.2";
+    CHECK(rig_run(&rig, &settings, true) == OK, "%s: %s", text, rig.error.words);
+    CHECK(atomic_load(&rig.finished) == settings.batches && atomic_load(&rig.wrong_rows) == 0,
+          "%s: %ld of %ld rows are wrong", text, atomic_load(&rig.wrong_rows), atomic_load(&rig.finished));
+    float expected = 0.0f;
+    for (long update = 0; update < settings.batches; update++) expected -= store_rate(&rig.store, update);
+    CHECK(memcmp(&expected, rig.store.weights, sizeof expected) == 0,
+          "%s: the rates add up to %g, expected %g", text, -(double)rig.store.weights[0], -(double)expected);
+    rig_close(&rig);
+}
+
+/* --- clipping --- */
+
+/* 3 and 4 in the first and the last float of the vector: the norm is 5. */
+static int formula_ends(struct rig *rig, int worker, long number, float *weights, float *gradient,
+                        float *loss, struct error *error) {
+    (void)worker;
+    (void)number;
+    (void)weights;
+    (void)error;
+    memset(gradient, 0, rig->layout.floats * sizeof *gradient);
+    gradient[0] = 3.0f;
+    gradient[rig->layout.floats - 1] = 4.0f;
+    *loss = 1.0f;
+    return OK;
+}
+
+static void check_clipping(void) {
+    static const struct {
+        float clip, first, last;
+    } rows[] = {{0.0f, -6.0f, -8.0f},
+                {5.5f, -6.0f, -8.0f},
+                {5.0f, -6.0f, -8.0f},
+                {2.5f, -3.0f, -4.0f},
+                {0.625f, -0.75f, -1.0f}};
+    static struct rig rig;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rig_settings settings = usual("sync", 1);
+        settings.formula = formula_ends;
+        settings.batches = 2;
+        settings.clip = rows[i].clip;
+        CHECK(rig_run(&rig, &settings, false) == OK, "%s", rig.error.words);
+        const float first = rig.store.weights[0], last = rig.store.weights[rig.layout.floats - 1];
+        CHECK(fabsf(first - rows[i].first) < 1e-6f && fabsf(last - rows[i].last) < 1e-6f,
+              "clip %g: weights %g and %g, expected %g and %g", (double)rows[i].clip, (double)first,
+              (double)last, (double)rows[i].first, (double)rows[i].last);
+        rig_close(&rig);
+    }
+}
+
+/* --- the clock --- */
+
+static void check_pause_is_not_training(void) {
+    static struct rig rig;
+    const struct rig_settings settings = usual("sync", 3);
+    CHECK(rig_open(&rig, &settings) == OK, "%s", rig.error.words);
+    CHECK(training_seconds(&rig.training) <= 0.0, "%g s before the start", training_seconds(&rig.training));
+    dealer_set_limit(&rig.dealer, 0);
+    training_go(&rig.training);
+    training_wait(&rig.training, 0.02);
+    dealer_stop(&rig.dealer);
+    while (!training_wait(&rig.training, 1.0)) {
+    }
+    const double first = training_seconds(&rig.training);
+    CHECK(first > 0.01 && first < 0.2, "%g s until the stop", first);
+    world_sleep(rig.world, 100.0);
+    CHECK(fabs(training_seconds(&rig.training) - first) < 1e-9, "the clock went on in the pause: %g s",
+          training_seconds(&rig.training));
+    dealer_set_limit(&rig.dealer, 0);
+    training_go(&rig.training);
+    while (!training_wait(&rig.training, 1.0)) {
+    }
+    CHECK(training_seconds(&rig.training) > first && training_seconds(&rig.training) < 1.0, "%g s in all",
+          training_seconds(&rig.training));
+    CHECK(training_end(&rig.training, &rig.error) == OK, "%s", rig.error.words);
+    rig_close(&rig);
+}
+
+/* --- a stop: everything on the way is applied before all are paused, and nothing starts after --- */
+
+static void check_pause(const char *text, const struct strategy *strategy, void *argument) {
+    static struct rig rig;
+    (void)strategy;
+    (void)argument;
+    for (int workers = 1; workers <= 5; workers += 2)
+        for (int again = 0; again < 10; again++) {
+            struct rig_settings settings = usual(text, workers);
+            settings.seed = (uint64_t)(100 * workers + again);
+            settings.slots = 3;
+            settings.batches = 200;
+            CHECK(rig_open(&rig, &settings) == OK, "%s: %s", text, rig.error.words);
+            dealer_set_limit(&rig.dealer, 0);
+            training_go(&rig.training);
+            training_wait(&rig.training, 0.005 + 0.002 * again);
+            dealer_stop(&rig.dealer);
+            while (!training_wait(&rig.training, 1.0)) {
+            }
+            const long position = dealer_position(&rig.dealer);
+            long steps = 0;
+            for (int w = 0; w < workers; w++) steps += training_totals(&rig.training, w)->steps;
+            CHECK(position > 0 && position < settings.batches, "%s: paused at batch %ld, not in the middle",
+                  text, position);
+            CHECK(steps == position, "%s: %ld steps, the dealer is at %ld", text, steps, position);
+            const long expected = rig.training.traits->rounds ? (steps + workers - 1) / workers : steps;
+            CHECK(store_version(&rig.store) == expected,
+                  "%s, %d workers: paused at version %ld after %ld steps", text, workers,
+                  store_version(&rig.store), steps);
+            CHECK(atomic_load(&rig.finished) == expected * (rig.training.traits->rounds ? workers : 1),
+                  "%s: %ld gradients of %ld were let go of", text, atomic_load(&rig.finished), steps);
+            CHECK(training_end(&rig.training, &rig.error) == OK, "%s: %s", text, rig.error.words);
+            rig_close(&rig);
+        }
+}
+
+int main(void) {
+    each_strategy(check_totals, NULL);
+    each_strategy(check_rates, NULL);
+    each_strategy(check_pause, NULL);
+    check_clipping();
+    check_pause_is_not_training();
+    return check_end();
+}
