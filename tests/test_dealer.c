@@ -278,6 +278,29 @@ static void check_change_of_strategy(void) {
         }
 }
 
+/* Workers that were at different places, resumed with rounds: the total is dealt evenly, and the end is
+ * reached. */
+static void check_rounds_from_unequal(void) {
+    static const long done[] = {17, 9, 4};
+    for (int sharding = SHARDING_SPLIT; sharding <= SHARDING_ALL; sharding++) {
+        struct dealer dealer;
+        struct error error = {0};
+        const struct stream stream = {
+            .examples = 120, .batch = 3, .workers = 3, .sharding = (enum data_sharding)sharding};
+        const long end = sharding == SHARDING_ALL ? 40 : 14; /* of the longest epoch */
+        CHECK(dealer_open(&dealer, &stream, true, 1, 0, done, &error) == OK, "%s", error.words);
+        dealer_set_limit(&dealer, 0);
+        for (int w = 0; w < 3; w++) {
+            long number = 0, next = 10;
+            while (dealer_next(&dealer, w, &number))
+                CHECK(number == next++, "worker %d: batch %ld", w, number);
+            CHECK(next >= end, "worker %d ended at batch %ld of %ld", w, next, end);
+        }
+        CHECK(dealer_reached(&dealer, 0), "the end is not reached");
+        dealer_close(&dealer);
+    }
+}
+
 /* Epoch and place of a batch: epochs of 7 examples in batches of 3 end with batches 3, 5 and 7. */
 static void check_places(void) {
     static const struct {
@@ -376,6 +399,7 @@ int main(void) {
     check_every_batch_once();
     check_rounds();
     check_change_of_strategy();
+    check_rounds_from_unequal();
     check_places();
     dealer_close(&(struct dealer){0});
     return check_end();

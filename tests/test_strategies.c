@@ -277,6 +277,11 @@ static void check_staleness(const char *text, const struct strategy *strategy, v
         } else if (settings.workers > 1) {
             CHECK(most > 0, "%s, %d workers: never stale, without a promise of it", text, settings.workers);
         }
+        /* Alone, only its own gradients can be between: none where it goes on after they are applied, else
+         * those in its mailbox. */
+        if (settings.workers == 1)
+            CHECK(most <= (traits->own_update_in_reply ? 0 : settings.slots), "%s, alone: staleness %ld",
+                  text, most);
         rig_close(&rig);
     }
 }
@@ -336,6 +341,14 @@ static int formula_diverging(struct rig *rig, int worker, long number, float *we
     return code;
 }
 
+/* Nobody goes on as if the failed worker had left: no tally was written out of its bounds. */
+static void check_nothing_dropped(const struct rig *rig) {
+    for (int s = 0; s < rig->settings.shards; s++)
+        for (int w = 0; w < rig->settings.workers; w++)
+            CHECK(rig->store.shards[s].tallies[w].dropped == 0, "%s: %ld dropped after a failure",
+                  rig->settings.strategy, rig->store.shards[s].tallies[w].dropped);
+}
+
 static void check_failing(const char *text, const struct strategy *strategy, void *argument) {
     (void)strategy;
     (void)argument;
@@ -356,12 +369,14 @@ static void check_failing(const char *text, const struct strategy *strategy, voi
                 CHECK(training_totals(&rig.training, v)->steps < 30 && world_now(rig.world) < 5.0,
                       "%s, %d workers: worker %d took %ld steps, in %g s", text, settings.workers, v,
                       training_totals(&rig.training, v)->steps, world_now(rig.world));
+            check_nothing_dropped(&rig);
             rig_close(&rig);
             settings.formula = formula_diverging;
             CHECK(rig_run(&rig, &settings, false) == ERROR_DIVERGED,
                   "%s: a loss that is not a number went unnoticed", text);
             CHECK(strstr(rig.error.words, "step 3") && strstr(rig.error.words, "rate 1"),
                   "%s: words are \"%s\"", text, rig.error.words);
+            check_nothing_dropped(&rig);
             rig_close(&rig);
         }
 }

@@ -31,6 +31,11 @@ int dealer_open(struct dealer *dealer, const struct stream *stream, bool rounds,
                             error));
     dealer->lines = block;
     for (int w = 0; w < stream->workers; w++) dealer->lines[w].base = done ? done[w] : 0;
+    if (rounds && !shared(dealer)) { /* in rounds all go on from the same place */
+        long sum = 0;
+        for (int w = 0; w < stream->workers; w++) sum += dealer->lines[w].base;
+        for (int w = 0; w < stream->workers; w++) dealer->lines[w].base = sum / stream->workers;
+    }
     dealer->total = shared(dealer) ? stream_epoch_end(stream, 0, epochs - 1) : 0;
     atomic_store(&dealer->cursor, base);
     return OK;
@@ -130,9 +135,7 @@ long dealer_updates(const struct dealer *dealer) {
 void dealer_place(const struct dealer *dealer, int worker, long number, int *epoch, long *place,
                   long *batches) {
     const long long examples = stream_epoch_examples(&dealer->stream, worker);
-    int e = (int)((long long)number * dealer->stream.batch / examples);
-    while (e > 0 && number < stream_epoch_end(&dealer->stream, worker, e - 1)) e--;
-    while (number >= stream_epoch_end(&dealer->stream, worker, e)) e++;
+    const int e = (int)((long long)number * dealer->stream.batch / examples);
     const long begin = e > 0 ? stream_epoch_end(&dealer->stream, worker, e - 1) : 0;
     *epoch = e;
     *place = number - begin;

@@ -40,6 +40,10 @@ void server_body(void *argument) {
         roster_phase(roster, member, PHASE_IDLE);
         event_wait_until(&server->mail, has_work, server, INFINITY);
     }
-    roster_leave(roster, member, code == OK ? PHASE_DONE : PHASE_FAILED);
-    if (code != OK) training_fail(training, member);
+    if (code == OK) {
+        roster_leave(roster, member, PHASE_DONE);
+    } else {
+        roster_phase(roster, member, PHASE_FAILED);
+        training_fail(training, member);
+    }
 }

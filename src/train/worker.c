@@ -170,6 +170,10 @@ void worker_body(void *argument) {
             event_post(&training->paused);
         }
     }
-    roster_leave(roster, worker->index, code == OK ? PHASE_DONE : PHASE_FAILED);
-    if (code != OK) training_fail(training, worker->index);
+    if (code == OK) {
+        roster_leave(roster, worker->index, PHASE_DONE);
+    } else { /* still awaited: nobody may go on as if it had left, the world is stopped instead */
+        roster_phase(roster, worker->index, PHASE_FAILED);
+        training_fail(training, worker->index);
+    }
 }
