@@ -70,7 +70,8 @@ FORCE:
 # The one place where a race is allowed is the one file that the thread sanitizer does not see.
 RACY = $(B)/src/store/racy.o
 $(RACY): SANITIZER := $(filter-out -fsanitize=thread,$(SANITIZER))
-$(RACY): ALL_CFLAGS += -fno-tree-loop-distribute-patterns
+# No loop of it may become a call of memcpy, which the sanitizer would see.
+$(RACY): ALL_CFLAGS += $(if $(findstring clang,$(CC)),-fno-builtin,-fno-tree-loop-distribute-patterns)
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)

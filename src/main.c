@@ -1,6 +1,7 @@
 /* trainer: finds the verb, reads its options from its rows, runs it, prints the one error, and exits with its
  * code. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"
@@ -213,8 +214,17 @@ static int run_words(int count, char **words, struct error *error) {
     return run_command(command, has_verb ? count - 1 : count, has_verb ? words + 1 : words, error);
 }
 
+/* A program that was started with a standard stream closed would get its number for the next file it opens,
+ * and print into that: the null device takes the place. It is opened for reading only, so that results which
+ * go nowhere are still found out. */
+static void open_streams(void) {
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) return;
+}
+
 int main(int count, char **words) {
     struct error error = {0};
+    open_streams();
     int code = run_words(count > 0 ? count - 1 : 0, words + 1, &error);
     const int closed = close_output(&error);
     if (code == OK) code = closed;

@@ -1,6 +1,7 @@
 /* Texts of a checkpoint, made and read. */
 #include "resume.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,8 @@ int resume_texts_make(struct resume_texts *texts, const struct run_settings *set
     RETURN_IF(add_format(texts, error, "sharding", "%d", settings->sharding));
     RETURN_IF(add_format(texts, error, "workers", "%d", standing->workers));
     RETURN_IF(add_format(texts, error, "position", "%ld", standing->position));
+    RETURN_IF(add_format(texts, error, "epochs_done", "%.17g", standing->epochs_done));
+    RETURN_IF(add_format(texts, error, "final_cost", "%.9g", standing->final_cost));
     RETURN_IF(add_format(texts, error, "version", "%ld", standing->version));
     RETURN_IF(add_format(texts, error, "examples", "%lld", standing->examples));
     RETURN_IF(add_format(texts, error, "train_seconds", "%.6f", standing->train_seconds));
@@ -144,21 +147,31 @@ double resume_real(const struct safetensors *checkpoint, const char *name, doubl
     return text ? strtod(text, NULL) : usual;
 }
 
-void resume_own(const struct safetensors *checkpoint, int workers, long *own) {
+/* The saved list of own batches into own[workers]; false when it has another length. */
+static bool saved_own(const struct safetensors *checkpoint, int workers, long *own) {
     const char *text = safetensors_text(checkpoint, "own_batches");
-    long long total = 0;
     int count = 0;
     while (text && *text) {
         char *end = NULL;
         const long value = strtol(text, &end, 10);
-        if (end == text) break;
+        if (end == text) return false;
         if (count < workers) own[count] = value;
-        total += value;
         count++;
         text = *end == ',' ? end + 1 : end;
     }
-    if (count == workers) return;
-    for (int w = 0; w < workers; w++) own[w] = (long)(total / workers);
+    return count == workers;
+}
+
+void resume_position(const struct safetensors *checkpoint, const struct stream *stream, long *base,
+                     long *own) {
+    const double epochs = resume_real(checkpoint, "epochs_done", 0.0);
+    const bool same = resume_number(checkpoint, "batch", 0) == stream->batch &&
+                      resume_number(checkpoint, "sharding", -1) == (long long)stream->sharding;
+    *base = same ? (long)resume_number(checkpoint, "position", 0)
+                 : (long)floor(epochs * stream->examples / stream->batch + 1e-6);
+    if (same && saved_own(checkpoint, stream->workers, own)) return;
+    for (int w = 0; w < stream->workers; w++)
+        own[w] = (long)floor(epochs * stream_epoch_examples(stream, w) / stream->batch + 1e-6);
 }
 
 bool resume_reals(const char *text, float *values, int count) {

@@ -3,6 +3,7 @@
 #define TRAINER_TRAIN_RESUME_H
 
 #include "../data/dataset.h"
+#include "../data/stream.h"
 #include "../output/checkpoint.h"
 #include "settings.h"
 
@@ -18,8 +19,10 @@ struct resume_texts {
 struct standing {
     long position; /* batches over all workers */
     int workers;
-    const long *own; /* [workers] batches of each (split, all), or NULL */
-    long version;    /* updates of each shard */
+    const long *own;    /* [workers] batches of each (split, all), or NULL */
+    double epochs_done; /* how often the data has been gone through: by all together, or (all) by each */
+    double final_cost;  /* loss of the last steps, or NAN */
+    long version;       /* updates of each shard */
     long long examples;
     double train_seconds;
 };
@@ -33,9 +36,11 @@ void resume_texts_free(struct resume_texts *texts); /* safe on a zeroed one */
 /* A whole number from the texts; `usual` when it is not there. */
 long long resume_number(const struct safetensors *checkpoint, const char *name, long long usual);
 double resume_real(const struct safetensors *checkpoint, const char *name, double usual);
-/* Own batches of `workers` workers: as saved when their number is the same, else the total dealt evenly.
- * own[workers]. */
-void resume_own(const struct safetensors *checkpoint, int workers, long *own);
+/* Where the stream goes on: batches of the one stream, and own batches of each worker, own[stream->workers].
+ * As saved when data sharding and batch size (and, for own batches, the number of workers) are what they
+ * were; else as many epochs on. */
+void resume_position(const struct safetensors *checkpoint, const struct stream *stream, long *base,
+                     long *own);
 
 /* A list of numbers "1,2,3" into values[count]; false when there are not exactly that many. */
 bool resume_reals(const char *text, float *values, int count);

@@ -58,6 +58,12 @@ static int finish_epoch(struct run *run, struct error *error) {
     return epochs_add(&run->epochs, &row, error);
 }
 
+/* How often the data has been gone through; with data-sharding=all: by each worker. */
+static double epochs_done(const struct run *run) {
+    const double times = run->settings.sharding == SHARDING_ALL ? run->workers : 1;
+    return (double)examples_done(run) / (times * run->dataset.train.count);
+}
+
 static int write_checkpoint(struct run *run, bool with_model, struct error *error) {
     const struct optimizer *optimizer = (const struct optimizer *)(const void *)run->choices.optimizer.plugin;
     const struct layout *layout = &run->network.graph.layout;
@@ -71,6 +77,8 @@ static int write_checkpoint(struct run *run, bool with_model, struct error *erro
     const struct standing standing = {.position = dealer_position(&run->dealer),
                                       .workers = run->workers,
                                       .own = own ? batches : NULL,
+                                      .epochs_done = epochs_done(run),
+                                      .final_cost = run_final_cost(run),
                                       .version = store_version(&run->store),
                                       .examples = examples_done(run),
                                       .train_seconds =
@@ -98,6 +106,9 @@ static int write_checkpoint(struct run *run, bool with_model, struct error *erro
 static int coordinate(struct run *run, struct error *error) {
     while (run->epoch < run->settings.epochs && dealer_reached(&run->dealer, run->epoch))
         run->epoch++; /* resumed */
+    if (run->epoch == run->settings.epochs)
+        progress_say(&run->progress, "all %d epochs are done already; --epochs=N with a larger N goes on",
+                     run->settings.epochs);
     while (run->epoch < run->settings.epochs && !run->interrupted) {
         dealer_set_limit(&run->dealer, run->epoch);
         RETURN_IF(run_segment(run, error));
@@ -130,7 +141,7 @@ static int finish(struct run *run, struct error *error) {
                               .workers = run->workers,
                               .threads = run->devices[0].threads,
                               .seed = run->settings.seed,
-                              .epochs = (double)examples / (double)run->dataset.train.count,
+                              .epochs = epochs_done(run),
                               .updates = store_version(&run->store),
                               .examples = examples,
                               .train_seconds = seconds,
@@ -171,6 +182,8 @@ int run_train(const struct run_settings *settings, struct error *error) {
     if (code == OK) {
         run->examples_before = run->epoch_examples = examples_done(run);
         run->seconds_before = settings->resume[0] ? resume_real(&run->checkpoint, "train_seconds", 0.0) : 0.0;
+        run->cost_before =
+            settings->resume[0] ? resume_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
         run->checkpoint_s = world_now(run->world);
         code = coordinate(run, error);
     }

@@ -27,7 +27,7 @@ static int open_devices(struct run *run, struct error *error) {
     void *block = NULL;
     bool shared = false;
     RETURN_IF(devices_open(run->settings.devices, &settings, &run->devices, &run->workers, &shared, error));
-    if (shared) progress_say(&run->progress, "more devices than cores: they share them");
+    run->cores_shared = shared;
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(char *), "device names", error));
     run->device_names = block;
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(struct cores), "cores", error));
@@ -81,14 +81,7 @@ static int open_dealer(struct run *run, struct error *error) {
                          run->dataset.train.count, run->workers);
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(long), "positions", error));
     long base = 0;
-    if (checkpoint) {
-        /* Positions count batches: with another batch size the same number of examples lies behind. */
-        const long then = (long)resume_number(checkpoint, "batch", stream.batch);
-        long *own = block;
-        base = (long)resume_number(checkpoint, "position", 0) * then / stream.batch;
-        resume_own(checkpoint, run->workers, own);
-        for (int w = 0; w < run->workers; w++) own[w] = own[w] * then / stream.batch;
-    }
+    if (checkpoint) resume_position(checkpoint, &stream, &base, block);
     const int code =
         dealer_open(&run->dealer, &stream, traits->rounds, run->settings.epochs, base, block, error);
     memory_free(block);
@@ -194,6 +187,7 @@ static void say_start(struct run *run, int shards) {
                  shards, shards == 1 ? "" : "s", run->settings.batch, run->workers,
                  run->settings.batch * run->workers, run->settings.optimizer, run->settings.schedule,
                  run->settings.seed);
+    if (run->cores_shared) progress_say(&run->progress, "more devices than cores: they share them");
     progress_say(&run->progress, "logs, model and checkpoint go to %s", run->settings.out);
 }
 

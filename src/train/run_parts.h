@@ -17,6 +17,7 @@ struct run {
     struct dataset dataset;
     struct device *devices;
     int workers;
+    bool cores_shared; /* more devices than cores */
     struct world *world;
     struct roster roster;
     struct network network;
@@ -34,6 +35,7 @@ struct run {
     int epoch;                 /* epochs complete */
     long long examples_before; /* of earlier parts of this training, when resumed */
     double seconds_before;
+    double cost_before;  /* final cost of the earlier parts, or NAN */
     double checkpoint_s; /* world time of the last checkpoint */
     double epoch_s;      /* training seconds when the epoch began */
     long long epoch_examples;
@@ -44,6 +46,9 @@ struct run {
  * set. */
 int run_open(struct run *run, struct error *error);
 void run_close(struct run *run); /* ends and joins what still runs; safe on a half-open one */
+
+/* Mean loss of the workers' last steps; of the earlier parts when there was none in this one. */
+double run_final_cost(const struct run *run);
 
 /* Adds up what the workers measured: staleness, shares of the time, steps, bytes, final cost. */
 void run_totals(const struct run *run, struct summary *summary);

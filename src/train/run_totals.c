@@ -24,9 +24,20 @@ static void sum_staleness(const struct run *run, struct summary *summary) {
     }
 }
 
-static void sum_workers(const struct run *run, struct summary *summary) {
-    double input = 0.0, pull = 0.0, compute = 0.0, push = 0.0, wait = 0.0, last = 0.0;
+double run_final_cost(const struct run *run) {
+    double sum = 0.0;
     int counted = 0;
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_totals *totals = training_totals(&run->training, w);
+        if (totals->steps == 0) continue;
+        sum += (double)totals->last_loss;
+        counted++;
+    }
+    return counted > 0 ? sum / counted : run->cost_before;
+}
+
+static void sum_workers(const struct run *run, struct summary *summary) {
+    double input = 0.0, pull = 0.0, compute = 0.0, push = 0.0, wait = 0.0;
     for (int w = 0; w < run->workers; w++) {
         const struct worker_totals *totals = training_totals(&run->training, w);
         input += totals->input_s;
@@ -36,9 +47,6 @@ static void sum_workers(const struct run *run, struct summary *summary) {
         wait += totals->wait_s;
         summary->steps += totals->steps;
         summary->bytes_moved += training_bytes_moved(&run->training, w);
-        if (totals->steps == 0) continue;
-        last += (double)totals->last_loss;
-        counted++;
     }
     const double all = input + pull + compute + push + wait;
     const double per = all > 0.0 ? 1.0 / all : 0.0;
@@ -47,7 +55,7 @@ static void sum_workers(const struct run *run, struct summary *summary) {
     summary->compute_share = compute * per;
     summary->push_share = push * per;
     summary->wait_share = wait * per;
-    summary->final_cost = counted > 0 ? last / counted : (double)NAN;
+    summary->final_cost = run_final_cost(run);
 }
 
 void run_totals(const struct run *run, struct summary *summary) {
