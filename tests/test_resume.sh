@@ -94,10 +94,10 @@ stopped_again_and_again() { # name, epochs, devices, options...
 
 epoch_examples() { [[ "$*" == *take=320* ]] && echo 320 || echo 1437; }
 
-# As many epochs as take about a second here.
+# As many epochs as take somewhat less than a second here.
 # shellcheck disable=SC2086
 train --out=measure --devices=cpu:0,cpu:1 --threads=1 --epochs=2 $big
-epochs=$(python3 -c "import sys; print(max(4, min(40, round(2.0 / max(float(sys.argv[1]), 0.05)))))" "$(summary measure train_seconds)")
+epochs=$(python3 -c "import sys; print(max(4, min(40, round(1.4 / max(float(sys.argv[1]), 0.05)))))" "$(summary measure train_seconds)")
 # shellcheck disable=SC2086
 stopped_again_and_again momentum "$epochs" cpu:0,cpu:1 --threads=1 $big --schedule=cosine:warmup=0.1
 # shellcheck disable=SC2086

@@ -10,7 +10,7 @@
 
 #include "run_parts.h"
 
-enum { TICK_MS = 20 };
+enum { TICK_MS = 100 };
 
 static long long examples_done(const struct run *run) {
     return (long long)dealer_position(&run->dealer) * run->settings.batch;

@@ -13,7 +13,7 @@ void training_fail(struct training *training, int member) {
     int none = -1;
     atomic_compare_exchange_strong(&training->failed, &none, member);
     world_stop(training->settings.world);
-    event_post(&training->paused);
+    event_post(&training->bell);
 }
 
 bool training_failed(const struct training *training) {
@@ -86,7 +86,7 @@ int training_open(struct training *training, const struct training_settings *set
         training_servers(settings->strategy, settings->store->settings.shards, settings->roster->workers);
     atomic_store(&training->failed, -1);
     event_open(&training->go, settings->world);
-    event_open(&training->paused, settings->world);
+    event_open(&training->bell, settings->world);
     RETURN_IF(
         memory_zeroed(&block, (size_t)settings->roster->workers, sizeof(struct worker), "workers", error));
     training->workers = block;
@@ -110,16 +110,20 @@ void training_go(struct training *training) {
     event_post(&training->go);
 }
 
-static bool all_paused(void *argument) {
-    struct training *training = argument;
-    const uint64_t workers = (uint64_t)training->settings.roster->workers;
-    return training_failed(training) ||
-           atomic_load(&training->paused.count) >= (uint64_t)training->segments * workers;
+static bool all_paused(const struct training *training) {
+    const long workers = training->settings.roster->workers;
+    return training_failed(training) || atomic_load(&training->pauses) >= training->segments * workers;
+}
+
+static bool wants_look(void *argument) {
+    const struct training *training = argument;
+    return all_paused(training) || atomic_load(&training->log_full);
 }
 
 bool training_wait(struct training *training, double seconds) {
     struct world *world = training->settings.world;
-    event_wait_until(&training->paused, all_paused, training, world_now(world) + seconds);
+    event_wait_until(&training->bell, wants_look, training, world_now(world) + seconds);
+    atomic_store(&training->log_full, false);
     if (!all_paused(training)) return false;
     training->pause_began_s = world_now(world);
     return true;
@@ -127,7 +131,7 @@ bool training_wait(struct training *training, double seconds) {
 
 double training_seconds(const struct training *training) {
     if (training->segments == 0) return 0.0;
-    const bool running = !all_paused((void *)(uintptr_t)training);
+    const bool running = !all_paused(training);
     const double until = running ? world_now(training->settings.world) : training->pause_began_s;
     return until - training->started_s - training->paused_s;
 }

@@ -56,9 +56,11 @@ struct training {
     struct worker *workers; /* [roster workers] */
     struct server *servers; /* [server_count] */
     int server_count;
-    struct event go;     /* one post a segment, and one to end */
-    struct event paused; /* one post a worker a segment */
-    long segments;       /* the coordinator's */
+    struct event go;       /* one post a segment, and one to end */
+    struct event bell;     /* for the coordinator: a worker is paused, has failed, or its log is full */
+    _Atomic long pauses;   /* one a worker a segment */
+    _Atomic bool log_full; /* the coordinator should look in now */
+    long segments;         /* the coordinator's */
     _Atomic bool ending;
     _Atomic bool hold_servers;  /* fault injection: servers leave their mail alone */
     _Atomic int failed;         /* member that failed first, -1: none */
@@ -75,7 +77,8 @@ void training_finished(void *training, struct gradient *gradient);
 /* Makes workers and servers (as threads of the world); they wait for the first go. */
 int training_open(struct training *training, const struct training_settings *settings, struct error *error);
 void training_go(struct training *training);
-/* Waits at most `seconds` for all workers to be paused; true when they are, or when one has failed. */
+/* Waits at most `seconds` for all workers to be paused, or until a log is full; true when they are, or when
+ * one has failed. */
 bool training_wait(struct training *training, double seconds);
 bool training_failed(const struct training *training);
 double training_seconds(const struct training *training); /* since the first go, pauses excluded */

@@ -120,8 +120,11 @@ void training_finished(void *argument, struct gradient *gradient) {
     if (!log || row->examples == 0 || !log_wants(log, row->step)) return;
     row->staleness = atomic_load(&gradient->staleness);
     row->version = atomic_load(&gradient->applied_version);
-    while (!log_put(log, row) && !world_stopped(training->settings.world))
-        world_sleep(training->settings.world, 1e-3);
+    while (!log_put(log, row) && !world_stopped(training->settings.world)) {
+        atomic_store(&training->log_full, true);
+        event_post(&training->bell);
+        world_sleep(training->settings.world, 1e-4);
+    }
 }
 
 /* Steps until the dealer says pause, then sees its last gradients applied. */
@@ -167,7 +170,8 @@ void worker_body(void *argument) {
         code = run_segment(worker);
         if (code == OK) {
             roster_phase(roster, worker->index, PHASE_PAUSED);
-            event_post(&training->paused);
+            atomic_fetch_add(&training->pauses, 1);
+            event_post(&training->bell);
         }
     }
     if (code == OK) {
