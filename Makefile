@@ -21,6 +21,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(
 OPTIMIZE = $(if $(SANITIZE),-O1 -fno-omit-frame-pointer,-O3 $(if $(MARCH),-march=$(MARCH)))
 SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(filter undefined,$(SANITIZE)),-fno-sanitize-recover=all))
 CFLAGS = -g
+# the flags of a compile, as `make -n` shows them
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
 DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_VERSION='"$(VERSION)"'
@@ -55,11 +56,12 @@ TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 all: $(PROGRAM)
 
 $(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
-	$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
+	@echo '  LINK $@'
+	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
 
 $(B)/libtrainer.a: $(OBJECTS)
 	@rm -f $@
-	ar rcs $@ $^
+	@ar rcs $@ $^
 
 # What the flags are goes into a file, so that changing them builds anew.
 $(B)/flags: FORCE
@@ -75,9 +77,10 @@ $(RACY): ALL_CFLAGS += $(if $(findstring clang,$(CC)),-fno-builtin,-fno-tree-loo
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(SANITIZER) $(DEFINES) -MMD -MP -c -o $@ $<
+	@echo '  CC   $<'
+	@$(CC) $(ALL_CFLAGS) $(SANITIZER) $(DEFINES) -MMD -MP -c -o $@ $<
 $(B)/tables/%.o: $(B)/tables/%.c $(B)/flags
-	$(CC) $(ALL_CFLAGS) $(SANITIZER) $(DEFINES) -c -o $@ $<
+	@$(CC) $(ALL_CFLAGS) $(SANITIZER) $(DEFINES) -c -o $@ $<
 
 # A table: declarations, then the array that the folder's header promises. It is written anew only when the list of files changes.
 define table_rule
@@ -94,12 +97,14 @@ $(foreach f,$(PLUGIN_FOLDERS),$(eval $(call table_rule,$(f))))
 
 # --- tests: every tests/test_*.c is a program that exits non-zero when it fails ---
 $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
-	$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
+	@echo '  LINK $@'
+	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
 .SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o)
 
 # --- measuring: build/bench/step times every kernel of one step beside the peak of a core; bench/compare.py needs PyTorch ---
 $(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
-	$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
+	@echo '  LINK $@'
+	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
 bench: $(PROGRAM) $(B)/bench/step
 	$(B)/bench/step
 

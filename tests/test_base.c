@@ -222,6 +222,29 @@ static void test_join(void) {
               out);
 }
 
+/* An existing file is kept under the first free name; what was kept before stays. */
+static void check_keep(void) {
+    struct error error = {0};
+    char folder[] = "/tmp/trainer-keep-XXXXXX", path[64], kept[96], text[8] = "";
+    CHECK(mkdtemp(folder) != NULL, "no folder");
+    snprintf(path, sizeof path, "%s/log", folder);
+    CHECK(file_keep(path, &error) == OK, "nothing to keep: %s", error.words);
+    for (int n = 1; n <= 3; n++) {
+        FILE *file = fopen(path, "w");
+        CHECK(file != NULL && fprintf(file, "%d", n) == 1 && fclose(file) == 0, "not written");
+        CHECK(file_keep(path, &error) == OK && access(path, F_OK) != 0, "%s", error.words);
+        for (int k = 1; k <= n; k++) {
+            snprintf(kept, sizeof kept, "%s.%d", path, k);
+            file = fopen(kept, "r");
+            CHECK(file != NULL && fgets(text, sizeof text, file) != NULL && atoi(text) == k, "%s has %s",
+                  kept, text);
+            if (file) fclose(file);
+            if (n == 3) remove(kept);
+        }
+    }
+    remove(folder);
+}
+
 int main(void) {
     char folder[] = "/tmp/test_base.XXXXXX", command[64];
     test_failing_memory(); /* first: it counts from the first request of the process */
@@ -233,5 +256,6 @@ int main(void) {
     test_write(folder);
     snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK(system(command) == 0, "%s", command);
+    check_keep();
     return check_end();
 }

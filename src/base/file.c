@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,8 +61,8 @@ static int read_all(const char *path, gzFile file, size_t limit, size_t room, ch
     return OK;
 }
 
-/* How many bytes reading the file will give, most likely: its size; for gzip what its last four bytes say (RFC 1952),
- * unless that is absurd. Only a first guess: the memory grows when it was wrong. */
+/* How many bytes reading the file will give, most likely: its size; for gzip what its last four bytes say
+ * (RFC 1952), unless that is absurd. Only a first guess: the memory grows when it was wrong. */
 static size_t likely_bytes(int handle, const struct stat *status) {
     unsigned char magic[2], end[4];
     if (!S_ISREG(status->st_mode) || status->st_size <= 0) return FIRST_BYTES;
@@ -106,6 +107,19 @@ int file_join(char out[PATH_BYTES], const char *folder, const char *name, struct
     out[0] = '\0';
     return error_set(error, ERROR_FILE, "%.100s...: a path of %d bytes, expected fewer than %d", folder,
                      bytes, PATH_BYTES);
+}
+
+int file_keep(const char *path, struct error *error) {
+    char name[PATH_BYTES];
+    if (access(path, F_OK) != 0) return OK;
+    for (int n = 1; n < 1000000; n++) {
+        const int length = snprintf(name, sizeof name, "%s.%d", path, n);
+        if (length < 0 || (size_t)length >= sizeof name) break;
+        if (access(name, F_OK) == 0) continue;
+        if (rename(path, name) == 0) return OK;
+        return error_set(error, ERROR_FILE, "%s: cannot be kept as %s: %s", path, name, strerror(errno));
+    }
+    return error_set(error, ERROR_FILE, "%s: no name is free to keep it under", path);
 }
 
 int file_make_folder(const char *path, struct error *error) {

@@ -10,7 +10,9 @@
 
 #include "run_parts.h"
 
-enum { TICK_MS = 100 };
+/* How often the coordinator looks for an interrupt, and how often it empties the log. The latter takes a core
+ * away from a worker. */
+enum { LOOK_MS = 20, DRAIN_MS = 100 };
 
 static long long examples_done(const struct run *run) {
     return (long long)dealer_position(&run->dealer) * run->settings.batch;
@@ -26,13 +28,17 @@ static void show_progress(struct run *run) {
 
 /* Lets the workers go and looks in now and then, until all are paused or one has failed. */
 static int run_segment(struct run *run, struct error *error) {
+    const double every = run->settings.checkpoint_every_s;
+    double next_drain_s = 0.0;
     training_go(&run->training);
-    while (!training_wait(&run->training, TICK_MS / 1e3)) {
+    while (!training_wait(&run->training, LOOK_MS / 1e3)) {
+        const double now = world_now(run->world);
+        const bool due = every > 0.0 && now - run->checkpoint_s > every;
+        if (world_interrupted() || due) dealer_stop(&run->dealer);
+        if (!atomic_exchange(&run->training.log_full, false) && now < next_drain_s) continue;
         RETURN_IF(log_drain(&run->log, error));
         show_progress(run);
-        const double every = run->settings.checkpoint_every_s;
-        const bool due = every > 0.0 && world_now(run->world) - run->checkpoint_s > every;
-        if (world_interrupted() || due) dealer_stop(&run->dealer);
+        next_drain_s = now + DRAIN_MS / 1e3;
     }
     return log_drain(&run->log, error);
 }
@@ -181,7 +187,6 @@ int run_train(const struct run_settings *settings, struct error *error) {
     int code = run_open(run, error);
     if (code == OK) {
         run->examples_before = run->epoch_examples = examples_done(run);
-        run->seconds_before = settings->resume[0] ? resume_real(&run->checkpoint, "train_seconds", 0.0) : 0.0;
         run->cost_before =
             settings->resume[0] ? resume_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
         run->checkpoint_s = world_now(run->world);

@@ -161,11 +161,13 @@ static int open_output(struct run *run, struct error *error) {
     const bool quiet = run->settings.quiet;
     RETURN_IF(file_make_folder(run->settings.out, error));
     RETURN_IF(file_join(path, run->settings.out, "steps.csv", error));
+    if (run->settings.resume[0]) RETURN_IF(file_keep(path, error)); /* the log of the part before */
     RETURN_IF(log_open(&run->log, run->workers, run->device_names, run->settings.log_every > 0 ? path : NULL,
                        run->settings.log_every, quiet ? 0 : run->settings.print_every, stdout, error));
     run->log.before_lines = clear_progress;
     run->log.before_argument = run;
     RETURN_IF(file_join(path, run->settings.out, "epochs.csv", error));
+    if (run->settings.resume[0]) RETURN_IF(file_keep(path, error));
     return epochs_open(&run->epochs, path, error);
 }
 
@@ -193,7 +195,10 @@ static void say_start(struct run *run, int shards) {
 
 int run_open(struct run *run, struct error *error) {
     struct run_settings *settings = &run->settings;
-    if (settings->resume[0]) RETURN_IF(checkpoint_read(settings->resume, &run->checkpoint, error));
+    if (settings->resume[0]) {
+        RETURN_IF(checkpoint_read(settings->resume, &run->checkpoint, error));
+        run->seconds_before = resume_real(&run->checkpoint, "train_seconds", 0.0);
+    }
     RETURN_IF(settings_resolve(settings, settings->resume[0] ? &run->checkpoint : NULL, error));
     RETURN_IF(settings_choose(settings, &run->choices, error));
     RETURN_IF(default_folder(settings, &run->choices, error));
@@ -220,6 +225,7 @@ int run_open(struct run *run, struct error *error) {
                                                .compute = replicas_compute(&run->replicas),
                                                .log = &run->log,
                                                .cores = run->cores,
+                                               .seconds_before = run->seconds_before,
                                                .clip = (float)settings->clip};
     return training_open(&run->training, &training, error);
 }

@@ -123,7 +123,6 @@ static bool wants_look(void *argument) {
 bool training_wait(struct training *training, double seconds) {
     struct world *world = training->settings.world;
     event_wait_until(&training->bell, wants_look, training, world_now(world) + seconds);
-    atomic_store(&training->log_full, false);
     if (!all_paused(training)) return false;
     training->pause_began_s = world_now(world);
     return true;

@@ -35,6 +35,7 @@ struct training_settings {
     struct compute compute;
     struct log *log;           /* NULL: none */
     const struct cores *cores; /* [workers] where each runs; NULL: anywhere */
+    double seconds_before;     /* of training, in earlier parts of it: the log goes on from there */
     float clip;                /* a gradient's norm is cut to this; 0: not */
 };
 
@@ -59,7 +60,7 @@ struct training {
     struct event go;       /* one post a segment, and one to end */
     struct event bell;     /* for the coordinator: a worker is paused, has failed, or its log is full */
     _Atomic long pauses;   /* one a worker a segment */
-    _Atomic bool log_full; /* the coordinator should look in now */
+    _Atomic bool log_full; /* set by workers: the coordinator should empty the log, and clears this */
     long segments;         /* the coordinator's */
     _Atomic bool ending;
     _Atomic bool hold_servers;  /* fault injection: servers leave their mail alone */

@@ -98,7 +98,7 @@ static int take_step(struct worker *worker, long number) {
                                        : strategy_send_all(side, gradient, &worker->error));
     side->step++;
     row.push_ms = lap_ms(&watch, member, world_now(settings->world), &row.wait_ms);
-    row.time_s = watch.at - training->started_s - training->paused_s;
+    row.time_s = settings->seconds_before + watch.at - training->started_s - training->paused_s;
     if (row.examples > 0) {
         int epoch = 0;
         dealer_place(settings->dealer, worker->index, number, &epoch, &row.batch, &row.batches);
