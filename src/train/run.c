@@ -20,10 +20,12 @@ static long long examples_done(const struct run *run) {
 
 static void show_progress(struct run *run) {
     const double total = (double)dealer_total(&run->dealer) * run->settings.batch;
-    const double done = (double)run->dealer.stream.batch * (double)store_version(&run->store) *
-                        (run->dealer.rounds ? (double)run->workers : 1.0);
+    const double updates = (double)(store_version(&run->store) - run->version_before);
+    const double done = (double)run->examples_before +
+                        updates * run->settings.batch * (run->dealer.rounds ? (double)run->workers : 1.0);
     progress_show(&run->progress, done < total ? done : total, total, training_seconds(&run->training),
-                  run->epoch < run->settings.epochs ? run->epoch + 1 : run->epoch, run->settings.epochs, NAN);
+                  run->epoch < run->settings.epochs ? run->epoch + 1 : run->epoch, run->settings.epochs,
+                  run->epoch > 0 ? run->train_loss : (double)NAN);
 }
 
 /* Lets the workers go and looks in now and then, until all are paused or one has failed. */
@@ -58,6 +60,7 @@ static int finish_epoch(struct run *run, struct error *error) {
                                   .test_accuracy = run->tested.accuracy,
                                   .examples_per_s =
                                       took > 0.0 ? (double)(examples - run->epoch_examples) / took : 0.0};
+    run->train_loss = row.train_loss;
     run->epoch_s = seconds;
     run->epoch_examples = examples;
     run->epoch++;
@@ -187,6 +190,7 @@ int run_train(const struct run_settings *settings, struct error *error) {
     int code = run_open(run, error);
     if (code == OK) {
         run->examples_before = run->epoch_examples = examples_done(run);
+        run->version_before = store_version(&run->store);
         run->cost_before =
             settings->resume[0] ? resume_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
         run->checkpoint_s = world_now(run->world);

@@ -34,9 +34,11 @@ struct run {
     struct evaluation tested;
     int epoch;                 /* epochs complete */
     long long examples_before; /* of earlier parts of this training, when resumed */
+    long version_before;
     double seconds_before;
     double cost_before;  /* final cost of the earlier parts, or NAN */
     double checkpoint_s; /* world time of the last checkpoint */
+    double train_loss;   /* of the last complete epoch */
     double epoch_s;      /* training seconds when the epoch began */
     long long epoch_examples;
     bool interrupted;
