@@ -82,7 +82,7 @@ done <<'TABLE'
 2|--quiet=maybe: expected 0 or 1|--quiet=maybe
 2|--checkpoint-every=-1: expected 0|--checkpoint-every=-1
 2|strategy "snyc": unknown; did you mean "sync"|--strategy=snyc
-2|strategy "": unknown|--strategy=
+2|--strategy: a value is missing|--strategy=
 2|sync: unknown setting "apply"|--strategy=sync:apply=worker
 2|async-lockfree: apply=nobody: expected one of server¦worker|--strategy=async-lockfree:apply=nobody
 2|async-lockfree.*apply|--strategy=async-lockfree:apply
@@ -110,13 +110,13 @@ done <<'TABLE'
 2|--batch=11: expected at most 10|--batch=11 --dataset=iris:take=10
 2|split.*1 examples? for 2 workers|--data-sharding=split --dataset=iris:take=1 --batch=1 --devices=cpu:0,cpu:1
 2|split.*2 examples for 3 workers|--data-sharding=split --dataset=iris:take=2 --batch=1 --devices=cpu:0,cpu:1,cpu:2
-2|devices: '', expected|--devices=
+2|--devices: a value is missing|--devices=
 2|devices: 'cpu', expected|--devices=cpu
 2|devices: 'cpu:', expected|--devices=cpu:
 2|devices: 'cpu:x', expected|--devices=cpu:x
 2|devices: 'cpu:-1', expected|--devices=cpu:-1
-2|devices: '', expected|--devices=cpu:0,,cpu:1
-2|devices: '', expected|--devices=cpu:0,
+2|--devices: a value is missing|--devices=cpu:0,,cpu:1
+2|--devices: a value is missing|--devices=cpu:0,
 2|devices: 'tpu:0', expected|--devices=tpu:0
 2|devices: 'cpu:1024', expected a label of 0 to 1023|--devices=cpu:1024
 4|gpu:999|--devices=gpu:999

@@ -198,6 +198,8 @@ int option_set(const struct option *rows, void *settings, const char *owner, con
     if (row == NULL) return unknown_name(rows, owner, name, error);
     void *field = (char *)settings + row->offset;
     if (value == NULL && row->type == OPTION_FLAG) value = "1";
+    /* An empty text is an unset variable of the shell, not a wish. */
+    if (value != NULL && value[0] == '\0' && row->type == OPTION_TEXT) value = NULL;
     if (value == NULL && owner[0] == '-')
         return error_set(error, ERROR_USAGE, "--%s: a value is missing, expected --%s=...", row->name,
                          row->name);

@@ -127,6 +127,7 @@ int resume_texts_make(struct resume_texts *texts, const struct run_settings *set
     RETURN_IF(add_format(texts, error, "final_cost", "%.9g", standing->final_cost));
     RETURN_IF(add_format(texts, error, "version", "%ld", standing->version));
     RETURN_IF(add_format(texts, error, "examples", "%lld", standing->examples));
+    RETURN_IF(add_format(texts, error, "steps", "%ld", standing->steps));
     RETURN_IF(add_format(texts, error, "train_seconds", "%.6f", standing->train_seconds));
     RETURN_IF(add_own(texts, standing, error));
     return add_dataset(texts, dataset, error);

@@ -24,6 +24,7 @@ struct standing {
     double final_cost;  /* loss of the last steps, or NAN */
     long version;       /* updates of each shard */
     long long examples;
+    long steps; /* of all workers */
     double train_seconds;
 };
 

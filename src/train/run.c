@@ -90,6 +90,7 @@ static int write_checkpoint(struct run *run, bool with_model, struct error *erro
                                       .final_cost = run_final_cost(run),
                                       .version = store_version(&run->store),
                                       .examples = examples_done(run),
+                                      .steps = run_steps(run),
                                       .train_seconds =
                                           run->seconds_before + training_seconds(&run->training)};
     int code = resume_texts_make(&texts, &run->settings, &run->dataset, &standing, error);
@@ -190,6 +191,7 @@ int run_train(const struct run_settings *settings, struct error *error) {
     int code = run_open(run, error);
     if (code == OK) {
         run->examples_before = run->epoch_examples = examples_done(run);
+        run->steps_before = settings->resume[0] ? (long)resume_number(&run->checkpoint, "steps", 0) : 0;
         run->version_before = store_version(&run->store);
         run->cost_before =
             settings->resume[0] ? resume_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;

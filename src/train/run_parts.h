@@ -34,7 +34,7 @@ struct run {
     struct evaluation tested;
     int epoch;                 /* epochs complete */
     long long examples_before; /* of earlier parts of this training, when resumed */
-    long version_before;
+    long version_before, steps_before;
     double seconds_before;
     double cost_before;  /* final cost of the earlier parts, or NAN */
     double checkpoint_s; /* world time of the last checkpoint */
@@ -48,6 +48,9 @@ struct run {
  * set. */
 int run_open(struct run *run, struct error *error);
 void run_close(struct run *run); /* ends and joins what still runs; safe on a half-open one */
+
+/* Steps of all workers, earlier parts included. */
+long run_steps(const struct run *run);
 
 /* Mean loss of the workers' last steps; of the earlier parts when there was none in this one. */
 double run_final_cost(const struct run *run);

@@ -24,6 +24,12 @@ static void sum_staleness(const struct run *run, struct summary *summary) {
     }
 }
 
+long run_steps(const struct run *run) {
+    long steps = run->steps_before;
+    for (int w = 0; w < run->workers; w++) steps += training_totals(&run->training, w)->steps;
+    return steps;
+}
+
 double run_final_cost(const struct run *run) {
     double sum = 0.0;
     int counted = 0;
@@ -45,7 +51,6 @@ static void sum_workers(const struct run *run, struct summary *summary) {
         compute += totals->compute_s;
         push += totals->push_s;
         wait += totals->wait_s;
-        summary->steps += totals->steps;
         summary->bytes_moved += training_bytes_moved(&run->training, w);
     }
     const double all = input + pull + compute + push + wait;
@@ -55,6 +60,7 @@ static void sum_workers(const struct run *run, struct summary *summary) {
     summary->compute_share = compute * per;
     summary->push_share = push * per;
     summary->wait_share = wait * per;
+    summary->steps = run_steps(run);
     summary->final_cost = run_final_cost(run);
 }
 

@@ -19,7 +19,7 @@ const struct option run_options[] = {
     {.name = "data-dir",
      TEXT(data_dir),
      .help = "where data sets are looked for, before $TRAINER_DATA and ~/.cache/trainer"},
-    {.name = "strategy", TEXT(strategy), .fallback = "sync", .help = "how devices share what they learn"},
+    {.name = "strategy", TEXT(strategy), .help = "how devices share what they learn (default sync)"},
     {.name = "devices",
      TEXT(devices),
      .fallback = "auto",
@@ -166,6 +166,7 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
                      struct error *error) {
     settle_text(settings->model, sizeof settings->model, saved(checkpoint, "model"), "mlp");
     settle_text(settings->dataset, sizeof settings->dataset, saved(checkpoint, "dataset"), "digits");
+    settle_text(settings->strategy, sizeof settings->strategy, saved(checkpoint, "strategy"), "sync");
     settle_text(settings->optimizer, sizeof settings->optimizer, saved(checkpoint, "optimizer"),
                 "momentum:rate=0.1");
     settle_text(settings->schedule, sizeof settings->schedule, saved(checkpoint, "schedule"), "constant");

@@ -47,9 +47,9 @@ static int compute_gradient(struct worker *worker, struct gradient *gradient, lo
                                     &worker->error));
     if (!isfinite(*loss))
         return error_set(&worker->error, ERROR_DIVERGED,
-                         "%s: the loss is %g at step %ld, learning rate %g (a smaller rate may help)",
-                         settings->roster->members[worker->index].name, (double)*loss, worker->side.step + 1,
-                         (double)store_rate(store, gradient->version[0]));
+                         "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)",
+                         settings->roster->members[worker->index].name, isnan(*loss) ? "nan" : "infinite",
+                         worker->side.step + 1, (double)store_rate(store, gradient->version[0]));
     if (settings->clip > 0.0f) clip_gradient(slab, store->settings.layout->floats, settings->clip);
     return OK;
 }
