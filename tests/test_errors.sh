@@ -115,8 +115,8 @@ done <<'TABLE'
 2|devices: 'cpu:', expected|--devices=cpu:
 2|devices: 'cpu:x', expected|--devices=cpu:x
 2|devices: 'cpu:-1', expected|--devices=cpu:-1
-2|--devices: a value is missing|--devices=cpu:0,,cpu:1
-2|--devices: a value is missing|--devices=cpu:0,
+2|devices: '', expected|--devices=cpu:0,,cpu:1
+2|devices: '', expected|--devices=cpu:0,
 2|devices: 'tpu:0', expected|--devices=tpu:0
 2|devices: 'cpu:1024', expected a label of 0 to 1023|--devices=cpu:1024
 4|gpu:999|--devices=gpu:999
