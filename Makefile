@@ -21,7 +21,6 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(
 OPTIMIZE = $(if $(SANITIZE),-O1 -fno-omit-frame-pointer,-O3 $(if $(MARCH),-march=$(MARCH)))
 SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(filter undefined,$(SANITIZE)),-fno-sanitize-recover=all))
 CFLAGS = -g
-# the flags of a compile, as `make -n` shows them
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
 DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_VERSION='"$(VERSION)"'

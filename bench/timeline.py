@@ -29,7 +29,7 @@ def lanes(folder, begin, length):
 def main():
     out, begin, length = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
     scale, y, body = (WIDTH - LEFT - 10) / length, 8, []
-    for title, folder in (a.split("=", 1) for a in sys.argv[4:]):
+    for title, folder in (a.rsplit("=", 1) for a in sys.argv[4:]):
         body.append(f'<text x="8" y="{y + 14}" font-weight="bold">{title}</text>'); y += 22
         for name, boxes in lanes(folder, begin, length):
             body.append(f'<text x="8" y="{y + 14}">{name}</text>')
@@ -42,7 +42,7 @@ def main():
         y += 8
     for i in range(6):
         x = LEFT + i * (WIDTH - LEFT - 10) / 5
-        body.append(f'<text x="{x:.0f}" y="{y + 10}" fill="#666" font-size="11" text-anchor="middle">{i * length / 5:.1f} ms</text>')
+        body.append(f'<text x="{x:.0f}" y="{y + 10}" fill="#666" font-size="11" text-anchor="{"end" if i == 5 else "middle"}">{i * length / 5:.1f} ms</text>')
     x = LEFT; y += 18
     for _, colour, label in PARTS:
         body.append(f'<rect x="{x}" y="{y}" width="12" height="12" fill="{colour}"/><text x="{x + 16}" y="{y + 11}">{label}</text>'); x += 90
