@@ -1,5 +1,6 @@
 /* Options: strict values, ranges in the words, names that are nearly right, plug-ins with settings, help
  * within 100 columns. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../src/base/option.h"
@@ -82,7 +83,7 @@ static void test_defaults_and_values(void) {
     option_defaults(rows, &s);
     CHECK(s.progress && s.batch == 32 && s.limit == -1 && s.rate == 0.1, "%d %ld %f", s.batch, s.limit,
           s.rate);
-    CHECK(s.out[0] == '\0' && s.kernels == 0 && s.scale == 0 && s.hidden == 0, "zero or empty");
+    CHECK(s.out[0] == '\0' && s.kernels == 0 && isnan(s.scale) && s.hidden == 0, "zero, empty or nan");
     set(&s, "--", "progress", "0", NULL);
     CHECK(!s.progress, "flag off");
     set(&s, "--", "progress", NULL, NULL);

@@ -66,7 +66,7 @@ start_and_stop() { # folder, hundredths of a second, options...; sets $code
 # --- stopped and gone on, under sync ---
 middle=0 stops=0
 # Epochs longer than the program takes to notice an interrupt, so that most stops fall into the middle of one.
-big="--model=mlp:hidden=400 --batch=8 --checkpoint-every=0"
+big="--model=mlp:hidden=1200 --batch=2 --checkpoint-every=0"
 grep -qa __tsan_init "$TRAINER" && big="--model=mlp:hidden=20 --dataset=digits:take=320 --batch=4 --checkpoint-every=0"
 
 stopped_again_and_again() { # name, epochs, devices, options...
@@ -102,7 +102,7 @@ epochs=$(python3 -c "import sys; print(max(4, min(40, round(1.4 / max(float(sys.
 stopped_again_and_again momentum "$epochs" cpu:0,cpu:1 --threads=1 $big --schedule=cosine:warmup=0.1
 # Few rounds: more workers than cores wait long for each other on a machine that others use too.
 # shellcheck disable=SC2086
-stopped_again_and_again adam $((epochs / 2)) cpu:0,cpu:1,cpu:2 --threads=1 $big --batch=64 --optimizer=adam --clip=0.05 --decay=0.001 --data-sharding=all
+stopped_again_and_again adam $((epochs / 2)) cpu:0,cpu:1,cpu:2 --threads=1 $big --batch=16 --optimizer=adam --clip=0.05 --decay=0.001 --data-sharding=all
 # shellcheck disable=SC2086
 stopped_again_and_again split "$epochs" cpu:0,cpu:1 --threads=1 $big --optimizer=nesterov --data-sharding=split
 [ $stops -ge 3 ] || fail "only $stops runs could be stopped: this proves nothing"
@@ -123,6 +123,12 @@ before=$(weights two)
 train --resume=two --devices=cpu:0,cpu:1
 [ "$(weights two)" = "$before" ] || fail "a finished run that goes on changed its weights"
 ! grep -qi nan out || fail "a finished run that goes on printed: $(tr '\n' ' ' <out)"
+
+# --- a 0 that was typed is not "not given" ---
+train --out=clipped $small --epochs=2 --clip=0.01
+train --resume=clipped --out=still --epochs=3
+train --resume=clipped --out=free --epochs=3 --clip=0
+[ "$(weights still)" != "$(weights free)" ] || fail "--clip=0 did not switch off the saved clip"
 
 # --- with something else: the position stays, the examples add up ---
 goes_on() { # what, examples expected at last, options...

@@ -241,6 +241,10 @@ static size_t field_bytes(const struct option *row) {
 void option_defaults(const struct option *rows, void *settings) {
     for (const struct option *row = rows; row != NULL && row->name != NULL; row++) {
         memset((char *)settings + row->offset, 0, field_bytes(row));
+        if (row->fallback == NULL && row->type == OPTION_REAL) { /* told apart from a 0 that was typed */
+            const double not_given = NAN;
+            memcpy((char *)settings + row->offset, &not_given, sizeof not_given);
+        }
         if (row->fallback == NULL) continue;
         struct error error = {0};
         const int code = option_set(rows, settings, "default", row->name, row->fallback, &error);

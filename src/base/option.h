@@ -49,7 +49,7 @@ struct choice {
     char text[512];                                    /* as typed */
 };
 
-/* Fills a settings struct with the rows' defaults. */
+/* Fills a settings struct with the rows' defaults. Without a fallback: zero or empty; NAN for OPTION_REAL. */
 void option_defaults(const struct option *rows, void *settings);
 
 /* Sets one option by name. `owner` names whose it is in the words ("--batch", "sgd"). Errors: ERROR_USAGE:

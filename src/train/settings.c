@@ -1,6 +1,7 @@
 /* The rows of a run's options, and how what was not given is settled. */
 #include "settings.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,12 @@ static double settle_number(double given, const char *from_checkpoint, double us
     return from_checkpoint ? strtod(from_checkpoint, NULL) : usual;
 }
 
+/* For numbers of which 0 is one: NAN was not given. */
+static double settle_real(double given, const char *from_checkpoint) {
+    if (!isnan(given)) return given;
+    return from_checkpoint ? strtod(from_checkpoint, NULL) : 0.0;
+}
+
 int settings_resolve(struct run_settings *settings, const struct safetensors *checkpoint,
                      struct error *error) {
     settle_text(settings->model, sizeof settings->model, saved(checkpoint, "model"), "mlp");
@@ -173,8 +180,8 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
     settings->epochs = (int)settle_number(settings->epochs_given, saved(checkpoint, "epochs"), 60);
     settings->batch = (int)settle_number(settings->batch_given, saved(checkpoint, "batch"), 32);
     settings->seed = (long)settle_number((double)settings->seed_given, saved(checkpoint, "seed"), 1);
-    settings->clip = settle_number(settings->clip_given, saved(checkpoint, "clip"), 0);
-    settings->decay = settle_number(settings->decay_given, saved(checkpoint, "decay"), 0);
+    settings->clip = settle_real(settings->clip_given, saved(checkpoint, "clip"));
+    settings->decay = settle_real(settings->decay_given, saved(checkpoint, "decay"));
     const char *sharding = saved(checkpoint, "sharding");
     settings->sharding = settings->sharding_given > 0 ? settings->sharding_given - 1
                          : sharding                   ? (int)strtol(sharding, NULL, 10)

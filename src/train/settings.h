@@ -7,7 +7,7 @@
 #include "../base/option.h"
 #include "../output/safetensors.h"
 
-/* As typed; texts that are empty and `given` numbers that are 0 were not given. */
+/* As typed; texts that are empty and `given` numbers that are 0 (clip and decay: NAN) were not given. */
 struct run_settings {
     char model[512], dataset[1024], data_dir[PATH_BYTES], strategy[512], devices[512];
     char optimizer[512], schedule[512];
