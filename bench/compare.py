@@ -3,7 +3,8 @@
 
 usage: bench/compare.py [--trainer ./trainer] [--rounds 5] [--seconds 6] [--data DIR]
 
-Needs PyTorch (Debian: apt-get install python3-torch; run with that python3) and MNIST in --data or $TRAINER_DATA.
+Needs PyTorch (Debian: apt-get install python3-torch libopenblas0-pthread; without the latter PyTorch computes with the slow
+reference BLAS) and MNIST in --data or $TRAINER_DATA.
 The network is 784-100-10, sigmoid, batch 100 a worker, plain SGD. PyTorch computes on 16 batches that stay in memory; ours
 draws its batches from the whole training set. Prints each run, then the median of the pairwise ratios; targets in brackets.
 """
