@@ -6,7 +6,6 @@
 #include "store.h"
 
 #include <assert.h>
-#include <math.h>
 
 struct gradient *store_gradient(struct store *store, int worker, long step) {
     struct gradient *gradient = &store->workers[worker].gradients[step % (store->settings.slots + 1)];
