@@ -185,6 +185,39 @@ static void test_two_arenas(void) {
     graph_close(&net.g);
 }
 
+/* A placeholder read where the caller has it: the same bits, whichever address it is given, through a reshape
+ * too; one arena's address is not another's; the arena's own memory comes back. */
+static void test_set_input(void) {
+    static _Alignas(CACHE_LINE) float buffers[3][35];
+    static _Alignas(CACHE_LINE) int labels[5];
+    struct net net;
+    struct session fed, copied;
+    net_open(&net);
+    const node y = graph_reduce_sum(&net.g, graph_reshape(&net.g, net.x, SHAPE(35)), ALL_AXES, false);
+    node fetches[] = {net.loss, y, net.gradients[0], net.gradients[1]};
+    session_open(&fed, &net.g, fetches, 4);
+    session_open(&copied, &net.g, fetches, 4);
+    float *const own = arena_address(fed.arena, net.x);
+    for (int run = 0; run < 8; run++) {
+        float *const x = run % 4 < 3 ? buffers[run % 4] : own;
+        net_feed(&net, &fed, 100); /* into the arena: must not be read but in runs 3 and 7 */
+        fill_between(x, 35, (uint64_t)run, -1, 1);
+        memcpy(labels, (int[]){0, 2, 1, run % 3, 2}, sizeof labels);
+        arena_set_input(fed.arena, net.x, x);
+        arena_set_input(fed.arena, net.labels, labels);
+        session_feed(&copied, net.x, x);
+        session_feed(&copied, net.labels, labels);
+        session_run(&fed);
+        session_run(&copied);
+        for (int i = 0; i < 4; i++) check_same(&fed, &copied, fetches[i], "set input");
+        CHECK(arena_address(fed.arena, net.x) == own, "the arena's own memory moved");
+    }
+    arena_set_input(fed.arena, net.best, buffers[0]); /* not needed: nothing happens */
+    session_close(&fed);
+    session_close(&copied);
+    graph_close(&net.g);
+}
+
 /* --- kernels --- */
 
 /* What happened to the kernels below; passed through the device's label. */
@@ -320,6 +353,7 @@ int main(void) {
     test_fusion();
     test_not_fused();
     test_two_arenas();
+    test_set_input();
     test_kernels();
     test_memory_failures();
     return check_end();

@@ -78,6 +78,10 @@ struct backend {
     int (*allocate)(const struct device *device, void **out, size_t bytes, const char *what,
                     struct error *error);
     void (*release)(const struct device *device, void *block);
+    /* Copies between this device's memory and its own, the host's or that of another device of any backend
+     * (link.h), after what is queued on the device, and is complete on return. Called by the thread that
+     * drives one of the two devices. NULL: the device computes in the host's memory. */
+    int (*copy)(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
     /* Builds a batch: row i of out[count][features] is example index[i] of `examples`, scaled. */
     void (*gather)(const struct device *device, const struct examples *examples, const int *index, int count,
                    float *out);

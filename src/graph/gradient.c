@@ -27,6 +27,11 @@ static void find_leads(struct walk *walk, const node *targets, int count) {
     }
 }
 
+/* The nodes made since there were `before` of them belong to forward node n. */
+static void belong(struct graph *g, int before, node n) {
+    for (int i = before; i < g->count; i++) g->nodes[i].follows = n;
+}
+
 /* Adds the contributions of node n to the sums of its operands. */
 static void step_back(struct walk *walk, node n) {
     struct graph *g = walk->g;
@@ -46,11 +51,15 @@ static void step_back(struct walk *walk, node n) {
                       op_name(info->op));
         return;
     }
+    int before = g->count;
     operations[info->op].gradient(&b);
+    belong(g, before, n);
     for (int i = 0; i < inputs; i++)
         if (b.wanted[i] && b.dx[i] != NONE) {
             node *sum = &walk->sums[b.x[i]];
+            before = g->count;
             *sum = *sum == NONE ? b.dx[i] : graph_add(g, *sum, b.dx[i]);
+            belong(g, before, b.x[i]);
         }
 }
 
@@ -63,8 +72,11 @@ static node settle(struct walk *walk, node target) {
     if (n == NONE || g->nodes[target].op != OP_variable) return n;
     const int range = g->nodes[target].attributes.variable;
     if (g->nodes[n].gradient_of == range) return n; /* the same target twice */
-    if (g->nodes[n].gradient_of >= 0 || g->nodes[n].inputs == 0)
+    if (g->nodes[n].gradient_of >= 0 || g->nodes[n].inputs == 0) {
+        const int before = g->count;
         n = graph_make(g, &(struct node_info){.op = OP_copy, .inputs = 1, .input = {n}});
+        belong(g, before, target);
+    }
     if (n != NONE) g->nodes[n].gradient_of = range;
     return n;
 }

@@ -50,6 +50,7 @@ node graph_make(struct graph *g, const struct node_info *wanted) {
     if (g->error.code != OK) return NONE;
     struct node_info info = *wanted;
     info.gradient_of = -1;
+    info.follows = NONE;
     for (int i = 0; i < info.inputs; i++)
         if (info.input[i] < 0 || info.input[i] >= g->count) {
             graph_mistake(g, "%s: operand %d is not a node of this graph", op_name(info.op), i + 1);

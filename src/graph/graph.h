@@ -51,7 +51,9 @@ struct node_info {
     const void *constant; /* OP_constant: [shape_count] of type, owned by the graph */
     int gradient_of; /* range whose gradient this node is (its value goes straight into the gradient slab);
                         -1: none */
-    char name[64];   /* placeholders, variables and layers; else empty */
+    node follows;  /* the forward node that this one helps to differentiate, so that it can be computed where
+                      that one is; NONE: it is a forward node itself */
+    char name[64]; /* placeholders, variables and layers; else empty */
 };
 
 struct graph {

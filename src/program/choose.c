@@ -15,9 +15,12 @@ static void describe_task(struct task *task, const struct program *program, node
     task->output.type = info->type;
 }
 
-static int choose_kernel(struct step *step, struct error *error) {
+/* Sets kernel and plan of a step; KERNEL_DECLINED when no kernel of the device takes it. */
+static int find_kernel(struct step *step, struct error *error) {
     const struct device *device = step->task.device;
-    const struct kernel *const *kernels = device->backend->kernels(device, step->task.op);
+    const struct kernel *const *kernels = is_transfer(step->task.op)
+                                              ? program_transfers(step->task.op)
+                                              : device->backend->kernels(device, step->task.op);
     for (; *kernels; kernels++) {
         const int code = (*kernels)->prepare ? (*kernels)->prepare(&step->task, &step->plan, error) : OK;
         if (code == KERNEL_DECLINED) continue;
@@ -25,9 +28,22 @@ static int choose_kernel(struct step *step, struct error *error) {
         step->kernel = *kernels;
         return OK;
     }
+    return KERNEL_DECLINED;
+}
+
+int program_no_kernel(const struct program *program, node n, struct error *error) {
+    const struct node_info *info = &program->values[n].info;
     char shape[96];
-    return error_set(error, ERROR_DEVICE, "%s has no kernel for %s with result %s", device->name,
-                     op_name(step->task.op), shape_text(&step->task.output.shape, shape, sizeof shape));
+    return error_set(error, ERROR_DEVICE, "%s has no kernel for %s with result %s", program->device->name,
+                     op_name(info->op), shape_text(&info->shape, shape, sizeof shape));
+}
+
+int program_takes(const struct program *program, node n, struct error *error) {
+    struct step step = {.n = n};
+    describe_task(&step.task, program, n);
+    const int code = find_kernel(&step, error);
+    if (code == OK && step.kernel->release) step.kernel->release(step.plan);
+    return code;
 }
 
 static bool is_step(const struct program *program, node n) {
@@ -45,7 +61,9 @@ int program_choose(struct program *program, struct error *error) {
         struct step *step = &program->steps[program->step_count++];
         step->n = n;
         describe_task(&step->task, program, n);
-        RETURN_IF(choose_kernel(step, error));
+        const int code = find_kernel(step, error);
+        if (code == KERNEL_DECLINED) return program_no_kernel(program, n, error);
+        RETURN_IF(code);
     }
     return OK;
 }

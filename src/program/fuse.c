@@ -2,7 +2,8 @@
  * three steps would write and read it three times.
  *
  * It takes the place of the last of them. It is done when nobody else wants the values in between; the
- * gradients do not, as they are computed from the activation's result. */
+ * gradients do not, as they are computed from the activation's result. On a device without kernels for
+ * `dense` the three stay what they are. */
 #include "parts.h"
 
 static bool only_for_us(const struct value *value) {
@@ -47,7 +48,7 @@ static void fuse_activation(struct program *program, struct value *activation, e
 }
 
 void program_fuse(struct program *program) {
-    if (program->assigns) return;
+    if (program->assigns || !program->device->backend->kernels(program->device, OP_dense)[0]) return;
     for (node n = 0; n < program->count; n++) {
         struct value *value = &program->values[n];
         if (!value->kept) continue;

@@ -48,14 +48,37 @@ struct program {
 static inline bool is_source(enum op op) {
     return op == OP_placeholder || op == OP_constant || op == OP_variable;
 }
+static inline bool is_transfer(enum op op) {
+    return op == OP_send || op == OP_receive;
+}
+/* Written from outside, at a time of the writer's choice: its memory is nobody else's, ever. */
+static inline bool is_fed(enum op op) {
+    return op == OP_placeholder || op == OP_receive;
+}
 static inline bool is_assign(enum op op) {
     return op == OP_assign || op == OP_assign_add;
 }
+
+/* A program without steps yet: device, and the graph's nodes as values. */
+int program_open(struct program **out, const struct graph *graph, const struct device *device,
+                 struct error *error);
+int program_check_fetches(const struct graph *graph, const node *fetches, int count, struct error *error);
 
 void program_prune(struct program *program, const node *fetches, int count); /* prune.c */
 void program_fuse(struct program *program);                                  /* fuse.c */
 int program_place(struct program *program, struct error *error);  /* place.c: base, views, gradients */
 int program_choose(struct program *program, struct error *error); /* choose.c: steps and kernels */
 int program_plan(struct program *program, struct error *error);   /* plan.c: the arena */
+
+/* choose.c: whether a kernel of the program's device takes the node: OK, KERNEL_DECLINED or an error; and the
+ * words for it. */
+int program_takes(const struct program *program, node n, struct error *error);
+int program_no_kernel(const struct program *program, node n, struct error *error);
+
+/* transfer.c: the kernels of send and receive, which are the same on every device; ended by NULL. */
+const struct kernel *const *program_transfers(enum op op);
+
+/* run.c: the call of node n's step in an arena. */
+struct call *arena_call(const struct arena *arena, node n);
 
 #endif

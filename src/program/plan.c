@@ -1,8 +1,8 @@
 /* The plan of the arena: values whose lives do not overlap share memory.
  *
- * A value lives from the step that computes it to the last step that reads it; placeholders and fetches live
- * for ever. Steps are walked in their order; each result takes the smallest hole that is large enough, else
- * the arena grows. Everything lies on a cache line. */
+ * A value lives from the step that computes it to the last step that reads it; placeholders, fetches and what
+ * another device sends live for ever. Steps are walked in their order; each result takes the smallest hole
+ * that is large enough, else the arena grows. Everything lies on a cache line. */
 #include "../base/memory.h"
 #include "parts.h"
 
@@ -75,7 +75,7 @@ static void find_lives(struct program *program) {
             operand_root(program, &program->steps[s], i)->last = s;
     for (node n = 0; n < program->count; n++) {
         struct value *value = &program->values[n];
-        if (value->kept && (value->fetched || value->info.op == OP_placeholder))
+        if (value->kept && (value->fetched || is_fed(value->info.op)))
             program->values[value->root].last = FOREVER;
     }
 }
@@ -87,12 +87,12 @@ int program_plan(struct program *program, struct error *error) {
     find_lives(program);
     for (node n = 0; n < program->count; n++) {
         struct value *value = &program->values[n];
-        if (value->kept && value->info.op == OP_placeholder)
-            value->place.offset = take(&planner, bytes_of(value));
+        if (value->kept && is_fed(value->info.op)) value->place.offset = take(&planner, bytes_of(value));
     }
     for (int s = 0; s < program->step_count; s++) {
         struct value *value = &program->values[program->steps[s].n];
-        if (value->place.base == BASE_ARENA) value->place.offset = take(&planner, bytes_of(value));
+        if (value->place.base == BASE_ARENA && !is_fed(value->info.op))
+            value->place.offset = take(&planner, bytes_of(value));
         for (int i = 0; i < program->steps[s].task.inputs; i++) {
             struct value *operand = operand_root(program, &program->steps[s], i);
             if (operand->place.base != BASE_ARENA || operand->last != s) continue;

@@ -9,7 +9,7 @@
 #include "../base/memory.h"
 #include "parts.h"
 
-static int check_fetches(const struct graph *graph, const node *fetches, int count, struct error *error) {
+int program_check_fetches(const struct graph *graph, const node *fetches, int count, struct error *error) {
     RETURN_IF(graph_check(graph, error));
     for (int i = 0; i < count; i++)
         if (fetches[i] < 0 || fetches[i] >= graph->count)
@@ -25,22 +25,33 @@ static int compile(struct program *program, const node *fetches, int count, stru
     return program_plan(program, error);
 }
 
-int program_compile(struct program **out, const struct graph *graph, const node *fetches, int count,
-                    const struct device *device, struct error *error) {
+int program_open(struct program **out, const struct graph *graph, const struct device *device,
+                 struct error *error) {
     *out = NULL;
-    RETURN_IF(check_fetches(graph, fetches, count, error));
     struct program *program = NULL;
     RETURN_IF(memory_zeroed((void **)&program, 1, sizeof *program, "program", error));
     program->graph = graph;
     program->device = device;
     program->count = graph->count;
-    int code = memory_zeroed((void **)&program->values, (size_t)graph->count, sizeof *program->values,
-                             "values of a program", error);
-    if (code == OK) {
-        for (node n = 0; n < program->count; n++)
-            program->values[n] = (struct value){.info = graph->nodes[n], .root = n, .last = -1};
-        code = compile(program, fetches, count, error);
+    const int code = memory_zeroed((void **)&program->values, (size_t)graph->count, sizeof *program->values,
+                                   "values of a program", error);
+    if (code != OK) {
+        program_close(program);
+        return code;
     }
+    for (node n = 0; n < program->count; n++)
+        program->values[n] = (struct value){.info = graph->nodes[n], .root = n, .last = -1};
+    *out = program;
+    return OK;
+}
+
+int program_compile(struct program **out, const struct graph *graph, const node *fetches, int count,
+                    const struct device *device, struct error *error) {
+    *out = NULL;
+    RETURN_IF(program_check_fetches(graph, fetches, count, error));
+    struct program *program = NULL;
+    RETURN_IF(program_open(&program, graph, device, error));
+    const int code = compile(program, fetches, count, error);
     if (code != OK) {
         program_close(program);
         return code;

@@ -30,6 +30,12 @@ void arena_close(struct arena *arena); /* NULL is fine */
  * NULL too when the program does not need the placeholder. */
 void *arena_address(const struct arena *arena, node n);
 
+/* From the next run on the program reads a placeholder at `address` on the device, on a cache line's border,
+ * instead of in the arena: a batch that somebody else builds need not be copied. arena_address still gives
+ * the arena's own memory of it; setting that one puts it back. Costs a look at every step's operands; nothing
+ * when the program does not need the placeholder. Not for one that is fetched, itself or as a reshape. */
+void arena_set_input(struct arena *arena, node n, const void *address);
+
 /* Runs every step once. weights, gradients: [layout.floats] floats on the device; gradients may be NULL when
  * no fetch is gradient_of a range, weights when there are no variables. Padding of the gradient slab is left
  * alone. Errors: ERROR_DEVICE. */

@@ -2,6 +2,8 @@
  *
  * An arena holds the calls of all steps with every address that does not change; a run only sets the
  * addresses in the weights and the gradients, then makes the calls. */
+#include <assert.h>
+
 #include "../base/memory.h"
 #include "parts.h"
 
@@ -101,6 +103,23 @@ void *arena_address(const struct arena *arena, node n) {
     const struct place *place = place_of(program, n);
     if (place->base != BASE_ARENA || (!value->fetched && value->info.op != OP_placeholder)) return NULL;
     return arena->memory + place->offset;
+}
+
+void arena_set_input(struct arena *arena, node n, const void *address) {
+    const struct program *program = arena->program;
+    if (!program_runs(program, n)) return;
+    assert(program->values[n].info.op == OP_placeholder && !program->values[n].fetched);
+    for (int s = 0; s < program->step_count; s++)
+        for (int i = 0; i < program->steps[s].task.inputs; i++)
+            if (program->values[program->values[program->steps[s].n].info.input[i]].root == n)
+                arena->calls[s].input[i] = address;
+}
+
+struct call *arena_call(const struct arena *arena, node n) {
+    int s = 0;
+    while (s < arena->program->step_count && arena->program->steps[s].n != n) s++;
+    assert(s < arena->program->step_count);
+    return &arena->calls[s];
 }
 
 int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,

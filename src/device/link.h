@@ -1,0 +1,13 @@
+/* Links: how one device gets at another's memory. All that goes from device to device goes through here, so a
+ * backend with memory of its own has one slot to fill (backend.copy). */
+#ifndef TRAINER_DEVICE_LINK_H
+#define TRAINER_DEVICE_LINK_H
+
+#include "device.h"
+
+/* Copies bytes at `in` on one device to `out` on another, or the same; the copy is complete on return.
+ * Errors: ERROR_DEVICE. */
+int link_copy(const struct device *to, void *out, const struct device *from, const void *in, size_t bytes,
+              struct error *error);
+
+#endif

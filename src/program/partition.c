@@ -1,0 +1,94 @@
+/* Partitions: compiling, pass by pass: prune the whole graph, give each node a device, split, and compile the
+ * parts like any other graph. */
+#include "partition.h"
+
+#include "../base/memory.h"
+#include "parts.h"
+#include "split.h"
+
+static int compile_part(struct partition *partition, int i, struct error *error) {
+    struct part *part = &partition->parts[i];
+    const struct device *device = &partition->devices[i];
+    device->backend->enter(device);
+    return program_compile(&part->program, &part->graph, part->fetches, part->fetch_count, device, error);
+}
+
+static int compile(struct partition *partition, struct program *whole, const node *fetches, int count,
+                   const struct placement *placement, struct error *error) {
+    program_prune(whole, fetches, count);
+    RETURN_IF(partition_place(partition, whole, placement, error));
+    RETURN_IF(partition_split(partition, whole, error));
+    for (int i = 0; i < partition->count; i++) RETURN_IF(compile_part(partition, i, error));
+    return OK;
+}
+
+static int open_partition(struct partition **out, const struct graph *graph,
+                          const struct placement *placement, struct error *error) {
+    RETURN_IF(memory_zeroed((void **)out, 1, sizeof **out, "partition", error));
+    struct partition *partition = *out;
+    const size_t devices = (size_t)placement->count, nodes = (size_t)graph->count;
+    partition->graph = graph;
+    partition->devices = placement->devices;
+    partition->count = placement->count;
+    RETURN_IF(memory_zeroed((void **)&partition->parts, devices, sizeof *partition->parts, "parts", error));
+    RETURN_IF(
+        memory_zeroed((void **)&partition->home, nodes, sizeof *partition->home, "devices of nodes", error));
+    return memory_zeroed((void **)&partition->local, devices * nodes, sizeof *partition->local,
+                         "nodes of parts", error);
+}
+
+int partition_compile(struct partition **out, const struct graph *graph, const node *fetches, int count,
+                      const struct placement *placement, struct error *error) {
+    *out = NULL;
+    if (placement->count < 1)
+        return error_set(error, ERROR_USAGE, "placement: no devices, expected one or more");
+    RETURN_IF(program_check_fetches(graph, fetches, count, error));
+    struct partition *partition = NULL;
+    struct program *whole = NULL; /* never run: only pruned, and asked which kernels there are */
+    int code = open_partition(&partition, graph, placement, error);
+    if (code == OK) code = program_open(&whole, graph, &placement->devices[0], error);
+    if (code == OK) code = compile(partition, whole, fetches, count, placement, error);
+    program_close(whole);
+    if (code != OK) {
+        partition_close(partition);
+        return code;
+    }
+    *out = partition;
+    return OK;
+}
+
+void partition_close(struct partition *partition) {
+    if (!partition) return;
+    for (int i = 0; partition->parts && i < partition->count; i++) {
+        struct part *part = &partition->parts[i];
+        program_close(part->program);
+        memory_free(part->fetches);
+        memory_free(part->graph.nodes);
+    }
+    memory_free(partition->moves);
+    memory_free(partition->crossings);
+    memory_free(partition->local);
+    memory_free(partition->home);
+    memory_free(partition->parts);
+    memory_free(partition);
+}
+
+static bool is_node(const struct partition *partition, node n) {
+    return n >= 0 && n < partition->graph->count;
+}
+
+int partition_device(const struct partition *partition, node n) {
+    return is_node(partition, n) ? partition->home[n] : NONE;
+}
+
+const struct program *partition_program(const struct partition *partition, int part) {
+    return partition->parts[part].program;
+}
+
+node partition_node(const struct partition *partition, int part, node n) {
+    return is_node(partition, n) ? partition->local[part * partition->graph->count + n] : NONE;
+}
+
+const char *partition_move(const struct partition *partition, int i) {
+    return i < partition->move_count ? partition->moves[i].words : NULL;
+}

@@ -1,0 +1,73 @@
+/* Partitions: a graph made runnable on several devices, with one program a device.
+ *
+ * Where an operand lives on another device, the program that computes it has a send node behind it and the
+ * one that reads it a receive node before its first reader. Each program runs on a thread of its own, and
+ * they meet at nothing else. A partition is constant, as a program is; what a run writes is in a rendezvous:
+ * the arenas of all parts and the channels between them, from the sender's memory straight into the
+ * receiver's arena. A sender may be a run ahead: it waits where the receiver is not done with the value of
+ * the run before.
+ *
+ * All parts walk the graph in its one order, a value is sent before any node behind it waits, and nobody
+ * waits for a later run: so they cannot lock each other out.
+ *
+ * Which device a node gets:
+ *   - the one that `pin` says, if it says one;
+ *   - a gradient's node: that of the forward node it belongs to;
+ *   - with `layers`, from the first node that reads a variable of a named layer on: that layer's;
+ *   - that of its first operand that has one, else the first device.
+ *   - A placeholder or variable that is not pinned goes to its first reader, and lives on one device; an
+ *     assign is where its variable is. Constants are wherever they are read.
+ * What no fetch needs is in no part. */
+#ifndef TRAINER_PROGRAM_PARTITION_H
+#define TRAINER_PROGRAM_PARTITION_H
+
+#include "program.h"
+
+struct partition;
+struct rendezvous;
+
+struct placement {
+    const struct device *devices; /* [count]; must outlive the partition */
+    int count;
+    const char *layers; /* "dense1=cpu:0,dense2=cpu:1", or NULL */
+    /* The number of the device that node n must have, or NONE; NULL: none is pinned. */
+    int (*pin)(const void *argument, node n);
+    const void *argument; /* of pin */
+    /* A node that its device has no kernel for goes to the first CPU device; else that is an error. Who
+     * follows the node stays. */
+    bool soft;
+};
+
+/* Compiles what `fetches[count]` need, a program a device. The graph must outlive the partition. Enters each
+ * device in turn, so the caller enters its own again. Errors: those of program_compile; ERROR_USAGE: a layer
+ * or device that is not there, an assign pinned away from its variable; ERROR_DEVICE: no kernel, naming
+ * operation and device. */
+int partition_compile(struct partition **out, const struct graph *graph, const node *fetches, int count,
+                      const struct placement *placement, struct error *error);
+void partition_close(struct partition *partition); /* NULL is fine */
+
+/* The device a node lives on; NONE when it is in no part, or a constant. */
+int partition_device(const struct partition *partition, node n);
+/* The part of that device, and the number that a node of the graph has in it, received ones too; NONE. */
+const struct program *partition_program(const struct partition *partition, int part);
+node partition_node(const struct partition *partition, int part, node n);
+/* What soft placement moved: line i for the log, one an operation and device; NULL after the last. */
+const char *partition_move(const struct partition *partition, int i);
+
+/* Memory in which one thread a part at a time runs the partition. A wait for another part gives up after
+ * timeout_s. */
+int rendezvous_open(struct rendezvous **out, const struct partition *partition, struct world *world,
+                    double timeout_s, struct error *error);
+void rendezvous_close(struct rendezvous *rendezvous); /* NULL is fine; no part may be running */
+
+/* As arena_address, on the device that the node lives on. */
+void *rendezvous_address(const struct rendezvous *rendezvous, node n);
+
+/* Runs one part once, on the calling thread, which has entered the part's device and is one of the world's.
+ * All parts must be run equally often. weights, gradients: the slabs of the part's device; see program_run.
+ * Errors: ERROR_DEVICE; ERROR_PEER: another part failed or gave no value in time. After an error of any part
+ * every part fails from then on. */
+int rendezvous_run(struct rendezvous *rendezvous, int part, float *weights, float *gradients,
+                   struct error *error);
+
+#endif

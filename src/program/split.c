@@ -1,0 +1,162 @@
+/* Splitting: from a graph and the device of each node to a graph a device, with send and receive between.
+ *
+ * The parts' graphs are written in one walk, in the graph's order. A send stands right behind the value, so
+ * that it leaves as early as it can; a receive right before the first reader, so that it is waited for as
+ * late as it can be. Where the graph assigns, a variable's value depends on when it is read: it is sent when
+ * the first reader comes, and again to readers that come after an assign. */
+#include "split.h"
+
+#include "../base/memory.h"
+#include "parts.h"
+
+struct splitter {
+    struct partition *partition;
+    const struct program *whole;
+    bool *needed; /* [partition->count][whole->count] a part reads it and does not have it */
+    bool *open; /* [partition->count][whole->count] it was sent to the part, which has not received it yet */
+};
+
+static size_t at(const struct splitter *splitter, int part, node n) {
+    return (size_t)part * (size_t)splitter->whole->count + (size_t)n;
+}
+
+static const struct node_info *info_of(const struct splitter *splitter, node n) {
+    return &splitter->whole->values[n].info;
+}
+
+/* Appends a node to a part's graph. */
+static int append(struct part *part, const struct node_info *info, node *out, struct error *error) {
+    struct graph *g = &part->graph;
+    if (g->count == g->capacity) {
+        const int capacity = g->capacity == 0 ? 64 : 2 * g->capacity;
+        RETURN_IF(memory_grow((void **)&g->nodes, (size_t)g->capacity, (size_t)capacity, sizeof *g->nodes,
+                              "graph of a part", error));
+        g->capacity = capacity;
+    }
+    *out = g->count;
+    g->nodes[g->count++] = *info;
+    return OK;
+}
+
+static int add_fetch(struct part *part, node n, struct error *error) {
+    const size_t count = (size_t)part->fetch_count;
+    RETURN_IF(memory_grow((void **)&part->fetches, count, count + 1, sizeof *part->fetches,
+                          "fetches of a part", error));
+    part->fetches[part->fetch_count++] = n;
+    return OK;
+}
+
+/* --- crossings --- */
+
+static int send(struct splitter *splitter, node n, int to, struct error *error) {
+    struct partition *partition = splitter->partition;
+    const int from = partition->home[n];
+    const struct node_info info = {.op = OP_send,
+                                   .type = info_of(splitter, n)->type,
+                                   .shape = {.rank = 1, .dims = {0}},
+                                   .inputs = 1,
+                                   .input = {partition->local[at(splitter, from, n)]},
+                                   .gradient_of = -1,
+                                   .follows = NONE};
+    const size_t count = (size_t)partition->crossing_count;
+    RETURN_IF(memory_grow((void **)&partition->crossings, count, count + 1, sizeof *partition->crossings,
+                          "values between parts", error));
+    struct crossing *crossing = &partition->crossings[partition->crossing_count++];
+    *crossing = (struct crossing){.value = n, .from = from, .to = to, .receive = NONE};
+    RETURN_IF(append(&partition->parts[from], &info, &crossing->send, error));
+    splitter->open[at(splitter, to, n)] = true;
+    return add_fetch(&partition->parts[from], crossing->send, error);
+}
+
+static int receive(struct splitter *splitter, node n, int to, struct error *error) {
+    struct partition *partition = splitter->partition;
+    const struct node_info info = {.op = OP_receive,
+                                   .type = info_of(splitter, n)->type,
+                                   .shape = info_of(splitter, n)->shape,
+                                   .gradient_of = -1,
+                                   .follows = NONE};
+    node *local = &partition->local[at(splitter, to, n)];
+    RETURN_IF(append(&partition->parts[to], &info, local, error));
+    int i = partition->crossing_count - 1;
+    while (partition->crossings[i].value != n || partition->crossings[i].to != to) i--;
+    partition->crossings[i].receive = *local;
+    splitter->open[at(splitter, to, n)] = false;
+    return OK;
+}
+
+/* Whether the value of n depends on when it is read. */
+static bool changes(const struct splitter *splitter, node n) {
+    const enum op op = info_of(splitter, n)->op;
+    return splitter->whole->assigns && (op == OP_variable || is_assign(op));
+}
+
+/* After an assign the copies of its variable that other parts have received are old. */
+static void forget_copies(struct splitter *splitter, node assign) {
+    struct partition *partition = splitter->partition;
+    for (node n = 0; n < assign; n++) {
+        if (!changes(splitter, n) ||
+            info_of(splitter, n)->attributes.variable != info_of(splitter, assign)->attributes.variable)
+            continue;
+        for (int part = 0; part < partition->count; part++)
+            if (part != partition->home[n]) partition->local[at(splitter, part, n)] = NONE;
+    }
+}
+
+/* --- the walk --- */
+
+/* Makes operand n known to a part: received, or a constant's own node. */
+static int bring(struct splitter *splitter, node n, int part, struct error *error) {
+    struct partition *partition = splitter->partition;
+    node *local = &partition->local[at(splitter, part, n)];
+    if (*local != NONE) return OK;
+    if (info_of(splitter, n)->op == OP_constant)
+        return append(&partition->parts[part], info_of(splitter, n), local, error);
+    if (!splitter->open[at(splitter, part, n)]) RETURN_IF(send(splitter, n, part, error));
+    return receive(splitter, n, part, error);
+}
+
+static int add_node(struct splitter *splitter, node n, struct error *error) {
+    struct partition *partition = splitter->partition;
+    const int home = partition->home[n];
+    struct node_info info = *info_of(splitter, n);
+    for (int i = 0; i < info.inputs; i++) {
+        RETURN_IF(bring(splitter, info.input[i], home, error));
+        info.input[i] = partition->local[at(splitter, home, info.input[i])];
+    }
+    info.follows = NONE; /* a number of the whole graph, and no longer of use */
+    node *local = &partition->local[at(splitter, home, n)];
+    RETURN_IF(append(&partition->parts[home], &info, local, error));
+    if (splitter->whole->values[n].fetched) RETURN_IF(add_fetch(&partition->parts[home], *local, error));
+    if (is_assign(info.op)) forget_copies(splitter, n);
+    for (int part = 0; part < partition->count; part++)
+        if (splitter->needed[at(splitter, part, n)] && !changes(splitter, n))
+            RETURN_IF(send(splitter, n, part, error));
+    return OK;
+}
+
+static void find_needed(struct splitter *splitter) {
+    const int *home = splitter->partition->home;
+    for (node n = 0; n < splitter->whole->count; n++) {
+        if (home[n] == NONE) continue;
+        const struct node_info *info = info_of(splitter, n);
+        for (int i = 0; i < info->inputs; i++)
+            if (home[info->input[i]] != NONE && home[info->input[i]] != home[n])
+                splitter->needed[at(splitter, home[n], info->input[i])] = true;
+    }
+}
+
+int partition_split(struct partition *partition, const struct program *whole, struct error *error) {
+    struct splitter splitter = {.partition = partition, .whole = whole};
+    const size_t pairs = (size_t)partition->count * (size_t)whole->count;
+    for (size_t i = 0; i < pairs; i++) partition->local[i] = NONE;
+    for (int i = 0; i < partition->count; i++) partition->parts[i].graph.layout = partition->graph->layout;
+    int code = memory_zeroed((void **)&splitter.needed, pairs, sizeof *splitter.needed, "splitter", error);
+    if (code == OK)
+        code = memory_zeroed((void **)&splitter.open, pairs, sizeof *splitter.open, "splitter", error);
+    if (code == OK) find_needed(&splitter);
+    for (node n = 0; n < whole->count && code == OK; n++)
+        if (partition->home[n] != NONE) code = add_node(&splitter, n, error);
+    memory_free(splitter.open);
+    memory_free(splitter.needed);
+    return code;
+}

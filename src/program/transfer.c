@@ -1,0 +1,77 @@
+/* Send and receive: the two kernels that carry a value from one part's memory into another part's arena.
+ *
+ * The sender copies, so the value crosses once and the receiver finds it in its own memory. Both wait through
+ * the world, and both give up with words that name the node, the device they wait for, and how long. */
+#include "transfer.h"
+
+#include "../device/link.h"
+#include "parts.h"
+
+static bool is_over(const struct channel *channel) {
+    return atomic_load(&channel->rendezvous->failed) != 0;
+}
+
+static bool may_send(void *argument) {
+    const struct channel *channel = argument;
+    return atomic_load(&channel->taken.count) == atomic_load(&channel->sent.count) || is_over(channel);
+}
+
+static bool has_come(void *argument) {
+    const struct channel *channel = argument;
+    return atomic_load(&channel->sent.count) > atomic_load(&channel->taken.count) || is_over(channel);
+}
+
+/* "cpu:1, waiting for node 12 (matmul) of cpu:0, gave up after 60 s" */
+static int end_wait(const struct channel *channel, bool sending, enum wait_result result,
+                    struct error *error) {
+    const struct rendezvous *rendezvous = channel->rendezvous;
+    const struct crossing *crossing = channel->crossing;
+    const struct device *devices = rendezvous->partition->devices;
+    const struct node_info *info = &rendezvous->partition->graph->nodes[crossing->value];
+    const int failed = atomic_load(&rendezvous->failed) - 1;
+    char how[80];
+    if (result == WAIT_TIMEOUT)
+        snprintf(how, sizeof how, "gave up after %g s", rendezvous->timeout_s);
+    else if (result == WAIT_STOPPED)
+        snprintf(how, sizeof how, "was stopped");
+    else
+        snprintf(how, sizeof how, "was ended because %s had failed", devices[failed].name);
+    return error_set(error, ERROR_PEER, "%s, waiting for %s%snode %d (%s%s%s)%s%s, %s",
+                     devices[sending ? crossing->from : crossing->to].name,
+                     sending ? devices[crossing->to].name : "", sending ? " to be done with " : "",
+                     crossing->value, op_name(info->op), info->name[0] ? " " : "", info->name,
+                     sending ? " of the run before" : " of ", sending ? "" : devices[crossing->from].name,
+                     how);
+}
+
+static int await(struct channel *channel, bool sending, struct error *error) {
+    const struct rendezvous *rendezvous = channel->rendezvous;
+    const double deadline = world_now(rendezvous->world) + rendezvous->timeout_s;
+    const enum wait_result result = event_wait_until(sending ? &channel->taken : &channel->sent,
+                                                     sending ? may_send : has_come, channel, deadline);
+    return result == WAIT_DONE && !is_over(channel) ? OK : end_wait(channel, sending, result, error);
+}
+
+static int run_send(const struct call *call, struct error *error) {
+    struct channel *channel = call->instance;
+    const struct crossing *crossing = channel->crossing;
+    const struct device *devices = channel->rendezvous->partition->devices;
+    RETURN_IF(await(channel, true, error));
+    RETURN_IF(link_copy(&devices[crossing->to], channel->value, &devices[crossing->from], call->input[0],
+                        channel->bytes, error));
+    event_post(&channel->sent);
+    return OK;
+}
+
+static int run_receive(const struct call *call, struct error *error) {
+    return await(call->instance, false, error);
+}
+
+static const struct kernel send_kernel = {.name = "transfer:send", .run = run_send};
+static const struct kernel receive_kernel = {.name = "transfer:receive", .run = run_receive};
+
+const struct kernel *const *program_transfers(enum op op) {
+    static const struct kernel *const sends[] = {&send_kernel, NULL};
+    static const struct kernel *const receives[] = {&receive_kernel, NULL};
+    return op == OP_send ? sends : receives;
+}
