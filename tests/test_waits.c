@@ -300,19 +300,57 @@ static void test_gate_alone(void) {
     struct error error = {0};
     open_roster(&roster, world, 2, 0, 60);
     CHECK(gate_open(&gate, &roster, "a gate", &error) == OK, "%s", error.words);
-    gate_reset(&gate, 5);
-    CHECK(gate_is_open(&gate, 4) && !gate_is_open(&gate, 5), "reset to round 5");
-    gate_arrive(&gate, 0, 5);
-    CHECK(!gate_is_open(&gate, 5) && gate.event.count == 0, "one of two");
-    gate_arrive(&gate, 1, 5);
-    CHECK(gate_is_open(&gate, 5) && gate.event.count == 1, "the last one opens and posts once");
+    gate_arrive(&gate, 0, 0);
+    CHECK(!gate_is_open(&gate, 0) && gate.event.count == 0, "one of two");
+    gate_arrive(&gate, 1, 0);
+    CHECK(gate_is_open(&gate, 0) && gate.event.count == 1, "the last one opens and posts once");
+    CHECK(!gate_is_open(&gate, 1), "the next round is open already");
     const double since = roster.members[0].since;
-    CHECK(gate_wait(&gate, 0, 5, &error) == OK, "%s", error.words);
+    CHECK(gate_wait(&gate, 0, 0, &error) == OK, "%s", error.words);
     CHECK(roster.members[0].since == since && roster.members[0].waited_s == 0,
           "an open gate leaves no trace");
     world_stop(world);
-    CHECK(gate_wait(&gate, 0, 5, &error) == OK, "an open gate lets pass in a stopped world too");
+    CHECK(gate_wait(&gate, 0, 0, &error) == OK, "an open gate lets pass in a stopped world too");
     gate_close(&gate);
+    roster_close(&roster);
+    world_close(world);
+}
+
+/* Whoever arrived for a round counts in it, also when it has left since; whoever left before does not. */
+static void test_gate_rank(void) {
+    struct world *world = open_world(false, 0);
+    struct roster roster;
+    struct gate gate;
+    struct error error = {0};
+    int arrived = 0;
+    open_roster(&roster, world, 4, 0, 60);
+    CHECK(gate_open(&gate, &roster, "a gate", &error) == OK, "%s", error.words);
+    gate_arrive(&gate, 0, 0);
+    gate_arrive(&gate, 2, 0);
+    gate_arrive(&gate, 3, 0);
+    CHECK(!gate_is_open(&gate, 0), "one is missing");
+    roster_leave(&roster, 1, PHASE_FAILED);
+    CHECK(gate_is_open(&gate, 0), "nobody is missing any more");
+    roster_leave(&roster, 2, PHASE_FAILED);
+    CHECK(gate_rank(&gate, 0, 0, &arrived) == 0 && arrived == 3, "the first of %d", arrived);
+    CHECK(gate_rank(&gate, 3, 0, &arrived) == 2 && arrived == 3, "the last of %d", arrived);
+    CHECK(gate_has(&gate, 2, 0) && !gate_has(&gate, 1, 0) && !gate_has(&gate, 2, 1), "who has arrived");
+    gate_close(&gate);
+    roster_close(&roster);
+    world_close(world);
+}
+
+static void test_expelling(void) {
+    struct world *world = open_world(false, 0);
+    struct roster roster;
+    open_roster(&roster, world, 2, 0, 60);
+    CHECK(roster_enter(&roster, 1), "a member may exchange");
+    CHECK(!roster_expel(&roster, 1) && !roster_expelled(&roster, 1), "expelled in the middle of an exchange");
+    roster_alone(&roster, 1);
+    CHECK(roster_expel(&roster, 1) && roster_expelled(&roster, 1), "not expelled while it is alone");
+    CHECK(!roster_expel(&roster, 1), "expelled twice");
+    CHECK(!roster_enter(&roster, 1), "it exchanges after it was expelled");
+    CHECK(roster_enter(&roster, 0), "another was expelled too");
     roster_close(&roster);
     world_close(world);
 }
@@ -426,6 +464,13 @@ static void test_signs_of_life(bool simulated) {
     CHECK(scene.seen_waiting, "a waiter shows that it waits, and where");
     const double waited = scene.roster.members[0].waited_s, least = 4 * scene.life_s;
     CHECK(simulated ? fabs(waited - least) < 1e-6 : waited > least * 0.9, "waited %g s of %g", waited, least);
+    /* All of it is put down to the one that came last, and to the place. */
+    const struct member *first = &scene.roster.members[0];
+    CHECK(fabs(first->waited_for[1] - waited) < 1e-9 && fabs(first->waited_for[2]) < 1e-9,
+          "of %g s, %g for worker 1 and %g for worker 2", waited, first->waited_for[1], first->waited_for[2]);
+    CHECK(first->waited_at[0].place && strcmp(first->waited_at[0].place, "the gate of shard 0") == 0 &&
+              fabs(first->waited_at[0].seconds - waited) < 1e-9 && !first->waited_at[1].place,
+          "%g s at %s", first->waited_at[0].seconds, first->waited_at[0].place);
     end(&scene);
 
     if (!simulated) return;
@@ -536,6 +581,8 @@ int main(void) {
     test_mailbox_alone();
     for (int i = 0; i < 3; i++) test_mailbox_burst();
     test_gate_alone();
+    test_gate_rank();
+    test_expelling();
     for (int simulated = 0; simulated <= 1; simulated++) {
         test_roster(simulated);
         test_mailbox_many(simulated);

@@ -62,7 +62,17 @@ int gate_wait(struct gate *gate, int worker, long round, struct error *error) {
     return wait_patiently(gate->roster, worker, &gate->event, is_open, is_behind, &at, gate->place, error);
 }
 
-void gate_reset(struct gate *gate, long round) {
-    for (int worker = 0; worker < gate->roster->workers; worker++)
-        atomic_store(&gate->lines[worker].round, round);
+bool gate_has(const struct gate *gate, int worker, long round) {
+    return atomic_load(&gate->lines[worker].round) > round;
+}
+
+int gate_rank(const struct gate *gate, int worker, long round, int *arrived) {
+    int rank = 0;
+    *arrived = 0;
+    for (int w = 0; w < gate->roster->workers; w++) {
+        if (!gate_has(gate, w, round)) continue;
+        rank += w < worker;
+        *arrived += 1;
+    }
+    return rank;
 }

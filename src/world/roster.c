@@ -10,13 +10,16 @@ int roster_open(struct roster *roster, struct world *world, int workers, int ser
                 struct error *error) {
     memset(roster, 0, sizeof *roster);
     const int count = workers + servers;
-    void *members = 0;
+    const size_t each = (size_t)count * (sizeof(double) + sizeof(bool));
+    void *members = 0, *waits = 0;
     RETURN_IF(memory_zeroed(&members, (size_t)count, sizeof *roster->members, "the roster", error));
+    roster->members = members;
+    RETURN_IF(memory_zeroed(&waits, (size_t)count, each, "the roster's waits", error));
+    roster->waits = waits;
     roster->world = world;
     roster->workers = workers;
     roster->count = count;
     roster->timeout_s = timeout_s;
-    roster->members = members;
     for (int i = 0; i < count; i++) {
         struct member *member = &roster->members[i];
         const bool worker = i < workers;
@@ -25,16 +28,19 @@ int roster_open(struct roster *roster, struct world *world, int workers, int ser
         atomic_init(&member->phase, PHASE_STARTING);
         atomic_init(&member->since, world_now(world));
         atomic_init(&member->active, true);
+        member->waited_for = (double *)waits + i * count;
+        member->awaited = (bool *)((double *)waits + count * count) + i * count;
     }
     return OK;
 }
 
 void roster_close(struct roster *roster) {
+    memory_free(roster->waits);
     memory_free(roster->members);
     memset(roster, 0, sizeof *roster);
 }
 
-double roster_phase(struct roster *roster, int member, enum phase phase) {
+double roster_resume(struct roster *roster, int member, enum phase phase) {
     const double now = world_now(roster->world);
     struct member *self = &roster->members[member];
     atomic_store_explicit(&self->phase, (int)phase, memory_order_relaxed);
@@ -42,9 +48,33 @@ double roster_phase(struct roster *roster, int member, enum phase phase) {
     return now;
 }
 
+double roster_phase(struct roster *roster, int member, enum phase phase) {
+    const double now = roster_resume(roster, member, phase);
+    if (phase != PHASE_WAIT) atomic_store_explicit(&roster->members[member].acted, now, memory_order_relaxed);
+    return now;
+}
+
 void roster_leave(struct roster *roster, int member, enum phase phase) {
     roster_phase(roster, member, phase);
     atomic_store(&roster->members[member].active, false);
+}
+
+bool roster_enter(struct roster *roster, int member) {
+    int alone = STANDING_ALONE;
+    return atomic_compare_exchange_strong(&roster->members[member].standing, &alone, STANDING_EXCHANGING);
+}
+
+void roster_alone(struct roster *roster, int member) {
+    atomic_store(&roster->members[member].standing, STANDING_ALONE);
+}
+
+bool roster_expel(struct roster *roster, int member) {
+    int alone = STANDING_ALONE;
+    return atomic_compare_exchange_strong(&roster->members[member].standing, &alone, STANDING_EXPELLED);
+}
+
+bool roster_expelled(const struct roster *roster, int member) {
+    return atomic_load(&roster->members[member].standing) == STANDING_EXPELLED;
 }
 
 int roster_active_workers(const struct roster *roster) {

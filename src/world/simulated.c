@@ -225,7 +225,8 @@ static int sim_spawn(struct world *world, const char *name, const struct cores *
     return OK;
 }
 
-static void sim_join(struct world_thread *base) {
+static bool sim_join(struct world_thread *base, double seconds) {
+    (void)seconds;
     struct sim_thread *thread = (struct sim_thread *)base;
     struct sim_world *sim = (struct sim_world *)base->world;
     sim_yield(base->world);
@@ -234,6 +235,7 @@ static void sim_join(struct world_thread *base) {
     sim->threads[thread->slot] = 0;
     sem_destroy(&thread->baton);
     memory_free(thread);
+    return true;
 }
 
 /* --- lock --- */

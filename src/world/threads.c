@@ -49,6 +49,7 @@ struct real_thread {
     world_body *body;
     void *argument; /* borrowed */
     char name[THREAD_NAME_BYTES];
+    _Atomic uint32_t ended;
 };
 
 static const struct world_kind real_kind;
@@ -114,6 +115,8 @@ static void *thread_main(void *argument) {
     struct real_thread *thread = argument;
     pthread_setname_np(pthread_self(), thread->name);
     thread->body(thread->argument);
+    atomic_store(&thread->ended, 1);
+    futex_wake(&thread->ended, INT_MAX);
     return 0;
 }
 
@@ -152,10 +155,16 @@ static int real_spawn(struct world *world, const char *name, const struct cores 
     return OK;
 }
 
-static void real_join(struct world_thread *thread) {
-    atomic_fetch_sub(&((struct real_world *)thread->world)->threads, 1);
-    pthread_join(((struct real_thread *)thread)->handle, 0);
+static bool real_join(struct world_thread *base, double seconds) {
+    struct real_thread *thread = (struct real_thread *)base;
+    const double deadline = real_now(base->world) + seconds;
+    while (!atomic_load(&thread->ended) && real_now(base->world) < deadline)
+        futex_sleep(base->world, &thread->ended, 0, deadline);
+    if (!atomic_load(&thread->ended)) return false;
+    atomic_fetch_sub(&((struct real_world *)base->world)->threads, 1);
+    pthread_join(thread->handle, 0);
     memory_free(thread);
+    return true;
 }
 
 static void real_sleep(struct world *world, double seconds) {

@@ -33,6 +33,41 @@ static double last_life(const struct wait *wait, double start) {
     return last;
 }
 
+/* --- whom and where the time went --- */
+
+static void note_awaited(const struct wait *wait) {
+    bool *awaited = wait->roster->members[wait->self].awaited;
+    for (int i = 0; i < wait->roster->count; i++) awaited[i] = is_missing(wait, i);
+}
+
+/* Of the awaited ones [begin, end) the one that acted last: it came after all the others. -1: none is. */
+static int last_to_come(const struct wait *wait, int begin, int end) {
+    const struct roster *roster = wait->roster;
+    int last = -1;
+    double latest = -1.0;
+    for (int i = begin; i < end; i++) {
+        const double acted = atomic_load_explicit(&roster->members[i].acted, memory_order_relaxed);
+        if (!roster->members[wait->self].awaited[i] || acted < latest) continue;
+        last = i;
+        latest = acted;
+    }
+    return last;
+}
+
+/* A server acts after the workers that it serves: it is to blame when no worker was awaited. */
+static void note_waited(const struct wait *wait, double seconds) {
+    struct roster *roster = wait->roster;
+    struct member *self = &roster->members[wait->self];
+    int last = last_to_come(wait, 0, roster->workers);
+    if (last < 0) last = last_to_come(wait, roster->workers, roster->count);
+    if (last >= 0) self->waited_for[last] += seconds;
+    struct waited_at *at = self->waited_at;
+    while (at->place && at->place != wait->place && at < &self->waited_at[WAIT_PLACES - 1]) at++;
+    if (!at->place) at->place = wait->place;
+    at->seconds += seconds;
+    self->waited_s += seconds;
+}
+
 /* --- the words --- */
 
 struct words {
@@ -92,14 +127,23 @@ static int gave_up(const struct wait *wait, double now, struct error *error) {
 
 /* --- the wait --- */
 
+/* Takes those who are silent off the roster, when they can be spared. False: one cannot. */
+static bool remove_missing(const struct wait *wait) {
+    const struct roster *roster = wait->roster;
+    if (!roster->remove || !wait->missing) return false;
+    for (int i = 0; i < roster->count; i++)
+        if (is_missing(wait, i) && !roster->remove(roster->remove_argument, i)) return false;
+    return true;
+}
+
 static int wait_in_slices(const struct wait *wait, struct event *event, bool (*ready)(void *argument),
                           double start, struct error *error) {
     struct roster *roster = wait->roster;
     double now = start;
     while (true) {
         const double give_up = last_life(wait, start) + roster->timeout_s;
-        if (now >= give_up) return gave_up(wait, now, error);
-        const double deadline = fmin(now + SLICE_S, give_up);
+        if (now >= give_up && !remove_missing(wait)) return gave_up(wait, now, error);
+        const double deadline = now < give_up ? fmin(now + SLICE_S, give_up) : now + SLICE_S;
         switch (event_wait_until(event, ready, wait->argument, deadline)) {
         case WAIT_DONE:
             return OK;
@@ -124,8 +168,9 @@ int wait_patiently(struct roster *roster, int self, struct event *event, bool (*
     atomic_store(&member->place, place);
     const double start = roster_phase(roster, self, PHASE_WAIT);
     const struct wait wait = {roster, self, missing, argument, place};
+    note_awaited(&wait);
     const int code = wait_in_slices(&wait, event, ready, start, error);
-    member->waited_s += roster_phase(roster, self, before) - start;
+    note_waited(&wait, roster_resume(roster, self, before) - start);
     atomic_store(&member->place, place_before);
     return code;
 }

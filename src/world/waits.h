@@ -34,9 +34,10 @@ void gate_arrive(struct gate *gate, int worker,
                  long round); /* rounds count from 0 and are arrived at in order; never waits */
 bool gate_is_open(const struct gate *gate, long round);
 int gate_wait(struct gate *gate, int worker, long round, struct error *error);
-void gate_reset(
-    struct gate *gate,
-    long round); /* as if all had arrived for all rounds before `round`; nobody may be at the gate */
+/* Of a round that is open: whether this worker arrived for it, and its place among those who did, in roster
+ * order. Everyone who asks gets the same answer, whoever leaves meanwhile: no one arrives any more. */
+bool gate_has(const struct gate *gate, int worker, long round);
+int gate_rank(const struct gate *gate, int worker, long round, int *arrived);
 
 /* --- mailbox: many senders, one receiver, bounded; in order of arrival; sending never blocks and takes no
  * lock --- */

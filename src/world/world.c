@@ -4,6 +4,8 @@
  * costs little more than its two atomic adds. */
 #include "world.h"
 
+#include <math.h>
+
 #include "world_kind.h"
 
 void world_close(struct world *world) {
@@ -21,7 +23,11 @@ int world_spawn(struct world *world, const char *name, const struct cores *cores
 }
 
 void world_join(struct world_thread *thread) {
-    if (thread) thread->world->kind->join(thread);
+    if (thread) thread->world->kind->join(thread, INFINITY);
+}
+
+bool world_join_within(struct world_thread *thread, double seconds) {
+    return !thread || thread->world->kind->join(thread, seconds);
 }
 
 double world_now(const struct world *world) {

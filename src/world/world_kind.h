@@ -14,7 +14,7 @@ struct world_kind {
     void (*close)(struct world *world);
     int (*spawn)(struct world *world, const char *name, const struct cores *cores, world_body *body,
                  void *argument, struct world_thread **out, struct error *error);
-    void (*join)(struct world_thread *thread);
+    bool (*join)(struct world_thread *thread, double seconds); /* INFINITY: as long as it takes */
     double (*now)(const struct world *world);
     void (*sleep)(struct world *world, double seconds);
     void (*work)(struct world *world, double seconds); /* NULL: costs no time here */
