@@ -1,11 +1,14 @@
 /* async-lockfree: nobody waits for anybody; as in Project Adam (apply=server) or Hogwild (apply=worker).
  *
- * Who applies:   apply=server: the shard's server, in order of arrival. apply=worker: the worker itself, in
- * place. What guards:   nothing. A copy may be taken in the middle of an update; in place, two workers may
- * overwrite each other's update of a line. How old:       server: what the others have pushed meanwhile, and
- * up to `slots` gradients of the worker's own that are still in its mailbox. in place: the updates of others
- * since this forward pass began. Bytes a step:  server: the weights, once, when there is news. in place: none
- * are copied. Reproducible:  with one worker in place, bit for bit equal to serial training; else not.
+ * Who applies:   apply=server: the shard's server, in order of arrival.
+ *                apply=worker: the worker itself, in place.
+ * What guards:   nothing. A copy may be taken in the middle of an update; in place, two workers may overwrite
+ *                each other's update of a line.
+ * How old:       server: what the others have pushed meanwhile, and up to `slots` gradients of the worker's
+ *                own that are still in its mailbox. In place: the updates of others since this forward pass
+ *                began.
+ * Bytes a step:  server: the weights, once, when there is news. In place: none are copied.
+ * Reproducible:  with one worker in place, bit for bit equal to serial training; else not.
  *
  * Sources: Niu et al., "Hogwild!", NIPS 2011; Chilimbi et al., "Project Adam", OSDI 2014. */
 #include "../src/store/strategy.h"
@@ -31,29 +34,24 @@ static int apply_of(const struct shard *shard) {
 }
 
 static int lockfree_push(struct shard *shard, struct gradient *gradient, struct error *error) {
-    if (apply_of(shard) == APPLY_SERVER) return shard_post(shard, gradient, error);
+    if (apply_of(shard) == APPLY_SERVER) return strategy_post(shard, gradient, error);
     shard_done(shard, gradient, shard_apply_racy(shard, gradient));
     return OK;
 }
 
-static int lockfree_serve(struct shard *shard, struct gradient *gradient, struct error *error) {
-    (void)error;
-    shard_done(shard, gradient, shard_apply(shard, gradient));
-    return OK;
-}
-
 static int lockfree_pull(struct shard *shard, struct worker_side *side, struct error *error) {
-    (void)error;
-    if (apply_of(shard) == APPLY_WORKER)
-        side->version[shard->index] = atomic_load(&shard->version);
-    else if (shard_read_racy(shard, side->weights, &side->version[shard->index]))
-        side->bytes_moved += strategy_window_bytes(shard);
+    if (apply_of(shard) == APPLY_SERVER) return strategy_read_racy(shard, side, error);
+    side->version[shard->index] = atomic_load(&shard->version);
     return OK;
 }
 
 static const struct traits traits[] = {
-    [APPLY_SERVER] = {.own_weights = true, .servers = true, .exactly_once = true, .lock_free = true},
-    [APPLY_WORKER] = {.own_update_in_reply = true, .lock_free = true},
+    [APPLY_SERVER] = {.own_weights = true,
+                      .servers = true,
+                      .exactly_once = true,
+                      .lock_free = true,
+                      .bytes_moved = strategy_bytes_news},
+    [APPLY_WORKER] = {.own_update_in_reply = true, .lock_free = true, .bytes_moved = strategy_bytes_none},
 };
 
 static const struct traits *lockfree_traits(const void *settings) {
@@ -69,8 +67,7 @@ const struct strategy strategy_async_lockfree = {
                .settings_bytes = sizeof(struct lockfree_settings)},
     .variants = variants,
     .traits = lockfree_traits,
-    .default_shards = 1,
     .push = lockfree_push,
     .pull = lockfree_pull,
-    .serve = lockfree_serve,
+    .serve = strategy_serve,
 };

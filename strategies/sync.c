@@ -1,10 +1,12 @@
 /* sync: all workers step together on the mean of their gradients.
  *
  * Who applies:   every worker steps its own share of each shard with the mean gradient, added in roster order
- * and weighted by examples. What guards:   two gates a shard and round: all gradients are laid; all shares
- * are stepped. How old:       a gradient is never stale. Bytes a step:  none are copied: a worker reads W
- * gradients and writes 1/W of the weights, in place. Reproducible:  bit for bit, and equal to one thread that
- * computes the same W gradients in turn, adds them in roster order and steps once. */
+ *                and weighted by examples.
+ * What guards:   two gates a shard and round: all gradients are laid; all shares are stepped.
+ * How old:       a gradient is never stale.
+ * Bytes a step:  none are copied: a worker reads W gradients and writes 1/W of the weights, in place.
+ * Reproducible:  bit for bit, and equal to one thread that computes the same W gradients in turn, adds them
+ *                in roster order and steps once. */
 #include "../src/store/strategy.h"
 
 struct sync_state {
@@ -40,36 +42,41 @@ static int sync_push(struct shard *shard, struct gradient *gradient, struct erro
 
 static int sync_pull(struct shard *shard, struct worker_side *side, struct error *error) {
     struct sync_state *state = shard->state;
-    const int worker = side->worker, workers = shard->store->settings.roster->workers;
+    const int worker = side->worker;
     const long round = side->step - 1;
     if (round < 0) side->version[shard->index] = atomic_load(&shard->version);
     if (round < 0 || gate_is_open(&state->stepped, round)) return OK;
     RETURN_IF(gate_wait(&state->laid, worker, round, error));
     const long version = atomic_load(&shard->version);
-    shard_step_share(shard, worker, workers);
+    int shares = 0;
+    const int share = gate_rank(&state->laid, worker, round, &shares);
+    shard_step_share(shard, share, shares);
     gate_arrive(&state->stepped, worker, round);
     RETURN_IF(gate_wait(&state->stepped, worker, round, error));
-    /* Nobody reads the shard's version again before worker 0 has laid its next gradient: the others count for
-     * themselves. */
-    if (worker == 0) shard_end_round(shard);
+    /* Nobody reads the shard's version again before the first worker has laid its next gradient: the others
+     * count for themselves. */
+    if (share == 0) shard_end_round(shard);
     side->version[shard->index] = version + 1;
-    shard_done(shard, atomic_load(&shard->laid[worker]), version);
+    shard_done(shard, atomic_exchange(&shard->laid[worker], NULL), version);
     return OK;
 }
 
-static long never_stale(int workers, int slots) {
-    (void)workers;
-    (void)slots;
+static long never_stale(const void *settings, int workers, int slots) {
+    (void)settings, (void)workers, (void)slots;
     return 0;
 }
 
 static const struct traits sync_traits = {
     .rounds = true,
+    .merged = true,
     .exactly_once = true,
     .repeatable = true,
+    .like_serial = true,
     .own_update_in_reply = true,
+    .whole_reads = true,
     .lock_free = true,
     .staleness_bound = never_stale,
+    .bytes_moved = strategy_bytes_none,
 };
 
 static const struct traits *sync_traits_of(const void *settings) {
@@ -77,14 +84,9 @@ static const struct traits *sync_traits_of(const void *settings) {
     return &sync_traits;
 }
 
-static const struct option rows[] = {{0}};
-
 const struct strategy strategy_sync = {
-    .plugin = {.name = "sync",
-               .help = "all workers step together on the mean of their gradients",
-               .options = rows},
+    .plugin = {.name = "sync", .help = "all workers step together on the mean of their gradients"},
     .traits = sync_traits_of,
-    .default_shards = 1,
     .open = sync_open,
     .close = sync_close,
     .push = sync_push,

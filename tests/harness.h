@@ -14,7 +14,7 @@
 #include "../src/train/worker.h"
 #include "check.h"
 
-enum { HARNESS_WORKERS = 16 };
+enum { HARNESS_WORKERS = 16, HARNESS_BUFFERS = 5 };
 
 struct rig;
 typedef int rig_formula(struct rig *rig, int worker, long number, float *weights, float *gradient,
@@ -30,7 +30,13 @@ struct rig_settings {
     enum shard_by shard_by;
     enum data_sharding sharding;
     float clip;
-    bool together; /* all steps take the same virtual time, so workers meet at the weights */
+    int prefetch;
+    bool together;            /* all steps take the same virtual time, so workers meet at the weights */
+    bool go_on;               /* --on-loss=continue */
+    const char *fail, *stall; /* as typed; NULL: none */
+    double slowness[HARNESS_WORKERS]; /* 0: 1 */
+    double ending_s;                  /* 0: 10 */
+    double timeout_s;                 /* 0: 20 */
 };
 
 struct rig {
@@ -43,12 +49,18 @@ struct rig {
     struct store store;
     struct dealer dealer;
     struct training training;
-    struct error error;                     /* of the training */
-    _Atomic long computed[HARNESS_WORKERS]; /* forward passes begun */
-    long number[HARNESS_WORKERS];           /* batch in hand */
-    _Atomic long seen_batches[4096];        /* how often each batch of the shared stream was computed */
-    _Atomic long wrong;                     /* what a formula found wrong */
-    _Atomic long finished;                  /* gradients reported, empty ones too */
+    struct error error;                            /* of the training */
+    _Atomic long computed[HARNESS_WORKERS];        /* forward passes begun */
+    long number[HARNESS_WORKERS][HARNESS_BUFFERS]; /* batch in each input buffer */
+    _Atomic long seen_batches[4096]; /* how often each batch of the shared stream was computed */
+    _Atomic long overwritten;        /* batches that were built anew while they were computed */
+    long news[HARNESS_WORKERS][8];   /* how often a worker came to other weights of a shard than before */
+    long last_version[HARNESS_WORKERS][8]; /* plus 1; what it came to last */
+    _Atomic long at_the_bound;             /* how often a formula saw the promised bound reached */
+    _Atomic long wrong;                    /* what a formula found wrong */
+    bool lost[HARNESS_WORKERS];
+    char lost_words[500];
+    _Atomic long finished;   /* gradients reported, empty ones too */
     _Atomic long wrong_rows; /* of them, with a row of another step, or a slot that was free already */
     float loss_of[4096];     /* of each batch of the shared stream, as its row should say */
 };
@@ -57,30 +69,41 @@ static inline bool rig_exact(const struct rig *rig) {
     return rig->training.traits->exactly_once;
 }
 
-static int rig_load(void *self, int worker, long number, const int *index, struct error *error) {
+static int rig_load(void *self, int worker, int buffer, long number, const int *index, struct error *error) {
     struct rig *rig = self;
     (void)index;
     (void)error;
-    rig->number[worker] = number;
-    if (number < 4096) atomic_fetch_add(&rig->seen_batches[number], 1);
+    rig->number[worker][buffer] = number;
     return OK;
 }
 
-static int rig_compute(void *self, int worker, float *weights, float *gradient, float *loss,
+/* On the worker's thread, or when it has ended. */
+static inline void rig_note_news(struct rig *rig, int worker) {
+    for (int s = 0; s < rig->settings.shards && s < 8; s++) {
+        const long version = rig->training.workers[worker].side.version[s] + 1;
+        rig->news[worker][s] += version != rig->last_version[worker][s];
+        rig->last_version[worker][s] = version;
+    }
+}
+
+static int rig_compute(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                        struct error *error) {
     struct rig *rig = self;
+    const long number = rig->number[worker][buffer];
+    if (number < 4096) atomic_fetch_add(&rig->seen_batches[number], 1);
     atomic_fetch_add(&rig->computed[worker], 1);
+    rig_note_news(rig, worker);
     /* In virtual time workers are unequal, so that they overtake each other. */
     if (rig->settings.together)
         world_work(rig->world, 1e-3);
     else
-        world_work(rig->world, 1e-3 * (1.0 + worker % 3 +
-                                       rng_unit(rng_philox(rig->settings.seed, (uint64_t)worker,
-                                                           (uint64_t)rig->number[worker])
-                                                    .word[0])));
-    const int code = rig->settings.formula(rig, worker, rig->number[worker], weights, gradient, loss, error);
-    if (rig->settings.sharding == SHARDING_SHARED && rig->number[worker] < 4096)
-        rig->loss_of[rig->number[worker]] = *loss;
+        world_work(
+            rig->world,
+            1e-3 * (1.0 + worker % 3 +
+                    rng_unit(rng_philox(rig->settings.seed, (uint64_t)worker, (uint64_t)number).word[0])));
+    const int code = rig->settings.formula(rig, worker, number, weights, gradient, loss, error);
+    if (rig->settings.sharding == SHARDING_SHARED && number < 4096) rig->loss_of[number] = *loss;
+    if (rig->number[worker][buffer] != number) atomic_fetch_add(&rig->overwritten, 1);
     return code;
 }
 
@@ -159,8 +182,8 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
     const struct strategy *strategy = (const struct strategy *)(const void *)rig->strategy.plugin;
     const struct traits *traits = strategy->traits(rig->strategy.settings);
     RETURN_IF(roster_open(&rig->roster, rig->world, settings->workers,
-                          training_servers(&rig->strategy, settings->shards, settings->workers), 20.0,
-                          error));
+                          training_servers(&rig->strategy, settings->shards, settings->workers),
+                          settings->timeout_s > 0.0 ? settings->timeout_s : 20.0, error));
     const struct stream stream = {.seed = 5,
                                   .examples = settings->batches * 4,
                                   .batch = 4,
@@ -175,17 +198,27 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                          .strategy = &rig->strategy,
                                          .optimizer = &rig->optimizer,
                                          .schedule = &rig->schedule,
-                                         .total_updates = dealer_updates(&rig->dealer),
+                                         .total_updates = dealer_updates(&rig->dealer, traits->merged),
                                          .finished = rig_finished,
                                          .finished_argument = rig};
     RETURN_IF(store_open(&rig->store, &store, error));
+    struct faults faults;
+    RETURN_IF(faults_parse(&faults, settings->fail ? settings->fail : "",
+                           settings->stall ? settings->stall : "", "", error));
+    for (int w = 0; w < settings->workers; w++)
+        if (!(rig->settings.slowness[w] > 0.0)) rig->settings.slowness[w] = 1.0;
     const struct training_settings training = {
         .world = rig->world,
+        .go_on = settings->go_on,
+        .faults = faults,
+        .slowness = rig->settings.slowness,
+        .ending_s = settings->ending_s > 0.0 ? settings->ending_s : 10.0,
         .roster = &rig->roster,
         .store = &rig->store,
         .strategy = &rig->strategy,
         .dealer = &rig->dealer,
         .clip = settings->clip,
+        .prefetch = settings->prefetch,
         .compute = {.load = rig_load, .run = rig_compute, .self = rig}};
     return training_open(&rig->training, &training, error);
 }
@@ -198,6 +231,31 @@ static inline void rig_close(struct rig *rig) {
     world_close(rig->world);
 }
 
+/* What a coordinator does about the workers that were lost in the segment that is over. */
+static inline int rig_note_losses(struct rig *rig) {
+    for (int w = 0; w < rig->settings.workers; w++) {
+        const char *words = NULL;
+        long step = 0;
+        if (rig->lost[w] || !training_lost(&rig->training, w, &step, &words)) continue;
+        rig->lost[w] = true;
+        snprintf(rig->lost_words, sizeof rig->lost_words, "%s", words);
+        RETURN_IF(dealer_lose(&rig->dealer, w, step, &rig->error));
+    }
+    return OK;
+}
+
+/* Goes on until the epoch is complete or something failed. */
+static inline int rig_go_through(struct rig *rig) {
+    while (!training_failed(&rig->training) && !dealer_reached(&rig->dealer, 0)) {
+        dealer_set_limit(&rig->dealer, 0);
+        training_go(&rig->training);
+        while (!training_wait(&rig->training, 1.0)) {
+        }
+        RETURN_IF(rig_note_losses(rig));
+    }
+    return OK;
+}
+
 /* Trains through; with `pauses`, in two segments with a stop in the middle. Returns the training's code; the
  * rig stays open for looking at. */
 static inline int rig_run(struct rig *rig, const struct rig_settings *settings, bool pauses) {
@@ -206,20 +264,16 @@ static inline int rig_run(struct rig *rig, const struct rig_settings *settings, 
         fprintf(stderr, "rig: %s\n", rig->error.words);
         return code;
     }
-    dealer_set_limit(&rig->dealer, 0);
-    training_go(&rig->training);
     if (pauses) {
-        training_wait(&rig->training, settings->simulated ? 0.02 : 0.001);
-        dealer_stop(&rig->dealer);
-    }
-    while (!training_wait(&rig->training, 1.0)) {
-    }
-    if (pauses && !training_failed(&rig->training)) {
         dealer_set_limit(&rig->dealer, 0);
         training_go(&rig->training);
+        training_wait(&rig->training, settings->simulated ? 0.02 : 0.001);
+        dealer_stop(&rig->dealer);
         while (!training_wait(&rig->training, 1.0)) {
         }
+        RETURN_IF(rig_note_losses(rig));
     }
+    RETURN_IF(rig_go_through(rig));
     return training_end(&rig->training, &rig->error);
 }
 

@@ -31,6 +31,19 @@ static void check_file(const char *path, const char *wanted) {
 
 /* --- summary --- */
 
+static const struct worker_result two_workers[2] = {{.name = "worker 0 (cpu:0)",
+                                                     .steps = 21,
+                                                     .examples = 22,
+                                                     .input_s = 0.5,
+                                                     .pull_s = 0.25,
+                                                     .compute_s = 0.125,
+                                                     .push_s = 2.5,
+                                                     .wait_s = 3.5,
+                                                     .waited_at = "a gate",
+                                                     .waited_for = "worker 1 (cpu:1)",
+                                                     .waited_for_s = 1.5,
+                                                     .lost = true},
+                                                    {.name = "worker 1 (cpu:1)"}};
 static const struct summary summary = {
     .model = "mlp:hidden=100",
     .dataset = "mnist",
@@ -55,6 +68,11 @@ static const struct summary summary = {
     .compute_share = 0.5,
     .input_share = 0.03125,
     .lost_updates = 11,
+    .dropped = 13,
+    .lost_workers = 1,
+    .lost_batches = 14,
+    .target_s = 3.75,
+    .per_worker = two_workers,
     .bytes_moved = 12000000000,
     .interrupted = true,
 };
@@ -65,7 +83,7 @@ static void check_members(const struct json *json, const struct json_value *obje
     for (int i = 0; i < count; i++) {
         const struct json_value *member = json_member(json, object, names[i]);
         CHECK(member != NULL, "%s is missing", names[i]);
-        if (!member || member->kind == JSON_OBJECT) continue;
+        if (!member || member->kind == JSON_OBJECT || member->kind == JSON_ARRAY) continue;
         CHECK(member->kind == (isnan(values[i]) ? JSON_NULL : JSON_NUMBER) || member->kind == JSON_TEXT ||
                   member->kind == JSON_BOOL,
               "%s is of kind %d", names[i], (int)member->kind);
@@ -76,14 +94,18 @@ static void check_members(const struct json *json, const struct json_value *obje
 
 static void test_summary(const char *path) {
     static const char *const names[] = {
-        "model",         "dataset",       "strategy",    "devices",        "workers",
-        "threads",       "seed",          "epochs",      "steps",          "updates",
-        "examples",      "train_seconds", "test_cost",   "examples_per_s", "test_accuracy",
-        "final_cost",    "staleness",     "wait_share",  "pull_share",     "push_share",
-        "compute_share", "input_share",   "bytes_moved", "lost_updates",   "interrupted"};
-    static const double values[] = {0,    0,      0,    0,       2,    3,    4,   5.5, 6,
-                                    7,    8e9,    9.25, NAN,     10.5, 0.97, NAN, 0,   0.125,
-                                    0.25, 0.0625, 0.5,  0.03125, 12e9, 11,   1};
+        "model",       "dataset",        "strategy",      "devices",      "workers",      "threads",
+        "seed",        "epochs",         "steps",         "updates",      "examples",     "train_seconds",
+        "test_cost",   "examples_per_s", "test_accuracy", "final_cost",   "staleness",    "wait_share",
+        "pull_share",  "push_share",     "compute_share", "input_share",  "bytes_moved",  "lost_updates",
+        "interrupted", "target_s",       "dropped",       "lost_workers", "lost_batches", "per_worker"};
+    static const double values[] = {0,   0,       0,    0,    2,    3,    4,  5.5,   6,    7,
+                                    8e9, 9.25,    NAN,  10.5, 0.97, NAN,  0,  0.125, 0.25, 0.0625,
+                                    0.5, 0.03125, 12e9, 11,   1,    3.75, 13, 1,     14,   0};
+    static const char *const worker_names[] = {"name",      "steps",      "examples",     "input_s",
+                                               "pull_s",    "compute_s",  "push_s",       "wait_s",
+                                               "waited_at", "waited_for", "waited_for_s", "lost"};
+    static const double worker_values[] = {0, 21, 22, 0.5, 0.25, 0.125, 2.5, 3.5, 0, 0, 1.5, 1};
     static const char *const staleness_names[] = {"mean", "p50", "p99", "max"};
     static const double staleness_values[] = {1.5, 1, 2, 3};
     struct error error = {0};
@@ -97,6 +119,9 @@ static void test_summary(const char *path) {
         check_members(&json, &json.values[0], (int)(sizeof names / sizeof *names), names, values);
         const struct json_value *staleness = json_member(&json, &json.values[0], "staleness");
         if (staleness) check_members(&json, staleness, 4, staleness_names, staleness_values);
+        const struct json_value *workers = json_member(&json, &json.values[0], "per_worker");
+        CHECK(workers && workers->children == 2, "two workers");
+        if (workers) check_members(&json, &json.values[workers->first], 12, worker_names, worker_values);
         const struct json_value *devices = json_member(&json, &json.values[0], "devices");
         CHECK(devices && devices->kind == JSON_TEXT && strcmp(devices->text, summary.devices) == 0,
               "devices");

@@ -118,6 +118,11 @@ for devices in cpu:0 cpu:0,cpu:1 cpu:0,cpu:1,cpu:2; do
         train "$by-$devices" $sync --devices=$devices --threads=1 --shards=3 --shard-by=$by
         expect same "first-$devices" "$by-$devices"
     done
+    for ahead in 0 1 4; do
+        # shellcheck disable=SC2086
+        train "ahead$ahead-$devices" $sync --devices=$devices --threads=1 --prefetch=$ahead
+        expect same "first-$devices" "ahead$ahead-$devices"
+    done
 done
 # shellcheck disable=SC2086
 train another $sync --devices=cpu:0 --threads=1 --seed=2

@@ -5,7 +5,15 @@
 static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
     if (argument_count > 0)
         return error_set(error, ERROR_USAGE, "train: unexpected \"%s\"; expected only options", arguments[0]);
-    return run_train(settings, error);
+    struct run_result result;
+    const int code = run_train(settings, &result, error);
+    if (code == OK) {
+        printf("Test-Accuracy: %.4f\n", result.summary.test_accuracy);
+        printf("Total Time: %.2fs\n", result.summary.train_seconds);
+        printf("Final Cost: %.4f\n", result.summary.final_cost);
+    }
+    run_result_free(&result);
+    return code;
 }
 
 const struct command command_train = {

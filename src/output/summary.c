@@ -5,6 +5,28 @@
 #include "../base/file.h"
 #include "../base/json.h"
 
+static void write_workers(struct json_writer *json, const struct summary *s) {
+    json_open(json, "per_worker", '[');
+    for (int w = 0; w < s->workers; w++) {
+        const struct worker_result *worker = &s->per_worker[w];
+        json_open(json, NULL, '{');
+        json_text(json, "name", worker->name);
+        json_int(json, "steps", worker->steps);
+        json_int(json, "examples", worker->examples);
+        json_real(json, "input_s", worker->input_s);
+        json_real(json, "pull_s", worker->pull_s);
+        json_real(json, "compute_s", worker->compute_s);
+        json_real(json, "push_s", worker->push_s);
+        json_real(json, "wait_s", worker->wait_s);
+        json_text(json, "waited_at", worker->waited_at ? worker->waited_at : "");
+        json_text(json, "waited_for", worker->waited_for);
+        json_real(json, "waited_for_s", worker->waited_for_s);
+        json_bool(json, "lost", worker->lost);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
 static void write_members(struct json_writer *json, const struct summary *s) {
     json_text(json, "model", s->model);
     json_text(json, "dataset", s->dataset);
@@ -22,6 +44,7 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_real(json, "test_accuracy", s->test_accuracy);
     json_real(json, "test_cost", s->test_cost);
     json_real(json, "final_cost", s->final_cost);
+    json_real(json, "target_s", s->target_s);
     json_open(json, "staleness", '{');
     json_real(json, "mean", s->staleness.mean);
     json_int(json, "p50", s->staleness.p50);
@@ -34,8 +57,12 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_real(json, "compute_share", s->compute_share);
     json_real(json, "input_share", s->input_share);
     json_int(json, "lost_updates", s->lost_updates);
+    json_int(json, "dropped", s->dropped);
+    json_int(json, "lost_workers", s->lost_workers);
+    json_int(json, "lost_batches", s->lost_batches);
     json_int(json, "bytes_moved", s->bytes_moved);
     json_bool(json, "interrupted", s->interrupted);
+    if (s->per_worker) write_workers(json, s);
 }
 
 int summary_write(const char *path, const struct summary *summary, struct error *error) {

@@ -5,6 +5,18 @@
 #include <stdbool.h>
 #include "../base/error.h"
 
+/* How one worker spent its time, and on whom it waited. */
+struct worker_result {
+    char name[40]; /* "worker 1 (cpu:1)" */
+    long steps, examples;
+    double input_s, pull_s, compute_s, push_s, wait_s;
+    const char *waited_at; /* where it waited longest, a constant text; NULL: it never waited */
+    double waited_at_s;
+    char waited_for[40]; /* for whom it waited longest; "": it never waited */
+    double waited_for_s;
+    bool lost; /* it was lost on the way, and the others went on */
+};
+
 /* Real numbers that are not known (an accuracy without a test set) are NAN and become null. Texts are
  * borrowed. */
 struct summary {
@@ -21,15 +33,20 @@ struct summary {
     double examples_per_s; /* examples / train_seconds */
     double test_accuracy, test_cost;
     double final_cost; /* training loss at the end */
+    double target_s;   /* training seconds until the target accuracy; NAN: not reached, or not asked for */
     struct {
         double mean;
         long p50, p99, max;
     } staleness; /* updates by others between reading the weights and applying the gradient */
     double wait_share, pull_share, push_share, compute_share,
-        input_share; /* of the workers' time; they add up to 1 */
-    long lost_updates;
+        input_share;   /* of the workers' time; they add up to 1 */
+    long lost_updates; /* in place: overwritten by another worker */
+    long dropped;      /* gradients that came too late and were thrown away, by some shard */
+    int lost_workers;  /* that failed or fell silent, while the others went on */
+    long lost_batches; /* in their hands */
     long long bytes_moved;
     bool interrupted;
+    const struct worker_result *per_worker; /* [workers]; NULL: not known */
 };
 
 /* Writes `path` (temporary name, fsync, rename). Errors: ERROR_FILE. */

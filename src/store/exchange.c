@@ -1,5 +1,5 @@
-/* The worker half that most strategies share: send the gradient to every shard, take the weights from every
- * shard. */
+/* The halves that strategies share: send the gradient to every shard and take the weights from every shard;
+ * post to a server, serve, read. */
 #include "strategy.h"
 
 int strategy_send_all(struct worker_side *side, struct gradient *gradient, struct error *error) {
@@ -15,4 +15,60 @@ int strategy_take_all(struct worker_side *side, struct error *error) {
     for (int s = 0; s < side->store->settings.shards; s++)
         RETURN_IF(side->strategy->pull(&side->store->shards[s], side, error));
     return OK;
+}
+
+int strategy_rest_all(struct worker_side *side, struct error *error) {
+    if (!side->strategy->rest) return strategy_take_all(side, error);
+    for (int s = 0; s < side->store->settings.shards; s++)
+        RETURN_IF(side->strategy->rest(&side->store->shards[s], side, error));
+    return OK;
+}
+
+int strategy_post(struct shard *shard, struct gradient *gradient, struct error *error) {
+    return shard_post(shard, gradient, error);
+}
+
+int strategy_serve(struct shard *shard, struct gradient *gradient, struct error *error) {
+    (void)error;
+    const bool empty = gradient->examples == 0;
+    shard_done(shard, gradient, empty ? atomic_load(&shard->version) : shard_apply(shard, gradient));
+    return OK;
+}
+
+int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct error *error) {
+    (void)error;
+    long version = atomic_load(&shard->version);
+    if (gradient->examples > 0) {
+        lock_take(&shard->lock);
+        version = shard_apply(shard, gradient);
+        lock_release(&shard->lock);
+    }
+    shard_done(shard, gradient, version);
+    return OK;
+}
+
+int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error) {
+    (void)error;
+    lock_take(&shard->lock);
+    const bool news = shard_read(shard, side->weights, &side->version[shard->index]);
+    lock_release(&shard->lock);
+    if (news) side->bytes_moved += strategy_window_bytes(shard);
+    return OK;
+}
+
+int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error) {
+    (void)error;
+    if (shard_read_racy(shard, side->weights, &side->version[shard->index]))
+        side->bytes_moved += strategy_window_bytes(shard);
+    return OK;
+}
+
+long long strategy_bytes_none(const void *settings, long long bytes, int moments, long steps, long news) {
+    (void)settings, (void)bytes, (void)moments, (void)steps, (void)news;
+    return 0;
+}
+
+long long strategy_bytes_news(const void *settings, long long bytes, int moments, long steps, long news) {
+    (void)settings, (void)moments, (void)steps;
+    return news * bytes;
 }

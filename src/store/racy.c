@@ -72,9 +72,7 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
     racy_sweep(shard, middle, shard->end, gradient, rate, seen + 1);
     racy_sweep(shard, shard->begin, middle, gradient, rate, seen + 1);
     atomic_fetch_add(&shard->racy_updates, 1);
-    const long version = atomic_fetch_add(&shard->version, 1);
-    event_post(&shard->applied);
-    return version;
+    return atomic_fetch_add(&shard->version, 1);
 }
 
 bool shard_read_racy(const struct shard *shard, float *weights, long *version) {

@@ -1,4 +1,4 @@
-/* Slots: a worker's gradients on their way, and the one wait of a sender: for room.
+/* Slots: a worker's gradients on their way, and the waits for them: for room, and until they are applied.
  *
  * A worker has `slots` gradients in the mailboxes at most and one more in hand, which it fills while those
  * are on the way. A slot is held by each shard until it has applied the gradient and by the worker until it
@@ -26,12 +26,6 @@ void store_release(struct store *store, struct gradient *gradient) {
     event_post(room);
 }
 
-struct room_wait {
-    struct store *store;
-    int worker;
-    int most; /* gradients that may be on the way */
-};
-
 static int on_the_way(const struct store *store, int worker) {
     int count = 0;
     for (int i = 0; i <= store->settings.slots; i++)
@@ -39,16 +33,42 @@ static int on_the_way(const struct store *store, int worker) {
     return count;
 }
 
+bool store_is_clear(const struct store *store, int worker) {
+    return on_the_way(store, worker) == 0;
+}
+
+struct room_wait {
+    struct store *store;
+    int worker;
+    int most; /* gradients that may be on the way */
+};
+
 static bool has_room(void *argument) {
     const struct room_wait *wait = argument;
     return on_the_way(wait->store, wait->worker) <= wait->most;
 }
 
-/* Room is made by the servers, or, where there are none, by the workers. */
+/* Steps of this worker before this one are sent; of those that are on the way. */
+static long steps_sent(const struct store *store, int worker) {
+    long sent = 0;
+    for (int i = 0; i <= store->settings.slots; i++) {
+        const struct gradient *gradient = &store->workers[worker].gradients[i];
+        if (atomic_load(&gradient->left) != 0 && gradient->step >= sent) sent = gradient->step + 1;
+    }
+    return sent;
+}
+
+/* Room is made by the servers of the shards that have not applied all that was sent, or, where there are no
+ * servers, by the other workers. */
 static bool awaits(void *argument, int member) {
     const struct room_wait *wait = argument;
-    const struct roster *roster = wait->store->settings.roster;
-    return roster->count > roster->workers ? member >= roster->workers : member != wait->worker;
+    const struct store *store = wait->store;
+    const int workers = store->settings.roster->workers, servers = store->settings.roster->count - workers;
+    if (servers == 0) return member != wait->worker;
+    const long sent = steps_sent(store, wait->worker);
+    for (int s = member - workers; member >= workers && s < store->settings.shards; s += servers)
+        if (atomic_load(&store->shards[s].tallies[wait->worker].steps) < sent) return true;
+    return false;
 }
 
 int store_wait_room(struct store *store, int worker, struct error *error) {
@@ -64,4 +84,46 @@ int store_drain(struct store *store, int worker, struct error *error) {
     struct room_wait wait = {.store = store, .worker = worker, .most = 0};
     return wait_patiently(store->settings.roster, worker, &store->workers[worker].room, has_room, awaits,
                           &wait, "the servers, to apply its last gradients", error);
+}
+
+/* --- waiting for a shard to be done with gradients --- */
+
+struct shard_wait {
+    struct shard *shard;
+    int worker; /* < 0: all that take part */
+    long step;
+};
+
+static bool owes(const struct shard_wait *wait, int worker) {
+    const struct shard *shard = wait->shard;
+    if (wait->worker >= 0 && worker != wait->worker) return false;
+    return atomic_load(&shard->store->settings.roster->members[worker].active) &&
+           atomic_load(&shard->tallies[worker].steps) < wait->step;
+}
+
+static bool is_done(void *argument) {
+    const struct shard_wait *wait = argument;
+    for (int w = 0; w < wait->shard->store->settings.roster->workers; w++)
+        if (owes(wait, w)) return false;
+    return true;
+}
+
+/* Awaited are the workers that have not sent their gradient yet, and the server that has not applied what was
+ * sent. */
+static bool is_owed_by(void *argument, int member) {
+    const struct shard_wait *wait = argument;
+    const struct store *store = wait->shard->store;
+    const int workers = store->settings.roster->workers, servers = store->settings.roster->count - workers;
+    if (member < workers) return owes(wait, member) && store_is_clear(store, member);
+    if (member - workers != wait->shard->index % servers) return false;
+    for (int w = 0; w < workers; w++)
+        if (owes(wait, w) && !store_is_clear(store, w)) return true;
+    return false;
+}
+
+int shard_await(struct shard *shard, int self, int worker, long step, const char *place,
+                struct error *error) {
+    struct shard_wait wait = {.shard = shard, .worker = worker, .step = step};
+    return wait_patiently(shard->store->settings.roster, self, &shard->applied, is_done, is_owed_by, &wait,
+                          place, error);
 }

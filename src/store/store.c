@@ -196,6 +196,14 @@ long store_lost_updates(const struct store *store) {
     return lost;
 }
 
+long store_dropped(const struct store *store) {
+    long dropped = 0;
+    for (int s = 0; s < store->settings.shards; s++)
+        for (int w = 0; w < store->settings.roster->workers; w++)
+            dropped += store->shards[s].tallies[w].dropped;
+    return dropped;
+}
+
 long store_locks_taken(const struct store *store) {
     long taken = 0;
     for (int s = 0; s < store->settings.shards; s++) taken += atomic_load(&store->shards[s].lock.taken);

@@ -16,6 +16,9 @@
  *   shard_post         put a gradient into the shard's mailbox
  *   shard_done         the shard has applied this gradient: measure its staleness, let go of the slot
  *   shard_drop         the shard throws this gradient away
+ *   shard_await        wait until the shard is done with a worker's gradients
+ *   shard_step_own     step a worker's own copy of the window
+ *   shard_reduce_share write the mean of the workers' own copies, a share of the window
  */
 #ifndef TRAINER_STORE_STORE_H
 #define TRAINER_STORE_STORE_H
@@ -51,8 +54,9 @@ struct gradient {
 
 /* What one worker did to one shard. Written by whoever applies that worker's gradients, one at a time. */
 struct tally {
-    _Alignas(64) long updates; /* gradients applied */
-    long dropped;              /* gradients thrown away (late ones, say) */
+    _Alignas(64) _Atomic long steps; /* the shard is done with this worker's steps before this one */
+    long updates;                    /* gradients applied */
+    long dropped;                    /* gradients thrown away (late ones, say) */
     long staleness[STALENESS_BINS];
     double staleness_sum;
     long staleness_max;
@@ -74,7 +78,7 @@ struct shard {
     int span_count;
     _Alignas(64) _Atomic long version; /* updates applied */
     struct lock lock;                  /* rank 1: nothing else is taken under it */
-    struct event applied;              /* posted after every update */
+    struct event applied;              /* posted whenever the shard is done with a gradient */
     struct mailbox mailbox;            /* to its server */
     struct event *mail;                /* its server's event; NULL: nobody serves */
     struct tally *tallies;             /* [workers] */
@@ -129,6 +133,7 @@ void store_set_version(struct store *store, long version);
 long store_version(const struct store *store);      /* the smallest over the shards */
 long store_lost_updates(const struct store *store); /* updates counted minus updates that the witness lines
                                                        saw, over all shards */
+long store_dropped(const struct store *store);      /* gradients thrown away, over all shards and workers */
 long store_locks_taken(const struct store *store);
 
 /* The slot that a worker's step fills: the one in hand, never on the way. */
@@ -138,6 +143,7 @@ struct gradient *store_gradient(struct store *store, int worker, long step);
 int store_wait_room(struct store *store, int worker, struct error *error);
 /* Waits until no gradient of this worker is on the way. Errors: ERROR_PEER. */
 int store_drain(struct store *store, int worker, struct error *error);
+bool store_is_clear(const struct store *store, int worker); /* none of its gradients is on the way */
 /* Lets go of one hold on a gradient: each shard has one (shard_done, shard_drop), the worker has one until it
  * has sent it. */
 void store_release(struct store *store, struct gradient *gradient);
@@ -162,6 +168,23 @@ void shard_end_round(struct shard *shard);
 bool shard_read(const struct shard *shard, float *weights, long *version);
 bool shard_read_racy(const struct shard *shard, float *weights, long *version);
 int shard_post(struct shard *shard, struct gradient *gradient, struct error *error);
+/* Waits, in the name of `self`, until the shard is done with all steps before `step` of this worker; -1: of
+ * every worker that takes part. Errors: ERROR_PEER. */
+int shard_await(struct shard *shard, int self, int worker, long step, const char *place, struct error *error);
+/* The own copies of a worker: weights and, as many as the optimizer has, moments; [layout floats] each. */
+struct copies {
+    float *weights, *moments[2];
+};
+/* Steps the own copy, which is at `version`. */
+void shard_step_own(struct shard *shard, const struct copies *copies, const struct gradient *gradient,
+                    long version);
+/* The `share`-th of `shares` equal parts of the window in the store = the mean of the copies that are given
+ * (those with weights NULL are left out), added in their order. copies[workers]. */
+void shard_reduce_share(struct shard *shard, const struct copies *copies, int share, int shares);
+/* Border number `share` of `shares` equal parts of the window, on a cache line. */
+size_t shard_border(const struct shard *shard, int share, int shares);
+/* Copies the window from the store into the own copies. */
+void shard_copy(const struct shard *shard, const struct copies *copies);
 void shard_done(struct shard *shard, struct gradient *gradient, long version_before);
 void shard_drop(struct shard *shard, struct gradient *gradient);
 

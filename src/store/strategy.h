@@ -13,16 +13,31 @@
 /* What a strategy needs and what it promises; the tests check every promise of every variant of every
  * strategy. */
 struct traits {
+    /* What it needs. */
     bool own_weights; /* each worker computes on a copy of its own; else on the store's weights in place */
+    bool own_moments; /* each worker has optimizer state of its own, too */
     bool servers;     /* server threads apply what is in the mailboxes */
-    bool rounds; /* all workers step together: batch r*W+w goes to worker w of round r, one update a round */
+    bool rounds;      /* all workers take equally many steps: batch r*W+w goes to worker w of round r */
+    /* What it promises. */
+    bool merged;       /* one update a round of the workers, not one a gradient */
     bool exactly_once; /* each gradient is applied to each shard exactly once */
+    bool drops;        /* or it is dropped, and counted: at most once then */
     bool repeatable;   /* same seed, same bits, with any number of threads and in any order of arrival */
+    bool like_serial;  /* those bits are the ones of serial training: one thread that steps with the mean of
+                          the W gradients */
     bool
         own_update_in_reply; /* the weights that a worker computes on include its own last gradient, always */
-    bool lock_free;          /* no lock is taken on the worker's path */
+    bool whole_reads; /* a worker computes on weights that are of one version in each shard, never torn */
+    bool lock_free;   /* no lock is taken on the worker's path */
     /* No gradient is staler than this many updates, for W workers with `slots` slots each; NULL: no bound. */
-    long (*staleness_bound)(int workers, int slots);
+    long (*staleness_bound)(const void *settings, int workers, int slots);
+    /* Nobody begins step s+1 before every shard has every gradient of step s - lead; NULL: no such promise.
+     */
+    long (*lead)(const void *settings);
+    /* Bytes copied between a worker's memory and the store in a segment (from one pause to the next) of
+     * `steps` steps, in which it found the weights of the store changed `news` times: `bytes` is the size of
+     * the weights, `moments` how many vectors of optimizer state there are. */
+    long long (*bytes_moved)(const void *settings, long long bytes, int moments, long steps, long news);
 };
 
 /* The worker's side of an exchange. */
@@ -32,8 +47,9 @@ struct worker_side {
     int worker;
     long step;             /* steps finished so far: the round that `pull` must wait for is step - 1 */
     float *weights;        /* [layout floats] its own copy, or the store's */
+    float *moments[2];     /* [layout floats] its own optimizer state, or NULL */
     long *version;         /* [shards] of the weights that it has; set by pull, always */
-    long long bytes_moved; /* copied so far, weights and gradients */
+    long long bytes_moved; /* copied so far between its own memory and the store */
 };
 
 struct strategy {
@@ -42,25 +58,41 @@ struct strategy {
      * NULL}; NULL: only one. */
     const char *const *variants;
     const struct traits *(*traits)(const void *settings);
-    int default_shards;
+    /* How many shards it likes, when --shards does not say; NULL: one. */
+    int (*shards)(const void *settings);
     /* Makes and frees what a shard needs for this strategy (shard->state); each may be NULL. */
     int (*open)(struct shard *shard, const void *settings, struct error *error);
     void (*close)(struct shard *shard);
     /* Shard half; on the worker's thread (for a remote worker: its proxy's). */
     int (*push)(struct shard *shard, struct gradient *gradient, struct error *error);
     int (*pull)(struct shard *shard, struct worker_side *side, struct error *error);
+    /* Instead of a pull, when the worker has no more batches until the next segment: the shard must then hold
+     * what the worker has learnt. NULL: pull. */
+    int (*rest)(struct shard *shard, struct worker_side *side, struct error *error);
     /* On a server's thread: one mail of the shard. NULL: no servers. */
     int (*serve)(struct shard *shard, struct gradient *gradient, struct error *error);
-    /* Worker half; NULL: strategy_send_all and strategy_take_all. */
+    /* Worker half; NULL: strategy_send_all. */
     int (*send)(struct worker_side *side, struct gradient *gradient, struct error *error);
-    int (*take)(struct worker_side *side, struct error *error);
 };
 
 extern const struct strategy *const strategies[]; /* generated, ended by NULL */
 
+/* --- the usual halves, which strategies are put together from --- */
 int strategy_send_all(struct worker_side *side, struct gradient *gradient,
                       struct error *error);                           /* push to every shard */
 int strategy_take_all(struct worker_side *side, struct error *error); /* pull from every shard */
+int strategy_rest_all(struct worker_side *side, struct error *error); /* rest at every shard */
+/* Shard halves: the gradient goes to the shard's server, which applies it as it comes (an empty one is only
+ * let go); under the shard's lock, or not. */
+int strategy_post(struct shard *shard, struct gradient *gradient, struct error *error);
+int strategy_serve(struct shard *shard, struct gradient *gradient, struct error *error);
+int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct error *error);
+/* A copy of the shard's weights for the worker, when there is news; under the shard's lock, or not. */
+int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error);
+int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error);
+/* Values of `bytes_moved`: nothing is copied; the weights once for each news. */
+long long strategy_bytes_none(const void *settings, long long bytes, int moments, long steps, long news);
+long long strategy_bytes_news(const void *settings, long long bytes, int moments, long steps, long news);
 
 /* Bytes of a shard's window of the weights. */
 static inline long long strategy_window_bytes(const struct shard *shard) {

@@ -27,7 +27,6 @@ long shard_apply(struct shard *shard, const struct gradient *gradient) {
         step_window(shard, span, span->begin, span->end, gradient->values + span->begin, rate, version + 1);
     }
     atomic_store(&shard->version, version + 1);
-    event_post(&shard->applied);
     return version;
 }
 
@@ -56,15 +55,14 @@ static void mean_of_laid(const struct shard *shard, size_t begin, size_t end, fl
     }
 }
 
-/* Border number `share` of `shares` equal parts of the window, on a cache line. */
-static size_t share_border(const struct shard *shard, int share, int shares) {
+size_t shard_border(const struct shard *shard, int share, int shares) {
     const size_t lines = (shard->end - shard->begin) / LINE_FLOATS;
     return shard->begin + lines * (size_t)share / (size_t)shares * LINE_FLOATS;
 }
 
 void shard_step_share(struct shard *shard, int share, int shares) {
     const int workers = shard->store->settings.roster->workers;
-    const size_t begin = share_border(shard, share, shares), end = share_border(shard, share + 1, shares);
+    const size_t begin = shard_border(shard, share, shares), end = shard_border(shard, share + 1, shares);
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
     const float rate = store_rate(shard->store, version);
     _Alignas(64) float mean[BLOCK];
@@ -113,6 +111,13 @@ static void raise_to(_Atomic long *value, long least) {
     }
 }
 
+/* The slot may be filled anew as soon as it is released. */
+static void let_go(struct shard *shard, struct gradient *gradient) {
+    atomic_store(&shard->tallies[gradient->worker].steps, gradient->step + 1);
+    store_release(shard->store, gradient);
+    event_post(&shard->applied);
+}
+
 void shard_done(struct shard *shard, struct gradient *gradient, long version_before) {
     const long staleness = version_before - gradient->version[shard->index];
     struct tally *tally = &shard->tallies[gradient->worker];
@@ -127,11 +132,11 @@ void shard_done(struct shard *shard, struct gradient *gradient, long version_bef
     while ((reached == 0 || reached > version_before + 1) &&
            !atomic_compare_exchange_weak(&gradient->applied_version, &reached, version_before + 1)) {
     }
-    store_release(shard->store, gradient);
+    let_go(shard, gradient);
 }
 
 void shard_drop(struct shard *shard, struct gradient *gradient) {
     shard->tallies[gradient->worker].dropped++;
     atomic_store(&gradient->dropped, true);
-    store_release(shard->store, gradient);
+    let_go(shard, gradient);
 }

@@ -3,6 +3,34 @@
 
 #include "../base/memory.h"
 
+/* The first is the arena's own memory, so that a worker without a feeder has its batch beside its other
+ * values.
+ */
+static int open_inputs(const struct replicas *replicas, const struct device *device, struct replica *replica,
+                       struct error *error) {
+    const struct network *network = replicas->network;
+    const size_t batch = (size_t)replicas->batch;
+    void *block = NULL;
+    RETURN_IF(memory_zeroed(&block, (size_t)replicas->buffers, sizeof(struct input), "input buffers", error));
+    replica->inputs = block;
+    replica->inputs[0] =
+        (struct input){.x = arena_address(replica->arena, network->x),
+                       .labels = arena_address(replica->arena, network->labels),
+                       .step = network->step == NONE ? NULL : arena_address(replica->arena, network->step)};
+    for (int i = 1; i < replicas->buffers; i++) {
+        struct input *input = &replica->inputs[i];
+        RETURN_IF(device->backend->allocate(
+            device, &block, batch * (size_t)replicas->examples->features * sizeof *input->x, "input", error));
+        input->x = block;
+        RETURN_IF(device->backend->allocate(device, &block, batch * sizeof *input->labels, "labels", error));
+        input->labels = block;
+        if (!replica->inputs[0].step) continue;
+        RETURN_IF(device->backend->allocate(device, &block, sizeof *input->step, "a batch's number", error));
+        input->step = block;
+    }
+    return OK;
+}
+
 static int open_replica(void *self, int worker, struct error *error) {
     struct replicas *replicas = self;
     struct replica *replica = &replicas->replicas[worker];
@@ -21,45 +49,69 @@ static int open_replica(void *self, int worker, struct error *error) {
     memory_free(fetches);
     if (code != OK) return code;
     RETURN_IF(arena_open(&replica->arena, replica->program, error));
-    replica->x = arena_address(replica->arena, network->x);
-    replica->labels = arena_address(replica->arena, network->labels);
-    replica->step = network->step == NONE ? NULL : arena_address(replica->arena, network->step);
     replica->loss = arena_address(replica->arena, network->loss);
-    return OK;
+    return open_inputs(replicas, device, replica, error);
 }
 
-static int load_replica(void *self, int worker, long number, const int *index, struct error *error) {
+static int load_replica(void *self, int worker, int buffer, long number, const int *index,
+                        struct error *error) {
     const struct replicas *replicas = self;
-    const struct replica *replica = &replicas->replicas[worker];
+    const struct input *input = &replicas->replicas[worker].inputs[buffer];
     const struct device *device = &replicas->devices[worker];
     (void)error;
-    device->backend->gather(device, replicas->examples, index, replicas->batch, replica->x);
-    device->backend->gather_labels(device, replicas->examples, index, replicas->batch, replica->labels);
-    if (replica->step) *replica->step = (int)number;
+    device->backend->gather(device, replicas->examples, index, replicas->batch, input->x);
+    device->backend->gather_labels(device, replicas->examples, index, replicas->batch, input->labels);
+    if (input->step) *input->step = (int)number;
     return OK;
 }
 
-static int run_replica(void *self, int worker, float *weights, float *gradient, float *loss,
+static void read_from(const struct network *network, struct replica *replica, int buffer) {
+    const struct input *input = &replica->inputs[buffer];
+    arena_set_input(replica->arena, network->x, input->x);
+    arena_set_input(replica->arena, network->labels, input->labels);
+    if (input->step) arena_set_input(replica->arena, network->step, input->step);
+    replica->loaded = buffer;
+}
+
+static int run_replica(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                        struct error *error) {
     const struct replicas *replicas = self;
-    const struct replica *replica = &replicas->replicas[worker];
+    struct replica *replica = &replicas->replicas[worker];
+    if (buffer != replica->loaded) read_from(replicas->network, replica, buffer);
     RETURN_IF(program_run(replica->program, replica->arena, weights, gradient, error));
     *loss = *replica->loss;
     return OK;
 }
 
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
-                  int count, const struct examples *examples, int batch, struct error *error) {
+                  int count, const struct examples *examples, int batch, int buffers, struct error *error) {
     void *block = NULL;
-    *replicas = (struct replicas){
-        .network = network, .devices = devices, .examples = examples, .count = count, .batch = batch};
+    *replicas = (struct replicas){.network = network,
+                                  .devices = devices,
+                                  .examples = examples,
+                                  .count = count,
+                                  .batch = batch,
+                                  .buffers = buffers};
     RETURN_IF(memory_zeroed(&block, (size_t)count, sizeof(struct replica), "replicas", error));
     replicas->replicas = block;
     return OK;
 }
 
+/* The device gets back what it gave: all but the arena's own. */
+static void close_inputs(const struct replicas *replicas, int worker) {
+    const struct device *device = &replicas->devices[worker];
+    struct input *inputs = replicas->replicas[worker].inputs;
+    for (int i = 1; inputs && i < replicas->buffers; i++) {
+        void *const blocks[] = {inputs[i].x, inputs[i].labels, inputs[i].step};
+        for (int b = 0; b < 3; b++)
+            if (blocks[b]) device->backend->release(device, blocks[b]);
+    }
+    memory_free(inputs);
+}
+
 void replicas_close(struct replicas *replicas) {
     for (int i = 0; replicas->replicas && i < replicas->count; i++) {
+        close_inputs(replicas, i);
         arena_close(replicas->replicas[i].arena);
         program_close(replicas->replicas[i].program);
     }

@@ -1,5 +1,5 @@
-/* Replicas: what each worker computes with: the network's program on its own device, with an arena of its
- * own. */
+/* Replicas: what each worker computes with: the network's program on its own device, with an arena and input
+ * buffers of its own. The program reads a batch where it was built. */
 #ifndef TRAINER_TRAIN_REPLICA_H
 #define TRAINER_TRAIN_REPLICA_H
 
@@ -8,12 +8,18 @@
 #include "network.h"
 #include "training.h"
 
+/* An input buffer, on the device; the first one of a replica is the arena's own. */
+struct input {
+    float *x;    /* [batch, features] */
+    int *labels; /* [batch] */
+    int *step;   /* the number of the batch; NULL when the program does not need it */
+};
+
 struct replica {
     struct program *program;
     struct arena *arena;
-    float *x;    /* [batch, features] in the arena */
-    int *labels; /* [batch] in the arena */
-    int *step;   /* in the arena, or NULL */
+    struct input *inputs; /* [buffers] */
+    int loaded;           /* the buffer that the arena reads */
     const float *loss;
 };
 
@@ -23,11 +29,12 @@ struct replicas {
     const struct device *devices;  /* [count] */
     const struct examples *examples;
     int count, batch;
+    int buffers;              /* a replica */
     struct replica *replicas; /* [count]; each opened by its worker's thread */
 };
 
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
-                  int count, const struct examples *examples, int batch, struct error *error);
+                  int count, const struct examples *examples, int batch, int buffers, struct error *error);
 void replicas_close(struct replicas *replicas); /* after training_end; safe on a zeroed one */
 struct compute replicas_compute(struct replicas *replicas);
 

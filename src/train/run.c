@@ -15,7 +15,7 @@
 enum { LOOK_MS = 20, DRAIN_MS = 100 };
 
 static long long examples_done(const struct run *run) {
-    return (long long)dealer_position(&run->dealer) * run->settings.batch;
+    return (long long)(dealer_position(&run->dealer) - run->dealer.in_flight) * run->settings.batch;
 }
 
 static void show_progress(struct run *run) {
@@ -64,6 +64,8 @@ static int finish_epoch(struct run *run, struct error *error) {
     run->epoch_s = seconds;
     run->epoch_examples = examples;
     run->epoch++;
+    if (isnan(run->target_s) && run->tested.accuracy >= run->settings.target_accuracy)
+        run->target_s = row.time_s;
     return epochs_add(&run->epochs, &row, error);
 }
 
@@ -113,6 +115,20 @@ static int write_checkpoint(struct run *run, bool with_model, struct error *erro
     return code;
 }
 
+/* Says who was lost, and deals what the lost would have been dealt to those who are left. */
+static int note_losses(struct run *run, struct error *error) {
+    for (int w = 0; w < run->workers; w++) {
+        long step = 0;
+        const char *words = NULL;
+        if (run->lost[w] || !training_lost(&run->training, w, &step, &words)) continue;
+        run->lost[w] = true;
+        progress_say(&run->progress, "lost: %s; the others go on", words);
+        RETURN_IF(dealer_lose(&run->dealer, w, step, error));
+    }
+    if (roster_active_workers(&run->roster) > 0) return OK;
+    return error_set(error, ERROR_PEER, "every worker was lost");
+}
+
 static int coordinate(struct run *run, struct error *error) {
     while (run->epoch < run->settings.epochs && dealer_reached(&run->dealer, run->epoch))
         run->epoch++; /* resumed */
@@ -123,6 +139,7 @@ static int coordinate(struct run *run, struct error *error) {
         dealer_set_limit(&run->dealer, run->epoch);
         RETURN_IF(run_segment(run, error));
         if (training_failed(&run->training)) return training_end(&run->training, error);
+        RETURN_IF(note_losses(run, error));
         run->interrupted = world_interrupted() && !dealer_reached(&run->dealer, run->settings.epochs - 1);
         while (run->epoch < run->settings.epochs && dealer_reached(&run->dealer, run->epoch))
             RETURN_IF(finish_epoch(run, error));
@@ -133,7 +150,7 @@ static int coordinate(struct run *run, struct error *error) {
     return OK;
 }
 
-static int finish(struct run *run, struct error *error) {
+static int finish(struct run *run, struct run_result *result, struct error *error) {
     char path[PATH_BYTES];
     if (run->interrupted || run->tested.examples == 0)
         RETURN_IF(
@@ -144,45 +161,48 @@ static int finish(struct run *run, struct error *error) {
     const double seconds = run->seconds_before + training_seconds(&run->training);
     const double here = training_seconds(&run->training);
     const long long examples = examples_done(run);
-    struct summary summary = {.model = run->settings.model,
-                              .dataset = run->settings.dataset,
-                              .strategy = run->settings.strategy,
-                              .devices = run->settings.devices,
-                              .workers = run->workers,
-                              .threads = run->devices[0].threads,
-                              .seed = run->settings.seed,
-                              .epochs = epochs_done(run),
-                              .updates = store_version(&run->store),
-                              .examples = examples,
-                              .train_seconds = seconds,
-                              .examples_per_s =
-                                  here > 0.0 ? (double)(examples - run->examples_before) / here : 0.0,
-                              .test_accuracy = run->tested.accuracy,
-                              .test_cost = run->tested.cost,
-                              .lost_updates = store_lost_updates(&run->store),
-                              .interrupted = run->interrupted};
-    run_totals(run, &summary);
+    result->settings = run->settings;
+    result->summary = (struct summary){
+        .model = result->settings.model,
+        .dataset = result->settings.dataset,
+        .strategy = result->settings.strategy,
+        .devices = result->settings.devices,
+        .workers = run->workers,
+        .threads = run->devices[0].threads,
+        .seed = run->settings.seed,
+        .epochs = epochs_done(run),
+        .updates = store_version(&run->store),
+        .examples = examples,
+        .train_seconds = seconds,
+        .examples_per_s = here > 0.0 ? (double)(examples - run->examples_before) / here : 0.0,
+        .test_accuracy = run->tested.accuracy,
+        .test_cost = run->tested.cost,
+        .target_s = run->target_s,
+        .lost_updates = store_lost_updates(&run->store),
+        .dropped = store_dropped(&run->store),
+        .lost_batches = run->dealer.in_flight,
+        .interrupted = run->interrupted};
+    RETURN_IF(run_totals(run, result, error));
+    const struct summary *summary = &result->summary;
     RETURN_IF(file_join(path, run->settings.out, "summary.json", error));
-    RETURN_IF(summary_write(path, &summary, error));
+    RETURN_IF(summary_write(path, summary, error));
     progress_clear(&run->progress);
     progress_say(&run->progress,
                  "%.0f examples/s; of the workers' time %.0f %% compute, %.0f %% waiting, %.0f %% exchange, "
                  "%.0f %% input; staleness %.2f on average, %ld at most",
-                 summary.examples_per_s, 100 * summary.compute_share, 100 * summary.wait_share,
-                 100 * (summary.pull_share + summary.push_share), 100 * summary.input_share,
-                 summary.staleness.mean, summary.staleness.max);
+                 summary->examples_per_s, 100 * summary->compute_share, 100 * summary->wait_share,
+                 100 * (summary->pull_share + summary->push_share), 100 * summary->input_share,
+                 summary->staleness.mean, summary->staleness.max);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
                          "interrupted after %lld examples; go on with: trainer --resume=%s", examples,
                          run->settings.out);
-    printf("Test-Accuracy: %.4f\n", summary.test_accuracy);
-    printf("Total Time: %.2fs\n", summary.train_seconds);
-    printf("Final Cost: %.4f\n", summary.final_cost);
     return OK;
 }
 
-int run_train(const struct run_settings *settings, struct error *error) {
+int run_train(const struct run_settings *settings, struct run_result *result, struct error *error) {
     void *block = NULL;
+    *result = (struct run_result){0};
     world_catch_interrupts();
     RETURN_IF(memory_zeroed(&block, 1, sizeof(struct run), "the run", error));
     struct run *run = block;
@@ -196,10 +216,16 @@ int run_train(const struct run_settings *settings, struct error *error) {
         run->cost_before =
             settings->resume[0] ? resume_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
         run->checkpoint_s = world_now(run->world);
+        run->target_s = (double)NAN;
         code = coordinate(run, error);
     }
-    if (code == OK) code = finish(run, error);
+    if (code == OK) code = finish(run, result, error);
     run_close(run);
-    memory_free(run);
+    if (!run->training.abandoned) memory_free(run);
     return code;
+}
+
+void run_result_free(struct run_result *result) {
+    memory_free(result->workers);
+    *result = (struct run_result){0};
 }

@@ -1,7 +1,6 @@
 /* A run opened, from settings to waiting workers, and closed in reverse order. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "run_parts.h"
 
@@ -11,14 +10,7 @@ static int default_folder(struct run_settings *settings, const struct choices *c
         snprintf(settings->out, sizeof settings->out, "%s", settings->resume);
         return OK;
     }
-    const time_t now = (time_t)world_utc_seconds();
-    struct tm parts;
-    char stamp[32];
-    if (!gmtime_r(&now, &parts) || strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts) == 0)
-        return error_set(error, ERROR_INTERNAL, "the time of day cannot be written as a date");
-    snprintf(settings->out, sizeof settings->out, "runs/%s-%s-%s", stamp, choices->model.plugin->name,
-             choices->strategy.plugin->name);
-    return OK;
+    return settings_folder(settings, choices->model.plugin->name, choices->strategy.plugin->name, error);
 }
 
 static int open_devices(struct run *run, struct error *error) {
@@ -50,6 +42,12 @@ static int open_roster(struct run *run, int shards, struct error *error) {
 
 static const struct strategy *strategy_of(const struct run *run) {
     return (const struct strategy *)(const void *)run->choices.strategy.plugin;
+}
+
+static int shards_of(const struct run *run) {
+    const struct strategy *strategy = strategy_of(run);
+    if (run->settings.shards > 0) return run->settings.shards;
+    return strategy->shards ? strategy->shards(run->choices.strategy.settings) : 1;
 }
 
 static struct network_settings network_settings_of(const struct run *run, int shards) {
@@ -133,7 +131,7 @@ static int open_store(struct run *run, int shards, struct error *error) {
                                             .strategy = &run->choices.strategy,
                                             .optimizer = &run->choices.optimizer,
                                             .schedule = &run->choices.schedule,
-                                            .total_updates = dealer_updates(&run->dealer),
+                                            .total_updates = dealer_updates(&run->dealer, traits->merged),
                                             .finished = training_finished,
                                             .finished_argument = &run->training};
     RETURN_IF(store_open(&run->store, &settings, error));
@@ -150,6 +148,16 @@ static int open_evaluator(struct run *run, int shards, struct error *error) {
     world_cores(&all);
     if (device.threads > all.count) device.threads = all.count;
     return evaluator_open(&run->evaluator, &settings, &device, error);
+}
+
+/* Where all cores compute, a feeder could only take time from a worker. */
+static int prefetch_of(const struct run *run) {
+    if (run->settings.prefetch > 0) return run->settings.prefetch - 1;
+    struct cores all;
+    int computing = 0;
+    world_cores(&all);
+    for (int w = 0; w < run->workers; w++) computing += run->devices[w].threads;
+    return all.count > computing ? 1 : 0;
 }
 
 static void clear_progress(void *run) {
@@ -193,6 +201,20 @@ static void say_start(struct run *run, int shards) {
     progress_say(&run->progress, "logs, model and checkpoint go to %s", run->settings.out);
 }
 
+static int open_faults(struct run *run, struct faults *faults, struct error *error) {
+    const struct run_settings *settings = &run->settings;
+    const int servers = run->roster.count - run->roster.workers;
+    void *block = NULL;
+    RETURN_IF(faults_parse(faults, settings->fail, settings->stall, settings->slow, error));
+    RETURN_IF(faults_check(faults, run->device_names, run->workers, servers, error));
+    RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(double), "the workers' slowness", error));
+    run->slowness = block;
+    for (int w = 0; w < run->workers; w++) run->slowness[w] = faults_factor(faults, run->device_names[w]);
+    RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(bool), "who was lost", error));
+    run->lost = block;
+    return OK;
+}
+
 int run_open(struct run *run, struct error *error) {
     struct run_settings *settings = &run->settings;
     if (settings->resume[0]) {
@@ -205,7 +227,7 @@ int run_open(struct run *run, struct error *error) {
     RETURN_IF(open_devices(run, error));
     RETURN_IF(dataset_open(&run->dataset, &run->choices.dataset,
                            settings->data_dir[0] ? settings->data_dir : NULL, error));
-    const int shards = settings->shards > 0 ? settings->shards : strategy_of(run)->default_shards;
+    const int shards = shards_of(run);
     const struct network_settings network = network_settings_of(run, shards);
     RETURN_IF(network_open(&run->network, &network, error));
     RETURN_IF(world_open_threads(&run->world, error));
@@ -213,8 +235,11 @@ int run_open(struct run *run, struct error *error) {
     RETURN_IF(open_dealer(run, error));
     RETURN_IF(open_store(run, shards, error));
     RETURN_IF(open_evaluator(run, shards, error));
+    const int prefetch = prefetch_of(run);
     RETURN_IF(replicas_open(&run->replicas, &run->network, run->devices, run->workers, &run->dataset.train,
-                            settings->batch, error));
+                            settings->batch, prefetch + 1, error));
+    struct faults faults;
+    RETURN_IF(open_faults(run, &faults, error));
     RETURN_IF(open_output(run, error));
     say_start(run, shards);
     const struct training_settings training = {.world = run->world,
@@ -226,7 +251,12 @@ int run_open(struct run *run, struct error *error) {
                                                .log = &run->log,
                                                .cores = run->cores,
                                                .seconds_before = run->seconds_before,
-                                               .clip = (float)settings->clip};
+                                               .go_on = settings->on_loss == 1,
+                                               .ending_s = ENDING_S,
+                                               .faults = faults,
+                                               .slowness = faults.slow_count > 0 ? run->slowness : NULL,
+                                               .clip = (float)settings->clip,
+                                               .prefetch = prefetch};
     return training_open(&run->training, &training, error);
 }
 
@@ -235,6 +265,7 @@ void run_close(struct run *run) {
     if (run->training.settings.world) {
         world_stop(run->world);
         training_end(&run->training, &ignored);
+        if (run->training.abandoned) return; /* a thread that hangs may still use any of it */
         training_close(&run->training);
     }
     progress_clear(&run->progress);
@@ -249,6 +280,8 @@ void run_close(struct run *run) {
     network_close(&run->network);
     dataset_close(&run->dataset);
     memory_free(run->cores);
+    memory_free(run->slowness);
+    memory_free(run->lost);
     memory_free((void *)run->device_names);
     memory_free(run->devices);
     safetensors_free(&run->checkpoint);

@@ -8,7 +8,9 @@
 #include "evaluate.h"
 #include "replica.h"
 #include "resume.h"
-#include "settings.h"
+#include "run.h"
+
+enum { ENDING_S = 10 }; /* a thread that has not ended by then hangs */
 
 struct run {
     struct run_settings settings;
@@ -30,6 +32,8 @@ struct run {
     struct epochs epochs;
     struct progress progress;
     const char **device_names; /* [workers] */
+    double *slowness;          /* [workers] of --slow */
+    bool *lost;                /* [workers] */
     struct cores *cores;       /* [workers] */
     struct evaluation tested;
     int epoch;                 /* epochs complete */
@@ -39,6 +43,7 @@ struct run {
     double cost_before;  /* final cost of the earlier parts, or NAN */
     double checkpoint_s; /* world time of the last checkpoint */
     double train_loss;   /* of the last complete epoch */
+    double target_s;     /* training seconds when the target accuracy was reached, or NAN */
     double epoch_s;      /* training seconds when the epoch began */
     long long epoch_examples;
     bool interrupted;
@@ -55,7 +60,8 @@ long run_steps(const struct run *run);
 /* Mean loss of the workers' last steps; of the earlier parts when there was none in this one. */
 double run_final_cost(const struct run *run);
 
-/* Adds up what the workers measured: staleness, shares of the time, steps, bytes, final cost. */
-void run_totals(const struct run *run, struct summary *summary);
+/* Adds up what the workers measured: staleness, shares of the time, steps, bytes, final cost; and each worker
+ * by itself. Errors: ERROR_DEVICE (memory). */
+int run_totals(const struct run *run, struct run_result *result, struct error *error);
 
 #endif

@@ -1,5 +1,6 @@
 /* What a run adds up to: the workers' times and the shards' tallies, for summary.json. */
 #include <math.h>
+#include <string.h>
 
 #include "run_parts.h"
 
@@ -64,7 +65,42 @@ static void sum_workers(const struct run *run, struct summary *summary) {
     summary->final_cost = run_final_cost(run);
 }
 
-void run_totals(const struct run *run, struct summary *summary) {
-    sum_staleness(run, summary);
-    sum_workers(run, summary);
+/* Where and for whom this worker waited longest. */
+static void note_waits(const struct run *run, const struct member *member, struct worker_result *result) {
+    for (int i = 0; i < WAIT_PLACES; i++)
+        if (member->waited_at[i].seconds > result->waited_at_s) {
+            result->waited_at = member->waited_at[i].place;
+            result->waited_at_s = member->waited_at[i].seconds;
+        }
+    for (int i = 0; i < run->roster.count; i++)
+        if (member->waited_for[i] > result->waited_for_s) {
+            memcpy(result->waited_for, run->roster.members[i].name, sizeof result->waited_for);
+            result->waited_for_s = member->waited_for[i];
+        }
+}
+
+int run_totals(const struct run *run, struct run_result *result, struct error *error) {
+    void *block = NULL;
+    sum_staleness(run, &result->summary);
+    sum_workers(run, &result->summary);
+    RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(struct worker_result), "results", error));
+    result->workers = block;
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_totals *totals = training_totals(&run->training, w);
+        const struct member *member = &run->roster.members[w];
+        struct worker_result *worker = &result->workers[w];
+        *worker = (struct worker_result){.steps = totals->steps,
+                                         .examples = totals->examples,
+                                         .input_s = totals->input_s,
+                                         .pull_s = totals->pull_s,
+                                         .compute_s = totals->compute_s,
+                                         .push_s = totals->push_s,
+                                         .wait_s = totals->wait_s,
+                                         .lost = !atomic_load(&member->active)};
+        memcpy(worker->name, member->name, sizeof worker->name);
+        note_waits(run, member, worker);
+        result->summary.lost_workers += worker->lost;
+    }
+    result->summary.per_worker = result->workers;
+    return OK;
 }

@@ -3,12 +3,17 @@
 
 #include "worker.h"
 
+static bool is_held(const struct server *server) {
+    return atomic_load(&server->training->hold_servers) ||
+           faults_hold(&server->training->settings.faults, server->index);
+}
+
 static bool has_work(void *argument) {
     struct server *server = argument;
     const struct training *training = server->training;
     const struct store *store = training->settings.store;
     if (atomic_load(&training->ending)) return true;
-    if (atomic_load(&training->hold_servers)) return false;
+    if (is_held(server)) return false;
     for (int s = server->index; s < store->settings.shards; s += training->server_count)
         if (mailbox_has_mail(&store->shards[s].mailbox)) return true;
     return false;
@@ -17,7 +22,7 @@ static bool has_work(void *argument) {
 static int serve_shard(struct server *server, struct shard *shard) {
     struct training *training = server->training;
     struct mail mail;
-    while (!atomic_load(&training->hold_servers) && mailbox_receive(&shard->mailbox, &mail)) {
+    while (!is_held(server) && mailbox_receive(&shard->mailbox, &mail)) {
         roster_phase(training->settings.roster, training->settings.roster->workers + server->index,
                      PHASE_APPLY);
         struct gradient *gradient = &shard->store->workers[mail.worker].gradients[mail.slot];

@@ -4,10 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../data/dataset.h"
 #include "../graph/model.h"
 #include "../store/strategy.h"
+#include "../world/world.h"
 
 #define AT(field) .offset = offsetof(struct run_settings, field)
 #define TEXT(field) AT(field), .type = OPTION_TEXT, .bytes = sizeof((struct run_settings *)0)->field
@@ -99,6 +101,12 @@ const struct option run_options[] = {
      .most = 1024,
      .unit = "gradients",
      .help = "a worker may have in its mailbox"},
+    {.name = "prefetch",
+     AT(prefetch),
+     .type = OPTION_CHOICE,
+     .fallback = "auto",
+     .choices = "auto|0|1|2|3|4",
+     .help = "batches built ahead by a thread beside each worker; auto: 1 where cores are to spare, else 0"},
     {.name = "timeout",
      AT(timeout_s),
      .type = OPTION_REAL,
@@ -107,6 +115,17 @@ const struct option run_options[] = {
      .most = 1e6,
      .unit = "s",
      .help = "a wait gives up after this long without a sign of life"},
+    {.name = "on-loss",
+     AT(on_loss),
+     .type = OPTION_CHOICE,
+     .fallback = "stop",
+     .choices = "stop|continue",
+     .help = "when a worker's device fails, or it falls silent: end, or go on with the others"},
+    {.name = "fail", TEXT(fail), .help = "a fault put in: worker:1@step:50 ends there with an error"},
+    {.name = "stall",
+     TEXT(stall),
+     .help = "a fault put in: worker:1@step:50 stands still there; server:0 or server from the start"},
+    {.name = "slow", TEXT(slow), .help = "a fault put in: cpu:1=3x computes three times as long"},
     {.name = "kernels",
      AT(kernels),
      .type = OPTION_CHOICE,
@@ -146,6 +165,12 @@ const struct option run_options[] = {
      .most = 1000000000,
      .unit = "steps",
      .help = "a printed line every N steps of a worker (0: none)"},
+    {.name = "target-accuracy",
+     AT(target_accuracy),
+     .type = OPTION_REAL,
+     .least = 0,
+     .most = 1,
+     .help = "note when an epoch first ends with this test accuracy"},
     {.name = "quiet", AT(quiet), .type = OPTION_FLAG, .help = "no progress and no step lines, only results"},
     {0},
 };
@@ -189,6 +214,17 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
     if (settings->resume[0] && settings->weights[0])
         return error_set(error, ERROR_USAGE,
                          "--resume and --weights: expected one of them, both say where to start");
+    return OK;
+}
+
+int settings_folder(struct run_settings *settings, const char *model, const char *what, struct error *error) {
+    const time_t now = (time_t)world_utc_seconds();
+    struct tm parts;
+    char stamp[32];
+    if (settings->out[0]) return OK;
+    if (!gmtime_r(&now, &parts) || strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts) == 0)
+        return error_set(error, ERROR_INTERNAL, "the time of day cannot be written as a date");
+    snprintf(settings->out, sizeof settings->out, "runs/%s-%s-%s", stamp, model, what);
     return OK;
 }
 

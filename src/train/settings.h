@@ -17,11 +17,15 @@ struct run_settings {
     double clip_given, decay_given;
     int sharding_given; /* position in "auto|shared|split|all" */
     int shards, shard_by, slots;
+    int prefetch; /* position in "auto|0|1|2|3|4" */
     double timeout_s;
+    char fail[256], stall[256], slow[256];
+    int on_loss; /* position in "stop|continue" */
     char out[PATH_BYTES], resume[PATH_BYTES], weights[PATH_BYTES];
     double checkpoint_every_s;
     int log_every, print_every;
     bool quiet;
+    double target_accuracy; /* when the test accuracy first reaches it is noted; NAN: not asked */
     /* settled by settings_resolve */
     int epochs, batch;
     long seed;
@@ -34,6 +38,9 @@ extern const struct option run_options[];
 /* Fills what was not given from the texts of a checkpoint (NULL: none), then from the defaults. */
 int settings_resolve(struct run_settings *settings, const struct safetensors *checkpoint,
                      struct error *error);
+
+/* `out`, when it was not given: runs/<time>-<model>-<what>. */
+int settings_folder(struct run_settings *settings, const char *model, const char *what, struct error *error);
 
 /* The plug-ins that were chosen. */
 struct choices {

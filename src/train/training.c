@@ -20,6 +20,58 @@ bool training_failed(const struct training *training) {
     return atomic_load(&training->failed) >= 0;
 }
 
+/* --- losses --- */
+
+bool training_spares(const struct training *training, int worker) {
+    const struct roster *roster = training->settings.roster;
+    if (!training->settings.go_on || atomic_load(&training->ending)) return false;
+    for (int w = 0; w < roster->workers; w++)
+        if (w != worker && atomic_load(&roster->members[w].active)) return true;
+    return false;
+}
+
+/* With rounds the workers stop at the furthest round that anybody was dealt, so that the coordinator can deal
+ * the rest to those who are left. */
+void training_lose(struct training *training, int worker, const struct error *why) {
+    struct worker *lost = &training->workers[worker];
+    struct roster *roster = training->settings.roster;
+    lost->loss = *why;
+    lost->lost_step = atomic_load(&roster->members[worker].step);
+    dealer_bar(training->settings.dealer, worker);
+    if (training->settings.dealer->rounds) dealer_stop(training->settings.dealer);
+    atomic_store(&lost->lost, true);
+    roster_leave(roster, worker, PHASE_FAILED);
+    atomic_fetch_add(&training->losses, 1);
+    event_post(&training->bell);
+}
+
+bool training_lost(const struct training *training, int worker, long *step, const char **words) {
+    const struct worker *lost = &training->workers[worker];
+    if (!atomic_load(&lost->lost)) return false;
+    *step = lost->lost_step;
+    *words = lost->loss.words;
+    return true;
+}
+
+/* A worker that another waits for in vain. It may have been removed already, or be on its way out. */
+bool training_remove(void *argument, int member) {
+    struct training *training = argument;
+    struct roster *roster = training->settings.roster;
+    const struct member *silent = &roster->members[member];
+    struct error why = {0};
+    if (member >= roster->workers) return false;
+    if (!atomic_load(&silent->active) || roster_expelled(roster, member)) return true;
+    const char *phase = phase_name((enum phase)atomic_load(&silent->phase));
+    if (!training_spares(training, member)) return false;
+    if (!roster_expel(roster, member)) return roster_expelled(roster, member);
+    error_set(&why, ERROR_PEER, "%s showed no sign of life for %g s, %s at step %ld", silent->name,
+              roster->timeout_s, phase, atomic_load(&silent->step));
+    training_lose(training, member, &why);
+    return true;
+}
+
+/* --- opening --- */
+
 static int open_worker_memory(struct training *training, struct worker *worker, struct error *error) {
     const struct store_settings *store = &training->settings.store->settings;
     void *block = NULL;
@@ -29,9 +81,6 @@ static int open_worker_memory(struct training *training, struct worker *worker, 
     RETURN_IF(
         memory_zeroed(&block, (size_t)store->slots + 1, sizeof(struct log_row), "a worker's rows", error));
     worker->rows = block;
-    RETURN_IF(memory_zeroed(&block, (size_t)training->settings.dealer->stream.batch, sizeof(int),
-                            "a batch's numbers", error));
-    worker->index_of = block;
     RETURN_IF(memory_zeroed(&block, (size_t)store->shards, sizeof(long), "a worker's versions", error));
     worker->side.version = block;
     for (int s = 0; s < store->shards; s++) worker->side.version[s] = -1; /* none: the first pull copies */
@@ -48,6 +97,7 @@ static int start_workers(struct training *training, struct error *error) {
         worker->side.strategy = training->strategy;
         worker->side.worker = w;
         RETURN_IF(open_worker_memory(training, worker, error));
+        RETURN_IF(feeder_open(&worker->feeder, &training->settings, w, error));
     }
     for (int w = 0; w < roster->workers; w++) {
         const struct cores *cores = training->settings.cores ? &training->settings.cores[w] : NULL;
@@ -87,6 +137,8 @@ int training_open(struct training *training, const struct training_settings *set
     atomic_store(&training->failed, -1);
     event_open(&training->go, settings->world);
     event_open(&training->bell, settings->world);
+    settings->roster->remove = training_remove;
+    settings->roster->remove_argument = training;
     RETURN_IF(
         memory_zeroed(&block, (size_t)settings->roster->workers, sizeof(struct worker), "workers", error));
     training->workers = block;
@@ -110,9 +162,35 @@ void training_go(struct training *training) {
     event_post(&training->go);
 }
 
+static bool is_running(const struct training *training, int worker) {
+    return atomic_load(&training->workers[worker].pauses) < training->segments &&
+           atomic_load(&training->settings.roster->members[worker].active);
+}
+
 static bool all_paused(const struct training *training) {
-    const long workers = training->settings.roster->workers;
-    return training_failed(training) || atomic_load(&training->pauses) >= training->segments * workers;
+    if (training_failed(training)) return true;
+    for (int w = 0; w < training->settings.roster->workers; w++)
+        if (is_running(training, w)) return false;
+    return true;
+}
+
+/* Workers that nobody waits for can fall silent, too. Those that wait themselves have a patience of their
+ * own, which must end first, as it has the better words. */
+static void look_for_silence(struct training *training) {
+    struct roster *roster = training->settings.roster;
+    const double now = world_now(training->settings.world);
+    for (int w = 0; w < roster->workers; w++) {
+        const struct member *member = &roster->members[w];
+        const double silent_s = now - atomic_load(&member->since);
+        if (!is_running(training, w) || atomic_load(&member->phase) == PHASE_WAIT) continue;
+        if (silent_s < 1.1 * roster->timeout_s || training_remove(training, w)) continue;
+        const char *phase = phase_name((enum phase)atomic_load(&member->phase));
+        error_set(&training->silence, ERROR_PEER,
+                  "gave up after %g s without a sign of life: waiting for %s, %s for %.1f s at step %ld",
+                  roster->timeout_s, member->name, phase, silent_s, atomic_load(&member->step));
+        training_fail(training, roster->count);
+        return;
+    }
 }
 
 static bool wants_look(void *argument) {
@@ -123,6 +201,7 @@ static bool wants_look(void *argument) {
 bool training_wait(struct training *training, double seconds) {
     struct world *world = training->settings.world;
     event_wait_until(&training->bell, wants_look, training, world_now(world) + seconds);
+    look_for_silence(training);
     if (!all_paused(training)) return false;
     training->pause_began_s = world_now(world);
     return true;
@@ -155,27 +234,47 @@ void training_take_loss(struct training *training, double *sum, long *steps) {
     }
 }
 
-int training_end(struct training *training, struct error *error) {
-    const int workers = training->settings.roster ? training->settings.roster->workers : 0;
-    atomic_store(&training->ending, true);
-    if (training->workers) event_post(&training->go);
-    for (int w = 0; training->workers && w < workers; w++) {
-        world_join(training->workers[w].thread);
-        training->workers[w].thread = NULL;
-    }
-    for (int i = 0; training->servers && i < training->server_count; i++) {
-        if (training->servers[i].thread) event_post(&training->servers[i].mail);
-        world_join(training->servers[i].thread);
-        training->servers[i].thread = NULL;
-    }
+/* The failure that came first, in the words of whom it happened to. */
+static int first_failure(const struct training *training, struct error *error) {
     const int failed = training->workers ? atomic_load(&training->failed) : -1;
+    const int workers = training->settings.roster ? training->settings.roster->workers : 0;
     if (failed < 0) return OK;
-    const struct error *first =
-        failed < workers ? &training->workers[failed].error : &training->servers[failed - workers].error;
+    const struct error *first = failed < workers ? &training->workers[failed].error
+                                : failed < training->settings.roster->count
+                                    ? &training->servers[failed - workers].error
+                                    : &training->silence;
     return error_set(error, first->code, "%s", first->words);
 }
 
+/* Joins a thread if it ends in time; one that does not is left behind, with all it may use. */
+static void end_thread(struct training *training, struct world_thread **thread, double deadline) {
+    const double left = deadline - world_now(training->settings.world);
+    if (world_join_within(*thread, left > 0.0 ? left : 0.0))
+        *thread = NULL;
+    else
+        training->abandoned = true;
+}
+
+int training_end(struct training *training, struct error *error) {
+    const int workers = training->settings.roster ? training->settings.roster->workers : 0;
+    const double deadline =
+        workers > 0 ? world_now(training->settings.world) + training->settings.ending_s : 0.0;
+    atomic_store(&training->ending, true);
+    if (training->workers) event_post(&training->go);
+    for (int w = 0; training->workers && w < workers; w++) {
+        end_thread(training, &training->workers[w].thread, deadline);
+        feeder_end(&training->workers[w].feeder);
+        end_thread(training, &training->workers[w].feeder.thread, deadline);
+    }
+    for (int i = 0; training->servers && i < training->server_count; i++) {
+        if (training->servers[i].thread) event_post(&training->servers[i].mail);
+        end_thread(training, &training->servers[i].thread, deadline);
+    }
+    return first_failure(training, error);
+}
+
 void training_close(struct training *training) {
+    if (training->abandoned) return;
     const struct store *store = training->settings.store;
     for (int s = 0; store && training->strategy->close && s < store->settings.shards; s++)
         training->strategy->close(&store->shards[s]);
@@ -184,9 +283,10 @@ void training_close(struct training *training) {
         for (int i = 0; worker->slabs && i < worker->slab_count; i++) memory_free(worker->slabs[i]);
         memory_free((void *)worker->slabs);
         memory_free(worker->rows);
-        memory_free(worker->index_of);
+        feeder_close(&worker->feeder);
         memory_free(worker->side.version);
         memory_free(worker->own_weights);
+        for (int m = 0; m < 2; m++) memory_free(worker->own_moments[m]);
     }
     memory_free(training->workers);
     memory_free(training->servers);

@@ -4,8 +4,9 @@
  * The coordinator (the thread that opens it) lets the workers go until the dealer's limit, waits until all
  * are paused, and then has the store to itself: it can evaluate, write a checkpoint, set the next limit, and
  * let them go again. A worker or server that fails stops the world, so nobody hangs; the first failure is the
- * one reported. How a worker computes is behind `struct compute`, so that tests train a formula with the same
- * loop. */
+ * one reported. With `go_on`, a worker whose device fails, or that shows no sign of life, is lost instead: it
+ * leaves the roster and the others go on without it. How a worker computes is behind `struct compute`, so
+ * that tests train a formula with the same loop. */
 #ifndef TRAINER_TRAIN_TRAINING_H
 #define TRAINER_TRAIN_TRAINING_H
 
@@ -13,16 +14,19 @@
 #include "../output/log.h"
 #include "../store/strategy.h"
 #include "dealer.h"
+#include "faults.h"
 
-/* How workers compute; every function is called on the worker's own thread. */
+/* How workers compute. `load` is called on the thread that builds batches, the feeder's when there is one;
+ * the others on the worker's own. A buffer is loaded and run in turns, never at once. */
 struct compute {
     /* Before the first batch; NULL: nothing to do. */
     int (*open)(void *self, int worker, struct error *error);
-    /* Makes the batch of these examples the input of the next run. */
-    int (*load)(void *self, int worker, long number, const int *index, struct error *error);
-    /* Forward and backward: fills gradient[layout floats] with the mean over the batch, and the loss. Weights
-     * may change meanwhile (in place). */
-    int (*run)(void *self, int worker, float *weights, float *gradient, float *loss, struct error *error);
+    /* Builds the batch of these examples in input buffer `buffer`, 0 to prefetch. */
+    int (*load)(void *self, int worker, int buffer, long number, const int *index, struct error *error);
+    /* Forward and backward over the batch in `buffer`: fills gradient[layout floats] with the mean over the
+     * batch, and the loss. Weights may change meanwhile (in place). */
+    int (*run)(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
+               struct error *error);
     void *self;
 };
 
@@ -37,6 +41,11 @@ struct training_settings {
     const struct cores *cores; /* [workers] where each runs; NULL: anywhere */
     double seconds_before;     /* of training, in earlier parts of it: the log goes on from there */
     float clip;                /* a gradient's norm is cut to this; 0: not */
+    bool go_on;                /* the loss of a worker ends it alone, as long as there is another */
+    double ending_s;           /* how long threads may take to end, when all is over */
+    struct faults faults;      /* put in on purpose */
+    const double *slowness;    /* [workers] each computes this many times as long; NULL: 1 */
+    int prefetch;              /* batches that are built ahead of a worker; 0: it builds them itself */
 };
 
 struct worker_totals {
@@ -59,12 +68,14 @@ struct training {
     int server_count;
     struct event go;       /* one post a segment, and one to end */
     struct event bell;     /* for the coordinator: a worker is paused, has failed, or its log is full */
-    _Atomic long pauses;   /* one a worker a segment */
     _Atomic bool log_full; /* set by workers: the coordinator should empty the log, and clears this */
     long segments;         /* the coordinator's */
     _Atomic bool ending;
-    _Atomic bool hold_servers;  /* fault injection: servers leave their mail alone */
-    _Atomic int failed;         /* member that failed first, -1: none */
+    _Atomic bool hold_servers;  /* for tests: servers leave their mail alone, until it is taken back */
+    _Atomic int failed;         /* member that failed first, -1: none; roster count: see `silence` */
+    struct error silence;       /* what the coordinator found, when it was the one that gave up */
+    _Atomic int losses;         /* workers lost so far */
+    bool abandoned;             /* a thread did not end: its memory must stay */
     double started_s, paused_s; /* world time of the first go; time spent paused since */
     double pause_began_s;
 };
@@ -88,8 +99,12 @@ const struct worker_totals *training_totals(const struct training *training,
 long long training_bytes_moved(const struct training *training, int worker); /* likewise */
 void training_take_loss(struct training *training, double *sum,
                         long *steps); /* while paused: mean loss since the last call, over all workers */
-/* Ends and joins all threads. Returns the first failure, with its words. */
+/* Whether a worker was lost, at which step, and its words; while paused or ended. */
+bool training_lost(const struct training *training, int worker, long *step, const char **words);
+/* Ends and joins all threads. Returns the first failure, with its words. A thread that hangs and does not end
+ * within `ending_s` is left behind: then training->abandoned is set, and nothing it may use may be freed. */
 int training_end(struct training *training, struct error *error);
-void training_close(struct training *training); /* after training_end; safe on a zeroed one */
+void training_close(
+    struct training *training); /* after training_end; safe on a zeroed one; nothing when abandoned */
 
 #endif

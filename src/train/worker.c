@@ -34,17 +34,45 @@ static double lap_ms(struct stopwatch *watch, const struct member *member, doubl
     return took * 1e3;
 }
 
-static int compute_gradient(struct worker *worker, struct gradient *gradient, long number, float *loss) {
+/* A fault put in on purpose, at the place where a device would fail or hang. */
+static int meet_fault(struct worker *worker, long step) {
+    const struct training_settings *settings = &worker->training->settings;
+    const char *name = settings->roster->members[worker->index].name;
+    switch (faults_at(&settings->faults, worker->index, step)) {
+    case FAULT_NONE:
+        return OK;
+    case FAULT_FAIL:
+        return error_set(&worker->error, ERROR_DEVICE, "%s failed at step %ld, as --fail asked", name, step);
+    case FAULT_STALL:
+        while (!world_stopped(settings->world) &&
+               atomic_load(&settings->roster->members[worker->index].active) &&
+               !atomic_load(&worker->training->ending))
+            world_sleep(settings->world, 0.01);
+    }
+    return error_set(&worker->error, ERROR_PEER, "%s stalled at step %ld, as --stall asked", name, step);
+}
+
+static void be_slow(const struct worker *worker, double began_s) {
+    const struct training_settings *settings = &worker->training->settings;
+    const double factor = settings->slowness ? settings->slowness[worker->index] : 1.0;
+    if (factor > 1.0) world_sleep(settings->world, (world_now(settings->world) - began_s) * (factor - 1.0));
+}
+
+static int compute_gradient(struct worker *worker, struct gradient *gradient, const struct feed *feed,
+                            float *loss) {
     struct training *training = worker->training;
     const struct training_settings *settings = &training->settings;
     const struct store *store = settings->store;
     float *slab = worker->slabs[gradient->slot];
     for (int s = 0; s < store->settings.shards; s++) gradient->version[s] = worker->side.version[s];
     gradient->values = slab;
-    gradient->examples = number == NO_BATCH ? 0 : settings->dealer->stream.batch;
-    if (number == NO_BATCH) return OK;
-    RETURN_IF(settings->compute.run(settings->compute.self, worker->index, worker->side.weights, slab, loss,
-                                    &worker->error));
+    gradient->examples = feed->number == NO_BATCH ? 0 : settings->dealer->stream.batch;
+    if (feed->number == NO_BATCH) return OK;
+    RETURN_IF(meet_fault(worker, worker->side.step + 1));
+    const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
+    RETURN_IF(settings->compute.run(settings->compute.self, worker->index, feed->buffer, worker->side.weights,
+                                    slab, loss, &worker->error));
+    be_slow(worker, began_s);
     if (!isfinite(*loss))
         return error_set(&worker->error, ERROR_DIVERGED,
                          "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)",
@@ -69,8 +97,16 @@ static void count_step(struct worker *worker, const struct log_row *row) {
     totals->last_loss = row->loss;
 }
 
-/* Input comes before pull: while this worker builds its batch, the others arrive. */
-static int take_step(struct worker *worker, long number) {
+/* Who was given up for lost meanwhile must not touch the store any more. */
+static int begin_exchange(struct worker *worker) {
+    struct roster *roster = worker->training->settings.roster;
+    if (roster_enter(roster, worker->index)) return OK;
+    return error_set(&worker->error, ERROR_PEER, "%s came back after it was given up for lost",
+                     roster->members[worker->index].name);
+}
+
+/* Input comes before pull: while this worker gets its batch, the others arrive. */
+static int take_step(struct worker *worker, bool *paused) {
     struct training *training = worker->training;
     const struct training_settings *settings = &training->settings;
     struct worker_side *side = &worker->side;
@@ -81,27 +117,34 @@ static int take_step(struct worker *worker, long number) {
     struct stopwatch watch = {.at = roster_phase(roster, worker->index, PHASE_INPUT),
                               .waited = member->waited_s};
     atomic_store_explicit(&roster->members[worker->index].step, row.step, memory_order_relaxed);
-    if (number != NO_BATCH) {
-        stream_batch(&settings->dealer->stream, worker->index, number, worker->index_of);
-        RETURN_IF(settings->compute.load(settings->compute.self, worker->index, number, worker->index_of,
-                                         &worker->error));
+    struct feed feed;
+    RETURN_IF(feeder_take(&worker->feeder, &feed, &worker->error));
+    *paused = feed.pause;
+    if (feed.pause) {
+        feeder_give_back(&worker->feeder);
+        return OK;
     }
+    watch.waited = member->waited_s; /* waiting for the feeder is input, too */
     row.input_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_PULL), &row.wait_ms);
-    RETURN_IF(training->strategy->take ? training->strategy->take(side, &worker->error)
-                                       : strategy_take_all(side, &worker->error));
+    RETURN_IF(begin_exchange(worker));
+    RETURN_IF(strategy_take_all(side, &worker->error));
+    roster_alone(roster, worker->index);
     row.pull_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_COMPUTE), &row.wait_ms);
     struct gradient *gradient = store_gradient(settings->store, worker->index, side->step);
-    RETURN_IF(compute_gradient(worker, gradient, number, &row.loss));
+    RETURN_IF(compute_gradient(worker, gradient, &feed, &row.loss));
+    feeder_give_back(&worker->feeder);
     row.compute_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_PUSH), &row.wait_ms);
     row.examples = gradient->examples;
+    RETURN_IF(begin_exchange(worker));
     RETURN_IF(training->strategy->send ? training->strategy->send(side, gradient, &worker->error)
                                        : strategy_send_all(side, gradient, &worker->error));
+    roster_alone(roster, worker->index);
     side->step++;
     row.push_ms = lap_ms(&watch, member, world_now(settings->world), &row.wait_ms);
     row.time_s = settings->seconds_before + watch.at - training->started_s - training->paused_s;
     if (row.examples > 0) {
         int epoch = 0;
-        dealer_place(settings->dealer, worker->index, number, &epoch, &row.batch, &row.batches);
+        dealer_place(settings->dealer, worker->index, feed.number, &epoch, &row.batch, &row.batches);
         row.epoch = epoch + 1;
         row.batch++;
         row.learning_rate = store_rate(settings->store, gradient->version[0]);
@@ -130,14 +173,15 @@ void training_finished(void *argument, struct gradient *gradient) {
 /* Steps until the dealer says pause, then sees its last gradients applied. */
 static int run_segment(struct worker *worker) {
     struct training *training = worker->training;
-    long number = 0;
-    while (!world_stopped(training->settings.world) &&
-           dealer_next(training->settings.dealer, worker->index, &number))
-        RETURN_IF(take_step(worker, number));
+    bool paused = false;
+    feeder_begin(&worker->feeder);
+    while (!paused && !world_stopped(training->settings.world)) RETURN_IF(take_step(worker, &paused));
     roster_phase(training->settings.roster, worker->index, PHASE_PULL);
-    RETURN_IF(training->strategy->take ? training->strategy->take(&worker->side, &worker->error)
-                                       : strategy_take_all(&worker->side, &worker->error));
-    return store_drain(training->settings.store, worker->index, &worker->error);
+    RETURN_IF(begin_exchange(worker));
+    RETURN_IF(strategy_rest_all(&worker->side, &worker->error));
+    RETURN_IF(store_drain(training->settings.store, worker->index, &worker->error));
+    roster_alone(training->settings.roster, worker->index);
+    return OK;
 }
 
 static int open_worker(struct worker *worker) {
@@ -151,11 +195,33 @@ static int open_worker(struct worker *worker) {
         worker->own_weights = block;
     }
     worker->side.weights = worker->own_weights ? worker->own_weights : settings->store->weights;
+    for (int m = 0; m < 2 && worker->training->traits->own_moments; m++) {
+        if (!settings->store->moments[m]) continue;
+        RETURN_IF(memory_zeroed(&block, floats, sizeof(float), "a worker's optimizer state", &worker->error));
+        worker->side.moments[m] = worker->own_moments[m] = block;
+    }
     for (int i = 0; i < worker->slab_count; i++) {
         RETURN_IF(memory_zeroed(&block, floats, sizeof(float), "a worker's gradient", &worker->error));
         worker->slabs[i] = block;
     }
     return OK;
+}
+
+/* Its device failed, or something else did. Only the first can be a loss: a wait that gave up, or a loss that
+ * is not a number, is everybody's. A worker that fails is still awaited: nobody may go on as if it had left,
+ * the world is stopped instead. */
+static void end_worker(struct worker *worker, int code) {
+    struct training *training = worker->training;
+    struct roster *roster = training->settings.roster;
+    if (code == OK) {
+        roster_leave(roster, worker->index, PHASE_DONE);
+    } else if (code == ERROR_DEVICE && training_spares(training, worker->index) &&
+               roster_expel(roster, worker->index)) {
+        training_lose(training, worker->index, &worker->error);
+    } else if (!roster_expelled(roster, worker->index)) {
+        roster_phase(roster, worker->index, PHASE_FAILED);
+        training_fail(training, worker->index);
+    }
 }
 
 void worker_body(void *argument) {
@@ -170,14 +236,9 @@ void worker_body(void *argument) {
         code = run_segment(worker);
         if (code == OK) {
             roster_phase(roster, worker->index, PHASE_PAUSED);
-            atomic_fetch_add(&training->pauses, 1);
+            atomic_store(&worker->pauses, (long)segment);
             event_post(&training->bell);
         }
     }
-    if (code == OK) {
-        roster_leave(roster, worker->index, PHASE_DONE);
-    } else { /* still awaited: nobody may go on as if it had left, the world is stopped instead */
-        roster_phase(roster, worker->index, PHASE_FAILED);
-        training_fail(training, worker->index);
-    }
+    end_worker(worker, code);
 }

@@ -2,7 +2,7 @@
 #ifndef TRAINER_TRAIN_WORKER_H
 #define TRAINER_TRAIN_WORKER_H
 
-#include "training.h"
+#include "feeder.h"
 
 struct worker {
     struct training *training;
@@ -11,9 +11,14 @@ struct worker {
     struct error error;
     struct worker_side side; /* side.weights: its own copy, or the store's */
     float *own_weights;      /* [layout floats] or NULL */
-    float **slabs;           /* [slots + 1] gradients, [layout floats] each */
+    float *own_moments[2];   /* likewise */
+    _Atomic long pauses;     /* segments it has finished */
+    _Atomic bool lost;
+    long lost_step;    /* and why; written before `lost` */
+    struct error loss; /* by its own thread or by who expelled it */
+    float **slabs;     /* [slots + 1] gradients, [layout floats] each */
     int slab_count;
-    int *index_of;        /* [batch] example numbers of the batch in hand */
+    struct feeder feeder; /* of its batches */
     struct log_row *rows; /* [slots + 1] the row of each gradient on the way */
     struct worker_totals totals;
 };
@@ -31,5 +36,13 @@ void server_body(void *server);
 
 /* Records a failure and stops the world. */
 void training_fail(struct training *training, int member);
+/* Takes a worker off the roster, in its own name or after it was expelled. */
+void training_lose(struct training *training, int worker, const struct error *why);
+/* Whether the training goes on without this worker: it may, and there is another. */
+bool training_spares(const struct training *training, int worker);
+/* The roster's `remove`; its argument is the training. */
+bool training_remove(void *training, int member);
+/* The last thing that a thread of the training does. */
+void training_thread_ends(struct training *training);
 
 #endif

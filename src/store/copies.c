@@ -1,0 +1,57 @@
+/* The verbs of strategies whose workers step copies of their own and average them now and then. */
+#include <string.h>
+
+#include "store.h"
+#include "window.h"
+
+static int moments_of(const struct shard *shard) {
+    const struct choice *choice = shard->store->settings.optimizer;
+    return ((const struct optimizer *)(const void *)choice->plugin)->moments;
+}
+
+void shard_step_own(struct shard *shard, const struct copies *copies, const struct gradient *gradient,
+                    long version) {
+    const struct store *store = shard->store;
+    const float rate = store_rate(store, version);
+    for (int i = 0; i < shard->span_count; i++) {
+        const struct span *span = &shard->spans[i];
+        struct step step = {.floats = span->end - span->begin,
+                            .weights = copies->weights + span->begin,
+                            .gradient = gradient->values + span->begin,
+                            .update = version + 1};
+        for (int m = 0; m < moments_of(shard); m++) step.moments[m] = copies->moments[m] + span->begin;
+        window_step(store, span, &step, rate);
+    }
+}
+
+/* out[floats] = the mean of the copies' vectors, from `begin` on; vector -1: the weights. */
+static void mean_of_copies(const struct copies *copies, int count, int vector, size_t begin, size_t floats,
+                           float *restrict out) {
+    int given = 0;
+    for (int w = 0; w < count; w++) {
+        if (!copies[w].weights) continue;
+        const float *restrict from = (vector < 0 ? copies[w].weights : copies[w].moments[vector]) + begin;
+        if (given++ == 0)
+            memcpy(out, from, floats * sizeof(float));
+        else
+            for (size_t i = 0; i < floats; i++) out[i] += from[i];
+    }
+    const float per = 1.0f / (float)given;
+    for (size_t i = 0; i < floats && given > 1; i++) out[i] *= per;
+}
+
+void shard_reduce_share(struct shard *shard, const struct copies *copies, int share, int shares) {
+    const struct store *store = shard->store;
+    const int workers = store->settings.roster->workers;
+    const size_t begin = shard_border(shard, share, shares), end = shard_border(shard, share + 1, shares);
+    mean_of_copies(copies, workers, -1, begin, end - begin, store->weights + begin);
+    for (int m = 0; m < moments_of(shard); m++)
+        mean_of_copies(copies, workers, m, begin, end - begin, store->moments[m] + begin);
+}
+
+void shard_copy(const struct shard *shard, const struct copies *copies) {
+    const size_t bytes = (shard->end - shard->begin) * sizeof(float);
+    memcpy(copies->weights + shard->begin, shard->store->weights + shard->begin, bytes);
+    for (int m = 0; m < moments_of(shard); m++)
+        memcpy(copies->moments[m] + shard->begin, shard->store->moments[m] + shard->begin, bytes);
+}

@@ -1,0 +1,50 @@
+/* Faults put in on purpose: to see what a strategy does when a worker fails, hangs or is slow, or a server
+ * hangs.
+ *
+ *   --fail=worker:1@step:50     that worker ends with an error at its step 50
+ *   --stall=worker:1@step:50    it stands still there, for ever
+ *   --stall=server:0            that server leaves its mail alone, from the start (server: all of them)
+ *   --slow=cpu:1=3x             every worker on that device computes three times as long
+ *
+ * Several are separated by commas. */
+#ifndef TRAINER_TRAIN_FAULTS_H
+#define TRAINER_TRAIN_FAULTS_H
+
+#include <stdbool.h>
+#include "../base/error.h"
+
+enum fault_kind { FAULT_NONE, FAULT_FAIL, FAULT_STALL };
+enum { FAULTS = 16 };
+
+struct fault {
+    enum fault_kind kind;
+    bool server;
+    int member; /* worker or server; -1: all servers */
+    long step;  /* of this worker, from 1, in this run */
+};
+
+struct slowness {
+    char device[16]; /* "cpu:1" */
+    double factor;   /* at least 1 */
+};
+
+struct faults {
+    struct fault list[FAULTS];
+    struct slowness slow[FAULTS];
+    int count, slow_count;
+};
+
+/* Parses the three options' texts (each may be empty). Errors: ERROR_USAGE. */
+int faults_parse(struct faults *faults, const char *fail, const char *stall, const char *slow,
+                 struct error *error);
+/* Whether all that is named is there: devices[workers] are the workers' devices. Errors: ERROR_USAGE. */
+int faults_check(const struct faults *faults, const char *const *devices, int workers, int servers,
+                 struct error *error);
+
+/* What is to happen at a worker's step; whether a server is to stand still; how many times as long the
+ * workers on a device compute. */
+enum fault_kind faults_at(const struct faults *faults, int worker, long step);
+bool faults_hold(const struct faults *faults, int server);
+double faults_factor(const struct faults *faults, const char *device);
+
+#endif

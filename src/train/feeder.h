@@ -1,0 +1,52 @@
+/* A feeder: builds a worker's batches ahead of it, so that input is off the path of a step.
+ *
+ * With --prefetch=N a thread beside the worker asks the dealer in its place and fills a ring of N + 1 input
+ * buffers: one for the step in hand, N for the next ones. The end of a segment goes through the ring too, so
+ * what was dealt before a pause is computed before it. With N = 0 there is no thread: the worker builds its
+ * batch itself, just before it needs it. That is right where all cores compute, since a feeder could only
+ * take time from a worker.
+ *
+ * The feeder is no member of the roster: it is its worker's, and a worker that has waited too long for it
+ * says so. */
+#ifndef TRAINER_TRAIN_FEEDER_H
+#define TRAINER_TRAIN_FEEDER_H
+
+#include "training.h"
+
+/* What a buffer of the ring holds. */
+struct feed {
+    long number; /* of the batch, or NO_BATCH */
+    int buffer;
+    bool pause; /* no batch: the segment is over */
+    int code;   /* OK, or why it could not be built; the words are the feeder's */
+};
+
+struct feeder {
+    const struct training_settings *settings; /* borrowed */
+    int worker;
+    int buffers;        /* prefetch + 1 */
+    int *index_of;      /* [batch] example numbers of the batch that is being built */
+    struct feed *feeds; /* [buffers] */
+    struct event begun; /* a post a segment, and one to end; by the worker */
+    struct event fed;   /* a post a feed; by the feeder */
+    struct event room;  /* a post a buffer that may be filled: `buffers` at first, then by the worker */
+    uint64_t taken;     /* feeds that the worker has taken; its own */
+    _Atomic bool ending;
+    struct world_thread *thread; /* NULL without prefetch, and when it was joined */
+    struct error error;          /* of the feed that has a code; written before it is fed */
+};
+
+/* For one worker; starts the thread, which waits for the first segment. */
+int feeder_open(struct feeder *feeder, const struct training_settings *settings, int worker,
+                struct error *error);
+void feeder_end(struct feeder *feeder);   /* lets the thread end; whoever opened it joins it */
+void feeder_close(struct feeder *feeder); /* after that; safe on a zeroed one */
+
+/* On the worker's thread. A segment begins when the worker has been let go, with its compute open. */
+void feeder_begin(struct feeder *feeder);
+/* The next feed; waits for it, in the worker's name. */
+int feeder_take(struct feeder *feeder, struct feed *feed, struct error *error);
+/* The buffer of the feed taken last is not read any more. */
+void feeder_give_back(struct feeder *feeder);
+
+#endif

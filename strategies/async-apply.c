@@ -1,0 +1,40 @@
+/* async-apply: each worker waits for its own gradient alone, and gets weights that include it.
+ *
+ * Who applies:   the shard's server, in order of arrival.
+ * What guards:   the shard's lock: a worker copies the weights, or the server changes them.
+ * How old:       what the others have had applied since this worker read its weights: about W-1 updates.
+ * Bytes a step:  the weights, once: its own update is always news. The gradient is read where it lies.
+ * Reproducible:  with one worker, bit for bit equal to serial training; else not.
+ *
+ * Source: the parameter server of Dean et al., "Large scale distributed deep networks", NIPS 2012 (Downpour).
+ */
+#include "../src/store/strategy.h"
+
+static int apply_pull(struct shard *shard, struct worker_side *side, struct error *error) {
+    RETURN_IF(shard_await(shard, side->worker, side->worker, side->step,
+                          "the server, for its own gradient to be applied", error));
+    return strategy_read_locked(shard, side, error);
+}
+
+static const struct traits apply_traits = {
+    .own_weights = true,
+    .servers = true,
+    .exactly_once = true,
+    .own_update_in_reply = true,
+    .whole_reads = true,
+    .bytes_moved = strategy_bytes_news,
+};
+
+static const struct traits *apply_traits_of(const void *settings) {
+    (void)settings;
+    return &apply_traits;
+}
+
+const struct strategy strategy_async_apply = {
+    .plugin = {.name = "async-apply",
+               .help = "a worker waits until its own gradient is applied, for nobody else"},
+    .traits = apply_traits_of,
+    .push = strategy_post,
+    .pull = apply_pull,
+    .serve = strategy_serve_locked,
+};

@@ -1,0 +1,192 @@
+/* backup: sync that goes on with the first W-b gradients of a round; those that come late are dropped.
+ *
+ * Who applies:   the worker whose gradient completes the round, with the mean of those that are there, added
+ *                in roster order and weighted by examples.
+ * What guards:   the shard's lock, for laying, stepping and copying.
+ * How old:       a gradient that is applied is never stale; one of an earlier round is dropped and counted.
+ * Bytes a step:  the weights, once, when there is news: a slow worker still computes on its copy while a
+ *                round ends without it. The gradients are read where they lie.
+ * Reproducible:  with one worker, bit for bit equal to serial training; else not: who is first decides.
+ *
+ * Source: Chen et al., "Revisiting distributed synchronous SGD", ICLR workshop 2016. */
+#include "../src/store/strategy.h"
+
+struct backup_settings {
+    int backups;
+};
+
+static const struct option rows[] = {
+    {.name = "backups",
+     .type = OPTION_INT,
+     .offset = offsetof(struct backup_settings, backups),
+     .fallback = "1",
+     .least = 0,
+     .most = 1000000,
+     .unit = "workers",
+     .help = "a round goes on without; one gradient at least is waited for"},
+    {0},
+};
+
+/* A worker at a shard. */
+struct backup_line {
+    _Atomic bool resting; /* it has no batch until the next segment; written under the lock */
+    bool sent;            /* it has sent a gradient since it read the weights; its own */
+};
+
+struct backup_state {
+    _Atomic int arrived;       /* gradients laid in this round; written under the lock */
+    struct backup_line *lines; /* [workers] */
+};
+
+static int backup_open(struct shard *shard, const void *settings, struct error *error) {
+    const size_t workers = (size_t)shard->store->settings.roster->workers;
+    void *block = NULL;
+    (void)settings;
+    RETURN_IF(memory_zeroed(&block, 1, sizeof(struct backup_state), "the round of a shard", error));
+    struct backup_state *state = shard->state = block;
+    RETURN_IF(memory_zeroed(&block, workers, sizeof *state->lines, "workers of a round", error));
+    state->lines = block;
+    return OK;
+}
+
+static void backup_close(struct shard *shard) {
+    struct backup_state *state = shard->state;
+    if (state) memory_free(state->lines);
+    memory_free(state);
+    shard->state = NULL;
+}
+
+static bool takes_part(const struct shard *shard, int worker) {
+    const struct backup_state *state = shard->state;
+    return atomic_load(&shard->store->settings.roster->members[worker].active) &&
+           !atomic_load(&state->lines[worker].resting);
+}
+
+static bool is_complete(const struct shard *shard) {
+    const struct store_settings *store = &shard->store->settings;
+    const struct backup_settings *settings = (const void *)store->strategy->settings;
+    const struct backup_state *state = shard->state;
+    const int most = store->roster->workers - settings->backups, arrived = atomic_load(&state->arrived);
+    int running = 0;
+    for (int w = 0; w < store->roster->workers; w++) running += takes_part(shard, w);
+    return arrived > 0 && (arrived >= most || arrived >= running);
+}
+
+/* Under the lock: ends the round if enough gradients are there. */
+static void end_round(struct shard *shard) {
+    struct backup_state *state = shard->state;
+    if (!is_complete(shard)) return;
+    const long version = atomic_load(&shard->version);
+    shard_step_share(shard, 0, 1);
+    shard_end_round(shard);
+    atomic_store(&state->arrived, 0);
+    for (int w = 0; w < shard->store->settings.roster->workers; w++) {
+        struct gradient *gradient = atomic_exchange(&shard->laid[w], NULL);
+        if (gradient) shard_done(shard, gradient, version);
+    }
+}
+
+static int backup_push(struct shard *shard, struct gradient *gradient, struct error *error) {
+    struct backup_state *state = shard->state;
+    (void)error;
+    state->lines[gradient->worker].sent = true;
+    lock_take(&shard->lock);
+    const bool late = gradient->version[shard->index] < atomic_load(&shard->version);
+    if (!late) {
+        shard_lay(shard, gradient);
+        atomic_fetch_add(&state->arrived, 1);
+        end_round(shard);
+    }
+    lock_release(&shard->lock);
+    if (late) shard_drop(shard, gradient);
+    return OK;
+}
+
+struct round_wait {
+    struct shard *shard;
+    long version; /* of the round that must end */
+};
+
+/* The loss of a worker can complete a round, too: then whoever waits ends it. */
+static bool is_over(void *argument) {
+    const struct round_wait *wait = argument;
+    return atomic_load(&wait->shard->version) != wait->version || is_complete(wait->shard);
+}
+
+static bool is_late(void *argument, int member) {
+    const struct round_wait *wait = argument;
+    return member < wait->shard->store->settings.roster->workers && takes_part(wait->shard, member) &&
+           !atomic_load(&wait->shard->laid[member]);
+}
+
+/* The first to come back after a pause finds everybody resting, itself too: a new segment begins for all. */
+static void come_back(struct shard *shard, int worker) {
+    const int workers = shard->store->settings.roster->workers;
+    struct backup_state *state = shard->state;
+    bool somebody = false;
+    lock_take(&shard->lock);
+    for (int w = 0; w < workers; w++) somebody = somebody || takes_part(shard, w);
+    for (int w = 0; w < workers; w++)
+        if (!somebody || w == worker) atomic_store(&state->lines[w].resting, false);
+    lock_release(&shard->lock);
+}
+
+static int backup_pull(struct shard *shard, struct worker_side *side, struct error *error) {
+    struct backup_line *line = &((struct backup_state *)shard->state)->lines[side->worker];
+    struct round_wait wait = {.shard = shard, .version = side->version[shard->index]};
+    if (atomic_load(&line->resting)) come_back(shard, side->worker);
+    while (line->sent && atomic_load(&shard->version) == wait.version) {
+        RETURN_IF(wait_patiently(shard->store->settings.roster, side->worker, &shard->applied, is_over,
+                                 is_late, &wait, "the end of the round", error));
+        lock_take(&shard->lock);
+        end_round(shard);
+        lock_release(&shard->lock);
+    }
+    line->sent = false;
+    return strategy_read_locked(shard, side, error);
+}
+
+/* Nobody waits for a worker that rests; it may have had no batch at all in this segment. */
+static int backup_rest(struct shard *shard, struct worker_side *side, struct error *error) {
+    struct backup_line *line = &((struct backup_state *)shard->state)->lines[side->worker];
+    (void)error;
+    if (atomic_load(&line->resting)) come_back(shard, side->worker);
+    line->sent = false;
+    lock_take(&shard->lock);
+    atomic_store(&line->resting, true);
+    end_round(shard);
+    lock_release(&shard->lock);
+    return OK;
+}
+
+static long never_stale(const void *settings, int workers, int slots) {
+    (void)settings, (void)workers, (void)slots;
+    return 0;
+}
+
+static const struct traits backup_traits = {
+    .own_weights = true,
+    .merged = true,
+    .drops = true,
+    .whole_reads = true,
+    .staleness_bound = never_stale,
+    .bytes_moved = strategy_bytes_news,
+};
+
+static const struct traits *backup_traits_of(const void *settings) {
+    (void)settings;
+    return &backup_traits;
+}
+
+const struct strategy strategy_backup = {
+    .plugin = {.name = "backup",
+               .help = "sync that goes on without the slowest workers, whose gradients are dropped",
+               .options = rows,
+               .settings_bytes = sizeof(struct backup_settings)},
+    .traits = backup_traits_of,
+    .open = backup_open,
+    .close = backup_close,
+    .push = backup_push,
+    .pull = backup_pull,
+    .rest = backup_rest,
+};

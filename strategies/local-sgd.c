@@ -1,0 +1,188 @@
+/* local-sgd: each worker trains weights of its own; every H steps all replace theirs by the mean.
+ *
+ * Who applies:   each worker its own gradients to its own weights, with optimizer state of its own. Every H
+ *                steps each averages its share of weights and optimizer state, and all take the result.
+ * What guards:   two gates a shard and average: all have offered their copies; all shares are averaged.
+ * How old:       never stale: a gradient is applied to the very weights that it was computed on.
+ * Bytes a step:  1/H of weights and optimizer state.
+ * Reproducible:  bit for bit between runs that pause at the same places (a pause averages, too); with one
+ *                worker equal to serial training.
+ *
+ * Sources: McMahan et al., "Communication-efficient learning of deep networks from decentralized data",
+ * AISTATS 2017; Stich, "Local SGD converges fast and communicates little", ICLR 2019. */
+#include "../src/store/strategy.h"
+
+struct local_settings {
+    int every;
+};
+
+static const struct option rows[] = {
+    {.name = "every",
+     .type = OPTION_INT,
+     .offset = offsetof(struct local_settings, every),
+     .fallback = "8",
+     .least = 1,
+     .most = 1000000,
+     .unit = "steps",
+     .help = "between two averages of weights and optimizer state"},
+    {0},
+};
+
+static int every_of(const void *settings) {
+    return ((const struct local_settings *)settings)->every;
+}
+
+/* Of a worker at a shard; its own thread writes it. */
+struct local_line {
+    _Alignas(64) long seen; /* steps counted into its version */
+    long unshared;          /* steps since the last average */
+    long averages;          /* it took part in */
+};
+
+struct local_state {
+    struct gate offered, averaged;
+    struct copies *copies, *sharing; /* [workers] everybody's; the ones in the average, a row a worker */
+    struct local_line *lines;        /* [workers] */
+};
+
+static int local_open(struct shard *shard, const void *settings, struct error *error) {
+    struct roster *roster = shard->store->settings.roster;
+    const size_t workers = (size_t)roster->workers;
+    void *block = NULL;
+    (void)settings;
+    RETURN_IF(memory_zeroed(&block, 1, sizeof(struct local_state), "averages of a shard", error));
+    struct local_state *state = shard->state = block;
+    RETURN_IF(memory_zeroed(&block, workers, sizeof(struct copies), "copies of a shard", error));
+    state->copies = block;
+    RETURN_IF(memory_zeroed(&block, workers * workers, sizeof(struct copies), "copies in an average", error));
+    state->sharing = block;
+    RETURN_IF(memory_zeroed(&block, workers, sizeof(struct local_line), "steps of a shard", error));
+    state->lines = block;
+    RETURN_IF(gate_open(&state->offered, roster, "the gate where all have come to average", error));
+    return gate_open(&state->averaged, roster, "the gate where all shares are averaged", error);
+}
+
+static void local_close(struct shard *shard) {
+    struct local_state *state = shard->state;
+    if (!state) return;
+    gate_close(&state->offered);
+    gate_close(&state->averaged);
+    memory_free(state->copies);
+    memory_free(state->sharing);
+    memory_free(state->lines);
+    memory_free(state);
+    shard->state = NULL;
+}
+
+static int local_push(struct shard *shard, struct gradient *gradient, struct error *error) {
+    const struct local_state *state = shard->state;
+    const long version = gradient->version[shard->index];
+    (void)error;
+    if (gradient->examples > 0) shard_step_own(shard, &state->copies[gradient->worker], gradient, version);
+    shard_done(shard, gradient, version);
+    return OK;
+}
+
+static void take_copy(const struct shard *shard, struct worker_side *side) {
+    const struct local_state *state = shard->state;
+    const struct copies *own = &state->copies[side->worker];
+    shard_copy(shard, own);
+    for (int i = 0; i < 3; i++)
+        if (i == 2 || own->moments[i]) side->bytes_moved += strategy_window_bytes(shard);
+}
+
+static int average(struct shard *shard, struct worker_side *side, struct error *error) {
+    struct local_state *state = shard->state;
+    const int worker = side->worker, workers = shard->store->settings.roster->workers;
+    struct local_line *line = &state->lines[worker];
+    struct copies *sharing = &state->sharing[worker * workers];
+    const long round = line->averages++;
+    line->unshared = 0;
+    gate_arrive(&state->offered, worker, round);
+    RETURN_IF(gate_wait(&state->offered, worker, round, error));
+    for (int w = 0; w < workers; w++)
+        sharing[w] = gate_has(&state->offered, w, round) ? state->copies[w] : (struct copies){0};
+    int shares = 0;
+    const int share = gate_rank(&state->offered, worker, round, &shares);
+    shard_reduce_share(shard, sharing, share, shares);
+    gate_arrive(&state->averaged, worker, round);
+    RETURN_IF(gate_wait(&state->averaged, worker, round, error));
+    /* Nobody writes the store again before all have offered theirs again. */
+    if (share == 0) atomic_store(&shard->version, side->version[shard->index]);
+    take_copy(shard, side);
+    return OK;
+}
+
+/* Each step is one update of the worker's own copy. */
+static int count_steps(struct shard *shard, struct worker_side *side) {
+    struct local_state *state = shard->state;
+    struct local_line *line = &state->lines[side->worker];
+    const long steps = side->step - line->seen;
+    line->seen = side->step;
+    line->unshared += steps;
+    side->version[shard->index] += steps;
+    return (int)steps;
+}
+
+static int local_pull(struct shard *shard, struct worker_side *side, struct error *error) {
+    struct local_state *state = shard->state;
+    if (side->version[shard->index] < 0) {
+        state->copies[side->worker] =
+            (struct copies){.weights = side->weights, .moments = {side->moments[0], side->moments[1]}};
+        side->version[shard->index] = atomic_load(&shard->version);
+        take_copy(shard, side);
+    }
+    count_steps(shard, side);
+    const int every = every_of(shard->store->settings.strategy->settings);
+    return state->lines[side->worker].unshared >= every ? average(shard, side, error) : OK;
+}
+
+static int local_rest(struct shard *shard, struct worker_side *side, struct error *error) {
+    struct local_state *state = shard->state;
+    if (side->version[shard->index] < 0) return OK; /* it has had no batch yet, and nobody has */
+    count_steps(shard, side);
+    return state->lines[side->worker].unshared > 0 ? average(shard, side, error) : OK;
+}
+
+static long never_stale(const void *settings, int workers, int slots) {
+    (void)settings, (void)workers, (void)slots;
+    return 0;
+}
+
+static long long local_bytes(const void *settings, long long bytes, int moments, long steps, long news) {
+    const long every = every_of(settings);
+    (void)news;
+    return bytes * (1 + moments) * (1 + (steps + every - 1) / every);
+}
+
+static const struct traits local_traits = {
+    .own_weights = true,
+    .own_moments = true,
+    .rounds = true,
+    .merged = true,
+    .exactly_once = true,
+    .repeatable = true,
+    .own_update_in_reply = true,
+    .whole_reads = true,
+    .lock_free = true,
+    .staleness_bound = never_stale,
+    .bytes_moved = local_bytes,
+};
+
+static const struct traits *local_traits_of(const void *settings) {
+    (void)settings;
+    return &local_traits;
+}
+
+const struct strategy strategy_local_sgd = {
+    .plugin = {.name = "local-sgd",
+               .help = "each worker trains weights of its own; now and then all take the mean",
+               .options = rows,
+               .settings_bytes = sizeof(struct local_settings)},
+    .traits = local_traits_of,
+    .open = local_open,
+    .close = local_close,
+    .push = local_push,
+    .pull = local_pull,
+    .rest = local_rest,
+};

@@ -1,0 +1,55 @@
+/* sharded: several parameter servers, each with its part of the weights, each answering for itself.
+ *
+ * Who applies:   the server of each shard, in order of arrival at that shard.
+ * What guards:   nothing, as in async-lockfree.
+ * How old:       as in async-lockfree, but shard by shard: a worker may have one shard's newest weights and
+ *                another's older ones, and each shard counts its own versions.
+ * Bytes a step:  of each shard its window, once, when there is news.
+ * Reproducible:  not.
+ *
+ * Source: Chilimbi et al., "Project Adam", OSDI 2014. */
+#include "../src/store/strategy.h"
+
+struct sharded_settings {
+    int shards;
+};
+
+static const struct option rows[] = {
+    {.name = "shards",
+     .type = OPTION_INT,
+     .offset = offsetof(struct sharded_settings, shards),
+     .fallback = "2",
+     .least = 1,
+     .most = 4096,
+     .help = "pieces of the weights, with a server each (as many as there are workers, at most)"},
+    {0},
+};
+
+static int shards_of(const void *settings) {
+    return ((const struct sharded_settings *)settings)->shards;
+}
+
+static const struct traits sharded_traits = {
+    .own_weights = true,
+    .servers = true,
+    .exactly_once = true,
+    .lock_free = true,
+    .bytes_moved = strategy_bytes_news,
+};
+
+static const struct traits *sharded_traits_of(const void *settings) {
+    (void)settings;
+    return &sharded_traits;
+}
+
+const struct strategy strategy_sharded = {
+    .plugin = {.name = "sharded",
+               .help = "several parameter servers, each with its part of the weights",
+               .options = rows,
+               .settings_bytes = sizeof(struct sharded_settings)},
+    .traits = sharded_traits_of,
+    .shards = shards_of,
+    .push = strategy_post,
+    .pull = strategy_read_racy,
+    .serve = strategy_serve,
+};

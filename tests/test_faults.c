@@ -1,0 +1,261 @@
+/* Faults put in: a worker that fails, stalls or is slow, a server that stalls, under every strategy. Nobody
+ * hangs, the words name who it was, and with go_on the others finish the epoch: every batch is computed once,
+ * but for what was in flight. */
+#include "harness.h"
+
+/* Slow enough for all workers to come to their steps, also in the real world. */
+static int formula_paced(struct rig *rig, int worker, long number, float *weights, float *gradient,
+                         float *loss, struct error *error) {
+    if (!rig->settings.simulated) world_sleep(rig->world, 5e-4);
+    return formula_blocks(rig, worker, number, weights, gradient, loss, error);
+}
+
+static struct rig_settings usual(const char *strategy, bool simulated, int workers) {
+    return (struct rig_settings){.strategy = strategy,
+                                 .optimizer = "sgd:rate=1",
+                                 .workers = workers,
+                                 .shards = 2,
+                                 .slots = 2,
+                                 .batches = 60,
+                                 .block = 37,
+                                 .simulated = simulated,
+                                 .seed = (uint64_t)workers,
+                                 .formula = formula_paced};
+}
+
+/* --- the end of a run --- */
+
+static void check_stop(const char *text, const struct strategy *strategy, void *argument) {
+    (void)strategy;
+    (void)argument;
+    for (int simulated = 0; simulated < 2; simulated++)
+        for (int workers = 3 - simulated; workers <= 3; workers++) {
+            static struct rig rig;
+            struct rig_settings settings = usual(text, simulated, workers);
+            settings.fail = "worker:1@step:5";
+            CHECK(rig_run(&rig, &settings, false) == ERROR_DEVICE, "%s: %s", text, rig.error.words);
+            CHECK(strcmp(rig.error.words, "worker 1 failed at step 5, as --fail asked") == 0,
+                  "%s: words are \"%s\"", text, rig.error.words);
+            rig_close(&rig);
+
+            settings = usual(text, simulated, workers);
+            settings.stall = "worker:1@step:5";
+            settings.timeout_s = simulated ? 20.0 : 0.1;
+            CHECK(rig_run(&rig, &settings, false) == ERROR_PEER, "%s: %s", text, rig.error.words);
+            CHECK(strstr(rig.error.words, "waiting for worker 1, computing for") &&
+                      strstr(rig.error.words, "at step 5"),
+                  "%s: words are \"%s\"", text, rig.error.words);
+            rig_close(&rig);
+        }
+}
+
+static void check_stalled_server(const char *text, const struct strategy *strategy, void *argument) {
+    (void)argument;
+    for (int simulated = 0; simulated < 2; simulated++)
+        for (int go_on = 0; go_on < 2; go_on++) {
+            static struct rig rig;
+            struct rig_settings settings = usual(text, simulated, 3);
+            struct choice choice;
+            struct error error = {0};
+            plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error);
+            if (!strategy->traits(choice.settings)->servers) return;
+            settings.stall = "server:1";
+            settings.go_on = go_on;
+            settings.timeout_s = simulated ? 20.0 : 0.1;
+            CHECK(rig_run(&rig, &settings, false) == ERROR_PEER, "%s: %s", text, rig.error.words);
+            CHECK(strstr(rig.error.words, "waiting for server 1, "), "%s: words are \"%s\"", text,
+                  rig.error.words);
+            rig_close(&rig);
+        }
+}
+
+/* --- going on --- */
+
+/* Every batch of the stream was computed once, but for those in the hands of who was lost. */
+static void check_stream(const struct rig *rig, const char *name, int lost) {
+    long missing = 0, steps = 0, updates = 0;
+    for (int b = 0; b < rig->settings.batches; b++) {
+        const long seen = atomic_load(&rig->seen_batches[b]);
+        CHECK(seen <= 1, "%s: batch %d was computed %ld times", name, b, seen);
+        missing += seen == 0;
+    }
+    const int most = lost * (1 + rig->settings.prefetch);
+    CHECK(missing <= most && missing == rig->dealer.in_flight,
+          "%s: %ld batches were never computed, %ld were in flight with %d lost workers", name, missing,
+          rig->dealer.in_flight, lost);
+    for (int w = 0; w < rig->settings.workers; w++) {
+        steps += training_totals(&rig->training, w)->steps;
+        updates += rig->store.shards[0].tallies[w].updates + rig->store.shards[0].tallies[w].dropped;
+    }
+    CHECK(steps == rig->settings.batches - missing && updates == steps,
+          "%s: %ld steps and %ld updates for %ld batches", name, steps, updates,
+          rig->settings.batches - missing);
+}
+
+static void check_loss(const char *text, bool simulated, int workers, const char *fail, const char *stall,
+                       int lost, int prefetch) {
+    static struct rig rig;
+    struct rig_settings settings = usual(text, simulated, workers);
+    char name[200];
+    snprintf(name, sizeof name, "%s, %s world, %d workers, fail %s, stall %s, prefetch %d", text,
+             simulated ? "simulated" : "real", workers, fail ? fail : "nobody", stall ? stall : "nobody",
+             prefetch);
+    settings.go_on = true;
+    settings.fail = fail;
+    settings.stall = stall;
+    settings.prefetch = prefetch;
+    settings.timeout_s = simulated ? 20.0 : 0.1;
+    const int code = rig_run(&rig, &settings, false);
+    CHECK(code == OK, "%s: %s", name, rig.error.words);
+    if (code == OK) check_stream(&rig, name, lost);
+    int gone = 0;
+    for (int w = 0; w < workers; w++) gone += rig.lost[w];
+    CHECK(gone == lost, "%s: %d workers were lost, expected %d", name, gone, lost);
+    if (stall && !fail)
+        CHECK(strstr(rig.lost_words, "showed no sign of life") && strstr(rig.lost_words, "computing at step"),
+              "%s: words are \"%s\"", name, rig.lost_words);
+    rig_close(&rig);
+}
+
+static void check_going_on(const char *text, const struct strategy *strategy, void *argument) {
+    (void)strategy;
+    (void)argument;
+    for (int simulated = 0; simulated < 2; simulated++) {
+        check_loss(text, simulated, 2, "worker:0@step:1", NULL, 1, 0);
+        check_loss(text, simulated, 4, "worker:1@step:4", "worker:2@step:4", 2, 0);
+        check_loss(text, simulated, 3, "worker:0@step:7,worker:1@step:8", NULL, 2, 1);
+    }
+    check_loss(text, true, 2, "worker:1@step:5", NULL, 1, 0);
+    check_loss(text, true, 3, "worker:0@step:7", NULL, 1, 0);
+    check_loss(text, true, 5, "worker:0@step:3,worker:3@step:3,worker:2@step:6", NULL, 3, 0);
+    check_loss(text, true, 3, NULL, "worker:2@step:4", 1, 0);
+    check_loss(text, true, 3, "worker:0@step:7", "worker:2@step:6", 2, 2);
+    /* The last one is never spared. */
+    static struct rig rig;
+    struct rig_settings settings = usual(text, true, 2);
+    settings.go_on = true;
+    settings.fail = "worker:1@step:3,worker:0@step:20";
+    CHECK(rig_run(&rig, &settings, false) == ERROR_DEVICE, "%s: the last worker was spared", text);
+    CHECK(strcmp(rig.error.words, "worker 0 failed at step 20, as --fail asked") == 0, "%s: words are \"%s\"",
+          text, rig.error.words);
+    rig_close(&rig);
+}
+
+/* --- a slow worker --- */
+
+static void check_slow(const char *text, const struct strategy *strategy, void *argument) {
+    static struct rig rig;
+    struct rig_settings settings = usual(text, true, 3);
+    (void)strategy;
+    (void)argument;
+    settings.batches = 120;
+    settings.together = true;
+    settings.slowness[1] = 4.0;
+    CHECK(rig_run(&rig, &settings, false) == OK, "%s: %s", text, rig.error.words);
+    const struct traits *traits = rig.training.traits;
+    const long quick = training_totals(&rig.training, 0)->steps,
+               slow = training_totals(&rig.training, 1)->steps;
+    const double seconds = training_seconds(&rig.training);
+    /* A quick step takes 1 ms, a slow one 4. */
+    if (traits->rounds)
+        CHECK(quick == slow && seconds > 0.99 * 4e-3 * 40, "%s: %ld quick and %ld slow steps in %g s", text,
+              quick, slow, seconds);
+    else
+        CHECK(quick >= 3 * slow && seconds < 1.2 * 120 / 2250.0, "%s: %ld quick and %ld slow steps in %g s",
+              text, quick, slow, seconds);
+    if (traits->drops)
+        CHECK(rig.store.shards[0].tallies[1].dropped > 5 &&
+                  rig.store.shards[0].tallies[0].dropped + rig.store.shards[0].tallies[2].dropped <= 2,
+              "%s: %ld gradients of the slow worker were dropped, %ld of another", text,
+              rig.store.shards[0].tallies[1].dropped, rig.store.shards[0].tallies[0].dropped);
+    /* Who waits for workers, waits for the slow one. */
+    const double *waited_for = rig.roster.members[0].waited_for;
+    if (traits->rounds)
+        CHECK(waited_for[1] > 0.5 * rig.roster.members[0].waited_s, "%s: of %g s, %g s for worker 1", text,
+              rig.roster.members[0].waited_s, waited_for[1]);
+    rig_close(&rig);
+}
+
+/* --- a thread that hangs for good is left behind, by name --- */
+
+static _Atomic bool release, hanging;
+
+static int formula_hanging(struct rig *rig, int worker, long number, float *weights, float *gradient,
+                           float *loss, struct error *error) {
+    if (worker == 1 && atomic_load(&rig->computed[1]) == 3) {
+        atomic_store(&hanging, true);
+        while (!atomic_load(&release)) {
+        }
+        atomic_store(&hanging, false);
+    }
+    return formula_blocks(rig, worker, number, weights, gradient, loss, error);
+}
+
+static void check_hanging(void) {
+    static struct rig rig;
+    struct rig_settings settings = usual("sync", false, 2);
+    settings.formula = formula_hanging;
+    settings.timeout_s = 0.2;
+    settings.ending_s = 0.5;
+    CHECK(rig_run(&rig, &settings, false) == ERROR_PEER, "%s", rig.error.words);
+    CHECK(strstr(rig.error.words, "waiting for worker 1, computing"), "words are \"%s\"", rig.error.words);
+    CHECK(rig.training.abandoned && atomic_load(&hanging), "nobody was left behind");
+    struct error error = {0};
+    atomic_store(&release, true);
+    rig.training.abandoned = false;
+    CHECK(training_end(&rig.training, &error) == ERROR_PEER && !rig.training.abandoned,
+          "the thread did not end when it could");
+    rig_close(&rig);
+}
+
+/* --- reading them --- */
+
+static void check_words(const char *fail, const char *stall, const char *slow, const char *words) {
+    const char *const devices[] = {"cpu:0", "cpu:1"};
+    struct error error = {0};
+    struct faults faults;
+    int code = faults_parse(&faults, fail, stall, slow, &error);
+    if (code == OK) code = faults_check(&faults, devices, 2, 1, &error);
+    CHECK(code == (words ? ERROR_USAGE : OK) && (!words || strcmp(error.words, words) == 0),
+          "fail \"%s\", stall \"%s\", slow \"%s\": \"%s\"", fail, stall, slow, error.words);
+}
+
+static void check_reading(void) {
+    struct faults faults;
+    struct error error = {0};
+    CHECK(faults_parse(&faults, "worker:1@step:50,worker:0@step:2", "worker:3@step:7,server:1",
+                       "cpu:1=3x,cpu:0=1.5x", &error) == OK,
+          "%s", error.words);
+    CHECK(faults_at(&faults, 1, 50) == FAULT_FAIL && faults_at(&faults, 0, 2) == FAULT_FAIL &&
+              faults_at(&faults, 3, 7) == FAULT_STALL && faults_at(&faults, 1, 49) == FAULT_NONE &&
+              faults_at(&faults, 0, 50) == FAULT_NONE,
+          "a worker's fault is at another step");
+    CHECK(faults_hold(&faults, 1) && !faults_hold(&faults, 0), "another server is held");
+    CHECK(fabs(faults_factor(&faults, "cpu:1") - 3.0) < 1e-12 &&
+              fabs(faults_factor(&faults, "cpu:0") - 1.5) < 1e-12 &&
+              fabs(faults_factor(&faults, "cpu:2") - 1.0) < 1e-12,
+          "another device is slow");
+    check_words("worker:1@step:50", "server", "cpu:1=3x", NULL);
+    check_words("worker:1", "", "", "--fail: \"worker:1\", expected worker:1@step:50");
+    check_words("worker:1@step:0", "", "", "--fail: \"worker:1@step:0\", expected worker:1@step:50");
+    check_words("server:0", "", "", "--fail: \"server:0\", expected worker:1@step:50");
+    check_words("", "worker:-1@step:3", "",
+                "--stall: \"worker:-1@step:3\", expected worker:1@step:50 or server:0 or server");
+    check_words("worker:2@step:3", "", "", "--fail: worker 2, expected 0 to 1");
+    check_words("", "server:1", "", "--stall: server 1, expected 0 to 0");
+    check_words("", "", "cpu:1",
+                "--slow: \"cpu:1\", expected a device and a factor of at least 1, as cpu:1=3x");
+    check_words("", "", "cpu:1=0.5x",
+                "--slow: \"cpu:1=0.5x\", expected a device and a factor of at least 1, as cpu:1=3x");
+    check_words("", "", "cpu:7=2x", "--slow: no worker is on cpu:7");
+}
+
+int main(void) {
+    check_reading();
+    each_strategy(check_stop, NULL);
+    each_strategy(check_stalled_server, NULL);
+    each_strategy(check_going_on, NULL);
+    each_strategy(check_slow, NULL);
+    check_hanging();
+    return check_end();
+}
