@@ -100,12 +100,14 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
 .SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o)
 
-# --- measuring: build/bench/step times every kernel of one step beside the peak of a core; bench/compare.py needs PyTorch ---
+# --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/exchange what each strategy
+# moves beside memcpy; bench/compare.py needs PyTorch ---
 $(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
-bench: $(PROGRAM) $(B)/bench/step
+bench: $(PROGRAM) $(B)/bench/step $(B)/bench/exchange
 	$(B)/bench/step
+	$(B)/bench/exchange
 
 tests: $(PROGRAM) $(TESTS)
 	@tests/run $(B) $(PROGRAM)

@@ -13,10 +13,39 @@ enum { NAMES_MOST = 63, NAME_BYTES = 128 };
 /* The command line, cut up. */
 struct line {
     const struct command *command;
+    struct option *rows;    /* owned; all that the command takes */
     void *settings;         /* [command->plugin.settings_bytes] owned */
     const char **arguments; /* [argument_count] owned; what is not an option */
     int argument_count;
 };
+
+/* --- rows --- */
+
+static const struct refusal *find_refusal(const struct command *command, const char *name) {
+    for (const struct refusal *refusal = command->refused; refusal && refusal->name; refusal++)
+        if (strcmp(refusal->name, name) == 0) return refusal;
+    return NULL;
+}
+
+static size_t count_rows(const struct option *rows) {
+    size_t count = 0;
+    while (rows != NULL && rows[count].name != NULL) count++;
+    return count;
+}
+
+/* All that a command takes: its own rows, then those that it shares. *rows is the caller's: memory_free. */
+static int join_rows(const struct command *command, struct option **rows, struct error *error) {
+    const struct option *own = command->plugin.options, *shared = command->shared_options;
+    const size_t own_count = count_rows(own);
+    void *block;
+    RETURN_IF(memory_zeroed(&block, own_count + count_rows(shared) + 1, sizeof **rows, "options", error));
+    struct option *next = *rows = block;
+    for (size_t i = 0; i < own_count; i++) *next++ = own[i];
+    for (; shared != NULL && shared->name != NULL; shared++)
+        if (option_find(own, shared->name) == NULL && find_refusal(command, shared->name) == NULL)
+            *next++ = *shared;
+    return OK;
+}
 
 /* --- help --- */
 
@@ -42,16 +71,18 @@ static int unknown_command(const char *name, struct error *error) {
                      nearest, list);
 }
 
-static void print_command_help(const struct command *command) {
+static int print_command_help(const struct command *command, struct error *error) {
     const char *name = command->plugin.name, *arguments = command->arguments;
+    struct option *rows;
+    RETURN_IF(join_rows(command, &rows, error));
     printf("trainer %s: %s\n\nusage: trainer %s [--option=value]...%s%s\n", name, command->plugin.help, name,
            arguments != NULL ? " " : "", arguments != NULL ? arguments : "");
-    if (command->plugin.options != NULL && command->plugin.options->name != NULL) {
-        printf("\noptions:\n");
-        option_help(stdout, command->plugin.options, "--");
-    }
+    if (rows->name != NULL) printf("\noptions:\n");
+    option_help(stdout, rows, "--");
+    memory_free(rows);
     if (command->examples != NULL) printf("\nexamples:\n%s", command->examples);
     if (command->examples != NULL && command->examples[strlen(command->examples) - 1] != '\n') putchar('\n');
+    return OK;
 }
 
 static void print_plugin_names(void) {
@@ -99,8 +130,7 @@ static int help_about(const char *name, struct error *error) {
     const struct command *command = find_command(name), *list = find_command("list");
     if (command == NULL && list != NULL) return list->run(NULL, &name, 1, error);
     if (command == NULL) return unknown_command(name, error);
-    print_command_help(command);
-    return OK;
+    return print_command_help(command, error);
 }
 
 /* --- parsing --- */
@@ -116,7 +146,7 @@ static const struct option *find_negated(const struct option *rows, const char *
  * value. */
 static int parse_option(struct line *line, const char *typed, const char *next, bool *used_next,
                         struct error *error) {
-    const struct option *rows = line->command->plugin.options;
+    const struct option *rows = line->rows;
     char name[NAME_BYTES];
     const size_t length = strcspn(typed, "=");
     const char *value = typed[length] == '=' ? typed + length + 1 : NULL;
@@ -125,6 +155,10 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
     memcpy(name, typed, length);
     name[length] = '\0';
     const struct option *row = option_find(rows, name);
+    const struct option *shared = row == NULL ? option_find(line->command->shared_options, name) : NULL;
+    if (shared != NULL)
+        return error_set(error, ERROR_USAGE, "%s: takes no --%s: %s", line->command->plugin.name,
+                         shared->name, find_refusal(line->command, shared->name)->why);
     if (row == NULL && find_negated(rows, name) != NULL) {
         if (value != NULL)
             return error_set(error, ERROR_USAGE, "--%s: takes no value, expected --%s or --%s", typed, name,
@@ -142,9 +176,11 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
 static int parse_line(struct line *line, int count, char **words, struct error *error) {
     const struct plugin *plugin = &line->command->plugin;
     void *arguments;
+    RETURN_IF(join_rows(line->command, &line->rows, error));
     RETURN_IF(memory_zeroed(&line->settings, 1, plugin->settings_bytes, "settings", error));
     RETURN_IF(memory_zeroed(&arguments, (size_t)count + 1, sizeof *line->arguments, "arguments", error));
     line->arguments = arguments;
+    option_defaults(line->command->shared_options, line->settings);
     option_defaults(plugin->options, line->settings);
     bool options_ended = false, used_next;
     for (int i = 0; i < count; i++) {
@@ -172,6 +208,7 @@ static int run_command(const struct command *command, int count, char **words, s
     if (code == OK) code = command->run(line.settings, line.arguments, line.argument_count, error);
     memory_free(line.arguments);
     memory_free(line.settings);
+    memory_free(line.rows);
     return code;
 }
 
@@ -207,10 +244,7 @@ static int run_words(int count, char **words, struct error *error) {
     }
     const struct command *command = find_command(verb);
     if (command == NULL) return unknown_command(verb, error);
-    if (wants_help(count, words)) {
-        print_command_help(command);
-        return OK;
-    }
+    if (wants_help(count, words)) return print_command_help(command, error);
     return run_command(command, has_verb ? count - 1 : count, has_verb ? words + 1 : words, error);
 }
 

@@ -30,6 +30,7 @@ static const struct option rows[] = {
 /* A worker at a shard. */
 struct backup_line {
     _Atomic bool resting; /* it has no batch until the next segment; written under the lock */
+    _Atomic bool waiting; /* for the end of this shard's round */
     bool sent;            /* it has sent a gradient since it read the weights; its own */
 };
 
@@ -62,13 +63,29 @@ static bool takes_part(const struct shard *shard, int worker) {
            !atomic_load(&state->lines[worker].resting);
 }
 
+/* It waits for the end of another shard's round, so it cannot come to this one's: its gradient was late here
+ * and in time there. Were it waited for here, two workers could wait for each other. */
+static bool is_held_up(const struct shard *shard, int worker) {
+    const struct store *store = shard->store;
+    for (int s = 0; s < store->settings.shards; s++) {
+        const struct backup_state *state = store->shards[s].state;
+        if (s != shard->index && atomic_load(&state->lines[worker].waiting)) return true;
+    }
+    return false;
+}
+
+static bool may_come(const struct shard *shard, int worker) {
+    return takes_part(shard, worker) && !is_held_up(shard, worker);
+}
+
 static bool is_complete(const struct shard *shard) {
     const struct store_settings *store = &shard->store->settings;
     const struct backup_settings *settings = (const void *)store->strategy->settings;
     const struct backup_state *state = shard->state;
     const int most = store->roster->workers - settings->backups, arrived = atomic_load(&state->arrived);
     int running = 0;
-    for (int w = 0; w < store->roster->workers; w++) running += takes_part(shard, w);
+    for (int w = 0; w < store->roster->workers; w++)
+        running += atomic_load(&shard->laid[w]) || may_come(shard, w);
     return arrived > 0 && (arrived >= most || arrived >= running);
 }
 
@@ -90,7 +107,7 @@ static int backup_push(struct shard *shard, struct gradient *gradient, struct er
     struct backup_state *state = shard->state;
     (void)error;
     state->lines[gradient->worker].sent = true;
-    lock_take(&shard->lock);
+    shard_lock(shard, gradient->worker);
     const bool late = gradient->version[shard->index] < atomic_load(&shard->version);
     if (!late) {
         shard_lay(shard, gradient);
@@ -107,7 +124,7 @@ struct round_wait {
     long version; /* of the round that must end */
 };
 
-/* The loss of a worker can complete a round, too: then whoever waits ends it. */
+/* The loss of a worker can complete a round, too, and one that is held up: then whoever waits ends it. */
 static bool is_over(void *argument) {
     const struct round_wait *wait = argument;
     return atomic_load(&wait->shard->version) != wait->version || is_complete(wait->shard);
@@ -115,8 +132,8 @@ static bool is_over(void *argument) {
 
 static bool is_late(void *argument, int member) {
     const struct round_wait *wait = argument;
-    return member < wait->shard->store->settings.roster->workers && takes_part(wait->shard, member) &&
-           !atomic_load(&wait->shard->laid[member]);
+    return member < wait->shard->store->settings.roster->workers &&
+           !atomic_load(&wait->shard->laid[member]) && may_come(wait->shard, member);
 }
 
 /* The first to come back after a pause finds everybody resting, itself too: a new segment begins for all. */
@@ -124,7 +141,7 @@ static void come_back(struct shard *shard, int worker) {
     const int workers = shard->store->settings.roster->workers;
     struct backup_state *state = shard->state;
     bool somebody = false;
-    lock_take(&shard->lock);
+    shard_lock(shard, worker);
     for (int w = 0; w < workers; w++) somebody = somebody || takes_part(shard, w);
     for (int w = 0; w < workers; w++)
         if (!somebody || w == worker) atomic_store(&state->lines[w].resting, false);
@@ -136,9 +153,12 @@ static int backup_pull(struct shard *shard, struct worker_side *side, struct err
     struct round_wait wait = {.shard = shard, .version = side->version[shard->index]};
     if (atomic_load(&line->resting)) come_back(shard, side->worker);
     while (line->sent && atomic_load(&shard->version) == wait.version) {
-        RETURN_IF(wait_patiently(shard->store->settings.roster, side->worker, &shard->applied, is_over,
-                                 is_late, &wait, "the end of the round", error));
-        lock_take(&shard->lock);
+        atomic_store(&line->waiting, true);
+        const int code = wait_patiently(shard->store->settings.roster, side->worker, &shard->applied, is_over,
+                                        is_late, &wait, "the end of the round", error);
+        atomic_store(&line->waiting, false);
+        RETURN_IF(code);
+        shard_lock(shard, side->worker);
         end_round(shard);
         lock_release(&shard->lock);
     }
@@ -152,7 +172,7 @@ static int backup_rest(struct shard *shard, struct worker_side *side, struct err
     (void)error;
     if (atomic_load(&line->resting)) come_back(shard, side->worker);
     line->sent = false;
-    lock_take(&shard->lock);
+    shard_lock(shard, side->worker);
     atomic_store(&line->resting, true);
     end_round(shard);
     lock_release(&shard->lock);

@@ -182,8 +182,8 @@ static void check_end_of_play(struct play *play) {
     }
     CHECK(dealer_total(&play->dealer) == all, "%s: %ld batches in all, expected %ld", play->name,
           dealer_total(&play->dealer), all);
-    CHECK(dealer_updates(&play->dealer, play->rounds) == (play->rounds ? up(all, workers) : all), "%s: %ld updates",
-          play->name, dealer_updates(&play->dealer, play->rounds));
+    CHECK(dealer_updates(&play->dealer, play->rounds) == (play->rounds ? up(all, workers) : all),
+          "%s: %ld updates", play->name, dealer_updates(&play->dealer, play->rounds));
 }
 
 /* `stops`: a stop somewhere in each epoch; `resumes`: and then a new dealer. */

@@ -117,6 +117,26 @@ static void check_once(const char *text, const struct strategy *strategy, void *
                 }
 }
 
+/* Many orders of events, each with a pause that falls elsewhere: nobody may wait for somebody who waits for
+ * it. */
+static void check_many_seeds(const char *text, const struct strategy *strategy, void *argument) {
+    (void)strategy;
+    (void)argument;
+    for (int seed = 1; seed <= 24; seed++) {
+        static struct rig rig;
+        struct rig_settings settings = usual(text, true, 3 + seed % 2, 2 + seed % 2);
+        char name[200];
+        settings.seed = (uint64_t)seed;
+        settings.prefetch = seed % 3;
+        settings.together = seed % 4 == 0;
+        name_case(name, &settings);
+        const int code = rig_run(&rig, &settings, true);
+        CHECK(code == OK, "%s, seed %d: %s", name, seed, rig.error.words);
+        if (code == OK) check_counts(&rig, name);
+        rig_close(&rig);
+    }
+}
+
 /* --- repeatable, and equal to serial --- */
 
 static float *run_and_copy(const struct rig_settings *settings, bool pauses) {
@@ -461,6 +481,7 @@ static void check_sharding(const char *text, const struct strategy *strategy, vo
 
 int main(void) {
     each_strategy(check_once, NULL);
+    each_strategy(check_many_seeds, NULL);
     each_strategy(check_repeatable, NULL);
     each_strategy(check_own_update, NULL);
     each_strategy(check_staleness, NULL);

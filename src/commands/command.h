@@ -4,10 +4,19 @@
 
 #include "../base/option.h"
 
+/* An option that a command shares but does not take, and what to say to who types it. */
+struct refusal {
+    const char *name, *why;
+};
+
 struct command {
-    struct plugin plugin;  /* name, one line of help, rows of its options */
-    const char *arguments; /* "IMAGE|CSV...", for --help; NULL: takes none */
-    const char *examples;  /* a few lines for --help; NULL: none */
+    struct plugin plugin; /* name, one line of help, rows of its options */
+    /* Rows that fill a struct with which the command's settings begin, so that it takes all options of
+     * another command; a row of its own goes before one of the same name. NULL: none. */
+    const struct option *shared_options;
+    const struct refusal *refused; /* those of them that it does not take, ended by {0}; NULL: takes all */
+    const char *arguments;         /* "IMAGE|CSV...", for --help; NULL: takes none */
+    const char *examples;          /* a few lines for --help; NULL: none */
     /* settings: filled from the rows. arguments[argument_count]: what is not an option. */
     int (*run)(const void *settings, const char *const *arguments, int argument_count, struct error *error);
 };

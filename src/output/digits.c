@@ -36,6 +36,17 @@ static char *pointed(char *out, uint64_t scaled, int decimals) {
     return digits(out, scaled % unit, decimals);
 }
 
+char *digits_thousands(char *out, double value) {
+    char plain[DIGITS_BYTES];
+    const char *end = digits_whole(plain, llrint(fmin(fabs(value), 1e15)));
+    for (const char *c = plain; c < end; c++) {
+        if (c > plain && (end - c) % 3 == 0) *out++ = ',';
+        *out++ = *c;
+    }
+    *out = 0;
+    return out;
+}
+
 char *digits_fixed(char *out, double value, int decimals) {
     if (!(fabs(value) < 1e9)) return digits_real(out, value);
     const uint64_t scaled = (uint64_t)llrint(fabs(value) * powers[decimals]);

@@ -9,6 +9,8 @@ char *digits_whole(char *out, long long value);
 /* With `decimals` (0 to 9) places after the point: 12.340000. Beyond 1e9 and for what is not finite as
  * digits_real. */
 char *digits_fixed(char *out, double value, int decimals);
+/* The magnitude as a whole number with commas, for readers: 1,234,567. At most 1e15. */
+char *digits_thousands(char *out, double value);
 /* With six significant digits: 2.30259, 0.000123457, 1.50000e-07, nan, inf. */
 char *digits_real(char *out, double value);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "digits.h"
 
 enum { COLUMNS_UNKNOWN = 80, BAR_LEAST = 8, BAR_MOST = 40, LINE_BYTES = 1100 };
 static const double terminal_every_s = 0.1, lines_every_s = 10;
@@ -18,18 +19,6 @@ void progress_open(struct progress *progress, FILE *file, bool quiet) {
     const char *kind = getenv("TERM");
     progress->file = file;
     progress->terminal = isatty(fileno(file)) == 1 && !(kind && strcmp(kind, "dumb") == 0);
-}
-
-/* 1234567 as 1,234,567 */
-static void thousands(char *out, size_t bytes, double value) {
-    char plain[32];
-    const int count = snprintf(plain, sizeof plain, "%.0f", fmin(fabs(value), 1e15));
-    size_t at = 0;
-    for (int i = 0; i < count && at + 2 < bytes; i++) {
-        if (i > 0 && (count - i) % 3 == 0) out[at++] = ',';
-        out[at++] = plain[i];
-    }
-    out[at] = 0;
 }
 
 /* Appends at *used, and never beyond bytes. */
@@ -54,11 +43,11 @@ static void append_left(char *out, size_t bytes, size_t *used, double seconds) {
 const char *progress_text(char *out, size_t bytes, int columns, double done, double total, double per_second,
                           int epoch, int epochs, double loss) {
     const double share = total > 0 ? fmin(fmax(done / total, 0), 1) : 0;
-    char tail[256], rate[40];
+    char tail[256], rate[DIGITS_BYTES];
     size_t tail_used = 0, used = 0;
     append(tail, sizeof tail, &tail_used, "%.0f %%", floor(share * 100));
     if (per_second > 0) {
-        thousands(rate, sizeof rate, per_second);
+        digits_thousands(rate, per_second);
         append(tail, sizeof tail, &tail_used, "  %s examples/s", rate);
     }
     if (!isnan(loss)) append(tail, sizeof tail, &tail_used, "  loss %.4g", loss);
@@ -111,6 +100,13 @@ void progress_show(struct progress *progress, double done, double total, double 
     fprintf(progress->file, progress->terminal ? "\r%s\033[K" : "%s\n", text);
     fflush(progress->file);
     progress->shown = progress->terminal;
+}
+
+void progress_status(struct progress *progress, const char *text) {
+    if (!progress->file || !progress->terminal) return;
+    fprintf(progress->file, "\r%.*s\033[K", terminal_columns(progress->file) - 1, text);
+    fflush(progress->file);
+    progress->shown = true;
 }
 
 void progress_clear(struct progress *progress) {

@@ -25,6 +25,8 @@ void progress_open(struct progress *progress, FILE *file, bool quiet);
  * second (terminal) or every 10 s (elsewhere), and once when all is done. */
 void progress_show(struct progress *progress, double done, double total, double seconds, int epoch,
                    int epochs, double loss);
+/* On a terminal, `text` in the bar's place; nothing elsewhere. */
+void progress_status(struct progress *progress, const char *text);
 /* Clears the bar, so that another line can be printed. */
 void progress_clear(struct progress *progress);
 /* A log line on the same stream, "trainer: ..."; clears the bar first. */

@@ -49,7 +49,7 @@ int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct
 
 int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error) {
     (void)error;
-    lock_take(&shard->lock);
+    shard_lock(shard, side->worker);
     const bool news = shard_read(shard, side->weights, &side->version[shard->index]);
     lock_release(&shard->lock);
     if (news) side->bytes_moved += strategy_window_bytes(shard);

@@ -159,6 +159,7 @@ void store_deal_ranges(struct layout *layout, int shards, enum shard_by by);
 /* --- verbs --- */
 long shard_apply(struct shard *shard, const struct gradient *gradient);      /* returns the version before */
 long shard_apply_racy(struct shard *shard, const struct gradient *gradient); /* returns the version before */
+void shard_lock(struct shard *shard, int worker); /* on a worker's thread; with lock_release */
 void shard_lay(struct shard *shard, struct gradient *gradient);
 /* Steps the `share`-th of `shares` equal parts of the window. */
 void shard_step_share(struct shard *shard, int share, int shares);

@@ -30,6 +30,10 @@ long shard_apply(struct shard *shard, const struct gradient *gradient) {
     return version;
 }
 
+void shard_lock(struct shard *shard, int worker) {
+    lock_take_as(&shard->lock, shard->store->settings.roster, worker, "the lock of a shard");
+}
+
 void shard_lay(struct shard *shard, struct gradient *gradient) {
     atomic_store(&shard->laid[gradient->worker], gradient);
 }

@@ -19,17 +19,13 @@ static void build(struct feeder *feeder, int buffer, struct feed *feed) {
 
 /* --- the feeder's thread --- */
 
-static bool may_fill(void *argument) {
-    struct feeder *feeder = argument;
-    return atomic_load(&feeder->room.count) > atomic_load(&feeder->fed.count) || atomic_load(&feeder->ending);
-}
-
 static void feed_segment(struct feeder *feeder) {
     const struct feed *feed = NULL;
     do {
-        if (event_wait_until(&feeder->room, may_fill, feeder, INFINITY) != WAIT_DONE) return;
+        const uint64_t fed = atomic_load(&feeder->fed.count);
+        if (event_wait(&feeder->room, fed + 1, INFINITY) != WAIT_DONE) return;
         if (atomic_load(&feeder->ending) || world_stopped(feeder->settings->world)) return;
-        const int buffer = (int)(atomic_load(&feeder->fed.count) % (uint64_t)feeder->buffers);
+        const int buffer = (int)(fed % (uint64_t)feeder->buffers);
         build(feeder, buffer, &feeder->feeds[buffer]);
         feed = &feeder->feeds[buffer];
         event_post(&feeder->fed);

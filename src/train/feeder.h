@@ -29,7 +29,7 @@ struct feeder {
     struct feed *feeds; /* [buffers] */
     struct event begun; /* a post a segment, and one to end; by the worker */
     struct event fed;   /* a post a feed; by the feeder */
-    struct event room;  /* a post a buffer that may be filled: `buffers` at first, then by the worker */
+    struct event room;  /* a post a buffer that may be filled: all at first, then by the worker; one to end */
     uint64_t taken;     /* feeds that the worker has taken; its own */
     _Atomic bool ending;
     struct world_thread *thread; /* NULL without prefetch, and when it was joined */

@@ -174,3 +174,17 @@ int wait_patiently(struct roster *roster, int self, struct event *event, bool (*
     atomic_store(&member->place, place_before);
     return code;
 }
+
+void lock_take_as(struct lock *lock, struct roster *roster, int member, const char *place) {
+    if (atomic_load_explicit(&lock->word, memory_order_relaxed) == 0) {
+        lock_take(lock);
+        return;
+    }
+    const enum phase before =
+        (enum phase)atomic_load_explicit(&roster->members[member].phase, memory_order_relaxed);
+    const struct wait wait = {.roster = roster, .self = member, .place = place};
+    const double start = roster_phase(roster, member, PHASE_WAIT);
+    note_awaited(&wait);
+    lock_take(lock);
+    note_waited(&wait, roster_resume(roster, member, before) - start);
+}

@@ -18,6 +18,10 @@ int wait_patiently(struct roster *roster, int self, struct event *event, bool (*
                    bool (*missing)(void *argument, int member), void *argument, const char *place,
                    struct error *error);
 
+/* Takes a lock in the name of a member: time it has to wait for it counts as waiting at `place`. Who holds it
+ * waits for nobody, so it needs no patience. */
+void lock_take_as(struct lock *lock, struct roster *roster, int member, const char *place);
+
 /* --- gate: opens for a round when every active worker has arrived at it --- */
 struct gate_line {
     _Alignas(64) _Atomic long round; /* rounds this worker has arrived for: arrived at round r means > r */

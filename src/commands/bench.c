@@ -1,0 +1,72 @@
+/* trainer bench: strategies side by side, on the same model with the same seeds and data order. */
+#include "../train/compare.h"
+#include "command.h"
+
+struct bench_settings {
+    struct run_settings run; /* first: the rows of a run fill it */
+    char strategies[4096];
+    int repeats;
+};
+
+#define AT(field) .offset = offsetof(struct bench_settings, field)
+#define TEXT(field) AT(field), .type = OPTION_TEXT, .bytes = sizeof((struct bench_settings *)0)->field
+
+static const struct option rows[] = {
+    {.name = "strategies",
+     TEXT(strategies),
+     .fallback = "all",
+     .help = "which, separated by commas, each with its settings as NAME:key=value,key=value"},
+    {.name = "repeats",
+     AT(repeats),
+     .type = OPTION_INT,
+     .fallback = "3",
+     .least = 1,
+     .most = 10000,
+     .unit = "runs",
+     .help = "of each, the first with --seed, each further one with the next seed"},
+    {.name = "out",
+     TEXT(run.out),
+     .help = "folder for bench.csv, runs.csv and a folder a run (default runs/<time>-<model>-bench)"},
+    {.name = "quiet", AT(run.quiet), .type = OPTION_FLAG, .help = "no progress, only results"},
+    {0},
+};
+
+static const struct refusal refused[] = {
+    {"strategy", "expected --strategies=A,B, what is to be compared"},
+    {"resume", "every run of a comparison starts afresh"},
+    {"weights", "every run of a comparison starts from its seed's weights"},
+    {"checkpoint-every", "a run of a comparison writes its checkpoint at its end"},
+    {"print-every", "the runs of a comparison print no steps"},
+    {0},
+};
+
+static int run(const void *settings_given, const char *const *arguments, int argument_count,
+               struct error *error) {
+    const struct bench_settings *settings = settings_given;
+    struct comparison comparison;
+    (void)arguments;
+    (void)argument_count;
+    int code = compare_open(&comparison, &settings->run, settings->strategies, settings->repeats, error);
+    if (code == OK) code = compare_run(&comparison, error);
+    if (comparison.ended > 0) {
+        bench_print(stdout, &comparison.bench);
+        printf("\nbench.csv, runs.csv and all runs are in %s\n", comparison.settings.out);
+    }
+    compare_close(&comparison);
+    return code;
+}
+
+const struct command command_bench = {
+    .plugin = {.name = "bench",
+               .help = "compare strategies: speed, waiting, staleness, accuracy",
+               .options = rows,
+               .settings_bytes = sizeof(struct bench_settings)},
+    .shared_options = run_options,
+    .refused = refused,
+    .examples =
+        "  trainer bench\n"
+        "  trainer bench --strategies=sync,async-lockfree:apply=worker --repeats=5 --target-accuracy=0.9\n"
+        "  trainer bench --devices=cpu:0,cpu:1 --slow=cpu:1=3x\n"
+        "  trainer bench --dataset=mnist --batch=100 --epochs=3 --optimizer=sgd:rate=0.5\n",
+    .run = run,
+};

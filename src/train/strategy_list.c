@@ -1,0 +1,72 @@
+/* A list of strategies. Settings are separated by commas as the strategies are, so what follows a comma
+ * tells: "name" and "name:key=value" begin another one, "key=value" goes on with the settings. */
+#include "strategy_list.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../store/strategy.h"
+
+/* Adds one, after a look whether it can be chosen. */
+static int add(struct strategy_list *list, const char *text, struct error *error) {
+    struct choice choice;
+    void *block = list->texts;
+    RETURN_IF(plugin_choose(&choice, (const void *const *)strategies, "strategy", text, error));
+    RETURN_IF(memory_grow(&block, (size_t)list->count, (size_t)list->count + 1, sizeof *list->texts,
+                          "a list of strategies", error));
+    list->texts = block;
+    snprintf(list->texts[list->count++], sizeof *list->texts, "%s", text);
+    return OK;
+}
+
+static int add_all(struct strategy_list *list, struct error *error) {
+    char text[STRATEGY_TEXT_BYTES];
+    for (int i = 0; strategies[i]; i++) {
+        const char *name = strategies[i]->plugin.name;
+        const char *const *variant = strategies[i]->variants;
+        if (!variant) RETURN_IF(add(list, name, error));
+        for (; variant && *variant; variant++) {
+            snprintf(text, sizeof text, "%s:%s", name, *variant);
+            RETURN_IF(add(list, text, error));
+        }
+    }
+    return OK;
+}
+
+/* Characters up to the comma that ends the strategy at the front of `text`. */
+static size_t length_of_first(const char *text) {
+    bool quoted = false;
+    size_t i = 0;
+    for (; text[i]; i++) {
+        const char *rest = text + i + 1;
+        if (text[i] == '"') quoted = !quoted;
+        if (text[i] == ',' && !quoted && rest[strcspn(rest, "=:,")] != '=') break;
+    }
+    return i;
+}
+
+int strategy_list_parse(struct strategy_list *list, const char *text, struct error *error) {
+    *list = (struct strategy_list){0};
+    if (strcmp(text, "all") == 0) return add_all(list, error);
+    for (const char *rest = text; rest;) {
+        char one[STRATEGY_TEXT_BYTES];
+        const size_t length = length_of_first(rest);
+        if (length >= sizeof one)
+            return error_set(error, ERROR_USAGE,
+                             "--strategies: \"%.40s...\" has %zu characters, expected %zu "
+                             "at most",
+                             rest, length, sizeof one - 1);
+        memcpy(one, rest, length);
+        one[length] = '\0';
+        RETURN_IF(add(list, one, error));
+        rest = rest[length] == ',' ? rest + length + 1 : NULL;
+    }
+    return OK;
+}
+
+void strategy_list_free(struct strategy_list *list) {
+    memory_free(list->texts);
+    *list = (struct strategy_list){0};
+}
