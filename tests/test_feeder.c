@@ -306,6 +306,7 @@ static void check_stuck(void) {
     CHECK(rig_open(&rig, &settings) == OK, "%s", rig.error.words);
     rig.training.settings.compute.load = load_stuck;
     rig.roster.timeout_s = 0.2;
+    rig.training.settings.ending_s = 0.5;
     dealer_set_limit(&rig.dealer, 0);
     training_go(&rig.training);
     wait_for_pause(&rig);

@@ -150,11 +150,16 @@ static int open_evaluator(struct run *run, int shards, struct error *error) {
     return evaluator_open(&run->evaluator, &settings, &device, error);
 }
 
-/* Where all cores compute, a feeder could only take time from a worker. */
+/* Where all cores compute, a feeder could only take time from a worker; and handing a batch over takes longer
+ * than building a small one. Measured on two cores: 8 KB, four times slower; 313 KB, 2 % faster. */
+enum { FEED_BYTES = 1 << 18 };
+
 static int prefetch_of(const struct run *run) {
     if (run->settings.prefetch > 0) return run->settings.prefetch - 1;
+    const size_t numbers = (size_t)run->settings.batch * (size_t)run->dataset.train.features;
     struct cores all;
     int computing = 0;
+    if (numbers * sizeof(float) < FEED_BYTES) return 0;
     world_cores(&all);
     for (int w = 0; w < run->workers; w++) computing += run->devices[w].threads;
     return all.count > computing ? 1 : 0;
