@@ -2,8 +2,9 @@
  *
  * Scratch memory is the instance's (oneDNN's default is one hidden block a thread), so a primitive serves any
  * number of threads and running it takes no memory of ours. oneDNN fixes the number of threads when a
- * primitive is made, from a setting of the calling thread: it is the device's while a plan is made, and put
- * back. */
+ * primitive is made, from a setting of the calling thread, and expects the same one when it runs. Threads
+ * that have little to do wait longer for each other than they compute, so a small operation gets fewer of
+ * them. */
 #include "onednn.h"
 
 #include <string.h>
@@ -60,13 +61,22 @@ static int make_primitive(const struct task *task, const void *descriptor, const
     return status == dnnl_success ? OK : failed(task, "prepare", status, error);
 }
 
-int onednn_plan(const struct task *task, const void *descriptor, const_dnnl_post_ops_t post_ops,
-                const struct onednn_argument *arguments, void **plan, struct error *error) {
+/* One thread for each million multiply-adds, which take it some 20 us. */
+static int useful_threads(const struct task *task, double multiply_adds) {
+    const double threads = multiply_adds / 1e6;
+    if (threads < 1.0) return 1;
+    return threads < task->device->threads ? (int)threads : task->device->threads;
+}
+
+int onednn_plan(const struct task *task, const void *descriptor, double multiply_adds,
+                const_dnnl_post_ops_t post_ops, const struct onednn_argument *arguments, void **plan,
+                struct error *error) {
     struct onednn_plan *made = NULL;
     RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "a oneDNN plan", error));
     made->arguments = arguments;
+    made->threads = useful_threads(task, multiply_adds);
     const int threads = omp_get_max_threads();
-    omp_set_num_threads(task->device->threads);
+    omp_set_num_threads(made->threads);
     const int code = make_primitive(task, descriptor, post_ops, made, error);
     omp_set_num_threads(threads);
     if (code)
@@ -137,6 +147,7 @@ int onednn_run(const struct call *call, struct error *error) {
     const struct onednn_plan *plan = call->plan;
     const struct instance *instance = call->instance;
     dnnl_status_t status = dnnl_success;
+    if (call->task->device->threads > 1) omp_set_num_threads(plan->threads);
     for (int i = 0; i < instance->count && status == dnnl_success; i++) {
         const int operand = plan->arguments[i].operand;
         void *address = operand == ONEDNN_OUTPUT ? call->output : (void *)call->input[operand];

@@ -21,12 +21,14 @@ struct onednn_plan {
     dnnl_primitive_desc_t description;
     dnnl_primitive_t primitive;
     const struct onednn_argument *arguments; /* at most ONEDNN_ARGUMENTS, constant */
+    int threads; /* that compute it: the device's, or fewer when there is little to do */
 };
 
-/* Makes a plan from an operation's descriptor (dnnl_matmul_desc_t, ...), for the device's number of threads;
+/* Makes a plan from an operation's descriptor (dnnl_matmul_desc_t, ...) that makes so many multiply-adds;
  * takes over nothing. `post_ops` may be NULL. Declines when oneDNN has no fast implementation here. */
-int onednn_plan(const struct task *task, const void *descriptor, const_dnnl_post_ops_t post_ops,
-                const struct onednn_argument *arguments, void **plan, struct error *error);
+int onednn_plan(const struct task *task, const void *descriptor, double multiply_adds,
+                const_dnnl_post_ops_t post_ops, const struct onednn_argument *arguments, void **plan,
+                struct error *error);
 
 /* The slots of a kernel. */
 void onednn_release(void *plan);

@@ -28,6 +28,11 @@ static bool takes(const struct task *task) {
            task->input[1].shape.rank == 2 && task->output.shape.rank == 2;
 }
 
+static double multiply_adds(const struct task *task) {
+    const double inner = (double)shape_count(&task->input[0].shape) / task->output.shape.dims[0];
+    return inner * (double)shape_count(&task->output.shape);
+}
+
 static int prepare_matmul(const struct task *task, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
         {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
@@ -39,7 +44,7 @@ static int prepare_matmul(const struct task *task, void **plan, struct error *er
         matrix(&y, &task->output.shape, false) != dnnl_success ||
         dnnl_matmul_desc_init(&descriptor, &a, &b, NULL, &y) != dnnl_success)
         return KERNEL_DECLINED;
-    return onednn_plan(task, &descriptor, NULL, arguments, plan, error);
+    return onednn_plan(task, &descriptor, multiply_adds(task), NULL, arguments, plan, error);
 }
 
 const struct kernel onednn_matmul = {
@@ -80,9 +85,10 @@ static int prepare_dense(const struct task *task, void **plan, struct error *err
         dnnl_matmul_desc_init(&descriptor, &x, &kernel, &bias, &y) != dnnl_success ||
         dnnl_post_ops_create(&post_ops) != dnnl_success)
         return KERNEL_DECLINED;
-    const int code = append_activation(post_ops, task->attributes->activation) == dnnl_success
-                         ? onednn_plan(task, &descriptor, post_ops, arguments, plan, error)
-                         : KERNEL_DECLINED;
+    const int code =
+        append_activation(post_ops, task->attributes->activation) == dnnl_success
+            ? onednn_plan(task, &descriptor, multiply_adds(task), post_ops, arguments, plan, error)
+            : KERNEL_DECLINED;
     dnnl_post_ops_destroy(post_ops);
     return code;
 }
