@@ -249,7 +249,7 @@ static inline int rig_go_through(struct rig *rig) {
     while (!training_failed(&rig->training) && !dealer_reached(&rig->dealer, 0)) {
         dealer_set_limit(&rig->dealer, 0);
         training_go(&rig->training);
-        while (!training_wait(&rig->training, 1.0)) {
+        while (!training_wait(&rig->training, rig->settings.simulated ? 1.0 : 0.02)) {
         }
         RETURN_IF(rig_note_losses(rig));
     }

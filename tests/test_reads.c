@@ -67,6 +67,43 @@ static void check_torn(const char *text, const struct strategy *strategy, void *
           "%s: no copy was torn, though it is not promised: is the test awake?", text);
 }
 
+/* --- no copy is taken in the middle of an update: the optimizer takes a while there, in virtual time --- */
+
+static struct world *slow_world; /* of the run, for the optimizer */
+
+static void slow_step(const void *settings, const struct step *step) {
+    (void)settings;
+    for (size_t i = 0; i < step->floats; i++) {
+        if (i == step->floats / 2) world_work(slow_world, 5e-4);
+        step->weights[i] -= step->rate * step->gradient[i];
+    }
+}
+
+static const struct optimizer slow_sgd = {.plugin = {.name = "slow"}, .step = slow_step};
+
+static void check_overtaken(const char *text, const struct strategy *strategy, void *argument) {
+    (void)strategy;
+    (void)argument;
+    for (int workers = 1; workers <= 5; workers += 2) {
+        static struct rig rig;
+        struct rig_settings settings = usual(text, true, workers, 2);
+        settings.formula = formula_equal;
+        CHECK(rig_open(&rig, &settings) == OK, "%s: %s", text, rig.error.words);
+        slow_world = rig.world;
+        rig.optimizer.plugin = &slow_sgd.plugin;
+        CHECK(rig_go_through(&rig) == OK && training_end(&rig.training, &rig.error) == OK, "%s: %s", text,
+              rig.error.words);
+        const struct traits *traits = rig.training.traits;
+        if (traits->whole_reads)
+            CHECK(atomic_load(&rig.wrong) == 0, "%s, %d workers: %ld copies were taken during an update",
+                  text, workers, atomic_load(&rig.wrong));
+        else if (workers > 1)
+            CHECK(atomic_load(&rig.wrong) > 0,
+                  "%s, %d workers: no copy was taken during an update: is the test awake?", text, workers);
+        rig_close(&rig);
+    }
+}
+
 /* --- the lead: nobody begins step s+1 before all have every gradient of step s - lead --- */
 
 static int formula_lead(struct rig *rig, int worker, long number, float *weights, float *gradient,
@@ -174,6 +211,7 @@ static void check_local(int workers, int every, const char *optimizer, bool simu
 
 int main(void) {
     each_strategy(check_torn, NULL);
+    each_strategy(check_overtaken, NULL);
     each_strategy(check_lead, NULL);
     for (int simulated = 0; simulated < 2; simulated++)
         for (int workers = 1; workers <= 5; workers += 2)

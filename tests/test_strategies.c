@@ -360,6 +360,45 @@ static void check_held_server(const char *text, const struct strategy *strategy,
         }
 }
 
+/* The promised bound is not smaller than what can happen: worker 0 is at the end of its lead, with all its
+ * gradients before still in the mailboxes, and computes until the others are at the end of theirs. */
+static int formula_late(struct rig *rig, int worker, long number, float *weights, float *gradient,
+                        float *loss, struct error *error) {
+    const long lead = rig->training.traits->lead(rig->strategy.settings);
+    if (worker == 0 && atomic_load(&rig->computed[0]) == lead + 1) world_sleep(rig->world, 1.0);
+    return formula_blocks(rig, worker, number, weights, gradient, loss, error);
+}
+
+static void check_stalest(const char *text, const struct strategy *strategy, void *argument) {
+    struct choice choice;
+    struct error error = {0};
+    (void)argument;
+    plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error);
+    const struct traits *traits = strategy->traits(choice.settings);
+    if (!traits->lead || !traits->staleness_bound) return;
+    for (int workers = 1; workers <= 4; workers++) {
+        struct rig_settings settings = usual(text, true, workers, 2);
+        static struct rig rig;
+        settings.slots = (int)traits->lead(choice.settings) + 1;
+        settings.formula = formula_late;
+        CHECK(rig_open(&rig, &settings) == OK, "%s: %s", text, rig.error.words);
+        atomic_store(&rig.training.hold_servers, true);
+        dealer_set_limit(&rig.dealer, 0);
+        training_go(&rig.training);
+        CHECK(!training_wait(&rig.training, 0.5), "%s: ended although the servers were held", text);
+        atomic_store(&rig.training.hold_servers, false);
+        for (int i = 0; i < rig.training.server_count; i++) event_post(rig.store.shards[i].mail);
+        while (!training_wait(&rig.training, 1.0)) {
+        }
+        CHECK(training_end(&rig.training, &rig.error) == OK, "%s: %s", text, rig.error.words);
+        const long most = rig.store.shards[0].tallies[0].staleness_max,
+                   bound = traits->staleness_bound(choice.settings, workers, settings.slots);
+        CHECK(most == bound, "%s, %d workers: staleness reached %ld, the promise is %ld", text, workers, most,
+              bound);
+        rig_close(&rig);
+    }
+}
+
 /* --- a worker that fails brings its words up and hangs nobody --- */
 
 static int formula_failing(struct rig *rig, int worker, long number, float *weights, float *gradient,
@@ -486,6 +525,7 @@ int main(void) {
     each_strategy(check_own_update, NULL);
     each_strategy(check_staleness, NULL);
     each_strategy(check_held_server, NULL);
+    each_strategy(check_stalest, NULL);
     each_strategy(check_failing, NULL);
     each_strategy(check_sharding, NULL);
     check_lost_updates();

@@ -125,6 +125,14 @@ static int runs_failed(const struct bench_runs *runs, struct error *error) {
     return error_set(error, ERROR_FILE, "%s: cannot be written: %s", runs->path, strerror(errno));
 }
 
+/* "110034;27508": of each worker over the whole training. */
+static void put_workers(struct cells *cells, const struct summary *summary) {
+    put_name(cells, "worker_examples_per_s", "");
+    for (int w = 0; !cells->names && summary->per_worker && w < summary->workers; w++)
+        fprintf(cells->file, "%s%.0f", w > 0 ? ";" : "",
+                (double)summary->per_worker[w].examples / summary->train_seconds);
+}
+
 static void put_run(struct cells *cells, const char *name, int repeat, long seed,
                     const struct summary *summary, const struct error *failure) {
     put_text(cells, "strategy", name);
@@ -151,6 +159,7 @@ static void put_run(struct cells *cells, const char *name, int repeat, long seed
     put_whole(cells, "dropped", summary->dropped);
     put_whole(cells, "bytes_moved", summary->bytes_moved);
     put_whole(cells, "lost_workers", summary->lost_workers);
+    put_workers(cells, summary);
     fputc('\n', cells->file);
 }
 

@@ -59,12 +59,14 @@ static long steps_sent(const struct store *store, int worker) {
 }
 
 /* Room is made by the servers of the shards that have not applied all that was sent, or, where there are no
- * servers, by the other workers. */
+ * servers, by the other workers that are not at rest. */
 static bool awaits(void *argument, int member) {
     const struct room_wait *wait = argument;
     const struct store *store = wait->store;
     const int workers = store->settings.roster->workers, servers = store->settings.roster->count - workers;
-    if (servers == 0) return member != wait->worker;
+    if (servers == 0)
+        return member != wait->worker &&
+               atomic_load(&store->settings.roster->members[member].phase) != PHASE_PAUSED;
     const long sent = steps_sent(store, wait->worker);
     for (int s = member - workers; member >= workers && s < store->settings.shards; s += servers)
         if (atomic_load(&store->shards[s].tallies[wait->worker].steps) < sent) return true;
@@ -83,7 +85,7 @@ int store_wait_room(struct store *store, int worker, struct error *error) {
 int store_drain(struct store *store, int worker, struct error *error) {
     struct room_wait wait = {.store = store, .worker = worker, .most = 0};
     return wait_patiently(store->settings.roster, worker, &store->workers[worker].room, has_room, awaits,
-                          &wait, "the servers, to apply its last gradients", error);
+                          &wait, "the pause, for its last gradients to be applied", error);
 }
 
 /* --- waiting for a shard to be done with gradients --- */

@@ -127,12 +127,18 @@ static int gave_up(const struct wait *wait, double now, struct error *error) {
 
 /* --- the wait --- */
 
-/* Takes those who are silent off the roster, when they can be spared. False: one cannot. */
-static bool remove_missing(const struct wait *wait) {
+/* Takes those who were silent for the whole patience off the roster, if they can be spared. Who is missing
+ * may have changed since patience ended: what is awaited may be there now, and whoever lives is left alone.
+ * False: one is silent and cannot be spared. */
+static bool remove_silent(const struct wait *wait, bool (*ready)(void *argument), double start, double now) {
     const struct roster *roster = wait->roster;
+    if (ready(wait->argument)) return true;
     if (!roster->remove || !wait->missing) return false;
-    for (int i = 0; i < roster->count; i++)
-        if (is_missing(wait, i) && !roster->remove(roster->remove_argument, i)) return false;
+    for (int i = 0; i < roster->count; i++) {
+        const double since = atomic_load_explicit(&roster->members[i].since, memory_order_relaxed);
+        if (!is_missing(wait, i) || now - fmax(start, since) < roster->timeout_s) continue;
+        if (!roster->remove(roster->remove_argument, i)) return ready(wait->argument);
+    }
     return true;
 }
 
@@ -142,7 +148,7 @@ static int wait_in_slices(const struct wait *wait, struct event *event, bool (*r
     double now = start;
     while (true) {
         const double give_up = last_life(wait, start) + roster->timeout_s;
-        if (now >= give_up && !remove_missing(wait)) return gave_up(wait, now, error);
+        if (now >= give_up && !remove_silent(wait, ready, start, now)) return gave_up(wait, now, error);
         const double deadline = now < give_up ? fmin(now + SLICE_S, give_up) : now + SLICE_S;
         switch (event_wait_until(event, ready, wait->argument, deadline)) {
         case WAIT_DONE:
