@@ -25,15 +25,10 @@ static const struct traits apply_traits = {
     .bytes_moved = strategy_bytes_news,
 };
 
-static const struct traits *apply_traits_of(const void *settings) {
-    (void)settings;
-    return &apply_traits;
-}
-
 const struct strategy strategy_async_apply = {
     .plugin = {.name = "async-apply",
                .help = "a worker waits until its own gradient is applied, for nobody else"},
-    .traits = apply_traits_of,
+    .traits = &apply_traits,
     .push = strategy_post,
     .pull = apply_pull,
     .serve = strategy_serve_locked,

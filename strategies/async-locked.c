@@ -16,15 +16,10 @@ static const struct traits locked_traits = {
     .bytes_moved = strategy_bytes_news,
 };
 
-static const struct traits *locked_traits_of(const void *settings) {
-    (void)settings;
-    return &locked_traits;
-}
-
 const struct strategy strategy_async_locked = {
     .plugin = {.name = "async-locked",
                .help = "a worker goes on at once with the newest whole copy of the weights"},
-    .traits = locked_traits_of,
+    .traits = &locked_traits,
     .push = strategy_post,
     .pull = strategy_read_locked,
     .serve = strategy_serve_locked,

@@ -179,31 +179,21 @@ static int backup_rest(struct shard *shard, struct worker_side *side, struct err
     return OK;
 }
 
-static long never_stale(const void *settings, int workers, int slots) {
-    (void)settings, (void)workers, (void)slots;
-    return 0;
-}
-
 static const struct traits backup_traits = {
     .own_weights = true,
     .merged = true,
     .drops = true,
     .whole_reads = true,
-    .staleness_bound = never_stale,
+    .staleness_bound = strategy_never_stale,
     .bytes_moved = strategy_bytes_news,
 };
-
-static const struct traits *backup_traits_of(const void *settings) {
-    (void)settings;
-    return &backup_traits;
-}
 
 const struct strategy strategy_backup = {
     .plugin = {.name = "backup",
                .help = "sync that goes on without the slowest workers, whose gradients are dropped",
                .options = rows,
                .settings_bytes = sizeof(struct backup_settings)},
-    .traits = backup_traits_of,
+    .traits = &backup_traits,
     .open = backup_open,
     .close = backup_close,
     .push = backup_push,

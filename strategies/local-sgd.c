@@ -144,11 +144,6 @@ static int local_rest(struct shard *shard, struct worker_side *side, struct erro
     return state->lines[side->worker].unshared > 0 ? average(shard, side, error) : OK;
 }
 
-static long never_stale(const void *settings, int workers, int slots) {
-    (void)settings, (void)workers, (void)slots;
-    return 0;
-}
-
 static long long local_bytes(const void *settings, long long bytes, int moments, long steps, long news) {
     const long every = every_of(settings);
     (void)news;
@@ -165,21 +160,16 @@ static const struct traits local_traits = {
     .own_update_in_reply = true,
     .whole_reads = true,
     .lock_free = true,
-    .staleness_bound = never_stale,
+    .staleness_bound = strategy_never_stale,
     .bytes_moved = local_bytes,
 };
-
-static const struct traits *local_traits_of(const void *settings) {
-    (void)settings;
-    return &local_traits;
-}
 
 const struct strategy strategy_local_sgd = {
     .plugin = {.name = "local-sgd",
                .help = "each worker trains weights of its own; now and then all take the mean",
                .options = rows,
                .settings_bytes = sizeof(struct local_settings)},
-    .traits = local_traits_of,
+    .traits = &local_traits,
     .open = local_open,
     .close = local_close,
     .push = local_push,

@@ -37,17 +37,12 @@ static const struct traits sharded_traits = {
     .bytes_moved = strategy_bytes_news,
 };
 
-static const struct traits *sharded_traits_of(const void *settings) {
-    (void)settings;
-    return &sharded_traits;
-}
-
 const struct strategy strategy_sharded = {
     .plugin = {.name = "sharded",
                .help = "several parameter servers, each with its part of the weights",
                .options = rows,
                .settings_bytes = sizeof(struct sharded_settings)},
-    .traits = sharded_traits_of,
+    .traits = &sharded_traits,
     .shards = shards_of,
     .push = strategy_post,
     .pull = strategy_read_racy,

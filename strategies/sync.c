@@ -61,11 +61,6 @@ static int sync_pull(struct shard *shard, struct worker_side *side, struct error
     return OK;
 }
 
-static long never_stale(const void *settings, int workers, int slots) {
-    (void)settings, (void)workers, (void)slots;
-    return 0;
-}
-
 static const struct traits sync_traits = {
     .rounds = true,
     .merged = true,
@@ -75,18 +70,13 @@ static const struct traits sync_traits = {
     .own_update_in_reply = true,
     .whole_reads = true,
     .lock_free = true,
-    .staleness_bound = never_stale,
+    .staleness_bound = strategy_never_stale,
     .bytes_moved = strategy_bytes_none,
 };
 
-static const struct traits *sync_traits_of(const void *settings) {
-    (void)settings;
-    return &sync_traits;
-}
-
 const struct strategy strategy_sync = {
     .plugin = {.name = "sync", .help = "all workers step together on the mean of their gradients"},
-    .traits = sync_traits_of,
+    .traits = &sync_traits,
     .open = sync_open,
     .close = sync_close,
     .push = sync_push,

@@ -180,7 +180,7 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
     RETURN_IF(settings->simulated ? world_open_simulated(&rig->world, settings->seed, error)
                                   : world_open_threads(&rig->world, error));
     const struct strategy *strategy = (const struct strategy *)(const void *)rig->strategy.plugin;
-    const struct traits *traits = strategy->traits(rig->strategy.settings);
+    const struct traits *traits = strategy_traits(strategy, rig->strategy.settings);
     RETURN_IF(roster_open(&rig->roster, rig->world, settings->workers,
                           training_servers(&rig->strategy, settings->shards, settings->workers),
                           settings->timeout_s > 0.0 ? settings->timeout_s : 20.0, error));

@@ -40,7 +40,7 @@ static void check_stop(const char *text, const struct strategy *strategy, void *
 
             settings = usual(text, simulated, workers);
             settings.stall = "worker:1@step:5";
-            settings.timeout_s = simulated ? 20.0 : 0.1;
+            settings.timeout_s = simulated ? 20.0 : 0.4;
             CHECK(rig_run(&rig, &settings, false) == ERROR_PEER, "%s: %s", text, rig.error.words);
             CHECK(strstr(rig.error.words, "waiting for worker 1, computing for") &&
                       strstr(rig.error.words, "at step 5"),
@@ -58,10 +58,10 @@ static void check_stalled_server(const char *text, const struct strategy *strate
             struct choice choice;
             struct error error = {0};
             plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error);
-            if (!strategy->traits(choice.settings)->servers) return;
+            if (!strategy_traits(strategy, choice.settings)->servers) return;
             settings.stall = "server:1";
             settings.go_on = go_on;
-            settings.timeout_s = simulated ? 20.0 : 0.1;
+            settings.timeout_s = simulated ? 20.0 : 0.4;
             CHECK(rig_run(&rig, &settings, false) == ERROR_PEER, "%s: %s", text, rig.error.words);
             CHECK(strstr(rig.error.words, "waiting for server 1, "), "%s: words are \"%s\"", text,
                   rig.error.words);
@@ -104,7 +104,7 @@ static void check_loss(const char *text, bool simulated, int workers, const char
     settings.fail = fail;
     settings.stall = stall;
     settings.prefetch = prefetch;
-    settings.timeout_s = simulated ? 20.0 : 0.1;
+    settings.timeout_s = simulated ? 20.0 : 0.4;
     const int code = rig_run(&rig, &settings, false);
     CHECK(code == OK, "%s: %s", name, rig.error.words);
     if (code == OK) check_stream(&rig, name, lost);

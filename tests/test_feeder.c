@@ -130,7 +130,7 @@ static void check_bits(const char *text, const struct strategy *strategy, void *
             struct rig_settings settings = usual(text, false, workers, 0);
             settings.formula = formula_mixed;
             settings.optimizer = "momentum:rate=0.1";
-            if (strategy->traits(choice.settings)->repeatable) {
+            if (strategy_traits(strategy, choice.settings)->repeatable) {
                 run_and_copy(&settings, false, without);
                 settings.prefetch = ahead[a];
                 run_and_copy(&settings, false, with);

@@ -124,7 +124,7 @@ static void check_lead(const char *text, const struct strategy *strategy, void *
     struct error error = {0};
     (void)argument;
     plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error);
-    if (!strategy->traits(choice.settings)->lead) return;
+    if (!strategy_traits(strategy, choice.settings)->lead) return;
     for (int simulated = 0; simulated < 2; simulated++)
         for (int workers = 1; workers <= 5; workers += 2)
             for (int slots = 1; slots <= 5; slots += 4) {

@@ -206,7 +206,7 @@ static void check_repeatable(const char *text, const struct strategy *strategy, 
     (void)argument;
     CHECK(plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error) == OK, "%s",
           error.words);
-    const struct traits *traits = strategy->traits(choice.settings);
+    const struct traits *traits = strategy_traits(strategy, choice.settings);
     for (size_t w = 0; w < sizeof worker_counts / sizeof *worker_counts; w++)
         for (size_t o = 0; o < sizeof chosen / sizeof *chosen; o++) {
             struct rig_settings settings = usual(text, false, worker_counts[w], shard_counts[(w + o) % 4]);
@@ -374,7 +374,7 @@ static void check_stalest(const char *text, const struct strategy *strategy, voi
     struct error error = {0};
     (void)argument;
     plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error);
-    const struct traits *traits = strategy->traits(choice.settings);
+    const struct traits *traits = strategy_traits(strategy, choice.settings);
     if (!traits->lead || !traits->staleness_bound) return;
     for (int workers = 1; workers <= 4; workers++) {
         struct rig_settings settings = usual(text, true, workers, 2);

@@ -2,6 +2,10 @@
  * post to a server, serve, read. */
 #include "strategy.h"
 
+const struct traits *strategy_traits(const struct strategy *strategy, const void *settings) {
+    return strategy->traits_of ? strategy->traits_of(settings) : strategy->traits;
+}
+
 int strategy_send_all(struct worker_side *side, struct gradient *gradient, struct error *error) {
     const int shards = side->store->settings.shards;
     RETURN_IF(store_wait_room(side->store, side->worker, error));
@@ -71,4 +75,9 @@ long long strategy_bytes_none(const void *settings, long long bytes, int moments
 long long strategy_bytes_news(const void *settings, long long bytes, int moments, long steps, long news) {
     (void)settings, (void)moments, (void)steps;
     return news * bytes;
+}
+
+long strategy_never_stale(const void *settings, int workers, int slots) {
+    (void)settings, (void)workers, (void)slots;
+    return 0;
 }

@@ -57,7 +57,8 @@ struct strategy {
     /* The settings that select variants with other traits, ended by NULL: {"apply=server", "apply=worker",
      * NULL}; NULL: only one. */
     const char *const *variants;
-    const struct traits *(*traits)(const void *settings);
+    const struct traits *traits;                             /* with one variant */
+    const struct traits *(*traits_of)(const void *settings); /* with several */
     /* How many shards it likes, when --shards does not say; NULL: one. */
     int (*shards)(const void *settings);
     /* Makes and frees what a shard needs for this strategy (shard->state); each may be NULL. */
@@ -77,6 +78,9 @@ struct strategy {
 
 extern const struct strategy *const strategies[]; /* generated, ended by NULL */
 
+/* What the strategy needs and promises with these settings. */
+const struct traits *strategy_traits(const struct strategy *strategy, const void *settings);
+
 /* --- the usual halves, which strategies are put together from --- */
 int strategy_send_all(struct worker_side *side, struct gradient *gradient,
                       struct error *error);                           /* push to every shard */
@@ -93,6 +97,8 @@ int strategy_read_racy(struct shard *shard, struct worker_side *side, struct err
 /* Values of `bytes_moved`: nothing is copied; the weights once for each news. */
 long long strategy_bytes_none(const void *settings, long long bytes, int moments, long steps, long news);
 long long strategy_bytes_news(const void *settings, long long bytes, int moments, long steps, long news);
+/* Value of `staleness_bound`: 0. */
+long strategy_never_stale(const void *settings, int workers, int slots);
 
 /* Bytes of a shard's window of the weights. */
 static inline long long strategy_window_bytes(const struct shard *shard) {

@@ -69,7 +69,7 @@ static int open_dealer(struct run *run, struct error *error) {
                                   .batch = run->settings.batch,
                                   .workers = run->workers,
                                   .sharding = (enum data_sharding)run->settings.sharding};
-    const struct traits *traits = strategy_of(run)->traits(run->choices.strategy.settings);
+    const struct traits *traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
     void *block = NULL;
     if (run->settings.batch > run->dataset.train.count)
         return error_set(error, ERROR_USAGE, "--batch=%d: expected at most %d, the training examples of %s",
@@ -122,7 +122,7 @@ static int fill_store(struct run *run, struct error *error) {
 }
 
 static int open_store(struct run *run, int shards, struct error *error) {
-    const struct traits *traits = strategy_of(run)->traits(run->choices.strategy.settings);
+    const struct traits *traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
     const struct store_settings settings = {.layout = &run->network.graph.layout,
                                             .roster = &run->roster,
                                             .shards = shards,

@@ -5,7 +5,7 @@
 
 int training_servers(const struct choice *choice, int shards, int workers) {
     const struct strategy *strategy = (const struct strategy *)(const void *)choice->plugin;
-    if (!strategy->traits(choice->settings)->servers) return 0;
+    if (!strategy_traits(strategy, choice->settings)->servers) return 0;
     return shards < workers ? shards : workers;
 }
 
@@ -131,7 +131,7 @@ int training_open(struct training *training, const struct training_settings *set
     void *block = NULL;
     *training = (struct training){
         .settings = *settings, .strategy = (const struct strategy *)(const void *)settings->strategy->plugin};
-    training->traits = training->strategy->traits(settings->strategy->settings);
+    training->traits = strategy_traits(training->strategy, settings->strategy->settings);
     training->server_count =
         training_servers(settings->strategy, settings->store->settings.shards, settings->roster->workers);
     atomic_store(&training->failed, -1);
