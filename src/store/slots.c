@@ -116,7 +116,7 @@ static bool is_owed_by(void *argument, int member) {
     const struct shard_wait *wait = argument;
     const struct store *store = wait->shard->store;
     const int workers = store->settings.roster->workers, servers = store->settings.roster->count - workers;
-    if (member < workers) return owes(wait, member) && store_is_clear(store, member);
+    if (member < workers) return owes(wait, member) && (servers == 0 || store_is_clear(store, member));
     if (member - workers != wait->shard->index % servers) return false;
     for (int w = 0; w < workers; w++)
         if (owes(wait, w) && !store_is_clear(store, w)) return true;
