@@ -47,10 +47,12 @@ static void check_torn(const char *text, const struct strategy *strategy, void *
     bool promised = true, alone = false;
     (void)strategy;
     (void)argument;
+    static const char *const chosen[] = {"sgd:rate=1", "momentum:rate=0.1", "adam:rate=0.01"};
     for (int simulated = 0; simulated < 2; simulated++)
         for (int workers = 1; workers <= 5; workers += 2) {
             static struct rig rig;
             struct rig_settings settings = usual(text, simulated, workers, 2);
+            settings.optimizer = chosen[(workers + simulated) / 2 % 3];
             settings.formula = formula_equal;
             settings.together = simulated;
             CHECK(rig_run(&rig, &settings, false) == OK, "%s: %s", text, rig.error.words);
