@@ -3,6 +3,7 @@
 #   make                 build                          make CC=clang ONEDNN=0   with clang, without oneDNN
 #   make check           build and pass every test      make SANITIZE=thread tests   address | undefined | thread
 #   make demo            train on the embedded digits   make B=/tmp/b               build folder
+#   make fuzz            mutated files and frames, some seconds each (clang)
 #
 # A plug-in is one file: the names in strategies/ models/ datasets/ and src/store/{optimizers,schedules}/ become tables here.
 
@@ -19,7 +20,7 @@ ONEDNN := $(shell printf '\043include <oneapi/dnnl/dnnl.h>\n\043if DNNL_VERSION_
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(if $(filter 1,$(WERROR)),-Werror)
 OPTIMIZE = $(if $(SANITIZE),-O1 -fno-omit-frame-pointer,-O3 $(if $(MARCH),-march=$(MARCH)))
-SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(filter undefined,$(SANITIZE)),-fno-sanitize-recover=all))
+SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize-recover=all))
 CFLAGS = -g
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
@@ -51,7 +52,7 @@ OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(TABLES:.c=.o)
 TEST_SOURCES = $(wildcard tests/test_*.c)
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 
-.PHONY: all tests bench check demo install-missing clean format
+.PHONY: all tests bench fuzz fuzz-each check demo install-missing clean format
 all: $(PROGRAM)
 
 $(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
@@ -101,13 +102,27 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 .SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o)
 
 # --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/exchange what each strategy
-# moves beside memcpy; bench/compare.py needs PyTorch ---
+# moves beside memcpy, build/bench/wire an endpoint beside a raw socket; bench/compare.py needs PyTorch ---
 $(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
-bench: $(PROGRAM) $(B)/bench/step $(B)/bench/exchange
+bench: $(PROGRAM) $(B)/bench/step $(B)/bench/exchange $(B)/bench/wire
 	$(B)/bench/step
 	$(B)/bench/exchange
+	$(B)/bench/wire
+
+# --- fuzzing, with clang: every tests/fuzz_*.c for FUZZ_SECONDS, under the address and undefined sanitizers. What it finds is left
+# in the build folder, as crash-* ---
+FUZZ_SECONDS = 5
+FUZZERS = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz_*.c))
+$(B)/tests/fuzz_%: $(B)/tests/fuzz_%.o $(B)/libtrainer.a
+	@echo '  LINK $@'
+	@$(CC) $(SANITIZER) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+fuzz:
+	@$(MAKE) --no-print-directory B=$(B)/fuzz CC=clang ONEDNN=0 SANITIZE=fuzzer-no-link,address,undefined fuzz-each
+fuzz-each: $(FUZZERS)
+	@for f in $^; do echo "  FUZZ $$f"; $$f -seed=1 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)/ >$$f.log 2>&1 \
+	  && grep ^accepted $$f.log || { tail -n 40 $$f.log; exit 1; }; done
 
 tests: $(PROGRAM) $(TESTS)
 	@tests/run $(B) $(PROGRAM)

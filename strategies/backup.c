@@ -30,7 +30,7 @@ static const struct option rows[] = {
 /* A worker at a shard. */
 struct backup_line {
     _Atomic bool resting; /* it has no batch until the next segment; written under the lock */
-    _Atomic bool waiting; /* for the end of this shard's round */
+    _Atomic long waiting; /* for the end of this round of the shard, plus 1; 0: it does not wait */
     bool sent;            /* it has sent a gradient since it read the weights; its own */
 };
 
@@ -69,7 +69,8 @@ static bool is_held_up(const struct shard *shard, int worker) {
     const struct store *store = shard->store;
     for (int s = 0; s < store->settings.shards; s++) {
         const struct backup_state *state = store->shards[s].state;
-        if (s != shard->index && atomic_load(&state->lines[worker].waiting)) return true;
+        const long round = atomic_load(&state->lines[worker].waiting) - 1;
+        if (s != shard->index && round == atomic_load(&store->shards[s].version)) return true;
     }
     return false;
 }
@@ -148,34 +149,42 @@ static void come_back(struct shard *shard, int worker) {
     lock_release(&shard->lock);
 }
 
-static int backup_pull(struct shard *shard, struct worker_side *side, struct error *error) {
-    struct backup_line *line = &((struct backup_state *)shard->state)->lines[side->worker];
-    struct round_wait wait = {.shard = shard, .version = side->version[shard->index]};
-    if (atomic_load(&line->resting)) come_back(shard, side->worker);
-    while (line->sent && atomic_load(&shard->version) == wait.version) {
-        atomic_store(&line->waiting, true);
-        const int code = wait_patiently(shard->store->settings.roster, side->worker, &shard->applied, is_over,
+/* Until the round of this worker's own gradient is over. */
+static int await_round(struct shard *shard, int worker, long version, struct error *error) {
+    struct backup_line *line = &((struct backup_state *)shard->state)->lines[worker];
+    struct round_wait wait = {.shard = shard, .version = version};
+    while (atomic_load(&shard->version) == version) {
+        atomic_store(&line->waiting, wait.version + 1);
+        const int code = wait_patiently(shard->store->settings.roster, worker, &shard->applied, is_over,
                                         is_late, &wait, "the end of the round", error);
-        atomic_store(&line->waiting, false);
+        atomic_store(&line->waiting, 0);
         RETURN_IF(code);
-        shard_lock(shard, side->worker);
+        shard_lock(shard, worker);
         end_round(shard);
         lock_release(&shard->lock);
     }
+    return OK;
+}
+
+static int backup_pull(struct shard *shard, struct worker_side *side, struct error *error) {
+    struct backup_line *line = &((struct backup_state *)shard->state)->lines[side->worker];
+    if (atomic_load(&line->resting)) come_back(shard, side->worker);
+    if (line->sent) RETURN_IF(await_round(shard, side->worker, side->version[shard->index], error));
     line->sent = false;
     return strategy_read_locked(shard, side, error);
 }
 
-/* Nobody waits for a worker that rests; it may have had no batch at all in this segment. */
+/* Nobody waits for a worker that rests; it may have had no batch at all in this segment. It stays until its
+ * own gradient's round is over, which it may have to end itself. */
 static int backup_rest(struct shard *shard, struct worker_side *side, struct error *error) {
     struct backup_line *line = &((struct backup_state *)shard->state)->lines[side->worker];
-    (void)error;
     if (atomic_load(&line->resting)) come_back(shard, side->worker);
-    line->sent = false;
     shard_lock(shard, side->worker);
     atomic_store(&line->resting, true);
     end_round(shard);
     lock_release(&shard->lock);
+    if (line->sent) RETURN_IF(await_round(shard, side->worker, side->version[shard->index], error));
+    line->sent = false;
     return OK;
 }
 

@@ -360,6 +360,138 @@ static void check_places(void) {
         }
 }
 
+/* --- losses: what the others are dealt then --- */
+
+enum { MOST_TAKEN = 600 };
+
+/* Workers that take batches, of which some are lost: each with the last batch that it came to in hand, and
+ * perhaps others dealt in advance. */
+struct losses {
+    struct play play;
+    long taken[MOST_WORKERS][MOST_TAKEN]; /* numbers, in the order in which they were dealt */
+    long count[MOST_WORKERS];
+    long step[MOST_WORKERS]; /* of who is lost: the one that it had in hand, from 1 */
+    bool lost[MOST_WORKERS];
+    long in_hand; /* batches that were lost for good */
+};
+
+static bool take(struct losses *losses, int w) {
+    long number = -7;
+    if (losses->count[w] == MOST_TAKEN || !dealer_next(&losses->play.dealer, w, &number)) return false;
+    losses->taken[w][losses->count[w]++] = number;
+    return true;
+}
+
+/* What it was dealt in earlier segments it has computed; of this one, up to `lead` - 1 not yet. */
+static void lose(struct losses *losses, int w, long begin) {
+    struct play *play = &losses->play;
+    const long ahead = losses->count[w] - begin;
+    const long behind = ahead > 0 ? draw(play, (uint32_t)(ahead < play->lead ? ahead : play->lead)) : 0;
+    losses->lost[w] = true;
+    losses->step[w] = losses->count[w] - behind;
+    dealer_bar(&play->dealer, w);
+    if (play->rounds) dealer_stop(&play->dealer);
+    if (losses->step[w] == 0) return;
+    const bool again = play->rounds && is_shared(play);
+    for (long i = losses->step[w] - 1; i < (again ? losses->step[w] : losses->count[w]); i++)
+        losses->in_hand += again || losses->taken[w][i] != NO_BATCH; /* counted though it be empty */
+}
+
+/* One segment, in which up to two of the workers are lost. */
+static void segment_of_losses(struct losses *losses) {
+    struct play *play = &losses->play;
+    const int workers = play->stream.workers;
+    bool paused[MOST_WORKERS], before[MOST_WORKERS];
+    long begin[MOST_WORKERS], left = 0, losses_left = draw(play, 3), alive = 0;
+    for (int w = 0; w < workers; w++) {
+        begin[w] = losses->count[w];
+        play->taken[w] = losses->count[w];
+        paused[w] = before[w] = losses->lost[w];
+        alive += !losses->lost[w];
+    }
+    for (left = alive; left > 0;) {
+        const int w = (int)draw(play, (uint32_t)workers);
+        if (paused[w] || (play->rounds && is_ahead(play, begin, paused, w))) continue;
+        if (losses_left > 0 && alive > 1 && draw(play, 12) == 0) {
+            lose(losses, w, begin[w]);
+            losses_left--;
+            alive--;
+        }
+        if (!losses->lost[w] && take(losses, w)) {
+            play->taken[w]++;
+            continue;
+        }
+        CHECK(!take(losses, w), "%s: worker %d was dealt a batch after its last", play->name, w);
+        paused[w] = true;
+        left--;
+    }
+    struct error error = {0};
+    for (int w = 0; w < workers; w++)
+        if (losses->lost[w] && !before[w])
+            CHECK(dealer_lose(&play->dealer, w, losses->step[w], &error) == OK, "%s", error.words);
+}
+
+/* Times that a batch was computed, or was in the hands of who was lost. */
+static long times_met(const struct losses *losses, int worker, long number) {
+    const bool again = losses->play.rounds && is_shared(&losses->play);
+    long times = 0;
+    for (int w = 0; w < losses->play.stream.workers; w++) {
+        if (worker >= 0 && w != worker) continue;
+        const long end = losses->lost[w] && again ? losses->step[w] : losses->count[w];
+        for (long i = 0; i < end; i++) times += losses->taken[w][i] == number;
+    }
+    return times;
+}
+
+static void check_losses_standing(const struct losses *losses) {
+    const struct play *play = &losses->play;
+    const long position = dealer_position(&play->dealer);
+    long met = 0;
+    for (long b = 0; is_shared(play) && b < dealer_total(&play->dealer); b++) met += times_met(losses, -1, b);
+    CHECK(!is_shared(play) || position == met, "%s: stands at %ld after %ld batches", play->name, position,
+          met);
+}
+
+static void check_losses_of(struct losses *losses) {
+    struct play *play = &losses->play;
+    const int workers = play->stream.workers;
+    snprintf(play->name, sizeof play->name, "losses, %d workers, sharding %d, %s, lead %d, seed %d", workers,
+             (int)play->stream.sharding, play->rounds ? "rounds" : "no rounds", play->lead, (int)play->seed);
+    if (!open_at(play, 0, NULL)) return;
+    for (int epoch = 0; epoch < play->epochs; epoch++) {
+        for (int segments = 0; segments < 20 && !dealer_reached(&play->dealer, epoch); segments++) {
+            dealer_set_limit(&play->dealer, epoch);
+            segment_of_losses(losses);
+            check_losses_standing(losses);
+        }
+        CHECK(dealer_reached(&play->dealer, epoch), "%s: epoch %d did not end", play->name, epoch);
+    }
+    for (int w = 0; w < (is_shared(play) ? 1 : workers); w++)
+        for (long b = 0; b < stream_epoch_end(&play->stream, w, play->epochs - 1); b++) {
+            if (!is_shared(play) && losses->lost[w]) break; /* its slice ends with it */
+            const long times = times_met(losses, is_shared(play) ? -1 : w, b);
+            CHECK(times == 1, "%s: batch %ld was dealt %ld times", play->name, b, times);
+        }
+    CHECK(play->dealer.in_flight == losses->in_hand, "%s: %ld batches in flight, expected %ld", play->name,
+          play->dealer.in_flight, losses->in_hand);
+    dealer_close(&play->dealer);
+}
+
+static void check_losses(void) {
+    static struct losses losses;
+    for (int seed = 1; seed <= 3000; seed++) {
+        losses =
+            (struct losses){.play = {.rounds = seed % 3 > 0, .epochs = 1 + seed % 2, .lead = 1 + seed % 5}};
+        losses.play.seed = (uint64_t)seed;
+        losses.play.stream = (struct stream){.seed = 1,
+                                             .examples = 61 + seed % 40,
+                                             .batch = 2,
+                                             .workers = 2 + seed % 4,
+                                             .sharding = seed % 7 ? SHARDING_SHARED : SHARDING_SPLIT};
+        check_losses_of(&losses);
+    }
+}
+
 /* --- real threads at one cursor --- */
 
 enum { MANY = 60000, LONG = 100000000 }; /* LONG: seconds of asking */
@@ -464,6 +596,7 @@ int main(void) {
     check_change_of_strategy();
     check_rounds_from_unequal();
     check_places();
+    check_losses();
     dealer_close(&(struct dealer){0});
     return check_end();
 }

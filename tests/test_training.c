@@ -34,9 +34,11 @@ static void check_totals(const char *text, const struct strategy *strategy, void
     static struct rig rig;
     (void)strategy;
     (void)argument;
-    for (int workers = 1; workers <= 4; workers += 3) {
+    for (int round = 0; round < 4; round++) {
+        const int workers = round % 2 ? 4 : 1;
         struct rig_settings settings = usual(text, workers);
-        settings.batches -= settings.batches % workers; /* no empty ones, whose pulls nobody sees */
+        settings.optimizer = round < 2 ? "sgd:rate=1" : "adam"; /* with optimizer state to move */
+        settings.batches -= settings.batches % workers;         /* no empty ones, whose pulls nobody sees */
         CHECK(rig_run(&rig, &settings, false) == OK, "%s: %s", text, rig.error.words);
         double sum = 0.0;
         long steps = 0, examples = 0;

@@ -577,6 +577,83 @@ static void test_mutual(void) {
     world_close(world);
 }
 
+/* A wait for a lock counts, at its place; and a wait is put down to whom it was for, not to who acted last.
+ */
+struct desk {
+    struct roster roster;
+    struct lock lock;
+    struct event event;
+    _Atomic bool ready;
+};
+
+static void hold_lock(void *argument) {
+    struct desk *desk = argument;
+    for (int turn = 0; turn < 3; turn++) {
+        lock_take(&desk->lock);
+        world_sleep(desk->roster.world, 2.0);
+        lock_release(&desk->lock);
+        world_sleep(desk->roster.world, 2.0);
+    }
+    roster_phase(&desk->roster, 1, PHASE_PUSH);
+    atomic_store(&desk->ready, true);
+    event_post(&desk->event);
+}
+
+static void act(void *argument) {
+    struct desk *desk = argument;
+    world_sleep(desk->roster.world, 11.5);
+    roster_phase(&desk->roster, 2, PHASE_PUSH);
+    world_sleep(desk->roster.world, 0.5);
+    roster_phase(&desk->roster, 2, PHASE_PULL);
+}
+
+static bool is_ready(void *argument) {
+    return atomic_load(&((struct desk *)argument)->ready);
+}
+static bool is_first(void *argument, int member) {
+    (void)argument;
+    return member == 1;
+}
+
+static void wait_at_desk(void *argument) {
+    static const char *const places[] = {"one lock", "another lock", "one lock"};
+    struct desk *desk = argument;
+    struct error error = {0};
+    const struct member *self = &desk->roster.members[0];
+    roster_phase(&desk->roster, 0, PHASE_PULL);
+    for (int turn = 0; turn < 3; turn++) {
+        world_sleep(desk->roster.world, turn == 0 ? 0.5 : 2.5);
+        lock_take_as(&desk->lock, &desk->roster, 0, places[turn]);
+        lock_release(&desk->lock);
+        CHECK(fabs(self->waited_s - 1.5 * (turn + 1)) < 1e-6 && self->phase == PHASE_PULL,
+              "waited %g s for the lock, is %s", self->waited_s, phase_name((enum phase)self->phase));
+    }
+    CHECK(wait_patiently(&desk->roster, 0, &desk->event, is_ready, is_first, desk, "the end", &error) == OK,
+          "%s", error.words);
+}
+
+static void test_whom_and_where(void) {
+    static struct desk desk;
+    struct world *world = open_world(true, 8);
+    open_roster(&desk.roster, world, 3, 0, 60);
+    lock_open(&desk.lock, world);
+    event_open(&desk.event, world);
+    world_body *const bodies[] = {hold_lock, wait_at_desk, act};
+    struct world_thread *threads[3];
+    for (int i = 0; i < 3; i++) threads[i] = spawn(world, bodies[i], &desk);
+    for (int i = 0; i < 3; i++) world_join(threads[i]);
+    const struct member *self = &desk.roster.members[0];
+    CHECK(strcmp(self->waited_at[0].place, "one lock") == 0 && fabs(self->waited_at[0].seconds - 3.0) < 1e-6,
+          "%g s at %s", self->waited_at[0].seconds, self->waited_at[0].place);
+    CHECK(self->waited_at[1].place && strcmp(self->waited_at[1].place, "another lock") == 0 &&
+              fabs(self->waited_at[1].seconds - 1.5) < 1e-6,
+          "%g s at the second place", self->waited_at[1].seconds);
+    CHECK(self->waited_for[1] > 1.9 && self->waited_for[1] < 2.1 && fabs(self->waited_for[2]) < 1e-9,
+          "waited %g s for worker 1 and %g for worker 2", self->waited_for[1], self->waited_for[2]);
+    roster_close(&desk.roster);
+    world_close(world);
+}
+
 int main(void) {
     test_mailbox_alone();
     for (int i = 0; i < 3; i++) test_mailbox_burst();
@@ -598,5 +675,6 @@ int main(void) {
     test_gives_up();
     test_many_words();
     test_mutual();
+    test_whom_and_where();
     return check_end();
 }

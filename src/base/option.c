@@ -20,7 +20,7 @@ static bool same_name(const char *a, const char *b) {
 
 const struct option *option_find(const struct option *rows, const char *name) {
     for (const struct option *row = rows; row != NULL && row->name != NULL; row++)
-        if (same_name(row->name, name)) return row;
+        if (same_name(row->name, name) || (row->also != NULL && same_name(row->also, name))) return row;
     return NULL;
 }
 

@@ -23,6 +23,7 @@ enum option_type {
 
 struct option {
     const char *name; /* as typed, without the dashes */
+    const char *also; /* another name for it that is understood, or NULL */
     enum option_type type;
     size_t offset;        /* of the field in the settings struct */
     size_t bytes;         /* OPTION_TEXT: size of the field */
@@ -57,7 +58,7 @@ void option_defaults(const struct option *rows, void *settings);
 int option_set(const struct option *rows, void *settings, const char *owner, const char *name,
                const char *value, struct error *error);
 
-/* The row of that name, or NULL. */
+/* The row of that name, by either of its names, or NULL. */
 const struct option *option_find(const struct option *rows, const char *name);
 
 /* Parses `name:key=value,...` against a table of descriptors that each begin with a struct plugin; the table

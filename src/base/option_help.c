@@ -65,9 +65,9 @@ static void print_wrapped(FILE *file, const char *text, int column) {
     fputc('\n', file);
 }
 
-/* "default 32; 1 to 1000000 examples", as far as the row says it. */
-static void note_words(const struct option *row, char *out, size_t bytes) {
-    char range[96] = "", fallback[160] = "";
+/* "also --job_name; default 32; 1 to 1000000 examples", as far as the row says it. */
+static void note_words(const struct option *row, const char *prefix, char *out, size_t bytes) {
+    char range[96] = "", fallback[160] = "", also[96] = "";
     const bool is_number = row->type == OPTION_INT || row->type == OPTION_LONG || row->type == OPTION_REAL;
     const bool is_ranged = is_number && row->least < row->most;
     if (is_ranged && row->most >= (double)INT_MAX) snprintf(range, sizeof range, "%.12g or more", row->least);
@@ -80,11 +80,14 @@ static void note_words(const struct option *row, char *out, size_t bytes) {
     const char *unit = row->unit != NULL ? row->unit : "";
     const char *between = fallback[0] != '\0' && (range[0] != '\0' || unit[0] != '\0') ? "; " : "";
     const char *space = range[0] != '\0' && unit[0] != '\0' ? " " : "";
-    snprintf(out, bytes, "%s%s%s%s%s", fallback, between, range, space, unit);
+    if (row->also != NULL)
+        snprintf(also, sizeof also, "also %s%s%s", prefix, row->also,
+                 fallback[0] != '\0' || range[0] != '\0' || unit[0] != '\0' ? "; " : "");
+    snprintf(out, bytes, "%s%s%s%s%s%s", also, fallback, between, range, space, unit);
 }
 
 static void print_row(FILE *file, const struct option *row, const char *prefix) {
-    char left[160], notes[320], text[800];
+    char left[160], notes[420], text[900];
     const bool has_dashes = prefix[0] == '-',
                is_on = row->fallback != NULL && strcmp(row->fallback, "1") == 0;
     const char *value = row->type == OPTION_TEXT ? "TEXT" : row->type == OPTION_REAL ? "X" : "N";
@@ -94,7 +97,7 @@ static void print_row(FILE *file, const struct option *row, const char *prefix) 
     else
         snprintf(left, sizeof left, "  %s%s=%s", prefix, row->name,
                  row->type == OPTION_CHOICE ? row->choices : value);
-    note_words(row, notes, sizeof notes);
+    note_words(row, prefix, notes, sizeof notes);
     const char *help = row->help != NULL ? row->help : "";
     const size_t length = strlen(help);
     if (notes[0] == '\0')

@@ -37,6 +37,12 @@ static const struct refusal refused[] = {
     {"weights", "every run of a comparison starts from its seed's weights"},
     {"checkpoint-every", "a run of a comparison writes its checkpoint at its end"},
     {"print-every", "the runs of a comparison print no steps"},
+    {"job", "a comparison is made in one process"},
+    {"task", "a comparison is made in one process"},
+    {"ps-hosts", "a comparison is made in one process"},
+    {"worker-hosts", "a comparison is made in one process"},
+    {"cluster", "a comparison is made in one process"},
+    {"start-timeout", "a comparison is made in one process"},
     {0},
 };
 

@@ -1,18 +1,50 @@
 /* trainer train: the main job, and what happens without a verb. */
+#include <stdlib.h>
+
+#include "../train/remote_run.h"
 #include "../train/run.h"
 #include "command.h"
+
+static void print_results(double accuracy, double seconds, double cost) {
+    printf("Test-Accuracy: %.4f\n", accuracy);
+    printf("Total Time: %.2fs\n", seconds);
+    printf("Final Cost: %.4f\n", cost);
+}
+
+static int train_here(const struct run_settings *settings, struct error *error) {
+    struct run_result result;
+    const int code = run_train(settings, &result, error);
+    if (code == OK)
+        print_results(result.summary.test_accuracy, result.summary.train_seconds, result.summary.final_cost);
+    run_result_free(&result);
+    return code;
+}
+
+/* As what this process is in the cluster: alone, the parameter server, or a worker. */
+static int train_as(const struct run_settings *typed, const struct cluster *cluster, struct error *error) {
+    struct run_settings settings = *typed;
+    struct finish finish;
+    if (cluster->role == CLUSTER_NONE) return train_here(&settings, error);
+    if (cluster->ps.count != 1)
+        return error_set(error, ERROR_USAGE, "the cluster has %d parameter servers, expected 1",
+                         cluster->ps.count);
+    if (cluster->role == CLUSTER_PS) {
+        settings.hosted = cluster;
+        return train_here(&settings, error);
+    }
+    RETURN_IF(remote_train(&settings, cluster, &finish, error));
+    print_results(finish.test_accuracy, finish.train_seconds, finish.final_cost);
+    return OK;
+}
 
 static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
     if (argument_count > 0)
         return error_set(error, ERROR_USAGE, "train: unexpected \"%s\"; expected only options", arguments[0]);
-    struct run_result result;
-    const int code = run_train(settings, &result, error);
-    if (code == OK) {
-        printf("Test-Accuracy: %.4f\n", result.summary.test_accuracy);
-        printf("Total Time: %.2fs\n", result.summary.train_seconds);
-        printf("Final Cost: %.4f\n", result.summary.final_cost);
-    }
-    run_result_free(&result);
+    struct cluster cluster;
+    const struct run_settings *typed = settings;
+    RETURN_IF(cluster_resolve(&cluster, &typed->cluster, getenv("TF_CONFIG"), error));
+    const int code = train_as(typed, &cluster, error);
+    cluster_free(&cluster);
     return code;
 }
 

@@ -64,9 +64,10 @@ static bool awaits(void *argument, int member) {
     const struct room_wait *wait = argument;
     const struct store *store = wait->store;
     const int workers = store->settings.roster->workers, servers = store->settings.roster->count - workers;
+    const struct member *other = &store->settings.roster->members[member];
     if (servers == 0)
-        return member != wait->worker &&
-               atomic_load(&store->settings.roster->members[member].phase) != PHASE_PAUSED;
+        return member != wait->worker && atomic_load(&other->active) &&
+               atomic_load(&other->phase) != PHASE_PAUSED;
     const long sent = steps_sent(store, wait->worker);
     for (int s = member - workers; member >= workers && s < store->settings.shards; s += servers)
         if (atomic_load(&store->shards[s].tallies[wait->worker].steps) < sent) return true;

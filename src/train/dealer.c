@@ -169,11 +169,12 @@ static int begin_era(struct dealer *dealer, int worker, long step, struct error 
     struct dealer_era *era = &dealer->eras[count];
     const long from = rounds_opened(dealer), dealt = dealt_before(dealer, from);
     const long past = dealt < before->again_count ? dealt : before->again_count;
+    const long fresh = before->fresh + dealt - past; /* past the end, when the last round had empty ones */
     void *block = NULL;
     RETURN_IF(memory_zeroed(&block, (size_t)(before->again_count + from - step), sizeof(long),
                             "what is dealt anew", error));
     *era = (struct dealer_era){
-        .from = from, .lost = worker, .again = block, .fresh = before->fresh + dealt - past};
+        .from = from, .lost = worker, .again = block, .fresh = fresh < dealer->total ? fresh : dealer->total};
     for (long i = past; i < before->again_count; i++) era->again[era->again_count++] = before->again[i];
     for (long round = step; round < from; round++) {
         const long number = number_of(dealer, worker, round);

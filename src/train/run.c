@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "run_parts.h"
 
@@ -200,6 +201,16 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     return OK;
 }
 
+/* The workers print what the run ended with. */
+static void say_goodbye(struct run *run, const struct run_result *result, const struct error *error) {
+    struct finish finish = {.code = error->code,
+                            .test_accuracy = result->summary.test_accuracy,
+                            .final_cost = result->summary.final_cost,
+                            .train_seconds = result->summary.train_seconds};
+    memcpy(finish.words, error->words, sizeof finish.words);
+    host_finish(&run->host, &finish);
+}
+
 int run_train(const struct run_settings *settings, struct run_result *result, struct error *error) {
     void *block = NULL;
     *result = (struct run_result){0};
@@ -220,6 +231,7 @@ int run_train(const struct run_settings *settings, struct run_result *result, st
         code = coordinate(run, error);
     }
     if (code == OK) code = finish(run, result, error);
+    if (run->host.count > 0) say_goodbye(run, result, error);
     run_close(run);
     if (!run->training.abandoned) memory_free(run);
     return code;

@@ -18,8 +18,10 @@ static int open_devices(struct run *run, struct error *error) {
                                              .threads = run->settings.threads};
     void *block = NULL;
     bool shared = false;
-    RETURN_IF(devices_open(run->settings.devices, &settings, &run->devices, &run->workers, &shared, error));
-    run->cores_shared = shared;
+    RETURN_IF(
+        devices_open(run->settings.devices, &settings, &run->devices, &run->device_count, &shared, error));
+    if (!run->settings.hosted) run->workers = run->device_count;
+    run->cores_shared = shared && !run->settings.hosted;
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(char *), "device names", error));
     run->device_names = block;
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(struct cores), "cores", error));
@@ -31,12 +33,39 @@ static int open_devices(struct run *run, struct error *error) {
     return OK;
 }
 
+static void say_words(void *argument, const char *words) {
+    struct run *run = argument;
+    if (words[0] != '\0') progress_say(&run->progress, "%s", words);
+}
+
+/* The workers are those who come; the devices of this process only evaluate. */
+static int open_host(struct run *run, struct error *error) {
+    const struct run_settings *settings = &run->settings;
+    void *block = NULL;
+    terms_fill(&run->terms, settings, &run->network, &run->dataset);
+    progress_say(&run->progress, "the parameter server %s waits for %d worker%s",
+                 settings->hosted->ps.list[0].text, settings->hosted->workers.count,
+                 settings->hosted->workers.count == 1 ? "" : "s");
+    RETURN_IF(host_open(&run->host, run->world, settings->hosted, &run->terms, settings->start_timeout_s,
+                        say_words, run, error));
+    run->workers = run->host.count;
+    RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(char *), "device names", error));
+    memory_free((void *)run->device_names);
+    run->device_names = block;
+    for (int w = 0; w < run->workers; w++) run->device_names[w] = run->host.peers[w].device_name;
+    return OK;
+}
+
 static int open_roster(struct run *run, int shards, struct error *error) {
     const int servers = training_servers(&run->choices.strategy, shards, run->workers);
     RETURN_IF(roster_open(&run->roster, run->world, run->workers, servers, run->settings.timeout_s, error));
-    for (int w = 0; w < run->workers; w++)
-        snprintf(run->roster.members[w].name, sizeof run->roster.members[w].name, "worker %d (%s)", w,
-                 run->devices[w].name);
+    for (int w = 0; w < run->workers; w++) {
+        struct member *member = &run->roster.members[w];
+        if (run->settings.hosted)
+            snprintf(member->name, sizeof member->name, "%.39s", run->host.peers[w].name);
+        else
+            snprintf(member->name, sizeof member->name, "worker %d (%s)", w, run->devices[w].name);
+    }
     return OK;
 }
 
@@ -45,9 +74,7 @@ static const struct strategy *strategy_of(const struct run *run) {
 }
 
 static int shards_of(const struct run *run) {
-    const struct strategy *strategy = strategy_of(run);
-    if (run->settings.shards > 0) return run->settings.shards;
-    return strategy->shards ? strategy->shards(run->choices.strategy.settings) : 1;
+    return settings_shards(&run->settings, strategy_of(run), run->choices.strategy.settings);
 }
 
 static struct network_settings network_settings_of(const struct run *run, int shards) {
@@ -143,7 +170,7 @@ static int open_evaluator(struct run *run, int shards, struct error *error) {
     const struct network_settings settings = network_settings_of(run, shards);
     struct device device = run->devices[0];
     device.threads = 0;
-    for (int w = 0; w < run->workers; w++) device.threads += run->devices[w].threads;
+    for (int d = 0; d < run->device_count; d++) device.threads += run->devices[d].threads;
     struct cores all;
     world_cores(&all);
     if (device.threads > all.count) device.threads = all.count;
@@ -156,6 +183,7 @@ enum { FEED_BYTES = 1 << 18 };
 
 static int prefetch_of(const struct run *run) {
     if (run->settings.prefetch > 0) return run->settings.prefetch - 1;
+    if (run->settings.hosted) return 0;
     const size_t numbers = (size_t)run->settings.batch * (size_t)run->dataset.train.features;
     struct cores all;
     int computing = 0;
@@ -176,7 +204,8 @@ static int open_output(struct run *run, struct error *error) {
     RETURN_IF(file_join(path, run->settings.out, "steps.csv", error));
     if (run->settings.resume[0]) RETURN_IF(file_keep(path, error)); /* the log of the part before */
     RETURN_IF(log_open(&run->log, run->workers, run->device_names, run->settings.log_every > 0 ? path : NULL,
-                       run->settings.log_every, quiet ? 0 : run->settings.print_every, stdout, error));
+                       run->settings.log_every, quiet || run->settings.hosted ? 0 : run->settings.print_every,
+                       stdout, error));
     run->log.before_lines = clear_progress;
     run->log.before_argument = run;
     RETURN_IF(file_join(path, run->settings.out, "epochs.csv", error));
@@ -191,8 +220,11 @@ static void say_start(struct run *run, int shards) {
     for (int w = 0; w < run->workers; w++) {
         const size_t used = strlen(workers);
         if (used + 40 > sizeof workers) break;
-        snprintf(workers + used, sizeof workers - used, "%s%s x%d", w ? ", " : "", run->devices[w].name,
-                 run->devices[w].threads);
+        if (run->settings.hosted)
+            snprintf(workers + used, sizeof workers - used, "%s%s", w ? ", " : "", run->host.peers[w].name);
+        else
+            snprintf(workers + used, sizeof workers - used, "%s%s x%d", w ? ", " : "", run->devices[w].name,
+                     run->devices[w].threads);
     }
     progress_say(&run->progress, "%s (%zu parameters) on %s (%d train, %d test examples, %d classes)",
                  run->settings.model, layout->parameters, run->settings.dataset, dataset->train.count,
@@ -236,13 +268,18 @@ int run_open(struct run *run, struct error *error) {
     const struct network_settings network = network_settings_of(run, shards);
     RETURN_IF(network_open(&run->network, &network, error));
     RETURN_IF(world_open_threads(&run->world, error));
+    if (settings->hosted) RETURN_IF(open_host(run, error));
     RETURN_IF(open_roster(run, shards, error));
     RETURN_IF(open_dealer(run, error));
     RETURN_IF(open_store(run, shards, error));
     RETURN_IF(open_evaluator(run, shards, error));
     const int prefetch = prefetch_of(run);
-    RETURN_IF(replicas_open(&run->replicas, &run->network, run->devices, run->workers, &run->dataset.train,
-                            settings->batch, prefetch + 1, error));
+    if (settings->hosted)
+        RETURN_IF(hosting_open(&run->hosting, &run->host, &run->store, &run->dealer, &run->roster,
+                               settings->timeout_s, error));
+    else
+        RETURN_IF(replicas_open(&run->replicas, &run->network, run->devices, run->workers,
+                                &run->dataset.train, settings->batch, prefetch + 1, error));
     struct faults faults;
     RETURN_IF(open_faults(run, &faults, error));
     RETURN_IF(open_output(run, error));
@@ -252,9 +289,10 @@ int run_open(struct run *run, struct error *error) {
                                                .store = &run->store,
                                                .strategy = &run->choices.strategy,
                                                .dealer = &run->dealer,
-                                               .compute = replicas_compute(&run->replicas),
+                                               .compute = settings->hosted ? hosting_compute(&run->hosting)
+                                                                           : replicas_compute(&run->replicas),
                                                .log = &run->log,
-                                               .cores = run->cores,
+                                               .cores = settings->hosted ? NULL : run->cores,
                                                .seconds_before = run->seconds_before,
                                                .go_on = settings->on_loss == 1,
                                                .ending_s = ENDING_S,
@@ -262,7 +300,9 @@ int run_open(struct run *run, struct error *error) {
                                                .slowness = faults.slow_count > 0 ? run->slowness : NULL,
                                                .clip = (float)settings->clip,
                                                .prefetch = prefetch};
-    return training_open(&run->training, &training, error);
+    RETURN_IF(training_open(&run->training, &training, error));
+    if (!settings->hosted) return OK;
+    return host_welcome(&run->host, (uint64_t)settings->seed, settings->sharding, settings->timeout_s, error);
 }
 
 void run_close(struct run *run) {
@@ -276,6 +316,8 @@ void run_close(struct run *run) {
     progress_clear(&run->progress);
     epochs_close(&run->epochs);
     log_close(&run->log);
+    hosting_close(&run->hosting);
+    host_close(&run->host);
     replicas_close(&run->replicas);
     evaluator_close(&run->evaluator);
     store_close(&run->store);

@@ -6,6 +6,8 @@
 #include "../output/progress.h"
 #include "../output/summary.h"
 #include "evaluate.h"
+#include "hosting.h"
+#include "remote_run.h"
 #include "replica.h"
 #include "resume.h"
 #include "run.h"
@@ -17,14 +19,18 @@ struct run {
     struct choices choices;
     struct safetensors checkpoint; /* that is resumed, or zero */
     struct dataset dataset;
-    struct device *devices;
-    int workers;
+    struct device *devices; /* [device_count] */
+    int device_count;
+    int workers;       /* as many, or, hosted, as come */
     bool cores_shared; /* more devices than cores */
     struct world *world;
     struct roster roster;
     struct network network;
     struct store store;
     struct dealer dealer;
+    struct terms terms;
+    struct host host; /* hosted: where the workers are */
+    struct hosting hosting;
     struct replicas replicas;
     struct evaluator evaluator;
     struct training training;

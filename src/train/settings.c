@@ -172,8 +172,23 @@ const struct option run_options[] = {
      .most = 1,
      .help = "note when an epoch first ends with this test accuracy"},
     {.name = "quiet", AT(quiet), .type = OPTION_FLAG, .help = "no progress and no step lines, only results"},
+    CLUSTER_ROWS(offsetof(struct run_settings, cluster)),
+    {.name = "start-timeout",
+     AT(start_timeout_s),
+     .type = OPTION_REAL,
+     .fallback = "600",
+     .least = 0.1,
+     .most = 1e6,
+     .unit = "s",
+     .help = "in a cluster, for all to start"},
     {0},
 };
+
+int settings_shards(const struct run_settings *settings, const struct strategy *strategy,
+                    const void *strategy_settings) {
+    if (settings->shards > 0) return settings->shards;
+    return strategy->shards ? strategy->shards(strategy_settings) : 1;
+}
 
 static const char *saved(const struct safetensors *checkpoint, const char *name) {
     return checkpoint ? safetensors_text(checkpoint, name) : NULL;
@@ -211,6 +226,8 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
     settings->sharding = settings->sharding_given > 0 ? settings->sharding_given - 1
                          : sharding                   ? (int)strtol(sharding, NULL, 10)
                                                       : 0;
+    settings->patience_s =
+        3.0 * settings->timeout_s; /* others may be waited for meanwhile, or the ps evaluates */
     if (settings->resume[0] && settings->weights[0])
         return error_set(error, ERROR_USAGE,
                          "--resume and --weights: expected one of them, both say where to start");

@@ -5,6 +5,7 @@
 
 #include "../base/file.h"
 #include "../base/option.h"
+#include "../bridge/cluster.h"
 #include "../output/safetensors.h"
 
 /* As typed; texts that are empty and `given` numbers that are 0 (clip and decay: NAN) were not given. */
@@ -25,12 +26,16 @@ struct run_settings {
     double checkpoint_every_s;
     int log_every, print_every;
     bool quiet;
+    struct cluster_settings cluster;
+    double start_timeout_s;
     double target_accuracy; /* when the test accuracy first reaches it is noted; NAN: not asked */
     /* settled by settings_resolve */
     int epochs, batch;
     long seed;
     double clip, decay;
-    int sharding; /* enum data_sharding */
+    int sharding;                 /* enum data_sharding */
+    double patience_s;            /* of the bridge, for a peer's next word */
+    const struct cluster *hosted; /* NULL: workers are threads of this process; else those of the cluster */
 };
 
 extern const struct option run_options[];
@@ -41,6 +46,11 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
 
 /* `out`, when it was not given: runs/<time>-<model>-<what>. */
 int settings_folder(struct run_settings *settings, const char *model, const char *what, struct error *error);
+
+struct strategy;
+/* How many shards: --shards, or what the strategy likes. */
+int settings_shards(const struct run_settings *settings, const struct strategy *strategy,
+                    const void *strategy_settings);
 
 /* The plug-ins that were chosen. */
 struct choices {

@@ -70,8 +70,10 @@ static int compute_gradient(struct worker *worker, struct gradient *gradient, co
     if (feed->number == NO_BATCH) return OK;
     RETURN_IF(meet_fault(worker, worker->side.step + 1));
     const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
+    worker->computing = true;
     RETURN_IF(settings->compute.run(settings->compute.self, worker->index, feed->buffer, worker->side.weights,
                                     slab, loss, &worker->error));
+    worker->computing = false;
     be_slow(worker, began_s);
     if (!isfinite(*loss))
         return error_set(&worker->error, ERROR_DIVERGED,
@@ -207,15 +209,15 @@ static int open_worker(struct worker *worker) {
     return OK;
 }
 
-/* Its device failed, or something else did. Only the first can be a loss: a wait that gave up, or a loss that
- * is not a number, is everybody's. A worker that fails is still awaited: nobody may go on as if it had left,
- * the world is stopped instead. */
+/* Its device failed, or its peer is gone, or something else. Only the first two can be a loss: a wait that
+ * gave up, or a loss that is not a number, is everybody's. A worker that fails is still awaited: nobody may
+ * go on as if it had left, the world is stopped instead. */
 static void end_worker(struct worker *worker, int code) {
     struct training *training = worker->training;
     struct roster *roster = training->settings.roster;
     if (code == OK) {
         roster_leave(roster, worker->index, PHASE_DONE);
-    } else if (code == ERROR_DEVICE && training_spares(training, worker->index) &&
+    } else if ((code == ERROR_DEVICE || worker->computing) && training_spares(training, worker->index) &&
                roster_expel(roster, worker->index)) {
         training_lose(training, worker->index, &worker->error);
     } else if (!roster_expelled(roster, worker->index)) {

@@ -24,12 +24,14 @@ static bool is_missing(const struct wait *wait, int member) {
     return wait->missing && wait->missing(wait->argument, member);
 }
 
-/* The latest time at which one of the missing changed its phase; `start` when none did since. */
+/* The latest time at which one of the missing changed its phase; `start` when none did since. -1: nobody is
+ * missing. */
 static double last_life(const struct wait *wait, double start) {
-    double last = start;
+    double last = -1.0;
     for (int i = 0; i < wait->roster->count; i++)
         if (is_missing(wait, i))
-            last = fmax(last, atomic_load_explicit(&wait->roster->members[i].since, memory_order_relaxed));
+            last = fmax(fmax(last, start),
+                        atomic_load_explicit(&wait->roster->members[i].since, memory_order_relaxed));
     return last;
 }
 
@@ -93,9 +95,10 @@ static void name_missing(struct words *words, const struct wait *wait, double no
         const char *place = atomic_load(&member->place);
         words_add(words, "%s%s, %s", missing == 1 ? ": waiting for " : "; ", member->name, phase_name(phase));
         if (phase == PHASE_WAIT && place) words_add(words, " at %s", place);
-        words_add(words, " for %.1f s at step %ld", now - atomic_load(&member->since),
+        words_add(words, " for %.1f s at step %ld", fmax(now - atomic_load(&member->since), 0.0),
                   atomic_load(&member->step));
     }
+    if (missing == 0 && wait->missing) words_add(words, ": nobody is left to wait for");
     if (missing > MISSING_NAMED) words_add(words, "; and %d more", missing - MISSING_NAMED);
 }
 
@@ -129,25 +132,30 @@ static int gave_up(const struct wait *wait, double now, struct error *error) {
 
 /* Takes those who were silent for the whole patience off the roster, if they can be spared. Who is missing
  * may have changed since patience ended: what is awaited may be there now, and whoever lives is left alone.
- * False: one is silent and cannot be spared. */
+ * False: somebody is silent, and none of them could be removed, or nobody is left to wait for. */
 static bool remove_silent(const struct wait *wait, bool (*ready)(void *argument), double start, double now) {
     const struct roster *roster = wait->roster;
+    bool removed = false, living = false;
     if (ready(wait->argument)) return true;
-    if (!roster->remove || !wait->missing) return false;
     for (int i = 0; i < roster->count; i++) {
         const double since = atomic_load_explicit(&roster->members[i].since, memory_order_relaxed);
-        if (!is_missing(wait, i) || now - fmax(start, since) < roster->timeout_s) continue;
-        if (!roster->remove(roster->remove_argument, i)) return ready(wait->argument);
+        if (!is_missing(wait, i)) continue;
+        if (now - fmax(start, since) < roster->timeout_s)
+            living = true;
+        else if (roster->remove && roster->remove(roster->remove_argument, i))
+            removed = true;
     }
-    return true;
+    return removed || living || ready(wait->argument);
 }
 
 static int wait_in_slices(const struct wait *wait, struct event *event, bool (*ready)(void *argument),
                           double start, struct error *error) {
     struct roster *roster = wait->roster;
-    double now = start;
+    double now = start, alone_since = start; /* since when nobody is missing, and yet it is not ready */
     while (true) {
-        const double give_up = last_life(wait, start) + roster->timeout_s;
+        const double life = last_life(wait, start);
+        if (life >= 0.0) alone_since = now;
+        const double give_up = (life >= 0.0 ? life : alone_since) + roster->timeout_s;
         if (now >= give_up && !remove_silent(wait, ready, start, now)) return gave_up(wait, now, error);
         const double deadline = now < give_up ? fmin(now + SLICE_S, give_up) : now + SLICE_S;
         switch (event_wait_until(event, ready, wait->argument, deadline)) {

@@ -1,0 +1,82 @@
+/* The cluster: who is where, and which of them this process is.
+ *
+ * Named as in TensorFlow, in one of three ways: lists of addresses on the command line, a JSON file, or the
+ * environment variable TF_CONFIG (docs/cluster.md). A `ps` has a part of the store, a `worker` trains; the
+ * chief is worker 0, which may have a job of its own, before the workers. Without a ps the cluster is
+ * mirrored: the workers' processes have the store between them.
+ *
+ * Addresses come as a whole from the first source that has any: the options, then TF_CONFIG. Job and task
+ * come, each, from the first of options, file and TF_CONFIG. */
+#ifndef TRAINER_BRIDGE_CLUSTER_H
+#define TRAINER_BRIDGE_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "../base/error.h"
+#include "../base/file.h"
+#include "../base/option.h"
+#include "addresses.h"
+
+enum { CLUSTER_HOSTS_BYTES = 8192 };
+
+enum cluster_role {
+    CLUSTER_NONE,   /* there is no cluster: this process is alone */
+    CLUSTER_PS,     /* has a part of the store */
+    CLUSTER_WORKER, /* any but worker 0 */
+    CLUSTER_CHIEF,  /* worker 0, whether it was called chief or worker */
+};
+
+struct cluster {
+    struct addresses ps, workers; /* both empty: no cluster; else at least one worker */
+    bool chief_is_job; /* the chief is workers[0] in any case; task N of the job `worker` is workers[N + 1] */
+    enum cluster_role role;
+    int task; /* of this process: its place in ps or in workers; -1 without a role */
+};
+
+/* As typed; empty texts were not given. */
+struct cluster_settings {
+    char job[32];
+    int task; /* -1: not given */
+    char ps_hosts[CLUSTER_HOSTS_BYTES], worker_hosts[CLUSTER_HOSTS_BYTES];
+    char cluster_file[PATH_BYTES];
+};
+
+/* The rows of a struct cluster_settings that stands `base` bytes into a command's settings. */
+#define CLUSTER_TEXT_AT(base, field)                                                                         \
+    .type = OPTION_TEXT, .offset = (base) + offsetof(struct cluster_settings, field),                        \
+    .bytes = sizeof((struct cluster_settings *)0)->field
+#define CLUSTER_ROWS(base)                                                                                   \
+    {.name = "job",                                                                                          \
+     .also = "job_name",                                                                                     \
+     CLUSTER_TEXT_AT(base, job),                                                                             \
+     .help = "what this process is in a cluster: ps, worker or chief"},                                      \
+        {.name = "task",                                                                                     \
+         .also = "task_index",                                                                               \
+         .type = OPTION_INT,                                                                                 \
+         .offset = (base) + offsetof(struct cluster_settings, task),                                         \
+         .fallback = "-1",                                                                                   \
+         .least = -1,                                                                                        \
+         .most = ADDRESSES_MOST - 1,                                                                         \
+         .help = "which of that job it is, from 0 (-1: as the cluster's file or TF_CONFIG says)"},           \
+        {.name = "ps-hosts",                                                                                 \
+         CLUSTER_TEXT_AT(base, ps_hosts),                                                                    \
+         .help = "where the parameter server is: HOST:PORT (one)"},                                    \
+        {.name = "worker-hosts",                                                                             \
+         CLUSTER_TEXT_AT(base, worker_hosts),                                                                \
+         .help = "where the workers are: HOST:PORT,HOST:PORT"},                                              \
+    {                                                                                                        \
+        .name = "cluster", CLUSTER_TEXT_AT(base, cluster_file),                                              \
+        .help = "JSON file that says where all are, instead of the lists of hosts"                           \
+    }
+
+extern const struct option cluster_options[]; /* of a struct cluster_settings by itself */
+
+/* Finds out who is where. `tf_config` is the environment variable, NULL when there is none; without any
+ * cluster *out has role CLUSTER_NONE. Errors: ERROR_USAGE for options and TF_CONFIG, ERROR_FILE for the file:
+ * not JSON, a wrong type, an address that is none or is there twice, no workers, an unknown job, a task that
+ * the cluster does not have. */
+int cluster_resolve(struct cluster *out, const struct cluster_settings *settings, const char *tf_config,
+                    struct error *error);
+void cluster_free(struct cluster *cluster); /* safe on a zeroed one */
+
+#endif

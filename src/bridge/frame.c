@@ -1,0 +1,208 @@
+/* Frames: the header's bytes, and the fields of small payloads.
+ *
+ * Numbers are taken apart and put together byte by byte, so nothing here depends on how the machine aligns or
+ * orders them. What unpacks never reads past the bytes it was given and never allocates. */
+#include "frame.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAGIC_BYTES = 4, SHOWN_BYTES = 8, SHOWN_ROOM = 4 * SHOWN_BYTES + 1 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "payloads of floats go out as they lie in memory");
+static const char magic[MAGIC_BYTES] = {'T', 'R', 'N', 'R'};
+
+static const char *const type_words[] = {[FRAME_NONE] = "nothing",
+#define FRAME_ROW(name, words) [FRAME_##name] = words,
+                                         FRAME_TYPES(FRAME_ROW)
+#undef FRAME_ROW
+};
+
+const char *frame_type_words(enum frame_type type) {
+    return type_words[type];
+}
+
+static void put_number(uint8_t *bytes, int count, uint64_t value) {
+    for (int i = 0; i < count; i++) bytes[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t get_number(const uint8_t *bytes, int count) {
+    uint64_t value = 0;
+    for (int i = 0; i < count; i++) value |= (uint64_t)bytes[i] << (8 * i);
+    return value;
+}
+
+/* --- header --- */
+
+void frame_pack_header(uint8_t bytes[FRAME_HEADER_BYTES], const struct frame_header *header) {
+    memcpy(bytes, magic, MAGIC_BYTES);
+    put_number(bytes + 4, 2, FRAME_VERSION);
+    put_number(bytes + 6, 2, (uint64_t)header->type);
+    put_number(bytes + 8, 4, header->flags);
+    put_number(bytes + 12, 8, header->bytes);
+}
+
+/* The first bytes of a stranger, as one can print them. */
+static void show(char text[SHOWN_ROOM], const uint8_t *bytes) {
+    size_t used = 0;
+    for (int i = 0; i < SHOWN_BYTES; i++) {
+        const bool plain = bytes[i] >= 0x20 && bytes[i] < 0x7f && bytes[i] != '"' && bytes[i] != '\\';
+        used += (size_t)snprintf(text + used, SHOWN_ROOM - used, plain ? "%c" : "\\x%02x", bytes[i]);
+    }
+}
+
+int frame_unpack_header(struct frame_header *header, const uint8_t bytes[FRAME_HEADER_BYTES], uint64_t limit,
+                        const char *peer, struct error *error) {
+    const int version = (int)get_number(bytes + 4, 2), type = (int)get_number(bytes + 6, 2);
+    *header = (struct frame_header){0};
+    if (memcmp(bytes, magic, MAGIC_BYTES) != 0) {
+        char found[SHOWN_ROOM];
+        show(found, bytes);
+        return error_set(error, ERROR_PEER, "%s: expected a trainer peer, found \"%s\"", peer, found);
+    }
+    if (version != FRAME_VERSION)
+        return error_set(error, ERROR_PEER, "%s: speaks version %d of the protocol, expected %d", peer,
+                         version, FRAME_VERSION);
+    if (type <= FRAME_NONE || type >= FRAME_TYPE_COUNT)
+        return error_set(error, ERROR_PEER, "%s: a frame of type %d, expected 1 to %d", peer, type,
+                         FRAME_TYPE_COUNT - 1);
+    const uint64_t length = get_number(bytes + 12, 8);
+    if (length > limit)
+        return error_set(error, ERROR_PEER, "%s: %s of %" PRIu64 " bytes, expected at most %" PRIu64, peer,
+                         type_words[type], length, limit);
+    *header = (struct frame_header){
+        .type = (enum frame_type)type, .flags = (uint32_t)get_number(bytes + 8, 4), .bytes = length};
+    return OK;
+}
+
+/* --- frames --- */
+
+int frame_write(struct endpoint *endpoint, enum frame_type type, uint32_t flags, const struct piece *pieces,
+                int count, double patience_s, struct error *error) {
+    assert(count >= 0 && count <= FRAME_PIECES);
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    struct piece all[FRAME_PIECES + 1] = {{bytes, sizeof bytes}};
+    struct frame_header header = {.type = type, .flags = flags};
+    for (int i = 0; i < count; i++) {
+        header.bytes += pieces[i].bytes;
+        all[i + 1] = pieces[i];
+    }
+    frame_pack_header(bytes, &header);
+    return endpoint_send(endpoint, type_words[type], all, count + 1, patience_s, error);
+}
+
+int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limit,
+                      struct frame_header *header, double patience_s, struct error *error) {
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    *header = (struct frame_header){0};
+    RETURN_IF(endpoint_receive(endpoint, what, bytes, sizeof bytes, patience_s, error));
+    return frame_unpack_header(header, bytes, limit, endpoint_name(endpoint), error);
+}
+
+int frame_read_payload(struct endpoint *endpoint, const struct frame_header *header, void *memory,
+                       double patience_s, struct error *error) {
+    return endpoint_receive(endpoint, type_words[header->type], memory, (size_t)header->bytes, patience_s,
+                            error);
+}
+
+int frame_expect(const struct endpoint *endpoint, const struct frame_header *header, enum frame_type type,
+                 uint64_t bytes, struct error *error) {
+    if (header->type == type && header->bytes == bytes) return OK;
+    return error_set(error, ERROR_PEER, "%s: found %s of %" PRIu64 " bytes, expected %s of %" PRIu64 " bytes",
+                     endpoint_name(endpoint), type_words[header->type], header->bytes, type_words[type],
+                     bytes);
+}
+
+/* --- fields --- */
+
+/* Room for so many bytes more, or NULL. */
+static uint8_t *put(struct frame_writer *writer, size_t bytes) {
+    if (bytes > writer->room - writer->used) writer->overflowed = true;
+    if (writer->overflowed) return NULL;
+    writer->used += bytes;
+    return writer->bytes + writer->used - bytes;
+}
+
+void frame_put_u32(struct frame_writer *writer, uint32_t value) {
+    uint8_t *bytes = put(writer, 4);
+    if (bytes) put_number(bytes, 4, value);
+}
+
+void frame_put_u64(struct frame_writer *writer, uint64_t value) {
+    uint8_t *bytes = put(writer, 8);
+    if (bytes) put_number(bytes, 8, value);
+}
+
+void frame_put_f64(struct frame_writer *writer, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    frame_put_u64(writer, bits);
+}
+
+void frame_put_text(struct frame_writer *writer, const char *text) {
+    const size_t length = strlen(text);
+    uint8_t *bytes = length <= UINT32_MAX ? put(writer, 4 + length) : NULL;
+    if (!bytes) {
+        writer->overflowed = true;
+        return;
+    }
+    put_number(bytes, 4, length);
+    memcpy(bytes + 4, text, length);
+}
+
+int frame_put_end(const struct frame_writer *writer, const char *what, struct error *error) {
+    if (!writer->overflowed) return OK;
+    return error_set(error, ERROR_USAGE, "%s does not fit into %zu bytes", what, writer->room);
+}
+
+/* The next so many bytes, or NULL. */
+static const uint8_t *get(struct frame_reader *reader, size_t bytes) {
+    if (!reader->wrong && bytes > reader->length - reader->used) reader->wrong = "ends within a field";
+    if (reader->wrong) return NULL;
+    reader->used += bytes;
+    return reader->bytes + reader->used - bytes;
+}
+
+uint32_t frame_get_u32(struct frame_reader *reader) {
+    const uint8_t *bytes = get(reader, 4);
+    return bytes ? (uint32_t)get_number(bytes, 4) : 0;
+}
+
+uint64_t frame_get_u64(struct frame_reader *reader) {
+    const uint8_t *bytes = get(reader, 8);
+    return bytes ? get_number(bytes, 8) : 0;
+}
+
+double frame_get_f64(struct frame_reader *reader) {
+    const uint64_t bits = frame_get_u64(reader);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+void frame_get_text(struct frame_reader *reader, char *text, size_t room) {
+    text[0] = '\0';
+    const size_t length = frame_get_u32(reader);
+    const uint8_t *bytes = get(reader, length);
+    if (!bytes) return;
+    if (length >= room) {
+        reader->wrong = "has too long a text";
+    } else if (memchr(bytes, '\0', length)) {
+        reader->wrong = "has a text with a 0 in it";
+    } else {
+        memcpy(text, bytes, length);
+        text[length] = '\0';
+    }
+}
+
+int frame_get_end(const struct frame_reader *reader, const char *what, const char *peer,
+                  struct error *error) {
+    if (reader->wrong)
+        return error_set(error, ERROR_PEER, "%s: %s of %zu bytes %s before byte %zu", peer, what,
+                         reader->length, reader->wrong, reader->used);
+    if (reader->used != reader->length)
+        return error_set(error, ERROR_PEER, "%s: %s has %zu bytes, expected %zu", peer, what, reader->length,
+                         reader->used);
+    return OK;
+}

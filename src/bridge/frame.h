@@ -1,0 +1,106 @@
+/* Frames: what goes over the wire between processes of a cluster. The whole format is here and in frame.c.
+ *
+ *     offset 0   4 bytes  "TRNR"
+ *            4   2        version of the protocol
+ *            6   2        type
+ *            8   4        flags, which the type gives a meaning
+ *           12   8        bytes of payload, which follow
+ *
+ * All numbers are little-endian. The receiver says how long a payload may be before it has room for one, so
+ * a peer's word alone never makes it allocate. Payloads are floats as they lie in memory, or fields that the
+ * calls at the end write and read. Errors that a peer causes are ERROR_PEER; the words name it, what was
+ * found and what was expected. */
+#ifndef TRAINER_BRIDGE_FRAME_H
+#define TRAINER_BRIDGE_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "../base/error.h"
+#include "../world/endpoint.h"
+
+enum { FRAME_VERSION = 1, FRAME_HEADER_BYTES = 20 };
+
+/* The types: name, words. A number is its row's; new rows go to the end, or the version goes up. */
+#define FRAME_TYPES(row)                                                                                     \
+    row(HELLO, "a hello")               /* worker: who I am, which model, which settings */                  \
+        row(WELCOME, "a welcome")       /* host: come in, this is how things stand */                        \
+        row(FAILURE, "a failure")       /* either: the words of an error; the connection ends */             \
+        row(PULL, "a wish for weights") /* worker */                                                         \
+        row(WEIGHTS, "weights")         /* host */                                                           \
+        row(GRADIENT, "a gradient")     /* worker */                                                         \
+        row(ANSWER, "an answer")        /* either: to what came last, where it needs no type of its own */   \
+        row(HEARTBEAT, "a heartbeat")   /* either: still there, nothing else to say */                       \
+        row(GOODBYE, "a goodbye")       /* either: this was the last frame */
+
+enum frame_type {
+    FRAME_NONE,
+#define FRAME_ROW(name, words) FRAME_##name,
+    FRAME_TYPES(FRAME_ROW)
+#undef FRAME_ROW
+        FRAME_TYPE_COUNT
+};
+
+struct frame_header {
+    enum frame_type type;
+    uint32_t flags;
+    uint64_t bytes; /* of payload */
+};
+
+const char *frame_type_words(enum frame_type type); /* "a gradient" */
+
+/* --- frames to and from one peer; patience as in world/endpoint.h --- */
+
+/* The pieces together are the payload; FRAME_PIECES at most. */
+enum { FRAME_PIECES = 15 };
+int frame_write(struct endpoint *endpoint, enum frame_type type, uint32_t flags, const struct piece *pieces,
+                int count, double patience_s, struct error *error);
+
+/* limit: the most bytes of payload that are welcome. `what` is awaited, for the words: "a reply". */
+int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limit,
+                      struct frame_header *header, double patience_s, struct error *error);
+/* All of the payload; memory has [header->bytes]. */
+int frame_read_payload(struct endpoint *endpoint, const struct frame_header *header, void *memory,
+                       double patience_s, struct error *error);
+/* Error when it is of another type, or its payload is not of exactly so many bytes. A FAILURE frame is left
+ * to the caller, who can read its words. */
+int frame_expect(const struct endpoint *endpoint, const struct frame_header *header, enum frame_type type,
+                 uint64_t bytes, struct error *error);
+
+/* --- the header alone, for endpoints_exchange with many peers --- */
+
+void frame_pack_header(uint8_t bytes[FRAME_HEADER_BYTES], const struct frame_header *header);
+/* `peer` is for the words. */
+int frame_unpack_header(struct frame_header *header, const uint8_t bytes[FRAME_HEADER_BYTES], uint64_t limit,
+                        const char *peer, struct error *error);
+
+/* --- fields: a payload that is a list of values, read in the order they were written --- */
+
+/* Writing past the room writes nothing and is remembered, so that only the end is to be checked. */
+struct frame_writer {
+    uint8_t *bytes; /* [room], borrowed; [used] is written */
+    size_t room, used;
+    bool overflowed;
+};
+void frame_put_u32(struct frame_writer *writer, uint32_t value);
+void frame_put_u64(struct frame_writer *writer, uint64_t value);
+void frame_put_f64(struct frame_writer *writer, double value);
+void frame_put_text(struct frame_writer *writer, const char *text); /* its length as u32, its bytes */
+int frame_put_end(const struct frame_writer *writer, const char *what, struct error *error);
+
+/* The first field that is not there, or is not what it should be, is remembered; from then on all are 0 or
+ * empty. */
+struct frame_reader {
+    const uint8_t *bytes; /* [length], borrowed */
+    size_t length, used;
+    const char *wrong; /* NULL: nothing so far */
+};
+uint32_t frame_get_u32(struct frame_reader *reader);
+uint64_t frame_get_u64(struct frame_reader *reader);
+double frame_get_f64(struct frame_reader *reader);
+/* A text without a 0 in it, into [room] with one at the end. */
+void frame_get_text(struct frame_reader *reader, char *text, size_t room);
+/* Error when anything was wrong, or bytes are left over. `what` was read from `peer`: "a hello". */
+int frame_get_end(const struct frame_reader *reader, const char *what, const char *peer, struct error *error);
+
+#endif

@@ -1,0 +1,69 @@
+/* What the two sides of the bridge tell each other, apart from weights and gradients, and how it lies in a
+ * frame. */
+#ifndef TRAINER_BRIDGE_TERMS_H
+#define TRAINER_BRIDGE_TERMS_H
+
+#include "frame.h"
+
+/* What both must have alike. */
+struct terms {
+    char program[32]; /* version */
+    char model[512], dataset[1024];
+    int batch, examples; /* training examples */
+    uint64_t layout;     /* layout_hash */
+    uint64_t floats;     /* of the flat vector */
+};
+
+/* HELLO, from each device of a worker. */
+struct hello {
+    struct terms terms;
+    int task, device, devices; /* which worker; which of its devices, of how many */
+    char device_name[16];
+};
+
+/* WELCOME: all have come. */
+struct welcome {
+    int worker, workers; /* place in the roster, and its size */
+    uint64_t seed;
+    int sharding; /* enum data_sharding */
+};
+
+/* WEIGHTS: a batch to compute with the weights that follow. */
+struct request {
+    long number;         /* of the batch */
+    long step;           /* of this worker, from 1 */
+    long version;        /* updates that the weights have had */
+    int epoch;           /* from 1 */
+    long batch, batches; /* place in the epoch, from 1 */
+    double rate;         /* learning rate now */
+};
+
+/* GOODBYE: how it ended. */
+struct finish {
+    int code;        /* enum error_code; not OK: words say why */
+    char words[500]; /* else empty */
+    double test_accuracy, final_cost, train_seconds;
+};
+
+enum {
+    HELLO_BYTES = 2048, /* at most, as for the next */
+    WELCOME_BYTES = 64,
+    FINISH_BYTES = 640,
+    REQUEST_BYTES = 64, /* exactly; before the weights, whose place stays a cache line's */
+    LOSS_BYTES = 64     /* exactly; before the gradient */
+};
+
+int hello_put(const struct hello *hello, struct frame_writer *writer, struct error *error);
+int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer, struct error *error);
+int welcome_put(const struct welcome *welcome, struct frame_writer *writer, struct error *error);
+int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char *peer, struct error *error);
+void request_put(const struct request *request, uint8_t bytes[REQUEST_BYTES]);
+int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], const char *peer,
+                struct error *error);
+int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error);
+int finish_get(struct finish *finish, struct frame_reader *reader, const char *peer, struct error *error);
+
+/* Whether a worker's terms are the host's. Errors: ERROR_PEER, with both values of the first that differs. */
+int terms_agree(const struct terms *host, const struct terms *worker, const char *peer, struct error *error);
+
+#endif
