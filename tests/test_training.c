@@ -55,7 +55,7 @@ static void check_totals(const char *text, const struct strategy *strategy, void
                   "%s: worker %d computed for %g s in %ld steps", text, w, totals->compute_s, totals->steps);
             const double all =
                 totals->input_s + totals->pull_s + totals->compute_s + totals->push_s + totals->wait_s;
-            CHECK(all <= training_seconds(&rig.training) + 1e-9, "%s: %g s of phases in %g s", text, all,
+            CHECK(fabs(all - training_seconds(&rig.training)) < 1e-9, "%s: %g s of phases in %g s", text, all,
                   training_seconds(&rig.training));
         }
         CHECK(examples == 4L * settings.batches, "%s: %ld examples in %d batches of 4", text, examples,

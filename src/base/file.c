@@ -203,3 +203,7 @@ void file_abandon(struct file_new *file) {
     file->stream = NULL;
     unlink(file->part);
 }
+
+bool file_exists(const char *path) {
+    return access(path, F_OK) == 0;
+}

@@ -23,6 +23,8 @@ int file_make_folder(const char *path, struct error *error);
 /* Keeps an existing file under the first free name of path.1, path.2, ... (nothing when there is none). */
 int file_keep(const char *path, struct error *error);
 
+bool file_exists(const char *path);
+
 /* A file being written: `path.part` until file_commit flushes, fsyncs and renames it (and fsyncs the folder);
  * file_abandon removes it. Every write error is found at the latest by file_commit. */
 struct file_new {

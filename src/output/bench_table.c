@@ -35,9 +35,9 @@ static void print_thousands(FILE *file, int width, double value) {
 static void print_target(FILE *file, int width, const struct bench *bench, const struct bench_row *row) {
     char text[CELL_BYTES];
     const struct statistic *target = &row->target_s;
-    snprintf(text, sizeof text, "%.2f", statistic_mean(target));
+    snprintf(text, sizeof text, "%.3g s", statistic_mean(target));
     if (target->count < row->finished)
-        snprintf(text, sizeof text, "%.2f (%ld/%d)", statistic_mean(target), target->count, row->finished);
+        snprintf(text, sizeof text, "%.3g s (%ld/%d)", statistic_mean(target), target->count, row->finished);
     if (target->count == 0) snprintf(text, sizeof text, "not reached");
     if (isnan(bench->target_accuracy)) snprintf(text, sizeof text, "-");
     print_cell(file, width, text);

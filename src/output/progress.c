@@ -14,7 +14,7 @@ enum { COLUMNS_UNKNOWN = 80, BAR_LEAST = 8, BAR_MOST = 40, LINE_BYTES = 1100 };
 static const double terminal_every_s = 0.1, lines_every_s = 10;
 
 void progress_open(struct progress *progress, FILE *file, bool quiet) {
-    *progress = (struct progress){0};
+    *progress = (struct progress){.always = file};
     if (quiet || !file) return;
     const char *kind = getenv("TERM");
     progress->file = file;
@@ -116,17 +116,29 @@ void progress_clear(struct progress *progress) {
     progress->shown = false;
 }
 
-void progress_say(struct progress *progress, const char *format, ...) {
-    if (!progress->file) return;
-    progress_clear(progress);
+static void say(struct progress *progress, FILE *file, const char *format, va_list arguments) {
     char text[LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
+    progress_clear(progress);
     vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
     /* A file's name can hold anything; a log line is one line. */
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
-    fprintf(progress->file, "trainer: %s\n", text);
-    fflush(progress->file);
+    fprintf(file, "trainer: %s\n", text);
+    fflush(file);
+}
+
+void progress_say(struct progress *progress, const char *format, ...) {
+    va_list arguments;
+    if (!progress->file) return;
+    va_start(arguments, format);
+    say(progress, progress->file, format, arguments);
+    va_end(arguments);
+}
+
+void progress_warn(struct progress *progress, const char *format, ...) {
+    va_list arguments;
+    if (!progress->always) return;
+    va_start(arguments, format);
+    say(progress, progress->always, format, arguments);
+    va_end(arguments);
 }

@@ -12,6 +12,7 @@
 
 struct progress {
     FILE *file;    /* borrowed; NULL: quiet */
+    FILE *always;  /* the same, also when quiet */
     bool terminal; /* a bar, redrawn in place */
     bool shown;    /* a bar stands on the current line */
     bool started;  /* first_done and first_s are set */
@@ -31,6 +32,8 @@ void progress_status(struct progress *progress, const char *text);
 void progress_clear(struct progress *progress);
 /* A log line on the same stream, "trainer: ..."; clears the bar first. */
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress, const char *format, ...);
+/* The same for what must be known, also when quiet: a worker was lost. */
+__attribute__((format(printf, 2, 3))) void progress_warn(struct progress *progress, const char *format, ...);
 
 /* What progress_show draws, without a line's end, in at most `columns` columns (0: any). Returns out[bytes].
  */

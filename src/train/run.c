@@ -38,6 +38,11 @@ static int run_segment(struct run *run, struct error *error) {
         const double now = world_now(run->world);
         const bool due = every > 0.0 && now - run->checkpoint_s > every;
         if (world_interrupted() || due) dealer_stop(&run->dealer);
+        if (world_interrupted() && !run->told_interrupt) {
+            run->told_interrupt = true;
+            progress_warn(&run->progress,
+                          "interrupted: ending with the steps in hand (a second time ends at once)");
+        }
         if (!atomic_exchange(&run->training.log_full, false) && now < next_drain_s) continue;
         RETURN_IF(log_drain(&run->log, error));
         show_progress(run);
@@ -123,7 +128,10 @@ static int note_losses(struct run *run, struct error *error) {
         const char *words = NULL;
         if (run->lost[w] || !training_lost(&run->training, w, &step, &words)) continue;
         run->lost[w] = true;
-        progress_say(&run->progress, "lost: %s; the others go on", words);
+        progress_warn(&run->progress, "lost: %s; the others go on%s", words,
+                      run->settings.sharding == SHARDING_SPLIT
+                          ? ", and nobody sees its slice of the data any more"
+                          : "");
         RETURN_IF(dealer_lose(&run->dealer, w, step, error));
     }
     if (roster_active_workers(&run->roster) > 0) return OK;

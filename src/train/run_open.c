@@ -201,6 +201,9 @@ static int open_output(struct run *run, struct error *error) {
     char path[PATH_BYTES];
     const bool quiet = run->settings.quiet;
     RETURN_IF(file_make_folder(run->settings.out, error));
+    RETURN_IF(file_join(path, run->settings.out, "summary.json", error));
+    if (!run->settings.resume[0] && file_exists(path))
+        progress_say(&run->progress, "%s has an earlier run, which this one replaces", run->settings.out);
     RETURN_IF(file_join(path, run->settings.out, "steps.csv", error));
     if (run->settings.resume[0]) RETURN_IF(file_keep(path, error)); /* the log of the part before */
     RETURN_IF(log_open(&run->log, run->workers, run->device_names, run->settings.log_every > 0 ? path : NULL,

@@ -52,7 +52,7 @@ struct run {
     double target_s;     /* training seconds when the target accuracy was reached, or NAN */
     double epoch_s;      /* training seconds when the epoch began */
     long long epoch_examples;
-    bool interrupted;
+    bool interrupted, told_interrupt;
 };
 
 /* Opens everything and starts the workers, who wait for the first go. run->settings and run->progress are

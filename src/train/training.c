@@ -158,6 +158,7 @@ void training_go(struct training *training) {
         training->started_s = now;
     else
         training->paused_s += now - training->pause_began_s;
+    training->went_s = now;
     training->segments++;
     event_post(&training->go);
 }
@@ -198,12 +199,33 @@ static bool wants_look(void *argument) {
     return all_paused(training) || atomic_load(&training->log_full);
 }
 
+/* Who paused early waited for who paused last. */
+static void settle_pause(struct training *training) {
+    struct roster *roster = training->settings.roster;
+    int last = -1;
+    for (int w = 0; w < roster->workers; w++)
+        if (atomic_load(&training->workers[w].pauses) == training->segments &&
+            (last < 0 || training->workers[w].accounted_s > training->workers[last].accounted_s))
+            last = w;
+    for (int w = 0; w < roster->workers; w++) {
+        struct worker *worker = &training->workers[w];
+        if (atomic_load(&worker->pauses) != training->segments) continue; /* it was lost */
+        const double waited_s = training->pause_began_s - worker->accounted_s;
+        worker->totals.wait_s += waited_s;
+        worker->accounted_s = training->pause_began_s;
+        note_wait(roster, w, "the end of the epoch", w == last ? -1 : last, waited_s);
+    }
+    training->settled = training->segments;
+}
+
 bool training_wait(struct training *training, double seconds) {
     struct world *world = training->settings.world;
     event_wait_until(&training->bell, wants_look, training, world_now(world) + seconds);
     look_for_silence(training);
     if (!all_paused(training)) return false;
+    if (training->settled == training->segments) return true;
     training->pause_began_s = world_now(world);
+    if (!training_failed(training)) settle_pause(training);
     return true;
 }
 

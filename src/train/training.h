@@ -53,7 +53,8 @@ struct worker_totals {
     double loss_sum; /* over steps since the coordinator last took it */
     long loss_steps;
     float last_loss;
-    double input_s, pull_s, compute_s, push_s, wait_s;
+    double input_s, pull_s, compute_s, push_s,
+        wait_s; /* together: the time of training, as long as it takes part */
 };
 
 struct worker;
@@ -78,6 +79,8 @@ struct training {
     bool abandoned;             /* a thread did not end: its memory must stay */
     double started_s, paused_s; /* world time of the first go; time spent paused since */
     double pause_began_s;
+    double went_s; /* world time of the last go */
+    long settled;  /* segments whose pauses are in the workers' totals */
 };
 
 /* How many servers a strategy wants for this many shards and workers: the roster needs their number first. */

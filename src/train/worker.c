@@ -116,8 +116,8 @@ static int take_step(struct worker *worker, bool *paused) {
     const struct member *member = &roster->members[worker->index];
     struct log_row row = {.worker = worker->index, .step = side->step + 1};
 
-    struct stopwatch watch = {.at = roster_phase(roster, worker->index, PHASE_INPUT),
-                              .waited = member->waited_s};
+    struct stopwatch watch = {.at = worker->accounted_s, .waited = member->waited_s};
+    roster_phase(roster, worker->index, PHASE_INPUT);
     atomic_store_explicit(&roster->members[worker->index].step, row.step, memory_order_relaxed);
     struct feed feed;
     RETURN_IF(feeder_take(&worker->feeder, &feed, &worker->error));
@@ -143,6 +143,7 @@ static int take_step(struct worker *worker, bool *paused) {
     roster_alone(roster, worker->index);
     side->step++;
     row.push_ms = lap_ms(&watch, member, world_now(settings->world), &row.wait_ms);
+    worker->accounted_s = watch.at;
     row.time_s = settings->seconds_before + watch.at - training->started_s - training->paused_s;
     if (row.examples > 0) {
         int epoch = 0;
@@ -172,17 +173,40 @@ void training_finished(void *argument, struct gradient *gradient) {
     }
 }
 
+/* What a worker does at a border is time of training, too: waking up is waiting, coming to rest is exchange.
+ */
+static void account_for_waking(struct worker *worker) {
+    const double now = world_now(worker->training->settings.world);
+    worker->totals.wait_s += now - worker->training->went_s;
+    worker->accounted_s = now;
+}
+
+static void account_for_resting(struct worker *worker, double waited_s) {
+    const double now = world_now(worker->training->settings.world);
+    worker->totals.wait_s += waited_s;
+    worker->totals.pull_s += now - worker->accounted_s - waited_s;
+    worker->accounted_s = now;
+}
+
 /* Steps until the dealer says pause, then sees its last gradients applied. */
 static int run_segment(struct worker *worker) {
     struct training *training = worker->training;
+    struct roster *roster = training->settings.roster;
+    const struct member *member = &roster->members[worker->index];
     bool paused = false;
+    account_for_waking(worker);
     feeder_begin(&worker->feeder);
-    while (!paused && !world_stopped(training->settings.world)) RETURN_IF(take_step(worker, &paused));
-    roster_phase(training->settings.roster, worker->index, PHASE_PULL);
+    double waited_s = member->waited_s;
+    while (!paused && !world_stopped(training->settings.world)) {
+        waited_s = member->waited_s;
+        RETURN_IF(take_step(worker, &paused));
+    }
+    roster_phase(roster, worker->index, PHASE_PULL);
     RETURN_IF(begin_exchange(worker));
     RETURN_IF(strategy_rest_all(&worker->side, &worker->error));
     RETURN_IF(store_drain(training->settings.store, worker->index, &worker->error));
-    roster_alone(training->settings.roster, worker->index);
+    roster_alone(roster, worker->index);
+    account_for_resting(worker, member->waited_s - waited_s);
     return OK;
 }
 

@@ -22,6 +22,8 @@ struct worker {
     struct feeder feeder; /* of its batches */
     struct log_row *rows; /* [slots + 1] the row of each gradient on the way */
     struct worker_totals totals;
+    double accounted_s; /* world time up to which its totals say what it did; its own, while paused
+                           everybody's */
 };
 
 struct server {

@@ -56,18 +56,22 @@ static int last_to_come(const struct wait *wait, int begin, int end) {
     return last;
 }
 
+void note_wait(struct roster *roster, int self, const char *place, int awaited, double seconds) {
+    struct member *member = &roster->members[self];
+    struct waited_at *at = member->waited_at;
+    while (at->place && at->place != place && at < &member->waited_at[WAIT_PLACES - 1]) at++;
+    if (!at->place) at->place = place;
+    at->seconds += seconds;
+    if (awaited >= 0) member->waited_for[awaited] += seconds;
+    member->waited_s += seconds;
+}
+
 /* A server acts after the workers that it serves: it is to blame when no worker was awaited. */
 static void note_waited(const struct wait *wait, double seconds) {
     struct roster *roster = wait->roster;
-    struct member *self = &roster->members[wait->self];
     int last = last_to_come(wait, 0, roster->workers);
     if (last < 0) last = last_to_come(wait, roster->workers, roster->count);
-    if (last >= 0) self->waited_for[last] += seconds;
-    struct waited_at *at = self->waited_at;
-    while (at->place && at->place != wait->place && at < &self->waited_at[WAIT_PLACES - 1]) at++;
-    if (!at->place) at->place = wait->place;
-    at->seconds += seconds;
-    self->waited_s += seconds;
+    note_wait(roster, wait->self, wait->place, last, seconds);
 }
 
 /* --- the words --- */

@@ -18,6 +18,10 @@ int wait_patiently(struct roster *roster, int self, struct event *event, bool (*
                    bool (*missing)(void *argument, int member), void *argument, const char *place,
                    struct error *error);
 
+/* Puts time down that a member waited, or was kept waiting: at a place, a constant text, for another member
+ * (-1: for nobody in particular). On the member's thread, or while it is at rest. */
+void note_wait(struct roster *roster, int self, const char *place, int awaited, double seconds);
+
 /* Takes a lock in the name of a member: time it has to wait for it counts as waiting at `place`. Who holds it
  * waits for nobody, so it needs no patience. */
 void lock_take_as(struct lock *lock, struct roster *roster, int member, const char *place);
