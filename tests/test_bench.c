@@ -381,10 +381,10 @@ static void test_table(void) {
         "mlp on digits: 2 epochs, batch 32 a worker, on cpu:0 x1, cpu:1 x1, "
         "with --slow=cpu:1=3x; 3 runs\n  each, "
         "seeds 5 to 7\n\n",
-        "\none device                      123,456    0  1.75  1.25        "
-        "0.50    62.50 12.50  0.2500  0.0000\n",
+        "\none device                      123,456    0  1.75  1.25       "
+        "0.5 s    62.50 12.50  0.2500  0.0000\n",
         "\na-strategy-with-a-long-name:and=settings\n"
-        "                                123,456    0  1.75  1.25  1.50 "
+        "                                123,456    0  1.75  1.25 1.5 s "
         "(1/3)    62.50 12.50  0.2500  0.0000\n",
         "  62.50 12.50 1.9e+06  0.0000\n",
         "\nbad                           failed\n",
