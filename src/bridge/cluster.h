@@ -60,7 +60,7 @@ struct cluster_settings {
          .help = "which of that job it is, from 0 (-1: as the cluster's file or TF_CONFIG says)"},           \
         {.name = "ps-hosts",                                                                                 \
          CLUSTER_TEXT_AT(base, ps_hosts),                                                                    \
-         .help = "where the parameter server is: HOST:PORT (one)"},                                    \
+         .help = "where the parameter server is: HOST:PORT (one)"},                                          \
         {.name = "worker-hosts",                                                                             \
          CLUSTER_TEXT_AT(base, worker_hosts),                                                                \
          .help = "where the workers are: HOST:PORT,HOST:PORT"},                                              \

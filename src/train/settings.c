@@ -137,8 +137,9 @@ const struct option run_options[] = {
      .help = "folder for logs, model and checkpoint (default runs/<time>-<model>-<strategy>)"},
     {.name = "resume",
      TEXT(resume),
-     .help = "go on from the checkpoint in this folder, with its settings where none are given (not data-dir, "
-             "devices, threads)"},
+     .help =
+         "go on from the checkpoint in this folder, with its settings where none are given (not data-dir, "
+         "devices, threads)"},
     {.name = "weights",
      TEXT(weights),
      .help = "start from the weights in this .safetensors file, matched by name"},
