@@ -98,16 +98,23 @@ static void talk(void *argument) {
     frame_pack_header(sent, &(struct frame_header){.type = FRAME_GRADIENT, .bytes = BIG});
     const struct piece pieces[] = {{sent, sizeof sent}, {side->out, BIG}};
     struct frame_header header;
-    struct transfer transfer = {.endpoint = side->endpoint,
-                                .sends = "a gradient",
-                                .pieces = pieces,
-                                .piece_count = 2,
-                                .awaits = "a gradient",
-                                .buffer = got,
-                                .bytes = sizeof got};
-    if (endpoints_exchange(&transfer, 1, LONG_S, &side->error) != OK) return;
+    struct transfer headers = {.endpoint = side->endpoint,
+                               .sends = "a gradient",
+                               .pieces = pieces,
+                               .piece_count = 1,
+                               .awaits = "a gradient",
+                               .buffer = got,
+                               .bytes = sizeof got};
+    if (endpoints_exchange(&headers, 1, LONG_S, &side->error) != OK) return;
     if (frame_unpack_header(&header, got, BIG, "peer", &side->error) != OK) return;
-    frame_read_payload(side->endpoint, &header, side->in, LONG_S, &side->error);
+    struct transfer payloads = {.endpoint = side->endpoint,
+                                .sends = "a gradient",
+                                .pieces = pieces + 1,
+                                .piece_count = 1,
+                                .awaits = "a gradient",
+                                .buffer = side->in,
+                                .bytes = header.bytes};
+    endpoints_exchange(&payloads, 1, LONG_S, &side->error);
 }
 
 /* One end writes and then reads, the other the other way round: a large frame there and back. */
