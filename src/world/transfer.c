@@ -76,7 +76,8 @@ static int send_some(struct transfer *transfer, bool *moved, struct error *error
     size_t count = 0, offset = transfer->cursor.offset;
     for (int i = transfer->cursor.piece; i < transfer->piece_count && count < PIECES_A_CALL; i++) {
         const struct piece *piece = &transfer->pieces[i];
-        parts[count].iov_base = (char *)(uintptr_t)piece->memory + offset; /* the kernel only reads it */
+        char *memory = (char *)(uintptr_t)piece->memory;               /* the kernel only reads it */
+        parts[count].iov_base = offset > 0 ? memory + offset : memory; /* an empty piece may have none */
         parts[count++].iov_len = piece->bytes - offset;
         offset = 0;
     }
