@@ -29,6 +29,15 @@ static void show_progress(struct run *run) {
                   run->epoch > 0 ? run->train_loss : (double)NAN);
 }
 
+/* Mostly the steps in hand are over at once, and there is nothing to say. */
+static void say_interrupted(struct run *run, double now) {
+    if (run->interrupted_s <= 0.0) run->interrupted_s = now;
+    if (run->told_interrupt || now - run->interrupted_s < 1.0) return;
+    run->told_interrupt = true;
+    progress_say(&run->progress,
+                 "interrupted: waiting for the steps in hand (interrupt again to end at once)");
+}
+
 /* Lets the workers go and looks in now and then, until all are paused or one has failed. */
 static int run_segment(struct run *run, struct error *error) {
     const double every = run->settings.checkpoint_every_s;
@@ -38,11 +47,7 @@ static int run_segment(struct run *run, struct error *error) {
         const double now = world_now(run->world);
         const bool due = every > 0.0 && now - run->checkpoint_s > every;
         if (world_interrupted() || due) dealer_stop(&run->dealer);
-        if (world_interrupted() && !run->told_interrupt) {
-            run->told_interrupt = true;
-            progress_warn(&run->progress,
-                          "interrupted: ending with the steps in hand (a second time ends at once)");
-        }
+        if (world_interrupted()) say_interrupted(run, now);
         if (!atomic_exchange(&run->training.log_full, false) && now < next_drain_s) continue;
         RETURN_IF(log_drain(&run->log, error));
         show_progress(run);

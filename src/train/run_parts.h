@@ -53,6 +53,7 @@ struct run {
     double epoch_s;      /* training seconds when the epoch began */
     long long epoch_examples;
     bool interrupted, told_interrupt;
+    double interrupted_s; /* world time at which an interrupt was seen; 0: none was */
 };
 
 /* Opens everything and starts the workers, who wait for the first go. run->settings and run->progress are
