@@ -265,8 +265,9 @@ static void check_no_backups(void) {
                 CHECK(rig_run(&rig, &settings, pauses) == OK, "%s: %s", name, rig.error.words);
                 for (int s = 0; s < settings.shards; s++) {
                     const long version = atomic_load(&rig.store.shards[s].version);
-                    /* A stop may come between two workers' batches of a round. */
-                    CHECK(version >= ROUNDS && version <= ROUNDS + 2 * pauses,
+                    /* A worker is dealt its next batch before the round in hand is over, so at the end, and
+                     * at a stop, one may have had a batch more than another. */
+                    CHECK(version >= ROUNDS && version <= ROUNDS + 1 + 2 * pauses,
                           "%s: shard %d went through %ld rounds, expected %d", name, s, version, ROUNDS);
                 }
                 CHECK(store_dropped(&rig.store) == 0, "%s: %ld gradients were dropped", name,
