@@ -29,7 +29,7 @@ const struct strategy strategy_async_apply = {
     .plugin = {.name = "async-apply",
                .help = "a worker waits until its own gradient is applied, for nobody else"},
     .traits = &apply_traits,
-    .push = strategy_post,
+    .push = shard_post,
     .pull = apply_pull,
     .serve = strategy_serve_locked,
 };

@@ -20,7 +20,7 @@ const struct strategy strategy_async_locked = {
     .plugin = {.name = "async-locked",
                .help = "a worker goes on at once with the newest whole copy of the weights"},
     .traits = &locked_traits,
-    .push = strategy_post,
+    .push = shard_post,
     .pull = strategy_read_locked,
     .serve = strategy_serve_locked,
 };

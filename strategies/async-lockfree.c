@@ -34,7 +34,7 @@ static int apply_of(const struct shard *shard) {
 }
 
 static int lockfree_push(struct shard *shard, struct gradient *gradient, struct error *error) {
-    if (apply_of(shard) == APPLY_SERVER) return strategy_post(shard, gradient, error);
+    if (apply_of(shard) == APPLY_SERVER) return shard_post(shard, gradient, error);
     shard_done(shard, gradient, shard_apply_racy(shard, gradient));
     return OK;
 }

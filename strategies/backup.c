@@ -154,7 +154,7 @@ static int await_round(struct shard *shard, int worker, long version, struct err
     struct backup_line *line = &((struct backup_state *)shard->state)->lines[worker];
     struct round_wait wait = {.shard = shard, .version = version};
     while (atomic_load(&shard->version) == version) {
-        atomic_store(&line->waiting, wait.version + 1);
+        atomic_store(&line->waiting, version + 1);
         const int code = wait_patiently(shard->store->settings.roster, worker, &shard->applied, is_over,
                                         is_late, &wait, "the end of the round", error);
         atomic_store(&line->waiting, 0);

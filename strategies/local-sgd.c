@@ -114,14 +114,13 @@ static int average(struct shard *shard, struct worker_side *side, struct error *
 }
 
 /* Each step is one update of the worker's own copy. */
-static int count_steps(struct shard *shard, struct worker_side *side) {
+static void count_steps(struct shard *shard, struct worker_side *side) {
     struct local_state *state = shard->state;
     struct local_line *line = &state->lines[side->worker];
     const long steps = side->step - line->seen;
     line->seen = side->step;
     line->unshared += steps;
     side->version[shard->index] += steps;
-    return (int)steps;
 }
 
 static int local_pull(struct shard *shard, struct worker_side *side, struct error *error) {

@@ -44,7 +44,7 @@ const struct strategy strategy_sharded = {
                .settings_bytes = sizeof(struct sharded_settings)},
     .traits = &sharded_traits,
     .shards = shards_of,
-    .push = strategy_post,
+    .push = shard_post,
     .pull = strategy_read_racy,
     .serve = strategy_serve,
 };

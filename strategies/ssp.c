@@ -78,7 +78,7 @@ const struct strategy strategy_ssp = {
                .settings_bytes = sizeof(struct ssp_settings)},
     .variants = variants,
     .traits_of = ssp_traits,
-    .push = strategy_post,
+    .push = shard_post,
     .pull = ssp_pull,
     .serve = strategy_serve_locked,
 };

@@ -65,10 +65,6 @@ struct rig {
     float loss_of[4096];     /* of each batch of the shared stream, as its row should say */
 };
 
-static inline bool rig_exact(const struct rig *rig) {
-    return rig->training.traits->exactly_once;
-}
-
 static int rig_load(void *self, int worker, int buffer, long number, const int *index, struct error *error) {
     struct rig *rig = self;
     (void)index;

@@ -28,10 +28,6 @@ int strategy_rest_all(struct worker_side *side, struct error *error) {
     return OK;
 }
 
-int strategy_post(struct shard *shard, struct gradient *gradient, struct error *error) {
-    return shard_post(shard, gradient, error);
-}
-
 int strategy_serve(struct shard *shard, struct gradient *gradient, struct error *error) {
     (void)error;
     const bool empty = gradient->examples == 0;

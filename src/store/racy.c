@@ -13,7 +13,7 @@
 
 #include "window.h"
 
-enum { RACY_BLOCK = 256 }; /* floats between reading and writing in the real world: 2 KB */
+enum { RACY_BLOCK = 256 }; /* floats between reading and writing in the real world: 1 KB */
 
 static void racy_copy(float *restrict to, const float *restrict from, size_t floats) {
     for (size_t i = 0; i < floats; i++) to[i] = from[i];

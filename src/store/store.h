@@ -16,9 +16,11 @@
  *   shard_post         put a gradient into the shard's mailbox
  *   shard_done         the shard has applied this gradient: measure its staleness, let go of the slot
  *   shard_drop         the shard throws this gradient away
+ *   shard_lock         take the shard's lock on a worker's thread: time spent on it is waiting
  *   shard_await        wait until the shard is done with a worker's gradients
  *   shard_step_own     step a worker's own copy of the window
  *   shard_reduce_share write the mean of the workers' own copies, a share of the window
+ *   shard_copy         copy the window and its optimizer state into a worker's own copy
  */
 #ifndef TRAINER_STORE_STORE_H
 #define TRAINER_STORE_STORE_H

@@ -2,8 +2,9 @@
  *
  * A strategy has two halves. The *shard half* runs where the shard lives: `push` is given a gradient and
  * decides who applies it and when; `pull` gives a worker its weights. `push` never waits; what waiting there
- * is, is `pull`'s, and waiting for a free slot (store_slot). The *worker half* runs beside the computation:
- * by default it pushes to every shard and pulls from every shard; a strategy that steps locally replaces it.
+ * is, is `pull`'s, and waiting for a free slot (store_wait_room). The *worker half* runs beside the
+ * computation and is the same for all: push to every shard, pull from every shard, and before a pause rest at
+ * every shard. A strategy whose workers step copies of their own does so in its shard half, too.
  * A strategy never names a device or a thread, and blocks only through the world's waits. */
 #ifndef TRAINER_STORE_STRATEGY_H
 #define TRAINER_STORE_STRATEGY_H
@@ -72,8 +73,6 @@ struct strategy {
     int (*rest)(struct shard *shard, struct worker_side *side, struct error *error);
     /* On a server's thread: one mail of the shard. NULL: no servers. */
     int (*serve)(struct shard *shard, struct gradient *gradient, struct error *error);
-    /* Worker half; NULL: strategy_send_all. */
-    int (*send)(struct worker_side *side, struct gradient *gradient, struct error *error);
 };
 
 extern const struct strategy *const strategies[]; /* generated, ended by NULL */
@@ -86,9 +85,8 @@ int strategy_send_all(struct worker_side *side, struct gradient *gradient,
                       struct error *error);                           /* push to every shard */
 int strategy_take_all(struct worker_side *side, struct error *error); /* pull from every shard */
 int strategy_rest_all(struct worker_side *side, struct error *error); /* rest at every shard */
-/* Shard halves: the gradient goes to the shard's server, which applies it as it comes (an empty one is only
- * let go); under the shard's lock, or not. */
-int strategy_post(struct shard *shard, struct gradient *gradient, struct error *error);
+/* Shard halves, beside shard_post, which gives a gradient to the shard's server: the server applies it as it
+ * comes (an empty one is only let go); under the shard's lock, or not. */
 int strategy_serve(struct shard *shard, struct gradient *gradient, struct error *error);
 int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct error *error);
 /* A copy of the shard's weights for the worker, when there is news; under the shard's lock, or not. */

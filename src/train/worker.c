@@ -138,8 +138,7 @@ static int take_step(struct worker *worker, bool *paused) {
     row.compute_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_PUSH), &row.wait_ms);
     row.examples = gradient->examples;
     RETURN_IF(begin_exchange(worker));
-    RETURN_IF(training->strategy->send ? training->strategy->send(side, gradient, &worker->error)
-                                       : strategy_send_all(side, gradient, &worker->error));
+    RETURN_IF(strategy_send_all(side, gradient, &worker->error));
     roster_alone(roster, worker->index);
     side->step++;
     row.push_ms = lap_ms(&watch, member, world_now(settings->world), &row.wait_ms);
