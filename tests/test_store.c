@@ -292,8 +292,22 @@ static double falling_rate(long update) {
     return 0.3 * (0.2 + 0.8 * 0.5 * (1.0 + cos(acos(-1.0) * ((double)update - 1.5) / 4.5)));
 }
 
-enum way { WAY_APPLY, WAY_RACY, WAY_SHARES, WAYS };
-static const char *const way_names[] = {"shard_apply", "shard_apply_racy", "shard_step_share"};
+enum way { WAY_APPLY, WAY_RACY, WAY_SHARES, WAY_OWN, WAYS };
+static const char *const way_names[] = {"shard_apply", "shard_apply_racy", "shard_step_share",
+                                        "shard_step_own"};
+
+/* On a worker's own copy, which then replaces what is in the store: the mean of one. */
+static void step_own(struct shard *shard, const struct gradient *gradient, long update) {
+    static float own[3][FLOATS];
+    struct copies copies[WORKERS] = {0};
+    struct copies *copy = &copies[gradient->worker];
+    *copy = (struct copies){.weights = own[0], .moments = {own[1], own[2]}};
+    shard_copy(shard, copy);
+    shard_step_own(shard, copy, gradient, update);
+    CHECK(atomic_load(&shard->version) == update, "the version went up before the end of the round");
+    for (int share = 4; share >= 0; share--) shard_reduce_share(shard, copies, share, 5);
+    shard_end_round(shard);
+}
 
 static void step_all(struct bench *bench, enum way way, long update) {
     struct gradient *gradient =
@@ -303,6 +317,7 @@ static void step_all(struct bench *bench, enum way way, long update) {
         long before = update;
         if (way == WAY_APPLY) before = shard_apply(shard, gradient);
         if (way == WAY_RACY) before = shard_apply_racy(shard, gradient);
+        if (way == WAY_OWN) step_own(shard, gradient, update);
         if (way == WAY_SHARES) {
             for (int w = 0; w < WORKERS; w++) atomic_store(&shard->laid[w], NULL);
             shard_lay(shard, gradient);

@@ -250,32 +250,6 @@ static void check_repeatable(const char *text, const struct strategy *strategy, 
         }
 }
 
-/* backup that goes on without nobody is sync: nothing is late, and all wait for all, also after a pause. */
-static void check_no_backups(void) {
-    enum { ROUNDS = 40 };
-    for (int simulated = 0; simulated < 2; simulated++)
-        for (size_t w = 0; w < sizeof worker_counts / sizeof *worker_counts; w++)
-            for (int pauses = 0; pauses < 2; pauses++) {
-                static struct rig rig;
-                struct rig_settings settings = usual("backup:backups=0", simulated, worker_counts[w], 3);
-                char name[200];
-                settings.batches = ROUNDS * settings.workers;
-                settings.together = true;
-                name_case(name, &settings);
-                CHECK(rig_run(&rig, &settings, pauses) == OK, "%s: %s", name, rig.error.words);
-                for (int s = 0; s < settings.shards; s++) {
-                    const long version = atomic_load(&rig.store.shards[s].version);
-                    /* A worker is dealt its next batch before the round in hand is over, so at the end, and
-                     * at a stop, one may have had a batch more than another. */
-                    CHECK(version >= ROUNDS && version <= ROUNDS + 1 + 2 * pauses,
-                          "%s: shard %d went through %ld rounds, expected %d", name, s, version, ROUNDS);
-                }
-                CHECK(store_dropped(&rig.store) == 0, "%s: %ld gradients were dropped", name,
-                      store_dropped(&rig.store));
-                rig_close(&rig);
-            }
-}
-
 /* --- the own update is in the reply --- */
 
 static int formula_own_update(struct rig *rig, int worker, long number, float *weights, float *gradient,
@@ -558,7 +532,6 @@ int main(void) {
     each_strategy(check_stalest, NULL);
     each_strategy(check_failing, NULL);
     each_strategy(check_sharding, NULL);
-    check_no_backups();
     check_lost_updates();
     return check_end();
 }
