@@ -209,40 +209,77 @@ static void check_split(const char *text, const struct strategy *strategy, void 
 
 /* --- what the weights are after a loss: with gradients of 1 everywhere, the rounds that there were --- */
 
+/* Where every gradient counts once, the last one of worker 0 is another: it shows when it counts twice, or
+ * not at all. What a worker has learnt in a copy of its own since the last average is lost with it. */
+#define SURPRISE 1001.0f
+
+static bool counts_once(const struct traits *traits) {
+    return traits->exactly_once && !traits->own_moments;
+}
+
 static int formula_ones(struct rig *rig, int worker, long number, float *weights, float *gradient,
                         float *loss, struct error *error) {
-    (void)worker;
+    const bool surprises =
+        counts_once(rig->training.traits) && worker == 0 && atomic_load(&rig->computed[0]) == 3;
     (void)weights;
     (void)error;
-    for (size_t i = 0; i < rig->layout.floats; i++) gradient[i] = 1.0f;
+    for (size_t i = 0; i < rig->layout.floats; i++) gradient[i] = surprises ? SURPRISE : 1.0f;
     *loss = 1.0f + (float)number;
     return OK;
 }
 
+/* In its input a worker has sent its gradient and not taken the weights yet. */
+static int load_failing(void *self, int worker, int buffer, long number, const int *index,
+                        struct error *error) {
+    struct rig *rig = self;
+    if (worker == 0 && atomic_load(&rig->computed[0]) == 3)
+        return error_set(error, ERROR_DEVICE, "worker 0 failed in its input");
+    return rig_load(self, worker, buffer, number, index, error);
+}
+
+static int load_silent(void *self, int worker, int buffer, long number, const int *index,
+                       struct error *error) {
+    struct rig *rig = self;
+    if (worker == 0 && atomic_load(&rig->computed[0]) == 3) world_sleep(rig->world, 25.0);
+    return rig_load(self, worker, buffer, number, index, error);
+}
+
+enum loss { FAILS_COMPUTING, FAILS_IN_INPUT, SILENT_IN_INPUT, LOSSES };
+
 static void check_weights(const char *text, const struct strategy *strategy, void *argument) {
     (void)strategy;
     (void)argument;
-    for (int workers = 2; workers <= 5; workers++) {
-        static struct rig rig;
-        struct rig_settings settings = usual(text, true, workers);
-        settings.go_on = true;
-        settings.fail = "worker:0@step:4";
-        settings.formula = formula_ones;
-        settings.batches = 100;
-        CHECK(rig_run(&rig, &settings, false) == OK, "%s: %s", text, rig.error.words);
-        const struct traits *traits = rig.training.traits;
-        for (int s = 0; s < settings.shards && (traits->exactly_once || traits->merged); s++) {
-            const struct shard *shard = &rig.store.shards[s];
-            const float updates = (float)atomic_load(&shard->version);
-            float furthest = 0.0f;
-            for (size_t i = shard->begin; i < shard->end; i++)
-                furthest = fmaxf(furthest, fabsf(rig.store.weights[i] + updates));
-            /* A copy that had no batch in the last round is one behind. */
-            CHECK(furthest < 1.0f, "%s, %d workers: after %g updates of 1 a weight is %g away", text, workers,
-                  (double)updates, (double)furthest);
+    for (int workers = 2; workers <= 5; workers++)
+        for (int loss = 0; loss < LOSSES; loss++) {
+            static struct rig rig;
+            struct rig_settings settings = usual(text, true, workers);
+            settings.go_on = true;
+            settings.seed += (uint64_t)loss;
+            if (loss == FAILS_COMPUTING) settings.fail = "worker:0@step:4";
+            settings.formula = formula_ones;
+            settings.batches = 100;
+            CHECK(rig_open(&rig, &settings) == OK, "%s: %s", text, rig.error.words);
+            if (loss == FAILS_IN_INPUT) rig.training.settings.compute.load = load_failing;
+            if (loss == SILENT_IN_INPUT) rig.training.settings.compute.load = load_silent;
+            CHECK(rig_go_through(&rig) == OK && training_end(&rig.training, &rig.error) == OK, "%s: %s", text,
+                  rig.error.words);
+            CHECK(rig.lost[0] && atomic_load(&rig.training.losses) == 1, "%s: %d were lost", text,
+                  atomic_load(&rig.training.losses));
+            const struct traits *traits = rig.training.traits;
+            for (int s = 0; s < settings.shards && (traits->exactly_once || traits->merged); s++) {
+                const struct shard *shard = &rig.store.shards[s];
+                const float updates = (float)atomic_load(&shard->version);
+                const float more = (SURPRISE - 1.0f) / (traits->merged ? (float)workers : 1.0f);
+                const float sum = updates + (counts_once(traits) ? more : 0.0f);
+                float furthest = 0.0f;
+                for (size_t i = shard->begin; i < shard->end; i++)
+                    furthest = fmaxf(furthest, fabsf(rig.store.weights[i] + sum));
+                /* A copy that had no batch in the last round is one behind. */
+                CHECK(furthest < 1.0f, "%s, %d workers, loss %d: after %g updates of 1 a weight is %g away",
+                      text, workers, loss, (double)updates, (double)furthest);
+            }
+            rig_close(&rig);
         }
-        rig_close(&rig);
-    }
 }
 
 /* --- slow is not silent: as long as those that are awaited live, nobody is given up --- */
