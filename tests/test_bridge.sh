@@ -2,187 +2,24 @@
 # The bridge: one parameter server and workers as processes of their own, on this machine. That a run over it is the run of one
 # process, who is refused and in which words, and that whatever is killed, interrupted or sends rubbish, every process ends by
 # itself, with the exit code and the name of who is to blame.
-#
-# Each process runs in $scratch under a time limit: a wait that nobody ends shows as "hangs", never as a test that hangs.
 # shellcheck disable=SC2086 # options are several words
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-declare -A started=() # name -> its shell
-kill_all() {
-    local name
-    for name in "${!started[@]}"; do kill -9 "$(pid_of "$name")" "${started[$name]}" 2>/dev/null; done
-    wait 2>/dev/null
-    rm -rf "$scratch"
-}
-trap kill_all EXIT
-trap 'exit 1' INT TERM
-unset TRAINER_DATA TF_CONFIG
-export HOME=$scratch
-cd "$scratch" || exit 1
-failures=0
-if grep -Eqa '__[at]san_init' "$TRAINER"; then slow=1 limit=120 patience=10; else slow='' limit=40 patience=2; fi
-small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
-# A run of a second or so, in which a worker can be lost, and what the others are to make of it.
-long="--dataset=digits --epochs=120" good='test_accuracy > 0.85'
-[ -z "$slow" ] || long="$small --epochs=60" good=True
-endless="$small --epochs=1000000 --timeout=$patience"
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
-
-# --- processes ---
-
-pid_of() { cat "$1.pid" 2>/dev/null; } # of the program itself
-
-start() { # name, command...: the name is also that of its .out and .err
-    local name=$1
-    shift
-    rm -f "$name.pid"
-    ( # which says by itself that it was killed, and ends with that code
-        # shellcheck disable=SC2016 # for the inner shell
-        timeout -k 5 $limit bash -c 'echo $$ >"$0.pid.new" && mv "$0.pid.new" "$0.pid" && exec "$@"' "$name" "$@"
-        exit $?
-    ) >"$name.out" 2>"$name.err" </dev/null &
-    started[$name]=$!
-}
-
-finish() { # name; sets $code
-    wait "${started[$1]}"
-    code=$?
-    unset "started[$1]"
-    [ $code -ne 124 ] || fail "$1: hangs; it said: $(tail -n 3 "$1.err")"
-}
-
-ends() { # code, names...
-    local expected=$1 name
-    shift
-    for name; do
-        finish "$name"
-        [ "$code" -eq "$expected" ] || fail "$name: exit code $code, expected $expected: $(tail -n 5 "$name.err")"
-    done
-}
-
-says() { # name, pattern
-    grep -Eq -- "$2" "$1.err" || fail "$1: did not say \"$2\" but: $(tail -n 5 "$1.err")"
-}
-
-signal() { # which, name
-    local tries=0
-    until [ -s "$2.pid" ] || [ $tries -ge 500 ]; do
-        tries=$((tries + 1))
-        sleep 0.02
-    done
-    kill "-$1" "$(pid_of "$2")" 2>/dev/null
-}
-
-wait_until() { # command...
-    local tries=0
-    until "$@"; do
-        tries=$((tries + 1))
-        [ $tries -lt $((limit * 50)) ] || { fail "nothing happened in $limit s: $*"; break; }
-        sleep 0.02
-    done
-}
-
-# --- clusters ---
-
-# A port that nobody has and that the kernel gives to nobody who connects.
-free_port() {
-    python3 - <<'PYTHON'
-import random, socket
-while True:
-    port = random.randrange(15000, 30000)
-    with socket.socket() as s:
-        try:
-            s.bind(("127.0.0.1", port))
-            print(port)
-            break
-        except OSError:
-            pass
-PYTHON
-}
-
-# Only the parameter server listens; of a worker its address is the name.
-new_cluster() { # workers; sets $port and $hosts
-    local workers='' w
-    port=$(free_port)
-    for ((w = 0; w < $1; w++)); do workers+=${workers:+,}127.0.0.1:$((port + 1 + w)); done
-    hosts="--ps-hosts=127.0.0.1:$port --worker-hosts=$workers"
-}
+# shellcheck source=tests/processes.sh
+. "$(dirname "$0")/processes.sh"
 
 start_ps() { start ps "$TRAINER" --job=ps --task=0 $hosts --out=run "$@"; }
-
-start_worker() { # task, options...
-    local task=$1
-    shift
-    start "w$task" "$TRAINER" --job=worker --task="$task" $hosts --devices=cpu:0 --threads=1 --print-every=0 "$@"
-}
 
 start_cluster() { # workers, options for all...: a new cluster, which writes to run/
     local workers=$1 w
     shift
-    new_cluster "$workers"
+    new_cluster 1 "$workers"
     rm -rf run
     start_ps "$@"
     for ((w = 0; w < workers; w++)); do start_worker $w "$@"; done
 }
 
-is_training() { [ -s run/steps.csv ] && [ "$(wc -l <run/steps.csv)" -gt 1 ]; }
-
-cat >look.py <<'PYTHON'
-import csv, json, struct, sys
-
-def tensors(path):
-    data = open(path, "rb").read()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
-    texts = header.pop("__metadata__", {})
-    return texts, {name: data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]]
-                   for name, e in header.items()}
-
-what, folder, *rest = sys.argv[1:]
-if what == "summary": # what an expression of its members is
-    s = json.load(open(f"{folder}/summary.json"))
-    s["rows"] = len(list(csv.reader(open(f"{folder}/steps.csv")))) - 1
-    print(eval(rest[0], s))
-if what == "same" and tensors(f"{folder}/model.safetensors")[1] != tensors(f"{rest[0]}/model.safetensors")[1]:
-    sys.exit(f"{folder} and {rest[0]} have different weights")
-if what == "examples":
-    print(tensors(f"{folder}/checkpoint/state.safetensors")[0]["examples"])
-PYTHON
-
-summary_is() { # what is tested, expression, expected
-    local found
-    found=$(python3 look.py summary run "$2" 2>&1)
-    [ "$found" = "$3" ] || fail "$1: in summary.json $2 is $found, expected $3"
-}
-
-results_of() { grep -E '^(Test-Accuracy|Total Time|Final Cost): ' "$1.out"; }
-
-same_results() { # names...: all print the three lines, with the same figures
-    local name
-    for name; do
-        [ "$(results_of "$name" | wc -l)" -eq 3 ] || fail "$name: expected three lines of results, found: $(tail -n 4 "$name.out")"
-        [ "$(results_of "$name")" = "$(results_of "$1")" ] || fail "$name: results differ from those of $1: $(results_of "$name")"
-    done
-}
-
-names_of() { "$TRAINER" list "$1" | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'; }
-
-# A strategy by itself, and with each value of each of its settings that has a list of values.
-variants_of() {
-    echo "$1"
-    "$TRAINER" list "strategy/$1" | sed -n 's/^  \([a-z_-]*=[a-z0-9-]*|[a-z0-9|-]*\)\( .*\)*$/\1/p' | while IFS= read -r row; do
-        tr '|' '\n' <<<"${row#*=}" | sed "s/^/$1:${row%%=*}=/"
-    done
-}
-
 # --- the four lines of the reference: one parameter server, three workers ---
-new_cluster 3
+new_cluster 1 3
 four="${hosts/ps-hosts/ps_hosts} --epochs=2"
 four=${four/worker-hosts/worker_hosts}
 [ -z "$slow" ] || four+=" --dataset=digits:take=320"
@@ -197,7 +34,7 @@ summary_is "four" 'rows == steps > 0 and steps == sum(w["steps"] for w in per_wo
 summary_is "four" 'all(w["steps"] > 0 and not w["lost"] for w in per_worker)' True
 summary_is "four" 'sorted(w["name"][:8] for w in per_worker)' "['worker 0', 'worker 1', 'worker 2']"
 for w in 0 1 2; do
-    steps=$(python3 look.py summary run "per_worker[$w]['steps']")
+    steps=$(look summary run "per_worker[$w]['steps']")
     lines=$(grep -c '^Step: ' w$w.out)
     [ "$lines" -eq $((steps / 5)) ] || fail "four: w$w printed $lines lines for $steps steps, expected one in 5"
 done
@@ -212,13 +49,13 @@ for strategy in $(for name in $(names_of strategies); do variants_of "$name"; do
     case $strategy in sync* | local-sgd*)
         "$TRAINER" --quiet $small --epochs=1 --strategy="$strategy" --devices=cpu:0,cpu:1 --threads=1 --out=alone >alone.out ||
             fail "$strategy in one process: exit code $?"
-        python3 look.py same run alone 2>err || fail "$strategy: $(cat err)"
+        same_weights "$strategy" run alone
         ;;
     esac
 done
 
 # --- other ways to name the cluster; a worker with two devices is two in the roster ---
-new_cluster 2
+new_cluster 1 2
 rm -rf run
 short="$small --epochs=1 --strategy=sync --data-sharding=split --quiet" # whose examples depend on the place in the roster
 cat >cluster.json <<JSON
@@ -233,7 +70,7 @@ same_results ps w0 w1
 summary_is "two devices" 'len(per_worker), rows == steps == 21' '(3, True)'
 summary_is "two devices" '[w["name"][:8] for w in per_worker]' "['worker 0', 'worker 0', 'worker 1']"
 "$TRAINER" $short --devices=cpu:0,cpu:1,cpu:2 --threads=1 --out=alone >alone.out || fail "three devices in one process: exit code $?"
-python3 look.py same run alone 2>err || fail "two devices: $(cat err)"
+same_weights "two devices" run alone
 
 cat >peer.py <<'PYTHON'
 import socket, struct, sys, time
@@ -251,7 +88,7 @@ def connect(): # as soon as somebody listens
             time.sleep(0.02)
 
 with connect() as s:
-    header = lambda bytes, type=1, version=1: struct.pack("<4sHHIQ", b"TRNR", version, type, 0, bytes)
+    header = lambda bytes, type=1, version=2: struct.pack("<4sHHIQ", b"TRNR", version, type, 0, bytes)
     s.sendall({"http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "half": header(9)[:7], "huge": header(4 << 30),
                "version": header(8, version=99), "type": header(8, type=77), "other": header(8, type=6) + bytes(8),
                "hello": header(64) + b"\xff" * 64, "silent": b""}[what])
@@ -266,7 +103,7 @@ PYTHON
 
 # --- in any order, with a silent guest; who is missing is named ---
 short="$small --epochs=1"
-new_cluster 2
+new_cluster 1 2
 rm -rf run
 start_worker 0 $short --print-every=1
 sleep 0.3
@@ -284,18 +121,18 @@ time_of_steps=$(awk -F 'AvgTime: *' '/^Step:/ { sum += $2; steps++ } END { print
 
 start_cluster 1 $short --start-timeout=0.5 # alone, it works
 ends 0 ps w0
-new_cluster 2
+new_cluster 1 2
 start_ps $short --start-timeout=1
 start_worker 0 $short --start-timeout=1
 ends 5 ps w0
 for name in ps w0; do says $name "waiting for worker 1 \\(127.0.0.1:$((port + 2))\\)"; done
-new_cluster 1
+new_cluster 1 1
 start_worker 0 $short --start-timeout=0.5
 ends 5 w0
 says w0 "the parameter server 127.0.0.1:$port: not connected"
 
 # --- refused: the words name both values, and the run works with the right one ---
-new_cluster 2
+new_cluster 1 2
 rm -rf run
 start_ps $short
 start_worker 0 $short
@@ -328,7 +165,7 @@ ends 0 ps w0 w1
 same_results ps w0 w1
 
 # --- killed while it waits, and started again ---
-new_cluster 2
+new_cluster 1 2
 start_ps $short
 start_worker 0 $short
 sleep 0.5
@@ -341,7 +178,7 @@ for w in 0 1; do start_worker $w $short; done
 ends 0 ps w0 w1
 
 # --- peers that are none ---
-new_cluster 2
+new_cluster 1 2
 rm -rf run
 start_ps $short
 start_worker 0 $short
@@ -362,13 +199,11 @@ ends 0 ps w0 w1
 same_results ps w0 w1
 
 # --- a port in use, a host that is none ---
-start keep python3 -c 'import socket, sys, time; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); print("up", flush=True); time.sleep(60)' "$port"
-wait_until test -s keep.out
+keep_port "$port"
 start_ps $short
 ends 4 ps
 says ps "port $port is in use"
-signal 9 keep
-finish keep
+leave_port
 hosts="--ps-hosts=no-such-host.invalid:$port --worker-hosts=127.0.0.1:$((port + 1))"
 start_ps $short
 ends 2 ps
@@ -424,7 +259,7 @@ wait_until is_training
 signal INT ps
 ends 130 ps
 ends 5 w0 w1
-examples=$(python3 look.py examples run)
+examples=$(look examples run)
 says ps "interrupted after $examples examples; go on with: trainer --resume=run"
 for w in 0 1; do says w$w "the parameter server 127.0.0.1:$port ended: interrupted after $examples examples"; done
 
@@ -442,7 +277,7 @@ began=$SECONDS
 ends 5 w0 w1
 [ $((SECONDS - began)) -le 3 ] || fail "killed parameter server: the workers took $((SECONDS - began)) s to end"
 for w in 0 1; do says w$w "the parameter server 127.0.0.1:$port"; done
-later=$(python3 look.py examples run)
+later=$(look examples run)
 [ "$later" -gt "$examples" ] || fail "killed parameter server: $later examples in its checkpoint, expected more than $examples"
 passes=$((later / 320 + 2))
 resume --epochs=$passes
@@ -460,15 +295,7 @@ for ((k = 0; k < kills; k++)); do
     moment=0.$((RANDOM % 5))$((RANDOM % 10))
     label="kill $k ($victim after $moment s, $strategy, $loss)"
     start_cluster 3 --quiet $small --epochs=400 --strategy="$strategy" --on-loss="$loss" --timeout=2 --start-timeout=1 --checkpoint-every=0.02
-    sleep $moment
-    signal 9 "$victim"
-    for name in ps w0 w1 w2; do
-        finish $name
-        case $code in 0 | 5 | 137) ;; *) fail "$label: $name: exit code $code: $(cat $name.err)" ;; esac
-        [ "$code" -ne 137 ] || [ $name = "$victim" ] || fail "$label: $name was killed, too"
-        ! kill -0 "$(pid_of $name)" 2>/dev/null || fail "$label: $name is still there"
-    done
-    [ ! -e run/checkpoint/state.safetensors ] || "$TRAINER" evaluate --checkpoint=run >out 2>err || fail "$label: its checkpoint: $(cat err)"
+    kill_one "$label" "$victim" $moment ps w0 w1 w2
 done
 
 [ $failures -eq 0 ]

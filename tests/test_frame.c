@@ -201,17 +201,17 @@ static void test_strangers(void) {
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 5});
     header[3] = 'X';
     expect_refusal(header, sizeof header, false,
-                   "expected a trainer peer, found \"TRNX\\x01\\x00\\x01\\x00\"");
+                   "expected a trainer peer, found \"TRNX\\x02\\x00\\x01\\x00\"");
     header[3] = 'R';
     header[5] = 1;
-    expect_refusal(header, sizeof header, false, "speaks version 257 of the protocol, expected 1");
+    expect_refusal(header, sizeof header, false, "speaks version 258 of the protocol, expected 2");
     header[5] = 0;
     header[7] = 1;
-    expect_refusal(header, sizeof header, false, "a frame of type 257, expected 1 to 9");
+    expect_refusal(header, sizeof header, false, "a frame of type 257, expected 1 to 12");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_NONE});
-    expect_refusal(header, sizeof header, false, "a frame of type 0, expected 1 to 9");
+    expect_refusal(header, sizeof header, false, "a frame of type 0, expected 1 to 12");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_TYPE_COUNT});
-    expect_refusal(header, sizeof header, false, "a frame of type 10, expected 1 to 9");
+    expect_refusal(header, sizeof header, false, "a frame of type 13, expected 1 to 12");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_GRADIENT, .bytes = LIMIT + 1});
     expect_refusal(header, sizeof header, false, "a gradient of 65537 bytes, expected at most 65536");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 4ull << 30});
@@ -241,8 +241,8 @@ static void test_half_a_payload(void) {
               strstr(wire.error.words, ": found weights of 100 bytes, expected weights of 99 bytes"),
           "%s", wire.error.words);
     wire.error = (struct error){0};
-    CHECK(frame_expect(wire.far, &header, FRAME_ANSWER, 100, &wire.error) == ERROR_PEER &&
-              strstr(wire.error.words, ": found weights of 100 bytes, expected an answer of 100 bytes"),
+    CHECK(frame_expect(wire.far, &header, FRAME_WINDOW, 100, &wire.error) == ERROR_PEER &&
+              strstr(wire.error.words, ": found weights of 100 bytes, expected a window of 100 bytes"),
           "%s", wire.error.words);
     wire.error = (struct error){0};
     endpoint_close(wire.near);

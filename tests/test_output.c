@@ -42,6 +42,8 @@ static const struct worker_result two_workers[2] = {{.name = "worker 0 (cpu:0)",
                                                      .waited_at = "a gate",
                                                      .waited_for = "worker 1 (cpu:1)",
                                                      .waited_for_s = 1.5,
+                                                     .staleness_mean = 4.5,
+                                                     .staleness_max = 17,
                                                      .lost = true},
                                                     {.name = "worker 1 (cpu:1)"}};
 static const struct summary summary = {
@@ -74,6 +76,8 @@ static const struct summary summary = {
     .target_s = 3.75,
     .per_worker = two_workers,
     .bytes_moved = 12000000000,
+    .wire_sent = 15000000000,
+    .wire_received = 16,
     .interrupted = true,
 };
 
@@ -98,14 +102,15 @@ static void test_summary(const char *path) {
         "seed",        "epochs",         "steps",         "updates",      "examples",     "train_seconds",
         "test_cost",   "examples_per_s", "test_accuracy", "final_cost",   "staleness",    "wait_share",
         "pull_share",  "push_share",     "compute_share", "input_share",  "bytes_moved",  "lost_updates",
-        "interrupted", "target_s",       "dropped",       "lost_workers", "lost_batches", "per_worker"};
-    static const double values[] = {0,   0,       0,    0,    2,    3,    4,  5.5,   6,    7,
-                                    8e9, 9.25,    NAN,  10.5, 0.97, NAN,  0,  0.125, 0.25, 0.0625,
-                                    0.5, 0.03125, 12e9, 11,   1,    3.75, 13, 1,     14,   0};
-    static const char *const worker_names[] = {"name",      "steps",      "examples",     "input_s",
-                                               "pull_s",    "compute_s",  "push_s",       "wait_s",
-                                               "waited_at", "waited_for", "waited_for_s", "lost"};
-    static const double worker_values[] = {0, 21, 22, 0.5, 0.25, 0.125, 2.5, 3.5, 0, 0, 1.5, 1};
+        "interrupted", "target_s",       "dropped",       "lost_workers", "lost_batches", "per_worker",
+        "wire_sent",   "wire_received"};
+    static const double values[] = {0,    0,   0,    0,    2,   3, 4,     5.5,  6,      7,   8e9,
+                                    9.25, NAN, 10.5, 0.97, NAN, 0, 0.125, 0.25, 0.0625, 0.5, 0.03125,
+                                    12e9, 11,  1,    3.75, 13,  1, 14,    0,    15e9,   16};
+    static const char *const worker_names[] = {
+        "name",   "steps",     "examples",   "input_s",      "pull_s", "compute_s",      "push_s",
+        "wait_s", "waited_at", "waited_for", "waited_for_s", "lost",   "staleness_mean", "staleness_max"};
+    static const double worker_values[] = {0, 21, 22, 0.5, 0.25, 0.125, 2.5, 3.5, 0, 0, 1.5, 1, 4.5, 17};
     static const char *const staleness_names[] = {"mean", "p50", "p99", "max"};
     static const double staleness_values[] = {1.5, 1, 2, 3};
     struct error error = {0};
@@ -121,7 +126,7 @@ static void test_summary(const char *path) {
         if (staleness) check_members(&json, staleness, 4, staleness_names, staleness_values);
         const struct json_value *workers = json_member(&json, &json.values[0], "per_worker");
         CHECK(workers && workers->children == 2, "two workers");
-        if (workers) check_members(&json, &json.values[workers->first], 12, worker_names, worker_values);
+        if (workers) check_members(&json, &json.values[workers->first], 14, worker_names, worker_values);
         const struct json_value *devices = json_member(&json, &json.values[0], "devices");
         CHECK(devices && devices->kind == JSON_TEXT && strcmp(devices->text, summary.devices) == 0,
               "devices");

@@ -131,6 +131,51 @@ static struct gradient *give(struct bench *bench, int worker, long step, int exa
 
 /* --- where the borders are --- */
 
+/* Stores that have the shards between them step what one store with all of them steps, each its window. */
+static void check_windows(enum shard_by by, int stores, int each) {
+    struct error error = {0};
+    static struct bench whole;
+    const struct bench_settings settings = {
+        .optimizer = "adam:rate=0.1", .schedule = "constant", .shards = stores * each, .by = by};
+    if (!bench_open(&whole, &settings)) return;
+    size_t end = 0;
+    for (int part = 0; part < stores; part++) {
+        struct store store;
+        struct store_settings own = whole.store.settings;
+        own.shards = each;
+        own.shards_all = stores * each;
+        own.shard_first = part * each;
+        CHECK(store_open(&store, &own, &error) == OK, "%s", error.words);
+        CHECK(store.begin == end && store.end > end, "store %d has floats %zu to %zu, expected from %zu",
+              part, store.begin, store.end, end);
+        end = store.end;
+        for (int s = 0; s < each; s++) {
+            const struct shard *mine = &store.shards[s], *same = &whole.store.shards[part * each + s];
+            CHECK(mine->begin == same->begin && mine->end == same->end && mine->index == s &&
+                      mine->span_count == same->span_count,
+                  "shard %d of store %d is another than shard %d of all", s, part, part * each + s);
+        }
+        memcpy(store.weights, whole.store.weights, whole.layout.floats * sizeof(float));
+        static float before[FLOATS];
+        memcpy(before, store.weights, sizeof before);
+        struct gradient *gradient = give(&whole, 0, part, 4, 0);
+        atomic_store(&gradient->left, 0);
+        for (int s = 0; s < each; s++) {
+            shard_apply(&store.shards[s], gradient);
+            shard_apply(&whole.store.shards[part * each + s], gradient);
+        }
+        for (size_t i = 0; i < whole.layout.floats; i++) {
+            const bool inside = i >= store.begin && i < store.end;
+            const float expected = inside ? whole.store.weights[i] : before[i];
+            CHECK(store.weights[i] == expected, "store %d, weight %zu is %g, expected %g", part, i,
+                  (double)store.weights[i], (double)expected);
+        }
+        store_close(&store);
+    }
+    CHECK(end == whole.layout.floats, "the stores end at %zu of %zu", end, whole.layout.floats);
+    bench_close(&whole);
+}
+
 static void check_cut_by_bytes(void) {
     size_t border[66];
     struct error error = {0};
@@ -757,6 +802,9 @@ static void check_schedules(void) {
 }
 
 int main(void) {
+    for (int by = 0; by < 3; by++)
+        for (int stores = 1; stores <= 3; stores++)
+            for (int each = 1; each <= 3; each++) check_windows((enum shard_by)by, stores, each);
     check_cut_by_bytes();
     check_cut_by_arrays();
     check_spans();

@@ -60,7 +60,8 @@ struct cluster_settings {
          .help = "which of that job it is, from 0 (-1: as the cluster's file or TF_CONFIG says)"},           \
         {.name = "ps-hosts",                                                                                 \
          CLUSTER_TEXT_AT(base, ps_hosts),                                                                    \
-         .help = "where the parameter server is: HOST:PORT (one)"},                                          \
+         .help =                                                                                             \
+             "where the parameter servers are: HOST:PORT,HOST:PORT; none: the workers have the weights"},    \
         {.name = "worker-hosts",                                                                             \
          CLUSTER_TEXT_AT(base, worker_hosts),                                                                \
          .help = "where the workers are: HOST:PORT,HOST:PORT"},                                              \

@@ -19,19 +19,22 @@
 #include "../base/error.h"
 #include "../world/endpoint.h"
 
-enum { FRAME_VERSION = 1, FRAME_HEADER_BYTES = 20 };
+enum { FRAME_VERSION = 2, FRAME_HEADER_BYTES = 20 };
 
 /* The types: name, words. A number is its row's; new rows go to the end, or the version goes up. */
 #define FRAME_TYPES(row)                                                                                     \
-    row(HELLO, "a hello")               /* worker: who I am, which model, which settings */                  \
-        row(WELCOME, "a welcome")       /* host: come in, this is how things stand */                        \
-        row(FAILURE, "a failure")       /* either: the words of an error; the connection ends */             \
-        row(PULL, "a wish for weights") /* worker */                                                         \
-        row(WEIGHTS, "weights")         /* host */                                                           \
-        row(GRADIENT, "a gradient")     /* worker */                                                         \
-        row(ANSWER, "an answer")        /* either: to what came last, where it needs no type of its own */   \
-        row(HEARTBEAT, "a heartbeat")   /* either: still there, nothing else to say */                       \
-        row(GOODBYE, "a goodbye")       /* either: this was the last frame */
+    row(HELLO, "a hello")             /* worker or leader: who I am, which model, which settings */          \
+        row(WELCOME, "a welcome")     /* host: come in, this is how things stand */                          \
+        row(FAILURE, "a failure")     /* either: the words of an error; the connection ends */               \
+        row(NEXT, "a batch's number") /* leader to worker to followers; flags: enum next */                  \
+        row(WEIGHTS, "weights")       /* host: of its window */                                              \
+        row(GRADIENT, "a gradient")   /* worker: of the host's window */                                     \
+        row(HEARTBEAT, "a heartbeat") /* host: still there; words, or nothing else to say */                 \
+        row(GO, "a go")               /* leader to follower: the next segment begins */                      \
+        row(FETCH, "a fetch")         /* leader to follower: tallies and window, once all are paused */      \
+        row(TALLIES, "tallies")       /* follower: what its shards have counted */                           \
+        row(WINDOW, "a window")       /* either of them: weights and optimizer state */                      \
+        row(GOODBYE, "a goodbye")     /* host: this was the last frame */
 
 enum frame_type {
     FRAME_NONE,

@@ -5,6 +5,8 @@
 #include <string.h>
 #include "../base/memory.h"
 
+#define ACCEPT_S 0.2  /* for somebody to come, or to let us in, at a time */
+#define GUEST_S 1e-3  /* the same while one of those who came is still to speak */
 #define LOOK_S 1.0    /* between two looks at who is still there */
 #define SAY_S 5.0     /* between two lines about who is missing */
 #define HELLO_S 5.0   /* a peer that connects says hello within this */
@@ -13,13 +15,20 @@ enum { DEVICES_MOST = 256 };
 
 /* --- who comes --- */
 
-static int refuse(struct endpoint *endpoint, const char *words) {
+static const struct address *address_of(const struct host *host, int ps) {
+    return &host->settings.cluster->ps.list[ps];
+}
+
+/* A trainer waits for the words and then closes; what a stranger does, nobody waits for. */
+static void refuse(struct host *host, struct endpoint *endpoint, const char *why, bool is_ours) {
     struct error ignored = {0};
-    const struct piece piece = {words, strlen(words)};
-    frame_write(endpoint, FRAME_FAILURE, 0, &piece, 1, HELLO_S, &ignored);
-    endpoint_finish(endpoint, GOODBYE_S);
+    const struct piece piece = {why, strlen(why)};
+    char words[600];
+    snprintf(words, sizeof words, "refused: %s", why);
+    host->settings.say(host->settings.argument, words);
+    frame_write(endpoint, FRAME_FAILURE, 0, &piece, 1, GOODBYE_S, &ignored);
+    if (is_ours) endpoint_finish(endpoint, GOODBYE_S);
     endpoint_close(endpoint);
-    return OK;
 }
 
 static int read_hello(struct endpoint *endpoint, struct hello *hello, struct error *error) {
@@ -41,18 +50,26 @@ static struct peer *find_peer(const struct host *host, int task, int device) {
     return NULL;
 }
 
-static int check_place(const struct host *host, const struct hello *hello, const char *peer,
-                       struct error *error) {
+static int check_worker(const struct host *host, const struct hello *hello, const char *peer,
+                        struct error *error) {
     const struct peer *sibling = find_peer(host, hello->task, -1);
-    if (hello->task >= host->cluster->workers.count)
+    const int workers = host->settings.cluster->workers.count;
+    if (hello->task >= workers)
         return error_set(error, ERROR_PEER, "%s is worker %d, the cluster has workers 0 to %d", peer,
-                         hello->task, host->cluster->workers.count - 1);
+                         hello->task, workers - 1);
     if (hello->devices < 1 || hello->devices > DEVICES_MOST || hello->device >= hello->devices)
         return error_set(error, ERROR_PEER, "%s has device %d of %d, expected at most %d", peer,
                          hello->device, hello->devices, DEVICES_MOST);
     if (find_peer(host, hello->task, hello->device) || (sibling && sibling->devices != hello->devices))
         return error_set(error, ERROR_PEER, "%s is worker %d, which has come already", peer, hello->task);
     return OK;
+}
+
+static int check_leader(const struct host *host, const struct hello *hello, const char *peer,
+                        struct error *error) {
+    if (host->settings.cluster->task == 0 || host->leader)
+        return error_set(error, ERROR_PEER, "%s is parameter server 0, which has come already", peer);
+    return rules_agree(host->settings.rules, &hello->rules, peer, error);
 }
 
 static int add_peer(struct host *host, struct endpoint *endpoint, const struct hello *hello,
@@ -75,19 +92,138 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
     return OK;
 }
 
-/* One who has connected: comes in, or is refused. */
-static int receive_peer(struct host *host, struct endpoint *endpoint, host_say *say, void *argument,
-                        struct error *error) {
+/* One who has said something: comes in, or is refused. */
+static int receive_peer(struct host *host, struct endpoint *endpoint, struct error *error) {
     struct hello hello;
     struct error why = {0};
+    const char *name = endpoint_name(endpoint);
     int code = read_hello(endpoint, &hello, &why);
-    if (code == OK) code = terms_agree(host->terms, &hello.terms, endpoint_name(endpoint), &why);
-    if (code == OK) code = check_place(host, &hello, endpoint_name(endpoint), &why);
+    const bool is_ours = code == OK;
+    if (code == OK) code = terms_agree(host->settings.terms, &hello.terms, name, &why);
+    if (code == OK)
+        code = hello.leader ? check_leader(host, &hello, name, &why) : check_worker(host, &hello, name, &why);
+    if (code == OK && hello.leader) {
+        host->leader = endpoint;
+        return OK;
+    }
     if (code == OK) return add_peer(host, endpoint, &hello, error);
-    char words[600];
-    snprintf(words, sizeof words, "refused: %s", why.words);
-    say(argument, words);
-    return refuse(endpoint, why.words);
+    refuse(host, endpoint, why.words, is_ours);
+    return OK;
+}
+
+/* --- guests: they have connected, and said nothing yet that is complete; nobody waits for them --- */
+
+static void add_guest(struct host *host, struct endpoint *endpoint) {
+    if (host->guest_count == HOST_GUESTS) { /* the first has had the longest time */
+        endpoint_close(host->guests[0].endpoint);
+        memmove(host->guests, host->guests + 1, (HOST_GUESTS - 1) * sizeof *host->guests);
+        host->guest_count--;
+    }
+    host->guests[host->guest_count++] =
+        (struct guest){.endpoint = endpoint, .since_s = world_now(host->settings.world)};
+}
+
+/* A whole frame is there, or something that will never be one. */
+static bool has_spoken(const uint8_t *bytes, size_t count, bool ended) {
+    struct frame_header header;
+    struct error ignored = {0};
+    if (ended) return true;
+    if (count < FRAME_HEADER_BYTES) return false;
+    if (frame_unpack_header(&header, bytes, HELLO_BYTES, "", &ignored) != OK) return true;
+    return count >= FRAME_HEADER_BYTES + header.bytes;
+}
+
+/* Whether it is no guest any more. */
+static int hear_guest(struct host *host, struct guest *guest, bool *is_gone, struct error *error) {
+    uint8_t bytes[FRAME_HEADER_BYTES + HELLO_BYTES];
+    bool ended = false;
+    const size_t count = endpoint_peek(guest->endpoint, bytes, sizeof bytes, 0.0, &ended);
+    *is_gone = true;
+    if (has_spoken(bytes, count, ended)) return receive_peer(host, guest->endpoint, error);
+    *is_gone = world_now(host->settings.world) - guest->since_s >= HELLO_S;
+    if (!*is_gone) return OK;
+    char words[200];
+    if (count == 0)
+        snprintf(words, sizeof words, "%s: no byte of a hello for %g s", endpoint_name(guest->endpoint),
+                 HELLO_S);
+    else
+        snprintf(words, sizeof words, "%s: only %zu bytes of a hello in %g s", endpoint_name(guest->endpoint),
+                 count, HELLO_S);
+    refuse(host, guest->endpoint, words, false);
+    return OK;
+}
+
+static int hear_guests(struct host *host, struct error *error) {
+    for (int g = 0; g < host->guest_count;) {
+        bool is_gone = false;
+        struct guest guest = host->guests[g];
+        const int code = hear_guest(host, &guest, &is_gone, error);
+        if (is_gone)
+            memmove(&host->guests[g], &host->guests[g + 1],
+                    (size_t)(--host->guest_count - g) * sizeof *host->guests);
+        else
+            g++;
+        RETURN_IF(code);
+    }
+    return OK;
+}
+
+/* --- the other parameter servers --- */
+
+static int open_followers(struct host *host, struct error *error) {
+    void *block = NULL;
+    if (host->settings.cluster->task > 0) return OK;
+    host->follower_count = host->settings.cluster->ps.count - 1;
+    RETURN_IF(memory_zeroed(&block, (size_t)host->follower_count, sizeof(struct follower),
+                            "parameter servers", error));
+    host->followers = block;
+    for (int f = 0; f < host->follower_count; f++)
+        snprintf(host->followers[f].name, sizeof host->followers[f].name, "the parameter server %d (%.60s)",
+                 f + 1, address_of(host, f + 1)->text);
+    return OK;
+}
+
+/* One try at each that is not there yet; why it failed is said when all the time is over. */
+static int try_followers(struct host *host, struct error *error) {
+    const struct hello hello = {
+        .leader = true, .terms = *host->settings.terms, .rules = *host->settings.rules};
+    uint8_t bytes[HELLO_BYTES];
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    RETURN_IF(hello_put(&hello, &writer, error));
+    const struct piece piece = {bytes, writer.used};
+    for (int f = 0; f < host->follower_count; f++) {
+        struct follower *follower = &host->followers[f];
+        struct error why = {0};
+        if (follower->endpoint) continue;
+        if (endpoint_connect(host->settings.world, address_of(host, f + 1)->text, &follower->endpoint,
+                             ACCEPT_S, &why) != OK)
+            continue;
+        if (frame_write(follower->endpoint, FRAME_HELLO, 0, &piece, 1, HELLO_S, &why) == OK) continue;
+        endpoint_close(follower->endpoint);
+        follower->endpoint = NULL;
+    }
+    return OK;
+}
+
+/* All workers have come to it, too. */
+static int await_follower(struct host *host, struct follower *follower, struct welcome *welcome,
+                          struct error *error) {
+    const double patience_s = host->settings.start_s;
+    while (true) {
+        struct frame_header header;
+        char words[WELCOME_BYTES > 600 ? WELCOME_BYTES : 600] = "";
+        int code =
+            frame_read_header(follower->endpoint, "a welcome", sizeof words - 1, &header, patience_s, error);
+        if (code == OK) code = frame_read_payload(follower->endpoint, &header, words, patience_s, error);
+        if (code != OK) return error_prefix(error, "%s: ", follower->name);
+        struct frame_reader reader = {.bytes = (const uint8_t *)words, .length = header.bytes};
+        if (header.type == FRAME_HEARTBEAT) continue;
+        if (header.type == FRAME_WELCOME) return welcome_get(welcome, &reader, follower->name, error);
+        if (header.type == FRAME_FAILURE)
+            return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name, words);
+        return error_set(error, ERROR_PEER, "%s: %s, expected a welcome", follower->name,
+                         frame_type_words(header.type));
+    }
 }
 
 /* --- until all are there --- */
@@ -99,32 +235,51 @@ static bool is_missing(const struct host *host, int task) {
     return !first || come < first->devices;
 }
 
+struct names {
+    char *words;
+    size_t bytes, used;
+};
+
+static void add_name(struct names *names, const char *what, int task, const char *address) {
+    if (names->used >= names->bytes) return;
+    names->used += (size_t)snprintf(names->words + names->used, names->bytes - names->used, "%s%s %d (%s)",
+                                    names->used > 0 ? ", " : "waiting for ", what, task, address);
+}
+
 /* "waiting for worker 1 (host:2223), worker 2 (host:2224)"; empty: nobody is missing. */
 static const char *name_missing(const struct host *host, char *words, size_t bytes) {
-    size_t used = 0;
+    const struct cluster *cluster = host->settings.cluster;
+    struct names names = {.words = words, .bytes = bytes};
     words[0] = '\0';
-    for (int task = 0; task < host->cluster->workers.count && used < bytes; task++)
-        if (is_missing(host, task))
-            used += (size_t)snprintf(words + used, bytes - used, "%sworker %d (%s)",
-                                     used > 0 ? ", " : "waiting for ", task,
-                                     host->cluster->workers.list[task].text);
+    if (cluster->task > 0 && !host->leader)
+        add_name(&names, "the parameter server", 0, address_of(host, 0)->text);
+    for (int f = 0; f < host->follower_count; f++)
+        if (!host->followers[f].endpoint)
+            add_name(&names, "the parameter server", f + 1, address_of(host, f + 1)->text);
+    for (int task = 0; task < cluster->workers.count; task++)
+        if (is_missing(host, task)) add_name(&names, "worker", task, cluster->workers.list[task].text);
     return words;
 }
 
 /* Those who wait see whom they wait for, or with no words that we are there, and we see who has gone. */
-static void tell_waiting(struct host *host, const char *words, host_say *say, void *argument) {
+static void tell_waiting(struct host *host, const char *words) {
     const struct piece piece = {words, strlen(words)};
+    struct error why = {0};
     for (int i = 0; i < host->count;) {
-        struct error why = {0};
         if (frame_write(host->peers[i].endpoint, FRAME_HEARTBEAT, 0, &piece, 1, HELLO_S, &why) == OK) {
             i++;
             continue;
         }
         char gone[128];
         snprintf(gone, sizeof gone, "%s has gone again", host->peers[i].name);
-        say(argument, gone);
+        host->settings.say(host->settings.argument, gone);
         endpoint_close(host->peers[i].endpoint);
         host->peers[i] = host->peers[--host->count];
+    }
+    if (host->leader && frame_write(host->leader, FRAME_HEARTBEAT, 0, &piece, 1, HELLO_S, &why) != OK) {
+        host->settings.say(host->settings.argument, "the parameter server 0 has gone again");
+        endpoint_close(host->leader);
+        host->leader = NULL;
     }
 }
 
@@ -133,52 +288,97 @@ static int by_place(const void *a, const void *b) {
     return x->task != y->task ? x->task - y->task : x->device - y->device;
 }
 
-int host_open(struct host *host, struct world *world, const struct cluster *cluster,
-              const struct terms *terms, double patience_s, host_say *say, void *argument,
-              struct error *error) {
+static int check_waiting(const struct host *host, double waited_s, const char *words, struct error *error) {
+    const struct host_settings *settings = &host->settings;
+    if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted while %s", words);
+    if (settings->give_up && atomic_load(settings->give_up))
+        return error_set(error, ERROR_PEER, "gave up %s: this process ends", words);
+    if (waited_s > settings->start_s)
+        return error_set(error, ERROR_PEER, "gave up after %g s %s", settings->start_s, words);
+    return OK;
+}
+
+static void close_guests(struct host *host) {
+    for (int g = 0; g < host->guest_count; g++) endpoint_close(host->guests[g].endpoint);
+    host->guest_count = 0;
+}
+
+int host_open(struct host *host, const struct host_settings *settings, struct error *error) {
+    struct world *world = settings->world;
     char words[500];
-    *host = (struct host){.cluster = cluster, .terms = terms};
-    RETURN_IF(endpoint_listen(world, cluster->ps.list[cluster->task].text, &host->listener, error));
+    *host = (struct host){.settings = *settings};
+    RETURN_IF(
+        endpoint_listen(world, address_of(host, settings->cluster->task)->text, &host->listener, error));
+    RETURN_IF(open_followers(host, error));
     const double began = world_now(world);
-    double said = began, looked = began;
+    double said = began, looked = began - LOOK_S;
     while (name_missing(host, words, sizeof words)[0] != '\0') {
         struct endpoint *endpoint = NULL;
-        if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted while %s", words);
-        if (world_now(world) - began > patience_s)
-            return error_set(error, ERROR_PEER, "gave up after %g s %s", patience_s, words);
-        RETURN_IF(listener_accept(host->listener, &endpoint, LOOK_S, error));
-        if (endpoint) RETURN_IF(receive_peer(host, endpoint, say, argument, error));
-        const double now = world_now(world);
-        const bool speaks = now - said >= SAY_S;
-        if (now - looked < LOOK_S) continue;
-        looked = now;
-        tell_waiting(host, speaks ? name_missing(host, words, sizeof words) : "", say, argument);
-        if (!speaks) continue;
-        said = now;
-        say(argument, words);
+        RETURN_IF(check_waiting(host, world_now(world) - began, words, error));
+        if (world_now(world) - looked >= LOOK_S) {
+            const bool speaks = world_now(world) - said >= SAY_S;
+            looked = world_now(world);
+            RETURN_IF(try_followers(host, error));
+            tell_waiting(host, speaks ? words : "");
+            if (speaks) {
+                said = looked;
+                settings->say(settings->argument, words);
+            }
+        }
+        RETURN_IF(
+            listener_accept(host->listener, &endpoint, host->guest_count > 0 ? GUEST_S : ACCEPT_S, error));
+        if (endpoint) add_guest(host, endpoint);
+        RETURN_IF(hear_guests(host, error));
     }
     listener_close(host->listener);
     host->listener = NULL;
+    close_guests(host);
     qsort(host->peers, (size_t)host->count, sizeof *host->peers, by_place);
     return OK;
 }
 
 void host_close(struct host *host) {
+    close_guests(host);
     for (int i = 0; i < host->count; i++) endpoint_close(host->peers[i].endpoint);
+    for (int f = 0; host->followers && f < host->follower_count; f++)
+        endpoint_close(host->followers[f].endpoint);
+    endpoint_close(host->leader);
     listener_close(host->listener);
     memory_free(host->peers);
+    memory_free(host->followers);
     *host = (struct host){0};
 }
 
-int host_welcome(struct host *host, uint64_t seed, int sharding, double patience_s, struct error *error) {
+static int send_welcome(struct endpoint *endpoint, const struct welcome *welcome, double patience_s,
+                        struct error *error) {
+    uint8_t bytes[WELCOME_BYTES];
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    RETURN_IF(welcome_put(welcome, &writer, error));
+    const struct piece piece = {bytes, writer.used};
+    return frame_write(endpoint, FRAME_WELCOME, 0, &piece, 1, patience_s, error);
+}
+
+int host_welcome(struct host *host, const struct welcome *welcome, struct error *error) {
+    const double patience_s = host->settings.patience_s;
+    struct welcome own = *welcome;
+    uint64_t end = welcome->end;
+    own.workers = host->count;
+    for (int f = 0; f < host->follower_count; f++) {
+        struct follower *follower = &host->followers[f];
+        struct welcome theirs;
+        RETURN_IF(await_follower(host, follower, &theirs, error));
+        if (theirs.workers != host->count || theirs.begin != end || theirs.end <= end)
+            return error_set(error, ERROR_PEER,
+                             "%s has floats %llu to %llu for %d workers, expected from %llu for %d",
+                             follower->name, (unsigned long long)theirs.begin, (unsigned long long)theirs.end,
+                             theirs.workers, (unsigned long long)end, host->count);
+        follower->begin = end;
+        follower->end = end = theirs.end;
+    }
+    if (host->leader) RETURN_IF(send_welcome(host->leader, &own, patience_s, error));
     for (int i = 0; i < host->count; i++) {
-        const struct welcome welcome = {
-            .worker = i, .workers = host->count, .seed = seed, .sharding = sharding};
-        uint8_t bytes[WELCOME_BYTES];
-        struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
-        RETURN_IF(welcome_put(&welcome, &writer, error));
-        const struct piece piece = {bytes, writer.used};
-        RETURN_IF(frame_write(host->peers[i].endpoint, FRAME_WELCOME, 0, &piece, 1, patience_s, error));
+        own.worker = i;
+        RETURN_IF(send_welcome(host->peers[i].endpoint, &own, patience_s, error));
     }
     return OK;
 }
@@ -196,16 +396,45 @@ static int read_failure(struct peer *peer, const struct frame_header *header, do
     return error_set(error, ERROR_PEER, "%s: %s", peer->name, words);
 }
 
-int peer_compute(struct peer *peer, const struct request *request, const float *weights, float *gradient,
-                 float *loss, size_t floats, double patience_s, struct error *error) {
+/* What a worker says, apart from that it is still there. */
+static int read_word(struct host *host, struct peer *peer, const char *what, uint64_t limit,
+                     struct frame_header *header, double patience_s, struct error *error) {
+    const int place = (int)(peer - host->peers);
+    do {
+        RETURN_IF(frame_read_header(peer->endpoint, what, limit, header, patience_s, error));
+        if (header->type == FRAME_HEARTBEAT && header->bytes > 0)
+            return error_set(error, ERROR_PEER, "%s: a heartbeat of %llu bytes, expected none",
+                             endpoint_name(peer->endpoint), (unsigned long long)header->bytes);
+        if (host->roster)
+            roster_phase(host->roster, place, (enum phase)atomic_load(&host->roster->members[place].phase));
+    } while (header->type == FRAME_HEARTBEAT);
+    return OK;
+}
+
+int peer_tell_next(struct peer *peer, enum next next, long number, double patience_s, struct error *error) {
+    const int code = next_write(peer->endpoint, next, number, patience_s, error);
+    return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
+}
+
+int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double patience_s,
+                   struct error *error) {
+    struct frame_header header;
+    const int code = read_word(host, peer, "a batch's number", 500, &header, patience_s, error);
+    if (code != OK) return error_prefix(error, "%s: ", peer->name);
+    if (header.type == FRAME_FAILURE) return read_failure(peer, &header, patience_s, error);
+    return next_read(peer->endpoint, &header, next, number, patience_s, error);
+}
+
+int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
+                 float *gradient, float *loss, size_t floats, double patience_s, struct error *error) {
     uint8_t bytes[REQUEST_BYTES], answer[LOSS_BYTES];
     request_put(request, bytes);
     const struct piece pieces[] = {{bytes, sizeof bytes}, {weights, floats * sizeof(float)}};
     struct frame_header header;
     int code = frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 2, patience_s, error);
     if (code == OK)
-        code = frame_read_header(peer->endpoint, "a gradient", sizeof answer + floats * sizeof(float),
-                                 &header, patience_s, error);
+        code = read_word(host, peer, "a gradient", sizeof answer + floats * sizeof(float), &header,
+                         patience_s, error);
     if (code != OK) return error_prefix(error, "%s: ", peer->name);
     if (header.type == FRAME_FAILURE) return read_failure(peer, &header, patience_s, error);
     RETURN_IF(
@@ -218,13 +447,32 @@ int peer_compute(struct peer *peer, const struct request *request, const float *
     return OK;
 }
 
+long long host_sent(const struct host *host) {
+    long long bytes = 0;
+    for (int i = 0; i < host->count; i++) bytes += endpoint_sent(host->peers[i].endpoint);
+    return bytes;
+}
+
+long long host_received(const struct host *host) {
+    long long bytes = 0;
+    for (int i = 0; i < host->count; i++) bytes += endpoint_received(host->peers[i].endpoint);
+    return bytes;
+}
+
+static void say_last(struct endpoint *endpoint, const struct piece *piece) {
+    struct error ignored = {0};
+    if (endpoint) frame_write(endpoint, FRAME_GOODBYE, 0, piece, 1, GOODBYE_S, &ignored);
+}
+
 void host_finish(struct host *host, const struct finish *finish) {
     uint8_t bytes[FINISH_BYTES];
     struct error ignored = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     if (finish_put(finish, &writer, &ignored) != OK) return;
     const struct piece piece = {bytes, writer.used};
-    for (int i = 0; i < host->count; i++)
-        frame_write(host->peers[i].endpoint, FRAME_GOODBYE, 0, &piece, 1, GOODBYE_S, &ignored);
+    for (int f = 0; f < host->follower_count; f++) say_last(host->followers[f].endpoint, &piece);
+    for (int i = 0; i < host->count; i++) say_last(host->peers[i].endpoint, &piece);
     for (int i = 0; i < host->count; i++) endpoint_finish(host->peers[i].endpoint, GOODBYE_S);
+    for (int f = 0; f < host->follower_count; f++)
+        if (host->followers[f].endpoint) endpoint_finish(host->followers[f].endpoint, GOODBYE_S);
 }

@@ -3,10 +3,15 @@
  * A remote machine is a worker whose compute happens elsewhere: in the run of the ps each device of a remote
  * worker has a thread of its own, the proxy, which goes through the training loop as any worker does. Only
  * its compute is another: it sends weights and the number of a batch, and gets loss and gradient. So
- * strategies, data order, pauses, checkpoints and losses know nothing of the network. */
+ * strategies, data order, pauses, checkpoints and losses know nothing of the network.
+ *
+ * Several parameter servers have a window of the vector each. The first is the *leader*: it deals batches,
+ * evaluates and writes; the workers pass on what they are dealt to the *followers*. What leader and followers
+ * say to each other is in lead.h. */
 #ifndef TRAINER_BRIDGE_HOST_H
 #define TRAINER_BRIDGE_HOST_H
 
+#include "../world/roster.h"
 #include "cluster.h"
 #include "terms.h"
 
@@ -18,32 +23,74 @@ struct peer {
     char name[96]; /* "worker 1 (127.0.0.1:4000 cpu:0)" */
 };
 
-struct host {
-    struct listener *listener;
-    const struct cluster *cluster; /* borrowed */
-    const struct terms *terms;     /* borrowed */
-    struct peer *peers; /* [count], room for as many as `room`; by task, then by device once open */
-    int count, room;
+/* Another parameter server, as the first one sees it. */
+struct follower {
+    struct endpoint *endpoint; /* NULL: not connected yet */
+    char name[96];             /* "the parameter server 1 (127.0.0.1:4000)" */
+    uint64_t begin, end;       /* its window */
 };
 
 /* Is told in words, now and then, who is still missing, and who was refused. */
 typedef void host_say(void *argument, const char *words);
 
-/* Listens at the ps's address and waits until every worker of the cluster has come with all its devices. A
- * peer that is none, or has other terms, is refused with words, and the waiting goes on. Errors: ERROR_DEVICE
- * (the port is in use), ERROR_PEER (somebody is missing after `patience_s`), ERROR_INTERRUPTED. */
-int host_open(struct host *host, struct world *world, const struct cluster *cluster,
-              const struct terms *terms, double patience_s, host_say *say, void *argument,
-              struct error *error);
+struct host_settings {
+    struct world *world;
+    const struct cluster *cluster; /* borrowed, as all here */
+    const struct terms *terms;
+    const struct rules *rules;
+    double start_s;              /* how long all may take to come */
+    double patience_s;           /* for a peer's next word */
+    const _Atomic bool *give_up; /* set when it is not to wait any longer; NULL: never */
+    host_say *say;
+    void *argument;
+};
+
+/* One who has connected and not said yet who it is. */
+struct guest {
+    struct endpoint *endpoint;
+    double since_s;
+};
+
+enum { HOST_GUESTS = 64 };
+
+struct host {
+    struct host_settings settings;
+    struct listener *listener;
+    struct guest guests[HOST_GUESTS]; /* [guest_count], the longest there first; until all have come */
+    int guest_count;
+    struct peer *peers; /* [count], room for as many as `room`; by task, then by device once open */
+    int count, room;
+    struct follower *followers; /* [follower_count] of the leader, the first ps: all others */
+    int follower_count;
+    struct endpoint *leader; /* of the others */
+    struct roster *roster;   /* borrowed; NULL or where a peer's signs of life are noted, by its place */
+};
+
+/* Listens at the ps's address and waits until every worker of the cluster has come with all its devices, and
+ * the other parameter servers: the first, the leader, connects to all others. A peer that is none, or has
+ * other terms, is refused with words, and the waiting goes on. Errors: ERROR_DEVICE (the port is in use),
+ * ERROR_PEER (somebody is missing after start_s), ERROR_INTERRUPTED. */
+int host_open(struct host *host, const struct host_settings *settings, struct error *error);
 void host_close(struct host *host); /* safe on a zeroed or half-open one */
 
-/* Tells all that the training begins. Their places in the roster are those in host->peers. */
-int host_welcome(struct host *host, uint64_t seed, int sharding, double patience_s, struct error *error);
+/* Tells all that the training begins: first the followers the leader, then each its workers. `welcome` has
+ * the ps's window; their places in the roster are those in host->peers. Errors: ERROR_PEER: windows that do
+ * not make one vector, a follower that refuses. */
+int host_welcome(struct host *host, const struct welcome *welcome, struct error *error);
+
+/* At the leader: tells the worker what it is dealt next. At the others: is told by the worker. */
+int peer_tell_next(struct peer *peer, enum next next, long number, double patience_s, struct error *error);
+int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double patience_s,
+                   struct error *error);
 
 /* Has a batch computed there: weights[floats] go, the loss and gradient[floats] come. Errors: ERROR_PEER, the
  * worker's own failure. */
-int peer_compute(struct peer *peer, const struct request *request, const float *weights, float *gradient,
-                 float *loss, size_t floats, double patience_s, struct error *error);
+int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
+                 float *gradient, float *loss, size_t floats, double patience_s, struct error *error);
+
+/* Bytes to and from all workers so far. */
+long long host_sent(const struct host *host);
+long long host_received(const struct host *host);
 
 /* The last word to all that are still there. */
 void host_finish(struct host *host, const struct finish *finish);

@@ -1,114 +1,299 @@
 /* A worker's end of the bridge. See remote.h. */
 #include "remote.h"
 
+#include <stdio.h>
 #include <string.h>
+#include "../base/memory.h"
 
-/* Words that the host sends, at most what fits. */
-static int read_words(struct remote *remote, const struct frame_header *header, char words[500],
-                      struct error *error) {
+#define TRY_S 1.0       /* before it is said who is not there yet */
+#define LOOK_S 0.1      /* between two looks at whether to go on waiting */
+#define LAST_WORD_S 1.0 /* for a host to take it */
+
+/* Words that a host sends, at most what fits. */
+static int read_words(struct remote *remote, struct remote_host *host, char words[500], struct error *error) {
     memset(words, 0, 500);
-    if (header->bytes >= 500)
+    if (host->header.bytes >= 500)
         return error_set(error, ERROR_PEER, "%s: %llu bytes of words, expected less than 500",
-                         endpoint_name(remote->endpoint), (unsigned long long)header->bytes);
-    return frame_read_payload(remote->endpoint, header, words, remote->patience_s, error);
+                         endpoint_name(host->endpoint), (unsigned long long)host->header.bytes);
+    return frame_read_payload(host->endpoint, &host->header, words, remote->patience_s, error);
 }
 
-static int read_finish(struct remote *remote, const struct frame_header *header, struct finish *finish,
+static int read_finish(struct remote *remote, struct remote_host *host, struct finish *finish,
                        struct error *error) {
     uint8_t bytes[FINISH_BYTES];
-    if (header->bytes > sizeof bytes)
-        return error_set(error, ERROR_PEER, "%s: a goodbye of %llu bytes, expected at most %zu",
-                         endpoint_name(remote->endpoint), (unsigned long long)header->bytes, sizeof bytes);
-    RETURN_IF(frame_read_payload(remote->endpoint, header, bytes, remote->patience_s, error));
-    struct frame_reader reader = {.bytes = bytes, .length = header->bytes};
-    return finish_get(finish, &reader, endpoint_name(remote->endpoint), error);
+    const char *peer = endpoint_name(host->endpoint);
+    if (host->header.bytes > sizeof bytes)
+        return error_set(error, ERROR_PEER, "%s: a goodbye of %llu bytes, expected at most %zu", peer,
+                         (unsigned long long)host->header.bytes, sizeof bytes);
+    RETURN_IF(frame_read_payload(host->endpoint, &host->header, bytes, remote->patience_s, error));
+    struct frame_reader reader = {.bytes = bytes, .length = host->header.bytes};
+    return finish_get(finish, &reader, peer, error);
 }
 
-static int await_welcome(struct remote *remote, double quiet_s, remote_say *say, void *argument,
-                         struct error *error) {
-    const char *peer = endpoint_name(remote->endpoint);
-    char words[FINISH_BYTES]; /* the longest of what may come */
-    while (true) {
-        struct frame_header header;
-        RETURN_IF(frame_read_header(remote->endpoint, "a welcome", sizeof words, &header, quiet_s, error));
-        switch (header.type) {
-        case FRAME_HEARTBEAT:
-            RETURN_IF(read_words(remote, &header, words, error));
-            if (words[0] != '\0') say(argument, words);
-            continue;
-        case FRAME_FAILURE:
-            RETURN_IF(read_words(remote, &header, words, error));
-            return error_set(error, ERROR_PEER, "%s refuses: %s", peer, words);
-        case FRAME_WELCOME: {
-            RETURN_IF(frame_read_payload(remote->endpoint, &header, words, remote->patience_s, error));
-            struct frame_reader reader = {.bytes = (const uint8_t *)words, .length = header.bytes};
-            return welcome_get(&remote->welcome, &reader, peer, error);
-        }
-        case FRAME_GOODBYE: {
-            struct finish finish;
-            RETURN_IF(read_finish(remote, &header, &finish, error));
-            return error_set(error, ERROR_PEER, "%s ended: %s", peer, finish.words);
-        }
-        default:
-            return error_set(error, ERROR_PEER, "%s: %s, expected a welcome", peer,
-                             frame_type_words(header.type));
-        }
+/* A frame that is not what was awaited: the end of the training, in words; or nonsense. */
+static int read_end(struct remote *remote, struct remote_host *host, struct error *error) {
+    const char *peer = endpoint_name(host->endpoint);
+    struct finish finish;
+    char words[500];
+    switch (host->header.type) {
+    case FRAME_FAILURE:
+        RETURN_IF(read_words(remote, host, words, error));
+        return error_set(error, ERROR_PEER, "%s refuses: %s", peer, words);
+    case FRAME_GOODBYE:
+        RETURN_IF(read_finish(remote, host, &finish, error));
+        return error_set(error, ERROR_PEER, "%s ended: %s", peer, finish.words);
+    default:
+        return error_set(error, ERROR_PEER, "%s: an unexpected frame, %s", peer,
+                         frame_type_words(host->header.type));
     }
 }
 
-int remote_open(struct remote *remote, struct world *world, const char *address, const struct hello *hello,
-                double start_s, double patience_s, remote_say *say, void *argument, struct error *error) {
+/* --- opening --- */
+
+/* The next frame of a host before the training begins. */
+static int hear_host(struct remote *remote, struct remote_host *host, const struct remote_settings *settings,
+                     double quiet_s, struct error *error) {
+    char words[500];
+    uint8_t bytes[WELCOME_BYTES];
+    RETURN_IF(frame_read_header(host->endpoint, "a welcome", FINISH_BYTES, &host->header, quiet_s, error));
+    if (host->header.type == FRAME_HEARTBEAT) {
+        RETURN_IF(read_words(remote, host, words, error));
+        if (words[0] != '\0') settings->say(settings->argument, words);
+        return OK;
+    }
+    if (host->header.type != FRAME_WELCOME || host->header.bytes > sizeof bytes)
+        return read_end(remote, host, error);
+    RETURN_IF(frame_read_payload(host->endpoint, &host->header, bytes, remote->patience_s, error));
+    struct frame_reader reader = {.bytes = bytes, .length = host->header.bytes};
+    host->welcomed = true;
+    return welcome_get(&host->welcome, &reader, endpoint_name(host->endpoint), error);
+}
+
+static int await_welcome(struct remote *remote, struct remote_host *host,
+                         const struct remote_settings *settings, struct error *error) {
+    /* The ps, which waits as long, is to be the first to give up: it names who is missing. */
+    const double quiet_s = settings->start_s + settings->patience_s;
+    while (!host->welcomed) RETURN_IF(hear_host(remote, host, settings, quiet_s, error));
+    return OK;
+}
+
+/* What those say who are there already: they may refuse, or end. */
+static int hear_others(struct remote *remote, int count, const struct remote_settings *settings,
+                       struct error *error) {
+    for (int h = 0; h < count; h++) {
+        struct remote_host *host = &remote->hosts[h];
+        bool ended = false;
+        uint8_t byte;
+        while (!host->welcomed && (endpoint_peek(host->endpoint, &byte, 1, 0.0, &ended) > 0 || ended))
+            RETURN_IF(hear_host(remote, host, settings, remote->patience_s, error));
+    }
+    return OK;
+}
+
+/* Whom all wait for is said by the leader once it is there; until then by us. */
+static int connect_host(struct remote *remote, int index, const struct remote_settings *settings,
+                        struct error *error) {
+    struct remote_host *host = &remote->hosts[index];
+    const char *address = settings->hosts->list[index].text;
+    const double deadline = world_now(settings->world) + settings->start_s;
     uint8_t bytes[HELLO_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
-    *remote = (struct remote){.patience_s = patience_s};
-    RETURN_IF(hello_put(hello, &writer, error));
-    int code = endpoint_connect(world, address, &remote->endpoint, start_s, error);
+    RETURN_IF(hello_put(settings->hello, &writer, error));
+    bool said = index > 0;
+    while (!host->endpoint) {
+        struct error why = {0};
+        const double left = deadline - world_now(settings->world);
+        const int code =
+            endpoint_connect(settings->world, address, &host->endpoint, left < TRY_S ? left : TRY_S, &why);
+        if (code != OK && (left <= TRY_S || world_stopped(settings->world)))
+            return error_set(error, code, "%s", why.words);
+        RETURN_IF(hear_others(remote, index, settings, error));
+        if (code == OK || said) continue;
+        char words[400];
+        snprintf(words, sizeof words, "waiting for the parameter server %d (%s)", index, address);
+        settings->say(settings->argument, words);
+        said = true;
+    }
     const struct piece piece = {bytes, writer.used};
-    if (code == OK) code = frame_write(remote->endpoint, FRAME_HELLO, 0, &piece, 1, patience_s, error);
-    /* The ps, which waits as long, is to be the first to give up: it names who is missing. */
-    if (code == OK) code = await_welcome(remote, start_s + patience_s, say, argument, error);
+    return frame_write(host->endpoint, FRAME_HELLO, 0, &piece, 1, remote->patience_s, error);
+}
+
+/* The windows lie one after the other, and all hosts mean the same place in the roster. */
+static int check_windows(const struct remote *remote, uint64_t floats, struct error *error) {
+    uint64_t end = 0;
+    for (int h = 0; h < remote->count; h++) {
+        const struct welcome *welcome = &remote->hosts[h].welcome, *first = &remote->hosts[0].welcome;
+        if (welcome->begin != end || welcome->end <= end || welcome->end > floats ||
+            welcome->worker != first->worker || welcome->workers != first->workers)
+            return error_set(error, ERROR_PEER,
+                             "%s has floats %llu to %llu of %llu for worker %d of %d, expected from %llu for "
+                             "worker %d of %d",
+                             endpoint_name(remote->hosts[h].endpoint), (unsigned long long)welcome->begin,
+                             (unsigned long long)welcome->end, (unsigned long long)floats, welcome->worker,
+                             welcome->workers, (unsigned long long)end, first->worker, first->workers);
+        end = welcome->end;
+    }
+    if (end == floats) return OK;
+    return error_set(error, ERROR_PEER, "all together have %llu floats, expected %llu",
+                     (unsigned long long)end, (unsigned long long)floats);
+}
+
+static int open_hosts(struct remote *remote, const struct remote_settings *settings, struct error *error) {
+    for (int h = 0; h < remote->count; h++) RETURN_IF(connect_host(remote, h, settings, error));
+    for (int h = 0; h < remote->count; h++)
+        RETURN_IF(await_welcome(remote, &remote->hosts[h], settings, error));
+    return check_windows(remote, settings->hello->terms.floats, error);
+}
+
+int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error) {
+    void *block = NULL;
+    *remote = (struct remote){.world = settings->world,
+                              .patience_s = settings->patience_s,
+                              .beat_s = settings->beat_s,
+                              .count = settings->hosts->count};
+    RETURN_IF(
+        memory_zeroed(&block, (size_t)remote->count, sizeof(struct remote_host), "parameter servers", error));
+    remote->hosts = block;
+    RETURN_IF(
+        memory_zeroed(&block, (size_t)remote->count, sizeof(struct transfer), "parameter servers", error));
+    remote->transfers = block;
+    const int code = open_hosts(remote, settings, error);
     return code == ERROR_PEER ? error_prefix(error, "the parameter server ") : code;
 }
 
 void remote_close(struct remote *remote) {
-    endpoint_close(remote->endpoint);
+    for (int h = 0; remote->hosts && h < remote->count; h++) endpoint_close(remote->hosts[h].endpoint);
+    memory_free(remote->hosts);
+    memory_free(remote->transfers);
     *remote = (struct remote){0};
 }
 
-static int read_next(struct remote *remote, struct request *request, float *weights, size_t floats,
-                     bool *over, struct finish *finish, struct error *error) {
-    uint8_t bytes[REQUEST_BYTES];
-    struct frame_header header;
-    RETURN_IF(frame_read_header(remote->endpoint, "weights", sizeof bytes + floats * sizeof(float), &header,
-                                remote->patience_s, error));
-    *over = header.type == FRAME_GOODBYE;
-    if (*over) return read_finish(remote, &header, finish, error);
-    RETURN_IF(
-        frame_expect(remote->endpoint, &header, FRAME_WEIGHTS, sizeof bytes + floats * sizeof(float), error));
-    RETURN_IF(endpoint_receive(remote->endpoint, "weights", bytes, sizeof bytes, remote->patience_s, error));
-    RETURN_IF(endpoint_receive(remote->endpoint, "weights", weights, floats * sizeof(float),
-                               remote->patience_s, error));
-    return request_get(request, bytes, endpoint_name(remote->endpoint), error);
+/* --- steps --- */
+
+/* While this worker waits for one of several hosts, the others wait for it: they are told that it lives, so
+ * that they do not blame it. */
+static int await_host(struct remote *remote, int host, const char *what, struct error *error) {
+    struct endpoint *endpoint = remote->hosts[host].endpoint;
+    const double began = world_now(remote->world);
+    double beaten = began;
+    bool ended = false;
+    uint8_t byte;
+    if (remote->count == 1) return OK;
+    while (endpoint_peek(endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) {
+        const double now = world_now(remote->world);
+        if (world_stopped(remote->world))
+            return error_set(error, ERROR_PEER, "%s: stopped while waiting for %s", endpoint_name(endpoint),
+                             what);
+        if (now - began > remote->patience_s)
+            return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", endpoint_name(endpoint), what,
+                             remote->patience_s);
+        if (now - beaten < remote->beat_s) continue;
+        beaten = now;
+        for (int h = 0; h < remote->count; h++)
+            if (h != host)
+                RETURN_IF(frame_write(remote->hosts[h].endpoint, FRAME_HEARTBEAT, 0, NULL, 0,
+                                      remote->patience_s, error));
+    }
+    return OK;
 }
 
-int remote_next(struct remote *remote, struct request *request, float *weights, size_t floats, bool *over,
-                struct finish *finish, struct error *error) {
-    const int code = read_next(remote, request, weights, floats, over, finish, error);
+static int read_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
+                     struct error *error) {
+    struct remote_host *leader = &remote->hosts[0];
+    RETURN_IF(await_host(remote, 0, "a batch's number", error));
+    RETURN_IF(frame_read_header(leader->endpoint, "a batch's number", FINISH_BYTES, &leader->header,
+                                remote->patience_s, error));
+    *over = leader->header.type == FRAME_GOODBYE;
+    if (*over) return read_finish(remote, leader, finish, error);
+    RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, remote->patience_s, error));
+    for (int h = 1; h < remote->count; h++)
+        RETURN_IF(next_write(remote->hosts[h].endpoint, *next, *number, remote->patience_s, error));
+    return OK;
+}
+
+int remote_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
+                struct error *error) {
+    const int code = read_next(remote, next, number, over, finish, error);
     return code == OK ? OK : error_prefix(error, "the parameter server ");
 }
 
-int remote_answer(struct remote *remote, float loss, const float *gradient, size_t floats,
-                  struct error *error) {
+static size_t window_bytes(const struct remote_host *host) {
+    return (size_t)(host->welcome.end - host->welcome.begin) * sizeof(float);
+}
+
+static int receive_all(struct remote *remote, struct error *error) {
+    return endpoints_exchange(remote->transfers, remote->count, remote->patience_s, error);
+}
+
+static struct transfer *begin_receive(struct remote *remote, int host, void *buffer, size_t bytes) {
+    remote->transfers[host] = (struct transfer){
+        .endpoint = remote->hosts[host].endpoint, .awaits = "weights", .buffer = buffer, .bytes = bytes};
+    return &remote->transfers[host];
+}
+
+static int read_headers(struct remote *remote, bool *over, struct finish *finish, struct error *error) {
+    for (int h = 0; h < remote->count; h++) RETURN_IF(await_host(remote, h, "weights", error));
+    for (int h = 0; h < remote->count; h++)
+        begin_receive(remote, h, remote->hosts[h].head, FRAME_HEADER_BYTES);
+    RETURN_IF(receive_all(remote, error));
+    for (int h = 0; h < remote->count; h++) {
+        struct remote_host *host = &remote->hosts[h];
+        const uint64_t bytes = REQUEST_BYTES + window_bytes(host);
+        const uint64_t limit = bytes > FINISH_BYTES ? bytes : FINISH_BYTES;
+        RETURN_IF(
+            frame_unpack_header(&host->header, host->head, limit, endpoint_name(host->endpoint), error));
+        *over = h == 0 && host->header.type == FRAME_GOODBYE;
+        if (*over) return read_finish(remote, host, finish, error);
+        if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
+            return read_end(remote, host, error);
+        RETURN_IF(frame_expect(host->endpoint, &host->header, FRAME_WEIGHTS, bytes, error));
+    }
+    return OK;
+}
+
+static int read_weights(struct remote *remote, struct request *request, float *weights, bool *over,
+                        struct finish *finish, struct error *error) {
+    RETURN_IF(read_headers(remote, over, finish, error));
+    if (*over) return OK;
+    for (int h = 0; h < remote->count; h++) begin_receive(remote, h, remote->hosts[h].request, REQUEST_BYTES);
+    RETURN_IF(receive_all(remote, error));
+    for (int h = 0; h < remote->count; h++)
+        begin_receive(remote, h, weights + remote->hosts[h].welcome.begin, window_bytes(&remote->hosts[h]));
+    RETURN_IF(receive_all(remote, error));
+    return request_get(request, remote->hosts[0].request, endpoint_name(remote->hosts[0].endpoint), error);
+}
+
+int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
+                   struct finish *finish, struct error *error) {
+    const int code = read_weights(remote, request, weights, over, finish, error);
+    return code == OK ? OK : error_prefix(error, "the parameter server ");
+}
+
+int remote_answer(struct remote *remote, float loss, const float *gradient, struct error *error) {
     uint8_t bytes[LOSS_BYTES] = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     frame_put_f64(&writer, (double)loss);
-    const struct piece pieces[] = {{bytes, sizeof bytes}, {gradient, floats * sizeof(float)}};
-    return frame_write(remote->endpoint, FRAME_GRADIENT, 0, pieces, 2, remote->patience_s, error);
+    for (int h = 0; h < remote->count; h++) {
+        struct remote_host *host = &remote->hosts[h];
+        const struct frame_header header = {.type = FRAME_GRADIENT,
+                                            .bytes = sizeof bytes + window_bytes(host)};
+        frame_pack_header(host->head, &header);
+        host->pieces[0] = (struct piece){host->head, sizeof host->head};
+        host->pieces[1] = (struct piece){bytes, sizeof bytes};
+        host->pieces[2] = (struct piece){gradient + host->welcome.begin, window_bytes(host)};
+        remote->transfers[h] = (struct transfer){
+            .endpoint = host->endpoint, .sends = "a gradient", .pieces = host->pieces, .piece_count = 3};
+    }
+    const int code = endpoints_exchange(remote->transfers, remote->count, remote->patience_s, error);
+    return code == OK ? OK : error_prefix(error, "the parameter server ");
 }
 
 void remote_fail(struct remote *remote, const struct error *why) {
     struct error ignored = {0};
     const struct piece piece = {why->words, strlen(why->words)};
-    if (remote->endpoint)
-        frame_write(remote->endpoint, FRAME_FAILURE, 0, &piece, 1, remote->patience_s, &ignored);
+    for (int h = 0; remote->hosts && h < remote->count; h++)
+        if (remote->hosts[h].endpoint)
+            frame_write(remote->hosts[h].endpoint, FRAME_FAILURE, 0, &piece, 1, LAST_WORD_S, &ignored);
+    for (int h = 0; remote->hosts && h < remote->count; h++)
+        if (remote->hosts[h].endpoint) endpoint_finish(remote->hosts[h].endpoint, LAST_WORD_S);
 }

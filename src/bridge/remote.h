@@ -1,32 +1,60 @@
-/* The remote: one device of a worker whose weights live at a parameter server. It says hello, waits until all
- * have come, and then computes what it is asked for. The other side is host.h. */
+/* The remote: one device of a worker whose weights live at the parameter servers. It says hello to all of
+ * them, waits until all have come, and then computes what it is dealt: by the first of them, the leader, and
+ * it tells the others. Weights come from all at once, and the gradient goes to all at once. The other side is
+ * host.h. */
 #ifndef TRAINER_BRIDGE_REMOTE_H
 #define TRAINER_BRIDGE_REMOTE_H
 
+#include "addresses.h"
 #include "terms.h"
 
-struct remote {
+/* A parameter server. */
+struct remote_host {
     struct endpoint *endpoint;
-    struct welcome welcome;
-    double patience_s;
+    struct welcome welcome; /* once welcomed */
+    bool welcomed;
+    struct frame_header header;
+    uint8_t head[FRAME_HEADER_BYTES]; /* of the frame that comes or goes */
+    uint8_t request[REQUEST_BYTES];
+    struct piece pieces[3]; /* of a gradient */
+};
+
+struct remote {
+    struct world *world;
+    struct remote_host *hosts;  /* [count] the leader first */
+    struct transfer *transfers; /* [count] */
+    int count;
+    double patience_s, beat_s;
 };
 
 /* Is told in words whom all are waiting for. */
 typedef void remote_say(void *argument, const char *words);
 
-/* Connects to the ps at `address`, for at most start_s until it is there, and waits until all have come: as
- * long as it gives signs of life. Errors: ERROR_PEER: nobody is there, or it refuses or ends, in its words.
- */
-int remote_open(struct remote *remote, struct world *world, const char *address, const struct hello *hello,
-                double start_s, double patience_s, remote_say *say, void *argument, struct error *error);
+struct remote_settings {
+    struct world *world;
+    const struct addresses *hosts; /* of the parameter servers, borrowed */
+    const struct hello *hello;
+    double start_s;    /* until all are there */
+    double patience_s; /* for the next word */
+    double beat_s;     /* between two signs of life to the others, while one is waited for */
+    remote_say *say;
+    void *argument;
+};
+
+/* Connects to all parameter servers and waits until all have come, as long as they give signs of life.
+ * Errors: ERROR_PEER: nobody is there, or one refuses or ends, in its words; windows that do not make the
+ * hello's vector. */
+int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error);
 void remote_close(struct remote *remote); /* safe on a zeroed one */
 
-/* The next batch to compute, and weights[floats]; or the end: *over, and how it ended. */
-int remote_next(struct remote *remote, struct request *request, float *weights, size_t floats, bool *over,
-                struct finish *finish, struct error *error);
-int remote_answer(struct remote *remote, float loss, const float *gradient, size_t floats,
-                  struct error *error);
-/* Instead of an answer: why there will be none. */
+/* What is dealt next; or the end: *over, and how it ended. */
+int remote_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
+                struct error *error);
+/* For a batch: weights[floats], and what the leader says of it; or the end. */
+int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
+                   struct finish *finish, struct error *error);
+int remote_answer(struct remote *remote, float loss, const float *gradient, struct error *error);
+/* Instead of an answer: why there will be none, to all that are still there. */
 void remote_fail(struct remote *remote, const struct error *why);
 
 #endif

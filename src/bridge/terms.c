@@ -1,6 +1,7 @@
 /* Writing the terms into frames and reading them out of frames: field by field, in one order. */
 #include "terms.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void put_whole(struct frame_writer *writer, long value) {
@@ -18,7 +19,34 @@ static long get_whole(struct frame_reader *reader, long most) {
 enum { MOST = 1000000000 };
 static const long most_long = 1000000000000000000L;
 
+static void put_rules(struct frame_writer *writer, const struct rules *rules) {
+    frame_put_text(writer, rules->strategy);
+    frame_put_text(writer, rules->optimizer);
+    frame_put_text(writer, rules->schedule);
+    put_whole(writer, rules->shards);
+    put_whole(writer, rules->shard_by);
+    put_whole(writer, rules->slots);
+    put_whole(writer, rules->epochs);
+    put_whole(writer, rules->sharding);
+    frame_put_u64(writer, rules->seed);
+    frame_put_f64(writer, rules->decay);
+}
+
+static void get_rules(struct frame_reader *reader, struct rules *rules) {
+    frame_get_text(reader, rules->strategy, sizeof rules->strategy);
+    frame_get_text(reader, rules->optimizer, sizeof rules->optimizer);
+    frame_get_text(reader, rules->schedule, sizeof rules->schedule);
+    rules->shards = (int)get_whole(reader, MOST);
+    rules->shard_by = (int)get_whole(reader, 2);
+    rules->slots = (int)get_whole(reader, MOST);
+    rules->epochs = (int)get_whole(reader, MOST);
+    rules->sharding = (int)get_whole(reader, 2);
+    rules->seed = frame_get_u64(reader);
+    rules->decay = frame_get_f64(reader);
+}
+
 int hello_put(const struct hello *hello, struct frame_writer *writer, struct error *error) {
+    put_whole(writer, hello->leader);
     frame_put_text(writer, hello->terms.program);
     frame_put_text(writer, hello->terms.model);
     frame_put_text(writer, hello->terms.dataset);
@@ -26,6 +54,7 @@ int hello_put(const struct hello *hello, struct frame_writer *writer, struct err
     put_whole(writer, hello->terms.examples);
     frame_put_u64(writer, hello->terms.layout);
     frame_put_u64(writer, hello->terms.floats);
+    put_rules(writer, &hello->rules);
     put_whole(writer, hello->task);
     put_whole(writer, hello->device);
     put_whole(writer, hello->devices);
@@ -35,6 +64,7 @@ int hello_put(const struct hello *hello, struct frame_writer *writer, struct err
 
 int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer, struct error *error) {
     *hello = (struct hello){0};
+    hello->leader = get_whole(reader, 1) == 1;
     frame_get_text(reader, hello->terms.program, sizeof hello->terms.program);
     frame_get_text(reader, hello->terms.model, sizeof hello->terms.model);
     frame_get_text(reader, hello->terms.dataset, sizeof hello->terms.dataset);
@@ -42,6 +72,7 @@ int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer
     hello->terms.examples = (int)get_whole(reader, MOST);
     hello->terms.layout = frame_get_u64(reader);
     hello->terms.floats = frame_get_u64(reader);
+    get_rules(reader, &hello->rules);
     hello->task = (int)get_whole(reader, MOST);
     hello->device = (int)get_whole(reader, MOST);
     hello->devices = (int)get_whole(reader, MOST);
@@ -54,6 +85,9 @@ int welcome_put(const struct welcome *welcome, struct frame_writer *writer, stru
     put_whole(writer, welcome->workers);
     frame_put_u64(writer, welcome->seed);
     put_whole(writer, welcome->sharding);
+    frame_put_f64(writer, welcome->clip);
+    frame_put_u64(writer, welcome->begin);
+    frame_put_u64(writer, welcome->end);
     return frame_put_end(writer, "a welcome", error);
 }
 
@@ -63,6 +97,9 @@ int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char
     welcome->workers = (int)get_whole(reader, MOST);
     welcome->seed = frame_get_u64(reader);
     welcome->sharding = (int)get_whole(reader, 2);
+    welcome->clip = frame_get_f64(reader);
+    welcome->begin = frame_get_u64(reader);
+    welcome->end = frame_get_u64(reader);
     return frame_get_end(reader, "a welcome", peer, error);
 }
 
@@ -92,12 +129,41 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
     return frame_get_end(&reader, "weights", peer, error);
 }
 
+enum { NEXT_BYTES = 8 };
+
+int next_write(struct endpoint *endpoint, enum next next, long number, double patience_s,
+               struct error *error) {
+    uint8_t bytes[NEXT_BYTES];
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    put_whole(&writer, next == NEXT_BATCH ? number : 0);
+    const struct piece piece = {bytes, sizeof bytes};
+    return frame_write(endpoint, FRAME_NEXT, (uint32_t)next, &piece, 1, patience_s, error);
+}
+
+int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,
+              double patience_s, struct error *error) {
+    uint8_t bytes[NEXT_BYTES];
+    struct frame_reader reader = {.bytes = bytes, .length = sizeof bytes};
+    RETURN_IF(frame_expect(endpoint, header, FRAME_NEXT, sizeof bytes, error));
+    if (header->flags >= NEXTS)
+        return error_set(error, ERROR_PEER, "%s: a batch's number of kind %u, expected less than %d",
+                         endpoint_name(endpoint), (unsigned)header->flags, NEXTS);
+    RETURN_IF(frame_read_payload(endpoint, header, bytes, patience_s, error));
+    *next = (enum next)header->flags;
+    *number = get_whole(&reader, most_long);
+    return frame_get_end(&reader, "a batch's number", endpoint_name(endpoint), error);
+}
+
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error) {
     put_whole(writer, finish->code);
     frame_put_text(writer, finish->words);
     frame_put_f64(writer, finish->test_accuracy);
     frame_put_f64(writer, finish->final_cost);
     frame_put_f64(writer, finish->train_seconds);
+    frame_put_f64(writer, finish->epochs);
+    put_whole(writer, finish->version);
+    put_whole(writer, finish->steps);
+    put_whole(writer, (long)finish->examples);
     return frame_put_end(writer, "a goodbye", error);
 }
 
@@ -108,38 +174,63 @@ int finish_get(struct finish *finish, struct frame_reader *reader, const char *p
     finish->test_accuracy = frame_get_f64(reader);
     finish->final_cost = frame_get_f64(reader);
     finish->train_seconds = frame_get_f64(reader);
+    finish->epochs = frame_get_f64(reader);
+    finish->version = get_whole(reader, most_long);
+    finish->steps = get_whole(reader, most_long);
+    finish->examples = get_whole(reader, most_long);
     return frame_get_end(reader, "a goodbye", peer, error);
 }
 
-static int differ(const char *peer, const char *what, const char *worker, const char *host,
+/* --- what must be alike --- */
+
+static int differ(const char *peer, const char *what, const char *theirs, const char *ours,
                   struct error *error) {
-    return error_set(error, ERROR_PEER, "%s has %s %s, the parameter server has %s", peer, what, worker,
-                     host);
+    return error_set(error, ERROR_PEER, "%s has %s %s, the parameter server has %s", peer, what, theirs,
+                     ours);
 }
 
-static int differ_in_number(const char *peer, const char *what, long long worker, long long host,
-                            struct error *error) {
-    return error_set(error, ERROR_PEER, "%s has %s %lld, the parameter server has %lld", peer, what, worker,
-                     host);
+static int same_text(const char *peer, const char *what, const char *theirs, const char *ours,
+                     struct error *error) {
+    return strcmp(theirs, ours) == 0 ? OK : differ(peer, what, theirs, ours, error);
 }
 
-int terms_agree(const struct terms *host, const struct terms *worker, const char *peer, struct error *error) {
-    if (strcmp(host->program, worker->program) != 0)
-        return differ(peer, "trainer", worker->program, host->program, error);
-    if (strcmp(host->model, worker->model) != 0)
-        return differ(peer, "--model", worker->model, host->model, error);
-    if (strcmp(host->dataset, worker->dataset) != 0)
-        return differ(peer, "--dataset", worker->dataset, host->dataset, error);
-    if (host->batch != worker->batch)
-        return differ_in_number(peer, "--batch", worker->batch, host->batch, error);
-    if (host->examples != worker->examples)
-        return differ_in_number(peer, "training examples:", worker->examples, host->examples, error);
-    if (host->floats != worker->floats)
-        return differ_in_number(peer, "a model of floats:", (long long)worker->floats,
-                                (long long)host->floats, error);
-    if (host->layout != worker->layout)
+static int same_number(const char *peer, const char *what, long long theirs, long long ours,
+                       struct error *error) {
+    char found[32], expected[32];
+    snprintf(found, sizeof found, "%lld", theirs);
+    snprintf(expected, sizeof expected, "%lld", ours);
+    return same_text(peer, what, found, expected, error);
+}
+
+int terms_agree(const struct terms *host, const struct terms *peers, const char *peer, struct error *error) {
+    RETURN_IF(same_text(peer, "trainer", peers->program, host->program, error));
+    RETURN_IF(same_text(peer, "--model", peers->model, host->model, error));
+    RETURN_IF(same_text(peer, "--dataset", peers->dataset, host->dataset, error));
+    RETURN_IF(same_number(peer, "--batch", peers->batch, host->batch, error));
+    RETURN_IF(same_number(peer, "training examples:", peers->examples, host->examples, error));
+    RETURN_IF(
+        same_number(peer, "a model of floats:", (long long)peers->floats, (long long)host->floats, error));
+    if (host->layout != peers->layout)
         return error_set(error, ERROR_PEER,
                          "%s has a layout with hash %016llx, the parameter server has %016llx", peer,
-                         (unsigned long long)worker->layout, (unsigned long long)host->layout);
+                         (unsigned long long)peers->layout, (unsigned long long)host->layout);
     return OK;
+}
+
+int rules_agree(const struct rules *host, const struct rules *peers, const char *peer, struct error *error) {
+    static const char *const shard_by[] = {"bytes", "tensor", "round-robin"};
+    static const char *const shardings[] = {"shared", "split", "all"};
+    char theirs[40], ours[40];
+    RETURN_IF(same_text(peer, "--strategy", peers->strategy, host->strategy, error));
+    RETURN_IF(same_text(peer, "--optimizer", peers->optimizer, host->optimizer, error));
+    RETURN_IF(same_text(peer, "--schedule", peers->schedule, host->schedule, error));
+    RETURN_IF(same_number(peer, "shards:", peers->shards, host->shards, error));
+    RETURN_IF(same_number(peer, "--slots", peers->slots, host->slots, error));
+    RETURN_IF(same_number(peer, "--epochs", peers->epochs, host->epochs, error));
+    RETURN_IF(same_number(peer, "--seed", (long long)peers->seed, (long long)host->seed, error));
+    snprintf(theirs, sizeof theirs, "%.17g", peers->decay);
+    snprintf(ours, sizeof ours, "%.17g", host->decay);
+    RETURN_IF(same_text(peer, "--decay", theirs, ours, error));
+    RETURN_IF(same_text(peer, "--shard-by", shard_by[peers->shard_by], shard_by[host->shard_by], error));
+    return same_text(peer, "--data-sharding", shardings[peers->sharding], shardings[host->sharding], error);
 }

@@ -5,7 +5,7 @@
 
 #include "frame.h"
 
-/* What both must have alike. */
+/* What all must have alike. */
 struct terms {
     char program[32]; /* version */
     char model[512], dataset[1024];
@@ -14,9 +14,19 @@ struct terms {
     uint64_t floats;     /* of the flat vector */
 };
 
-/* HELLO, from each device of a worker. */
+/* What all parameter servers must have alike, too. */
+struct rules {
+    char strategy[512], optimizer[512], schedule[512];
+    int shards, shard_by, slots, epochs, sharding;
+    uint64_t seed;
+    double decay;
+};
+
+/* HELLO, from each device of a worker, and from the first parameter server to the others. */
 struct hello {
+    bool leader; /* it is the first parameter server: task is 0, and it has no device */
     struct terms terms;
+    struct rules rules;        /* of the leader; empty from a worker */
     int task, device, devices; /* which worker; which of its devices, of how many */
     char device_name[16];
 };
@@ -25,10 +35,15 @@ struct hello {
 struct welcome {
     int worker, workers; /* place in the roster, and its size */
     uint64_t seed;
-    int sharding; /* enum data_sharding */
+    int sharding;        /* enum data_sharding */
+    double clip;         /* the worker cuts its gradient to this norm; 0: not */
+    uint64_t begin, end; /* the host's window of the flat vector */
 };
 
-/* WEIGHTS: a batch to compute with the weights that follow. */
+/* NEXT: a batch, by its number; an empty one, to take part in the round; or none until the next segment. */
+enum next { NEXT_BATCH, NEXT_EMPTY, NEXT_PAUSE, NEXTS };
+
+/* WEIGHTS: a batch to compute with the weights of the window, which follow. */
 struct request {
     long number;         /* of the batch */
     long step;           /* of this worker, from 1 */
@@ -42,12 +57,14 @@ struct request {
 struct finish {
     int code;        /* enum error_code; not OK: words say why */
     char words[500]; /* else empty */
-    double test_accuracy, final_cost, train_seconds;
+    double test_accuracy, final_cost, train_seconds, epochs;
+    long version, steps;
+    long long examples;
 };
 
 enum {
-    HELLO_BYTES = 2048, /* at most, as for the next */
-    WELCOME_BYTES = 64,
+    HELLO_BYTES = 4096, /* at most, as for the next */
+    WELCOME_BYTES = 128,
     FINISH_BYTES = 640,
     REQUEST_BYTES = 64, /* exactly; before the weights, whose place stays a cache line's */
     LOSS_BYTES = 64     /* exactly; before the gradient */
@@ -60,10 +77,16 @@ int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char
 void request_put(const struct request *request, uint8_t bytes[REQUEST_BYTES]);
 int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], const char *peer,
                 struct error *error);
+int next_write(struct endpoint *endpoint, enum next next, long number, double patience_s,
+               struct error *error);
+/* After its header was read. */
+int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,
+              double patience_s, struct error *error);
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error);
 int finish_get(struct finish *finish, struct frame_reader *reader, const char *peer, struct error *error);
 
-/* Whether a worker's terms are the host's. Errors: ERROR_PEER, with both values of the first that differs. */
-int terms_agree(const struct terms *host, const struct terms *worker, const char *peer, struct error *error);
+/* Whether a peer's terms are the host's. Errors: ERROR_PEER, with both values of the first that differs. */
+int terms_agree(const struct terms *host, const struct terms *peers, const char *peer, struct error *error);
+int rules_agree(const struct rules *host, const struct rules *peers, const char *peer, struct error *error);
 
 #endif

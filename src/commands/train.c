@@ -1,7 +1,9 @@
 /* trainer train: the main job, and what happens without a verb. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "../train/remote_run.h"
+#include "../train/mirrored.h"
 #include "../train/run.h"
 #include "command.h"
 
@@ -20,19 +22,22 @@ static int train_here(const struct run_settings *settings, struct error *error) 
     return code;
 }
 
-/* As what this process is in the cluster: alone, the parameter server, or a worker. */
+/* As what this process is in the cluster: alone, a parameter server, or a worker, which has one device if
+ * nothing else is said: there are other processes beside it. */
 static int train_as(const struct run_settings *typed, const struct cluster *cluster, struct error *error) {
     struct run_settings settings = *typed;
     struct finish finish;
     if (cluster->role == CLUSTER_NONE) return train_here(&settings, error);
-    if (cluster->ps.count != 1)
-        return error_set(error, ERROR_USAGE, "the cluster has %d parameter servers, expected 1",
-                         cluster->ps.count);
+    settings.servers = cluster->ps.count;
     if (cluster->role == CLUSTER_PS) {
         settings.hosted = cluster;
         return train_here(&settings, error);
     }
-    RETURN_IF(remote_train(&settings, cluster, &finish, error));
+    if (strcmp(settings.devices, "auto") == 0) snprintf(settings.devices, sizeof settings.devices, "cpu:0");
+    if (cluster->ps.count > 0)
+        RETURN_IF(remote_train(&settings, cluster, &finish, error));
+    else
+        RETURN_IF(mirrored_train(&settings, cluster, &finish, error));
     print_results(finish.test_accuracy, finish.train_seconds, finish.final_cost);
     return OK;
 }

@@ -18,6 +18,8 @@ static void write_workers(struct json_writer *json, const struct summary *s) {
         json_real(json, "compute_s", worker->compute_s);
         json_real(json, "push_s", worker->push_s);
         json_real(json, "wait_s", worker->wait_s);
+        json_real(json, "staleness_mean", worker->staleness_mean);
+        json_int(json, "staleness_max", worker->staleness_max);
         json_text(json, "waited_at", worker->waited_at ? worker->waited_at : "");
         json_text(json, "waited_for", worker->waited_for);
         json_real(json, "waited_for_s", worker->waited_for_s);
@@ -61,6 +63,8 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_int(json, "lost_workers", s->lost_workers);
     json_int(json, "lost_batches", s->lost_batches);
     json_int(json, "bytes_moved", s->bytes_moved);
+    json_int(json, "wire_sent", s->wire_sent);
+    json_int(json, "wire_received", s->wire_received);
     json_bool(json, "interrupted", s->interrupted);
     if (s->per_worker) write_workers(json, s);
 }

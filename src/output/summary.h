@@ -10,6 +10,8 @@ struct worker_result {
     char name[40]; /* "worker 1 (cpu:1)" */
     long steps, examples;
     double input_s, pull_s, compute_s, push_s, wait_s;
+    double staleness_mean; /* of its gradients */
+    long staleness_max;
     const char *waited_at; /* where it waited longest, a constant text; NULL: it never waited */
     double waited_at_s;
     char waited_for[40]; /* for whom it waited longest; "": it never waited */
@@ -45,6 +47,8 @@ struct summary {
     int lost_workers;  /* that failed or fell silent, while the others went on */
     long lost_batches; /* in their hands */
     long long bytes_moved;
+    long long wire_sent,
+        wire_received; /* between the first parameter server and the workers, while training */
     bool interrupted;
     const struct worker_result *per_worker; /* [workers]; NULL: not known */
 };

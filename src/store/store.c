@@ -122,12 +122,13 @@ int store_open(struct store *store, const struct store_settings *settings, struc
     const int workers = settings->roster->workers;
     void *block = NULL;
     size_t *border = NULL;
-    int code = memory_zeroed(&block, (size_t)(settings->shards > 0 ? settings->shards : 0) + 1,
-                             sizeof *border, "borders", error);
+    const int all = settings->shards_all > 0 ? settings->shards_all : settings->shards;
+    int code = memory_zeroed(&block, (size_t)(all > 0 ? all : 0) + 1, sizeof *border, "borders", error);
     if (code != OK) return code;
     border = block;
-    if ((code = store_cut(settings->layout, settings->shards, settings->shard_by, border, error)) != OK)
-        goto end;
+    if ((code = store_cut(settings->layout, all, settings->shard_by, border, error)) != OK) goto end;
+    store->begin = border[settings->shard_first];
+    store->end = border[settings->shard_first + settings->shards];
     if ((code = memory_zeroed(&block, floats, sizeof(float), "the weights", error)) != OK) goto end;
     store->weights = block;
     for (int m = 0; m < optimizer->moments; m++) {
@@ -140,7 +141,8 @@ int store_open(struct store *store, const struct store_settings *settings, struc
     if ((code = memory_zeroed(&block, (size_t)workers, sizeof(struct worker_slots), "slots", error)) != OK)
         goto end;
     store->workers = block;
-    for (int s = 0; s < settings->shards && code == OK; s++) code = open_shard(store, s, border, error);
+    for (int s = 0; s < settings->shards && code == OK; s++)
+        code = open_shard(store, s, border + settings->shard_first, error);
     for (int w = 0; w < workers && code == OK; w++) code = open_slots(store, w, error);
 end:
     memory_free(border);
@@ -202,6 +204,18 @@ long store_dropped(const struct store *store) {
         for (int w = 0; w < store->settings.roster->workers; w++)
             dropped += store->shards[s].tallies[w].dropped;
     return dropped;
+}
+
+void tally_add(struct tally *sum, const struct tally *tally) {
+    sum->updates += tally->updates;
+    sum->dropped += tally->dropped;
+    for (int b = 0; b < STALENESS_BINS; b++) sum->staleness[b] += tally->staleness[b];
+    sum->staleness_sum += tally->staleness_sum;
+    if (tally->staleness_max > sum->staleness_max) sum->staleness_max = tally->staleness_max;
+}
+
+void store_tally(const struct store *store, int worker, struct tally *sum) {
+    for (int s = 0; s < store->settings.shards; s++) tally_add(sum, &store->shards[s].tallies[worker]);
 }
 
 long store_locks_taken(const struct store *store) {

@@ -1,6 +1,7 @@
 /* The store: the model's vector, its optimizer state, and the verbs that strategies are made of.
  *
  * The vector is cut into shards: windows [begin, end) whose borders are cache lines, so shards share nothing.
+ * A store may have some of them only, when others are in other processes.
  * A shard has its window of the weights and moments, a version (updates applied), a lock, a mailbox, and a
  * tally a worker. The weights of all shards lie in one slab, in the order of the layout, so a replica in the
  * same process can compute on them in place.
@@ -93,7 +94,9 @@ struct shard {
 struct store_settings {
     const struct layout *layout;
     struct roster *roster;
-    int shards;
+    int shards;      /* in this store */
+    int shard_first; /* which of all shards is its first; 0 where it has all */
+    int shards_all;  /* into which the vector is cut, over all stores; 0: into those of this one */
     enum shard_by shard_by;
     int slots; /* gradients a worker may have in the mailboxes; 0 where there are no servers */
     const struct choice *strategy;  /* descriptor: struct strategy */
@@ -115,7 +118,8 @@ struct worker_slots {
 struct store {
     struct store_settings settings;
     struct world *world;
-    float *weights;               /* [layout floats] */
+    size_t begin, end;            /* the window of its shards */
+    float *weights;               /* [layout floats], of which it keeps its window */
     float *moments[2];            /* [layout floats] each, as many as the optimizer has */
     struct shard *shards;         /* [settings.shards] */
     struct worker_slots *workers; /* [roster workers] */
@@ -137,6 +141,9 @@ long store_lost_updates(const struct store *store); /* updates counted minus upd
                                                        saw, over all shards */
 long store_dropped(const struct store *store);      /* gradients thrown away, over all shards and workers */
 long store_locks_taken(const struct store *store);
+/* Adds to *sum what the shards have counted for this worker; its atomic is left alone. */
+void store_tally(const struct store *store, int worker, struct tally *sum);
+void tally_add(struct tally *sum, const struct tally *tally);
 
 /* The slot that a worker's step fills: the one in hand, never on the way. */
 struct gradient *store_gradient(struct store *store, int worker, long step);

@@ -10,8 +10,12 @@
 static void build(struct feeder *feeder, int buffer, struct feed *feed) {
     const struct training_settings *settings = feeder->settings;
     *feed = (struct feed){.buffer = buffer};
-    feed->pause = !dealer_next(settings->dealer, feeder->worker, &feed->number);
-    if (feed->pause || feed->number == NO_BATCH) return;
+    if (settings->compute.next)
+        feed->code = settings->compute.next(settings->compute.self, feeder->worker, &feed->number,
+                                            &feed->pause, &feeder->error);
+    else
+        feed->pause = !dealer_next(settings->dealer, feeder->worker, &feed->number);
+    if (feed->code != OK || feed->pause || feed->number == NO_BATCH) return;
     stream_batch(&settings->dealer->stream, feeder->worker, feed->number, feeder->index_of);
     feed->code = settings->compute.load(settings->compute.self, feeder->worker, buffer, feed->number,
                                         feeder->index_of, &feeder->error);

@@ -8,11 +8,16 @@
 #include <string.h>
 
 #include "../bridge/remote.h"
+#include "../output/checkpoint.h"
 #include "../output/log.h"
 #include "../output/progress.h"
+#include "clip.h"
 #include "replica.h"
 
 enum { LOOK_MS = 50 };
+
+/* Of the time after which a host would miss this worker. */
+#define BEAT_SHARE 0.2
 
 struct remote_run {
     struct run_settings settings;
@@ -80,8 +85,15 @@ static int open_remote(struct remote_device *device) {
     device->numbers = block;
     terms_fill(&hello.terms, &run->settings, &run->network, &run->dataset);
     snprintf(hello.device_name, sizeof hello.device_name, "%s", run->names[device->index]);
-    return remote_open(&device->remote, run->world, run->cluster->ps.list[0].text, &hello,
-                       run->settings.start_timeout_s, run->settings.patience_s, say, device, &device->error);
+    const struct remote_settings remote = {.world = run->world,
+                                           .hosts = &run->cluster->ps,
+                                           .hello = &hello,
+                                           .start_s = run->settings.start_timeout_s,
+                                           .patience_s = run->settings.patience_s,
+                                           .beat_s = BEAT_SHARE * run->settings.timeout_s,
+                                           .say = say,
+                                           .argument = device};
+    return remote_open(&device->remote, &remote, &device->error);
 }
 
 static void log_step(struct remote_device *device, const struct request *request, float loss) {
@@ -100,45 +112,74 @@ static void log_step(struct remote_device *device, const struct request *request
     while (!log_put(&run->log, &row) && !world_stopped(run->world)) world_sleep(run->world, 1e-3);
 }
 
+/* Of the numbered batch, which is built while the hosts wait for each other. */
+static int compute_batch(struct remote_device *device, const struct stream *stream, long number, bool *over) {
+    struct remote_run *run = device->run;
+    const struct welcome *welcome = &device->remote.hosts[0].welcome;
+    const struct compute compute = replicas_compute(&run->replicas);
+    struct error *error = &device->error;
+    struct request request;
+    float loss = 0.0f;
+    stream_batch(stream, welcome->worker, number, device->numbers);
+    RETURN_IF(compute.load(compute.self, device->index, 0, number, device->numbers, error));
+    RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
+    if (*over) return OK;
+    RETURN_IF(compute.run(compute.self, device->index, 0, device->weights, device->gradient, &loss, error));
+    if (welcome->clip > 0.0)
+        gradient_clip(device->gradient, run->network.graph.layout.floats, (float)welcome->clip);
+    RETURN_IF(remote_answer(&device->remote, loss, device->gradient, error));
+    log_step(device, &request, loss);
+    return OK;
+}
+
 static int compute_batches(struct remote_device *device) {
     struct remote_run *run = device->run;
-    const size_t floats = run->network.graph.layout.floats;
-    const struct welcome *welcome = &device->remote.welcome;
-    const struct compute compute = replicas_compute(&run->replicas);
+    const struct welcome *welcome = &device->remote.hosts[0].welcome;
     const struct stream stream = {.seed = welcome->seed,
                                   .examples = run->dataset.train.count,
                                   .batch = run->settings.batch,
                                   .workers = welcome->workers,
                                   .sharding = (enum data_sharding)welcome->sharding};
-    struct error *error = &device->error;
+    bool over = false;
     device->began_s = world_now(run->world);
-    while (true) {
-        struct request request;
-        bool over = false;
-        float loss = 0.0f;
-        RETURN_IF(
-            remote_next(&device->remote, &request, device->weights, floats, &over, &device->finish, error));
-        if (over) return OK;
-        stream_batch(&stream, welcome->worker, request.number, device->numbers);
-        RETURN_IF(compute.load(compute.self, device->index, 0, request.number, device->numbers, error));
-        RETURN_IF(
-            compute.run(compute.self, device->index, 0, device->weights, device->gradient, &loss, error));
-        RETURN_IF(remote_answer(&device->remote, loss, device->gradient, floats, error));
-        log_step(device, &request, loss);
+    while (!over) {
+        enum next next = NEXT_PAUSE;
+        long number = 0;
+        RETURN_IF(remote_next(&device->remote, &next, &number, &over, &device->finish, &device->error));
+        if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, &stream, number, &over));
     }
+    return OK;
+}
+
+/* The chief of a mirrored cluster leads it, too, and ends it in order. */
+static bool is_interrupted(const struct remote_run *run) {
+    return world_interrupted() && !(run->settings.mirrored && run->cluster->task == 0);
 }
 
 static void device_body(void *argument) {
     struct remote_device *device = argument;
     int code = open_remote(device);
     if (code == OK) code = compute_batches(device);
-    if (code != OK && code != ERROR_PEER) remote_fail(&device->remote, &device->error);
+    if (code != OK && is_interrupted(device->run)) {
+        device->error = (struct error){0};
+        code = error_set(&device->error, ERROR_INTERRUPTED, "interrupted");
+    }
+    if (code != OK) remote_fail(&device->remote, &device->error);
     int none = -1;
     if (code != OK) atomic_compare_exchange_strong(&device->run->failed, &none, device->index);
     event_post(&device->run->ended);
 }
 
 /* --- the process --- */
+
+/* A worker that is told of the checkpoint itself has its settings from there, as the leader has. */
+static int resolve(struct run_settings *settings, struct error *error) {
+    struct safetensors checkpoint = {0};
+    if (settings->resume[0]) RETURN_IF(checkpoint_read(settings->resume, &checkpoint, error));
+    const int code = settings_resolve(settings, settings->resume[0] ? &checkpoint : NULL, error);
+    safetensors_free(&checkpoint);
+    return code;
+}
 
 static int open_parts(struct remote_run *run, struct error *error) {
     struct run_settings *settings = &run->settings;
@@ -147,7 +188,7 @@ static int open_parts(struct remote_run *run, struct error *error) {
     const struct strategy *strategy;
     void *block = NULL;
     bool shared = false;
-    RETURN_IF(settings_resolve(settings, NULL, error));
+    RETURN_IF(resolve(settings, error));
     RETURN_IF(settings_choose(settings, &run->choices, error));
     RETURN_IF(devices_open(settings->devices, &device, &run->devices, &run->count, &shared, error));
     RETURN_IF(memory_zeroed(&block, (size_t)run->count, sizeof(char *), "device names", error));
@@ -190,19 +231,24 @@ static int start_devices(struct remote_run *run, struct error *error) {
     return OK;
 }
 
+static bool must_give_up(const struct remote_run *run) {
+    return run->settings.give_up && atomic_load(run->settings.give_up);
+}
+
 /* The first device that failed says why. An interrupt stops the world, which wakes all. */
 static int wait_for_devices(struct remote_run *run, struct finish *finish, struct error *error) {
     while (event_wait(&run->ended, (uint64_t)run->count, world_now(run->world) + LOOK_MS / 1e3) ==
            WAIT_TIMEOUT) {
         RETURN_IF(log_drain(&run->log, error));
-        if (world_interrupted() || atomic_load(&run->failed) >= 0) world_stop(run->world);
+        if (is_interrupted(run) || atomic_load(&run->failed) >= 0 || must_give_up(run))
+            world_stop(run->world);
     }
     for (int d = 0; d < run->count; d++) {
         world_join(run->remotes[d].thread);
         run->remotes[d].thread = NULL;
     }
     RETURN_IF(log_drain(&run->log, error));
-    if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+    if (is_interrupted(run)) return error_set(error, ERROR_INTERRUPTED, "interrupted");
     const int failed = atomic_load(&run->failed);
     if (failed >= 0)
         return error_set(error, run->remotes[failed].error.code, "%s", run->remotes[failed].error.words);
@@ -244,9 +290,9 @@ int remote_train(const struct run_settings *settings, const struct cluster *clus
     progress_open(&run->progress, stderr, settings->quiet);
     int code = open_parts(run, error);
     if (code == OK) {
-        progress_say(&run->progress, "worker %d of %d, with %d device%s, at the parameter server %s",
+        progress_say(&run->progress, "worker %d of %d, with %d device%s, at the parameter server %s%s",
                      cluster->task, cluster->workers.count, run->count, run->count == 1 ? "" : "s",
-                     cluster->ps.list[0].text);
+                     cluster->ps.list[0].text, cluster->ps.count > 1 ? " and others" : "");
         code = start_devices(run, error);
     }
     if (code == OK) code = wait_for_devices(run, finish, error);

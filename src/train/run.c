@@ -42,6 +42,7 @@ static void say_interrupted(struct run *run, double now) {
 static int run_segment(struct run *run, struct error *error) {
     const double every = run->settings.checkpoint_every_s;
     double next_drain_s = 0.0;
+    RETURN_IF(hosting_go(&run->hosting, error));
     training_go(&run->training);
     while (!training_wait(&run->training, LOOK_MS / 1e3)) {
         const double now = world_now(run->world);
@@ -153,6 +154,7 @@ static int coordinate(struct run *run, struct error *error) {
         dealer_set_limit(&run->dealer, run->epoch);
         RETURN_IF(run_segment(run, error));
         if (training_failed(&run->training)) return training_end(&run->training, error);
+        RETURN_IF(hosting_fetch(&run->hosting, error));
         RETURN_IF(note_losses(run, error));
         run->interrupted = world_interrupted() && !dealer_reached(&run->dealer, run->settings.epochs - 1);
         while (run->epoch < run->settings.epochs && dealer_reached(&run->dealer, run->epoch))
@@ -192,8 +194,6 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
         .test_accuracy = run->tested.accuracy,
         .test_cost = run->tested.cost,
         .target_s = run->target_s,
-        .lost_updates = store_lost_updates(&run->store),
-        .dropped = store_dropped(&run->store),
         .lost_batches = run->dealer.in_flight,
         .interrupted = run->interrupted};
     RETURN_IF(run_totals(run, result, error));
@@ -216,12 +216,42 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
 
 /* The workers print what the run ended with. */
 static void say_goodbye(struct run *run, const struct run_result *result, const struct error *error) {
+    const struct summary *summary = &result->summary;
+    struct error ignored = {0};
     struct finish finish = {.code = error->code,
-                            .test_accuracy = result->summary.test_accuracy,
-                            .final_cost = result->summary.final_cost,
-                            .train_seconds = result->summary.train_seconds};
+                            .test_accuracy = summary->test_accuracy,
+                            .final_cost = summary->final_cost,
+                            .train_seconds = summary->train_seconds,
+                            .epochs = summary->epochs,
+                            .version = summary->updates,
+                            .steps = summary->steps,
+                            .examples = summary->examples};
+    if (run->settings.mirrored && error->code == OK) hosting_spread(&run->hosting, true, &ignored);
     memcpy(finish.words, error->words, sizeof finish.words);
     host_finish(&run->host, &finish);
+}
+
+/* Coordinates from the first epoch to the last. */
+static int lead(struct run *run, struct run_result *result, struct error *error) {
+    run->examples_before = run->epoch_examples = examples_done(run);
+    run->steps_before = run->settings.resume[0] ? (long)resume_number(&run->checkpoint, "steps", 0) : 0;
+    run->version_before = store_version(&run->store);
+    run->cost_before =
+        run->settings.resume[0] ? resume_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
+    run->checkpoint_s = world_now(run->world);
+    run->target_s = (double)NAN;
+    RETURN_IF(coordinate(run, error));
+    return finish(run, result, error);
+}
+
+static int follow(struct run *run, struct run_result *result, struct error *error) {
+    struct finish finish;
+    RETURN_IF(run_follow(run, &finish, error));
+    result->settings = run->settings;
+    result->summary = (struct summary){.test_accuracy = finish.test_accuracy,
+                                       .final_cost = finish.final_cost,
+                                       .train_seconds = finish.train_seconds};
+    return OK;
 }
 
 int run_train(const struct run_settings *settings, struct run_result *result, struct error *error) {
@@ -233,17 +263,7 @@ int run_train(const struct run_settings *settings, struct run_result *result, st
     run->settings = *settings;
     progress_open(&run->progress, stderr, settings->quiet);
     int code = run_open(run, error);
-    if (code == OK) {
-        run->examples_before = run->epoch_examples = examples_done(run);
-        run->steps_before = settings->resume[0] ? (long)resume_number(&run->checkpoint, "steps", 0) : 0;
-        run->version_before = store_version(&run->store);
-        run->cost_before =
-            settings->resume[0] ? resume_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
-        run->checkpoint_s = world_now(run->world);
-        run->target_s = (double)NAN;
-        code = coordinate(run, error);
-    }
-    if (code == OK) code = finish(run, result, error);
+    if (code == OK) code = run_follows(run) ? follow(run, result, error) : lead(run, result, error);
     if (run->host.count > 0) say_goodbye(run, result, error);
     run_close(run);
     if (!run->training.abandoned) memory_free(run);

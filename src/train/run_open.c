@@ -4,13 +4,18 @@
 
 #include "run_parts.h"
 
+/* In a mirrored cluster all processes may have been told the same one: that is the chief's, theirs are in it.
+ */
 static int default_folder(struct run_settings *settings, const struct choices *choices, struct error *error) {
-    if (settings->out[0]) return OK;
-    if (settings->resume[0]) {
+    if (!settings->out[0] && settings->resume[0])
         snprintf(settings->out, sizeof settings->out, "%s", settings->resume);
-        return OK;
-    }
-    return settings_folder(settings, choices->model.plugin->name, choices->strategy.plugin->name, error);
+    RETURN_IF(settings_folder(settings, choices->model.plugin->name, choices->strategy.plugin->name, error));
+    if (!settings->mirrored || settings->hosted->task == 0) return OK;
+    char name[32], folder[PATH_BYTES];
+    snprintf(name, sizeof name, "worker-%d", settings->hosted->task);
+    RETURN_IF(file_join(folder, settings->out, name, error));
+    memcpy(settings->out, folder, sizeof folder);
+    return OK;
 }
 
 static int open_devices(struct run *run, struct error *error) {
@@ -38,22 +43,71 @@ static void say_words(void *argument, const char *words) {
     if (words[0] != '\0') progress_say(&run->progress, "%s", words);
 }
 
-/* The workers are those who come; the devices of this process only evaluate. */
-static int open_host(struct run *run, struct error *error) {
+static struct rules rules_of(const struct run *run, int shards) {
     const struct run_settings *settings = &run->settings;
+    struct rules rules = {.shards = shards,
+                          .shard_by = settings->shard_by,
+                          .slots = settings->slots,
+                          .epochs = settings->epochs,
+                          .sharding = settings->sharding,
+                          .seed = (uint64_t)settings->seed,
+                          .decay = settings->decay};
+    snprintf(rules.strategy, sizeof rules.strategy, "%s", settings->strategy);
+    snprintf(rules.optimizer, sizeof rules.optimizer, "%s", settings->optimizer);
+    snprintf(rules.schedule, sizeof rules.schedule, "%s", settings->schedule);
+    return rules;
+}
+
+/* The workers are those who come; the devices of this process only evaluate. */
+static int open_host(struct run *run, int shards, struct error *error) {
+    const struct run_settings *settings = &run->settings;
+    const struct cluster *cluster = settings->hosted;
     void *block = NULL;
     terms_fill(&run->terms, settings, &run->network, &run->dataset);
+    run->rules = rules_of(run, shards);
     progress_say(&run->progress, "the parameter server %s waits for %d worker%s",
-                 settings->hosted->ps.list[0].text, settings->hosted->workers.count,
-                 settings->hosted->workers.count == 1 ? "" : "s");
-    RETURN_IF(host_open(&run->host, run->world, settings->hosted, &run->terms, settings->start_timeout_s,
-                        say_words, run, error));
+                 cluster->ps.list[cluster->task].text, cluster->workers.count,
+                 cluster->workers.count == 1 ? "" : "s");
+    const struct host_settings host = {.world = run->world,
+                                       .cluster = cluster,
+                                       .terms = &run->terms,
+                                       .rules = &run->rules,
+                                       .start_s = settings->start_timeout_s,
+                                       .patience_s = settings->timeout_s,
+                                       .give_up = settings->give_up,
+                                       .say = say_words,
+                                       .argument = run};
+    RETURN_IF(host_open(&run->host, &host, error));
     run->workers = run->host.count;
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(char *), "device names", error));
     memory_free((void *)run->device_names);
     run->device_names = block;
     for (int w = 0; w < run->workers; w++) run->device_names[w] = run->host.peers[w].device_name;
     return OK;
+}
+
+/* The rest of this process's part in a cluster: it hosts. */
+static int open_hosting(struct run *run, struct error *error) {
+    run->host.roster = &run->roster;
+    const struct hosting hosting = {.host = &run->host,
+                                    .store = &run->store,
+                                    .dealer = &run->dealer,
+                                    .roster = &run->roster,
+                                    .patience_s = run->settings.timeout_s,
+                                    .fetch_s = run->settings.patience_s};
+    return hosting_open(&run->hosting, &hosting, error);
+}
+
+static int welcome_all(struct run *run, struct error *error) {
+    const struct welcome welcome = {.seed = (uint64_t)run->settings.seed,
+                                    .sharding = run->settings.sharding,
+                                    .clip = run->settings.clip,
+                                    .begin = run->store.begin,
+                                    .end = run->store.end};
+    RETURN_IF(host_welcome(&run->host, &welcome, error));
+    run->hosting.sent_before = host_sent(&run->host);
+    run->hosting.received_before = host_received(&run->host);
+    return hosting_spread(&run->hosting, false, error);
 }
 
 static int open_roster(struct run *run, int shards, struct error *error) {
@@ -148,11 +202,20 @@ static int fill_store(struct run *run, struct error *error) {
     return OK;
 }
 
+/* Of several parameter servers each has as many shards. */
+static int shards_here(const struct run *run, int shards) {
+    return run->settings.hosted ? shards / run->settings.hosted->ps.count : shards;
+}
+
 static int open_store(struct run *run, int shards, struct error *error) {
+    const int here = shards_here(run, shards);
     const struct traits *traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
     const struct store_settings settings = {.layout = &run->network.graph.layout,
                                             .roster = &run->roster,
-                                            .shards = shards,
+                                            .shards = here,
+                                            .shard_first =
+                                                run->settings.hosted ? run->settings.hosted->task * here : 0,
+                                            .shards_all = shards,
                                             .shard_by = (enum shard_by)run->settings.shard_by,
                                             .slots = traits->servers ? run->settings.slots : 0,
                                             .strategy = &run->choices.strategy,
@@ -182,8 +245,8 @@ static int open_evaluator(struct run *run, int shards, struct error *error) {
 enum { FEED_BYTES = 1 << 18 };
 
 static int prefetch_of(const struct run *run) {
+    if (run->settings.hosted) return 0; /* the workers build their batches */
     if (run->settings.prefetch > 0) return run->settings.prefetch - 1;
-    if (run->settings.hosted) return 0;
     const size_t numbers = (size_t)run->settings.batch * (size_t)run->dataset.train.features;
     struct cores all;
     int computing = 0;
@@ -255,6 +318,17 @@ static int open_faults(struct run *run, struct faults *faults, struct error *err
     return OK;
 }
 
+/* Where all step together, one who is missing is missed. */
+static bool goes_on(const struct run *run) {
+    enum { AUTO, STOP, CONTINUE };
+    const struct traits *traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
+    return run->settings.on_loss == CONTINUE || (run->settings.on_loss == AUTO && !traits->rounds);
+}
+
+bool run_follows(const struct run *run) {
+    return run->settings.hosted && run->settings.hosted->task > 0;
+}
+
 int run_open(struct run *run, struct error *error) {
     struct run_settings *settings = &run->settings;
     if (settings->resume[0]) {
@@ -271,22 +345,23 @@ int run_open(struct run *run, struct error *error) {
     const struct network_settings network = network_settings_of(run, shards);
     RETURN_IF(network_open(&run->network, &network, error));
     RETURN_IF(world_open_threads(&run->world, error));
-    if (settings->hosted) RETURN_IF(open_host(run, error));
-    RETURN_IF(open_roster(run, shards, error));
+    if (settings->hosted) RETURN_IF(open_host(run, shards, error));
+    RETURN_IF(open_roster(run, shards_here(run, shards), error));
     RETURN_IF(open_dealer(run, error));
     RETURN_IF(open_store(run, shards, error));
     RETURN_IF(open_evaluator(run, shards, error));
     const int prefetch = prefetch_of(run);
     if (settings->hosted)
-        RETURN_IF(hosting_open(&run->hosting, &run->host, &run->store, &run->dealer, &run->roster,
-                               settings->timeout_s, error));
+        RETURN_IF(open_hosting(run, error));
     else
         RETURN_IF(replicas_open(&run->replicas, &run->network, run->devices, run->workers,
                                 &run->dataset.train, settings->batch, prefetch + 1, error));
     struct faults faults;
     RETURN_IF(open_faults(run, &faults, error));
-    RETURN_IF(open_output(run, error));
-    say_start(run, shards);
+    if (!run_follows(run)) {
+        RETURN_IF(open_output(run, error));
+        say_start(run, shards);
+    }
     const struct training_settings training = {.world = run->world,
                                                .roster = &run->roster,
                                                .store = &run->store,
@@ -294,18 +369,17 @@ int run_open(struct run *run, struct error *error) {
                                                .dealer = &run->dealer,
                                                .compute = settings->hosted ? hosting_compute(&run->hosting)
                                                                            : replicas_compute(&run->replicas),
-                                               .log = &run->log,
+                                               .log = run_follows(run) ? NULL : &run->log,
                                                .cores = settings->hosted ? NULL : run->cores,
                                                .seconds_before = run->seconds_before,
-                                               .go_on = settings->on_loss == 1,
+                                               .go_on = goes_on(run),
                                                .ending_s = ENDING_S,
                                                .faults = faults,
                                                .slowness = faults.slow_count > 0 ? run->slowness : NULL,
-                                               .clip = (float)settings->clip,
+                                               .clip = settings->hosted ? 0.0f : (float)settings->clip,
                                                .prefetch = prefetch};
     RETURN_IF(training_open(&run->training, &training, error));
-    if (!settings->hosted) return OK;
-    return host_welcome(&run->host, (uint64_t)settings->seed, settings->sharding, settings->timeout_s, error);
+    return settings->hosted ? welcome_all(run, error) : OK;
 }
 
 void run_close(struct run *run) {

@@ -29,6 +29,7 @@ struct run {
     struct store store;
     struct dealer dealer;
     struct terms terms;
+    struct rules rules;
     struct host host; /* hosted: where the workers are */
     struct hosting hosting;
     struct replicas replicas;
@@ -60,6 +61,11 @@ struct run {
  * set. */
 int run_open(struct run *run, struct error *error);
 void run_close(struct run *run); /* ends and joins what still runs; safe on a half-open one */
+
+/* It is a parameter server that another one leads. */
+bool run_follows(const struct run *run);
+/* What it does then, until the leader ends it: follow.c. *finish: how it ended. */
+int run_follow(struct run *run, struct finish *finish, struct error *error);
 
 /* Steps of all workers, earlier parts included. */
 long run_steps(const struct run *run);

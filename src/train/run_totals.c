@@ -4,24 +4,33 @@
 
 #include "run_parts.h"
 
+/* What all shards counted for a worker, those of other processes too. */
+static struct tally tally_of(const struct run *run, int worker) {
+    struct tally sum = {0};
+    store_tally(&run->store, worker, &sum);
+    if (run->hosting.far) tally_add(&sum, &run->hosting.far[worker]);
+    return sum;
+}
+
+static double mean_staleness(const struct tally *tally) {
+    return tally->updates > 0 ? tally->staleness_sum / (double)tally->updates : 0.0;
+}
+
 static void sum_staleness(const struct run *run, struct summary *summary) {
-    long bins[STALENESS_BINS] = {0}, count = 0, seen = 0, most = 0;
-    double sum = 0.0;
-    for (int s = 0; s < run->store.settings.shards; s++)
-        for (int w = 0; w < run->workers; w++) {
-            const struct tally *tally = &run->store.shards[s].tallies[w];
-            for (int b = 0; b < STALENESS_BINS; b++) bins[b] += tally->staleness[b];
-            count += tally->updates;
-            sum += tally->staleness_sum;
-            if (tally->staleness_max > most) most = tally->staleness_max;
-        }
-    summary->staleness.mean = count > 0 ? sum / (double)count : 0.0;
-    summary->staleness.max = most;
+    struct tally all = {0};
+    long seen = 0;
+    for (int w = 0; w < run->workers; w++) {
+        const struct tally tally = tally_of(run, w);
+        tally_add(&all, &tally);
+    }
+    summary->dropped = all.dropped;
+    summary->staleness.mean = mean_staleness(&all);
+    summary->staleness.max = all.staleness_max;
     summary->staleness.p50 = summary->staleness.p99 = -1;
     for (int b = 0; b < STALENESS_BINS; b++) {
-        seen += bins[b];
-        if (summary->staleness.p50 < 0 && 2 * seen >= count) summary->staleness.p50 = b;
-        if (summary->staleness.p99 < 0 && 100 * seen >= 99 * count) summary->staleness.p99 = b;
+        seen += all.staleness[b];
+        if (summary->staleness.p50 < 0 && 2 * seen >= all.updates) summary->staleness.p50 = b;
+        if (summary->staleness.p99 < 0 && 100 * seen >= 99 * all.updates) summary->staleness.p99 = b;
     }
 }
 
@@ -83,11 +92,17 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
     void *block = NULL;
     sum_staleness(run, &result->summary);
     sum_workers(run, &result->summary);
+    result->summary.lost_updates = store_lost_updates(&run->store) + run->hosting.far_lost_updates;
+    if (run->settings.hosted) {
+        result->summary.wire_sent = hosting_sent(&run->hosting);
+        result->summary.wire_received = hosting_received(&run->hosting);
+    }
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(struct worker_result), "results", error));
     result->workers = block;
     for (int w = 0; w < run->workers; w++) {
         const struct worker_totals *totals = training_totals(&run->training, w);
         const struct member *member = &run->roster.members[w];
+        const struct tally tally = tally_of(run, w);
         struct worker_result *worker = &result->workers[w];
         *worker = (struct worker_result){.steps = totals->steps,
                                          .examples = totals->examples,
@@ -96,6 +111,8 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
                                          .compute_s = totals->compute_s,
                                          .push_s = totals->push_s,
                                          .wait_s = totals->wait_s,
+                                         .staleness_mean = mean_staleness(&tally),
+                                         .staleness_max = tally.staleness_max,
                                          .lost = !atomic_load(&member->active)};
         memcpy(worker->name, member->name, sizeof worker->name);
         note_waits(run, member, worker);

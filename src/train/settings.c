@@ -118,9 +118,11 @@ const struct option run_options[] = {
     {.name = "on-loss",
      AT(on_loss),
      .type = OPTION_CHOICE,
-     .fallback = "stop",
-     .choices = "stop|continue",
-     .help = "when a worker's device fails, or it falls silent: end, or go on with the others"},
+     .fallback = "auto",
+     .choices = "auto|stop|continue",
+     .help =
+         "when a worker's device fails, or it falls silent: end, or go on with the others; auto: end only "
+         "where all step together"},
     {.name = "fail", TEXT(fail), .help = "a fault put in: worker:1@step:50 ends there with an error"},
     {.name = "stall",
      TEXT(stall),
@@ -188,8 +190,10 @@ const struct option run_options[] = {
 
 int settings_shards(const struct run_settings *settings, const struct strategy *strategy,
                     const void *strategy_settings) {
-    if (settings->shards > 0) return settings->shards;
-    return strategy->shards ? strategy->shards(strategy_settings) : 1;
+    const int servers = settings->servers > 0 ? settings->servers : 1;
+    int shards = settings->shards;
+    if (shards == 0) shards = strategy->shards ? strategy->shards(strategy_settings) : 1;
+    return (shards + servers - 1) / servers * servers;
 }
 
 static const char *saved(const struct safetensors *checkpoint, const char *name) {
@@ -247,12 +251,24 @@ int settings_folder(struct run_settings *settings, const char *model, const char
     return OK;
 }
 
+/* What a strategy cannot do over several parameter servers. */
+static int check_servers(const struct run_settings *settings, const struct choice *choice,
+                         struct error *error) {
+    const struct strategy *strategy = (const struct strategy *)(const void *)choice->plugin;
+    if (settings->servers < 2 || !strategy_traits(strategy, choice->settings)->drops) return OK;
+    return error_set(error, ERROR_USAGE,
+                     "--strategy=%s: expected one parameter server, found %d: which gradient is late is "
+                     "decided in one place",
+                     settings->strategy, settings->servers);
+}
+
 int settings_choose(const struct run_settings *settings, struct choices *choices, struct error *error) {
     RETURN_IF(plugin_choose(&choices->model, (const void *const *)models, "model", settings->model, error));
     RETURN_IF(
         plugin_choose(&choices->dataset, (const void *const *)datasets, "dataset", settings->dataset, error));
     RETURN_IF(plugin_choose(&choices->strategy, (const void *const *)strategies, "strategy",
                             settings->strategy, error));
+    RETURN_IF(check_servers(settings, &choices->strategy, error));
     RETURN_IF(plugin_choose(&choices->optimizer, (const void *const *)optimizers, "optimizer",
                             settings->optimizer, error));
     return plugin_choose(&choices->schedule, (const void *const *)schedules, "schedule", settings->schedule,

@@ -21,7 +21,7 @@ struct run_settings {
     int prefetch; /* position in "auto|0|1|2|3|4" */
     double timeout_s;
     char fail[256], stall[256], slow[256];
-    int on_loss; /* position in "stop|continue" */
+    int on_loss; /* position in "auto|stop|continue" */
     char out[PATH_BYTES], resume[PATH_BYTES], weights[PATH_BYTES];
     double checkpoint_every_s;
     int log_every, print_every;
@@ -36,6 +36,9 @@ struct run_settings {
     int sharding;                 /* enum data_sharding */
     double patience_s;            /* of the bridge, for a peer's next word */
     const struct cluster *hosted; /* NULL: workers are threads of this process; else those of the cluster */
+    bool mirrored;                /* the parameter servers are in the workers' processes */
+    int servers;                  /* parameter servers of the cluster; 0: none */
+    const _Atomic bool *give_up;  /* set when the rest of this process has failed; NULL: there is none */
 };
 
 extern const struct option run_options[];
@@ -48,7 +51,7 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
 int settings_folder(struct run_settings *settings, const char *model, const char *what, struct error *error);
 
 struct strategy;
-/* How many shards: --shards, or what the strategy likes. */
+/* How many shards: --shards, or what the strategy likes; over several parameter servers as many at each. */
 int settings_shards(const struct run_settings *settings, const struct strategy *strategy,
                     const void *strategy_settings);
 

@@ -39,6 +39,8 @@ void training_lose(struct training *training, int worker, const struct error *wh
     lost->lost_step = atomic_load(&roster->members[worker].step);
     dealer_bar(training->settings.dealer, worker);
     if (training->settings.dealer->rounds) dealer_stop(training->settings.dealer);
+    if (training->settings.compute.lose)
+        training->settings.compute.lose(training->settings.compute.self, worker);
     atomic_store(&lost->lost, true);
     roster_leave(roster, worker, PHASE_FAILED);
     atomic_fetch_add(&training->losses, 1);
@@ -68,6 +70,14 @@ bool training_remove(void *argument, int member) {
               roster->timeout_s, phase, atomic_load(&silent->step));
     training_lose(training, member, &why);
     return true;
+}
+
+void training_give_up(struct training *training, int worker) {
+    struct error why = {0};
+    const struct member *member = &training->settings.roster->members[worker];
+    if (!atomic_load(&member->active) || !roster_expel(training->settings.roster, worker)) return;
+    error_set(&why, ERROR_PEER, "%s is lost elsewhere", member->name);
+    training_lose(training, worker, &why);
 }
 
 /* --- opening --- */

@@ -19,6 +19,10 @@
 /* How workers compute. `load` is called on the thread that builds batches, the feeder's when there is one;
  * the others on the worker's own. A buffer is loaded and run in turns, never at once. */
 struct compute {
+    /* What is dealt next: a batch's number, NO_BATCH, or a pause; NULL: the dealer says it. */
+    int (*next)(void *self, int worker, long *number, bool *pause, struct error *error);
+    /* The worker is given up for lost: it is to be let go. NULL: nothing to do. */
+    void (*lose)(void *self, int worker);
     /* Before the first batch; NULL: nothing to do. */
     int (*open)(void *self, int worker, struct error *error);
     /* Builds the batch of these examples in input buffer `buffer`, 0 to prefetch. */
@@ -104,6 +108,9 @@ void training_take_loss(struct training *training, double *sum,
                         long *steps); /* while paused: mean loss since the last call, over all workers */
 /* Whether a worker was lost, at which step, and its words; while paused or ended. */
 bool training_lost(const struct training *training, int worker, long *step, const char **words);
+/* A worker that is lost elsewhere is lost here, too; in the middle of an exchange it is not, then this is to
+ * be said again. */
+void training_give_up(struct training *training, int worker);
 /* Ends and joins all threads. Returns the first failure, with its words. A thread that hangs and does not end
  * within `ending_s` is left behind: then training->abandoned is set, and nothing it may use may be freed. */
 int training_end(struct training *training, struct error *error);

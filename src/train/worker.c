@@ -4,22 +4,7 @@
 
 #include <math.h>
 
-/* Euclidean norm; eight partial sums, so that it vectorises and has the same bits everywhere. */
-static double norm_of(const float *values, size_t floats) {
-    double sums[8] = {0};
-    for (size_t i = 0; i + 8 <= floats; i += 8)
-        for (size_t k = 0; k < 8; k++) sums[k] += (double)values[i + k] * (double)values[i + k];
-    double sum = 0.0;
-    for (int k = 0; k < 8; k++) sum += sums[k];
-    return sqrt(sum);
-}
-
-static void clip_gradient(float *values, size_t floats, float most) {
-    const double norm = norm_of(values, floats);
-    if (!(norm > (double)most)) return;
-    const float scale = (float)((double)most / norm);
-    for (size_t i = 0; i < floats; i++) values[i] *= scale;
-}
+#include "clip.h"
 
 /* What is done between two clock readings, and how much of it was waiting. */
 struct stopwatch {
@@ -70,17 +55,17 @@ static int compute_gradient(struct worker *worker, struct gradient *gradient, co
     if (feed->number == NO_BATCH) return OK;
     RETURN_IF(meet_fault(worker, worker->side.step + 1));
     const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
-    worker->computing = true;
+    worker->by_itself = true;
     RETURN_IF(settings->compute.run(settings->compute.self, worker->index, feed->buffer, worker->side.weights,
                                     slab, loss, &worker->error));
-    worker->computing = false;
+    worker->by_itself = false;
     be_slow(worker, began_s);
     if (!isfinite(*loss))
         return error_set(&worker->error, ERROR_DIVERGED,
                          "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)",
                          settings->roster->members[worker->index].name, isnan(*loss) ? "nan" : "infinite",
                          worker->side.step + 1, (double)store_rate(store, gradient->version[0]));
-    if (settings->clip > 0.0f) clip_gradient(slab, store->settings.layout->floats, settings->clip);
+    if (settings->clip > 0.0f) gradient_clip(slab, store->settings.layout->floats, settings->clip);
     return OK;
 }
 
@@ -120,7 +105,9 @@ static int take_step(struct worker *worker, bool *paused) {
     roster_phase(roster, worker->index, PHASE_INPUT);
     atomic_store_explicit(&roster->members[worker->index].step, row.step, memory_order_relaxed);
     struct feed feed;
+    worker->by_itself = true;
     RETURN_IF(feeder_take(&worker->feeder, &feed, &worker->error));
+    worker->by_itself = false;
     *paused = feed.pause;
     if (feed.pause) {
         feeder_give_back(&worker->feeder);
@@ -240,7 +227,7 @@ static void end_worker(struct worker *worker, int code) {
     struct roster *roster = training->settings.roster;
     if (code == OK) {
         roster_leave(roster, worker->index, PHASE_DONE);
-    } else if ((code == ERROR_DEVICE || worker->computing) && training_spares(training, worker->index) &&
+    } else if ((code == ERROR_DEVICE || worker->by_itself) && training_spares(training, worker->index) &&
                roster_expel(roster, worker->index)) {
         training_lose(training, worker->index, &worker->error);
     } else if (!roster_expelled(roster, worker->index)) {

@@ -13,7 +13,7 @@ struct worker {
     float *own_weights;      /* [layout floats] or NULL */
     float *own_moments[2];   /* likewise */
     _Atomic long pauses;     /* segments it has finished */
-    bool computing;          /* in compute.run, or it failed there */
+    bool by_itself; /* at what concerns nobody else, its input or its computation, or it failed there */
     _Atomic bool lost;
     long lost_step;    /* and why; written before `lost` */
     struct error loss; /* by its own thread or by who expelled it */

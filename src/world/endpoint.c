@@ -247,6 +247,23 @@ void endpoint_interrupt(struct endpoint *endpoint) {
     shutdown(endpoint->socket, SHUT_RDWR);
 }
 
+size_t endpoint_peek(struct endpoint *endpoint, void *buffer, size_t bytes, double seconds, bool *ended) {
+    const double deadline = world_now(endpoint->world) + seconds;
+    *ended = false;
+    while (true) {
+        const ssize_t found = recv(endpoint->socket, buffer, bytes, MSG_PEEK | MSG_DONTWAIT);
+        if (found > 0) {
+            struct pollfd wait = {.fd = endpoint->socket, .events = POLLRDHUP};
+            *ended = poll(&wait, 1, 0) > 0;
+            return (size_t)found;
+        }
+        *ended = found == 0 || (errno != EAGAIN && errno != EINTR);
+        const double left = deadline - world_now(endpoint->world);
+        if (*ended || left <= 0.0) return 0;
+        endpoint_poll(&(struct pollfd){.fd = endpoint->socket, .events = POLLIN}, 1, left);
+    }
+}
+
 void endpoint_finish(struct endpoint *endpoint, double patience_s) {
     const double deadline = world_now(endpoint->world) + patience_s;
     char dropped[4096];

@@ -45,6 +45,10 @@ void endpoint_finish(struct endpoint *endpoint, double patience_s);
 /* From any thread: ends the connection both ways and wakes who waits on it. It is still to be closed. */
 void endpoint_interrupt(struct endpoint *endpoint);
 
+/* Bytes that could be received at once, at most `bytes`: they are copied and stay. *ended: after them comes
+ * nothing more. Waits for the first for at most `seconds`, also in a stopped world: for last words. */
+size_t endpoint_peek(struct endpoint *endpoint, void *buffer, size_t bytes, double seconds, bool *ended);
+
 const char *endpoint_name(const struct endpoint *endpoint); /* the peer's address, for words */
 bool endpoint_is_loopback(const struct endpoint *endpoint); /* the peer is on this machine */
 long long endpoint_sent(const struct endpoint *endpoint);   /* bytes so far */

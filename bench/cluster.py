@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What the network costs on one machine: parameter servers and workers as processes, beside the same workers
+as threads of one process.
+
+Each run trains MNIST (batch 100) with two workers of one thread each. Printed for each model and strategy:
+examples/s of the threads, of one and of two parameter servers, and of a mirrored pair; the median of the
+rounds, which take turns. The bytes that a step moves over the wire are compared with the formula.
+
+    TRAINER_DATA=... bench/cluster.py [--rounds 3] [--epochs 4] [--strategies sync,async-lockfree]
+"""
+import argparse
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MODELS = {"mlp:hidden=100": "MLP, 79,510 parameters", "mlp:hidden=1275": "MLP, 1,013,635 parameters"}
+NEXT, WEIGHTS, GRADIENT = 20 + 8, 20 + 64, 20 + 64  # bytes of a frame without its floats
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def run(servers, workers, options, folder):
+    """The summary of a run; servers: -1 threads of one process, 0 mirrored, else that many."""
+    common = [os.path.join(ROOT, "trainer"), "--quiet", "--dataset=mnist", "--batch=100", "--log-every=0",
+              "--print-every=0", "--checkpoint-every=0", "--threads=1", "--out=" + folder] + options
+    if servers < 0:
+        commands = [common + ["--devices=" + ",".join(f"cpu:{w}" for w in range(workers))]]
+    else:
+        ports = free_ports(max(servers, 0) + workers)
+        hosts = [f"127.0.0.1:{p}" for p in ports]
+        cluster = ["--worker-hosts=" + ",".join(hosts[servers:])]
+        if servers > 0:
+            cluster.append("--ps-hosts=" + ",".join(hosts[:servers]))
+        commands = [common + cluster + ["--job=ps", f"--task={p}"] for p in range(servers)]
+        commands += [common + cluster + ["--job=worker", f"--task={w}"] for w in range(workers)]
+    processes = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for c in commands]
+    for p in processes:
+        words = p.communicate(timeout=600)[1]
+        if p.returncode != 0:
+            sys.exit(f"exit code {p.returncode}: {words.decode()}")
+    with open(os.path.join(folder, "summary.json")) as file:
+        return json.load(file)
+
+
+def padded(floats):
+    return (floats + 15) // 16 * 16
+
+
+def formula(model, summary, workers):
+    """Bytes sent and received by the one parameter server in the whole training."""
+    hidden = int(model.split("=")[1])
+    floats = sum(padded(n) for n in (784 * hidden, hidden, hidden * 10, 10))
+    steps, pauses = summary["steps"], workers * summary["epochs"]
+    empty = -steps % workers if summary["strategy"] == "sync" else 0
+    return steps * (WEIGHTS + 4 * floats) + (steps + pauses + empty) * NEXT, steps * (GRADIENT + 4 * floats)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--strategies", default="sync,async-lockfree")
+    settings = parser.parse_args()
+    worlds = {-1: "threads", 1: "1 ps", 2: "2 ps", 0: "mirrored"}
+    for model, words in MODELS.items():
+        for strategy in settings.strategies.split(","):
+            speeds = {servers: [] for servers in worlds}
+            for _ in range(settings.rounds):
+                for servers in random.sample(list(worlds), len(worlds)):
+                    with tempfile.TemporaryDirectory() as folder:
+                        options = [f"--model={model}", f"--strategy={strategy}", f"--epochs={settings.epochs}",
+                                   "--optimizer=sgd:rate=0.5"]
+                        summary = run(servers, 2, options, folder)
+                        speeds[servers].append(summary["examples_per_s"])
+                        if servers == 1:
+                            found = summary["wire_sent"], summary["wire_received"]
+                            if found != formula(model, summary, 2):
+                                sys.exit(f"{model}, {strategy}: {found} bytes on the wire, expected "
+                                         f"{formula(model, summary, 2)}")
+                            bytes_a_step = sum(found) / summary["steps"]
+            medians = {servers: statistics.median(s) for servers, s in speeds.items()}
+            print(f"{words}, {strategy}: {bytes_a_step:,.0f} bytes a step on the wire, as the formula says")
+            for servers, name in worlds.items():
+                print(f"  {name:9} {medians[servers]:10,.0f} examples/s  {medians[servers] / medians[-1]:5.2f} of threads"
+                      f"  ({' '.join(f'{s:,.0f}' for s in speeds[servers])})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+/* Terms: what hosts and workers tell each other is read as it was written, field by field; cut short, or with
+ * a number out of its range, it is refused; and of what must be alike each difference has its words. */
+#include "check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../src/bridge/lead.h"
+#include "../src/bridge/terms.h"
+
+#define LONG_S 20.0
+#define SHORT_S 0.2
+
+static const struct hello sample_hello = {.leader = true,
+                                          .terms = {.program = "1.2.3",
+                                                    .model = "mlp:hidden=10",
+                                                    .dataset = "digits:take=3",
+                                                    .batch = 11,
+                                                    .examples = 12,
+                                                    .layout = 0xfedcba9876543210u,
+                                                    .floats = 13},
+                                          .rules = {.strategy = "ssp:bound=3",
+                                                    .optimizer = "adam:rate=0.5",
+                                                    .schedule = "cosine",
+                                                    .shards = 14,
+                                                    .shard_by = 2,
+                                                    .slots = 15,
+                                                    .epochs = 16,
+                                                    .sharding = 1,
+                                                    .seed = 17,
+                                                    .decay = 0.1},
+                                          .task = 18,
+                                          .device = 19,
+                                          .devices = 20,
+                                          .device_name = "cpu:3"};
+
+/* --- every message, whole and cut short at every byte --- */
+
+union message {
+    struct hello hello;
+    struct welcome welcome;
+    struct finish finish;
+};
+
+typedef int put_message(const union message *message, struct frame_writer *writer, struct error *error);
+typedef int get_message(union message *message, struct frame_reader *reader, struct error *error);
+
+static int put_hello(const union message *message, struct frame_writer *writer, struct error *error) {
+    return hello_put(&message->hello, writer, error);
+}
+static int get_hello(union message *message, struct frame_reader *reader, struct error *error) {
+    return hello_get(&message->hello, reader, "a peer", error);
+}
+static int put_welcome(const union message *message, struct frame_writer *writer, struct error *error) {
+    return welcome_put(&message->welcome, writer, error);
+}
+static int get_welcome(union message *message, struct frame_reader *reader, struct error *error) {
+    return welcome_get(&message->welcome, reader, "a peer", error);
+}
+static int put_finish(const union message *message, struct frame_writer *writer, struct error *error) {
+    return finish_put(&message->finish, writer, error);
+}
+static int get_finish(union message *message, struct frame_reader *reader, struct error *error) {
+    return finish_get(&message->finish, reader, "a peer", error);
+}
+
+static void check_message(const union message *sent, size_t bytes, size_t room, put_message *put,
+                          get_message *get) {
+    static uint8_t frame[HELLO_BYTES], again[HELLO_BYTES];
+    static union message got;
+    struct error error = {0};
+    struct frame_writer writer = {.bytes = frame, .room = room};
+    CHECK(put(sent, &writer, &error) == OK, "%s", error.words);
+    struct frame_reader reader = {.bytes = frame, .length = writer.used};
+    CHECK(get(&got, &reader, &error) == OK, "%s", error.words);
+    struct frame_writer second = {.bytes = again, .room = room};
+    CHECK(put(&got, &second, &error) == OK && second.used == writer.used &&
+              memcmp(frame, again, writer.used) == 0,
+          "what was read is written as other bytes");
+    CHECK(memcmp(&got, sent, bytes) == 0, "what was read is not what was written");
+    for (size_t length = 0; length < writer.used; length++) {
+        struct frame_reader cut = {.bytes = frame, .length = length};
+        CHECK(get(&got, &cut, &error) == ERROR_PEER, "%zu of %zu bytes were taken", length, writer.used);
+    }
+    struct frame_writer narrow = {.bytes = again, .room = writer.used - 1};
+    struct error why = {0};
+    CHECK(put(sent, &narrow, &why) == ERROR_USAGE, "written into too little room");
+}
+
+/* Compared byte by byte, so what is not a field is zero here, as it is in what was read. */
+static void check_messages(void) {
+    static union message message;
+    message.hello = sample_hello;
+    check_message(&message, sizeof message.hello, HELLO_BYTES, put_hello, get_hello);
+    memset(&message, 0, sizeof message);
+    message.welcome.worker = 1, message.welcome.workers = 2, message.welcome.seed = 3;
+    message.welcome.sharding = 2, message.welcome.clip = 0.5;
+    message.welcome.begin = 16, message.welcome.end = 64;
+    check_message(&message, sizeof message.welcome, WELCOME_BYTES, put_welcome, get_welcome);
+    memset(&message, 0, sizeof message);
+    message.finish.code = 5, message.finish.test_accuracy = 0.25, message.finish.final_cost = 1.5;
+    message.finish.train_seconds = 2.5, message.finish.epochs = 3.5, message.finish.version = 6;
+    message.finish.steps = 7, message.finish.examples = 8;
+    memset(message.finish.words, 'w', sizeof message.finish.words - 1); /* the longest there may be */
+    check_message(&message, sizeof message.finish, FINISH_BYTES, put_finish, get_finish);
+}
+
+static void check_request(void) {
+    const struct request sent = {
+        .number = 1, .step = 2, .version = 3, .epoch = 4, .batch = 5, .batches = 6, .rate = 0.75};
+    struct request got;
+    uint8_t bytes[REQUEST_BYTES], again[REQUEST_BYTES];
+    struct error error = {0};
+    request_put(&sent, bytes);
+    CHECK(request_get(&got, bytes, "a peer", &error) == OK, "%s", error.words);
+    CHECK(got.number == 1 && got.step == 2 && got.version == 3 && got.epoch == 4 && got.batch == 5 &&
+              got.batches == 6 && got.rate == 0.75,
+          "what was read is not what was written");
+    request_put(&got, again);
+    CHECK(memcmp(bytes, again, sizeof again) == 0, "what was read is written as other bytes");
+    memset(bytes, 0xff, sizeof bytes);
+    CHECK(request_get(&got, bytes, "a peer", &error) == ERROR_PEER, "numbers out of their range");
+}
+
+/* --- what must be alike --- */
+
+static void expect_difference(const struct hello *peers, const char *words) {
+    struct error error = {0};
+    char expected[300];
+    int code = terms_agree(&sample_hello.terms, &peers->terms, "a:1", &error);
+    if (code == OK) code = rules_agree(&sample_hello.rules, &peers->rules, "a:1", &error);
+    snprintf(expected, sizeof expected, "a:1 has %s", words);
+    CHECK(code == ERROR_PEER && strcmp(error.words, expected) == 0, "\"%s\", expected \"%s\"", error.words,
+          expected);
+}
+
+static void check_agreement(void) {
+    static struct hello peers;
+    struct error error = {0};
+    CHECK(terms_agree(&sample_hello.terms, &sample_hello.terms, "a:1", &error) == OK, "%s", error.words);
+    CHECK(rules_agree(&sample_hello.rules, &sample_hello.rules, "a:1", &error) == OK, "%s", error.words);
+#define DIFFERS(change, words)                                                                               \
+    do {                                                                                                     \
+        peers = sample_hello;                                                                                \
+        change;                                                                                              \
+        expect_difference(&peers, words);                                                                    \
+    } while (0)
+    DIFFERS(peers.terms.program[0] = '2', "trainer 2.2.3, the parameter server has 1.2.3");
+    DIFFERS(peers.terms.model[0] = 'M', "--model Mlp:hidden=10, the parameter server has mlp:hidden=10");
+    DIFFERS(peers.terms.dataset[0] = 'D', "--dataset Digits:take=3, the parameter server has digits:take=3");
+    DIFFERS(peers.terms.batch = 1, "--batch 1, the parameter server has 11");
+    DIFFERS(peers.terms.examples = 1, "training examples: 1, the parameter server has 12");
+    DIFFERS(peers.terms.floats = 1, "a model of floats: 1, the parameter server has 13");
+    DIFFERS(peers.terms.layout++,
+            "a layout with hash fedcba9876543211, the parameter server has fedcba9876543210");
+    DIFFERS(peers.rules.strategy[0] = 'S', "--strategy Ssp:bound=3, the parameter server has ssp:bound=3");
+    DIFFERS(peers.rules.optimizer[0] = 'A',
+            "--optimizer Adam:rate=0.5, the parameter server has adam:rate=0.5");
+    DIFFERS(peers.rules.schedule[0] = 'C', "--schedule Cosine, the parameter server has cosine");
+    DIFFERS(peers.rules.shards = 1, "shards: 1, the parameter server has 14");
+    DIFFERS(peers.rules.shard_by = 1, "--shard-by tensor, the parameter server has round-robin");
+    DIFFERS(peers.rules.slots = 1, "--slots 1, the parameter server has 15");
+    DIFFERS(peers.rules.epochs = 1, "--epochs 1, the parameter server has 16");
+    DIFFERS(peers.rules.sharding = 2, "--data-sharding all, the parameter server has split");
+    DIFFERS(peers.rules.seed = 1, "--seed 1, the parameter server has 17");
+    DIFFERS(peers.rules.decay = 0.5, "--decay 0.5, the parameter server has 0.10000000000000001");
+}
+
+/* --- what goes as a frame of its own --- */
+
+struct wire {
+    struct world *world;
+    struct endpoint *near, *far;
+    struct error error;
+};
+
+static void open_wire(struct wire *wire) {
+    struct listener *listener = NULL;
+    struct error *error = &wire->error;
+    char address[32];
+    memset(wire, 0, sizeof *wire);
+    CHECK(world_open_threads(&wire->world, error) == OK, "%s", error->words);
+    CHECK(endpoint_listen(wire->world, "127.0.0.1:0", &listener, error) == OK, "%s", error->words);
+    if (!listener) exit(check_end());
+    snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
+    CHECK(endpoint_connect(wire->world, address, &wire->near, LONG_S, error) == OK, "%s", error->words);
+    CHECK(listener_accept(listener, &wire->far, LONG_S, error) == OK, "%s", error->words);
+    if (!wire->near || !wire->far) exit(check_end());
+    listener_close(listener);
+}
+
+static void close_wire(struct wire *wire) {
+    endpoint_close(wire->near);
+    endpoint_close(wire->far);
+    world_close(wire->world);
+}
+
+static int read_next(struct wire *wire, enum next *next, long *number) {
+    struct frame_header header;
+    RETURN_IF(frame_read_header(wire->far, "a number", 100, &header, LONG_S, &wire->error));
+    return next_read(wire->far, &header, next, number, LONG_S, &wire->error);
+}
+
+static void check_next(void) {
+    struct wire wire;
+    enum next next = NEXT_PAUSE;
+    long number = 0;
+    open_wire(&wire);
+    for (int kind = 0; kind < NEXTS; kind++) {
+        CHECK(next_write(wire.near, (enum next)kind, 123456789012L, LONG_S, &wire.error) == OK, "%s",
+              wire.error.words);
+        CHECK(read_next(&wire, &next, &number) == OK, "%s", wire.error.words);
+        CHECK((int)next == kind && number == (kind == NEXT_BATCH ? 123456789012L : 0), "%d: %ld", (int)next,
+              number);
+    }
+    CHECK(next_write(wire.near, NEXTS, 0, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(read_next(&wire, &next, &number) == ERROR_PEER &&
+              strstr(wire.error.words, "of kind 3, expected less than 3"),
+          "%s", wire.error.words);
+    close_wire(&wire);
+}
+
+enum { FLOATS = 96 };
+
+static void fill(float *values, float first) {
+    for (int i = 0; i < FLOATS; i++) values[i] = first + (float)i;
+}
+
+static int receive_window(struct wire *wire, struct window *window) {
+    struct frame_header header;
+    RETURN_IF(frame_read_header(wire->far, "a window", 1 << 20, &header, LONG_S, &wire->error));
+    return window_receive(wire->far, &header, window, LONG_S, &wire->error);
+}
+
+static void check_window(int count) {
+    static float sent[WINDOW_VECTORS][FLOATS], got[WINDOW_VECTORS][FLOATS];
+    struct wire wire;
+    struct window there = {.begin = 16, .end = 48, .version = 77, .count = count};
+    struct window here = {.begin = 16, .end = 48, .count = count};
+    open_wire(&wire);
+    for (int v = 0; v < WINDOW_VECTORS; v++) {
+        fill(sent[v], 1000.0f * (float)v);
+        fill(got[v], -5000.0f);
+        there.vectors[v] = sent[v];
+        here.vectors[v] = got[v];
+    }
+    CHECK(window_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_window(&wire, &here) == OK && here.version == 77, "%s", wire.error.words);
+    for (int v = 0; v < WINDOW_VECTORS; v++)
+        for (int i = 0; i < FLOATS; i++) {
+            const bool inside = v < count && i >= 16 && i < 48;
+            const float expected = inside ? sent[v][i] : -5000.0f + (float)i;
+            CHECK(got[v][i] == expected, "vector %d, float %d is %g", v, i, (double)got[v][i]);
+        }
+    CHECK(window_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    here.begin = 32, here.end = 64; /* as long, but another one */
+    CHECK(receive_window(&wire, &here) == ERROR_PEER &&
+              strstr(wire.error.words, "a window of floats 16 to 48, expected 32 to 64"),
+          "%s", wire.error.words);
+    close_wire(&wire);
+}
+
+static void check_tallies(void) {
+    static const uint64_t sent[] = {0, 1, UINT64_MAX, 1234567890123456789u};
+    uint64_t got[4] = {0};
+    struct wire wire;
+    open_wire(&wire);
+    CHECK(tallies_send(wire.near, sent, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(tallies_receive(wire.far, got, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(memcmp(sent, got, sizeof got) == 0, "what was read is not what was written");
+    CHECK(tallies_send(wire.near, sent, 3, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(tallies_receive(wire.far, got, 4, SHORT_S, &wire.error) == ERROR_PEER &&
+              strstr(wire.error.words, "tallies of 24 bytes, expected tallies of 32"),
+          "%s", wire.error.words);
+    close_wire(&wire);
+}
+
+int main(void) {
+    check_messages();
+    check_request();
+    check_agreement();
+    check_next();
+    for (int count = 1; count <= WINDOW_VECTORS; count++) check_window(count);
+    check_tallies();
+    return check_end();
+}
