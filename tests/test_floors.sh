@@ -70,6 +70,8 @@ printf '#include <signal.h>\n#include <pthread.h>\nint main(void) { signal(2, SI
 expect breaks 'src/main.o: calls signal,'
 printf '#include <sys/socket.h>\nint s(void); int s(void) { return socket(1, 1, 0); }\n' >src/store/optimizers/wire.c
 expect breaks 'src/store/optimizers/wire.o: calls socket'
+printf 'int curl_easy_perform(void *);\nint d(void); int d(void) { return curl_easy_perform(0); }\n' >src/store/optimizers/load.c
+expect breaks 'src/store/optimizers/load.o: calls curl_easy_perform'
 touch notes.txt
 expect breaks 'notes.txt: not one of the things at the top level'
 mkdir -p build && touch trainer

@@ -217,10 +217,13 @@ static void check_search(const struct folder *folder) {
     snprintf(expected, sizeof expected,
              "mnist needs train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
              "t10k-labels-idx1-ubyte: mnist: found no t10k-labels-idx1-ubyte (nor "
-             "t10k-labels-idx1-ubyte.gz), looked in "
+             "t10k-labels-idx1-ubyte.gz), %s; looked in "
              "/nonexistent/given/mnist, %s, /nonexistent/home/.cache/trainer/mnist (--data-dir=DIR or "
              "TRAINER_DATA adds "
              "a place)",
+             TRAINER_CURL
+                 ? "trainer fetch mnist downloads it"
+                 : "it is at https://ossci-datasets.s3.amazonaws.com/mnist/t10k-labels-idx1-ubyte.gz",
              folder->mnist);
     CHECK(strcmp(error.words, expected) == 0, "\n found    %s\n expected %s", error.words, expected);
     unsetenv("TRAINER_DATA");

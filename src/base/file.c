@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -144,16 +145,41 @@ int file_make_folder(const char *path, struct error *error) {
 
 /* --- writing --- */
 
-int file_create(struct file_new *file, const char *path, struct error *error) {
+static int name_part(struct file_new *file, const char *path, struct error *error) {
     *file = (struct file_new){0};
     if (strlen(path) + sizeof ".part" > PATH_BYTES)
         return error_set(error, ERROR_FILE, "%.100s...: a path of %zu bytes, expected fewer than %d", path,
                          strlen(path), PATH_BYTES - 5);
     snprintf(file->path, sizeof file->path, "%s", path);
     snprintf(file->part, sizeof file->part, "%.*s.part", PATH_BYTES - 6, path);
+    return OK;
+}
+
+static int not_writable(const struct file_new *file, struct error *error) {
+    return error_set(error, ERROR_FILE, "%s: cannot be written: %s", file->part, strerror(errno));
+}
+
+int file_create(struct file_new *file, const char *path, struct error *error) {
+    RETURN_IF(name_part(file, path, error));
     file->stream = fopen(file->part, "wbe");
-    if (file->stream == NULL)
-        return error_set(error, ERROR_FILE, "%s: cannot be written: %s", file->part, strerror(errno));
+    return file->stream != NULL ? OK : not_writable(file, error);
+}
+
+int file_continue(struct file_new *file, const char *path, struct error *error) {
+    RETURN_IF(name_part(file, path, error));
+    const int handle = open(file->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (handle < 0) return not_writable(file, error);
+    if (flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(handle);
+        return error_set(error, ERROR_FILE, "%s: another process is writing it", file->part);
+    }
+    file->stream = lseek(handle, 0, SEEK_END) < 0 ? NULL : fdopen(handle, "r+b");
+    if (file->stream == NULL) {
+        const int code = not_writable(file, error);
+        close(handle);
+        return code;
+    }
+    setvbuf(file->stream, NULL, _IONBF, 0);
     return OK;
 }
 
@@ -199,9 +225,14 @@ int file_commit(struct file_new *file, struct error *error) {
 
 void file_abandon(struct file_new *file) {
     if (file->stream == NULL) return;
+    file_leave(file);
+    unlink(file->part);
+}
+
+void file_leave(struct file_new *file) {
+    if (file->stream == NULL) return;
     fclose(file->stream);
     file->stream = NULL;
-    unlink(file->part);
 }
 
 bool file_exists(const char *path) {

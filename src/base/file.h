@@ -33,7 +33,11 @@ struct file_new {
 };
 
 int file_create(struct file_new *file, const char *path, struct error *error);
+/* The same, keeping what is in `path.part` already: read and written through one stream that stands at its
+ * end and is not buffered. Errors: ERROR_FILE, also when another process has it open this way. */
+int file_continue(struct file_new *file, const char *path, struct error *error);
 int file_commit(struct file_new *file, struct error *error);
 void file_abandon(struct file_new *file); /* safe on a zeroed or committed one */
+void file_leave(struct file_new *file);   /* the same, but `path.part` stays, for file_continue */
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "../base/file.h"
 #include "../base/memory.h"
+#include "sources.h"
 
 enum { MAX_FOLDERS = 3 };
 
@@ -24,6 +25,15 @@ static int search_folders(const char **folders, char cache[PATH_BYTES], const ch
     }
     folders[count] = NULL;
     return OK;
+}
+
+int dataset_folder(char path[1024], const char *dataset, const char *data_dir, struct error *error) {
+    const char *folders[MAX_FOLDERS + 1];
+    char cache[PATH_BYTES];
+    RETURN_IF(search_folders(folders, cache, data_dir, error));
+    if (folders[0] == NULL)
+        return error_set(error, ERROR_USAGE, "no place for data sets: expected --data-dir=DIR, or HOME set");
+    return file_join(path, folders[0], dataset, error);
 }
 
 int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir,
@@ -72,10 +82,12 @@ int dataset_find_file(char path[1024], const char *dataset, const char *name, co
         if (written > 0) used += (size_t)written;
         if (used >= sizeof places) used = sizeof places - 1;
     }
+    char advice[200];
+    const char *comma = *source_advice(dataset, name, advice, sizeof advice) ? ", " : "";
     return error_set(
         error, ERROR_FILE,
-        "%s: found no %s (nor %s.gz), looked in %s (--data-dir=DIR or TRAINER_DATA adds a place)", dataset,
-        name, name, places);
+        "%s: found no %s (nor %s.gz)%s%s; looked in %s (--data-dir=DIR or TRAINER_DATA adds a place)",
+        dataset, name, name, comma, advice, places);
 }
 
 /* *list = a copy of names[count] in one block, pointers first, texts after them. */

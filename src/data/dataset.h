@@ -43,6 +43,9 @@ extern const struct dataset_plugin *const datasets[]; /* generated, ended by NUL
  * ~/.cache/trainer. */
 int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir,
                  struct error *error);
+/* path = where a data set's files belong: its folder in the first of those places. Errors: ERROR_USAGE: there
+ * is none. */
+int dataset_folder(char path[1024], const char *dataset, const char *data_dir, struct error *error);
 void dataset_close(struct dataset *dataset); /* safe on a zeroed or half-open one */
 
 /* Helpers for the plug-ins. */

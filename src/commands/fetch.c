@@ -1,0 +1,140 @@
+/* trainer fetch: downloads data sets to where the program looks for them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/file.h"
+#include "../data/dataset.h"
+#include "../data/fetch.h"
+#include "../output/digits.h"
+#include "../output/progress.h"
+#include "../world/world.h"
+#include "command.h"
+
+enum { ADDRESS_BYTES = 1024, LINE_BYTES = 600 };
+
+struct fetch_settings {
+    char data_dir[PATH_BYTES], from[ADDRESS_BYTES];
+    int timeout;
+    bool quiet;
+};
+
+#define AT(field) .offset = offsetof(struct fetch_settings, field)
+#define TEXT(field) AT(field), .type = OPTION_TEXT, .bytes = sizeof((struct fetch_settings *)0)->field
+
+static const struct option rows[] = {
+    {.name = "data-dir",
+     TEXT(data_dir),
+     .help =
+         "where to put them (default: $TRAINER_DATA, else ~/.cache/trainer), each in a folder of its name"},
+    {.name = "from", TEXT(from), .help = "address of a folder to download from instead of the public ones"},
+    {.name = "timeout",
+     AT(timeout),
+     .type = OPTION_INT,
+     .fallback = "60",
+     .least = 1,
+     .most = 3600,
+     .unit = "s",
+     .help = "how long a server may say nothing"},
+    {.name = "quiet", AT(quiet), .type = OPTION_FLAG, .fallback = "0", .help = "no progress"},
+    {0},
+};
+
+static void show_moving(struct progress *progress, const struct fetch_news *news) {
+    char have[DIGITS_BYTES], rate[DIGITS_BYTES], line[LINE_BYTES], share[16] = "", left[32] = "";
+    digits_thousands(have, (double)news->bytes);
+    digits_thousands(rate, news->bytes_per_s);
+    if (news->total > 0) snprintf(share, sizeof share, "  %d %%", (int)(100 * news->bytes / news->total));
+    if (news->total > 0 && news->bytes_per_s > 0)
+        snprintf(left, sizeof left, "  %.0f s left", (double)(news->total - news->bytes) / news->bytes_per_s);
+    snprintf(line, sizeof line, "%s%s  %s bytes  %s bytes/s%s", news->name, share, have, rate, left);
+    progress_status(progress, line);
+}
+
+static void tell(void *argument, const struct fetch_news *news) {
+    struct progress *progress = argument;
+    char bytes[DIGITS_BYTES];
+    digits_thousands(bytes, (double)news->bytes);
+    switch (news->event) {
+    case FETCH_MOVING:
+        show_moving(progress, news);
+        return;
+    case FETCH_THERE:
+        progress_clear(progress);
+        printf("%s: is there, SHA-256 right\n", news->name);
+        return;
+    case FETCH_DONE:
+        progress_clear(progress);
+        printf("%s: %s bytes, SHA-256 right\n", news->name, bytes);
+        return;
+    case FETCH_RESUME:
+        progress_say(progress, "%s: %s bytes are here already", news->name, bytes);
+        return;
+    case FETCH_WRONG:
+        progress_warn(progress, "%s: not the published file; kept under another name", news->name);
+        return;
+    case FETCH_FAILED:
+        progress_say(progress, "%s; trying the next address", news->name);
+        return;
+    }
+}
+
+static int find_source(const char *name, const struct source **source, struct error *error) {
+    const char *names[16] = {0};
+    char list[200] = "";
+    size_t used = 0;
+    for (size_t i = 0; sources[i].dataset != NULL && i < sizeof names / sizeof *names - 1; i++) {
+        names[i] = sources[i].dataset;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    *source = source_find(name);
+    if (*source != NULL) return OK;
+    const char *nearest = option_nearest(name, names);
+    return error_set(error, ERROR_USAGE, "fetch: \"%s\": unknown%s%s%s (one of %s)", name,
+                     nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+                     nearest != NULL ? "\"?" : "", list);
+}
+
+static int run(const void *settings_given, const char *const *arguments, int argument_count,
+               struct error *error) {
+    const struct fetch_settings *settings = settings_given;
+    const struct source *source;
+    char folder[PATH_BYTES];
+    struct progress progress;
+    if (argument_count == 0) return error_set(error, ERROR_USAGE, "fetch: expected the name of a data set");
+    for (int i = 0; i < argument_count; i++) RETURN_IF(find_source(arguments[i], &source, error));
+    if (settings->from[0] && strncmp(settings->from, "http://", 7) && strncmp(settings->from, "https://", 8))
+        return error_set(error, ERROR_USAGE,
+                         "--from=%s: expected an address that begins with http:// or https://",
+                         settings->from);
+    world_catch_interrupts();
+    progress_open(&progress, stderr, settings->quiet);
+    int code = OK;
+    for (int i = 0; i < argument_count && code == OK; i++) {
+        code = find_source(arguments[i], &source, error);
+        if (code == OK)
+            code = dataset_folder(folder, source->dataset, settings->data_dir[0] ? settings->data_dir : NULL,
+                                  error);
+        const struct fetch fetch = {.source = source,
+                                    .folder = folder,
+                                    .from = settings->from[0] ? settings->from : NULL,
+                                    .patience_s = settings->timeout,
+                                    .tell = tell,
+                                    .argument = &progress};
+        if (code == OK) code = fetch_run(&fetch, error);
+        progress_clear(&progress);
+        if (code == OK) printf("%s is in %s\n", source->dataset, folder);
+    }
+    return code;
+}
+
+const struct command command_fetch = {
+    .plugin = {.name = "fetch",
+               .help = "download data sets, checked by their SHA-256",
+               .options = rows,
+               .settings_bytes = sizeof(struct fetch_settings)},
+    .arguments = "DATASET...",
+    .examples = "  trainer fetch mnist\n"
+                "  trainer fetch cifar10 --data-dir=data && trainer --dataset=cifar10 --data-dir=data\n",
+    .run = run,
+};
