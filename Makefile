@@ -21,13 +21,16 @@ ONEDNN := $(shell printf '\043include <oneapi/dnnl/dnnl.h>\n\043if DNNL_VERSION_
 # What is optional beside it: libcurl with OpenSSL for `trainer fetch`; CURL=0 builds without the command.
 CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
+# stb_image reads the pictures of `trainer predict`; STB=0 builds without.
+STB := $(shell printf '\043include <stb/stb_image.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
+
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(if $(filter 1,$(WERROR)),-Werror)
 OPTIMIZE = $(if $(SANITIZE),-O1 -fno-omit-frame-pointer,-O3 $(if $(MARCH),-march=$(MARCH)))
 SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize-recover=all))
 CFLAGS = -g
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
-DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_VERSION='"$(VERSION)"'
+DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_VERSION='"$(VERSION)"'
 LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) -lz -lm -pthread
 
 # --- plug-ins: folder -> table of descriptors ---
@@ -80,6 +83,9 @@ $(RACY): SANITIZER := $(filter-out -fsanitize=thread,$(SANITIZER))
 # No loop of it may become a call of memcpy, which the sanitizer would see.
 $(RACY): ALL_CFLAGS += $(if $(findstring clang,$(CC)),-fno-builtin,-fno-tree-loop-distribute-patterns)
 
+# stb_image is not ours: of what it does the sanitizers see what it does to memory.
+$(B)/src/data/stb.o: SANITIZER := $(subst undefined,bounds,$(SANITIZER))
+
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	@echo '  CC   $<'
@@ -119,7 +125,7 @@ bench: $(PROGRAM) $(B)/bench/step $(B)/bench/exchange $(B)/bench/wire
 # --- fuzzing, with clang: every tests/fuzz_*.c for FUZZ_SECONDS, under the address and undefined sanitizers. What it finds is left
 # in the build folder, as crash-* ---
 FUZZ_SECONDS = 5
-FUZZERS = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/fuzz_*.c))
+FUZZERS = $(patsubst tests/%.c,$(B)/tests/%,$(filter-out $(if $(filter 0,$(STB)),tests/fuzz_image.c),$(wildcard tests/fuzz_*.c)))
 $(B)/tests/fuzz_%: $(B)/tests/fuzz_%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(CC) $(SANITIZER) -fsanitize=fuzzer -o $@ $^ $(LIBS)

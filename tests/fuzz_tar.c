@@ -1,6 +1,6 @@
 /* Fuzzing of tar archives: clang -fsanitize=fuzzer,address over this file and the library. Headers get the
  * checksum that they should have, or else no input would come past it. Says at the end how many files were
- * given. */
+ * given, and fails when none was. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@ static long files, ends, inputs;
 
 static void report(void) {
     fprintf(stderr, "accepted: %ld files and %ld whole archives of %ld inputs\n", files, ends, inputs);
+    if (inputs > 1000 && (files == 0 || ends == 0)) _exit(1);
 }
 
 static void seal(unsigned char *at) {

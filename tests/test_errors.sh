@@ -147,7 +147,7 @@ done <<'TABLE'
 2|iris: examples \[4\] in 3 classes, expected \[64\] in 10 classes|evaluate --checkpoint=run --dataset=iris
 2|dataset "minst": unknown|evaluate --checkpoint=run --dataset=minst
 2|predict: expected --checkpoint=DIR|predict three.csv
-2|predict: expected a CSV file|predict --checkpoint=run
+2|predict: expected a .*CSV file|predict --checkpoint=run
 2|--top=0: expected 1|predict --checkpoint=run --top=0 three.csv
 3|nowhere.csv: No such file|predict --checkpoint=run nowhere.csv
 3|three.csv: row 1: found 3 cells, expected 64|predict --checkpoint=run three.csv

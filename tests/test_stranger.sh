@@ -41,7 +41,8 @@ build() { # what...: with the compiler and the flags of $BUILD
     local werror=0
     case $flags in *-Werror*) werror=1 ;; esac
     make -j2 CC="${flags%% -std=*}" WERROR=$werror MARCH="$(setting '-march=[^ ]+')" \
-        ONEDNN="$(setting '-DTRAINER_ONEDNN=[01]')" CURL="$(setting '-DTRAINER_CURL=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
+        ONEDNN="$(setting '-DTRAINER_ONEDNN=[01]')" CURL="$(setting '-DTRAINER_CURL=[01]')" \
+        STB="$(setting '-DTRAINER_STB=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
 }
 
 programs="strategies reads training"

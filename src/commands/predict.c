@@ -1,11 +1,21 @@
-/* trainer predict: the class of each row of a CSV file, with its probability. */
+/* trainer predict: the class of each row of a CSV file or of a picture, with its probability. */
 #include <stdio.h>
 
 #include "../base/memory.h"
-#include "../data/csv_reader.h"
-#include "../data/standardize.h"
-#include "../train/restore.h"
+#include "../train/features.h"
 #include "command.h"
+
+#if TRAINER_STB
+#    define WHAT "PNG and JPEG pictures, and rows of a CSV file"
+#    define ARGUMENTS "IMAGE|CSV..."
+#    define FILES_TAKEN "PNG or JPEG picture, or a CSV file with a row of features an example"
+#    define EXAMPLE "  trainer predict --checkpoint=runs/cifar10 --top=3 cat.png dog.jpg\n"
+#else
+#    define WHAT "rows of a CSV file"
+#    define ARGUMENTS "CSV..."
+#    define FILES_TAKEN "CSV file with a row of features an example"
+#    define EXAMPLE ""
+#endif
 
 struct predict_settings {
     char checkpoint[PATH_BYTES];
@@ -37,14 +47,6 @@ static const struct option rows[] = {
     {0},
 };
 
-/* What was done to the features in training is done to these. */
-static void prepare(const struct restored *restored, float *features, int count) {
-    const size_t numbers = (size_t)count * (size_t)restored->features;
-    for (size_t i = 0; i < numbers; i++) features[i] *= restored->scale;
-    if (restored->mean && restored->deviation)
-        standardize_apply(features, count, restored->features, restored->mean, restored->deviation);
-}
-
 static void print_row(const struct restored *restored, float *probabilities, int top) {
     for (int k = 0; k < top && k < restored->classes; k++) {
         int best = 0;
@@ -57,25 +59,34 @@ static void print_row(const struct restored *restored, float *probabilities, int
     putchar('\n');
 }
 
-static int predict_file(struct restored *restored, const char *path, int top, struct error *error) {
-    float *features = NULL, *probabilities = NULL;
+/* A file's name can hold anything; a line of results is one line. */
+static void print_name(const char *path) {
+    for (const char *c = path; *c; c++) putchar((unsigned char)*c < ' ' || *c == 127 ? '?' : *c);
+    printf(": ");
+}
+
+/* named: a picture's line begins with its file's name. */
+static int predict_file(struct restored *restored, const char *path, int top, bool named,
+                        struct error *error) {
+    struct features features;
     void *block = NULL;
-    int count = 0;
-    int code = csv_read_features(path, restored->features, (const char *const *)restored->feature_names,
-                                 &features, &count, error);
+    int code = features_read(&features, restored, path, error);
     if (code == OK)
-        code = memory_zeroed(&block, (size_t)count * (size_t)restored->classes, sizeof(float),
+        code = memory_zeroed(&block, (size_t)features.count * (size_t)restored->classes, sizeof(float),
                              "probabilities", error);
-    probabilities = block;
+    float *probabilities = block;
     if (code == OK) {
-        prepare(restored, features, count);
-        const struct examples examples = {
-            .count = count, .features = restored->features, .floats = features, .scale = 1.0f};
+        const struct examples examples = {.count = features.count,
+                                          .features = restored->features,
+                                          .floats = features.floats,
+                                          .scale = 1.0f};
         code = evaluator_predict(&restored->evaluator, &examples, restored->weights, probabilities, error);
     }
-    for (int i = 0; code == OK && i < count; i++)
+    for (int i = 0; code == OK && i < features.count; i++) {
+        if (named && features.is_picture) print_name(path);
         print_row(restored, &probabilities[(size_t)i * (size_t)restored->classes], top);
-    memory_free(features);
+    }
+    features_close(&features);
     memory_free(probabilities);
     return code;
 }
@@ -85,23 +96,21 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     const struct predict_settings *settings = settings_given;
     struct restored restored = {0};
     if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "predict: expected --checkpoint=DIR");
-    if (argument_count == 0)
-        return error_set(error, ERROR_USAGE,
-                         "predict: expected a CSV file with a row of features an example");
+    if (argument_count == 0) return error_set(error, ERROR_USAGE, "predict: expected a " FILES_TAKEN);
     int code = restored_open(&restored, settings->checkpoint, settings->kernels == 1, error);
     for (int i = 0; i < argument_count && code == OK; i++)
-        code = predict_file(&restored, arguments[i], settings->top, error);
+        code = predict_file(&restored, arguments[i], settings->top, argument_count > 1, error);
     restored_close(&restored);
     return code;
 }
 
 const struct command command_predict = {
     .plugin = {.name = "predict",
-               .help = "class and probability for rows of a CSV file",
+               .help = "class and probability for " WHAT,
                .options = rows,
                .settings_bytes = sizeof(struct predict_settings)},
-    .arguments = "CSV...",
+    .arguments = ARGUMENTS,
     .examples = "  printf '5.1,3.3,1.7,0.5\\n5.9,3.0,4.2,1.5\\n6.9,3.1,5.4,2.1\\n' > flowers.csv\n"
-                "  trainer predict --checkpoint=runs/iris flowers.csv\n",
+                "  trainer predict --checkpoint=runs/iris flowers.csv\n" EXAMPLE,
     .run = run,
 };

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/file.h"
 #include "../base/memory.h"
 #include "../base/rng.h"
 
@@ -245,15 +244,5 @@ int csv_parse_features(const char *name, const char *text, size_t bytes, int fea
         table.floats = NULL;
     }
     csv_close(&table);
-    return code;
-}
-
-int csv_read_features(const char *path, int features, const char *const *feature_names, float **floats,
-                      int *rows, struct error *error) {
-    char *text = NULL;
-    size_t bytes;
-    RETURN_IF(file_read(path, CSV_MAX_BYTES, &text, &bytes, error));
-    const int code = csv_parse_features(path, text, bytes, features, feature_names, floats, rows, error);
-    memory_free(text);
     return code;
 }

@@ -45,10 +45,7 @@ const char *csv_place(const struct csv_table *table, int line, int column, char 
 /* Rows for prediction: exactly `features` numbers each, no label; a header is optional and, when
  * feature_names (NULL: not known) is given, has to agree with it. *floats = [*rows][features], owned by the
  * caller: memory_free. Errors: ERROR_FILE. */
-int csv_read_features(const char *path, int features, const char *const *feature_names, float **floats,
-                      int *rows, struct error *error);
 int csv_parse_features(const char *name, const char *text, size_t bytes, int features,
-                       const char *const *feature_names, float **floats, int *rows,
-                       struct error *error); /* the same, from memory */
+                       const char *const *feature_names, float **floats, int *rows, struct error *error);
 
 #endif

@@ -146,13 +146,12 @@ static int download(const struct job *job, const char *folder, const struct want
 
 /* --- accepting --- */
 
-/* Copies from a tar (or, when NULL, reads the stream of `file`) to its end: *bytes of them, and their sum. */
-static int copy_and_sum(const struct job *job, struct tar *tar, struct file_new *file, long long *bytes,
+/* Copies from a tar (or, when NULL, reads the stream of `file`) to its end, and gives the sum. */
+static int copy_and_sum(const struct job *job, struct tar *tar, struct file_new *file,
                         char text[SHA256_TEXT_BYTES], bool *wrong, struct error *error) {
     struct sha256 sum = {0};
     size_t got = 0;
     int code = sha256_open(&sum, error);
-    *bytes = 0;
     while (code == OK) {
         if (tar != NULL) {
             code = tar_read(tar, job->room, STEP_BYTES, &got, error);
@@ -163,7 +162,6 @@ static int copy_and_sum(const struct job *job, struct tar *tar, struct file_new 
                 code = error_set(error, ERROR_FILE, "%s: cannot be read: %s", file->part, strerror(errno));
         }
         if (code != OK || got == 0) break;
-        *bytes += (long long)got;
         code = sha256_add(&sum, job->room, got, error);
         if (code == OK && tar != NULL && fwrite(job->room, 1, got, file->stream) < got)
             code = error_set(error, ERROR_FILE, "%s: cannot be written: %s", file->part, strerror(errno));
@@ -174,15 +172,10 @@ static int copy_and_sum(const struct job *job, struct tar *tar, struct file_new 
     return code;
 }
 
-static int check_sum(const char *name, const struct source_file *file, long long bytes, const char *sum,
-                     bool *wrong, struct error *error) {
-    *wrong = true;
-    if (bytes != file->bytes)
-        return error_set(error, ERROR_FILE, "%s: %lld bytes, expected %lld", name, bytes, file->bytes);
-    if (strcmp(sum, file->sha256) != 0)
-        return error_set(error, ERROR_FILE, "%s: SHA-256 %s, expected %s", name, sum, file->sha256);
-    *wrong = false;
-    return OK;
+static int check_sum(const struct source_file *file, const char *sum, bool *wrong, struct error *error) {
+    *wrong = strcmp(sum, file->sha256) != 0;
+    if (!*wrong) return OK;
+    return error_set(error, ERROR_FILE, "%s: SHA-256 %s, expected %s", file->name, sum, file->sha256);
 }
 
 /* The new file takes its place; a wrong one that stands in its way makes room. */
@@ -201,10 +194,9 @@ static int put_in_place(const struct job *job, struct file_new *new, const struc
 static int accept_file(const struct job *job, const struct want *want, struct file_new *part, bool *wrong,
                        struct error *error) {
     char sum[SHA256_TEXT_BYTES];
-    long long bytes;
     rewind(part->stream);
-    RETURN_IF(copy_and_sum(job, NULL, part, &bytes, sum, wrong, error));
-    RETURN_IF(check_sum(want->name, want->file, bytes, sum, wrong, error));
+    RETURN_IF(copy_and_sum(job, NULL, part, sum, wrong, error));
+    RETURN_IF(check_sum(want->file, sum, wrong, error));
     return put_in_place(job, part, want->file, want->in_the_way, error);
 }
 
@@ -212,14 +204,13 @@ static int unpack_file(const struct job *job, struct tar *tar, const struct sour
                        struct error *error) {
     char path[PATH_BYTES], in_the_way[PATH_BYTES], sum[SHA256_TEXT_BYTES];
     struct file_new new = {0};
-    long long bytes;
     bool there;
     RETURN_IF(look(job, file, &there, in_the_way, error));
     if (there) return OK;
     RETURN_IF(file_join(path, job->fetch->folder, file->name, error));
     RETURN_IF(file_create(&new, path, error));
-    int code = copy_and_sum(job, tar, &new, &bytes, sum, wrong, error);
-    if (code == OK) code = check_sum(file->name, file, bytes, sum, wrong, error);
+    int code = copy_and_sum(job, tar, &new, sum, wrong, error);
+    if (code == OK) code = check_sum(file, sum, wrong, error);
     if (code == OK) code = put_in_place(job, &new, file, in_the_way, error);
     file_abandon(&new);
     return code;

@@ -1,0 +1,33 @@
+/* Pictures: PNG and JPEG by stb_image, brought to the size and the channels that a network takes. */
+#ifndef TRAINER_DATA_PICTURE_H
+#define TRAINER_DATA_PICTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "../base/error.h"
+
+enum { PICTURE_MOST_PIXELS = 1 << 26 }; /* 8,192 x 8,192; more is refused before memory is taken */
+
+struct picture {
+    int height, width, channels; /* 1: grey; 3: red, green, blue */
+    uint8_t *pixels;             /* [height][width][channels], owned */
+};
+
+/* Whether they begin as a PNG or JPEG file does. */
+bool picture_is(const void *bytes, size_t count);
+
+/* Decodes a file in memory into 1 or 3 channels; `name` is for the words. 16 bits a channel become 8; what is
+ * transparent shows white behind it; colours become grey by their brightness (ITU-R BT.601). Errors:
+ * ERROR_FILE: damaged, cut, larger than PICTURE_MOST_PIXELS, a kind that stb_image cannot read, or a build
+ * without it; ERROR_DEVICE: no memory. */
+int picture_decode(struct picture *picture, int channels, const char *name, const void *bytes, size_t count,
+                   struct error *error);
+void picture_close(struct picture *picture); /* safe on a zeroed one */
+
+/* out[height][width][channels] = the whole picture, scaled to that size, its own shape or not; values from 0
+ * to 255. Each is a mean of the pixels around its place, weighted by a triangle as wide as two pixels of the
+ * coarser of the two grids: at equal sizes the pixels themselves. Errors: ERROR_DEVICE. */
+int picture_fit(const struct picture *picture, int height, int width, float *out, struct error *error);
+
+#endif

@@ -1,0 +1,12 @@
+/* PNG and JPEG files looked through before stb_image decodes them. */
+#ifndef TRAINER_DATA_PICTURE_CHECK_H
+#define TRAINER_DATA_PICTURE_CHECK_H
+
+#include <stddef.h>
+#include "../base/error.h"
+
+/* Whether a file in memory is a PNG or JPEG that is all there: to its end mark, with the check sums of PNG
+ * right, and the tables of JPEG such as a decoder may trust. `name` is for the words. Errors: ERROR_FILE. */
+int picture_check(const char *name, const void *bytes, size_t count, struct error *error);
+
+#endif

@@ -1,0 +1,104 @@
+/* Files made into examples. A picture gives the numbers that a data set would hold for it: each pixel from 0
+ * to what stands for white there. All that training did to such numbers is then done in one place, `prepare`.
+ */
+#include "features.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../base/file.h"
+#include "../base/memory.h"
+#include "../data/csv_reader.h"
+#include "../data/picture.h"
+#include "../data/standardize.h"
+
+enum { WHITE = 255 }; /* in a file */
+
+/* What was done to the features in training is done to these. */
+static void prepare(const struct features *features, const struct restored *restored) {
+    const size_t numbers = (size_t)features->count * (size_t)restored->features;
+    for (size_t i = 0; i < numbers; i++) features->floats[i] *= restored->scale;
+    if (restored->mean && restored->deviation)
+        standardize_apply(features->floats, features->count, restored->features, restored->mean,
+                          restored->deviation);
+}
+
+/* --- pictures --- */
+
+/* The side of a square of that many pixels, or 0. */
+static int side_of(int pixels) {
+    const int side = (int)lround(sqrt(pixels));
+    return side * side == pixels ? side : 0;
+}
+
+/* size = {height, width, channels} of what the network takes. A flat example is a square, grey or in colour.
+ */
+static int picture_size(const struct restored *restored, const char *path, int size[3], struct error *error) {
+    const struct shape *shape = &restored->shape;
+    const int grey = side_of(shape->dims[0]),
+              colour = shape->dims[0] % 3 == 0 ? side_of(shape->dims[0] / 3) : 0;
+    char text[64];
+    size[0] = shape->rank == 1 ? (grey ? grey : colour) : shape->dims[0];
+    size[1] = shape->rank == 1 ? size[0] : shape->dims[1];
+    size[2] = shape->rank == 1 ? (grey ? 1 : 3) : shape->rank == 2 ? 1 : shape->dims[2];
+    if (restored->feature_names == NULL && shape->rank <= 3 && size[0] > 0 && (size[2] == 1 || size[2] == 3))
+        return OK;
+    return error_set(error, ERROR_USAGE, "%s: a picture, but the network takes examples %s%s%s", path,
+                     shape_text(shape, text, sizeof text), restored->feature_names ? " that begin with " : "",
+                     restored->feature_names ? restored->feature_names[0] : "");
+}
+
+/* What stands for white in the numbers that `scale` then brings to 0..1; without a scale, what is in a file.
+ */
+static float white_of(const struct restored *restored) {
+    return restored->scale > 0 && restored->scale < 1 ? roundf(1 / restored->scale) : (float)WHITE;
+}
+
+static int read_picture(struct features *features, const struct restored *restored, const char *path,
+                        const char *bytes, size_t count, struct error *error) {
+    struct picture picture = {0};
+    void *block = NULL;
+    int size[3];
+    RETURN_IF(picture_size(restored, path, size, error));
+    RETURN_IF(
+        memory_zeroed(&block, (size_t)restored->features, sizeof(float), "a picture's features", error));
+    features->floats = block;
+    features->count = 1;
+    int code = picture_decode(&picture, size[2], path, bytes, count, error);
+    if (code == OK) code = picture_fit(&picture, size[0], size[1], features->floats, error);
+    picture_close(&picture);
+    const float share = white_of(restored) / (float)WHITE;
+    for (int i = 0; i < restored->features; i++) features->floats[i] *= share;
+    return code;
+}
+
+static bool is_named_picture(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
+}
+
+/* --- files --- */
+
+int features_read(struct features *features, const struct restored *restored, const char *path,
+                  struct error *error) {
+    char *bytes = NULL;
+    size_t count = 0;
+    *features = (struct features){0};
+    int code = file_read(path, CSV_MAX_BYTES, &bytes, &count, error);
+    features->is_picture = code == OK && (picture_is(bytes, count) || is_named_picture(path));
+    if (features->is_picture)
+        code = read_picture(features, restored, path, bytes, count, error);
+    else if (code == OK)
+        code = csv_parse_features(path, bytes, count, restored->features,
+                                  (const char *const *)restored->feature_names, &features->floats,
+                                  &features->count, error);
+    memory_free(bytes);
+    if (code == OK) prepare(features, restored);
+    return code;
+}
+
+void features_close(struct features *features) {
+    memory_free(features->floats);
+    *features = (struct features){0};
+}

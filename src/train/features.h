@@ -1,0 +1,19 @@
+/* What a network sees of a file: the rows of a CSV file, or one picture, prepared as its examples were in
+ * training. */
+#ifndef TRAINER_TRAIN_FEATURES_H
+#define TRAINER_TRAIN_FEATURES_H
+
+#include "restore.h"
+
+struct features {
+    float *floats;   /* [count][restored->features], owned */
+    int count;       /* examples; of a picture 1 */
+    bool is_picture; /* else a CSV file */
+};
+
+/* Errors: ERROR_FILE: the file, or its format; ERROR_USAGE: a picture for a network that takes none. */
+int features_read(struct features *features, const struct restored *restored, const char *path,
+                  struct error *error);
+void features_close(struct features *features); /* safe on a zeroed one */
+
+#endif
