@@ -39,8 +39,8 @@ static size_t make_png(uint8_t *out, const uint8_t *data, size_t bytes) {
     uint8_t head[13] = {0}, packed[MOST / 2];
     uLongf length = sizeof packed;
     if (bytes < 5 || bytes > MOST / 4) return 0;
-    put(head, data[1] % 40);
-    put(head + 4, data[2] % 40);
+    put(head, data[1] % 16);
+    put(head + 4, data[2] % 16);
     head[8] = depths[data[3] & 7];
     head[9] = kinds[data[4] & 7];
     head[12] = data[3] >> 7;
@@ -108,7 +108,7 @@ static size_t make_jpeg(uint8_t *out, size_t most, unsigned seed) {
 
 /* What make_png takes: a head that is most often possible, and rows. */
 static size_t make_rows(uint8_t *out, size_t most, unsigned seed) {
-    const size_t count = most < 700 ? most : 700;
+    const size_t count = most < 1100 ? most : 1100;
     for (size_t i = 0; i < count; i++) out[i] = i < 5 ? (uint8_t)(seed >> (4 * i)) : (uint8_t)(i % 3 * i);
     return count;
 }

@@ -314,6 +314,32 @@ print(repr(seen))
 PYTHON
 grep -Eq 'iris_training.csv  9[0-9] %  2,1[0-9]{2} bytes  [0-9,]+ bytes/s  [0-9]+ s left' seen || fail "on a terminal: $(cat seen)"
 
+# --- archives that are not what they should be: nothing is left of them ---
+python3 - <<'PYTHON'
+import io, tarfile
+for name, members in {"wrong": ["data_batch_1.bin"], "without": ["readme.html"], "nothing": []}.items():
+    with tarfile.open(f"served/{name}.tar.gz", "w:gz", format=tarfile.USTAR_FORMAT) as archive:
+        for member in members:
+            about = tarfile.TarInfo(f"cifar-10-batches-bin/{member}")
+            about.size = 1000
+            archive.addfile(about, io.BytesIO(bytes(1000)))
+PYTHON
+head -c 100 served/wrong.tar.gz >served/half.tar.gz
+yes | head -c 2000 >served/text.tar.gz
+while IFS='|' read -r name words; do
+    cp "served/$name.tar.gz" served/cifar-10-binary.tar.gz
+    timeout 60 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=bad >out 2>err
+    code=$?
+    refused "archive: $name" 3 "$words"
+    [ -z "$(ls bad/cifar10)" ] || fail "archive: $name: left $(ls bad/cifar10)"
+done <<'TABLE'
+wrong|data_batch_1.bin: SHA-256 541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53, expected cee91656[0-9a-f]{56}$
+without|cifar-10-binary.tar.gz.part: no data_batch_1.bin in it$
+nothing|cifar-10-binary.tar.gz.part: no data_batch_1.bin in it$
+half|cifar-10-binary.tar.gz.part: damaged or cut gzip data$
+text|cifar-10-binary.tar.gz.part: a header without its checksum, expected a tar archive$
+TABLE
+
 # --- the real ones, where they are ---
 if [ -n "$data" ] && [ -e "$data/mnist/train-images-idx3-ubyte.gz" ]; then
     cp "$data"/mnist/*.gz served
@@ -344,7 +370,16 @@ PYTHON
     [ "$(ls real/cifar10)" = "$(printf 'data_batch_%d.bin\n' 1 2 3 4 5; echo test_batch.bin)" ] || fail "cifar10: $(ls real/cifar10)"
     for file in real/cifar10/*; do gzip -dc "$data/cifar10/$(basename "$file").gz" | cmp -s - "$file" || fail "cifar10: $file differs"; done
     timeout 120 "$TRAINER" fetch cifar10 --from="$at/none" --data-dir="$data" >out 2>err || fail "cifar10, packed one by one: $(cat err)"
-    # No room for all: what was unpacked stays, the archive too.
+    # The archive was all there, but no room to unpack it.
+    rm real/cifar10/*
+    cp served/cifar-10-binary.tar.gz real/cifar10/cifar-10-binary.tar.gz.part
+    : >log
+    (ulimit -f 20000 && exec timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err)
+    code=$?
+    [ $code -eq 3 ] && grep -q 'data_batch_1.bin.part: cannot be written: ' err || fail "cifar10, no room to unpack: exit code $code: $(cat err)"
+    [ "$(ls real/cifar10)" = cifar-10-binary.tar.gz.part ] || fail "cifar10, no room to unpack: left $(ls real/cifar10)"
+    asked "cifar10, no room to unpack" "good cifar-10-binary.tar.gz $(wc -c <served/cifar-10-binary.tar.gz)"
+    # No room for the archive.
     rm real/cifar10/*
     (ulimit -f 100000 && exec timeout 120 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=real >out 2>err)
     code=$?

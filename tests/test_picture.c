@@ -244,9 +244,16 @@ static void check_tables(void) {
     find_segment(&file, 0xc4)[16] = 255; /* codes of 16 bits in the first table */
     refused(&file, file.length, "damaged JPEG: segment ffc4 at byte ");
     file = good;
-    uint8_t *table = find_segment(&file, 0xc4);
-    for (int i = 1; i <= 16; i++) table[i] = 17; /* 272 codes; the segment is long enough */
-    refused(&file, file.length, "damaged JPEG: segment ffc4 at byte ");
+    /* A segment more, of one table of 16 x 17 codes, all there. */
+    enum { EACH = 17, CODES = 16 * EACH, LENGTH = 2 + 17 + CODES };
+    const uint8_t head[] = {0xff, 0xd8, 0xff, 0xc4, LENGTH >> 8, LENGTH & 255, 0x10};
+    uint8_t table[16 + CODES] = {0};
+    memset(table, EACH, 16);
+    file.length = 0;
+    append(&file, head, sizeof head);
+    append(&file, table, sizeof table);
+    append(&file, good.bytes + 2, good.length - 2);
+    refused(&file, file.length, "damaged JPEG: segment ffc4 at byte 2 ");
     file = good;
     find_segment(&file, 0xc4)[17 + 3] = 16; /* bits of a difference */
     refused(&file, file.length, "damaged JPEG: segment ffc4 at byte ");

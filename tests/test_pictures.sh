@@ -70,6 +70,13 @@ for prefix, count in prefixes.items():
     open(f"data/mnist/{prefix}-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, count, SIDE, SIDE) + images)
     open(f"data/mnist/{prefix}-labels-idx1-ubyte", "wb").write(struct.pack(">II", 0x801, count) + labels)
 
+os.makedirs("few/mnist") # the test part: its first 20
+for prefix, count in {"train": 1000, "t10k": 20}.items():
+    for kind, head, each in (("images-idx3", 16, SIDE * SIDE), ("labels-idx1", 8, 1)):
+        whole = open(f"data/mnist/{prefix}-{kind}-ubyte", "rb").read()[:head + count * each]
+        open(f"few/mnist/{prefix}-{kind}-ubyte", "wb").write(whole[:4] + struct.pack(">I", count) + whole[8:])
+open("labels", "w").write(" ".join(map(str, labels[:20])))
+
 table = open("digits.csv", "w")
 for i in range(20): # of the test part
     image = images[i * SIDE * SIDE:(i + 1) * SIDE * SIDE]
@@ -116,6 +123,18 @@ sed 's/^digit-[0-9]*\.png: //' out >lines
 cmp -s lines rows || fail "pictures and rows of bytes differ: $(diff lines rows | head -n 4)"
 [ "$(cut -d: -f1 out)" = "$(printf 'digit-%02d.png\n' {0..19})" ] || fail "several pictures: $(cut -c1-40 out)"
 [ "$(sort -u rows | wc -l)" -gt 10 ] || fail "the rows do not differ: this proves nothing"
+# As `evaluate` saw them, whose examples are the bytes of the data set: accuracy, and cost (shares are printed to 0.1 %).
+"$TRAINER" evaluate --checkpoint=digits --data-dir=few >seen 2>err || fail "evaluate: $(cat err)"
+python3 - <<'PYTHON' || fail "evaluate and predict differ: $(cat seen)"
+import math, re
+seen = dict(re.findall(r"(Test-\w+): ([0-9.]+)", open("seen").read()))
+labels = open("labels").read().split()
+lines = [re.findall(r'"(\d)" \(([0-9.]+)%\)', line) for line in open("rows")]
+right = sum(line[0][0] == label for line, label in zip(lines, labels))
+cost = sum(-math.log(max(float(dict(line)[label]) / 100, 0.0005)) for line, label in zip(lines, labels)) / len(lines)
+assert len(lines) == 20 and abs(right / 20 - float(seen["Test-Accuracy"])) < 1e-6, (right, seen)
+assert abs(cost - float(seen["Test-Cost"])) < 0.02, (cost, seen)
+PYTHON
 head -n 1 rows >first
 for picture in digit-00.png colour.png opaque.PNG sixteen packed.png.gz; do
     good --checkpoint=digits --top=10 $picture

@@ -125,11 +125,7 @@ static int download(const struct job *job, const char *folder, const struct want
         return error_set(error, ERROR_USAGE, "%.100s...: an address of %d bytes, expected fewer than %d",
                          address, length, ADDRESS_BYTES);
     *kept = ftell(part->stream);
-    if (*kept < 0 || (want->bytes > 0 && *kept > want->bytes)) {
-        *kept = 0;
-        if (ftruncate(fileno(part->stream), 0) != 0)
-            return error_set(error, ERROR_FILE, "%s: cannot be written: %s", part->part, strerror(errno));
-    }
+    if (*kept < 0) return error_set(error, ERROR_FILE, "%s: cannot be read: %s", part->part, strerror(errno));
     if (*kept > 0) tell(job, FETCH_RESUME, want->name, *kept, want->listed);
     if (want->bytes > 0 && *kept == want->bytes) return OK;
     struct moving moving = {.job = job, .want = want};
