@@ -65,19 +65,31 @@ void dataset_close(struct dataset *dataset) {
     *dataset = (struct dataset){0};
 }
 
-int dataset_find_file(char path[1024], const char *dataset, const char *name, const char *const *folders,
-                      struct error *error) {
-    char folder[PATH_BYTES], places[300] = "no folder";
+/* path = folder/name or folder/name.gz, whichever is there. */
+static int find_in(char path[PATH_BYTES], const char *folder, const char *name, bool *found,
+                   struct error *error) {
+    RETURN_IF(file_join(path, folder, name, error));
+    *found = access(path, F_OK) == 0;
+    const size_t length = strlen(path);
+    if (*found || length + sizeof ".gz" > PATH_BYTES) return OK;
+    memcpy(path + length, ".gz", sizeof ".gz");
+    *found = access(path, F_OK) == 0;
+    return OK;
+}
+
+int dataset_find_file(char path[1024], const char *dataset, const char *archive, const char *name,
+                      const char *const *folders, struct error *error) {
+    char folder[PATH_BYTES], inner[PATH_BYTES], places[300] = "no folder";
     size_t used = 0;
+    bool found = false;
     for (int i = 0; folders[i]; i++) {
         RETURN_IF(file_join(folder, folders[i], dataset, error));
-        RETURN_IF(file_join(path, folder, name, error));
-        if (access(path, F_OK) == 0) return OK;
-        const size_t length = strlen(path);
-        if (length + sizeof ".gz" <= PATH_BYTES) {
-            memcpy(path + length, ".gz", sizeof ".gz");
-            if (access(path, F_OK) == 0) return OK;
+        RETURN_IF(find_in(path, folder, name, &found, error));
+        for (int beside = 0; archive && !found && beside < 2; beside++) {
+            RETURN_IF(file_join(inner, beside ? folders[i] : folder, archive, error));
+            RETURN_IF(find_in(path, inner, name, &found, error));
         }
+        if (found) return OK;
         const int written = snprintf(places + used, sizeof places - used, "%s%s", used ? ", " : "", folder);
         if (written > 0) used += (size_t)written;
         if (used >= sizeof places) used = sizeof places - 1;
@@ -86,8 +98,9 @@ int dataset_find_file(char path[1024], const char *dataset, const char *name, co
     const char *comma = *source_advice(dataset, name, advice, sizeof advice) ? ", " : "";
     return error_set(
         error, ERROR_FILE,
-        "%s: found no %s (nor %s.gz)%s%s; looked in %s (--data-dir=DIR or TRAINER_DATA adds a place)",
-        dataset, name, name, comma, advice, places);
+        "%s: found no %s (nor %s.gz)%s%s; looked in %s%s%s%s (--data-dir=DIR or TRAINER_DATA adds a place)",
+        dataset, name, name, comma, advice, places, archive ? ", and in " : "", archive ? archive : "",
+        archive ? " in or beside it" : "");
 }
 
 /* *list = a copy of names[count] in one block, pointers first, texts after them. */

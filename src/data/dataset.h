@@ -49,8 +49,10 @@ int dataset_folder(char path[1024], const char *dataset, const char *data_dir, s
 void dataset_close(struct dataset *dataset); /* safe on a zeroed or half-open one */
 
 /* Helpers for the plug-ins. */
-int dataset_find_file(char path[1024], const char *dataset, const char *name, const char *const *folders,
-                      struct error *error); /* name or name.gz */
+/* path = the file `name` or `name`.gz in the data set's folder; or in the folder that the official archive
+ * unpacks to, in or beside that one (archive NULL: there is none). */
+int dataset_find_file(char path[1024], const char *dataset, const char *archive, const char *name,
+                      const char *const *folders, struct error *error);
 int dataset_class_names(struct dataset *dataset, const char *const *names, int classes,
                         struct error *error); /* names NULL: "0", "1", ... */
 int dataset_feature_names(struct dataset *dataset, const char *const *names, int features,
