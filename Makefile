@@ -112,13 +112,15 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
 .SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o)
 
-# --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/exchange what each strategy
-# moves beside memcpy, build/bench/wire an endpoint beside a raw socket; bench/compare.py needs PyTorch ---
+# --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/input the building of
+# batches of images, build/bench/exchange what each strategy moves beside memcpy, build/bench/wire an endpoint beside a raw socket;
+# bench/compare.py needs PyTorch ---
 $(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
-bench: $(PROGRAM) $(B)/bench/step $(B)/bench/exchange $(B)/bench/wire
+bench: $(PROGRAM) $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
 	$(B)/bench/step
+	$(B)/bench/input
 	$(B)/bench/exchange
 	$(B)/bench/wire
 

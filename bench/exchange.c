@@ -83,10 +83,10 @@ static double memcpy_seconds(size_t floats, int rounds, bool fresh, const struct
 
 /* --- strategies --- */
 
-static int load_nothing(void *self, int worker, int buffer, long number, const int *index,
+static int load_nothing(void *self, int worker, int buffer, long number, const struct picks *picks,
                         struct error *error) {
     struct rig *rig = self;
-    (void)worker, (void)index, (void)error;
+    (void)worker, (void)picks, (void)error;
     rig->number[worker][buffer] = number;
     sleep_until_tick(rig->world, 0.5);
     return OK;
@@ -150,9 +150,9 @@ static void time_strategy(const char *text, const struct strategy *strategy, voi
 
 /* --- the loop itself --- */
 
-static int load_at_once(void *self, int worker, int buffer, long number, const int *index,
+static int load_at_once(void *self, int worker, int buffer, long number, const struct picks *picks,
                         struct error *error) {
-    (void)self, (void)worker, (void)buffer, (void)number, (void)index, (void)error;
+    (void)self, (void)worker, (void)buffer, (void)number, (void)picks, (void)error;
     return OK;
 }
 

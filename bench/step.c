@@ -169,8 +169,8 @@ static int run_gather(void *argument, struct error *error) {
     (void)error;
     for (int i = 0; i < gathering->batch; i++)
         gathering->index[i] = (int)(rng_unit(rng_philox(2, 0, gathering->draws++).word[0]) * EXAMPLES);
-    gathering->device->backend->gather(gathering->device, &gathering->examples, gathering->index,
-                                       gathering->batch, gathering->out);
+    const struct picks picks = {.count = gathering->batch, .index = gathering->index};
+    gathering->device->backend->gather(gathering->device, &gathering->examples, &picks, gathering->out);
     return OK;
 }
 

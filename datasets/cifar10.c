@@ -3,6 +3,7 @@
  * bytes, channels last; they become floats when a batch is built. */
 #include "../src/base/file.h"
 #include "../src/base/memory.h"
+#include "../src/data/augment.h"
 #include "../src/data/cifar.h"
 #include "../src/data/dataset.h"
 
@@ -16,7 +17,13 @@ static const char archive_folder[] = "cifar-10-batches-bin";
 static const char *const classes[CIFAR_CLASSES] = {"airplane", "automobile", "bird",  "cat",  "deer",
                                                    "dog",      "frog",       "horse", "ship", "truck"};
 
-static const struct option options[] = {DATASET_COMMON_ROWS, {0}};
+struct cifar10_settings {
+    struct dataset_common common;
+    struct augment_settings augment;
+};
+
+static const struct option options[] = {
+    DATASET_COMMON_ROWS, AUGMENT_ROWS(offsetof(struct cifar10_settings, augment)), {0}};
 
 /* Which files are needed: all that hold the examples that are taken, and the test part. */
 static int train_files(const struct dataset_common *common) {
@@ -51,20 +58,23 @@ static int read_part(struct dataset *dataset, struct examples *examples, int fir
         const size_t done = (size_t)i * FILE_RECORDS;
         RETURN_IF(read_file(names[first + i], folders, pixels + done * CIFAR_PIXELS, labels + done, error));
     }
-    *examples = (struct examples){.count = (int)records,
-                                  .features = CIFAR_PIXELS,
-                                  .bytes = pixels,
-                                  .scale = 1.0f / 255.0f,
-                                  .labels = labels};
+    *examples =
+        (struct examples){.count = (int)records, .bytes = pixels, .scale = 1.0f / 255.0f, .labels = labels};
     return OK;
 }
 
-static int cifar10_open(struct dataset *dataset, const void *settings, const char *const *folders,
+static int cifar10_open(struct dataset *dataset, const void *settings_given, const char *const *folders,
                         struct error *error) {
-    const int count = train_files(settings);
+    const struct cifar10_settings *settings = settings_given;
+    const struct shape stored = SHAPE(CIFAR_SIDE, CIFAR_SIDE, CIFAR_CHANNELS);
+    const int count = train_files(&settings->common);
+    struct augment augment;
+    RETURN_IF(augment_choose(&augment, &dataset->shape, &settings->augment, "cifar10", &stored, error));
     RETURN_IF(read_part(dataset, &dataset->train, 0, count, 0, folders, error));
     RETURN_IF(read_part(dataset, &dataset->test, TRAIN_FILES, 1, 2, folders, error));
-    dataset->shape = SHAPE(CIFAR_SIDE, CIFAR_SIDE, CIFAR_CHANNELS);
+    dataset->train.features = dataset->test.features =
+        dataset->shape.dims[0] * dataset->shape.dims[1] * dataset->shape.dims[2];
+    dataset->train.augment = dataset->test.augment = augment;
     return dataset_class_names(dataset, classes, CIFAR_CLASSES, error);
 }
 
@@ -72,6 +82,6 @@ const struct dataset_plugin dataset_cifar10 = {
     .plugin = {.name = "cifar10",
                .help = "50,000 + 10,000 colour images of 32x32 pixels, from the official binary files",
                .options = options,
-               .settings_bytes = sizeof(struct dataset_common)},
+               .settings_bytes = sizeof(struct cifar10_settings)},
     .open = cifar10_open,
 };

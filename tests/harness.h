@@ -65,9 +65,10 @@ struct rig {
     float loss_of[4096];     /* of each batch of the shared stream, as its row should say */
 };
 
-static int rig_load(void *self, int worker, int buffer, long number, const int *index, struct error *error) {
+static int rig_load(void *self, int worker, int buffer, long number, const struct picks *picks,
+                    struct error *error) {
     struct rig *rig = self;
-    (void)index;
+    (void)picks;
     (void)error;
     rig->number[worker][buffer] = number;
     return OK;

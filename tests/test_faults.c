@@ -161,11 +161,11 @@ static int formula_sleeping(struct rig *rig, int worker, long number, float *wei
     return formula_blocks(rig, worker, number, weights, gradient, loss, error);
 }
 
-static int load_sleeping(void *self, int worker, int buffer, long number, const int *index,
+static int load_sleeping(void *self, int worker, int buffer, long number, const struct picks *picks,
                          struct error *error) {
     struct rig *rig = self;
     if (worker == 1 && atomic_load(&rig->computed[1]) == 3) world_sleep(rig->world, 25.0);
-    return rig_load(self, worker, buffer, number, index, error);
+    return rig_load(self, worker, buffer, number, picks, error);
 }
 
 static void check_coming_back(const char *text, const struct strategy *strategy, void *argument) {
@@ -229,19 +229,19 @@ static int formula_ones(struct rig *rig, int worker, long number, float *weights
 }
 
 /* In its input a worker has sent its gradient and not taken the weights yet. */
-static int load_failing(void *self, int worker, int buffer, long number, const int *index,
+static int load_failing(void *self, int worker, int buffer, long number, const struct picks *picks,
                         struct error *error) {
     struct rig *rig = self;
     if (worker == 0 && atomic_load(&rig->computed[0]) == 3)
         return error_set(error, ERROR_DEVICE, "worker 0 failed in its input");
-    return rig_load(self, worker, buffer, number, index, error);
+    return rig_load(self, worker, buffer, number, picks, error);
 }
 
-static int load_silent(void *self, int worker, int buffer, long number, const int *index,
+static int load_silent(void *self, int worker, int buffer, long number, const struct picks *picks,
                        struct error *error) {
     struct rig *rig = self;
     if (worker == 0 && atomic_load(&rig->computed[0]) == 3) world_sleep(rig->world, 25.0);
-    return rig_load(self, worker, buffer, number, index, error);
+    return rig_load(self, worker, buffer, number, picks, error);
 }
 
 enum loss { FAILS_COMPUTING, FAILS_IN_INPUT, SILENT_IN_INPUT, LOSSES };

@@ -160,12 +160,12 @@ struct watched {
 };
 static struct watched watched;
 
-static int load_slowly(void *self, int worker, int buffer, long number, const int *index,
+static int load_slowly(void *self, int worker, int buffer, long number, const struct picks *picks,
                        struct error *error) {
     struct rig *rig = self;
     world_work(rig->world, watched.load_s);
     atomic_fetch_add(&watched.built, 1);
-    return rig_load(rig, worker, buffer, number, index, error);
+    return rig_load(rig, worker, buffer, number, picks, error);
 }
 
 static int formula_watching(struct rig *rig, int worker, long number, float *weights, float *gradient,
@@ -230,21 +230,21 @@ static void check_off_path(void) {
 
 /* --- a feeder that fails, and one that hangs --- */
 
-static int load_failing(void *self, int worker, int buffer, long number, const int *index,
+static int load_failing(void *self, int worker, int buffer, long number, const struct picks *picks,
                         struct error *error) {
     if (number >= 7) return error_set(error, ERROR_FILE, "batch %ld cannot be read", number);
-    return rig_load(self, worker, buffer, number, index, error);
+    return rig_load(self, worker, buffer, number, picks, error);
 }
 
-static int load_hanging(void *self, int worker, int buffer, long number, const int *index,
+static int load_hanging(void *self, int worker, int buffer, long number, const struct picks *picks,
                         struct error *error) {
     struct rig *rig = self;
     if (number == 7) world_sleep(rig->world, 1000.0);
-    return rig_load(rig, worker, buffer, number, index, error);
+    return rig_load(rig, worker, buffer, number, picks, error);
 }
 
 static int run_with(struct rig *rig, const struct rig_settings *settings,
-                    int (*load)(void *self, int worker, int buffer, long number, const int *index,
+                    int (*load)(void *self, int worker, int buffer, long number, const struct picks *picks,
                                 struct error *error)) {
     CHECK(rig_open(rig, settings) == OK, "%s", rig->error.words);
     rig->training.settings.compute.load = load;
@@ -288,7 +288,7 @@ static void check_failing(const char *text, const struct strategy *strategy, voi
 /* A feeder that nothing wakes: its worker says so, and the end does not wait for it. */
 static _Atomic bool released;
 
-static int load_stuck(void *self, int worker, int buffer, long number, const int *index,
+static int load_stuck(void *self, int worker, int buffer, long number, const struct picks *picks,
                       struct error *error) {
     struct rig *rig = self;
     struct world *world = NULL;
@@ -297,7 +297,7 @@ static int load_stuck(void *self, int worker, int buffer, long number, const int
         while (!atomic_load(&released)) world_sleep(world, 1e-3);
         world_close(world);
     }
-    return rig_load(rig, worker, buffer, number, index, error);
+    return rig_load(rig, worker, buffer, number, picks, error);
 }
 
 static void check_stuck(void) {

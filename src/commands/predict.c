@@ -76,10 +76,7 @@ static int predict_file(struct restored *restored, const char *path, int top, bo
                              "probabilities", error);
     float *probabilities = block;
     if (code == OK) {
-        const struct examples examples = {.count = features.count,
-                                          .features = restored->features,
-                                          .floats = features.floats,
-                                          .scale = 1.0f};
+        const struct examples examples = features_examples(&features, restored);
         code = evaluator_predict(&restored->evaluator, &examples, restored->weights, probabilities, error);
     }
     for (int i = 0; code == OK && i < features.count; i++) {

@@ -1,4 +1,5 @@
-/* Builds a batch from examples picked by number: bytes are scaled to floats, floats are copied. */
+/* Builds a batch from examples picked by number: bytes are scaled to floats, images augmented, floats copied.
+ */
 #include <string.h>
 #include "../base/memory.h"
 #include "cpu.h"
@@ -12,17 +13,30 @@ static void scale_row(const uint8_t *restrict bytes, float scale, size_t feature
     for (size_t j = 0; j < features; j++) out[j] = (float)bytes[j] * scale;
 }
 
-void cpu_gather(const struct device *device, const struct examples *examples, const int *index, int count,
-                float *out) {
-    (void)device;
+/* Images: each is drawn its place and change by its key. */
+static void gather_images(const struct examples *examples, const struct picks *picks, float *out) {
+    enum { AHEAD = 2 };
+    const struct augment *augment = &examples->augment;
+    const size_t bytes = (size_t)augment->height * (size_t)augment->width * (size_t)augment->channels;
+    for (int i = 0; i < picks->count; i++) {
+        const struct augment_draw draw =
+            picks->key ? augment_draw(augment, picks->key[i]) : augment_centre(augment);
+        if (i + AHEAD < picks->count)
+            fetch_ahead(examples->bytes + (size_t)picks->index[i + AHEAD] * bytes, bytes);
+        cpu_augment(augment, &draw, examples->bytes + (size_t)picks->index[i] * bytes, examples->scale,
+                    out + (size_t)i * (size_t)examples->features);
+    }
+}
+
+static void gather_rows(const struct examples *examples, const struct picks *picks, float *out) {
     enum { AHEAD = 4 };
     const size_t features = (size_t)examples->features;
-    for (int i = 0; i < count; i++) {
-        const size_t from = (size_t)index[i] * features;
+    for (int i = 0; i < picks->count; i++) {
+        const size_t from = (size_t)picks->index[i] * features;
         float *row = out + (size_t)i * features;
         if (examples->bytes) {
-            if (i + AHEAD < count)
-                fetch_ahead(examples->bytes + (size_t)index[i + AHEAD] * features, features);
+            if (i + AHEAD < picks->count)
+                fetch_ahead(examples->bytes + (size_t)picks->index[i + AHEAD] * features, features);
             scale_row(examples->bytes + from, examples->scale, features, row);
         } else {
             memcpy(row, examples->floats + from, features * sizeof *row);
@@ -30,8 +44,17 @@ void cpu_gather(const struct device *device, const struct examples *examples, co
     }
 }
 
-void cpu_gather_labels(const struct device *device, const struct examples *examples, const int *index,
-                       int count, int *out) {
+void cpu_gather(const struct device *device, const struct examples *examples, const struct picks *picks,
+                float *out) {
     (void)device;
-    for (int i = 0; i < count; i++) out[i] = examples->labels[index[i]];
+    if (examples->bytes && examples->augment.height > 0)
+        gather_images(examples, picks, out);
+    else
+        gather_rows(examples, picks, out);
+}
+
+void cpu_gather_labels(const struct device *device, const struct examples *examples,
+                       const struct picks *picks, int *out) {
+    (void)device;
+    for (int i = 0; i < picks->count; i++) out[i] = examples->labels[picks->index[i]];
 }

@@ -7,6 +7,8 @@
 
 static const uint64_t PURPOSE = 0x73747265616dULL; /* "stream": unrelated to other uses of the seed */
 
+static const uint64_t AUGMENT_PURPOSE = 0x6175676d656e74ULL; /* "augment": unrelated to the order */
+
 /* Workers that go through examples of their own get permutations of their own. */
 static uint64_t worker_seed(const struct stream *stream, int worker) {
     return stream->sharding == SHARDING_SHARED ? stream->seed : rng_mix(stream->seed, (uint64_t)worker + 1);
@@ -26,6 +28,12 @@ void stream_batch(const struct stream *stream, int worker, long number, int *ind
         for (; filled < stream->batch && place < (uint32_t)examples; filled++, place++)
             index[filled] = first + stride * (int)rng_permute(key, (uint32_t)examples, place);
     }
+}
+
+void stream_keys(const struct stream *stream, int worker, long number, uint64_t *key) {
+    const uint64_t base = rng_mix(worker_seed(stream, worker), AUGMENT_PURPOSE);
+    const uint64_t position = (uint64_t)number * (uint64_t)stream->batch;
+    for (int i = 0; i < stream->batch; i++) key[i] = rng_mix(base, position + (uint64_t)i);
 }
 
 int stream_epoch_examples(const struct stream *stream, int worker) {

@@ -27,6 +27,10 @@ struct stream {
  * worker's own batches. */
 void stream_batch(const struct stream *stream, int worker, long number, int *index);
 
+/* key[stream->batch] = what each of these examples is augmented by: a number of its own for every place in
+ * the stream, so that an example looks different each time, and the same whoever builds it. */
+void stream_keys(const struct stream *stream, int worker, long number, uint64_t *key);
+
 /* Examples in what `worker` goes through in one epoch, and the number of its batch at which epoch `epoch`
  * (from 0) is complete: ceil((epoch + 1) * examples / batch). For SHARED both are of the one stream. */
 int stream_epoch_examples(const struct stream *stream, int worker);

@@ -9,6 +9,7 @@
 #include "../base/error.h"
 #include "../graph/graph.h"
 #include "../world/world.h"
+#include "augment.h"
 
 struct device;
 
@@ -58,11 +59,20 @@ struct device_settings {
 /* Examples in host memory: the part of a data set that a device reads. */
 struct examples {
     int count;            /* examples */
-    int features;         /* numbers an example */
-    const uint8_t *bytes; /* [count][features], or NULL */
+    int features;         /* numbers an example, as a network is given it */
+    const uint8_t *bytes; /* [count][features], or images as `augment` says; or NULL */
     const float *floats;  /* [count][features] when bytes is NULL */
     float scale;          /* bytes are multiplied by this */
     const int *labels;    /* [count] */
+    /* How images are cut out and changed; height 0: not at all, bytes are only scaled. */
+    struct augment augment;
+};
+
+/* Which examples make a batch. */
+struct picks {
+    int count;
+    const int *index;    /* [count] of the examples */
+    const uint64_t *key; /* [count] what each one's augmentation is drawn by; NULL: none, as in tests */
 };
 
 struct backend {
@@ -82,12 +92,13 @@ struct backend {
      * (link.h), after what is queued on the device, and is complete on return. Called by the thread that
      * drives one of the two devices. NULL: the device computes in the host's memory. */
     int (*copy)(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
-    /* Builds a batch: row i of out[count][features] is example index[i] of `examples`, scaled. */
-    void (*gather)(const struct device *device, const struct examples *examples, const int *index, int count,
+    /* Builds a batch: row i of out[count][features] is example index[i] of `examples`, scaled or augmented.
+     */
+    void (*gather)(const struct device *device, const struct examples *examples, const struct picks *picks,
                    float *out);
     /* Labels of the same examples: out[count]. */
-    void (*gather_labels)(const struct device *device, const struct examples *examples, const int *index,
-                          int count, int *out);
+    void (*gather_labels)(const struct device *device, const struct examples *examples,
+                          const struct picks *picks, int *out);
 };
 
 struct device {

@@ -40,10 +40,10 @@ static int run_batch(struct evaluator *evaluator, const struct examples *example
     const struct network *network = &evaluator->network;
     int *labels = arena_address(evaluator->arena, network->labels);
     for (int i = 0; i < evaluator->batch; i++) evaluator->index[i] = first + (i < count ? i : count - 1);
-    device->backend->gather(device, examples, evaluator->index, evaluator->batch,
-                            arena_address(evaluator->arena, network->x));
+    const struct picks picks = {.count = evaluator->batch, .index = evaluator->index};
+    device->backend->gather(device, examples, &picks, arena_address(evaluator->arena, network->x));
     if (examples->labels)
-        device->backend->gather_labels(device, examples, evaluator->index, evaluator->batch, labels);
+        device->backend->gather_labels(device, examples, &picks, labels);
     else
         memset(labels, 0, (size_t)evaluator->batch * sizeof *labels);
     return program_run(evaluator->program, evaluator->arena, weights, NULL, error);

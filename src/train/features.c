@@ -15,6 +15,35 @@
 
 enum { WHITE = 255 }; /* in a file */
 
+static bool has_images(const struct restored *restored) {
+    return restored->augment.height > 0;
+}
+
+/* Numbers of an example in a file. */
+static int numbers_of(const struct restored *restored) {
+    const struct augment *augment = &restored->augment;
+    return has_images(restored) ? augment->height * augment->width * augment->channels : restored->features;
+}
+
+/* Images become bytes again, to be cut out and standardized as in tests. */
+static int make_bytes(struct features *features, const struct restored *restored, const char *path,
+                      struct error *error) {
+    const size_t numbers = (size_t)features->count * (size_t)numbers_of(restored);
+    void *block = NULL;
+    RETURN_IF(memory_zeroed(&block, numbers, 1, "images", error));
+    features->bytes = block;
+    for (size_t i = 0; i < numbers; i++) {
+        const float number = features->is_picture ? roundf(features->floats[i]) : features->floats[i];
+        if (!(number >= 0.0f && number <= 255.0f) || floorf(number) != number)
+            return error_set(error, ERROR_FILE, "%s: found %g, expected bytes of images, 0 to 255", path,
+                             (double)number);
+        features->bytes[i] = (uint8_t)number;
+    }
+    memory_free(features->floats);
+    features->floats = NULL;
+    return OK;
+}
+
 /* What was done to the features in training is done to these. */
 static void prepare(const struct features *features, const struct restored *restored) {
     const size_t numbers = (size_t)features->count * (size_t)restored->features;
@@ -39,6 +68,12 @@ static int picture_size(const struct restored *restored, const char *path, int s
     const int grey = side_of(shape->dims[0]),
               colour = shape->dims[0] % 3 == 0 ? side_of(shape->dims[0] / 3) : 0;
     char text[64];
+    if (has_images(restored)) {
+        size[0] = restored->augment.height;
+        size[1] = restored->augment.width;
+        size[2] = restored->augment.channels;
+        return OK;
+    }
     size[0] = shape->rank == 1 ? (grey ? grey : colour) : shape->dims[0];
     size[1] = shape->rank == 1 ? size[0] : shape->dims[1];
     size[2] = shape->rank == 1 ? (grey ? 1 : 3) : shape->rank == 2 ? 1 : shape->dims[2];
@@ -62,14 +97,14 @@ static int read_picture(struct features *features, const struct restored *restor
     int size[3];
     RETURN_IF(picture_size(restored, path, size, error));
     RETURN_IF(
-        memory_zeroed(&block, (size_t)restored->features, sizeof(float), "a picture's features", error));
+        memory_zeroed(&block, (size_t)numbers_of(restored), sizeof(float), "a picture's features", error));
     features->floats = block;
     features->count = 1;
     int code = picture_decode(&picture, size[2], path, bytes, count, error);
     if (code == OK) code = picture_fit(&picture, size[0], size[1], features->floats, error);
     picture_close(&picture);
-    const float share = white_of(restored) / (float)WHITE;
-    for (int i = 0; i < restored->features; i++) features->floats[i] *= share;
+    const float share = has_images(restored) ? 1.0f : white_of(restored) / (float)WHITE;
+    for (int i = 0; i < numbers_of(restored); i++) features->floats[i] *= share;
     return code;
 }
 
@@ -90,15 +125,27 @@ int features_read(struct features *features, const struct restored *restored, co
     if (features->is_picture)
         code = read_picture(features, restored, path, bytes, count, error);
     else if (code == OK)
-        code = csv_parse_features(path, bytes, count, restored->features,
+        code = csv_parse_features(path, bytes, count, numbers_of(restored),
                                   (const char *const *)restored->feature_names, &features->floats,
                                   &features->count, error);
     memory_free(bytes);
+    if (code == OK && has_images(restored)) return make_bytes(features, restored, path, error);
     if (code == OK) prepare(features, restored);
     return code;
 }
 
+struct examples features_examples(const struct features *features, const struct restored *restored) {
+    const bool images = has_images(restored);
+    return (struct examples){.count = features->count,
+                             .features = restored->features,
+                             .bytes = features->bytes,
+                             .floats = features->floats,
+                             .scale = images ? restored->scale : 1.0f,
+                             .augment = restored->augment};
+}
+
 void features_close(struct features *features) {
     memory_free(features->floats);
+    memory_free(features->bytes);
     *features = (struct features){0};
 }

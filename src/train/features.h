@@ -6,7 +6,8 @@
 #include "restore.h"
 
 struct features {
-    float *floats;   /* [count][restored->features], owned */
+    float *floats;   /* [count][restored->features], owned; NULL where there are bytes */
+    uint8_t *bytes;  /* images as they were stored, where training cut them out of such; owned */
     int count;       /* examples; of a picture 1 */
     bool is_picture; /* else a CSV file */
 };
@@ -14,6 +15,8 @@ struct features {
 /* Errors: ERROR_FILE: the file, or its format; ERROR_USAGE: a picture for a network that takes none. */
 int features_read(struct features *features, const struct restored *restored, const char *path,
                   struct error *error);
+/* As the evaluator wants them; borrowed from the features. */
+struct examples features_examples(const struct features *features, const struct restored *restored);
 void features_close(struct features *features); /* safe on a zeroed one */
 
 #endif

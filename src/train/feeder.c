@@ -16,9 +16,12 @@ static void build(struct feeder *feeder, int buffer, struct feed *feed) {
     else
         feed->pause = !dealer_next(settings->dealer, feeder->worker, &feed->number);
     if (feed->code != OK || feed->pause || feed->number == NO_BATCH) return;
-    stream_batch(&settings->dealer->stream, feeder->worker, feed->number, feeder->index_of);
-    feed->code = settings->compute.load(settings->compute.self, feeder->worker, buffer, feed->number,
-                                        feeder->index_of, &feeder->error);
+    const struct stream *stream = &settings->dealer->stream;
+    const struct picks picks = {.count = stream->batch, .index = feeder->index_of, .key = feeder->key_of};
+    stream_batch(stream, feeder->worker, feed->number, feeder->index_of);
+    stream_keys(stream, feeder->worker, feed->number, feeder->key_of);
+    feed->code = settings->compute.load(settings->compute.self, feeder->worker, buffer, feed->number, &picks,
+                                        &feeder->error);
 }
 
 /* --- the feeder's thread --- */
@@ -80,6 +83,9 @@ int feeder_open(struct feeder *feeder, const struct training_settings *settings,
     RETURN_IF(memory_zeroed(&block, (size_t)settings->dealer->stream.batch, sizeof(int), "a batch's numbers",
                             error));
     feeder->index_of = block;
+    RETURN_IF(memory_zeroed(&block, (size_t)settings->dealer->stream.batch, sizeof(uint64_t),
+                            "a batch's keys", error));
+    feeder->key_of = block;
     if (settings->prefetch == 0) return OK;
     RETURN_IF(memory_zeroed(&block, (size_t)feeder->buffers, sizeof(struct feed), "a feeder's ring", error));
     feeder->feeds = block;
@@ -100,6 +106,7 @@ void feeder_end(struct feeder *feeder) {
 
 void feeder_close(struct feeder *feeder) {
     memory_free(feeder->feeds);
+    memory_free(feeder->key_of);
     memory_free(feeder->index_of);
     *feeder = (struct feeder){0};
 }

@@ -25,7 +25,8 @@ struct feeder {
     const struct training_settings *settings; /* borrowed */
     int worker;
     int buffers;        /* prefetch + 1 */
-    int *index_of;      /* [batch] example numbers of the batch that is being built */
+    int *index_of;      /* [batch] example numbers of the batch that is being built ... */
+    uint64_t *key_of;   /* [batch] ... and what they are augmented by */
     struct feed *feeds; /* [buffers] */
     struct event begun; /* a post a segment, and one to end; by the worker */
     struct event fed;   /* a post a feed; by the feeder */

@@ -42,9 +42,10 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
 }
 
 /* The peer has the data, too: the number is enough. */
-static int load(void *self, int worker, int buffer, long number, const int *index, struct error *error) {
+static int load(void *self, int worker, int buffer, long number, const struct picks *picks,
+                struct error *error) {
     struct hosting *hosting = self;
-    (void)buffer, (void)index, (void)error;
+    (void)buffer, (void)picks, (void)error;
     hosting->numbers[worker] = number;
     return OK;
 }

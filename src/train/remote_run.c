@@ -45,6 +45,7 @@ struct remote_run {
         struct error error;
         float *weights, *gradient; /* [layout floats] */
         int *numbers;              /* [batch] examples */
+        uint64_t *keys;            /* [batch] what they are augmented by */
     } * remotes;                   /* [count] */
 };
 
@@ -83,6 +84,9 @@ static int open_remote(struct remote_device *device) {
     RETURN_IF(
         memory_zeroed(&block, (size_t)run->settings.batch, sizeof(int), "a batch's numbers", &device->error));
     device->numbers = block;
+    RETURN_IF(memory_zeroed(&block, (size_t)run->settings.batch, sizeof(uint64_t), "a batch's keys",
+                            &device->error));
+    device->keys = block;
     terms_fill(&hello.terms, &run->settings, &run->network, &run->dataset);
     snprintf(hello.device_name, sizeof hello.device_name, "%s", run->names[device->index]);
     const struct remote_settings remote = {.world = run->world,
@@ -120,8 +124,10 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     struct error *error = &device->error;
     struct request request;
     float loss = 0.0f;
+    const struct picks picks = {.count = stream->batch, .index = device->numbers, .key = device->keys};
     stream_batch(stream, welcome->worker, number, device->numbers);
-    RETURN_IF(compute.load(compute.self, device->index, 0, number, device->numbers, error));
+    stream_keys(stream, welcome->worker, number, device->keys);
+    RETURN_IF(compute.load(compute.self, device->index, 0, number, &picks, error));
     RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
     if (*over) return OK;
     RETURN_IF(compute.run(compute.self, device->index, 0, device->weights, device->gradient, &loss, error));
@@ -267,6 +273,7 @@ static void close_parts(struct remote_run *run) {
         memory_free(device->weights);
         memory_free(device->gradient);
         memory_free(device->numbers);
+        memory_free(device->keys);
     }
     memory_free(run->remotes);
     replicas_close(&run->replicas);

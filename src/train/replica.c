@@ -53,14 +53,14 @@ static int open_replica(void *self, int worker, struct error *error) {
     return open_inputs(replicas, device, replica, error);
 }
 
-static int load_replica(void *self, int worker, int buffer, long number, const int *index,
+static int load_replica(void *self, int worker, int buffer, long number, const struct picks *picks,
                         struct error *error) {
     const struct replicas *replicas = self;
     const struct input *input = &replicas->replicas[worker].inputs[buffer];
     const struct device *device = &replicas->devices[worker];
     (void)error;
-    device->backend->gather(device, replicas->examples, index, replicas->batch, input->x);
-    device->backend->gather_labels(device, replicas->examples, index, replicas->batch, input->labels);
+    device->backend->gather(device, replicas->examples, picks, input->x);
+    device->backend->gather_labels(device, replicas->examples, picks, input->labels);
     if (input->step) *input->step = (int)number;
     return OK;
 }

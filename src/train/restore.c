@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../data/augment.h"
 #include "../graph/model.h"
 #include "resume.h"
 
@@ -59,6 +60,17 @@ static int read_reals(struct restored *restored, const char *path, const char *n
     return resume_reals(text, *values, restored->features) ? OK : missing(path, name, error);
 }
 
+/* What is cut out of an image must be what the network is given. */
+static int read_image(struct restored *restored, const char *path, struct error *error) {
+    const char *text = safetensors_text(&restored->content, "image");
+    struct augment *augment = &restored->augment;
+    if (!text) return OK;
+    if (!augment_from_text(augment, text) ||
+        !shape_equal(&restored->shape, &SHAPE(augment->rows, augment->columns, augment->channels)))
+        return missing(path, "image", error);
+    return OK;
+}
+
 static int read_dataset(struct restored *restored, const char *path, struct error *error) {
     const char *classes = safetensors_text(&restored->content, "class_names");
     const char *features = safetensors_text(&restored->content, "feature_names");
@@ -68,6 +80,7 @@ static int read_dataset(struct restored *restored, const char *path, struct erro
         RETURN_IF(
             split_names(features, restored->features, &restored->feature_names, &restored->blocks[1], error));
     restored->scale = (float)resume_real(&restored->content, "scale", 1.0);
+    RETURN_IF(read_image(restored, path, error));
     RETURN_IF(read_reals(restored, path, "mean", &restored->mean, error));
     return read_reals(restored, path, "deviation", &restored->deviation, error);
 }

@@ -17,6 +17,7 @@ struct restored {
     char **class_names;      /* [classes] */
     char **feature_names;    /* [features] or NULL */
     float scale;             /* raw features are multiplied by this */
+    struct augment augment;  /* how an image is cut out and standardized; height 0: it is not */
     float *mean, *deviation; /* [features] or NULL: then x' = (x - mean) / deviation */
     char *blocks[2];         /* memory of the names */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../data/augment.h"
 
 static int add_text(struct resume_texts *texts, const char *name, const char *text, struct error *error) {
     if (texts->count >= RESUME_TEXTS)
@@ -26,6 +27,8 @@ __attribute__((format(printf, 4, 5))) static int add_format(struct resume_texts 
     va_end(arguments);
     return add_text(texts, name, text, error);
 }
+
+enum { RESUME_AUGMENT_BYTES = 128 };
 
 /* A list of texts or numbers joined by tabs or commas, in a block that grows with it. */
 struct list {
@@ -99,6 +102,11 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
     RETURN_IF(add_names(texts, "class_names", dataset->class_names, dataset->classes, error));
     RETURN_IF(
         add_format(texts, error, "scale", "%.9g", dataset->train.bytes ? (double)dataset->train.scale : 1.0));
+    if (dataset->test.augment.height > 0) {
+        char text[RESUME_AUGMENT_BYTES];
+        augment_text(&dataset->test.augment, text, sizeof text);
+        RETURN_IF(add_text(texts, "image", text, error));
+    }
     if (dataset->feature_names)
         RETURN_IF(add_names(texts, "feature_names", dataset->feature_names, dataset->train.features, error));
     if (!dataset->mean) return OK;

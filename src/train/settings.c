@@ -18,7 +18,7 @@ const struct option run_options[] = {
     {.name = "model", TEXT(model), .help = "the network: softmax, mlp, mlp:hidden=10-10 ... (default mlp)"},
     {.name = "dataset",
      TEXT(dataset),
-     .help = "what to learn: digits, iris, mnist, csv:file=... (default digits)"},
+     .help = "what to learn: digits, iris, mnist, cifar10, csv:file=... (default digits)"},
     {.name = "data-dir",
      TEXT(data_dir),
      .help = "where data sets are looked for, before $TRAINER_DATA and ~/.cache/trainer"},

@@ -26,7 +26,8 @@ struct compute {
     /* Before the first batch; NULL: nothing to do. */
     int (*open)(void *self, int worker, struct error *error);
     /* Builds the batch of these examples in input buffer `buffer`, 0 to prefetch. */
-    int (*load)(void *self, int worker, int buffer, long number, const int *index, struct error *error);
+    int (*load)(void *self, int worker, int buffer, long number, const struct picks *picks,
+                struct error *error);
     /* Forward and backward over the batch in `buffer`: fills gradient[layout floats] with the mean over the
      * batch, and the loss. Weights may change meanwhile (in place). */
     int (*run)(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,

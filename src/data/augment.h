@@ -1,0 +1,83 @@
+/* Augmentation as settings of a data set of images: the rows, and the recipe that they make. What each step
+ * does, and in which order, is said in ../device/augment.h. */
+#ifndef TRAINER_DATA_AUGMENT_H
+#define TRAINER_DATA_AUGMENT_H
+
+#include "../base/option.h"
+#include "../device/augment.h"
+#include "../graph/shape.h"
+
+struct augment_settings {
+    int chain; /* position in "none|distnet" */
+    int crop, pad, cutout;
+    int flip, standardize; /* positions in "auto|0|1" and "auto|none|image"; 0: as the chain says */
+    double brightness;     /* NAN: as the chain says */
+    char contrast[32];     /* "0.2-1.8"; empty: as the chain says */
+};
+
+/* The rows of a `struct augment_settings` at `at` in a data set's settings. */
+#define AUGMENT_ROWS(at)                                                                                     \
+    {.name = "augment",                                                                                      \
+     .type = OPTION_CHOICE,                                                                                  \
+     .offset = (at) + offsetof(struct augment_settings, chain),                                              \
+     .fallback = "none",                                                                                     \
+     .choices = "none|distnet",                                                                              \
+     .help =                                                                                                 \
+         "a chain by name; distnet: crop=24, flip=1, brightness=63, contrast=0.2-1.8, standardize=image. "   \
+         "The next settings change it and are done in this order"},                                          \
+        {.name = "pad",                                                                                      \
+         .type = OPTION_INT,                                                                                 \
+         .offset = (at) + offsetof(struct augment_settings, pad),                                            \
+         .least = 0,                                                                                         \
+         .most = 1024,                                                                                       \
+         .unit = "pixels",                                                                                   \
+         .help = "of black on every side"},                                                                  \
+        {.name = "crop",                                                                                     \
+         .type = OPTION_INT,                                                                                 \
+         .offset = (at) + offsetof(struct augment_settings, crop),                                           \
+         .least = 1,                                                                                         \
+         .most = 4096,                                                                                       \
+         .unit = "pixels",                                                                                   \
+         .help = "a square of this side, anywhere in training, central in tests; the network's input "       \
+                 "(default: the size of the images)"},                                                       \
+        {.name = "flip",                                                                                     \
+         .type = OPTION_CHOICE,                                                                              \
+         .offset = (at) + offsetof(struct augment_settings, flip),                                           \
+         .fallback = "auto",                                                                                 \
+         .choices = "auto|0|1",                                                                              \
+         .help = "1: half of the images are mirrored in training"},                                          \
+        {.name = "brightness",                                                                               \
+         .type = OPTION_REAL,                                                                                \
+         .offset = (at) + offsetof(struct augment_settings, brightness),                                     \
+         .least = 0,                                                                                         \
+         .most = 255,                                                                                        \
+         .help = "plus as much, up or down, at most (of 255)"},                                              \
+        {.name = "contrast",                                                                                 \
+         .type = OPTION_TEXT,                                                                                \
+         .offset = (at) + offsetof(struct augment_settings, contrast),                                       \
+         .bytes = sizeof((struct augment_settings *)0)->contrast,                                            \
+         .help = "times as much about each channel's mean: least-most, as in 0.2-1.8"},                      \
+        {.name = "standardize",                                                                              \
+         .type = OPTION_CHOICE,                                                                              \
+         .offset = (at) + offsetof(struct augment_settings, standardize),                                    \
+         .fallback = "auto",                                                                                 \
+         .choices = "auto|none|image",                                                                       \
+         .help = "image: mean 0 and deviation 1 of each image, in training and tests; none: divided by "     \
+                 "255"},                                                                                     \
+    {                                                                                                        \
+        .name = "cutout", .type = OPTION_INT, .offset = (at) + offsetof(struct augment_settings, cutout),    \
+        .least = 0, .most = 4096, .unit = "pixels",                                                          \
+        .help = "side of a square that is set to 0 in training, its centre anywhere"                         \
+    }
+
+/* *augment = what the settings make of images of shape [height, width, channels]; height 0 when that is no
+ * change at all. *given = the shape that the network is given. `owner` is for the words. Errors: ERROR_USAGE:
+ * not a contrast, a crop larger than the padded image, a crop of more than AUGMENT_BYTES. */
+int augment_choose(struct augment *augment, struct shape *given, const struct augment_settings *settings,
+                   const char *owner, const struct shape *stored, struct error *error);
+
+/* The recipe of tests as a text for checkpoints, and back; false when it is none. */
+void augment_text(const struct augment *augment, char *out, size_t bytes);
+bool augment_from_text(struct augment *augment, const char *text);
+
+#endif
