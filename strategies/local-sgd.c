@@ -87,8 +87,9 @@ static void take_copy(const struct shard *shard, struct worker_side *side) {
     const struct local_state *state = shard->state;
     const struct copies *own = &state->copies[side->worker];
     shard_copy(shard, own);
-    for (int i = 0; i < 3; i++)
-        if (i == 2 || own->moments[i]) side->bytes_moved += strategy_window_bytes(shard);
+    const float *const vectors[] = {own->weights, own->moments[0], own->moments[1], own->average};
+    for (int i = 0; i < 4; i++)
+        if (vectors[i]) side->bytes_moved += strategy_window_bytes(shard);
 }
 
 static int average(struct shard *shard, struct worker_side *side, struct error *error) {
@@ -126,8 +127,9 @@ static void count_steps(struct shard *shard, struct worker_side *side) {
 static int local_pull(struct shard *shard, struct worker_side *side, struct error *error) {
     struct local_state *state = shard->state;
     if (side->version[shard->index] < 0) {
-        state->copies[side->worker] =
-            (struct copies){.weights = side->weights, .moments = {side->moments[0], side->moments[1]}};
+        state->copies[side->worker] = (struct copies){.weights = side->weights,
+                                                      .moments = {side->moments[0], side->moments[1]},
+                                                      .average = side->average};
         side->version[shard->index] = atomic_load(&shard->version);
         take_copy(shard, side);
     }

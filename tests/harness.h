@@ -30,6 +30,7 @@ struct rig_settings {
     enum shard_by shard_by;
     enum data_sharding sharding;
     float clip;
+    double average; /* decay of the moving average of the weights */
     int prefetch;
     bool together;            /* all steps take the same virtual time, so workers meet at the weights */
     bool go_on;               /* --on-loss=continue */
@@ -196,6 +197,7 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                          .optimizer = &rig->optimizer,
                                          .schedule = &rig->schedule,
                                          .total_updates = dealer_updates(&rig->dealer, traits->merged),
+                                         .average = settings->average,
                                          .finished = rig_finished,
                                          .finished_argument = rig};
     RETURN_IF(store_open(&rig->store, &store, error));

@@ -50,9 +50,9 @@ static int write_noted(uint32_t seed, const char *note, struct error *error) {
     fill(second, seed + 2);
     const struct text_entry texts[] = {{"model", "mlp:hidden=3"}, {"position", "17"}, {"note", note}};
     const struct snapshot snapshot = {.weights = weights,
-                                      .moments = 2,
-                                      .moment = {first, second},
-                                      .moment_name = {"momentum", "variance"},
+                                      .vectors = 2,
+                                      .vector = {first, second},
+                                      .vector_name = {"momentum", "variance"},
                                       .texts = texts,
                                       .text_count = note ? 3 : 2};
     *error = (struct error){0};

@@ -106,7 +106,22 @@ train other "${all/cutout=8/cutout=7}"
 ! same once other || fail "another cutout has the same weights"
 
 # --- over the bridge ---
-port=$((20000 + $$ % 20000))
+# A port that nobody has and that the kernel gives to nobody who connects.
+free_port() {
+    python3 - <<'PY'
+import random, socket
+while True:
+    port = random.randrange(15000, 30000)
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", port))
+            print(port)
+            break
+        except OSError:
+            pass
+PY
+}
+port=$(free_port)
 cluster="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2))"
 options="--data-dir=data --dataset=cifar10:take=320,$all --model=mlp:hidden=16 --batch=16 --optimizer=sgd:rate=0.05 --epochs=2 --quiet"
 # shellcheck disable=SC2086 # several words

@@ -71,6 +71,7 @@ struct bench_settings {
     enum shard_by by;
     bool simulated;
     long total_updates;
+    double average;
 };
 
 static bool bench_open(struct bench *bench, const struct bench_settings *settings) {
@@ -96,6 +97,7 @@ static bool bench_open(struct bench *bench, const struct bench_settings *setting
                                          .optimizer = &bench->optimizer,
                                          .schedule = &bench->schedule,
                                          .total_updates = settings->total_updates,
+                                         .average = settings->average,
                                          .finished = finished,
                                          .finished_argument = bench};
     well = well && store_open(&bench->store, &store, error) == OK;
@@ -343,10 +345,11 @@ static const char *const way_names[] = {"shard_apply", "shard_apply_racy", "shar
 
 /* On a worker's own copy, which then replaces what is in the store: the mean of one. */
 static void step_own(struct shard *shard, const struct gradient *gradient, long update) {
-    static float own[3][FLOATS];
+    static float own[4][FLOATS];
     struct copies copies[WORKERS] = {0};
     struct copies *copy = &copies[gradient->worker];
-    *copy = (struct copies){.weights = own[0], .moments = {own[1], own[2]}};
+    *copy = (struct copies){
+        .weights = own[0], .moments = {own[1], own[2]}, .average = shard->store->average ? own[3] : NULL};
     shard_copy(shard, copy);
     shard_step_own(shard, copy, gradient, update);
     CHECK(atomic_load(&shard->version) == update, "the version went up before the end of the round");
@@ -378,20 +381,40 @@ static void step_all(struct bench *bench, enum way way, long update) {
     store_release(&bench->store, gradient);
 }
 
-static void check_optimizer(const char *optimizer, enum way way, int shards, bool simulated) {
+/* The moving average after update n, from the weights that there are then: the same bits. */
+static void check_average(const struct bench *bench, float *average, long n, const char *what) {
+    const double decay = bench->store.settings.average, early = (1.0 + (double)n) / (10.0 + (double)n);
+    const float towards = (float)(1.0 - (early < decay ? early : decay));
+    long wrong = 0;
+    CHECK((bench->store.average != NULL) == (decay > 0.0), "decay %g: an average, or none", decay);
+    CHECK(store_tested(&bench->store) == (decay > 0.0 ? bench->store.average : bench->store.weights),
+          "what is tested");
+    for (size_t i = 0; bench->store.average && i < bench->layout.floats; i++) {
+        average[i] += towards * (bench->store.weights[i] - average[i]);
+        wrong += memcmp(&average[i], &bench->store.average[i], sizeof *average) != 0;
+    }
+    CHECK(wrong == 0, "%s: %ld of the averages are wrong after update %ld", what, wrong, n);
+}
+
+static void check_optimizer(const char *optimizer, enum way way, int shards, bool simulated, double decay) {
     static struct bench bench;
     static struct model_weight model[FLOATS];
+    static float average[FLOATS];
     const struct bench_settings settings = {.optimizer = optimizer,
                                             .schedule = falling,
                                             .shards = shards,
                                             .by = shards == 4 ? SHARD_BY_ROUND_ROBIN : SHARD_BY_BYTES,
                                             .simulated = simulated,
-                                            .total_updates = UPDATES};
+                                            .total_updates = UPDATES,
+                                            .average = decay};
     if (!bench_open(&bench, &settings)) return;
+    store_begin_average(&bench.store);
+    memcpy(average, bench.store.weights, bench.layout.floats * sizeof *average);
     for (size_t i = 0; i < bench.layout.floats; i++)
         model[i] = (struct model_weight){.w = (double)bench.store.weights[i]};
     for (long update = 0; update < UPDATES; update++) {
         step_all(&bench, way, update);
+        check_average(&bench, average, update + 1, way_names[way]);
         for (int r = 0; r < RANGES; r++) {
             const struct range *range = &bench.ranges[r];
             const double rate = falling_rate(update) * (double)range->rate_multiplier;
@@ -445,8 +468,8 @@ static void check_optimizers(void) {
     for (size_t o = 0; o < sizeof stepped / sizeof *stepped; o++, tested++)
         for (int way = 0; way < WAYS; way++)
             for (int shards = 1; shards <= 4; shards += 3)
-                for (int simulated = 0; simulated < 2; simulated++)
-                    check_optimizer(stepped[o], (enum way)way, shards, simulated);
+                for (int what = 0; what < 4; what++)
+                    check_optimizer(stepped[o], (enum way)way, shards, what % 2, what < 2 ? 0.0 : 0.4);
     CHECK(tested == known, "%d optimizers have a formula here, of %d", tested, known);
 }
 

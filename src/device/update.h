@@ -11,6 +11,19 @@
 #    define UPDATE_INLINE static inline
 #endif
 
+/* The moving average of the weights after update n (1 for the first): its decay is small at first, so that
+ * the first weights are soon forgotten. Source: TensorFlow's ExponentialMovingAverage with num_updates. What
+ * is returned is one minus the decay. */
+UPDATE_INLINE float update_average_rate(double decay, long n) {
+    const double early = (1.0 + (double)n) / (10.0 + (double)n);
+    return (float)(1.0 - (decay < early ? decay : early));
+}
+
+/* a = decay a + (1 - decay) w, in a form that leaves an average of equal weights alone. */
+UPDATE_INLINE float update_average(float a, float w, float rate) {
+    return a + rate * (w - a);
+}
+
 /* The gradient of the loss plus decay/2 |w|^2. */
 UPDATE_INLINE float update_decayed(float g, float w, float decay) {
     return g + decay * w;

@@ -40,7 +40,7 @@ static int name_tensors(const struct layout *layout, const char *prefix, const f
 
 static int write_snapshot(const char *path, const struct layout *layout, const struct snapshot *snapshot,
                           struct error *error) {
-    const size_t ranges = (size_t)layout->count, vectors = 1 + (size_t)snapshot->moments;
+    const size_t ranges = (size_t)layout->count, vectors = 1 + (size_t)snapshot->vectors;
     void *names_block = NULL, *tensors_block = NULL;
     int code = memory_zeroed(&names_block, ranges * vectors, NAME_BYTES, "the names of a checkpoint", error);
     if (code == OK)
@@ -49,8 +49,8 @@ static int write_snapshot(const char *path, const struct layout *layout, const s
     char(*names)[NAME_BYTES] = names_block;
     struct tensor_entry *tensors = tensors_block;
     for (size_t i = 0; i < vectors && code == OK; i++)
-        code = name_tensors(layout, i == 0 ? "" : snapshot->moment_name[i - 1],
-                            i == 0 ? snapshot->weights : snapshot->moment[i - 1], tensors + i * ranges,
+        code = name_tensors(layout, i == 0 ? "" : snapshot->vector_name[i - 1],
+                            i == 0 ? snapshot->weights : snapshot->vector[i - 1], tensors + i * ranges,
                             names + i * ranges, error);
     /* The texts are only read; content holds what it reads through the same struct as what it owns. */
     const struct safetensors content = {.tensors = tensors,

@@ -2,8 +2,9 @@
  *
  * DIR/checkpoint/state.safetensors holds everything in one file, so that one rename replaces the old state by
  * the new: tensors
- * "<range>" and "<moment>:<range>" (for example "momentum:dense1/kernel"), and the texts below as metadata,
- * with a checksum. `checkpoint_read` accepts DIR, DIR/checkpoint or the file itself. */
+ * "<range>" and "<vector>:<range>" (for example "momentum:dense1/kernel"; "average:" is the moving average of
+ * the weights), and the texts below as metadata, with a checksum. `checkpoint_read` accepts DIR,
+ * DIR/checkpoint or the file itself. */
 #ifndef TRAINER_OUTPUT_CHECKPOINT_H
 #define TRAINER_OUTPUT_CHECKPOINT_H
 
@@ -12,9 +13,9 @@
 
 struct snapshot {
     const float *weights;   /* [layout->floats] */
-    int moments;            /* 0 to 2 */
-    const float *moment[2]; /* [layout->floats] */
-    const char *moment_name[2];
+    int vectors;            /* beside the weights, 0 to 3: moments, moving average */
+    const float *vector[3]; /* [layout->floats] each */
+    const char *vector_name[3];
     const struct text_entry *texts; /* [text_count]: settings and position */
     int text_count;
 };

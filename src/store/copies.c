@@ -20,17 +20,25 @@ void shard_step_own(struct shard *shard, const struct copies *copies, const stru
                             .gradient = gradient->values + span->begin,
                             .update = version + 1};
         for (int m = 0; m < moments_of(shard); m++) step.moments[m] = copies->moments[m] + span->begin;
-        window_step(store, span, &step, rate);
+        window_step(store, span, &step, rate, copies->average ? copies->average + span->begin : NULL);
     }
 }
 
-/* out[floats] = the mean of the copies' vectors, from `begin` on; vector -1: the weights. */
+enum { MOMENTS, WEIGHTS = 2, AVERAGE = 3 };
+
+/* Vector number `vector` of the copies: a moment, the weights or their average. */
+static float *vector_of(const struct copies *copies, int vector) {
+    if (vector == AVERAGE) return copies->average;
+    return vector == WEIGHTS ? copies->weights : copies->moments[vector];
+}
+
+/* out[floats] = the mean of that vector of the copies, from `begin` on. */
 static void mean_of_copies(const struct copies *copies, int count, int vector, size_t begin, size_t floats,
                            float *restrict out) {
     int given = 0;
     for (int w = 0; w < count; w++) {
         if (!copies[w].weights) continue;
-        const float *restrict from = (vector < 0 ? copies[w].weights : copies[w].moments[vector]) + begin;
+        const float *restrict from = vector_of(&copies[w], vector) + begin;
         if (given++ == 0)
             memcpy(out, from, floats * sizeof(float));
         else
@@ -44,9 +52,10 @@ void shard_reduce_share(struct shard *shard, const struct copies *copies, int sh
     const struct store *store = shard->store;
     const int workers = store->settings.roster->workers;
     const size_t begin = shard_border(shard, share, shares), end = shard_border(shard, share + 1, shares);
-    mean_of_copies(copies, workers, -1, begin, end - begin, store->weights + begin);
+    mean_of_copies(copies, workers, WEIGHTS, begin, end - begin, store->weights + begin);
     for (int m = 0; m < moments_of(shard); m++)
-        mean_of_copies(copies, workers, m, begin, end - begin, store->moments[m] + begin);
+        mean_of_copies(copies, workers, MOMENTS + m, begin, end - begin, store->moments[m] + begin);
+    if (store->average) mean_of_copies(copies, workers, AVERAGE, begin, end - begin, store->average + begin);
 }
 
 void shard_copy(const struct shard *shard, const struct copies *copies) {
@@ -54,4 +63,6 @@ void shard_copy(const struct shard *shard, const struct copies *copies) {
     memcpy(copies->weights + shard->begin, shard->store->weights + shard->begin, bytes);
     for (int m = 0; m < moments_of(shard); m++)
         memcpy(copies->moments[m] + shard->begin, shard->store->moments[m] + shard->begin, bytes);
+    if (shard->store->average)
+        memcpy(copies->average + shard->begin, shard->store->average + shard->begin, bytes);
 }

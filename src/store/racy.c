@@ -24,7 +24,7 @@ static void racy_block(struct shard *shard, const struct span *span, size_t begi
                        const struct gradient *gradient, float rate, long update, double *witness) {
     const struct store *store = shard->store;
     const size_t floats = end - begin;
-    _Alignas(64) float weights[RACY_BLOCK], moments[2][RACY_BLOCK];
+    _Alignas(64) float weights[RACY_BLOCK], moments[2][RACY_BLOCK], average[RACY_BLOCK];
     struct step step = {
         .floats = floats, .weights = weights, .gradient = gradient->values + begin, .update = update};
     const double seen = witness ? *witness : 0.0;
@@ -37,11 +37,13 @@ static void racy_block(struct shard *shard, const struct span *span, size_t begi
             step.moments[m] = moments[m];
             racy_copy(moments[m], store->moments[m] + begin, floats);
         }
+    if (store->average) racy_copy(average, store->average + begin, floats);
     world_yield(store->world);
-    window_step(store, span, &step, rate);
+    window_step(store, span, &step, rate, store->average ? average : NULL);
     racy_copy(store->weights + begin, weights, floats);
     for (int m = 0; m < 2; m++)
         if (store->moments[m]) racy_copy(store->moments[m] + begin, moments[m], floats);
+    if (store->average) racy_copy(store->average + begin, average, floats);
     if (witness) *witness = seen + 1.0;
 }
 

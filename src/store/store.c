@@ -135,6 +135,11 @@ int store_open(struct store *store, const struct store_settings *settings, struc
         if ((code = memory_zeroed(&block, floats, sizeof(float), "optimizer state", error)) != OK) goto end;
         store->moments[m] = block;
     }
+    if (settings->average > 0.0) {
+        if ((code = memory_zeroed(&block, floats, sizeof(float), "the average of the weights", error)) != OK)
+            goto end;
+        store->average = block;
+    }
     if ((code = memory_zeroed(&block, (size_t)settings->shards, sizeof(struct shard), "shards", error)) != OK)
         goto end;
     store->shards = block;
@@ -168,7 +173,17 @@ void store_close(struct store *store) {
     memory_free(store->weights);
     memory_free(store->moments[0]);
     memory_free(store->moments[1]);
+    memory_free(store->average);
     *store = (struct store){0};
+}
+
+void store_begin_average(struct store *store) {
+    if (store->average)
+        memcpy(store->average, store->weights, store->settings.layout->floats * sizeof *store->average);
+}
+
+float *store_tested(const struct store *store) {
+    return store->average ? store->average : store->weights;
 }
 
 float store_rate(const struct store *store, long version) {

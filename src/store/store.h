@@ -103,6 +103,7 @@ struct store_settings {
     const struct choice *optimizer; /* descriptor: struct optimizer */
     const struct choice *schedule;  /* descriptor: struct schedule */
     long total_updates;             /* of each shard in the whole training; for the schedule */
+    double average; /* decay of the moving average of the weights, at most; 0: there is none */
     /* Called when nobody needs a gradient any more, by the thread that noticed, before the slot is free
      * again. May be NULL. */
     void (*finished)(void *argument, struct gradient *gradient);
@@ -121,6 +122,7 @@ struct store {
     size_t begin, end;            /* the window of its shards */
     float *weights;               /* [layout floats], of which it keeps its window */
     float *moments[2];            /* [layout floats] each, as many as the optimizer has */
+    float *average;               /* [layout floats] of the weights, moved by every step; NULL: none */
     struct shard *shards;         /* [settings.shards] */
     struct worker_slots *workers; /* [roster workers] */
     void *blocks[8];              /* memory owned */
@@ -130,6 +132,11 @@ struct store {
  */
 int store_open(struct store *store, const struct store_settings *settings, struct error *error);
 void store_close(struct store *store); /* safe on a zeroed or half-open one */
+
+/* The moving average begins with the weights there are. */
+void store_begin_average(struct store *store);
+/* The weights to test and to keep: the moving average, or, without one, the weights. [layout floats] */
+float *store_tested(const struct store *store);
 
 /* Learning rate for the update after `version` updates (the optimizer's rate times the schedule). */
 float store_rate(const struct store *store, long version);
@@ -181,9 +188,10 @@ int shard_post(struct shard *shard, struct gradient *gradient, struct error *err
 /* Waits, in the name of `self`, until the shard is done with all steps before `step` of this worker; -1: of
  * every worker that takes part. Errors: ERROR_PEER. */
 int shard_await(struct shard *shard, int self, int worker, long step, const char *place, struct error *error);
-/* The own copies of a worker: weights and, as many as the optimizer has, moments; [layout floats] each. */
+/* The own copies of a worker: weights, as many moments as the optimizer has, and, where the store has one,
+ * the moving average; [layout floats] each. */
 struct copies {
-    float *weights, *moments[2];
+    float *weights, *moments[2], *average;
 };
 /* Steps the own copy, which is at `version`. */
 void shard_step_own(struct shard *shard, const struct copies *copies, const struct gradient *gradient,

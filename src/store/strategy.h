@@ -16,7 +16,7 @@
 struct traits {
     /* What it needs. */
     bool own_weights; /* each worker computes on a copy of its own; else on the store's weights in place */
-    bool own_moments; /* each worker has optimizer state of its own, too */
+    bool own_moments; /* each worker has optimizer state and moving average of its own, too */
     bool servers;     /* server threads apply what is in the mailboxes */
     bool rounds;      /* all workers take equally many steps: batch r*W+w goes to worker w of round r */
     /* What it promises. */
@@ -37,7 +37,7 @@ struct traits {
     long (*lead)(const void *settings);
     /* Bytes copied between a worker's memory and the store in a segment (from one pause to the next) of
      * `steps` steps, in which it found the weights of the store changed `news` times: `bytes` is the size of
-     * the weights, `moments` how many vectors of optimizer state there are. */
+     * the weights, `moments` how many vectors of optimizer state there are, a moving average among them. */
     long long (*bytes_moved)(const void *settings, long long bytes, int moments, long steps, long news);
 };
 
@@ -49,6 +49,7 @@ struct worker_side {
     long step;             /* steps finished so far: the round that `pull` must wait for is step - 1 */
     float *weights;        /* [layout floats] its own copy, or the store's */
     float *moments[2];     /* [layout floats] its own optimizer state, or NULL */
+    float *average;        /* [layout floats] the moving average of its own weights, or NULL */
     long *version;         /* [shards] of the weights that it has; set by pull, always */
     long long bytes_moved; /* copied so far between its own memory and the store */
 };

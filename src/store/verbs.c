@@ -5,8 +5,8 @@
 
 #include "window.h"
 
-/* Steps weights and moments of [begin, end) of the flat vector, inside one span. gradient[0] belongs to
- * `begin`. */
+/* Steps weights, moments and average of [begin, end) of the flat vector, inside one span. gradient[0] belongs
+ * to `begin`. */
 static void step_window(const struct shard *shard, const struct span *span, size_t begin, size_t end,
                         const float *gradient, float rate, long update) {
     const struct store *store = shard->store;
@@ -16,7 +16,7 @@ static void step_window(const struct shard *shard, const struct span *span, size
                         .moments = {store->moments[0] ? store->moments[0] + begin : NULL,
                                     store->moments[1] ? store->moments[1] + begin : NULL},
                         .update = update};
-    window_step(store, span, &step, rate);
+    window_step(store, span, &step, rate, store->average ? store->average + begin : NULL);
 }
 
 long shard_apply(struct shard *shard, const struct gradient *gradient) {

@@ -104,7 +104,8 @@ int restored_open(struct restored *restored, const char *path, bool reference_on
     const struct layout *layout = &restored->evaluator.network.graph.layout;
     RETURN_IF(memory_zeroed(&block, layout->floats, sizeof(float), "the weights", error));
     restored->weights = block;
-    return checkpoint_load(path, &restored->content, "", layout, false, restored->weights, error);
+    const char *prefix = resume_has_average(&restored->content, layout) ? "average:" : "";
+    return checkpoint_load(path, &restored->content, prefix, layout, false, restored->weights, error);
 }
 
 void restored_close(struct restored *restored) {

@@ -11,7 +11,7 @@ struct restored {
     struct choice model;
     struct device *devices;
     struct evaluator evaluator;
-    float *weights;     /* [layout floats] */
+    float *weights;     /* [layout floats] as they were tested: the moving average, where there is one */
     struct shape shape; /* of one example */
     int features, classes;
     char **class_names;      /* [classes] */

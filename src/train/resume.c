@@ -128,6 +128,7 @@ int resume_texts_make(struct resume_texts *texts, const struct run_settings *set
     RETURN_IF(add_format(texts, error, "seed", "%ld", settings->seed));
     RETURN_IF(add_format(texts, error, "clip", "%.17g", settings->clip));
     RETURN_IF(add_format(texts, error, "decay", "%.17g", settings->decay));
+    RETURN_IF(add_format(texts, error, "average", "%.17g", settings->average));
     RETURN_IF(add_format(texts, error, "sharding", "%d", settings->sharding));
     RETURN_IF(add_format(texts, error, "workers", "%d", standing->workers));
     RETURN_IF(add_format(texts, error, "position", "%ld", standing->position));
@@ -181,6 +182,13 @@ void resume_position(const struct safetensors *checkpoint, const struct stream *
     if (same && saved_own(checkpoint, stream->workers, own)) return;
     for (int w = 0; w < stream->workers; w++)
         own[w] = (long)floor(epochs * stream_epoch_examples(stream, w) / stream->batch + 1e-6);
+}
+
+bool resume_has_average(const struct safetensors *checkpoint, const struct layout *layout) {
+    char name[160];
+    if (layout->count == 0) return false;
+    snprintf(name, sizeof name, "average:%s", layout->ranges[0].name);
+    return safetensors_tensor(checkpoint, name) != NULL;
 }
 
 bool resume_reals(const char *text, float *values, int count) {

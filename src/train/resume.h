@@ -43,6 +43,9 @@ double resume_real(const struct safetensors *checkpoint, const char *name, doubl
 void resume_position(const struct safetensors *checkpoint, const struct stream *stream, long *base,
                      long *own);
 
+/* Whether the checkpoint has the moving average of the weights, too. */
+bool resume_has_average(const struct safetensors *checkpoint, const struct layout *layout);
+
 /* A list of numbers "1,2,3" into values[count]; false when there are not exactly that many. */
 bool resume_reals(const char *text, float *values, int count);
 

@@ -63,7 +63,8 @@ static int finish_epoch(struct run *run, struct error *error) {
     const double seconds = training_seconds(&run->training);
     const long long examples = examples_done(run);
     training_take_loss(&run->training, &sum, &steps);
-    RETURN_IF(evaluator_run(&run->evaluator, &run->dataset.test, run->store.weights, &run->tested, error));
+    RETURN_IF(
+        evaluator_run(&run->evaluator, &run->dataset.test, store_tested(&run->store), &run->tested, error));
     const double took = seconds - run->epoch_s;
     const struct epoch_row row = {.epoch = run->epoch + 1,
                                   .time_s = run->seconds_before + seconds,
@@ -87,6 +88,12 @@ static double epochs_done(const struct run *run) {
     return (double)examples_done(run) / (times * run->dataset.train.count);
 }
 
+static void add_vector(struct snapshot *snapshot, const char *name, const float *values) {
+    snapshot->vector_name[snapshot->vectors] = name;
+    snapshot->vector[snapshot->vectors++] = values;
+}
+
+/* The model is what was tested: the moving average, where there is one. */
 static int write_checkpoint(struct run *run, bool with_model, struct error *error) {
     const struct optimizer *optimizer = (const struct optimizer *)(const void *)run->choices.optimizer.plugin;
     const struct layout *layout = &run->network.graph.layout;
@@ -108,18 +115,17 @@ static int write_checkpoint(struct run *run, bool with_model, struct error *erro
                                       .train_seconds =
                                           run->seconds_before + training_seconds(&run->training)};
     int code = resume_texts_make(&texts, &run->settings, &run->dataset, &standing, error);
-    const struct snapshot snapshot = {.weights = run->store.weights,
-                                      .moments = optimizer->moments,
-                                      .moment = {run->store.moments[0], run->store.moments[1]},
-                                      .moment_name = {optimizer->moment_names[0], optimizer->moment_names[1]},
-                                      .texts = texts.entries,
-                                      .text_count = texts.count};
+    struct snapshot snapshot = {
+        .weights = run->store.weights, .texts = texts.entries, .text_count = texts.count};
+    for (int m = 0; m < optimizer->moments; m++)
+        add_vector(&snapshot, optimizer->moment_names[m], run->store.moments[m]);
+    if (run->store.average) add_vector(&snapshot, "average", run->store.average);
     if (code == OK) code = checkpoint_write(run->settings.out, layout, &snapshot, error);
     if (code == OK && with_model) {
         char path[PATH_BYTES];
         code = file_join(path, run->settings.out, "model.safetensors", error);
         if (code == OK)
-            code = model_write(path, layout, run->store.weights, texts.entries, texts.count, error);
+            code = model_write(path, layout, store_tested(&run->store), texts.entries, texts.count, error);
     }
     resume_texts_free(&texts);
     memory_free(batches);
@@ -169,8 +175,8 @@ static int coordinate(struct run *run, struct error *error) {
 static int finish(struct run *run, struct run_result *result, struct error *error) {
     char path[PATH_BYTES];
     if (run->interrupted || run->tested.examples == 0)
-        RETURN_IF(
-            evaluator_run(&run->evaluator, &run->dataset.test, run->store.weights, &run->tested, error));
+        RETURN_IF(evaluator_run(&run->evaluator, &run->dataset.test, store_tested(&run->store), &run->tested,
+                                error));
     RETURN_IF(log_finish(&run->log, error));
     RETURN_IF(epochs_finish(&run->epochs, error));
     RETURN_IF(write_checkpoint(run, true, error));

@@ -167,24 +167,15 @@ static int open_dealer(struct run *run, struct error *error) {
     return code;
 }
 
-/* Weights, optimizer state and version: new, from --weights, or from the checkpoint. */
-static int fill_store(struct run *run, struct error *error) {
-    const struct layout *layout = &run->network.graph.layout;
+static int load_vector(struct run *run, const char *name, float *values, struct error *error) {
+    char prefix[64];
+    snprintf(prefix, sizeof prefix, "%s%s", name, *name ? ":" : "");
+    return checkpoint_load(run->settings.resume, &run->checkpoint, prefix, &run->network.graph.layout, false,
+                           values, error);
+}
+
+static int load_moments(struct run *run, struct error *error) {
     const struct optimizer *optimizer = (const struct optimizer *)(const void *)run->choices.optimizer.plugin;
-    layout_initialize(layout, (uint64_t)run->settings.seed, run->store.weights);
-    if (run->settings.weights[0]) {
-        struct safetensors given = {0};
-        int code = safetensors_read(run->settings.weights, &given, error);
-        if (code == OK)
-            code =
-                checkpoint_load(run->settings.weights, &given, "", layout, true, run->store.weights, error);
-        safetensors_free(&given);
-        return code;
-    }
-    if (!run->settings.resume[0]) return OK;
-    RETURN_IF(checkpoint_load(run->settings.resume, &run->checkpoint, "", layout, false, run->store.weights,
-                              error));
-    store_set_version(&run->store, (long)resume_number(&run->checkpoint, "version", 0));
     const char *saved = safetensors_text(&run->checkpoint, "optimizer");
     const size_t name = strlen(optimizer->plugin.name);
     if (!saved || strncmp(saved, optimizer->plugin.name, name) != 0 ||
@@ -193,12 +184,33 @@ static int fill_store(struct run *run, struct error *error) {
                      optimizer->plugin.name, saved ? saved : "none");
         return OK;
     }
-    for (int m = 0; m < optimizer->moments; m++) {
-        char prefix[64];
-        snprintf(prefix, sizeof prefix, "%s:", optimizer->moment_names[m]);
-        RETURN_IF(checkpoint_load(run->settings.resume, &run->checkpoint, prefix, layout, false,
-                                  run->store.moments[m], error));
+    for (int m = 0; m < optimizer->moments; m++)
+        RETURN_IF(load_vector(run, optimizer->moment_names[m], run->store.moments[m], error));
+    return OK;
+}
+
+/* Weights, optimizer state, moving average and version: new, from --weights, or from the checkpoint. */
+static int fill_store(struct run *run, struct error *error) {
+    const struct layout *layout = &run->network.graph.layout;
+    layout_initialize(layout, (uint64_t)run->settings.seed, run->store.weights);
+    if (run->settings.weights[0]) {
+        struct safetensors given = {0};
+        int code = safetensors_read(run->settings.weights, &given, error);
+        if (code == OK)
+            code =
+                checkpoint_load(run->settings.weights, &given, "", layout, true, run->store.weights, error);
+        safetensors_free(&given);
+        store_begin_average(&run->store);
+        return code;
     }
+    if (run->settings.resume[0]) {
+        RETURN_IF(load_vector(run, "", run->store.weights, error));
+        store_set_version(&run->store, (long)resume_number(&run->checkpoint, "version", 0));
+        RETURN_IF(load_moments(run, error));
+    }
+    if (run->settings.resume[0] && run->store.average && resume_has_average(&run->checkpoint, layout))
+        return load_vector(run, "average", run->store.average, error);
+    store_begin_average(&run->store);
     return OK;
 }
 
@@ -222,6 +234,7 @@ static int open_store(struct run *run, int shards, struct error *error) {
                                             .optimizer = &run->choices.optimizer,
                                             .schedule = &run->choices.schedule,
                                             .total_updates = dealer_updates(&run->dealer, traits->merged),
+                                            .average = run->settings.average,
                                             .finished = training_finished,
                                             .finished_argument = &run->training};
     RETURN_IF(store_open(&run->store, &settings, error));
@@ -300,6 +313,9 @@ static void say_start(struct run *run, int shards) {
                  shards, shards == 1 ? "" : "s", run->settings.batch, run->workers,
                  run->settings.batch * run->workers, run->settings.optimizer, run->settings.schedule,
                  run->settings.seed);
+    if (run->settings.average > 0.0)
+        progress_say(&run->progress, "tested and kept: the moving average of the weights, decay %g",
+                     run->settings.average);
     if (run->cores_shared) progress_say(&run->progress, "more devices than cores: they share them");
     progress_say(&run->progress, "logs, model and checkpoint go to %s", run->settings.out);
 }

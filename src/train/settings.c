@@ -67,6 +67,13 @@ const struct option run_options[] = {
      .least = 0,
      .most = 1e9,
      .help = "cut a worker's gradient to this norm (default 0: not)"},
+    {.name = "average",
+     AT(average_given),
+     .type = OPTION_REAL,
+     .least = 0,
+     .most = 1,
+     .help = "test, and keep as the model, the moving average of the weights with this decay, as in 0.9999; "
+             "update n: at most (1+n)/(10+n) (default 0: the weights as they are)"},
     {.name = "seed",
      AT(seed_given),
      .type = OPTION_LONG,
@@ -228,6 +235,7 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
     settings->seed = (long)settle_number((double)settings->seed_given, saved(checkpoint, "seed"), 1);
     settings->clip = settle_real(settings->clip_given, saved(checkpoint, "clip"));
     settings->decay = settle_real(settings->decay_given, saved(checkpoint, "decay"));
+    settings->average = settle_real(settings->average_given, saved(checkpoint, "average"));
     const char *sharding = saved(checkpoint, "sharding");
     settings->sharding = settings->sharding_given > 0 ? settings->sharding_given - 1
                          : sharding                   ? (int)strtol(sharding, NULL, 10)

@@ -8,14 +8,15 @@
 #include "../bridge/cluster.h"
 #include "../output/safetensors.h"
 
-/* As typed; texts that are empty and `given` numbers that are 0 (clip and decay: NAN) were not given. */
+/* As typed; texts that are empty and `given` numbers that are 0 (clip, decay and average: NAN) were not
+ * given. */
 struct run_settings {
     char model[512], dataset[1024], data_dir[PATH_BYTES], strategy[512], devices[512];
     char optimizer[512], schedule[512];
     int kernels, threads;
     int epochs_given, batch_given;
     long seed_given;
-    double clip_given, decay_given;
+    double clip_given, decay_given, average_given;
     int sharding_given; /* position in "auto|shared|split|all" */
     int shards, shard_by, slots;
     int prefetch; /* position in "auto|0|1|2|3|4" */
@@ -32,7 +33,7 @@ struct run_settings {
     /* settled by settings_resolve */
     int epochs, batch;
     long seed;
-    double clip, decay;
+    double clip, decay, average;
     int sharding;                 /* enum data_sharding */
     double patience_s;            /* of the bridge, for a peer's next word */
     const struct cluster *hosted; /* NULL: workers are threads of this process; else those of the cluster */

@@ -319,6 +319,7 @@ void training_close(struct training *training) {
         memory_free(worker->side.version);
         memory_free(worker->own_weights);
         for (int m = 0; m < 2; m++) memory_free(worker->own_moments[m]);
+        memory_free(worker->own_average);
     }
     memory_free(training->workers);
     memory_free(training->servers);

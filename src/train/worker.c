@@ -212,6 +212,10 @@ static int open_worker(struct worker *worker) {
         RETURN_IF(memory_zeroed(&block, floats, sizeof(float), "a worker's optimizer state", &worker->error));
         worker->side.moments[m] = worker->own_moments[m] = block;
     }
+    if (worker->training->traits->own_moments && settings->store->average) {
+        RETURN_IF(memory_zeroed(&block, floats, sizeof(float), "a worker's average", &worker->error));
+        worker->side.average = worker->own_average = block;
+    }
     for (int i = 0; i < worker->slab_count; i++) {
         RETURN_IF(memory_zeroed(&block, floats, sizeof(float), "a worker's gradient", &worker->error));
         worker->slabs[i] = block;

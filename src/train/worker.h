@@ -12,6 +12,7 @@ struct worker {
     struct worker_side side; /* side.weights: its own copy, or the store's */
     float *own_weights;      /* [layout floats] or NULL */
     float *own_moments[2];   /* likewise */
+    float *own_average;      /* likewise */
     _Atomic long pauses;     /* segments it has finished */
     bool by_itself; /* at what concerns nobody else, its input or its computation, or it failed there */
     _Atomic bool lost;
