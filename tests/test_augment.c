@@ -461,6 +461,27 @@ static void check_settings(void) {
     a.pad = 4;
     a.flip = 1;
     check_chosen("set:pad=4,flip=1", &a);
+    a = usual; /* each of them alone is a change */
+    a.flip = 1;
+    check_chosen("set:flip=1", &a);
+    a = usual;
+    a.pad = 4;
+    check_chosen("set:pad=4", &a);
+    a = usual;
+    a.rows = a.columns = 31;
+    check_chosen("set:crop=31", &a);
+    a = usual;
+    a.brightness = 0.5f;
+    check_chosen("set:brightness=0.5", &a);
+    a = usual;
+    a.cutout = 1;
+    check_chosen("set:cutout=1", &a);
+    a = usual;
+    a.standardize = 1;
+    check_chosen("set:standardize=image", &a);
+    a = usual;
+    a.contrast_least = 0.5f;
+    check_chosen("set:contrast=0.5-1", &a);
     a = usual;
     a.contrast_most = 2.5f;
     check_chosen("set:contrast=1-2.5", &a);

@@ -41,12 +41,12 @@ static float average_after(long n) {
     return average;
 }
 
-/* An update that was lost under a race is lost to the average, too, but it stays between the first weights
- * and the last. Own copies that are equal have a mean that is equal only up to rounding, with three. */
+/* Under a race weights and average may lose different updates, but the average stays between the first
+ * weights and those that no update was lost to. */
 static void check_shard(const char *name, const struct rig *rig, const struct shard *shard, bool exact) {
     const long n = atomic_load(&shard->version);
     const float expected = average_after(n);
-    const float *average = rig->store.average, *weights = rig->store.weights;
+    const float *average = rig->store.average;
     long wrong = 0;
     for (int r = 0; r < rig->layout.count; r++)
         for (size_t i = rig->ranges[r].begin; i < rig->ranges[r].begin + rig->ranges[r].floats; i++) {
@@ -54,7 +54,7 @@ static void check_shard(const char *name, const struct rig *rig, const struct sh
             if (exact)
                 wrong += memcmp(&average[i], &expected, sizeof expected) != 0;
             else
-                wrong += !(average[i] < 0.0f && average[i] > weights[i]);
+                wrong += !(average[i] < 0.0f && average[i] >= -0.0625f * (float)n);
         }
     CHECK(wrong == 0, "%s: %ld averages are wrong after %ld updates; one is %g, expected %g", name, wrong, n,
           (double)average[shard->begin], (double)expected);

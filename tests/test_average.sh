@@ -56,6 +56,8 @@ for strategy in sync local-sgd:every=3 async-lockfree ssp; do
         good evaluate --checkpoint=$path --dataset=digits
         [ "$tested" = "$(accuracy)" ] || fail "$strategy: training says $tested, evaluate of $path: $(cat out)"
     done
+    good --resume=averaged --devices=cpu:0,cpu:1 --quiet # all epochs are done: it only tests
+    [ "$tested" = "$(accuracy)" ] || fail "$strategy: training says $tested, resumed and tested: $(cat out)"
 done
 
 for strategy in sync local-sgd:every=3; do
