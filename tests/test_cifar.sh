@@ -69,20 +69,23 @@ PY
 train() { # folder, data set's settings, more...
     local out=$1 settings=$2
     shift 2
-    good --data-dir=data --dataset="cifar10:take=320,$settings" --model=mlp:hidden=16 --batch=16 --optimizer=sgd:rate=0.05 \
+    good --data-dir=data --dataset="cifar10:take=320,$settings" --model=mlp:hidden=8 --batch=16 --optimizer=sgd:rate=0.05 \
         --devices=cpu:0,cpu:1 --epochs=2 --quiet --out="$out" "$@"
 }
 
 # --- what is tested, evaluated and predicted is the same ---
-for settings in augment=none augment=distnet pad=4,flip=1,cutout=8,standardize=image crop=20,brightness=30,contrast=0.5-1.5; do
-    train run "$settings" --epochs=6
+chains="augment=none augment=distnet pad=4,crop=20,flip=1,cutout=8,standardize=image crop=20,brightness=30,contrast=0.5-1.5" epochs=8
+# Every run is tested on 10,000 images, which takes a sanitizer long.
+grep -Eqa '__[at]san_init' "$TRAINER" && chains="augment=distnet,crop=12 pad=4,crop=20,brightness=30,contrast=0.5-1.5" epochs=2
+for settings in $chains; do
+    train run "$settings" --epochs=$epochs
     tested=$(sed -n 's/^Test-Accuracy: //p' out)
     good evaluate --checkpoint=run --data-dir=data
     [ "$tested" = "$(sed -n 's/^Test-Accuracy: //p' out)" ] || fail "$settings: training says $tested, evaluate: $(cat out)"
     good predict --checkpoint=run images.csv
     right=$(sed 's/^Prediction is "\(.*\)" (.*/\1/' out | paste - labels | awk '$1 == $2' | wc -l)
     [ "$tested" = "$(awk "BEGIN { printf \"%.4f\", $right / 100 }")" ] || fail "$settings: accuracy $tested, but $right of 100 predicted"
-    [ "$right" -gt 15 ] || fail "$settings: only $right of 100 right"
+    [ "$right" -gt $((2 * epochs)) ] || fail "$settings: only $right of 100 right"
 done
 refused 2 "examples [32, 32, 3] in 10 classes, expected [20, 20, 3]" evaluate --checkpoint=run --data-dir=data --dataset=cifar10:take=1
 printf '1,2,3\n' >short.csv
@@ -93,7 +96,7 @@ sed '1s/^[0-9]*/0.5/' images.csv >wrong.csv
 refused 3 "wrong.csv: found 0.5, expected bytes of images, 0 to 255" predict --checkpoint=run wrong.csv
 
 # --- the same seed, the same pixels ---
-all=augment=distnet,cutout=8
+all=augment=distnet,crop=8,cutout=4
 train once "$all" --prefetch=0
 train again "$all" --prefetch=3
 same once again || fail "other weights when batches are built ahead"
@@ -102,7 +105,7 @@ good --resume=first --data-dir=data --epochs=2 --quiet
 same once first || fail "other weights when the run was interrupted"
 train other "$all" --seed=2
 ! same once other || fail "another seed has the same weights"
-train other "${all/cutout=8/cutout=7}"
+train other "${all/cutout=4/cutout=3}"
 ! same once other || fail "another cutout has the same weights"
 
 # --- over the bridge ---
@@ -123,7 +126,7 @@ PY
 }
 port=$(free_port)
 cluster="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2))"
-options="--data-dir=data --dataset=cifar10:take=320,$all --model=mlp:hidden=16 --batch=16 --optimizer=sgd:rate=0.05 --epochs=2 --quiet"
+options="--data-dir=data --dataset=cifar10:take=320,$all --model=mlp:hidden=8 --batch=16 --optimizer=sgd:rate=0.05 --epochs=2 --quiet"
 # shellcheck disable=SC2086 # several words
 {
     timeout 100 "$TRAINER" --job=ps --task=0 $cluster $options --out=bridge >ps.out 2>&1 &
