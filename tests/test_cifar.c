@@ -7,6 +7,7 @@
 #include <zlib.h>
 #include "../src/data/cifar.h"
 #include "../src/data/dataset.h"
+#include "../src/data/sources.h"
 #include "check.h"
 
 enum { RECORDS = 7, GUARD = 16, FILES = 6, FILE_RECORDS = 10000, FILE_BYTES = FILE_RECORDS * CIFAR_RECORD };
@@ -234,11 +235,13 @@ static void check_search(const struct folder *at) {
         rmdir(inner[i]);
     }
     make_file(at->cifar, names[0], FILE_BYTES, 3, 1);
-    snprintf(expected, sizeof expected,
-             "cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin: cifar10: found no "
-             "test_batch.bin (nor test_batch.bin.gz), looked in %s, /nonexistent/home/.cache/trainer/cifar10,"
-             " and in cifar-10-batches-bin in or beside it (--data-dir=DIR or TRAINER_DATA adds a place)",
-             at->cifar);
+    char advice[200];
+    snprintf(
+        expected, sizeof expected,
+        "cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin: cifar10: found no "
+        "test_batch.bin (nor test_batch.bin.gz), %s; looked in %s, /nonexistent/home/.cache/trainer/cifar10,"
+        " and in cifar-10-batches-bin in or beside it (--data-dir=DIR or TRAINER_DATA adds a place)",
+        source_advice("cifar10", "test_batch.bin", advice, sizeof advice), at->cifar);
     CHECK(open_from(at->path, &set, "cifar10:take=1", &error) == ERROR_FILE, "a file is missing");
     CHECK(strcmp(error.words, expected) == 0, "\n found    %s\n expected %s", error.words, expected);
     setenv("TRAINER_DATA", at->path, 1);

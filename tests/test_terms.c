@@ -28,7 +28,8 @@ static const struct hello sample_hello = {.leader = true,
                                                     .epochs = 16,
                                                     .sharding = 1,
                                                     .seed = 17,
-                                                    .decay = 0.1},
+                                                    .decay = 0.1,
+                                                    .average = 0.25},
                                           .task = 18,
                                           .device = 19,
                                           .devices = 20,
@@ -163,6 +164,7 @@ static void check_agreement(void) {
     DIFFERS(peers.rules.epochs = 1, "--epochs 1, the parameter server has 16");
     DIFFERS(peers.rules.sharding = 2, "--data-sharding all, the parameter server has split");
     DIFFERS(peers.rules.seed = 1, "--seed 1, the parameter server has 17");
+    DIFFERS(peers.rules.average = 0.5, "--average 0.5, the parameter server has 0.25");
     DIFFERS(peers.rules.decay = 0.5, "--decay 0.5, the parameter server has 0.10000000000000001");
 }
 

@@ -5,7 +5,7 @@
 
 #include "frame.h"
 
-enum { WINDOW_VECTORS = 3 }; /* weights, and the optimizer's moments */
+enum { WINDOW_VECTORS = 4 }; /* weights, the optimizer's moments, the average of the weights */
 
 /* A piece [begin, end) of vectors, each of which begins with float 0 of the whole. */
 struct window {

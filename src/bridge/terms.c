@@ -30,6 +30,7 @@ static void put_rules(struct frame_writer *writer, const struct rules *rules) {
     put_whole(writer, rules->sharding);
     frame_put_u64(writer, rules->seed);
     frame_put_f64(writer, rules->decay);
+    frame_put_f64(writer, rules->average);
 }
 
 static void get_rules(struct frame_reader *reader, struct rules *rules) {
@@ -43,6 +44,7 @@ static void get_rules(struct frame_reader *reader, struct rules *rules) {
     rules->sharding = (int)get_whole(reader, 2);
     rules->seed = frame_get_u64(reader);
     rules->decay = frame_get_f64(reader);
+    rules->average = frame_get_f64(reader);
 }
 
 int hello_put(const struct hello *hello, struct frame_writer *writer, struct error *error) {
@@ -202,6 +204,13 @@ static int same_number(const char *peer, const char *what, long long theirs, lon
     return same_text(peer, what, found, expected, error);
 }
 
+static int same_real(const char *peer, const char *what, double theirs, double ours, struct error *error) {
+    char found[40], expected[40];
+    snprintf(found, sizeof found, "%.17g", theirs);
+    snprintf(expected, sizeof expected, "%.17g", ours);
+    return same_text(peer, what, found, expected, error);
+}
+
 int terms_agree(const struct terms *host, const struct terms *peers, const char *peer, struct error *error) {
     RETURN_IF(same_text(peer, "trainer", peers->program, host->program, error));
     RETURN_IF(same_text(peer, "--model", peers->model, host->model, error));
@@ -220,7 +229,6 @@ int terms_agree(const struct terms *host, const struct terms *peers, const char 
 int rules_agree(const struct rules *host, const struct rules *peers, const char *peer, struct error *error) {
     static const char *const shard_by[] = {"bytes", "tensor", "round-robin"};
     static const char *const shardings[] = {"shared", "split", "all"};
-    char theirs[40], ours[40];
     RETURN_IF(same_text(peer, "--strategy", peers->strategy, host->strategy, error));
     RETURN_IF(same_text(peer, "--optimizer", peers->optimizer, host->optimizer, error));
     RETURN_IF(same_text(peer, "--schedule", peers->schedule, host->schedule, error));
@@ -228,9 +236,8 @@ int rules_agree(const struct rules *host, const struct rules *peers, const char 
     RETURN_IF(same_number(peer, "--slots", peers->slots, host->slots, error));
     RETURN_IF(same_number(peer, "--epochs", peers->epochs, host->epochs, error));
     RETURN_IF(same_number(peer, "--seed", (long long)peers->seed, (long long)host->seed, error));
-    snprintf(theirs, sizeof theirs, "%.17g", peers->decay);
-    snprintf(ours, sizeof ours, "%.17g", host->decay);
-    RETURN_IF(same_text(peer, "--decay", theirs, ours, error));
+    RETURN_IF(same_real(peer, "--decay", peers->decay, host->decay, error));
+    RETURN_IF(same_real(peer, "--average", peers->average, host->average, error));
     RETURN_IF(same_text(peer, "--shard-by", shard_by[peers->shard_by], shard_by[host->shard_by], error));
     return same_text(peer, "--data-sharding", shardings[peers->sharding], shardings[host->sharding], error);
 }

@@ -19,7 +19,7 @@ struct rules {
     char strategy[512], optimizer[512], schedule[512];
     int shards, shard_by, slots, epochs, sharding;
     uint64_t seed;
-    double decay;
+    double decay, average;
 };
 
 /* HELLO, from each device of a worker, and from the first parameter server to the others. */

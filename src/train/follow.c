@@ -10,16 +10,14 @@
 enum { LOOK_MS = 20 };
 #define ASK_S 1.0 /* for the leader's reason, when a worker is gone */
 
+/* At the start this process's own; at the end, mirrored, all of what was tested. */
 static int receive_window(struct run *run, const struct frame_header *header, bool whole,
                           struct error *error) {
     struct store *store = &run->store;
-    const size_t floats = run->network.graph.layout.floats;
-    struct window window = {.begin = whole ? 0 : store->begin,
-                            .end = whole ? floats : store->end,
-                            .count = 1,
-                            .vectors = {store->weights}};
-    for (int m = 0; m < 2 && !whole && store->moments[m]; m++)
-        window.vectors[window.count++] = store->moments[m];
+    struct window window = hosting_window(&run->hosting, store->begin, store->end);
+    if (whole)
+        window =
+            (struct window){.end = run->network.graph.layout.floats, .count = 1, .vectors = {store->weights}};
     RETURN_IF(window_receive(run->host.leader, header, &window, run->settings.timeout_s, error));
     store_set_version(store, window.version);
     return OK;

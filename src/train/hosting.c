@@ -92,21 +92,29 @@ static int followers_of(const struct hosting *hosting) {
     return hosting->host ? hosting->host->follower_count : 0;
 }
 
-static struct window window_of(const struct hosting *hosting, size_t begin, size_t end, bool moments) {
+struct window hosting_window(const struct hosting *hosting, size_t begin, size_t end) {
     const struct store *store = hosting->store;
-    struct window window = {
-        .begin = begin, .end = end, .version = store_version(store), .count = 1, .vectors = {store->weights}};
-    for (int m = 0; m < 2 && moments && store->moments[m]; m++)
-        window.vectors[window.count++] = store->moments[m];
+    float *const vectors[] = {store->weights, store->moments[0], store->moments[1], store->average};
+    struct window window = {.begin = begin, .end = end, .version = store_version(store)};
+    for (size_t v = 0; v < sizeof vectors / sizeof *vectors; v++)
+        if (vectors[v]) window.vectors[window.count++] = vectors[v];
     return window;
+}
+
+/* What was tested, of all windows. */
+static struct window whole_of(const struct hosting *hosting) {
+    const struct store *store = hosting->store;
+    return (struct window){.end = store->settings.layout->floats,
+                           .version = store_version(store),
+                           .count = 1,
+                           .vectors = {store_tested(store)}};
 }
 
 int hosting_spread(struct hosting *hosting, bool whole, struct error *error) {
     for (int f = 0; f < followers_of(hosting); f++) {
         const struct follower *follower = &hosting->host->followers[f];
-        const size_t floats = hosting->store->settings.layout->floats;
-        const struct window window = whole ? window_of(hosting, 0, floats, false)
-                                           : window_of(hosting, follower->begin, follower->end, true);
+        const struct window window =
+            whole ? whole_of(hosting) : hosting_window(hosting, follower->begin, follower->end);
         RETURN_IF(window_send(follower->endpoint, &window, hosting->patience_s, error));
     }
     return OK;
@@ -149,7 +157,7 @@ static int open_values(const struct hosting *hosting, uint64_t **values, int *co
 
 int hosting_answer(struct hosting *hosting, struct error *error) {
     const struct store *store = hosting->store;
-    const struct window window = window_of(hosting, store->begin, store->end, true);
+    const struct window window = hosting_window(hosting, store->begin, store->end);
     uint64_t *values = NULL;
     int count = 0;
     RETURN_IF(open_values(hosting, &values, &count, error));
@@ -167,7 +175,7 @@ int hosting_answer(struct hosting *hosting, struct error *error) {
 
 static int fetch_one(struct hosting *hosting, struct follower *follower, uint64_t *values, int count,
                      struct error *error) {
-    struct window window = window_of(hosting, follower->begin, follower->end, true);
+    struct window window = hosting_window(hosting, follower->begin, follower->end);
     struct frame_header header;
     RETURN_IF(tallies_receive(follower->endpoint, values, count, hosting->fetch_s, error));
     RETURN_IF(

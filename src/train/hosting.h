@@ -5,6 +5,7 @@
 #define TRAINER_TRAIN_HOSTING_H
 
 #include "../bridge/host.h"
+#include "../bridge/lead.h"
 #include "training.h"
 
 struct hosting {
@@ -30,6 +31,9 @@ struct compute hosting_compute(struct hosting *hosting);
 int hosting_fetch(struct hosting *hosting, struct error *error);
 int hosting_spread(struct hosting *hosting, bool whole, struct error *error);
 int hosting_go(struct hosting *hosting, struct error *error);
+
+/* All that a step changes in [begin, end): weights, optimizer state, average. */
+struct window hosting_window(const struct hosting *hosting, size_t begin, size_t end);
 
 /* At a follower: answers a fetch. */
 int hosting_answer(struct hosting *hosting, struct error *error);

@@ -51,7 +51,8 @@ static struct rules rules_of(const struct run *run, int shards) {
                           .epochs = settings->epochs,
                           .sharding = settings->sharding,
                           .seed = (uint64_t)settings->seed,
-                          .decay = settings->decay};
+                          .decay = settings->decay,
+                          .average = settings->average};
     snprintf(rules.strategy, sizeof rules.strategy, "%s", settings->strategy);
     snprintf(rules.optimizer, sizeof rules.optimizer, "%s", settings->optimizer);
     snprintf(rules.schedule, sizeof rules.schedule, "%s", settings->schedule);
