@@ -6,11 +6,17 @@
 #include "../src/graph/rules.h"
 #include "reference_device.h"
 
-/* Tested in test_reference_arrays.c; all others in test_reference.c. */
+/* Tested in test_reference_arrays.c and test_reference_images.c; all others in test_reference.c. */
 static const enum op array_operations[] = {OP_reshape,    OP_transpose,   OP_concat,     OP_slice,
                                            OP_pad,        OP_shape,       OP_rank,       OP_broadcast_to,
                                            OP_reduce_sum, OP_reduce_mean, OP_reduce_max, OP_argmax};
-enum { ARRAY_OPERATIONS = sizeof array_operations / sizeof *array_operations };
+static const enum op image_operations[] = {
+    OP_conv2d,  OP_conv2d_bias,  OP_conv2d_grad_x, OP_conv2d_grad_kernel,
+    OP_maxpool, OP_maxpool_grad, OP_lrn,           OP_lrn_grad};
+enum {
+    ARRAY_OPERATIONS = sizeof array_operations / sizeof *array_operations,
+    IMAGE_OPERATIONS = sizeof image_operations / sizeof *image_operations
+};
 
 enum { MOST = 17 * 17 * 17 };
 

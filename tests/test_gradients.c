@@ -129,6 +129,50 @@ static node build_max_kept(struct graph *g, const node *v) {
 static node build_max_all(struct graph *g, const node *v) {
     return graph_reduce_max(g, v[0], ALL_AXES, false);
 }
+static node build_conv_same(struct graph *g, const node *v) {
+    return graph_conv2d(g, v[0], v[1], 1, PADDING_SAME);
+}
+static node build_conv_valid(struct graph *g, const node *v) {
+    return graph_conv2d(g, v[0], v[1], 2, PADDING_VALID);
+}
+static node build_conv_same_strided(struct graph *g, const node *v) {
+    return graph_conv2d(g, v[0], v[1], 2, PADDING_SAME);
+}
+static node build_conv_layer(struct graph *g, const node *v) {
+    return graph_tanh(g, graph_add(g, graph_conv2d(g, v[0], v[1], 1, PADDING_SAME), v[2]));
+}
+static node build_conv_twice(struct graph *g, const node *v) {
+    return graph_conv2d(g, graph_conv2d(g, v[0], v[1], 1, PADDING_SAME), v[1], 1, PADDING_VALID);
+}
+static node build_maxpool(struct graph *g, const node *v) {
+    return graph_maxpool(g, v[0], 3, 2, PADDING_SAME);
+}
+static node build_maxpool_valid(struct graph *g, const node *v) {
+    return graph_maxpool(g, v[0], 2, 2, PADDING_VALID);
+}
+static node build_maxpool_relu(struct graph *g, const node *v) {
+    return graph_maxpool(g, graph_relu(g, graph_add(g, v[0], v[1])), 3, 2, PADDING_SAME);
+}
+static node build_maxpool_relu_twice(struct graph *g, const node *v) {
+    const node x = graph_relu(g, v[0]);
+    return graph_concat(g, (node[]){graph_maxpool(g, x, 3, 1, PADDING_SAME), graph_mul(g, x, x)}, 2, 0);
+}
+static const struct lrn lrn_tested = {2, 1.5f, 0.4f, 0.75f}, lrn_other = {1, 2.0f, 0.5f, 1.25f};
+static node build_lrn(struct graph *g, const node *v) {
+    return graph_lrn(g, v[0], lrn_tested);
+}
+static node build_lrn_other(struct graph *g, const node *v) {
+    return graph_lrn(g, v[0], lrn_other);
+}
+static node build_lrn_relu(struct graph *g, const node *v) {
+    return graph_lrn(g, graph_relu(g, v[0]), lrn_tested);
+}
+static node build_global_average(struct graph *g, const node *v) {
+    return graph_global_average(g, graph_mul(g, v[0], v[0]));
+}
+static node build_padded(struct graph *g, const node *v) {
+    return graph_pad(g, v[0], (int[]){0, 1, 2, 0}, (int[]){0, 2, 0, 0});
+}
 static node build_softmax(struct graph *g, const node *v) {
     return graph_softmax(g, v[0]);
 }
@@ -182,6 +226,24 @@ static const struct gradient_case cases[] = {
     {OP_reduce_max, build_max, 0, 1, {{3, {3, 5, 2}}, NO_SHAPE, NO_SHAPE}},
     {OP_reduce_max, build_max_kept, 0, 1, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},
     {OP_reduce_max, build_max_all, 0, 1, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_conv2d, build_conv_same, 0, 1, {{4, {2, 4, 5, 3}}, {4, {3, 3, 3, 2}}, NO_SHAPE}},
+    {OP_conv2d, build_conv_same, 0, 1, {{4, {1, 3, 3, 2}}, {4, {4, 2, 2, 3}}, NO_SHAPE}},
+    {OP_conv2d, build_conv_valid, 0, 1, {{4, {2, 6, 5, 2}}, {4, {3, 2, 2, 3}}, NO_SHAPE}},
+    {OP_conv2d, build_conv_same_strided, 0, 1, {{4, {2, 6, 5, 2}}, {4, {3, 3, 2, 3}}, NO_SHAPE}},
+    {OP_conv2d, build_conv_same_strided, 0, 1, {{4, {1, 5, 5, 1}}, {4, {1, 1, 1, 1}}, NO_SHAPE}},
+    {OP_conv2d, build_conv_layer, 0, 1, {{4, {2, 3, 3, 2}}, {4, {3, 3, 2, 3}}, {1, {3}}}},
+    {OP_conv2d, build_conv_twice, 0, 1, {{4, {1, 5, 4, 2}}, {4, {3, 3, 2, 2}}, NO_SHAPE}},
+    {OP_maxpool, build_maxpool, 0, 1, {{4, {1, 6, 6, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_maxpool, build_maxpool, 0, 1, {{4, {2, 5, 5, 2}}, NO_SHAPE, NO_SHAPE}},
+    {OP_maxpool, build_maxpool_valid, 0, 1, {{4, {2, 5, 4, 2}}, NO_SHAPE, NO_SHAPE}},
+    {OP_maxpool, build_maxpool_relu, 0, 1, {{4, {2, 5, 5, 2}}, {1, {2}}, NO_SHAPE}},
+    {OP_maxpool, build_maxpool_relu_twice, 0, 1, {{4, {1, 5, 5, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_lrn, build_lrn, 0, 1, {{4, {2, 2, 3, 7}}, NO_SHAPE, NO_SHAPE}},
+    {OP_lrn, build_lrn, 0, 1, {{1, {3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_lrn, build_lrn_other, 0, 1, {{2, {5, 17}}, NO_SHAPE, NO_SHAPE}},
+    {OP_lrn, build_lrn_relu, 0, 1, {{2, {5, 9}}, NO_SHAPE, NO_SHAPE}},
+    {OP_reduce_mean, build_global_average, 0, 1, {{4, {2, 3, 2, 5}}, NO_SHAPE, NO_SHAPE}},
+    {OP_pad, build_padded, 0, 1, {{4, {2, 3, 2, 3}}, NO_SHAPE, NO_SHAPE}},
     {OP_softmax, build_softmax, 0, 2, {{2, {3, 7}}, NO_SHAPE, NO_SHAPE}},
     {OP_softmax, build_softmax, 0, 2, {{3, {2, 3, 5}}, NO_SHAPE, NO_SHAPE}},
     {OP_cross_entropy, build_cross_entropy, 0.2f, 1, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},

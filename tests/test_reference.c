@@ -1,6 +1,6 @@
-/* Reference kernels, all but those of arrays and reductions: every operation against a formula said naively,
- * one element at a time, over odd shapes. The last check is that no operation was forgotten. Whole numbers
- * make sums and products exact, so most comparisons are for equality. */
+/* Reference kernels, all but those of arrays, reductions and images: every operation against a formula said
+ * naively, one element at a time, over odd shapes. The last check is that no operation was forgotten. Whole
+ * numbers make sums and products exact, so most comparisons are for equality. */
 #include "../src/device/formulas.h"
 #include "naive.h"
 
@@ -385,6 +385,7 @@ static void test_state(void) {
 
 static void test_nothing_forgotten(void) {
     for (int i = 0; i < ARRAY_OPERATIONS; i++) covered[array_operations[i]] = true;
+    for (int i = 0; i < IMAGE_OPERATIONS; i++) covered[image_operations[i]] = true;
 #define OP(name, inputs, shape, gradient, reference, ...)                                                    \
     CHECK(covered[OP_##name] || strcmp(#reference, "source") == 0,                                           \
           "the operation " #name " has no test here");

@@ -17,6 +17,12 @@
 /* Lets a loop over a formula be compiled once for each formula, with the formula inside. */
 #define INLINED static inline __attribute__((always_inline))
 
+/* Sum of a[i] * b[i], in LANES partial sums of fixed order. */
+float reference_dot(const float *a, const float *b, size_t length);
+/* row [n] += sum over k of a[k * step] times row k of b [inner, n]. */
+void reference_add_rows(const float *a, size_t step, size_t inner, const float *b, size_t n, float *row);
+void reference_activate(float *row, size_t n, enum activation activation);
+
 /* How to go through an output in order while two operands follow with strides of their own (in elements; 0:
  * broadcast). Axes along which all three run on are merged, so equal shapes are one long row. */
 struct walk {

@@ -7,7 +7,7 @@
 
 enum { LANES = 16 };
 
-static float dot(const float *a, const float *b, size_t length) {
+float reference_dot(const float *a, const float *b, size_t length) {
     float lanes[LANES] = {0};
     size_t k = 0;
     for (; k + LANES <= length; k += LANES)
@@ -18,9 +18,8 @@ static float dot(const float *a, const float *b, size_t length) {
     return sum;
 }
 
-/* Row of the result [n] += sum over k of a[k * step] times row k of b [k, n]. */
-static void add_rows(const float *a, size_t step, size_t inner, const float *b, size_t n,
-                     float *restrict row) {
+void reference_add_rows(const float *a, size_t step, size_t inner, const float *b, size_t n,
+                        float *restrict row) {
     for (size_t k = 0; k < inner; k++) {
         const float factor = a[k * step];
         for (size_t j = 0; j < n; j++) row[j] += factor * b[k * n + j];
@@ -41,9 +40,9 @@ static int run_matmul(const struct call *call, struct error *error) {
         const float *left = ta ? a + i : a + i * inner;
         if (!tb) {
             memset(row, 0, n * sizeof *row);
-            add_rows(left, ta ? m : 1, inner, b, n, row);
+            reference_add_rows(left, ta ? m : 1, inner, b, n, row);
         } else if (!ta) {
-            for (size_t j = 0; j < n; j++) row[j] = dot(left, b + j * inner, inner);
+            for (size_t j = 0; j < n; j++) row[j] = reference_dot(left, b + j * inner, inner);
         } else {
             for (size_t j = 0; j < n; j++) {
                 float sum = 0.0f;
@@ -56,7 +55,7 @@ static int run_matmul(const struct call *call, struct error *error) {
 }
 const struct kernel reference_matmul = {.name = "reference:matmul", .run = run_matmul};
 
-static void activate(float *row, size_t n, enum activation activation) {
+void reference_activate(float *row, size_t n, enum activation activation) {
     switch (activation) {
     case ACTIVATION_NONE:
         return;
@@ -84,9 +83,9 @@ static int run_dense(const struct call *call, struct error *error) {
     for (size_t i = 0; i < m; i++) {
         float *row = y + i * n;
         memset(row, 0, n * sizeof *row);
-        add_rows(x + i * inner, 1, inner, w, n, row);
+        reference_add_rows(x + i * inner, 1, inner, w, n, row);
         for (size_t j = 0; j < n; j++) row[j] += bias[j];
-        activate(row, n, task->attributes->activation);
+        reference_activate(row, n, task->attributes->activation);
     }
     return OK;
 }

@@ -30,6 +30,12 @@ static node sum_to(struct graph *g, node dy, struct shape to) {
     if (dy == NONE || shape_equal(&from, &to)) return dy;
     if (shape_count(&to) == 1) return graph_reshape(g, graph_reduce_sum(g, dy, ALL_AXES, false), to);
     const int extra = from.rank - to.rank;
+    /* A maxpool's gradient puts each element of what it reads in one place of the same channel: their sum is
+     * that of the fewer. */
+    if (extra == 3 && g->nodes[dy].op == OP_maxpool_grad) {
+        dy = g->nodes[dy].input[1];
+        from = shape_of(g, dy);
+    }
     if (extra > 0) { /* the leading axes as one, so that rows are added */
         struct shape rows = {.rank = to.rank + 1, .dims = {1}};
         for (int axis = 0; axis < extra; axis++) rows.dims[0] *= from.dims[axis];
@@ -94,9 +100,14 @@ void gradient_exp(struct backward *b) {
 void gradient_log(struct backward *b) {
     b->dx[0] = graph_div(b->g, b->dy, b->x[0]);
 }
+
+/* When all of dy is the gradient of a maxpool of y, it is 0 already where y is (gradient_maxpool). */
 void gradient_relu(struct backward *b) {
-    b->dx[0] = make_gradient(b->g, OP_relu_grad, b->y, b->dy);
+    const struct node_info *dy = b->dy == NONE ? NULL : &b->g->nodes[b->dy];
+    const bool done = dy && dy->op == OP_maxpool_grad && dy->input[0] == b->y;
+    b->dx[0] = done ? b->dy : make_gradient(b->g, OP_relu_grad, b->y, b->dy);
 }
+
 void gradient_sigmoid(struct backward *b) {
     b->dx[0] = make_gradient(b->g, OP_sigmoid_grad, b->y, b->dy);
 }

@@ -167,6 +167,12 @@ void graph_decay(struct graph *g, node variable, float decay) {
     if (range) range->decay = decay;
 }
 
+node graph_find(const struct graph *g, const char *name) {
+    for (node n = 0; n < g->count; n++)
+        if (g->nodes[n].name[0] != '\0' && strcmp(g->nodes[n].name, name) == 0) return n;
+    return NONE;
+}
+
 static node make_assign(struct graph *g, enum op op, node variable, node value) {
     if (!range_of(g, op_name(op), variable)) return NONE;
     struct node_info info = {.op = op, .inputs = 2, .input = {variable, value}};
@@ -182,10 +188,28 @@ node graph_assign_add(struct graph *g, node variable, node value) {
     return make_assign(g, OP_assign_add, variable, value);
 }
 
+/* A convolution makes a column of the kernel's multiply-adds for each of its results, and each of its
+ * gradients as many. */
+static double convolution(const struct shape *kernel, const struct shape *y) {
+    return (double)shape_count(y) * (double)shape_count(kernel) / kernel->dims[3];
+}
+
 double graph_multiply_adds(const struct graph *g, node n) {
     const struct node_info *info = &g->nodes[n];
-    if (info->op != OP_matmul && info->op != OP_dense) return 0.0;
-    const struct shape *a = &g->nodes[info->input[0]].shape;
-    const int inner = info->op == OP_matmul && info->attributes.transpose_a ? a->dims[0] : a->dims[1];
-    return (double)shape_count(&info->shape) * inner;
+    const struct shape *operands[2] = {0};
+    for (int i = 0; i < 2 && i < info->inputs; i++) operands[i] = &g->nodes[info->input[i]].shape;
+    switch (info->op) {
+    case OP_matmul:
+    case OP_dense:
+        return (double)shape_count(&info->shape) * operands[0]->dims[info->attributes.transpose_a ? 0 : 1];
+    case OP_conv2d:
+    case OP_conv2d_bias:
+        return convolution(operands[1], &info->shape);
+    case OP_conv2d_grad_x:
+        return convolution(operands[0], operands[1]);
+    case OP_conv2d_grad_kernel:
+        return convolution(&info->shape, operands[1]);
+    default:
+        return 0.0;
+    }
 }

@@ -4,7 +4,8 @@
  * are made, and the first mistake is remembered in the graph and reported, with its words, when the graph is
  * compiled (graph_check). After a mistake every call returns NONE and accepts NONE. The gradient of an
  * operation is more graph (graph_gradients), so that pruning, fusion and planning treat forward and backward
- * alike. Layouts as in TensorFlow and Keras: activations NHWC, dense weights [in, out]. */
+ * alike. Layouts as in TensorFlow and Keras: activations NHWC, dense weights [in, out],
+ * convolution weights HWIO. */
 #ifndef TRAINER_GRAPH_GRAPH_H
 #define TRAINER_GRAPH_GRAPH_H
 
@@ -24,6 +25,10 @@ enum op {
 typedef int node; /* position in graph->nodes */
 enum { NONE = -1, MAX_INPUTS = 8 };
 
+/* As TensorFlow pads: VALID not at all; SAME with so much around that the result has ceil(length / stride)
+ * rows, the odd one behind. */
+enum padding { PADDING_VALID, PADDING_SAME };
+
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_SIGMOID, ACTIVATION_TANH };
 
 /* Settings of a node; which of them matter stands beside the operation's row in ops.def. */
@@ -31,15 +36,22 @@ struct attributes {
     int axis;                      /* reduce_*, argmax, concat; ALL_AXES: over everything */
     bool keep;                     /* reduce_*: keep the axis with length 1 */
     bool transpose_a, transpose_b; /* matmul: last two axes of an operand swapped */
-    enum activation activation;    /* dense */
+    enum activation activation;    /* dense, conv2d_bias, lrn_grad */
     int order[MAX_RANK];           /* transpose: output axis i is input axis order[i] */
     int begin[MAX_RANK];           /* slice, pad: first element per axis */
-    struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant */
+    int window[2], stride[2];      /* conv2d (whose window is its kernel's), maxpool: rows, columns */
+    enum padding padding;          /* conv2d, maxpool */
+    struct lrn {
+        int radius; /* 2 radius + 1 neighbours, itself included */
+        float bias, alpha, beta;
+    } lrn;
+    struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant,
+                           conv2d_grad_x, conv2d_grad_kernel */
     float rate;         /* dropout: share that is dropped */
     uint64_t seed;      /* dropout: key of its random numbers */
     int variable;       /* variable, assign, assign_add: range number in the layout */
 };
-enum { ALL_AXES = -100 };
+enum { ALL_AXES = -100, MAX_LRN_RADIUS = 16 };
 
 struct node_info {
     enum op op;
@@ -62,6 +74,7 @@ struct graph {
     struct layout layout; /* of its variables */
     struct error error;   /* the first mistake; code 0: none */
     int layers;           /* dense layers so far, for their names */
+    int convolutions;     /* convolution layers so far, for theirs */
     uint64_t seed;        /* of dropout masks */
     bool training;        /* false: dropout passes its input through */
 };
@@ -78,6 +91,8 @@ node graph_scalar(struct graph *g, float value);
 node graph_variable(struct graph *g, const char *name, struct shape shape, struct initial initial);
 void graph_freeze(struct graph *g, node variable);             /* RANGE_FROZEN */
 void graph_decay(struct graph *g, node variable, float decay); /* L2 of that range */
+/* The placeholder or variable of that name, or NONE. */
+node graph_find(const struct graph *g, const char *name);
 node graph_assign(struct graph *g, node variable,
                   node value); /* runs when fetched; its value is the new one */
 node graph_assign_add(struct graph *g, node variable, node value);
@@ -107,14 +122,28 @@ node graph_matmul(struct graph *g, node a, node b, bool transpose_a, bool transp
  * "dense2", ... */
 node graph_dense(struct graph *g, node x, int out, struct initial kernel, struct initial bias);
 
+/* --- images: [batch, rows, columns, channels] --- */
+node graph_conv2d(struct graph *g, node x, node kernel, int stride, enum padding padding);
+/* x convolved with a new variable "<name>/kernel" [window, window, channels, out] plus a new "<name>/bias"
+ * [out]; name "conv1", "conv2", ... */
+node graph_conv(struct graph *g, node x, int out, int window, int stride, enum padding padding,
+                struct initial kernel, struct initial bias);
+node graph_maxpool(struct graph *g, node x, int window, int stride,
+                   enum padding padding);           /* what is padded never counts */
+node graph_global_average(struct graph *g, node x); /* -> [batch, channels] */
+node graph_lrn(struct graph *g, node x, struct lrn lrn);
+node graph_flatten(struct graph *g, node x); /* -> [batch, everything else] */
+
 /* --- arrays --- */
 node graph_reshape(struct graph *g, node x, struct shape shape); /* one dimension may be -1 */
 node graph_transpose(struct graph *g, node x, const int *order);
 node graph_concat(struct graph *g, const node *parts, int count, int axis);     /* at most MAX_INPUTS */
 node graph_slice(struct graph *g, node x, const int *begin, struct shape size); /* a size of -1: to the end */
-void graph_split(struct graph *g, node x, int count, int axis, node *parts);    /* equal parts */
-node graph_shape(struct graph *g, node x);                                      /* int [rank] */
-node graph_rank(struct graph *g, node x);                                       /* int scalar */
+/* Zeros around: before[axis] and after[axis] of them. */
+node graph_pad(struct graph *g, node x, const int *before, const int *after);
+void graph_split(struct graph *g, node x, int count, int axis, node *parts); /* equal parts */
+node graph_shape(struct graph *g, node x);                                   /* int [rank] */
+node graph_rank(struct graph *g, node x);                                    /* int scalar */
 node graph_broadcast(struct graph *g, node x, struct shape shape);
 
 /* --- reductions --- */

@@ -51,6 +51,15 @@ static inline struct shape_words shape_words(const struct shape *shape) {
  * none. */
 bool shape_common(const struct shape *a, const struct shape *b, struct shape *out);
 
+/* For shape rules: operand i of a node, and checks of it that remember a mistake and return its code. */
+const struct node_info *operand(const struct graph *g, const struct node_info *n, int i);
+const struct shape *operand_shape(const struct graph *g, const struct node_info *n, int i);
+int expect_type(struct graph *g, const struct node_info *n, int i, enum type type);
+int expect_shape(struct graph *g, const struct node_info *n, int i, const struct shape *shape);
+int expect_rank(struct graph *g, const struct node_info *n, int i, int rank);
+/* At most MAX_RANK dimensions, each at least 1, and no more elements than can be counted in bytes. */
+int expect_valid(struct graph *g, const struct node_info *n, const struct shape *shape);
+
 #define OP(name, inputs, rule, ...) int shape_##rule(struct graph *g, struct node_info *n);
 #include "ops.def"
 #undef OP
@@ -80,6 +89,9 @@ void gradient_broadcast_to(struct backward *b);
 void gradient_reduce_sum(struct backward *b);
 void gradient_reduce_mean(struct backward *b);
 void gradient_reduce_max(struct backward *b);
+void gradient_conv2d(struct backward *b);
+void gradient_maxpool(struct backward *b);
+void gradient_lrn(struct backward *b);
 void gradient_softmax(struct backward *b);
 void gradient_cross_entropy(struct backward *b);
 void gradient_softmax_cross_entropy(struct backward *b);

@@ -3,35 +3,34 @@
 #include <string.h>
 #include "rules.h"
 
-static const struct node_info *operand(const struct graph *g, const struct node_info *n, int i) {
+const struct node_info *operand(const struct graph *g, const struct node_info *n, int i) {
     return &g->nodes[n->input[i]];
 }
 
-static const struct shape *operand_shape(const struct graph *g, const struct node_info *n, int i) {
+const struct shape *operand_shape(const struct graph *g, const struct node_info *n, int i) {
     return &operand(g, n, i)->shape;
 }
 
-static int expect_type(struct graph *g, const struct node_info *n, int i, enum type type) {
+int expect_type(struct graph *g, const struct node_info *n, int i, enum type type) {
     const enum type found = operand(g, n, i)->type;
     if (found == type) return OK;
     return graph_mistake(g, "%s: operand %d is %s, expected %s", op_name(n->op), i + 1, type_name(found),
                          type_name(type));
 }
 
-static int expect_shape(struct graph *g, const struct node_info *n, int i, const struct shape *shape) {
+int expect_shape(struct graph *g, const struct node_info *n, int i, const struct shape *shape) {
     if (shape_equal(operand_shape(g, n, i), shape)) return OK;
     return graph_mistake(g, "%s: operand %d is %s, expected %s", op_name(n->op), i + 1,
                          TEXT(operand_shape(g, n, i)), TEXT(shape));
 }
 
-static int expect_rank(struct graph *g, const struct node_info *n, int i, int rank) {
+int expect_rank(struct graph *g, const struct node_info *n, int i, int rank) {
     if (operand_shape(g, n, i)->rank == rank) return OK;
     return graph_mistake(g, "%s: operand %d is %s, expected %d dimensions", op_name(n->op), i + 1,
                          TEXT(operand_shape(g, n, i)), rank);
 }
 
-/* At most MAX_RANK dimensions, each at least 1, and no more elements than can be counted in bytes. */
-static int expect_valid(struct graph *g, const struct node_info *n, const struct shape *shape) {
+int expect_valid(struct graph *g, const struct node_info *n, const struct shape *shape) {
     if (shape->rank < 0 || shape->rank > MAX_RANK)
         return graph_mistake(g, "%s: %d dimensions, expected 0 to %d", op_name(n->op), shape->rank, MAX_RANK);
     double count = 1;

@@ -1,22 +1,34 @@
 /* Fusion: matmul, the add of a bias and the activation become one `dense`, which writes the result once where
- * three steps would write and read it three times.
+ * three steps would write and read it three times; conv2d becomes a `conv2d_bias` in the same way. A lrn_grad
+ * takes in the relu_grad behind it.
  *
- * It takes the place of the last of them. It is done when nobody else wants the values in between; the
- * gradients do not, as they are computed from the activation's result. On a device without kernels for
- * `dense` the three stay what they are. */
+ * What is made takes the place of the last of them. It is done when nobody else wants the values in between;
+ * the gradients do not, as they are computed from the activation's result. On a device without kernels for
+ * `dense` or `conv2d_bias` the three stay what they are. */
 #include "parts.h"
 
 static bool only_for_us(const struct value *value) {
     return value->readers == 1 && !value->fetched;
 }
 
-/* Is operand i of the add a matmul that can be fused with the other operand as its bias? */
+static bool has_kernel(const struct program *program, enum op op) {
+    return program->device->backend->kernels(program->device, op)[0] != NULL;
+}
+
+/* What a product becomes with a bias; the same operation when it is none. */
+static enum op with_bias(enum op op) {
+    return op == OP_matmul ? OP_dense : op == OP_conv2d ? OP_conv2d_bias : op;
+}
+
+/* Is operand i of the add a product that can be fused with the other operand as its bias? */
 static bool fuses(const struct program *program, const struct value *add, int i) {
     const struct value *product = &program->values[add->info.input[i]];
     const struct value *bias = &program->values[add->info.input[1 - i]];
-    return product->info.op == OP_matmul && only_for_us(product) && !product->info.attributes.transpose_a &&
-           !product->info.attributes.transpose_b && bias->info.shape.rank == 1 &&
-           bias->info.shape.dims[0] == product->info.shape.dims[1];
+    const enum op op = with_bias(product->info.op);
+    return op != product->info.op && has_kernel(program, op) && only_for_us(product) &&
+           !product->info.attributes.transpose_a && !product->info.attributes.transpose_b &&
+           bias->info.shape.rank == 1 &&
+           bias->info.shape.dims[0] == product->info.shape.dims[product->info.shape.rank - 1];
 }
 
 static void fuse_bias(struct program *program, struct value *add) {
@@ -24,8 +36,9 @@ static void fuse_bias(struct program *program, struct value *add) {
         if (!fuses(program, add, i)) continue;
         const node bias = add->info.input[1 - i];
         struct value *product = &program->values[add->info.input[i]];
-        add->info.op = OP_dense;
-        add->info.attributes = (struct attributes){.activation = ACTIVATION_NONE};
+        add->info.op = with_bias(product->info.op);
+        add->info.attributes = product->info.attributes;
+        add->info.attributes.activation = ACTIVATION_NONE;
         add->info.inputs = 3;
         add->info.input[0] = product->info.input[0];
         add->info.input[1] = product->info.input[1];
@@ -36,19 +49,33 @@ static void fuse_bias(struct program *program, struct value *add) {
 }
 
 static void fuse_activation(struct program *program, struct value *activation, enum activation kind) {
-    struct value *dense = &program->values[activation->info.input[0]];
-    if (dense->info.op != OP_dense || dense->info.attributes.activation != ACTIVATION_NONE ||
-        !only_for_us(dense))
+    struct value *layer = &program->values[activation->info.input[0]];
+    if ((layer->info.op != OP_dense && layer->info.op != OP_conv2d_bias) ||
+        layer->info.attributes.activation != ACTIVATION_NONE || !only_for_us(layer))
         return;
-    activation->info.op = OP_dense;
-    activation->info.attributes = (struct attributes){.activation = kind};
+    activation->info.op = layer->info.op;
+    activation->info.attributes = layer->info.attributes;
+    activation->info.attributes.activation = kind;
     activation->info.inputs = 3;
-    for (int i = 0; i < 3; i++) activation->info.input[i] = dense->info.input[i];
-    dense->kept = false;
+    for (int i = 0; i < 3; i++) activation->info.input[i] = layer->info.input[i];
+    layer->kept = false;
+}
+
+/* Where the relu gave 0 its gradient is 0, and x of the lrn_grad is what the relu gave. */
+static void fuse_relu_grad(struct program *program, struct value *relu_grad) {
+    struct value *lrn_grad = &program->values[relu_grad->info.input[1]];
+    const node y = relu_grad->info.input[0];
+    if (lrn_grad->info.op != OP_lrn_grad || lrn_grad->info.input[0] != y || !only_for_us(lrn_grad)) return;
+    relu_grad->info.op = OP_lrn_grad;
+    relu_grad->info.attributes = lrn_grad->info.attributes;
+    relu_grad->info.attributes.activation = ACTIVATION_RELU;
+    relu_grad->info.input[1] = lrn_grad->info.input[1];
+    program->values[y].readers--;
+    lrn_grad->kept = false;
 }
 
 void program_fuse(struct program *program) {
-    if (program->assigns || !program->device->backend->kernels(program->device, OP_dense)[0]) return;
+    if (program->assigns) return;
     for (node n = 0; n < program->count; n++) {
         struct value *value = &program->values[n];
         if (!value->kept) continue;
@@ -58,6 +85,9 @@ void program_fuse(struct program *program) {
             break;
         case OP_relu:
             fuse_activation(program, value, ACTIVATION_RELU);
+            break;
+        case OP_relu_grad:
+            fuse_relu_grad(program, value);
             break;
         case OP_sigmoid:
             fuse_activation(program, value, ACTIVATION_SIGMOID);

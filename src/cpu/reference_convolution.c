@@ -1,0 +1,134 @@
+/* Reference kernels: convolution and its gradients. The inner loops run along the output channels, or, where
+ * a sum over them is wanted, in the partial sums of a dot product; what lies side by side in a row of the
+ * window is one run of x and of the kernel. */
+#include <string.h>
+#include "../graph/window.h"
+#include "reference.h"
+
+struct convolution {
+    struct window rows, columns;
+    size_t batch, in, out; /* images; channels of x and of y */
+};
+
+static struct convolution convolution_of(const struct task *task, const struct shape *x,
+                                         const struct shape *kernel) {
+    const struct attributes *a = task->attributes;
+    return (struct convolution){
+        .rows = window_along(x->dims[1], kernel->dims[0], a->stride[0], a->padding),
+        .columns = window_along(x->dims[2], kernel->dims[1], a->stride[1], a->padding),
+        .batch = (size_t)x->dims[0],
+        .in = (size_t)x->dims[3],
+        .out = (size_t)kernel->dims[3],
+    };
+}
+
+/* What one row of a window covers: `length` floats of x, from `x` on, by as many rows of the kernel, from
+ * `kernel` on; `y` is the window's place in the result. */
+struct run {
+    size_t x, kernel, y, length;
+};
+
+/* Walks over all windows and their rows, image by image; the runs of one window follow each other. */
+struct runs {
+    const struct convolution *c;
+    size_t image;
+    int row, column, from; /* of the window; its next row, in x; less than 0: a new window */
+};
+
+static bool next_run(struct runs *walk, struct run *run) {
+    const struct convolution *c = walk->c;
+    int begin, end, left, right;
+    int top = window_part(&c->rows, walk->row, &begin, &end);
+    if (walk->from >= end) {
+        walk->from = -1;
+        if (++walk->column == c->columns.out) {
+            walk->column = 0;
+            if (++walk->row == c->rows.out) {
+                walk->row = 0;
+                if (++walk->image == c->batch) return false;
+            }
+        }
+        top = window_part(&c->rows, walk->row, &begin, &end);
+    }
+    if (walk->from < begin) walk->from = begin;
+    const int place = window_part(&c->columns, walk->column, &left, &right);
+    const size_t row = (size_t)(walk->from - begin + top);
+    run->x =
+        ((walk->image * (size_t)c->rows.in + (size_t)walk->from) * (size_t)c->columns.in + (size_t)left) *
+        c->in;
+    run->kernel = (row * (size_t)c->columns.length + (size_t)place) * c->in * c->out;
+    run->y = ((walk->image * (size_t)c->rows.out + (size_t)walk->row) * (size_t)c->columns.out +
+              (size_t)walk->column) *
+             c->out;
+    run->length = (size_t)(right - left) * c->in;
+    walk->from++;
+    return true;
+}
+
+static void convolve(const struct convolution *c, const float *x, const float *kernel, float *y) {
+    struct runs walk = {.c = c, .from = -1};
+    struct run run;
+    memset(y, 0, c->batch * (size_t)(c->rows.out * c->columns.out) * c->out * sizeof *y);
+    while (next_run(&walk, &run))
+        reference_add_rows(x + run.x, 1, run.length, kernel + run.kernel, c->out, y + run.y);
+}
+
+static int run_conv2d(const struct call *call, struct error *error) {
+    (void)error;
+    const struct task *task = call->task;
+    const struct convolution c = convolution_of(task, &task->input[0].shape, &task->input[1].shape);
+    convolve(&c, call->input[0], call->input[1], call->output);
+    return OK;
+}
+const struct kernel reference_conv2d = {.name = "reference:conv2d", .run = run_conv2d};
+
+/* Bit for bit what conv2d, add and the activation give. */
+static int run_conv2d_bias(const struct call *call, struct error *error) {
+    RETURN_IF(run_conv2d(call, error));
+    const size_t out = (size_t)call->task->output.shape.dims[3];
+    const size_t rows = shape_count(&call->task->output.shape) / out;
+    const float *bias = call->input[2];
+    float *y = call->output;
+    for (size_t row = 0; row < rows; row++, y += out) {
+        for (size_t o = 0; o < out; o++) y[o] += bias[o];
+        reference_activate(y, out, call->task->attributes->activation);
+    }
+    return OK;
+}
+const struct kernel reference_conv2d_bias = {.name = "reference:conv2d_bias", .run = run_conv2d_bias};
+
+/* kernel, dy: each element of x gets the dot product of its row of the kernel and dy, from each window that
+ * it is in. */
+static int run_conv2d_grad_x(const struct call *call, struct error *error) {
+    (void)error;
+    const struct task *task = call->task;
+    const struct convolution c = convolution_of(task, &task->output.shape, &task->input[0].shape);
+    const float *kernel = call->input[0], *dy = call->input[1];
+    float *dx = call->output;
+    struct runs walk = {.c = &c, .from = -1};
+    struct run run;
+    memset(dx, 0, shape_count(&task->output.shape) * sizeof *dx);
+    while (next_run(&walk, &run))
+        for (size_t k = 0; k < run.length; k++)
+            dx[run.x + k] += reference_dot(kernel + run.kernel + k * c.out, dy + run.y, c.out);
+    return OK;
+}
+const struct kernel reference_conv2d_grad_x = {.name = "reference:conv2d_grad_x", .run = run_conv2d_grad_x};
+
+/* x, dy: the outer product of the two, from each window. */
+static int run_conv2d_grad_kernel(const struct call *call, struct error *error) {
+    (void)error;
+    const struct task *task = call->task;
+    const struct convolution c = convolution_of(task, &task->input[0].shape, &task->output.shape);
+    const float *x = call->input[0], *dy = call->input[1];
+    float *dkernel = call->output;
+    struct runs walk = {.c = &c, .from = -1};
+    struct run run;
+    memset(dkernel, 0, shape_count(&task->output.shape) * sizeof *dkernel);
+    while (next_run(&walk, &run))
+        for (size_t k = 0; k < run.length; k++)
+            reference_add_rows(x + run.x + k, 1, 1, dy + run.y, c.out, dkernel + run.kernel + k * c.out);
+    return OK;
+}
+const struct kernel reference_conv2d_grad_kernel = {.name = "reference:conv2d_grad_kernel",
+                                                    .run = run_conv2d_grad_kernel};

@@ -1,0 +1,80 @@
+/* The calls that build a graph of images: convolution, pooling, normalisation. */
+#include <stdio.h>
+#include "graph.h"
+#include "rules.h"
+
+/* The shape of a node with so many dimensions; NULL after a mistake, which is remembered. */
+static const struct shape *expect_dims(struct graph *g, const char *what, node x, int least, int most) {
+    if (g->error.code != OK) return NULL;
+    if (x < 0 || x >= g->count) {
+        graph_mistake(g, "%s: operand 1 is not a node of this graph", what);
+        return NULL;
+    }
+    const struct shape *shape = &g->nodes[x].shape;
+    if (shape->rank >= least && shape->rank <= most) return shape;
+    graph_mistake(g, "%s: operand 1 is %s, expected %d%s dimensions", what, TEXT(shape), least,
+                  most > least ? " or more" : "");
+    return NULL;
+}
+
+node graph_conv2d(struct graph *g, node x, node kernel, int stride, enum padding padding) {
+    struct node_info info = {.op = OP_conv2d, .inputs = 2, .input = {x, kernel}};
+    info.attributes.stride[0] = info.attributes.stride[1] = stride;
+    info.attributes.padding = padding;
+    return graph_make(g, &info);
+}
+
+node graph_conv(struct graph *g, node x, int out, int window, int stride, enum padding padding,
+                struct initial kernel, struct initial bias) {
+    const struct shape *shape = expect_dims(g, "conv", x, 4, 4);
+    if (!shape) return NONE;
+    const int channels = shape->dims[3], layer = ++g->convolutions;
+    char name[64];
+    snprintf(name, sizeof name, "conv%d/kernel", layer);
+    const node w = graph_variable(g, name, SHAPE(window, window, channels, out), kernel);
+    snprintf(name, sizeof name, "conv%d/bias", layer);
+    const node b = graph_variable(g, name, SHAPE(out), bias);
+    return graph_add(g, graph_conv2d(g, x, w, stride, padding), b);
+}
+
+node graph_maxpool(struct graph *g, node x, int window, int stride, enum padding padding) {
+    struct node_info info = {.op = OP_maxpool, .inputs = 1, .input = {x}};
+    info.attributes.window[0] = info.attributes.window[1] = window;
+    info.attributes.stride[0] = info.attributes.stride[1] = stride;
+    info.attributes.padding = padding;
+    return graph_make(g, &info);
+}
+
+node graph_global_average(struct graph *g, node x) {
+    const struct shape *shape = expect_dims(g, "global average", x, 4, 4);
+    if (!shape) return NONE;
+    const struct shape pixels = SHAPE(shape->dims[0], shape->dims[1] * shape->dims[2], shape->dims[3]);
+    return graph_reduce_mean(g, graph_reshape(g, x, pixels), 1, false);
+}
+
+node graph_lrn(struct graph *g, node x, struct lrn lrn) {
+    struct node_info info = {.op = OP_lrn, .inputs = 1, .input = {x}};
+    info.attributes.lrn = lrn;
+    return graph_make(g, &info);
+}
+
+node graph_flatten(struct graph *g, node x) {
+    const struct shape *shape = expect_dims(g, "flatten", x, 1, MAX_RANK);
+    return shape ? graph_reshape(g, x, SHAPE(shape->dims[0], -1)) : NONE;
+}
+
+node graph_pad(struct graph *g, node x, const int *before, const int *after) {
+    const struct shape *shape = expect_dims(g, "pad", x, 0, MAX_RANK);
+    if (!shape) return NONE;
+    struct node_info info = {.op = OP_pad, .inputs = 1, .input = {x}, .attributes.shape = *shape};
+    for (int axis = 0; axis < shape->rank; axis++) {
+        if (before[axis] < 0 || after[axis] < 0) {
+            graph_mistake(g, "pad: %d and %d around axis %d, expected 0 or more", before[axis], after[axis],
+                          axis);
+            return NONE;
+        }
+        info.attributes.begin[axis] = before[axis];
+        info.attributes.shape.dims[axis] += before[axis] + after[axis];
+    }
+    return graph_make(g, &info);
+}

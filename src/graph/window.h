@@ -1,0 +1,37 @@
+/* Windows that slide along an axis, as convolution and pooling have them: how many there are and where they
+ * begin. Said once for the shape rules and for all kernels. */
+#ifndef TRAINER_GRAPH_WINDOW_H
+#define TRAINER_GRAPH_WINDOW_H
+
+#include "graph.h"
+
+struct window {
+    int in, out;        /* elements, windows */
+    int length, stride; /* of a window; from window to window */
+    int before, after;  /* padding: elements that are not there, seen by the first and the last window */
+};
+
+/* Where TensorFlow puts the windows. out is less than 1 when not even one fits. */
+static inline struct window window_along(int in, int length, int stride, enum padding padding) {
+    struct window w = {.in = in, .length = length, .stride = stride};
+    if (padding == PADDING_VALID) {
+        w.out = in < length ? 0 : (in - length) / stride + 1;
+        return w;
+    }
+    w.out = (in + stride - 1) / stride;
+    const int padded = (w.out - 1) * stride + length - in;
+    w.before = padded > 0 ? padded / 2 : 0;
+    w.after = padded > 0 ? padded - w.before : 0;
+    return w;
+}
+
+/* *begin and *end: the elements of window number i that are there, always one or more. Returns the place of
+ * the first of them in the window. */
+static inline int window_part(const struct window *w, int i, int *begin, int *end) {
+    const int first = i * w->stride - w->before;
+    *begin = first < 0 ? 0 : first;
+    *end = first + w->length > w->in ? w->in : first + w->length;
+    return *begin - first;
+}
+
+#endif
