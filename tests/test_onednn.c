@@ -7,6 +7,7 @@
 #include <string.h>
 #include "../src/base/memory.h"
 #include "../src/base/rng.h"
+#include "../src/graph/window.h"
 #include "check.h"
 
 enum { GUARD = 32, THREADS = 2, RUNS = 20 };
@@ -267,6 +268,59 @@ static void check_dense(const int *size, enum activation activation, int threads
     check_task(&task, activation == ACTIVATION_SIGMOID);
 }
 
+/* x [batch, rows, columns, channels], kernel [rows, columns], channels out, stride, padding: odd ones, ones,
+ * those of the small networks and of AlexNet with few examples; some kernels are in oneDNN's form already. */
+static const struct {
+    int in[4], kernel[3], stride;
+    enum padding padding;
+} convolutions[] = {
+    {{1, 1, 1, 1}, {1, 1, 1}, 1, PADDING_VALID},    {{1, 3, 4, 2}, {5, 5, 3}, 1, PADDING_SAME},
+    {{2, 7, 5, 3}, {3, 3, 5}, 1, PADDING_SAME},     {{2, 7, 6, 3}, {3, 2, 17}, 2, PADDING_SAME},
+    {{2, 8, 6, 3}, {3, 3, 17}, 2, PADDING_VALID},   {{1, 6, 6, 16}, {1, 1, 32}, 3, PADDING_SAME},
+    {{2, 28, 28, 1}, {3, 3, 32}, 1, PADDING_VALID}, {{4, 24, 24, 3}, {5, 5, 64}, 1, PADDING_SAME},
+    {{4, 12, 12, 64}, {5, 5, 64}, 1, PADDING_SAME}, {{2, 8, 8, 32}, {3, 3, 96}, 2, PADDING_SAME},
+};
+enum { CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
+
+static void check_convolution(int number, int threads) {
+    struct device device = devices[threads - 1];
+    device.backend = backends[0];
+    const int *in = convolutions[number].in, *window = convolutions[number].kernel;
+    struct attributes attributes = {.stride = {convolutions[number].stride, convolutions[number].stride},
+                                    .padding = convolutions[number].padding};
+    int out[2];
+    for (int axis = 0; axis < 2; axis++)
+        out[axis] = window_along(in[axis + 1], window[axis], attributes.stride[axis], attributes.padding).out;
+    const struct shape x = SHAPE(in[0], in[1], in[2], in[3]);
+    const struct shape kernel = SHAPE(window[0], window[1], in[3], window[2]);
+    const struct shape y = SHAPE(in[0], out[0], out[1], window[2]);
+    struct task task = {.op = OP_conv2d,
+                        .attributes = &attributes,
+                        .inputs = 2,
+                        .input = {{.shape = x}, {.shape = kernel}},
+                        .output = {.shape = y},
+                        .device = &device};
+    check_task(&task, true);
+    task.op = OP_conv2d_grad_x;
+    task.input[0].shape = kernel;
+    task.input[1].shape = y;
+    task.output.shape = x;
+    check_task(&task, true);
+    task.op = OP_conv2d_grad_kernel;
+    task.input[0].shape = x;
+    task.output.shape = kernel;
+    check_task(&task, true);
+    task.op = OP_conv2d_bias;
+    task.inputs = 3;
+    task.input[1].shape = kernel;
+    task.input[2].shape = SHAPE(window[2]);
+    task.output.shape = y;
+    for (int a = ACTIVATION_NONE; a <= ACTIVATION_TANH; a++) {
+        attributes.activation = (enum activation)a;
+        check_task(&task, a == ACTIVATION_RELU);
+    }
+}
+
 /* What a kernel cannot do, it declines without words. */
 static void check_declined(const struct task *task, const char *why) {
     for (const struct kernel *const *list = backends[0]->kernels(task->device, task->op); list[1]; list++) {
@@ -281,7 +335,7 @@ static void check_declined(const struct task *task, const char *why) {
 
 static void check_declines(void) {
     const struct device device = {.backend = backends[0], .name = "cpu:0", .threads = 1};
-    const struct attributes attributes = {0};
+    struct attributes attributes = {.stride = {1, 1}};
     struct task task = {
         .op = OP_matmul,
         .attributes = &attributes,
@@ -299,6 +353,12 @@ static void check_declines(void) {
     task.input[1].shape = SHAPE(0, 2);
     task.output.shape = SHAPE(4, 2);
     check_declined(&task, "no columns to sum over");
+    task.op = OP_conv2d;
+    task.input[0].shape = SHAPE(1, 4, 4, 2);
+    task.input[1].shape = SHAPE(3, 3, 2, 5);
+    task.output.shape = SHAPE(1, 2, 2, 5);
+    task.input[1].type = TYPE_INT;
+    check_declined(&task, "an int32 kernel");
 }
 
 int main(void) {
@@ -309,6 +369,8 @@ int main(void) {
             for (int a = ACTIVATION_NONE; a <= ACTIVATION_TANH; a++)
                 check_dense(sizes[s], (enum activation)a, threads);
         }
+    for (int threads = 1; threads <= 2; threads++)
+        for (int c = 0; c < CONVOLUTIONS; c++) check_convolution(c, threads);
     check_declines();
     const struct device device = {.backend = backends[0], .threads = 1};
     for (int op = 0; op < OPS; op++) {

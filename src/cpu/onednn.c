@@ -16,6 +16,8 @@ int omp_get_max_threads(void);
 
 struct instance {
     dnnl_stream_t stream;
+    dnnl_memory_t plain; /* the chosen argument as the graph has it, when it is reordered */
+    void *reordered;     /* the same in oneDNN's form; owned */
     /* In the order of the plan's arguments, then the scratch memory. */
     dnnl_memory_t memory[ONEDNN_ARGUMENTS + 1];
     dnnl_exec_arg_t arguments[ONEDNN_ARGUMENTS + 1];
@@ -28,15 +30,20 @@ static int failed(const struct task *task, const char *what, dnnl_status_t statu
                      op_name(task->op), (int)status);
 }
 
-static dnnl_status_t make_description(struct onednn_plan *plan, const void *descriptor,
-                                      const_dnnl_post_ops_t post_ops) {
+static dnnl_status_t make_description(struct onednn_plan *plan, const struct onednn_request *request) {
     dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t forward = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(&attributes);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success && post_ops) status = dnnl_primitive_attr_set_post_ops(attributes, post_ops);
+    if (status == dnnl_success && request->post_ops)
+        status = dnnl_primitive_attr_set_post_ops(attributes, request->post_ops);
+    if (status == dnnl_success && request->forward)
+        status = dnnl_primitive_desc_create(&forward, request->forward, NULL, plan->engine, NULL);
     if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(&plan->description, descriptor, attributes, plan->engine, NULL);
+        status = dnnl_primitive_desc_create(&plan->description, request->descriptor, attributes, plan->engine,
+                                            forward);
+    if (forward) dnnl_primitive_desc_destroy(forward);
     if (attributes) dnnl_primitive_attr_destroy(attributes);
     return status;
 }
@@ -49,15 +56,56 @@ static bool is_fast(const_dnnl_primitive_desc_t description) {
            name && !strstr(name, "ref");
 }
 
-static int make_primitive(const struct task *task, const void *descriptor, const_dnnl_post_ops_t post_ops,
+static const dnnl_memory_desc_t *form_of(const struct onednn_plan *plan, int name) {
+    return dnnl_primitive_desc_query_md(plan->description, dnnl_query_exec_arg_md, name);
+}
+
+/* Whether both put every element in the same place. oneDNN writes some plain forms as one block that is the
+ * whole of a dimension: then that dimension is the innermost of both. */
+static bool same_places(const dnnl_memory_desc_t *chosen, const dnnl_memory_desc_t *plain) {
+    const dnnl_blocking_desc_t *a = &chosen->format_desc.blocking, *b = &plain->format_desc.blocking;
+    if (dnnl_memory_desc_equal(chosen, plain)) return true;
+    if (chosen->format_kind != dnnl_blocked || chosen->data_type != plain->data_type ||
+        chosen->extra.flags != 0 || a->inner_nblks != 1)
+        return false;
+    const dnnl_dim_t inner = a->inner_idxs[0];
+    for (int axis = 0; axis < plain->ndims; axis++) {
+        if (chosen->padded_dims[axis] != plain->dims[axis]) return false;
+        if (axis == inner && (a->inner_blks[0] != plain->dims[axis] || b->strides[axis] != 1)) return false;
+        if (axis != inner && plain->dims[axis] > 1 && a->strides[axis] != b->strides[axis]) return false;
+    }
+    return true;
+}
+
+/* The reorder of the argument that oneDNN chose the form of. */
+static dnnl_status_t make_reorder(struct onednn_plan *plan, const struct onednn_request *request) {
+    const dnnl_memory_desc_t *chosen = form_of(plan, request->chosen);
+    if (same_places(chosen, &request->plain)) return dnnl_success;
+    bool output = false;
+    for (int i = 0; request->arguments[i].name != 0; i++)
+        if (request->arguments[i].name == request->chosen)
+            output = request->arguments[i].operand == ONEDNN_OUTPUT;
+    plan->chosen = request->chosen;
+    plan->plain = request->plain;
+    dnnl_primitive_desc_t description = NULL;
+    dnnl_status_t status =
+        dnnl_reorder_primitive_desc_create(&description, output ? chosen : &request->plain, plan->engine,
+                                           output ? &request->plain : chosen, plan->engine, NULL);
+    if (status == dnnl_success) status = dnnl_primitive_create(&plan->reorder, description);
+    if (description) dnnl_primitive_desc_destroy(description);
+    return status;
+}
+
+static int make_primitive(const struct task *task, const struct onednn_request *request,
                           struct onednn_plan *plan, struct error *error) {
     dnnl_status_t status = dnnl_engine_create(&plan->engine, dnnl_cpu, 0);
     if (status != dnnl_success) return failed(task, "open an engine for", status, error);
-    status = make_description(plan, descriptor, post_ops);
+    status = make_description(plan, request);
     if (status == dnnl_unimplemented) return KERNEL_DECLINED;
     if (status != dnnl_success) return failed(task, "prepare", status, error);
     if (!is_fast(plan->description)) return KERNEL_DECLINED;
     status = dnnl_primitive_create(&plan->primitive, plan->description);
+    if (status == dnnl_success && request->chosen) status = make_reorder(plan, request);
     return status == dnnl_success ? OK : failed(task, "prepare", status, error);
 }
 
@@ -68,16 +116,15 @@ static int useful_threads(const struct task *task, double multiply_adds) {
     return threads < task->device->threads ? (int)threads : task->device->threads;
 }
 
-int onednn_plan(const struct task *task, const void *descriptor, double multiply_adds,
-                const_dnnl_post_ops_t post_ops, const struct onednn_argument *arguments, void **plan,
+int onednn_plan(const struct task *task, const struct onednn_request *request, void **plan,
                 struct error *error) {
     struct onednn_plan *made = NULL;
     RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "a oneDNN plan", error));
-    made->arguments = arguments;
-    made->threads = useful_threads(task, multiply_adds);
+    made->arguments = request->arguments;
+    made->threads = useful_threads(task, request->multiply_adds);
     const int threads = omp_get_max_threads();
     omp_set_num_threads(made->threads);
-    const int code = make_primitive(task, descriptor, post_ops, made, error);
+    const int code = make_primitive(task, request, made, error);
     omp_set_num_threads(threads);
     if (code)
         onednn_release(made);
@@ -89,6 +136,7 @@ int onednn_plan(const struct task *task, const void *descriptor, double multiply
 void onednn_release(void *opened) {
     struct onednn_plan *plan = opened;
     if (!plan) return;
+    if (plan->reorder) dnnl_primitive_destroy(plan->reorder);
     if (plan->primitive) dnnl_primitive_destroy(plan->primitive);
     if (plan->description) dnnl_primitive_desc_destroy(plan->description);
     if (plan->engine) dnnl_engine_destroy(plan->engine);
@@ -98,10 +146,35 @@ void onednn_release(void *opened) {
 /* Adds a memory object of the form that the primitive wants for its argument `name`. */
 static dnnl_status_t add_argument(struct instance *instance, int at, const struct onednn_plan *plan, int name,
                                   void *address) {
-    const dnnl_memory_desc_t *form =
-        dnnl_primitive_desc_query_md(plan->description, dnnl_query_exec_arg_md, name);
-    const dnnl_status_t status = dnnl_memory_create(&instance->memory[at], form, plan->engine, address);
+    const dnnl_status_t status =
+        dnnl_memory_create(&instance->memory[at], form_of(plan, name), plan->engine, address);
     instance->arguments[at] = (dnnl_exec_arg_t){.arg = name, .memory = instance->memory[at]};
+    return status;
+}
+
+/* Memory of the instance's own: for scratch, and for the argument in oneDNN's form. */
+static int add_memory(struct instance *instance, const struct onednn_plan *plan, struct error *error) {
+    const dnnl_memory_desc_t *scratch =
+        dnnl_primitive_desc_query_md(plan->description, dnnl_query_scratchpad_md, 0);
+    RETURN_IF(
+        memory_zeroed(&instance->scratch, dnnl_memory_desc_get_size(scratch), 1, "oneDNN's scratch", error));
+    if (!plan->reorder) return OK;
+    return memory_zeroed(&instance->reordered, dnnl_memory_desc_get_size(form_of(plan, plan->chosen)), 1,
+                         "oneDNN's weights", error);
+}
+
+static dnnl_status_t add_arguments(struct instance *instance, const struct onednn_plan *plan) {
+    dnnl_status_t status = dnnl_stream_create(&instance->stream, plan->engine, dnnl_stream_default_flags);
+    if (status == dnnl_success && plan->reorder)
+        status = dnnl_memory_create(&instance->plain, &plan->plain, plan->engine, DNNL_MEMORY_NONE);
+    while (status == dnnl_success && plan->arguments[instance->count].name != 0) {
+        const int name = plan->arguments[instance->count].name;
+        void *address = plan->reorder && name == plan->chosen ? instance->reordered : DNNL_MEMORY_NONE;
+        status = add_argument(instance, instance->count, plan, name, address);
+        instance->count++;
+    }
+    if (status == dnnl_success)
+        status = add_argument(instance, instance->count, plan, DNNL_ARG_SCRATCHPAD, instance->scratch);
     return status;
 }
 
@@ -109,28 +182,16 @@ int onednn_bind(const struct task *task, const void *prepared, void **out, struc
     const struct onednn_plan *plan = prepared;
     struct instance *instance = NULL;
     RETURN_IF(memory_zeroed((void **)&instance, 1, sizeof *instance, "a oneDNN instance", error));
-    const dnnl_memory_desc_t *form =
-        dnnl_primitive_desc_query_md(plan->description, dnnl_query_scratchpad_md, 0);
-    const int code =
-        memory_zeroed(&instance->scratch, dnnl_memory_desc_get_size(form), 1, "oneDNN's scratch", error);
-    if (code) {
+    int code = add_memory(instance, plan, error);
+    if (code == OK) {
+        const dnnl_status_t status = add_arguments(instance, plan);
+        if (status != dnnl_success) code = failed(task, "bind", status, error);
+    }
+    if (code == OK)
+        *out = instance;
+    else
         onednn_unbind(instance);
-        return code;
-    }
-    dnnl_status_t status = dnnl_stream_create(&instance->stream, plan->engine, dnnl_stream_default_flags);
-    while (status == dnnl_success && plan->arguments[instance->count].name != 0) {
-        status = add_argument(instance, instance->count, plan, plan->arguments[instance->count].name,
-                              DNNL_MEMORY_NONE);
-        instance->count++;
-    }
-    if (status == dnnl_success)
-        status = add_argument(instance, instance->count, plan, DNNL_ARG_SCRATCHPAD, instance->scratch);
-    if (status != dnnl_success) {
-        onednn_unbind(instance);
-        return failed(task, "bind", status, error);
-    }
-    *out = instance;
-    return OK;
+    return code;
 }
 
 void onednn_unbind(void *bound) {
@@ -138,23 +199,60 @@ void onednn_unbind(void *bound) {
     if (!instance) return;
     for (int i = 0; i <= ONEDNN_ARGUMENTS; i++)
         if (instance->memory[i]) dnnl_memory_destroy(instance->memory[i]);
+    if (instance->plain) dnnl_memory_destroy(instance->plain);
     if (instance->stream) dnnl_stream_destroy(instance->stream);
+    memory_free(instance->reordered);
     memory_free(instance->scratch);
     memory_free(instance);
+}
+
+/* Between the argument as the graph has it and the instance's copy in oneDNN's form. */
+static dnnl_status_t reorder(const struct onednn_plan *plan, const struct instance *instance,
+                             dnnl_memory_t from, dnnl_memory_t to) {
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    return dnnl_primitive_execute(plan->reorder, instance->stream, 2, arguments);
+}
+
+/* Gives argument i its address; one that is reordered comes in. */
+static dnnl_status_t bring(const struct onednn_plan *plan, const struct instance *instance, int i,
+                           void *address) {
+    if (!plan->reorder || plan->arguments[i].name != plan->chosen)
+        return dnnl_memory_set_data_handle_v2(instance->memory[i], address, instance->stream);
+    const dnnl_status_t status = dnnl_memory_set_data_handle_v2(instance->plain, address, instance->stream);
+    if (status != dnnl_success || plan->arguments[i].operand == ONEDNN_OUTPUT) return status;
+    return reorder(plan, instance, instance->plain, instance->memory[i]);
 }
 
 int onednn_run(const struct call *call, struct error *error) {
     const struct onednn_plan *plan = call->plan;
     const struct instance *instance = call->instance;
     dnnl_status_t status = dnnl_success;
+    int output = 0;
     if (call->task->device->threads > 1) omp_set_num_threads(plan->threads);
     for (int i = 0; i < instance->count && status == dnnl_success; i++) {
         const int operand = plan->arguments[i].operand;
-        void *address = operand == ONEDNN_OUTPUT ? call->output : (void *)call->input[operand];
-        status = dnnl_memory_set_data_handle_v2(instance->memory[i], address, instance->stream);
+        if (operand == ONEDNN_OUTPUT) output = i;
+        status =
+            bring(plan, instance, i, operand == ONEDNN_OUTPUT ? call->output : (void *)call->input[operand]);
     }
     if (status == dnnl_success)
         status = dnnl_primitive_execute(plan->primitive, instance->stream, instance->count + 1,
                                         instance->arguments);
+    if (status == dnnl_success && plan->reorder && plan->arguments[output].name == plan->chosen)
+        status = reorder(plan, instance, instance->memory[output], instance->plain);
     return status == dnnl_success ? OK : failed(call->task, "run", status, error);
+}
+
+dnnl_status_t onednn_append_activation(dnnl_post_ops_t post_ops, enum activation activation) {
+    switch (activation) {
+    case ACTIVATION_NONE:
+        return dnnl_success;
+    case ACTIVATION_RELU:
+        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+    case ACTIVATION_SIGMOID:
+        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_logistic, 0.0f, 0.0f);
+    case ACTIVATION_TANH:
+        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_tanh, 0.0f, 0.0f);
+    }
+    return dnnl_unimplemented;
 }

@@ -16,19 +16,37 @@ struct onednn_argument {
     int operand; /* number of the input, or ONEDNN_OUTPUT */
 };
 
+/* What a kernel asks oneDNN for. */
+struct onednn_request {
+    const void *descriptor;         /* dnnl_matmul_desc_t, ... */
+    const void *forward;            /* descriptor of the forward operation when this one goes back; or NULL */
+    const_dnnl_post_ops_t post_ops; /* may be NULL */
+    const struct onednn_argument *arguments; /* at most ONEDNN_ARGUMENTS, constant */
+    double multiply_adds;
+    /* The argument whose form oneDNN may choose, and the plain form that its operand has in memory: it is
+     * reordered on the way in or out, unless both are the same. 0: none. */
+    int chosen;
+    dnnl_memory_desc_t plain;
+};
+
 struct onednn_plan {
     dnnl_engine_t engine;
     dnnl_primitive_desc_t description;
     dnnl_primitive_t primitive;
+    dnnl_primitive_t
+        reorder; /* of the chosen argument, to oneDNN's form or, of the output, from it; or NULL */
+    int chosen;
+    dnnl_memory_desc_t plain;
     const struct onednn_argument *arguments; /* at most ONEDNN_ARGUMENTS, constant */
     int threads; /* that compute it: the device's, or fewer when there is little to do */
 };
 
-/* Makes a plan from an operation's descriptor (dnnl_matmul_desc_t, ...) that makes so many multiply-adds;
- * takes over nothing. `post_ops` may be NULL. Declines when oneDNN has no fast implementation here. */
-int onednn_plan(const struct task *task, const void *descriptor, double multiply_adds,
-                const_dnnl_post_ops_t post_ops, const struct onednn_argument *arguments, void **plan,
+/* Makes a plan; takes over nothing. Declines when oneDNN has no fast implementation here. */
+int onednn_plan(const struct task *task, const struct onednn_request *request, void **plan,
                 struct error *error);
+
+/* Adds the activation to what is done with a result on its way out. */
+dnnl_status_t onednn_append_activation(dnnl_post_ops_t post_ops, enum activation activation);
 
 /* The slots of a kernel. */
 void onednn_release(void *plan);

@@ -44,7 +44,9 @@ static int prepare_matmul(const struct task *task, void **plan, struct error *er
         matrix(&y, &task->output.shape, false) != dnnl_success ||
         dnnl_matmul_desc_init(&descriptor, &a, &b, NULL, &y) != dnnl_success)
         return KERNEL_DECLINED;
-    return onednn_plan(task, &descriptor, multiply_adds(task), NULL, arguments, plan, error);
+    const struct onednn_request request = {
+        .descriptor = &descriptor, .arguments = arguments, .multiply_adds = multiply_adds(task)};
+    return onednn_plan(task, &request, plan, error);
 }
 
 const struct kernel onednn_matmul = {
@@ -55,20 +57,6 @@ const struct kernel onednn_matmul = {
     .unbind = onednn_unbind,
     .run = onednn_run,
 };
-
-static dnnl_status_t append_activation(dnnl_post_ops_t post_ops, enum activation activation) {
-    switch (activation) {
-    case ACTIVATION_NONE:
-        return dnnl_success;
-    case ACTIVATION_RELU:
-        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
-    case ACTIVATION_SIGMOID:
-        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_logistic, 0.0f, 0.0f);
-    case ACTIVATION_TANH:
-        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_tanh, 0.0f, 0.0f);
-    }
-    return dnnl_unimplemented;
-}
 
 static int prepare_dense(const struct task *task, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
@@ -85,10 +73,13 @@ static int prepare_dense(const struct task *task, void **plan, struct error *err
         dnnl_matmul_desc_init(&descriptor, &x, &kernel, &bias, &y) != dnnl_success ||
         dnnl_post_ops_create(&post_ops) != dnnl_success)
         return KERNEL_DECLINED;
-    const int code =
-        append_activation(post_ops, task->attributes->activation) == dnnl_success
-            ? onednn_plan(task, &descriptor, multiply_adds(task), post_ops, arguments, plan, error)
-            : KERNEL_DECLINED;
+    const struct onednn_request request = {.descriptor = &descriptor,
+                                           .post_ops = post_ops,
+                                           .arguments = arguments,
+                                           .multiply_adds = multiply_adds(task)};
+    const int code = onednn_append_activation(post_ops, task->attributes->activation) == dnnl_success
+                         ? onednn_plan(task, &request, plan, error)
+                         : KERNEL_DECLINED;
     dnnl_post_ops_destroy(post_ops);
     return code;
 }
