@@ -39,8 +39,7 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
                                                  : (struct initial){.kind = INITIAL_NORMAL, .value = 1.0f};
     const struct initial bias = {.kind = INITIAL_ZERO};
     const char *text = mlp->hidden;
-    if (x != NONE && g->nodes[x].shape.rank > 2) /* images are rows of numbers here */
-        x = graph_reshape(g, x, SHAPE(g->nodes[x].shape.dims[0], -1));
+    x = graph_flatten(g, x);
     while (*text) {
         char *end = NULL;
         const long width = strtol(text, &end, 10);

@@ -3,9 +3,7 @@
 
 static node build(struct graph *g, node x, int classes, const void *settings) {
     (void)settings;
-    if (x != NONE && g->nodes[x].shape.rank > 2) /* images are rows of numbers here */
-        x = graph_reshape(g, x, SHAPE(g->nodes[x].shape.dims[0], -1));
-    return graph_dense(g, x, classes, (struct initial){.kind = INITIAL_ZERO},
+    return graph_dense(g, graph_flatten(g, x), classes, (struct initial){.kind = INITIAL_ZERO},
                        (struct initial){.kind = INITIAL_ZERO});
 }
 

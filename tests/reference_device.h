@@ -52,14 +52,19 @@ struct session {
     struct error error;
 };
 
-static inline void session_open(struct session *s, const struct graph *g, const node *fetches, int count) {
+static inline void session_open_on(struct session *s, const struct graph *g, const node *fetches, int count,
+                                   const struct device *device) {
     *s = (struct session){.graph = g};
-    if (program_compile(&s->program, g, fetches, count, &reference_device, &s->error) == OK &&
+    if (program_compile(&s->program, g, fetches, count, device, &s->error) == OK &&
         arena_open(&s->arena, s->program, &s->error) == OK &&
         memory_zeroed((void **)&s->weights, g->layout.floats, sizeof(float), "weights", &s->error) == OK &&
         memory_zeroed((void **)&s->gradients, g->layout.floats, sizeof(float), "gradients", &s->error) == OK)
         layout_initialize(&g->layout, 1, s->weights);
     CHECK(s->error.code == OK, "%s", s->error.words);
+}
+
+static inline void session_open(struct session *s, const struct graph *g, const node *fetches, int count) {
+    session_open_on(s, g, fetches, count, &reference_device);
 }
 
 static inline void session_close(struct session *s) {

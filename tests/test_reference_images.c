@@ -17,7 +17,7 @@ static const struct image_case cases[] = {
     {{1, 7, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_VALID},  {{3, 4, 5, 1}, {2, 4, 3}, {1, 2}, PADDING_SAME},
     {{2, 5, 5, 17}, {5, 5, 3}, {1, 1}, PADDING_SAME},  {{1, 5, 4, 3}, {1, 1, 17}, {3, 2}, PADDING_SAME},
     {{1, 9, 3, 2}, {2, 2, 1}, {3, 3}, PADDING_VALID},  {{1, 3, 2, 300}, {2, 2, 1}, {1, 1}, PADDING_SAME},
-    {{2, 6, 6, 16}, {5, 5, 16}, {1, 1}, PADDING_SAME},
+    {{2, 6, 6, 13}, {5, 5, 13}, {1, 1}, PADDING_SAME},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -69,7 +69,7 @@ static void each_product(const struct image_case *c, void (*visit)(void *, size_
                     }
 }
 
-enum { ROOM = 8192 };
+enum { ROOM = MOST };
 struct products {
     const float *x, *kernel, *dy;
     double y[ROOM], dx[ROOM], dkernel[ROOM];
@@ -248,7 +248,7 @@ static void test_fused(void) {
     const node second = graph_conv(&g, pooled, 5, 3, 1, PADDING_SAME, random, random);
     const node second_relu = graph_relu(&g, second);
     const node y = graph_lrn(&g, second_relu, (struct lrn){2, 1.0f, 0.1f, 0.75f});
-    const node loss = graph_reduce_sum(&g, graph_mul(&g, y, y), ALL_AXES, false);
+    const node loss = graph_reduce_sum(&g, graph_tanh(&g, y), ALL_AXES, false);
     CHECK(strcmp(g.layout.ranges[0].name, "conv1/kernel") == 0 &&
               strcmp(g.layout.ranges[3].name, "conv2/bias") == 0,
           "%s, %s", g.layout.ranges[0].name, g.layout.ranges[3].name);

@@ -57,7 +57,8 @@ static bool is_layer(const struct network *network, node n) {
     return info->op == OP_placeholder
                ? n == network->x
                : info->op == OP_matmul || info->op == OP_relu || info->op == OP_sigmoid ||
-                     info->op == OP_tanh || info->op == OP_dropout;
+                     info->op == OP_tanh || info->op == OP_dropout || info->op == OP_conv2d ||
+                     info->op == OP_maxpool || info->op == OP_lrn;
 }
 
 static void print_layer(const struct graph *g, node n) {
@@ -66,7 +67,7 @@ static void print_layer(const struct graph *g, node n) {
     char text[64], names[160] = "";
     size_t parameters = 0;
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = info->shape.dims[i + 1];
-    if (info->op == OP_matmul && g->nodes[info->input[1]].op == OP_variable) {
+    if ((info->op == OP_matmul || info->op == OP_conv2d) && g->nodes[info->input[1]].op == OP_variable) {
         const struct range *kernel = &g->layout.ranges[g->nodes[info->input[1]].attributes.variable];
         const char *slash = strrchr(kernel->name, '/');
         const int length = slash ? (int)(slash - kernel->name) : (int)strlen(kernel->name);
@@ -83,6 +84,7 @@ static void print_layer(const struct graph *g, node n) {
     }
     printf("%-12s %-14s %12zu %14.0f  %s\n",
            info->op == OP_matmul        ? "dense"
+           : info->op == OP_conv2d      ? "conv"
            : info->op == OP_placeholder ? "input"
                                         : op_name(info->op),
            shape_text(&shape, text, sizeof text), parameters, graph_multiply_adds(g, n), names);

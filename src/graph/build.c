@@ -76,9 +76,8 @@ node graph_cast(struct graph *g, node x, enum type type) {
 
 /* The int scalar that tells the dropouts of a graph which step this is; made on first use, shared by all. */
 static node step_placeholder(struct graph *g) {
-    for (int n = 0; n < g->count; n++)
-        if (g->nodes[n].op == OP_placeholder && strcmp(g->nodes[n].name, "step") == 0) return n;
-    return graph_placeholder(g, "step", TYPE_INT, SCALAR);
+    const node step = graph_find(g, "step");
+    return step != NONE ? step : graph_placeholder(g, "step", TYPE_INT, SCALAR);
 }
 
 node graph_dropout(struct graph *g, node x, float rate) {

@@ -1,4 +1,5 @@
 /* The calls that build a graph of images: convolution, pooling, normalisation. */
+#include <math.h>
 #include <stdio.h>
 #include "graph.h"
 #include "rules.h"
@@ -58,8 +59,20 @@ node graph_lrn(struct graph *g, node x, struct lrn lrn) {
     return graph_make(g, &info);
 }
 
+node graph_image(struct graph *g, node x) {
+    const struct shape *shape = expect_dims(g, "image", x, 2, 4);
+    if (!shape || shape->rank == 4) return shape ? x : NONE;
+    const int pixels = shape->dims[1], side = (int)lround(sqrt(pixels));
+    if (shape->rank == 2 && side * side == pixels) return graph_reshape(g, x, SHAPE(-1, side, side, 1));
+    graph_mistake(
+        g, "image: examples of %s, expected [batch, rows, columns, channels] or a square image's pixels",
+        TEXT(shape));
+    return NONE;
+}
+
 node graph_flatten(struct graph *g, node x) {
     const struct shape *shape = expect_dims(g, "flatten", x, 1, MAX_RANK);
+    if (shape && shape->rank == 2) return x;
     return shape ? graph_reshape(g, x, SHAPE(shape->dims[0], -1)) : NONE;
 }
 

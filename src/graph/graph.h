@@ -132,6 +132,8 @@ node graph_maxpool(struct graph *g, node x, int window, int stride,
                    enum padding padding);           /* what is padded never counts */
 node graph_global_average(struct graph *g, node x); /* -> [batch, channels] */
 node graph_lrn(struct graph *g, node x, struct lrn lrn);
+/* [batch, rows, columns, channels]: x itself, or, of [batch, pixels], a square image of one channel. */
+node graph_image(struct graph *g, node x);
 node graph_flatten(struct graph *g, node x); /* -> [batch, everything else] */
 
 /* --- arrays --- */

@@ -1,8 +1,6 @@
 /* A model's graph with loss, prediction and gradients around it. */
 #include "network.h"
 
-#include <string.h>
-
 #include "../base/memory.h"
 #include "../graph/model.h"
 
@@ -26,10 +24,20 @@ static int add_gradients(struct network *network, struct error *error) {
     return graph_check(g, error);
 }
 
-static node find_step(const struct graph *g) {
-    for (node n = 0; n < g->count; n++)
-        if (g->nodes[n].op == OP_placeholder && strcmp(g->nodes[n].name, "step") == 0) return n;
-    return NONE;
+/* The loss plus decay/2 |w|^2 of every range. The optimizers add its gradient, decay * w, themselves, so this
+ * is only for looking at: a dot product of the weights where they lie. */
+static node add_decay(struct graph *g, node loss) {
+    const int count = g->count;
+    for (node n = 0; n < count; n++) {
+        if (g->nodes[n].op != OP_variable) continue;
+        const struct range *range = &g->layout.ranges[g->nodes[n].attributes.variable];
+        if (range->kind != RANGE_TRAINABLE || !(range->decay > 0.0f)) continue;
+        const float half = 0.5f * range->decay;
+        const node row = graph_reshape(g, n, SHAPE(1, -1));
+        const node square = graph_reshape(g, graph_matmul(g, row, row, false, true), SCALAR);
+        loss = graph_add(g, loss, graph_mul(g, square, graph_scalar(g, half)));
+    }
+    return loss;
 }
 
 int network_open(struct network *network, const struct network_settings *settings, struct error *error) {
@@ -46,13 +54,17 @@ int network_open(struct network *network, const struct network_settings *setting
     network->loss = graph_reduce_mean(g, network->losses, ALL_AXES, false);
     network->probabilities = graph_softmax(g, network->logits);
     network->predicted = graph_argmax(g, network->logits, 1);
-    network->step = find_step(g);
+    network->step = graph_find(g, "step");
     RETURN_IF(graph_check(g, error));
     for (int i = 0; i < g->layout.count; i++)
         if (g->layout.ranges[i].shape.rank >= 2 && g->layout.ranges[i].decay == 0.0f)
             g->layout.ranges[i].decay = (float)settings->decay;
     store_deal_ranges(&g->layout, settings->shards, settings->shard_by);
-    return settings->training ? add_gradients(network, error) : OK;
+    network->decayed_loss = network->loss;
+    if (!settings->training) return OK;
+    RETURN_IF(add_gradients(network, error));
+    network->decayed_loss = add_decay(g, network->loss);
+    return graph_check(g, error);
 }
 
 void network_close(struct network *network) {

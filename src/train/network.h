@@ -15,7 +15,8 @@ struct network {
     node probabilities; /* [batch, classes] */
     node predicted;     /* int [batch]: the most probable class */
     node losses;        /* [batch] cross entropy of each example */
-    node loss;          /* their mean */
+    node loss;          /* their mean, which the gradients are of */
+    node decayed_loss;  /* training only: plus decay/2 |w|^2, which the optimizers see to; else the loss */
     node step;          /* the int scalar that dropout draws by, or NONE */
     node *gradients;    /* [gradient_count], training only */
     int gradient_count;

@@ -41,7 +41,7 @@ static int open_replica(void *self, int worker, struct error *error) {
     device->backend->enter(device);
     RETURN_IF(memory_zeroed(&block, (size_t)network->gradient_count + 1, sizeof(node), "fetches", error));
     fetches = block;
-    fetches[0] = network->loss;
+    fetches[0] = network->decayed_loss;
     int count = 1;
     for (int i = 0; i < network->gradient_count; i++)
         if (network->gradients[i] != NONE) fetches[count++] = network->gradients[i];
@@ -49,7 +49,7 @@ static int open_replica(void *self, int worker, struct error *error) {
     memory_free(fetches);
     if (code != OK) return code;
     RETURN_IF(arena_open(&replica->arena, replica->program, error));
-    replica->loss = arena_address(replica->arena, network->loss);
+    replica->loss = arena_address(replica->arena, network->decayed_loss);
     return open_inputs(replicas, device, replica, error);
 }
 
