@@ -1,10 +1,8 @@
-/* Times one training step of the MLP 784-100-10 on one core: each kernel of its compiled program alone, the
- * gathering of a batch, and the step as a whole. Microseconds (the fastest of many runs), GFLOP/s, and their
- * share of what a loop of nothing but fused multiply-adds reaches.
+/* Times one training step of a model on one core: each kernel within its compiled program (the fastest of
+ * many runs), the gathering of a batch, and the step as a whole (the fastest of many), beside what a loop of
+ * nothing but fused multiply-adds reaches.
  *
- *   bench_step [BATCH [ACTIVATION]]      100 and 1 (relu), 2 (sigmoid), 3 (tanh) unless given: 100 2
- *
- * A kernel alone finds its operands in the nearest caches; within the step they were pushed out in between.
+ *   bench_step [MODEL [INPUT [BATCH]]]      mlp 784 100 unless given; as in: alexnet 24x24x3 128
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,18 +13,19 @@
 #endif
 #include "../src/base/memory.h"
 #include "../src/base/rng.h"
-#include "../src/graph/graph.h"
-#include "../src/program/parts.h"
+#include "../src/graph/model.h"
+#include "../src/program/program.h"
+#include "../src/train/network.h"
 
-enum { FEATURES = 784, HIDDEN = 100, CLASSES = 10, EXAMPLES = 60000, PARAMETERS = 4, RUNS = 4 };
+enum { CLASSES = 10, EXAMPLES = 60000, RUNS = 4 };
 
 struct bench {
     struct world *world;
     struct device device;
+    struct choice model;
+    struct shape input; /* of one example */
     int batch;
-    enum activation activation;
     double peak_gflops;
-    double sum_us; /* of the kernels so far */
     struct error error;
 };
 
@@ -43,13 +42,6 @@ static double best_us(struct bench *bench, timed *run, void *argument) {
         best = fmin(best, 1e6 * (now - begin) / RUNS);
     }
     return best;
-}
-
-static void print_row(const struct bench *bench, const char *what, const char *shape, double us,
-                      double flops) {
-    printf("%-38s %-12s %8.2f", what, shape, us);
-    if (flops > 0.0) printf(" %8.1f %7.1f %%", flops / us / 1e3, flops / us / 10.0 / bench->peak_gflops);
-    printf("\n");
 }
 
 /* --- what the core can do --- */
@@ -91,67 +83,8 @@ static void measure_peak(struct bench *bench) {
     const double flops = 2.0 * (sizeof(lanes) / sizeof(float)) * CHAINS * ROUNDS;
     const double us = best_us(bench, run_peak, chains);
     bench->peak_gflops = flops / us / 1e3;
-    print_row(bench, "fused multiply-adds alone", "", us, flops);
+    printf("fused multiply-adds alone: %.1f GFLOP/s\n", bench->peak_gflops);
     memory_free(chains);
-}
-
-/* --- one kernel alone --- */
-struct lone_call {
-    const struct kernel *kernel;
-    struct call call;
-    void *blocks[MAX_INPUTS + 1]; /* operands and the result */
-};
-
-static int run_call(void *argument, struct error *error) {
-    struct lone_call *lone = argument;
-    return lone->kernel->run(&lone->call, error);
-}
-
-/* Memory for an operand, filled with small floats, or with labels. */
-static int make_operand(void **out, const struct shape *shape, enum type type, struct error *error) {
-    const size_t count = shape_count(shape);
-    RETURN_IF(memory_zeroed(out, count, sizeof(float), "an operand", error));
-    for (size_t i = 0; i < count; i++) {
-        const float unit = rng_unit(rng_philox(1, 0, i).word[0]);
-        if (type == TYPE_FLOAT) ((float *)*out)[i] = 0.5f * unit;
-        if (type == TYPE_INT) ((int *)*out)[i] = (int)(unit * CLASSES);
-    }
-    return OK;
-}
-
-static int open_call(struct lone_call *lone, const struct step *step, struct error *error) {
-    const struct task *task = &step->task;
-    *lone = (struct lone_call){.kernel = step->kernel, .call = {.task = task, .plan = step->plan}};
-    for (int i = 0; i < task->inputs; i++) {
-        RETURN_IF(make_operand(&lone->blocks[i], &task->input[i].shape, task->input[i].type, error));
-        lone->call.input[i] = lone->blocks[i];
-    }
-    RETURN_IF(make_operand(&lone->blocks[MAX_INPUTS], &task->output.shape, task->output.type, error));
-    lone->call.output = lone->blocks[MAX_INPUTS];
-    return step->kernel->bind ? step->kernel->bind(task, step->plan, &lone->call.instance, error) : OK;
-}
-
-static void close_call(struct lone_call *lone) {
-    if (lone->call.instance && lone->kernel->unbind) lone->kernel->unbind(lone->call.instance);
-    for (int i = 0; i <= MAX_INPUTS; i++) memory_free(lone->blocks[i]);
-}
-
-static double flops_of(const struct task *task) {
-    if (task->op != OP_matmul && task->op != OP_dense) return 0.0;
-    const int inner = task->input[0].shape.dims[task->attributes->transpose_a ? 0 : 1];
-    return 2.0 * (double)shape_count(&task->output.shape) * inner;
-}
-
-static void measure_step(struct bench *bench, const struct step *step) {
-    struct lone_call lone;
-    char shape[96];
-    if (open_call(&lone, step, &bench->error) == OK) {
-        const double us = best_us(bench, run_call, &lone);
-        bench->sum_us += us;
-        print_row(bench, step->kernel->name, shape_text(&step->task.output.shape, shape, sizeof shape), us,
-                  flops_of(&step->task));
-    }
-    close_call(&lone);
 }
 
 /* --- gathering a batch, out of more examples than the caches hold --- */
@@ -161,7 +94,7 @@ struct gathering {
     int *index; /* [batch] */
     int batch;
     uint64_t draws;
-    float *out; /* [batch][FEATURES] */
+    float *out; /* [batch][features] */
 };
 
 static int run_gather(void *argument, struct error *error) {
@@ -176,18 +109,21 @@ static int run_gather(void *argument, struct error *error) {
 
 static void measure_gather(struct bench *bench, float *x) {
     void *bytes = NULL, *index = NULL;
-    if (memory_zeroed(&bytes, EXAMPLES, FEATURES, "examples", &bench->error) == OK &&
+    const size_t features = shape_count(&bench->input);
+    if (memory_zeroed(&bytes, EXAMPLES, features, "examples", &bench->error) == OK &&
         memory_zeroed(&index, (size_t)bench->batch, sizeof(int), "a batch's numbers", &bench->error) == OK) {
         struct gathering gathering = {
             .device = &bench->device,
-            .examples = {.count = EXAMPLES, .features = FEATURES, .bytes = bytes, .scale = 1.0f / 255.0f},
+            .examples = {.count = EXAMPLES,
+                         .features = (int)features,
+                         .bytes = bytes,
+                         .scale = 1.0f / 255.0f},
             .index = index,
             .batch = bench->batch,
             .out = x,
         };
-        const double us = best_us(bench, run_gather, &gathering);
-        bench->sum_us += us;
-        print_row(bench, "gather, bytes, anywhere of 47 MB", "", us, 0.0);
+        printf("gathering a batch of bytes out of %d examples: %.2f us\n", EXAMPLES,
+               best_us(bench, run_gather, &gathering));
     }
     memory_free(index);
     memory_free(bytes);
@@ -205,70 +141,104 @@ static int run_whole(void *argument, struct error *error) {
     return program_run(whole->program, whole->arena, whole->weights, whole->gradients, error);
 }
 
-/* Loss and the gradients of all parameters; fetches[0] is the loss, *x the placeholder of the images. */
-static void build(const struct bench *bench, struct graph *g, node *fetches, node *x, node *labels) {
-    const struct initial kernel = {.kind = INITIAL_GLOROT_UNIFORM}, bias = {.kind = INITIAL_ZERO};
-    *x = graph_placeholder(g, "x", TYPE_FLOAT, SHAPE(bench->batch, FEATURES));
-    *labels = graph_placeholder(g, "labels", TYPE_INT, SHAPE(bench->batch));
-    const node hidden = graph_activate(g, graph_dense(g, *x, HIDDEN, kernel, bias), bench->activation);
-    const node logits = graph_dense(g, hidden, CLASSES, kernel, bias);
-    fetches[0] = graph_reduce_mean(g, graph_softmax_cross_entropy(g, logits, *labels), ALL_AXES, false);
-    node parameters[PARAMETERS];
-    int count = 0;
-    for (node n = 0; n < g->count; n++)
-        if (g->nodes[n].op == OP_variable && count < PARAMETERS) parameters[count++] = n;
-    graph_gradients(g, fetches[0], parameters, PARAMETERS, fetches + 1);
+static int open_network(struct bench *bench, struct network *network) {
+    const struct network_settings settings = {.model = &bench->model,
+                                              .shape = bench->input,
+                                              .classes = CLASSES,
+                                              .batch = bench->batch,
+                                              .training = true,
+                                              .seed = 1,
+                                              .shards = 1};
+    return network_open(network, &settings, &bench->error);
 }
 
-static int open_whole(struct whole *whole, const struct graph *g, const node *fetches, struct bench *bench) {
+/* As a worker runs it: the loss, and the gradients of all parameters. */
+static int open_whole(struct whole *whole, const struct network *network, struct bench *bench) {
     struct error *error = &bench->error;
-    RETURN_IF(program_compile(&whole->program, g, fetches, PARAMETERS + 1, &bench->device, error));
+    const struct layout *layout = &network->graph.layout;
+    void *fetches = NULL;
+    RETURN_IF(memory_zeroed(&fetches, (size_t)network->gradient_count + 1, sizeof(node), "fetches", error));
+    ((node *)fetches)[0] = network->decayed_loss;
+    memcpy((node *)fetches + 1, network->gradients, (size_t)network->gradient_count * sizeof(node));
+    const int code = program_compile(&whole->program, &network->graph, fetches, network->gradient_count + 1,
+                                     &bench->device, error);
+    memory_free(fetches);
+    RETURN_IF(code);
     RETURN_IF(arena_open(&whole->arena, whole->program, error));
-    RETURN_IF(memory_zeroed((void **)&whole->weights, g->layout.floats, sizeof(float), "weights", error));
-    RETURN_IF(memory_zeroed((void **)&whole->gradients, g->layout.floats, sizeof(float), "gradients", error));
-    layout_initialize(&g->layout, 1, whole->weights);
+    RETURN_IF(memory_zeroed((void **)&whole->weights, layout->floats, sizeof(float), "weights", error));
+    RETURN_IF(memory_zeroed((void **)&whole->gradients, layout->floats, sizeof(float), "gradients", error));
+    layout_initialize(layout, 1, whole->weights);
+    return OK;
+}
+
+/* What each step takes within the program: the least of as many runs as go into a second. */
+static int explain(struct bench *bench, const struct whole *whole) {
+    const int steps = program_steps(whole->program);
+    void *seconds = NULL;
+    RETURN_IF(memory_zeroed(&seconds, (size_t)steps, sizeof(double), "times", &bench->error));
+    const double end = world_now(bench->world) + 1.0;
+    for (int runs = 0; bench->error.code == OK && (runs < RUNS || world_now(bench->world) < end); runs++)
+        program_time(whole->program, whole->arena, whole->weights, whole->gradients, bench->world, seconds,
+                     &bench->error);
+    if (bench->error.code == OK) program_explain(whole->program, seconds, stdout);
+    memory_free(seconds);
+    return bench->error.code;
+}
+
+static int measure_program(struct bench *bench, const struct network *network, struct whole *whole) {
+    float *images = arena_address(whole->arena, network->x);
+    const size_t floats = (size_t)bench->batch * shape_count(&bench->input);
+    measure_gather(bench, images);
+    for (size_t i = 0; i < floats; i++) images[i] = rng_unit(rng_philox(3, 0, i).word[0]);
+    const double us = best_us(bench, run_whole, whole);
+    RETURN_IF(explain(bench, whole));
+    const double gflops = 2e-3 * program_multiply_adds(whole->program) / us;
+    printf("the program, without gather: %.2f us, %.1f GFLOP/s, %.1f %% of the multiply-adds alone, %.0f "
+           "examples/s\n",
+           us, gflops, 100.0 * gflops / bench->peak_gflops, bench->batch / us * 1e6);
     return OK;
 }
 
 static void measure(struct bench *bench) {
-    struct graph g;
+    struct network network;
     struct whole whole = {0};
-    node fetches[PARAMETERS + 1], x, labels;
-    graph_open(&g, true, 1);
-    build(bench, &g, fetches, &x, &labels);
-    if (open_whole(&whole, &g, fetches, bench) == OK) {
-        float *images = arena_address(whole.arena, x);
-        const size_t floats = (size_t)bench->batch * FEATURES;
-        measure_gather(bench, images);
-        for (size_t i = 0; i < floats; i++) images[i] = rng_unit(rng_philox(3, 0, i).word[0]);
-        for (int s = 0; s < whole.program->step_count; s++) measure_step(bench, &whole.program->steps[s]);
-        print_row(bench, "sum of the above", "", bench->sum_us, 0.0);
-        const double us = best_us(bench, run_whole, &whole);
-        print_row(bench, "the program, without gather", "", us, 0.0);
-        printf("%.0f examples/s\n", bench->batch / us * 1e6);
-    }
+    if (open_network(bench, &network) == OK && open_whole(&whole, &network, bench) == OK)
+        measure_program(bench, &network, &whole);
     memory_free(whole.gradients);
     memory_free(whole.weights);
     arena_close(whole.arena);
     program_close(whole.program);
-    graph_close(&g);
+    network_close(&network);
 }
 
 /* On a core of its own. */
 static void run_bench(void *argument) {
     struct bench *bench = argument;
     bench->device.backend->enter(&bench->device);
-    printf("%-38s %-12s %8s %8s %9s\n", "batch, kernel by kernel", "result", "us", "GFLOP/s", "of peak");
     measure_peak(bench);
     measure(bench);
 }
 
+/* "24x24x3" */
+static bool parse_shape(const char *text, struct shape *shape) {
+    *shape = (struct shape){0};
+    while (shape->rank < MAX_RANK - 1) {
+        char *end = NULL;
+        const long dim = strtol(text, &end, 10);
+        if (end == text || dim < 1 || dim > 100000) return false;
+        shape->dims[shape->rank++] = (int)dim;
+        if (*end == '\0') return true;
+        if (*end != 'x') return false;
+        text = end + 1;
+    }
+    return false;
+}
+
 int main(int count, char **arguments) {
-    struct bench bench = {.batch = 100, .activation = ACTIVATION_SIGMOID};
-    if (count > 1) bench.batch = (int)strtol(arguments[1], NULL, 10);
-    if (count > 2) bench.activation = (enum activation)strtol(arguments[2], NULL, 10);
-    if (bench.batch < 1 || count > 3) {
-        fprintf(stderr, "usage: bench_step [BATCH [ACTIVATION]]\n");
+    struct bench bench = {.batch = 100, .input = SHAPE(784)};
+    if (count > 3) bench.batch = (int)strtol(arguments[3], NULL, 10);
+    if (bench.batch < 1 || count > 4 || (count > 2 && !parse_shape(arguments[2], &bench.input))) {
+        fprintf(stderr, "usage: bench_step [MODEL [INPUT [BATCH]]], as in: bench_step alexnet 24x24x3 128\n");
         return ERROR_USAGE;
     }
     const struct device_settings settings = {.threads = 1};
@@ -276,7 +246,9 @@ int main(int count, char **arguments) {
     struct world_thread *thread = NULL;
     int found = 0;
     bool shared = false;
-    if (world_open_threads(&bench.world, &bench.error) == OK &&
+    if (plugin_choose(&bench.model, (const void *const *)models, "model", count > 1 ? arguments[1] : "mlp",
+                      &bench.error) == OK &&
+        world_open_threads(&bench.world, &bench.error) == OK &&
         devices_open("cpu:0", &settings, &devices, &found, &shared, &bench.error) == OK) {
         bench.device = devices[0];
         if (world_spawn(bench.world, "bench", &bench.device.cores, run_bench, &bench, &thread,

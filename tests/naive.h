@@ -10,9 +10,15 @@
 static const enum op array_operations[] = {OP_reshape,    OP_transpose,   OP_concat,     OP_slice,
                                            OP_pad,        OP_shape,       OP_rank,       OP_broadcast_to,
                                            OP_reduce_sum, OP_reduce_mean, OP_reduce_max, OP_argmax};
-static const enum op image_operations[] = {
-    OP_conv2d,  OP_conv2d_bias,  OP_conv2d_grad_x, OP_conv2d_grad_kernel,
-    OP_maxpool, OP_maxpool_grad, OP_lrn,           OP_lrn_grad};
+static const enum op image_operations[] = {OP_conv2d,
+                                           OP_conv2d_bias,
+                                           OP_conv2d_grad_x,
+                                           OP_conv2d_grad_kernel,
+                                           OP_conv2d_pool_grad_kernel,
+                                           OP_maxpool,
+                                           OP_maxpool_grad,
+                                           OP_lrn,
+                                           OP_lrn_grad};
 enum {
     ARRAY_OPERATIONS = sizeof array_operations / sizeof *array_operations,
     IMAGE_OPERATIONS = sizeof image_operations / sizeof *image_operations

@@ -175,6 +175,62 @@ static void check_pool(int number) {
     finish(&s, &g);
 }
 
+/* The gradient of a kernel with pooling behind it, against the two steps that it takes the place of: exactly.
+ */
+static void check_pooled_gradient(const int *in, const int *kernel, int stride, enum padding padding,
+                                  int pool_window, int pool_stride, enum padding pool_padding) {
+    struct graph g;
+    struct session s;
+    graph_open(&g, false, 1);
+    const node x = whole(&g, SHAPE(in[0], in[1], in[2], in[3]), 1),
+               w = whole(&g, SHAPE(kernel[0], kernel[1], in[3], kernel[2]), 2);
+    const node y = graph_conv2d(&g, x, w, stride, padding);
+    const node pooled = graph_maxpool(&g, y, pool_window, pool_stride, pool_padding);
+    CHECK(pooled != NONE, "%s", g.error.words);
+    if (pooled == NONE) {
+        graph_close(&g);
+        return;
+    }
+    const node dy = whole(&g, g.nodes[pooled].shape, 3);
+    struct node_info info = {
+        .op = OP_maxpool_grad, .inputs = 2, .input = {y, dy}, .attributes = g.nodes[pooled].attributes};
+    const node back = graph_make(&g, &info);
+    info = (struct node_info){
+        .op = OP_conv2d_grad_kernel, .inputs = 2, .input = {x, back}, .attributes = g.nodes[y].attributes};
+    info.attributes.shape = g.nodes[w].shape;
+    const node both = graph_make(&g, &info);
+    info.op = OP_conv2d_pool_grad_kernel;
+    info.inputs = 3;
+    info.input[1] = y;
+    info.input[2] = dy;
+    info.attributes.pool = (struct pooling){
+        .window = {pool_window, pool_window}, .stride = {pool_stride, pool_stride}, .padding = pool_padding};
+    const node at_once = graph_make(&g, &info);
+    session_open(&s, &g, (node[]){back, both, at_once}, 3);
+    for (int run = 0; run < 2; run++) session_run(&s); /* nothing is left of the run before */
+    covered[OP_conv2d_pool_grad_kernel] = true;
+    check_same(&s, &s, both, "itself");
+    const size_t floats = s.error.code == OK ? shape_count(&g.nodes[w].shape) : 0;
+    for (size_t i = 0; i < floats; i++)
+        CHECK(session_float(&s, at_once, i) == session_float(&s, both, i),
+              "pool %d/%d of a kernel [%d, %d, %d, %d], element %zu: %g, expected %g", pool_window,
+              pool_stride, kernel[0], kernel[1], in[3], kernel[2], i, (double)session_float(&s, at_once, i),
+              (double)session_float(&s, both, i));
+    finish(&s, &g);
+}
+
+static void test_pooled_gradients(void) {
+    const enum padding same = PADDING_SAME, valid = PADDING_VALID;
+    check_pooled_gradient((int[]){2, 8, 8, 3}, (int[]){5, 5, 4}, 1, same, 3, 2, same);
+    check_pooled_gradient((int[]){2, 9, 8, 1}, (int[]){3, 3, 5}, 1, valid, 2, 2, valid);
+    check_pooled_gradient((int[]){1, 9, 7, 3}, (int[]){7, 6, 2}, 1, same, 2, 2, valid);
+    check_pooled_gradient((int[]){3, 6, 7, 2}, (int[]){2, 4, 3}, 2, same, 2, 1, same);
+    check_pooled_gradient((int[]){1, 5, 5, 1}, (int[]){1, 1, 1}, 1, valid, 5, 5, valid);
+    check_pooled_gradient((int[]){1, 4, 4, 2}, (int[]){3, 2, 300}, 1, same, 3, 2, same);
+    check_pooled_gradient((int[]){2, 7, 7, 17}, (int[]){3, 3, 7}, 2, valid, 2, 1, valid);
+    check_pooled_gradient((int[]){2, 11, 10, 2}, (int[]){8, 3, 3}, 1, valid, 2, 3, same);
+}
+
 static double lrn_sum(const struct lrn *lrn, const float *row, int channels, int c) {
     double sum = 0;
     for (int j = c - lrn->radius; j <= c + lrn->radius; j++)
@@ -253,7 +309,7 @@ static void test_fused(void) {
               strcmp(g.layout.ranges[3].name, "conv2/bias") == 0,
           "%s, %s", g.layout.ranges[0].name, g.layout.ranges[3].name);
     CHECK(graph_find(&g, "conv2/bias") != NONE && graph_find(&g, "conv3/bias") == NONE, "find");
-    node fetches[8] = {loss}, variables[4];
+    node fetches[9] = {loss}, variables[4];
     int count = 0;
     for (node n = 0; n < g.count; n++)
         if (g.nodes[n].op == OP_variable) variables[count++] = n;
@@ -263,11 +319,11 @@ static void test_fused(void) {
     session_open(&fused, &g, fetches, 5);
     fetches[5] = first;
     fetches[6] = second;
-    node lrn_grad = NONE;
-    for (node n = 0; n < g.count; n++)
-        if (g.nodes[n].op == OP_lrn_grad) lrn_grad = n;
-    fetches[7] = lrn_grad;
-    session_open(&whole_steps, &g, fetches, 8);
+    for (node n = 0; n < g.count; n++) {
+        if (g.nodes[n].op == OP_lrn_grad) fetches[7] = n;
+        if (g.nodes[n].op == OP_maxpool_grad) fetches[8] = n;
+    }
+    session_open(&whole_steps, &g, fetches, 9);
     session_feed(&fused, x, image);
     session_feed(&whole_steps, x, image);
     session_run(&fused);
@@ -284,7 +340,17 @@ static void test_fused(void) {
         if (g.nodes[n].op == OP_reduce_sum && program_runs(fused.program, n) && g.nodes[n].gradient_of == 1)
             CHECK(g.nodes[g.nodes[n].input[0]].shape.dims[0] == 2 * 3 * 3, "the bias sums %d rows",
                   g.nodes[g.nodes[n].input[0]].shape.dims[0]);
-    for (int i = 0; i <= 4; i++) check_same(&fused, &whole_steps, fetches[i], "fused");
+    CHECK(steps_of(&fused, OP_conv2d_pool_grad_kernel) == 1 && steps_of(&fused, OP_maxpool_grad) == 0 &&
+              steps_of(&whole_steps, OP_conv2d_pool_grad_kernel) == 0,
+          "the first layer's gradient is not found with its pooling");
+    for (int i = 0; i <= 4; i++) {
+        const struct node_info *info = &g.nodes[fetches[i]];
+        if (info->gradient_of != 0) check_same(&fused, &whole_steps, fetches[i], "fused");
+        for (size_t k = 0; k < shape_count(&info->shape); k++)
+            CHECK(fabsf(session_float(&fused, fetches[i], k) - session_float(&whole_steps, fetches[i], k)) <
+                      1e-5f,
+                  "fused, gradient %d, element %zu", i, k);
+    }
     session_close(&whole_steps);
     finish(&fused, &g);
 }
@@ -386,6 +452,7 @@ int main(void) {
         check_convolution(i);
         check_pool(i);
     }
+    test_pooled_gradients();
     test_lrn();
     test_fused();
     test_mistakes();

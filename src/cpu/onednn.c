@@ -7,6 +7,7 @@
  * them. */
 #include "onednn.h"
 
+#include <stdio.h>
 #include <string.h>
 #include "../base/memory.h"
 
@@ -48,12 +49,17 @@ static dnnl_status_t make_description(struct onednn_plan *plan, const struct one
     return status;
 }
 
+static const char *implementation(const_dnnl_primitive_desc_t description) {
+    const char *name = NULL;
+    const dnnl_status_t status =
+        dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, (void *)&name);
+    return status == dnnl_success && name ? name : "";
+}
+
 /* Its plain implementations ("ref:any") are slower than ours by a hundred times. */
 static bool is_fast(const_dnnl_primitive_desc_t description) {
-    const char *name = NULL;
-    return dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, (void *)&name) ==
-               dnnl_success &&
-           name && !strstr(name, "ref");
+    const char *name = implementation(description);
+    return name[0] != '\0' && !strstr(name, "ref");
 }
 
 static const dnnl_memory_desc_t *form_of(const struct onednn_plan *plan, int name) {
@@ -221,6 +227,12 @@ static dnnl_status_t bring(const struct onednn_plan *plan, const struct instance
     const dnnl_status_t status = dnnl_memory_set_data_handle_v2(instance->plain, address, instance->stream);
     if (status != dnnl_success || plan->arguments[i].operand == ONEDNN_OUTPUT) return status;
     return reorder(plan, instance, instance->plain, instance->memory[i]);
+}
+
+void onednn_describe(const void *prepared, char *out, size_t bytes) {
+    const struct onednn_plan *plan = prepared;
+    snprintf(out, bytes, "onednn:%s%s", implementation(plan->description),
+             plan->reorder ? ", kernel reordered" : "");
 }
 
 int onednn_run(const struct call *call, struct error *error) {

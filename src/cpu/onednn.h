@@ -53,5 +53,6 @@ void onednn_release(void *plan);
 int onednn_bind(const struct task *task, const void *plan, void **instance, struct error *error);
 void onednn_unbind(void *instance);
 int onednn_run(const struct call *call, struct error *error);
+void onednn_describe(const void *plan, char *out, size_t bytes);
 
 #endif

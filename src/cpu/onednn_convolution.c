@@ -95,6 +95,7 @@ const struct kernel onednn_conv2d = {
     .release = onednn_release,
     .bind = onednn_bind,
     .unbind = onednn_unbind,
+    .describe = onednn_describe,
     .run = onednn_run,
 };
 const struct kernel onednn_conv2d_bias = {
@@ -103,6 +104,7 @@ const struct kernel onednn_conv2d_bias = {
     .release = onednn_release,
     .bind = onednn_bind,
     .unbind = onednn_unbind,
+    .describe = onednn_describe,
     .run = onednn_run,
 };
 
@@ -131,6 +133,7 @@ const struct kernel onednn_conv2d_grad_x = {
     .release = onednn_release,
     .bind = onednn_bind,
     .unbind = onednn_unbind,
+    .describe = onednn_describe,
     .run = onednn_run,
 };
 
@@ -159,5 +162,6 @@ const struct kernel onednn_conv2d_grad_kernel = {
     .release = onednn_release,
     .bind = onednn_bind,
     .unbind = onednn_unbind,
+    .describe = onednn_describe,
     .run = onednn_run,
 };

@@ -46,6 +46,9 @@ struct kernel {
      * nothing. */
     int (*bind)(const struct task *task, const void *plan, void **instance, struct error *error);
     void (*unbind)(void *instance);
+    /* Writes which implementation a plan has, and what it reorders, into out[bytes], for --explain. NULL: its
+     * name says it all. */
+    void (*describe)(const void *plan, char *out, size_t bytes);
     /* Computes. Runs on the worker's own thread; allocates nothing. Returns OK or ERROR_DEVICE. */
     int (*run)(const struct call *call, struct error *error);
 };

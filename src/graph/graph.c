@@ -194,22 +194,29 @@ static double convolution(const struct shape *kernel, const struct shape *y) {
     return (double)shape_count(y) * (double)shape_count(kernel) / kernel->dims[3];
 }
 
-double graph_multiply_adds(const struct graph *g, node n) {
-    const struct node_info *info = &g->nodes[n];
-    const struct shape *operands[2] = {0};
-    for (int i = 0; i < 2 && i < info->inputs; i++) operands[i] = &g->nodes[info->input[i]].shape;
-    switch (info->op) {
+double op_multiply_adds(enum op op, const struct attributes *attributes, const struct shape *const *operand,
+                        const struct shape *result) {
+    switch (op) {
     case OP_matmul:
     case OP_dense:
-        return (double)shape_count(&info->shape) * operands[0]->dims[info->attributes.transpose_a ? 0 : 1];
+        return (double)shape_count(result) * operand[0]->dims[attributes->transpose_a ? 0 : 1];
     case OP_conv2d:
     case OP_conv2d_bias:
-        return convolution(operands[1], &info->shape);
+        return convolution(operand[1], result);
     case OP_conv2d_grad_x:
-        return convolution(operands[0], operands[1]);
+        return convolution(operand[0], operand[1]);
     case OP_conv2d_grad_kernel:
-        return convolution(&info->shape, operands[1]);
+        return convolution(result, operand[1]);
+    case OP_conv2d_pool_grad_kernel: /* only what the pooling let through counts */
+        return convolution(result, operand[2]);
     default:
         return 0.0;
     }
+}
+
+double graph_multiply_adds(const struct graph *g, node n) {
+    const struct node_info *info = &g->nodes[n];
+    const struct shape *operand[MAX_INPUTS];
+    for (int i = 0; i < info->inputs; i++) operand[i] = &g->nodes[info->input[i]].shape;
+    return op_multiply_adds(info->op, &info->attributes, operand, &info->shape);
 }

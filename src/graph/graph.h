@@ -41,6 +41,10 @@ struct attributes {
     int begin[MAX_RANK];           /* slice, pad: first element per axis */
     int window[2], stride[2];      /* conv2d (whose window is its kernel's), maxpool: rows, columns */
     enum padding padding;          /* conv2d, maxpool */
+    struct pooling {
+        int window[2], stride[2];
+        enum padding padding;
+    } pool; /* conv2d_pool_grad_kernel: of the maxpool behind the convolution */
     struct lrn {
         int radius; /* 2 radius + 1 neighbours, itself included */
         float bias, alpha, beta;
@@ -168,7 +172,9 @@ void graph_gradients(struct graph *g, node loss, const node *targets, int count,
 
 const char *op_name(enum op op);
 
-/* Multiply-adds of one run of the node. */
+/* Multiply-adds of one run of an operation on such operands, or of the node. */
+double op_multiply_adds(enum op op, const struct attributes *attributes, const struct shape *const *operand,
+                        const struct shape *result);
 double graph_multiply_adds(const struct graph *g, node n);
 
 #endif

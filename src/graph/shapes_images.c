@@ -44,12 +44,12 @@ int shape_conv2d_bias(struct graph *g, struct node_info *n) {
     return expect_shape(g, n, 2, &SHAPE(n->shape.dims[3]));
 }
 
-/* The gradient is of shape x or kernel; dy is what they give. */
+/* The gradient is of shape x or kernel; operand 1, y or its gradient, is what they give. */
 static int expect_convolved(struct graph *g, struct node_info *n, const struct shape *x,
                             const struct shape *kernel) {
     struct shape y;
     RETURN_IF(shape_attribute(g, n));
-    for (int i = 0; i < 2; i++) RETURN_IF(expect_type(g, n, i, TYPE_FLOAT));
+    for (int i = 0; i < n->inputs; i++) RETURN_IF(expect_type(g, n, i, TYPE_FLOAT));
     n->type = TYPE_FLOAT;
     RETURN_IF(convolved(g, n, x, kernel, &y));
     return expect_shape(g, n, 1, &y);
@@ -61,6 +61,21 @@ int shape_conv2d_grad_x(struct graph *g, struct node_info *n) {
 
 int shape_conv2d_grad_kernel(struct graph *g, struct node_info *n) {
     return expect_convolved(g, n, operand_shape(g, n, 0), &n->attributes.shape);
+}
+
+int shape_conv2d_pool_grad_kernel(struct graph *g, struct node_info *n) {
+    RETURN_IF(shape_conv2d_grad_kernel(g, n));
+    const struct pooling *pool = &n->attributes.pool;
+    const struct shape *y = operand_shape(g, n, 1);
+    struct shape pooled = *y;
+    for (int axis = 0; axis < 2; axis++) {
+        if (pool->window[axis] < 1 || pool->stride[axis] < 1)
+            return graph_mistake(g, "%s: windows of %dx%d every %dx%d, expected 1 or more", op_name(n->op),
+                                 pool->window[0], pool->window[1], pool->stride[0], pool->stride[1]);
+        pooled.dims[axis + 1] =
+            window_along(y->dims[axis + 1], pool->window[axis], pool->stride[axis], pool->padding).out;
+    }
+    return expect_shape(g, n, 2, &pooled);
 }
 
 /* *y: the shape of x after pooling. */

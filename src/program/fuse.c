@@ -1,6 +1,6 @@
 /* Fusion: matmul, the add of a bias and the activation become one `dense`, which writes the result once where
  * three steps would write and read it three times; conv2d becomes a `conv2d_bias` in the same way. A lrn_grad
- * takes in the relu_grad behind it.
+ * takes in the relu_grad behind it, a conv2d_grad_kernel the maxpool_grad before it.
  *
  * What is made takes the place of the last of them. It is done when nobody else wants the values in between;
  * the gradients do not, as they are computed from the activation's result. On a device without kernels for
@@ -74,6 +74,27 @@ static void fuse_relu_grad(struct program *program, struct value *relu_grad) {
     lrn_grad->kept = false;
 }
 
+/* In the gradient of a maxpool all but one element a window are 0. The gradient of a small kernel, as of a
+ * first layer, is found faster from those alone, and the rest need never be written. The sums of a large
+ * kernel would not stay in the nearest cache. */
+enum { SMALL_KERNEL = 8192 };
+
+static void fuse_pool_grad(struct program *program, struct value *value) {
+    struct value *pool = &program->values[value->info.input[1]];
+    const struct attributes *attributes = &pool->info.attributes;
+    if (pool->info.op != OP_maxpool_grad || !only_for_us(pool) ||
+        shape_count(&value->info.shape) > SMALL_KERNEL || !has_kernel(program, OP_conv2d_pool_grad_kernel))
+        return;
+    value->info.op = OP_conv2d_pool_grad_kernel;
+    value->info.inputs = 3;
+    value->info.input[1] = pool->info.input[0];
+    value->info.input[2] = pool->info.input[1];
+    value->info.attributes.pool = (struct pooling){.window = {attributes->window[0], attributes->window[1]},
+                                                   .stride = {attributes->stride[0], attributes->stride[1]},
+                                                   .padding = attributes->padding};
+    pool->kept = false;
+}
+
 void program_fuse(struct program *program) {
     if (program->assigns) return;
     for (node n = 0; n < program->count; n++) {
@@ -88,6 +109,9 @@ void program_fuse(struct program *program) {
             break;
         case OP_relu_grad:
             fuse_relu_grad(program, value);
+            break;
+        case OP_conv2d_grad_kernel:
+            fuse_pool_grad(program, value);
             break;
         case OP_sigmoid:
             fuse_activation(program, value, ACTIVATION_SIGMOID);

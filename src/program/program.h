@@ -42,12 +42,25 @@ void arena_set_input(struct arena *arena, node n, const void *address);
 int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
                 struct error *error);
 
+/* Runs every step once, as program_run does; of those that took less than seconds[program_steps] says, it
+ * says the less from then on. Zeroed: not yet measured. */
+int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
+                 const struct world *world, double *seconds, struct error *error);
+
 size_t program_arena_bytes(const struct program *program);
 bool program_runs(const struct program *program,
                   node n); /* whether the node was kept (not pruned, not fused away) */
 int program_steps(const struct program *program);
 
-/* For tests and --explain: one line a step: operation, kernel, shapes. */
+/* For tests: one line a step: operation, kernel, shapes, places. */
 void program_print(const struct program *program, FILE *file);
+
+/* For --explain: one line a step: what it computes with what was fused into it, the implementation chosen,
+ * its precision, the bytes it reads and writes; with seconds[program_steps] (of program_time; NULL: none)
+ * also its time, share of all and speed. */
+void program_explain(const struct program *program, const double *seconds, FILE *file);
+
+/* Multiply-adds of one run. */
+double program_multiply_adds(const struct program *program);
 
 #endif

@@ -122,8 +122,9 @@ struct call *arena_call(const struct arena *arena, node n) {
     return &arena->calls[s];
 }
 
-int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
-                struct error *error) {
+/* Sets the addresses that depend on the slabs of this run. */
+static int set_slabs(const struct program *program, struct arena *arena, float *weights, float *gradients,
+                     struct error *error) {
     if ((program->needs_weights && !weights) || (program->needs_gradients && !gradients))
         return error_set(error, ERROR_DEVICE, "the program runs without %s, which it uses",
                          program->needs_weights && !weights ? "weights" : "gradients");
@@ -135,7 +136,26 @@ int program_run(const struct program *program, struct arena *arena, float *weigh
         else
             *patch->output = base + patch->place.offset;
     }
+    return OK;
+}
+
+int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
+                struct error *error) {
+    RETURN_IF(set_slabs(program, arena, weights, gradients, error));
     for (int s = 0; s < program->step_count; s++)
         RETURN_IF(program->steps[s].kernel->run(&arena->calls[s], error));
+    return OK;
+}
+
+int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
+                 const struct world *world, double *seconds, struct error *error) {
+    RETURN_IF(set_slabs(program, arena, weights, gradients, error));
+    double began = world_now(world);
+    for (int s = 0; s < program->step_count; s++) {
+        RETURN_IF(program->steps[s].kernel->run(&arena->calls[s], error));
+        const double now = world_now(world);
+        if (seconds[s] <= 0.0 || now - began < seconds[s]) seconds[s] = now - began;
+        began = now;
+    }
     return OK;
 }

@@ -12,6 +12,7 @@
 #include "../output/log.h"
 #include "../output/progress.h"
 #include "clip.h"
+#include "explain.h"
 #include "replica.h"
 
 enum { LOOK_MS = 50 };
@@ -221,6 +222,9 @@ static int open_parts(struct remote_run *run, struct error *error) {
                        settings->quiet ? 0 : settings->print_every, stdout, error));
     RETURN_IF(replicas_open(&run->replicas, &run->network, run->devices, run->count, &run->dataset.train,
                             settings->batch, 1, error));
+    if (settings->explain)
+        RETURN_IF(explain_network(&run->network, &run->devices[0], &run->dataset.train, settings->batch,
+                                  run->world, stdout, error));
     RETURN_IF(memory_zeroed(&block, (size_t)run->count, sizeof(struct remote_device), "devices", error));
     run->remotes = block;
     return OK;

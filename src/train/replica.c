@@ -31,23 +31,27 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
     return OK;
 }
 
+int replica_compile(struct program **out, const struct network *network, const struct device *device,
+                    struct error *error) {
+    void *block = NULL;
+    RETURN_IF(memory_zeroed(&block, (size_t)network->gradient_count + 1, sizeof(node), "fetches", error));
+    node *fetches = block;
+    fetches[0] = network->decayed_loss;
+    int count = 1;
+    for (int i = 0; i < network->gradient_count; i++)
+        if (network->gradients[i] != NONE) fetches[count++] = network->gradients[i];
+    const int code = program_compile(out, &network->graph, fetches, count, device, error);
+    memory_free(fetches);
+    return code;
+}
+
 static int open_replica(void *self, int worker, struct error *error) {
     struct replicas *replicas = self;
     struct replica *replica = &replicas->replicas[worker];
     const struct network *network = replicas->network;
     const struct device *device = &replicas->devices[worker];
-    node *fetches = NULL;
-    void *block = NULL;
     device->backend->enter(device);
-    RETURN_IF(memory_zeroed(&block, (size_t)network->gradient_count + 1, sizeof(node), "fetches", error));
-    fetches = block;
-    fetches[0] = network->decayed_loss;
-    int count = 1;
-    for (int i = 0; i < network->gradient_count; i++)
-        if (network->gradients[i] != NONE) fetches[count++] = network->gradients[i];
-    const int code = program_compile(&replica->program, &network->graph, fetches, count, device, error);
-    memory_free(fetches);
-    if (code != OK) return code;
+    RETURN_IF(replica_compile(&replica->program, network, device, error));
     RETURN_IF(arena_open(&replica->arena, replica->program, error));
     replica->loss = arena_address(replica->arena, network->decayed_loss);
     return open_inputs(replicas, device, replica, error);

@@ -33,6 +33,10 @@ struct replicas {
     struct replica *replicas; /* [count]; each opened by its worker's thread */
 };
 
+/* What a replica runs: the loss as it is reported, and all gradients. Errors: those of program_compile. */
+int replica_compile(struct program **out, const struct network *network, const struct device *device,
+                    struct error *error);
+
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
                   int count, const struct examples *examples, int batch, int buffers, struct error *error);
 void replicas_close(struct replicas *replicas); /* after training_end; safe on a zeroed one */

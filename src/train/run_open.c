@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "explain.h"
 #include "run_parts.h"
 
 /* In a mirrored cluster all processes may have been told the same one: that is the chief's, theirs are in it.
@@ -379,6 +380,9 @@ int run_open(struct run *run, struct error *error) {
         RETURN_IF(open_output(run, error));
         say_start(run, shards);
     }
+    if (settings->explain && !settings->hosted)
+        RETURN_IF(explain_network(&run->network, &run->devices[0], &run->dataset.train, settings->batch,
+                                  run->world, stdout, error));
     const struct training_settings training = {.world = run->world,
                                                .roster = &run->roster,
                                                .store = &run->store,

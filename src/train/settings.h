@@ -26,7 +26,7 @@ struct run_settings {
     char out[PATH_BYTES], resume[PATH_BYTES], weights[PATH_BYTES];
     double checkpoint_every_s;
     int log_every, print_every;
-    bool quiet;
+    bool quiet, explain;
     struct cluster_settings cluster;
     double start_timeout_s;
     double target_accuracy; /* when the test accuracy first reaches it is noted; NAN: not asked */

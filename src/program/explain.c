@@ -1,0 +1,87 @@
+/* A program explained: what was fused, which implementation does it, how much it moves and how long it took.
+ */
+#include <string.h>
+#include "parts.h"
+
+static double multiply_adds_of(const struct step *step) {
+    const struct shape *operand[MAX_INPUTS];
+    for (int i = 0; i < step->task.inputs; i++) operand[i] = &step->task.input[i].shape;
+    return op_multiply_adds(step->task.op, step->task.attributes, operand, &step->task.output.shape);
+}
+
+double program_multiply_adds(const struct program *program) {
+    double sum = 0.0;
+    for (int s = 0; s < program->step_count; s++) sum += multiply_adds_of(&program->steps[s]);
+    return sum;
+}
+
+static double bytes_moved(const struct task *task) {
+    double bytes = (double)(shape_count(&task->output.shape) * type_bytes(task->output.type));
+    for (int i = 0; i < task->inputs; i++)
+        bytes += (double)(shape_count(&task->input[i].shape) * type_bytes(task->input[i].type));
+    return bytes;
+}
+
+static const char *activation_name(enum activation activation) {
+    switch (activation) {
+    case ACTIVATION_NONE:
+        return "";
+    case ACTIVATION_RELU:
+        return " + relu";
+    case ACTIVATION_SIGMOID:
+        return " + sigmoid";
+    case ACTIVATION_TANH:
+        return " + tanh";
+    }
+    return "";
+}
+
+/* "conv2d + bias + relu"; the name of the layer whose weights it reads or whose gradient it gives. */
+static void name_step(const struct program *program, const struct step *step, char *out, size_t bytes) {
+    const struct node_info *info = &program->values[step->n].info;
+    const struct attributes *attributes = step->task.attributes;
+    const char *of = "", *name = op_name(info->op), *bias = "";
+    if (info->op == OP_dense || info->op == OP_conv2d_bias) {
+        name = op_name(info->op == OP_dense ? OP_matmul : OP_conv2d);
+        bias = " + bias";
+    }
+    for (int i = info->inputs - 1; i >= 0; i--)
+        if (program->values[info->input[i]].info.op == OP_variable)
+            of = program->values[info->input[i]].info.name;
+    if (info->gradient_of >= 0) of = program->graph->layout.ranges[info->gradient_of].name;
+    const char *activation = activation_name(attributes->activation);
+    snprintf(out, bytes, "%s%s%s%s%s%s", name, bias, activation,
+             info->op == OP_lrn_grad && activation[0] ? "_grad" : "", of[0] ? " " : "", of);
+}
+
+static void explain_step(const struct program *program, const struct step *step, double seconds, double all,
+                         FILE *file) {
+    char name[100], shape[64], implementation[100];
+    name_step(program, step, name, sizeof name);
+    if (step->kernel->describe)
+        step->kernel->describe(step->plan, implementation, sizeof implementation);
+    else
+        snprintf(implementation, sizeof implementation, "%s", step->kernel->name);
+    fprintf(file, "%-36s %-20s %-44s %-7s %9.3f", name,
+            shape_text(&step->task.output.shape, shape, sizeof shape), implementation,
+            type_name(step->task.output.type), bytes_moved(&step->task) / 1e6);
+    const double multiply_adds = multiply_adds_of(step);
+    if (all > 0.0) fprintf(file, " %9.3f %6.1f %%", 1e3 * seconds, 100.0 * seconds / all);
+    if (all > 0.0 && multiply_adds > 0.0) fprintf(file, " %8.1f", 2e-9 * multiply_adds / seconds);
+    fputc('\n', file);
+}
+
+void program_explain(const struct program *program, const double *seconds, FILE *file) {
+    double all = 0.0;
+    for (int s = 0; seconds && s < program->step_count; s++) all += seconds[s];
+    fprintf(file, "%-36s %-20s %-44s %-7s %9s", "operation", "result", "implementation", "type", "MB");
+    if (all > 0.0) fprintf(file, " %9s %8s %8s", "ms", "share", "GFLOP/s");
+    fputc('\n', file);
+    for (int s = 0; s < program->step_count; s++)
+        explain_step(program, &program->steps[s], seconds ? seconds[s] : 0.0, all, file);
+    fprintf(file, "%d steps, %.0f multiply-adds, arena of %.1f MB", program->step_count,
+            program_multiply_adds(program), (double)program->arena_bytes / 1e6);
+    if (all > 0.0)
+        fprintf(file, ", %.3f ms, %.1f GFLOP/s", 1e3 * all, 2e-9 * program_multiply_adds(program) / all);
+    fputc('\n', file);
+}

@@ -1,0 +1,84 @@
+#!/bin/bash
+# Every model of the program's own list, trained end to end on digits; and --explain: what it says of a step, and that it changes
+# nothing.
+set -u
+: "${TRAINER:?expected the path of the program}"
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+unset TRAINER_DATA
+export HOME=$scratch
+failures=0
+small="--dataset=digits:take=320 --batch=16 --devices=cpu:0 --threads=1"
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+train() { # name of the run, options...
+    local name=$1 code
+    shift
+    "$TRAINER" --quiet --out="$scratch/$name" "$@" >"$scratch/$name.out" 2>"$scratch/$name.err"
+    code=$?
+    [ $code -eq 0 ] || fail "$name ($*): exit code $code: $(cat "$scratch/$name.err")"
+    [ -s "$scratch/$name.err" ] && fail "$name ($*): wrote to standard error: $(cat "$scratch/$name.err")"
+}
+
+# Mean of the loss over the first and the last ten rows of steps.csv: "falls" or the two.
+course() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "loss") at = i; next } { loss[++n] = $at }
+        END { for (i = 1; i <= 10; i++) { first += loss[i]; last += loss[n + 1 - i] }
+              if (n >= 20 && last < 0.9 * first) print "falls"; else print n, first / 10, last / 10 }' "$scratch/$1/steps.csv"
+}
+
+losses() { awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "loss") at = i; next } { print $at }' "$scratch/$1/steps.csv"; }
+
+models=$("$TRAINER" list models | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
+[ "$(wc -w <<<"$models")" -ge 5 ] || fail "only these models are listed: $models"
+for model in $models; do
+    # shellcheck disable=SC2086 # several words
+    train "$model" $small --model="$model" --optimizer=adam:rate=0.003 --epochs=3
+    [ "$(course "$model")" = falls ] || fail "$model: the loss does not fall: $(course "$model")"
+    "$TRAINER" describe --model="$model" --dataset=digits >"$scratch/out" 2>&1 || fail "describe $model: $(cat "$scratch/out")"
+    "$TRAINER" evaluate --checkpoint="$scratch/$model/checkpoint" >"$scratch/out" 2>&1 || fail "evaluate $model: $(cat "$scratch/out")"
+    # Equal losses come from equal weights.
+    # shellcheck disable=SC2086
+    train "$model-explained" $small --model="$model" --optimizer=adam:rate=0.003 --epochs=3 --explain
+    [ "$(losses "$model")" = "$(losses "$model-explained")" ] || fail "$model: --explain changed the losses"
+    grep -q 'multiply-adds' "$scratch/$model.out" && fail "$model: explained without being asked"
+done
+
+# --- what --explain says ---
+said() { grep -Eq -- "$2" "$scratch/$1.out" || fail "$1: --explain does not say '$2': $(cat "$scratch/$1.out")"; }
+said alexnet-explained '^cpu:0, batch 16:$'
+said alexnet-explained '^operation +result +implementation +type +MB +ms +share +GFLOP/s$'
+said alexnet-explained '^conv2d \+ bias \+ relu conv1/kernel +\[16, 8, 8, 64\] '
+said alexnet-explained '^matmul \+ bias dense3/kernel +\[16, 10\] '
+said alexnet-explained '^lrn_grad \+ relu_grad '
+said alexnet-explained '^conv2d_pool_grad_kernel conv1/kernel +\[5, 5, 1, 64\] '
+said alexnet-explained '^conv2d_grad_x conv2/kernel '
+said alexnet-explained '^reduce_sum conv2/bias +\[64\] '
+said alexnet-explained '^[0-9]+ steps, [0-9]+ multiply-adds, arena of [0-9.]+ MB, [0-9.]+ ms, [0-9.]+ GFLOP/s$'
+! grep -Eq '^conv2d_grad_x .*conv1' "$scratch/alexnet-explained.out" || fail "the first layer's data gradient is computed"
+# shellcheck disable=SC2086
+train plain $small --model=lenet --epochs=1 --kernels=reference --explain
+said plain '^conv2d \+ bias \+ relu conv2/kernel .* reference:conv2d_bias '
+! grep -q 'onednn:' "$scratch/plain.out" || fail "--kernels=reference: $(grep onednn: "$scratch/plain.out")"
+if grep -qa 'onednn:conv2d_bias' "$TRAINER"; then
+    said alexnet-explained 'conv2/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]+'
+    ! grep -E '^(conv2d|matmul) .*reference:' "$scratch/alexnet-explained.out" | grep -vq '\[1, 1\]' ||
+        fail "not by oneDNN: $(grep -E '^(conv2d|matmul).*reference:' "$scratch/alexnet-explained.out")"
+fi
+# The shares add up, and the table's steps are as many as it says.
+awk '$NF == "GFLOP/s" && NR == 2 { table = 1; next } / steps, / { print (rows == $1 && sum > 99 && sum < 101) ? "right" : rows " rows, " $1 " said, " sum " %"; exit }
+    table { rows++; for (i = 1; i < NF + 1; i++) if ($i == "%") sum += $(i - 1) }' "$scratch/alexnet-explained.out" >"$scratch/out"
+[ "$(cat "$scratch/out")" = right ] || fail "--explain: $(cat "$scratch/out")"
+
+# Images of another shape than a model needs are a clear line.
+"$TRAINER" --model=cnn --dataset=iris --out="$scratch/none" >"$scratch/out" 2>"$scratch/err"
+code=$?
+[ $code -eq 2 ] && grep -q 'image: examples of \[32, 4\]' "$scratch/err" || grep -q 'windows of 3x3 do not fit into \[32, 2, 2, 1\]' "$scratch/err" ||
+    fail "cnn on iris: exit code $code: $(cat "$scratch/err")"
+[ ! -e "$scratch/none" ] || fail "cnn on iris: left a folder"
+
+[ $failures -eq 0 ]
