@@ -2,7 +2,8 @@
  * many runs), the gathering of a batch, and the step as a whole (the fastest of many), beside what a loop of
  * nothing but fused multiply-adds reaches.
  *
- *   bench_step [MODEL [INPUT [BATCH]]]      mlp 784 100 unless given; as in: alexnet 24x24x3 128
+ *   bench_step [MODEL [INPUT [BATCH [fp32|bf16]]]]      mlp 784 100 fp32 unless given; as in: alexnet 24x24x3
+ * 128
  */
 #include <math.h>
 #include <stdio.h>
@@ -237,11 +238,15 @@ static bool parse_shape(const char *text, struct shape *shape) {
 int main(int count, char **arguments) {
     struct bench bench = {.batch = 100, .input = SHAPE(784)};
     if (count > 3) bench.batch = (int)strtol(arguments[3], NULL, 10);
-    if (bench.batch < 1 || count > 4 || (count > 2 && !parse_shape(arguments[2], &bench.input))) {
-        fprintf(stderr, "usage: bench_step [MODEL [INPUT [BATCH]]], as in: bench_step alexnet 24x24x3 128\n");
+    if (bench.batch < 1 || count > 5 || (count > 2 && !parse_shape(arguments[2], &bench.input))) {
+        fprintf(
+            stderr,
+            "usage: bench_step [MODEL [INPUT [BATCH [fp32|bf16]]]], as in: bench_step alexnet 24x24x3 128\n");
         return ERROR_USAGE;
     }
-    const struct device_settings settings = {.threads = 1};
+    const bool narrow = count > 4 && strcmp(arguments[4], "bf16") == 0;
+    const struct device_settings settings = {.threads = 1,
+                                             .precision = narrow ? PRECISION_BF16 : PRECISION_FP32};
     struct device *devices = NULL;
     struct world_thread *thread = NULL;
     int found = 0;

@@ -157,9 +157,18 @@ static node build_maxpool_relu_twice(struct graph *g, const node *v) {
     const node x = graph_relu(g, v[0]);
     return graph_concat(g, (node[]){graph_maxpool(g, x, 3, 1, PADDING_SAME), graph_mul(g, x, x)}, 2, 0);
 }
+static node build_maxpool_beside(struct graph *g, const node *v) {
+    return graph_maxpool(g, graph_add(g, graph_relu(g, v[0]), graph_mul(g, v[0], v[0])), 2, 2, PADDING_SAME);
+}
+static node build_maxpool_shifted(struct graph *g, const node *v) {
+    return graph_maxpool(g, graph_add(g, graph_relu(g, v[0]), v[1]), 2, 2, PADDING_SAME);
+}
 static const struct lrn lrn_tested = {2, 1.5f, 0.4f, 0.75f}, lrn_other = {1, 2.0f, 0.5f, 1.25f};
 static node build_lrn(struct graph *g, const node *v) {
     return graph_lrn(g, v[0], lrn_tested);
+}
+static node build_lrn_shifted(struct graph *g, const node *v) {
+    return graph_lrn(g, graph_add(g, graph_relu(g, v[0]), graph_scalar(g, 0.3f)), lrn_tested);
 }
 static node build_lrn_other(struct graph *g, const node *v) {
     return graph_lrn(g, v[0], lrn_other);
@@ -238,9 +247,12 @@ static const struct gradient_case cases[] = {
     {OP_maxpool, build_maxpool_valid, 0, 1, {{4, {2, 5, 4, 2}}, NO_SHAPE, NO_SHAPE}},
     {OP_maxpool, build_maxpool_relu, 0, 1, {{4, {2, 5, 5, 2}}, {1, {2}}, NO_SHAPE}},
     {OP_maxpool, build_maxpool_relu_twice, 0, 1, {{4, {1, 5, 5, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_maxpool, build_maxpool_beside, 0, 1, {{4, {1, 4, 4, 2}}, NO_SHAPE, NO_SHAPE}},
+    {OP_maxpool, build_maxpool_shifted, 0, 1, {{4, {1, 4, 4, 2}}, {4, {1, 4, 4, 2}}, NO_SHAPE}},
     {OP_lrn, build_lrn, 0, 1, {{4, {2, 2, 3, 7}}, NO_SHAPE, NO_SHAPE}},
     {OP_lrn, build_lrn, 0, 1, {{1, {3}}, NO_SHAPE, NO_SHAPE}},
     {OP_lrn, build_lrn_other, 0, 1, {{2, {5, 17}}, NO_SHAPE, NO_SHAPE}},
+    {OP_lrn, build_lrn_shifted, 0, 1, {{2, {5, 9}}, NO_SHAPE, NO_SHAPE}},
     {OP_lrn, build_lrn_relu, 0, 1, {{2, {5, 9}}, NO_SHAPE, NO_SHAPE}},
     {OP_reduce_mean, build_global_average, 0, 1, {{4, {2, 3, 2, 5}}, NO_SHAPE, NO_SHAPE}},
     {OP_pad, build_padded, 0, 1, {{4, {2, 3, 2, 3}}, NO_SHAPE, NO_SHAPE}},

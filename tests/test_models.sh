@@ -74,6 +74,35 @@ awk '$NF == "GFLOP/s" && NR == 2 { table = 1; next } / steps, / { print (rows ==
     table { rows++; for (i = 1; i < NF + 1; i++) if ($i == "%") sum += $(i - 1) }' "$scratch/alexnet-explained.out" >"$scratch/out"
 [ "$(cat "$scratch/out")" = right ] || fail "--explain: $(cat "$scratch/out")"
 
+# --- bf16: other bits, a loss that falls, and named in --explain; or a clear line ---
+refused() { # words, options...
+    local words=$1
+    shift
+    # shellcheck disable=SC2086
+    "$TRAINER" $small --model=lenet --precision=bf16 --out="$scratch/none" "$@" >"$scratch/out" 2>"$scratch/err"
+    code=$?
+    [ $code -eq 4 ] && [ "$(cat "$scratch/err")" = "trainer: cpu:0: no bf16 without $words (--precision=fp32 does without)" ] ||
+        fail "bf16 $*: exit code $code: $(cat "$scratch/err")"
+    [ ! -e "$scratch/none" ] || fail "bf16 $*: left a folder"
+}
+refused "the kernels that --kernels=reference leaves out" --kernels=reference
+if ! grep -qa 'onednn:conv2d_bias' "$TRAINER"; then
+    refused "oneDNN, which this program was built without"
+else
+    export ONEDNN_MAX_CPU_ISA=AVX512_CORE # as on a processor without it
+    refused "a processor with AVX512_BF16"
+    unset ONEDNN_MAX_CPU_ISA
+    if grep -q avx512_bf16 /proc/cpuinfo; then
+        # shellcheck disable=SC2086
+        train narrow $small --model=lenet --optimizer=adam:rate=0.003 --epochs=3 --precision=bf16 --explain
+        [ "$(course narrow)" = falls ] || fail "bf16: the loss does not fall: $(course narrow)"
+        [ "$(losses narrow)" != "$(losses lenet)" ] || fail "bf16: the losses of fp32"
+        said narrow '^conv2d \+ bias \+ relu conv2/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*bf16, reordered kernel +bf16 '
+        said narrow '^matmul \+ bias dense3/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*bf16, .* float32 '
+        said narrow '^maxpool .* reference:maxpool +bf16 '
+    fi
+fi
+
 # Images of another shape than a model needs are a clear line.
 "$TRAINER" --model=cnn --dataset=iris --out="$scratch/none" >"$scratch/out" 2>"$scratch/err"
 code=$?

@@ -16,6 +16,7 @@ const struct kernel reference_source = {.name = "source"};
 
 #if TRAINER_ONEDNN
 #    define ONEDNN(name) &onednn_##name
+bool onednn_has_bf16(void);
 void omp_set_num_threads(
     int threads); /* of libgomp, whose threads oneDNN runs on; clang has no omp.h for it */
 #else
@@ -69,6 +70,17 @@ static void describe(int label, char *description, size_t bytes) {
              model[0] ? model : "unknown processor", vectors, bf16);
 }
 
+/* oneDNN computes in bf16 where the processor has instructions for it; the reference kernels do not. */
+static const char *lacks(const struct device *device, enum precision precision) {
+    if (precision == PRECISION_FP32) return NULL;
+    if (device->reference_only) return "the kernels that --kernels=reference leaves out";
+#if TRAINER_ONEDNN
+    return onednn_has_bf16() ? NULL : "a processor with AVX512_BF16";
+#else
+    return "oneDNN, which this program was built without";
+#endif
+}
+
 static void enter(const struct device *device) {
 #if TRAINER_ONEDNN
     omp_set_num_threads(device->threads); /* a setting of the calling thread alone */
@@ -93,6 +105,7 @@ const struct backend cpu_backend = {
     .count = count,
     .describe = describe,
     .kernels = kernels,
+    .lacks = lacks,
     .enter = enter,
     .allocate = allocate,
     .release = release,

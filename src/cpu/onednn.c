@@ -17,8 +17,10 @@ int omp_get_max_threads(void);
 
 struct instance {
     dnnl_stream_t stream;
-    dnnl_memory_t plain; /* the chosen argument as the graph has it, when it is reordered */
-    void *reordered;     /* the same in oneDNN's form; owned */
+    /* Of each argument that is reordered: as the graph has it, and its copy in the primitive's form, owned.
+     */
+    dnnl_memory_t plain[ONEDNN_ARGUMENTS];
+    void *reordered[ONEDNN_ARGUMENTS];
     /* In the order of the plan's arguments, then the scratch memory. */
     dnnl_memory_t memory[ONEDNN_ARGUMENTS + 1];
     dnnl_exec_arg_t arguments[ONEDNN_ARGUMENTS + 1];
@@ -83,22 +85,21 @@ static bool same_places(const dnnl_memory_desc_t *chosen, const dnnl_memory_desc
     return true;
 }
 
-/* The reorder of the argument that oneDNN chose the form of. */
-static dnnl_status_t make_reorder(struct onednn_plan *plan, const struct onednn_request *request) {
-    const dnnl_memory_desc_t *chosen = form_of(plan, request->chosen);
-    if (same_places(chosen, &request->plain)) return dnnl_success;
-    bool output = false;
-    for (int i = 0; request->arguments[i].name != 0; i++)
-        if (request->arguments[i].name == request->chosen)
-            output = request->arguments[i].operand == ONEDNN_OUTPUT;
-    plan->chosen = request->chosen;
-    plan->plain = request->plain;
-    dnnl_primitive_desc_t description = NULL;
-    dnnl_status_t status =
-        dnnl_reorder_primitive_desc_create(&description, output ? chosen : &request->plain, plan->engine,
-                                           output ? &request->plain : chosen, plan->engine, NULL);
-    if (status == dnnl_success) status = dnnl_primitive_create(&plan->reorder, description);
-    if (description) dnnl_primitive_desc_destroy(description);
+/* The reorders of those arguments whose forms differ from what is in memory. */
+static dnnl_status_t make_reorders(struct onednn_plan *plan, const struct onednn_request *request) {
+    dnnl_status_t status = dnnl_success;
+    for (int i = 0; request->arguments[i].name != 0 && status == dnnl_success; i++) {
+        const dnnl_memory_desc_t *form = form_of(plan, request->arguments[i].name);
+        const bool output = request->arguments[i].operand == ONEDNN_OUTPUT;
+        plan->plain[i] = request->plain[i];
+        if (same_places(form, &request->plain[i])) continue;
+        dnnl_primitive_desc_t description = NULL;
+        status =
+            dnnl_reorder_primitive_desc_create(&description, output ? form : &request->plain[i], plan->engine,
+                                               output ? &request->plain[i] : form, plan->engine, NULL);
+        if (status == dnnl_success) status = dnnl_primitive_create(&plan->reorder[i], description);
+        if (description) dnnl_primitive_desc_destroy(description);
+    }
     return status;
 }
 
@@ -111,7 +112,7 @@ static int make_primitive(const struct task *task, const struct onednn_request *
     if (status != dnnl_success) return failed(task, "prepare", status, error);
     if (!is_fast(plan->description)) return KERNEL_DECLINED;
     status = dnnl_primitive_create(&plan->primitive, plan->description);
-    if (status == dnnl_success && request->chosen) status = make_reorder(plan, request);
+    if (status == dnnl_success) status = make_reorders(plan, request);
     return status == dnnl_success ? OK : failed(task, "prepare", status, error);
 }
 
@@ -142,7 +143,8 @@ int onednn_plan(const struct task *task, const struct onednn_request *request, v
 void onednn_release(void *opened) {
     struct onednn_plan *plan = opened;
     if (!plan) return;
-    if (plan->reorder) dnnl_primitive_destroy(plan->reorder);
+    for (int i = 0; i < ONEDNN_ARGUMENTS; i++)
+        if (plan->reorder[i]) dnnl_primitive_destroy(plan->reorder[i]);
     if (plan->primitive) dnnl_primitive_destroy(plan->primitive);
     if (plan->description) dnnl_primitive_desc_destroy(plan->description);
     if (plan->engine) dnnl_engine_destroy(plan->engine);
@@ -158,25 +160,28 @@ static dnnl_status_t add_argument(struct instance *instance, int at, const struc
     return status;
 }
 
-/* Memory of the instance's own: for scratch, and for the argument in oneDNN's form. */
+/* Memory of the instance's own: for scratch, and for arguments in the primitive's form. */
 static int add_memory(struct instance *instance, const struct onednn_plan *plan, struct error *error) {
     const dnnl_memory_desc_t *scratch =
         dnnl_primitive_desc_query_md(plan->description, dnnl_query_scratchpad_md, 0);
     RETURN_IF(
         memory_zeroed(&instance->scratch, dnnl_memory_desc_get_size(scratch), 1, "oneDNN's scratch", error));
-    if (!plan->reorder) return OK;
-    return memory_zeroed(&instance->reordered, dnnl_memory_desc_get_size(form_of(plan, plan->chosen)), 1,
-                         "oneDNN's weights", error);
+    for (int i = 0; i < ONEDNN_ARGUMENTS; i++)
+        if (plan->reorder[i])
+            RETURN_IF(memory_zeroed(&instance->reordered[i],
+                                    dnnl_memory_desc_get_size(form_of(plan, plan->arguments[i].name)), 1,
+                                    "an operand in oneDNN's form", error));
+    return OK;
 }
 
 static dnnl_status_t add_arguments(struct instance *instance, const struct onednn_plan *plan) {
     dnnl_status_t status = dnnl_stream_create(&instance->stream, plan->engine, dnnl_stream_default_flags);
-    if (status == dnnl_success && plan->reorder)
-        status = dnnl_memory_create(&instance->plain, &plan->plain, plan->engine, DNNL_MEMORY_NONE);
     while (status == dnnl_success && plan->arguments[instance->count].name != 0) {
-        const int name = plan->arguments[instance->count].name;
-        void *address = plan->reorder && name == plan->chosen ? instance->reordered : DNNL_MEMORY_NONE;
-        status = add_argument(instance, instance->count, plan, name, address);
+        const int i = instance->count;
+        void *address = plan->reorder[i] ? instance->reordered[i] : DNNL_MEMORY_NONE;
+        status = add_argument(instance, i, plan, plan->arguments[i].name, address);
+        if (status == dnnl_success && plan->reorder[i])
+            status = dnnl_memory_create(&instance->plain[i], &plan->plain[i], plan->engine, DNNL_MEMORY_NONE);
         instance->count++;
     }
     if (status == dnnl_success)
@@ -205,34 +210,71 @@ void onednn_unbind(void *bound) {
     if (!instance) return;
     for (int i = 0; i <= ONEDNN_ARGUMENTS; i++)
         if (instance->memory[i]) dnnl_memory_destroy(instance->memory[i]);
-    if (instance->plain) dnnl_memory_destroy(instance->plain);
+    for (int i = 0; i < ONEDNN_ARGUMENTS; i++) {
+        if (instance->plain[i]) dnnl_memory_destroy(instance->plain[i]);
+        memory_free(instance->reordered[i]);
+    }
     if (instance->stream) dnnl_stream_destroy(instance->stream);
-    memory_free(instance->reordered);
     memory_free(instance->scratch);
     memory_free(instance);
 }
 
-/* Between the argument as the graph has it and the instance's copy in oneDNN's form. */
-static dnnl_status_t reorder(const struct onednn_plan *plan, const struct instance *instance,
-                             dnnl_memory_t from, dnnl_memory_t to) {
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    return dnnl_primitive_execute(plan->reorder, instance->stream, 2, arguments);
+/* Between argument i as the graph has it and the instance's copy in the primitive's form. */
+static dnnl_status_t reorder(const struct onednn_plan *plan, const struct instance *instance, int i,
+                             bool out) {
+    const dnnl_memory_t plain = instance->plain[i], own = instance->memory[i];
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, out ? own : plain},
+                                         {DNNL_ARG_TO, out ? plain : own}};
+    return dnnl_primitive_execute(plan->reorder[i], instance->stream, 2, arguments);
 }
 
 /* Gives argument i its address; one that is reordered comes in. */
 static dnnl_status_t bring(const struct onednn_plan *plan, const struct instance *instance, int i,
                            void *address) {
-    if (!plan->reorder || plan->arguments[i].name != plan->chosen)
-        return dnnl_memory_set_data_handle_v2(instance->memory[i], address, instance->stream);
-    const dnnl_status_t status = dnnl_memory_set_data_handle_v2(instance->plain, address, instance->stream);
-    if (status != dnnl_success || plan->arguments[i].operand == ONEDNN_OUTPUT) return status;
-    return reorder(plan, instance, instance->plain, instance->memory[i]);
+    const dnnl_memory_t memory = plan->reorder[i] ? instance->plain[i] : instance->memory[i];
+    const dnnl_status_t status = dnnl_memory_set_data_handle_v2(memory, address, instance->stream);
+    if (status != dnnl_success || !plan->reorder[i] || plan->arguments[i].operand == ONEDNN_OUTPUT)
+        return status;
+    return reorder(plan, instance, i, false);
+}
+
+dnnl_data_type_t onednn_compute_type(const struct task *task) {
+    return task->device->precision == PRECISION_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+dnnl_data_type_t onednn_type(enum type type) {
+    return type == TYPE_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+bool onednn_has_bf16(void) {
+    const unsigned isa = dnnl_get_effective_cpu_isa();
+    return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+}
+
+static const char *argument_name(int name) {
+    switch (name) {
+    case DNNL_ARG_SRC:
+        return "x";
+    case DNNL_ARG_WEIGHTS:
+    case DNNL_ARG_DIFF_WEIGHTS:
+        return "kernel";
+    case DNNL_ARG_DIFF_DST:
+        return "dy";
+    default:
+        return "y";
+    }
 }
 
 void onednn_describe(const void *prepared, char *out, size_t bytes) {
     const struct onednn_plan *plan = prepared;
-    snprintf(out, bytes, "onednn:%s%s", implementation(plan->description),
-             plan->reorder ? ", kernel reordered" : "");
+    size_t used = (size_t)snprintf(out, bytes, "onednn:%s", implementation(plan->description));
+    const char *before = ", reordered ";
+    for (int i = 0; i < ONEDNN_ARGUMENTS && used < bytes; i++) {
+        if (!plan->reorder[i]) continue;
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s", before,
+                                 argument_name(plan->arguments[i].name));
+        before = "+";
+    }
 }
 
 int onednn_run(const struct call *call, struct error *error) {
@@ -250,8 +292,7 @@ int onednn_run(const struct call *call, struct error *error) {
     if (status == dnnl_success)
         status = dnnl_primitive_execute(plan->primitive, instance->stream, instance->count + 1,
                                         instance->arguments);
-    if (status == dnnl_success && plan->reorder && plan->arguments[output].name == plan->chosen)
-        status = reorder(plan, instance, instance->memory[output], instance->plain);
+    if (status == dnnl_success && plan->reorder[output]) status = reorder(plan, instance, output, true);
     return status == dnnl_success ? OK : failed(call->task, "run", status, error);
 }
 

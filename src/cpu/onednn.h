@@ -23,20 +23,18 @@ struct onednn_request {
     const_dnnl_post_ops_t post_ops; /* may be NULL */
     const struct onednn_argument *arguments; /* at most ONEDNN_ARGUMENTS, constant */
     double multiply_adds;
-    /* The argument whose form oneDNN may choose, and the plain form that its operand has in memory: it is
-     * reordered on the way in or out, unless both are the same. 0: none. */
-    int chosen;
-    dnnl_memory_desc_t plain;
+    /* The forms that operands have in memory, in the order of `arguments`: where the primitive's are others,
+     * they are reordered on the way in or out. */
+    dnnl_memory_desc_t plain[ONEDNN_ARGUMENTS];
 };
 
 struct onednn_plan {
     dnnl_engine_t engine;
     dnnl_primitive_desc_t description;
     dnnl_primitive_t primitive;
-    dnnl_primitive_t
-        reorder; /* of the chosen argument, to oneDNN's form or, of the output, from it; or NULL */
-    int chosen;
-    dnnl_memory_desc_t plain;
+    /* Of each argument: to the primitive's form or, of the output, from it; NULL: it is that form already. */
+    dnnl_primitive_t reorder[ONEDNN_ARGUMENTS];
+    dnnl_memory_desc_t plain[ONEDNN_ARGUMENTS];
     const struct onednn_argument *arguments; /* at most ONEDNN_ARGUMENTS, constant */
     int threads; /* that compute it: the device's, or fewer when there is little to do */
 };
@@ -44,6 +42,12 @@ struct onednn_plan {
 /* Makes a plan; takes over nothing. Declines when oneDNN has no fast implementation here. */
 int onednn_plan(const struct task *task, const struct onednn_request *request, void **plan,
                 struct error *error);
+
+/* What a task's matrix products are computed in, and what an operand is in memory. */
+dnnl_data_type_t onednn_compute_type(const struct task *task);
+dnnl_data_type_t onednn_type(enum type type);
+/* Whether the processor computes in bf16. */
+bool onednn_has_bf16(void);
 
 /* Adds the activation to what is done with a result on its way out. */
 dnnl_status_t onednn_append_activation(dnnl_post_ops_t post_ops, enum activation activation);

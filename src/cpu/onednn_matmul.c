@@ -9,16 +9,28 @@
 #include "onednn.h"
 
 /* The form of a matrix of `shape`, seen transposed or not. */
-static dnnl_status_t matrix(dnnl_memory_desc_t *form, const struct shape *shape, bool transposed) {
+static dnnl_status_t matrix(dnnl_memory_desc_t *form, const struct shape *shape, bool transposed,
+                            dnnl_data_type_t type) {
     const int rows = shape->dims[transposed ? 1 : 0], columns = shape->dims[transposed ? 0 : 1];
     const dnnl_dims_t dims = {rows, columns};
     const dnnl_dims_t strides = {transposed ? 1 : columns, transposed ? rows : 1};
-    return dnnl_memory_desc_init_by_strides(form, 2, dims, dnnl_f32, strides);
+    return dnnl_memory_desc_init_by_strides(form, 2, dims, type, strides);
+}
+
+/* An operand as it is in memory, and as the product wants it: the same, or in the type that is computed in,
+ * in whatever form suits it when it has to be converted anyway. */
+static dnnl_status_t operand_forms(const struct task *task, int i, bool transposed, dnnl_memory_desc_t *plain,
+                                   dnnl_memory_desc_t *wanted) {
+    const dnnl_data_type_t own = onednn_type(task->input[i].type), computed = onednn_compute_type(task);
+    const dnnl_status_t status = matrix(plain, &task->input[i].shape, transposed, own);
+    *wanted = *plain;
+    if (status != dnnl_success || own == computed) return status;
+    return dnnl_memory_desc_init_by_tag(wanted, 2, plain->dims, computed, dnnl_format_tag_any);
 }
 
 /* Floats with at least one element. */
 static bool is_possible(enum type type, const struct shape *shape) {
-    return type == TYPE_FLOAT && shape_count(shape) > 0;
+    return (type == TYPE_FLOAT || type == TYPE_BF16) && shape_count(shape) > 0;
 }
 
 static bool takes(const struct task *task) {
@@ -39,13 +51,14 @@ static int prepare_matmul(const struct task *task, void **plan, struct error *er
     if (!takes(task) || shape_count(&task->output.shape) == 1) return KERNEL_DECLINED;
     dnnl_memory_desc_t a, b, y;
     dnnl_matmul_desc_t descriptor;
-    if (matrix(&a, &task->input[0].shape, task->attributes->transpose_a) != dnnl_success ||
-        matrix(&b, &task->input[1].shape, task->attributes->transpose_b) != dnnl_success ||
-        matrix(&y, &task->output.shape, false) != dnnl_success ||
+    struct onednn_request request = {
+        .descriptor = &descriptor, .arguments = arguments, .multiply_adds = multiply_adds(task)};
+    if (operand_forms(task, 0, task->attributes->transpose_a, &request.plain[0], &a) != dnnl_success ||
+        operand_forms(task, 1, task->attributes->transpose_b, &request.plain[1], &b) != dnnl_success ||
+        matrix(&y, &task->output.shape, false, onednn_type(task->output.type)) != dnnl_success ||
         dnnl_matmul_desc_init(&descriptor, &a, &b, NULL, &y) != dnnl_success)
         return KERNEL_DECLINED;
-    const struct onednn_request request = {
-        .descriptor = &descriptor, .arguments = arguments, .multiply_adds = multiply_adds(task)};
+    request.plain[2] = y;
     return onednn_plan(task, &request, plan, error);
 }
 
@@ -62,22 +75,23 @@ const struct kernel onednn_matmul = {
 static int prepare_dense(const struct task *task, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
         {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_BIAS, 2}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
-    if (!takes(task)) return KERNEL_DECLINED;
+    if (!takes(task) || task->input[2].type != TYPE_FLOAT) return KERNEL_DECLINED;
     const struct shape bias_row = SHAPE(1, task->output.shape.dims[1]); /* the bias [out], for each example */
     dnnl_memory_desc_t x, kernel, bias, y;
     dnnl_matmul_desc_t descriptor;
     dnnl_post_ops_t post_ops = NULL;
-    if (matrix(&x, &task->input[0].shape, false) != dnnl_success ||
-        matrix(&kernel, &task->input[1].shape, false) != dnnl_success ||
-        matrix(&bias, &bias_row, false) != dnnl_success ||
-        matrix(&y, &task->output.shape, false) != dnnl_success ||
+    struct onednn_request request = {
+        .descriptor = &descriptor, .arguments = arguments, .multiply_adds = multiply_adds(task)};
+    if (operand_forms(task, 0, false, &request.plain[0], &x) != dnnl_success ||
+        operand_forms(task, 1, false, &request.plain[1], &kernel) != dnnl_success ||
+        matrix(&bias, &bias_row, false, dnnl_f32) != dnnl_success ||
+        matrix(&y, &task->output.shape, false, onednn_type(task->output.type)) != dnnl_success ||
         dnnl_matmul_desc_init(&descriptor, &x, &kernel, &bias, &y) != dnnl_success ||
         dnnl_post_ops_create(&post_ops) != dnnl_success)
         return KERNEL_DECLINED;
-    const struct onednn_request request = {.descriptor = &descriptor,
-                                           .post_ops = post_ops,
-                                           .arguments = arguments,
-                                           .multiply_adds = multiply_adds(task)};
+    request.plain[2] = bias;
+    request.plain[3] = y;
+    request.post_ops = post_ops;
     const int code = onednn_append_activation(post_ops, task->attributes->activation) == dnnl_success
                          ? onednn_plan(task, &request, plan, error)
                          : KERNEL_DECLINED;

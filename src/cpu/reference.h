@@ -23,6 +23,9 @@ float reference_dot(const float *a, const float *b, size_t length);
 void reference_add_rows(const float *a, size_t step, size_t inner, const float *b, size_t n, float *row);
 void reference_activate(float *row, size_t n, enum activation activation);
 
+/* For `prepare`: declines what is not float32 throughout. */
+int reference_wide(const struct task *task, void **plan, struct error *error);
+
 /* How to go through an output in order while two operands follow with strides of their own (in elements; 0:
  * broadcast). Axes along which all three run on are merged, so equal shapes are one long row. */
 struct walk {

@@ -80,7 +80,8 @@ static int run_conv2d(const struct call *call, struct error *error) {
     convolve(&c, call->input[0], call->input[1], call->output);
     return OK;
 }
-const struct kernel reference_conv2d = {.name = "reference:conv2d", .run = run_conv2d};
+const struct kernel reference_conv2d = {
+    .name = "reference:conv2d", .prepare = reference_wide, .run = run_conv2d};
 
 /* Bit for bit what conv2d, add and the activation give. */
 static int run_conv2d_bias(const struct call *call, struct error *error) {
@@ -95,7 +96,8 @@ static int run_conv2d_bias(const struct call *call, struct error *error) {
     }
     return OK;
 }
-const struct kernel reference_conv2d_bias = {.name = "reference:conv2d_bias", .run = run_conv2d_bias};
+const struct kernel reference_conv2d_bias = {
+    .name = "reference:conv2d_bias", .prepare = reference_wide, .run = run_conv2d_bias};
 
 /* kernel, dy: each element of x gets the dot product of its row of the kernel and dy, from each window that
  * it is in. */
@@ -113,7 +115,8 @@ static int run_conv2d_grad_x(const struct call *call, struct error *error) {
             dx[run.x + k] += reference_dot(kernel + run.kernel + k * c.out, dy + run.y, c.out);
     return OK;
 }
-const struct kernel reference_conv2d_grad_x = {.name = "reference:conv2d_grad_x", .run = run_conv2d_grad_x};
+const struct kernel reference_conv2d_grad_x = {
+    .name = "reference:conv2d_grad_x", .prepare = reference_wide, .run = run_conv2d_grad_x};
 
 /* x, dy: the outer product of the two, from each window. */
 static int run_conv2d_grad_kernel(const struct call *call, struct error *error) {
@@ -130,5 +133,5 @@ static int run_conv2d_grad_kernel(const struct call *call, struct error *error) 
             reference_add_rows(x + run.x + k, 1, 1, dy + run.y, c.out, dkernel + run.kernel + k * c.out);
     return OK;
 }
-const struct kernel reference_conv2d_grad_kernel = {.name = "reference:conv2d_grad_kernel",
-                                                    .run = run_conv2d_grad_kernel};
+const struct kernel reference_conv2d_grad_kernel = {
+    .name = "reference:conv2d_grad_kernel", .prepare = reference_wide, .run = run_conv2d_grad_kernel};

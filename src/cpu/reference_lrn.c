@@ -7,6 +7,7 @@
  * forward pass. */
 #include <math.h>
 #include <string.h>
+#include "bf16.h"
 #include "reference.h"
 
 enum { FLOATS = 1024, HALO = 2 * MAX_LRN_RADIUS, ROOM = FLOATS + 2 * HALO };
@@ -49,20 +50,25 @@ static bool next_place(const struct block *b, struct place *place) {
     return place->row < place->rows;
 }
 
+INLINED void copy_in(const void *from, enum type type, ptrdiff_t at, size_t count, float *restrict out) {
+    for (size_t i = 0; i < count; i++) out[i] = load(from, type, (size_t)at + i);
+}
+
 /* Fills out [b->floats]; from is the whole tensor. */
-static void lay_out(const struct block *b, const struct place *place, const float *from, float *out) {
-    const float *first = from + place->row * place->channels + place->channel;
+INLINED void lay_out(const struct block *b, const struct place *place, const void *from, enum type type,
+                     float *out) {
+    size_t first = place->row * place->channels + place->channel;
     if (b->count < place->channels) { /* a piece: what is there of its neighbours */
         const size_t room = place->channels - place->channel - b->count;
         const size_t before = place->channel < b->halo ? place->channel : b->halo;
         const size_t behind = room < b->halo ? room : b->halo;
         memset(out, 0, b->floats * sizeof *out);
-        memcpy(out + b->halo - before, first - before, (before + b->count + behind) * sizeof *out);
+        copy_in(from, type, (ptrdiff_t)(first - before), before + b->count + behind, out + b->halo - before);
         return;
     }
     for (size_t k = 0; k < b->segments; k++, out += b->stride, first += place->channels) {
         for (size_t i = 0; i < b->halo; i++) out[i] = 0.0f;
-        for (size_t i = 0; i < b->count; i++) out[b->halo + i] = first[i];
+        copy_in(from, type, (ptrdiff_t)first, b->count, out + b->halo);
     }
     for (size_t i = 0; i < b->halo; i++) out[i] = 0.0f;
 }
@@ -117,38 +123,49 @@ static struct place first_place(const struct call *call) {
     return (struct place){.rows = shape_count(shape) / channels, .channels = channels};
 }
 
-static int run_lrn(const struct call *call, struct error *error) {
-    (void)error;
+INLINED int normalise(const struct call *call, enum type type) {
     const struct lrn *lrn = &call->task->attributes->lrn;
-    const float *x = call->input[0];
     struct place place = first_place(call);
     struct block block;
     do {
         shape_block(&block, &place, (size_t)lrn->radius);
-        lay_out(&block, &place, x, block.x);
+        lay_out(&block, &place, call->input[0], type, block.x);
         find_powers(&block, lrn);
-        float *y = (float *)call->output + place.row * place.channels + place.channel;
-        for (size_t k = 0; k < block.segments; k++, y += place.channels) {
+        size_t to = place.row * place.channels + place.channel;
+        for (size_t k = 0; k < block.segments; k++, to += place.channels) {
             const size_t at = block.halo + k * block.stride;
-            for (size_t i = 0; i < block.count; i++) y[i] = block.x[at + i] * block.power[at + i];
+            void *restrict y = element_to(call->output, type, to);
+            for (size_t i = 0; i < block.count; i++) store(y, type, i, block.x[at + i] * block.power[at + i]);
         }
     } while (next_place(&block, &place));
     return OK;
 }
-const struct kernel reference_lrn = {.name = "reference:lrn", .run = run_lrn};
+
+static int run_lrn(const struct call *call, struct error *error) {
+    (void)error;
+    return call->task->input[0].type == TYPE_BF16 ? normalise(call, TYPE_BF16) : normalise(call, TYPE_FLOAT);
+}
+
+/* All of one type: no kernel converts between them. */
+static int prepare(const struct task *task, void **plan, struct error *error) {
+    (void)plan, (void)error;
+    const enum type type = task->output.type;
+    return task->input[0].type == type && task->input[task->inputs - 1].type == type ? OK : KERNEL_DECLINED;
+}
+const struct kernel reference_lrn = {.name = "reference:lrn", .prepare = prepare, .run = run_lrn};
 
 /* x, dy: dx_i = dy_i s_i^-beta - 2 alpha beta x_i * (sum of dy_j x_j s_j^(-beta-1) over the neighbours j of
  * i), for `count` elements from `at` on; 0 where x is not above `least` (not a number stays one). */
-static void lrn_back(const struct block *b, size_t at, float factor, float least, float *restrict dx) {
+INLINED void lrn_back(const struct block *b, size_t at, float factor, float least, void *restrict dx,
+                      enum type type) {
     const float *x = b->x + at, *dy = b->dy + at, *power = b->power + at, *sums = b->sums + at;
     for (size_t i = 0; i < b->count; i++) {
         const float back = dy[i] * power[i] - factor * x[i] * sums[i];
-        dx[i] = x[i] <= least ? 0.0f : back;
+        store(dx, type, i, x[i] <= least ? 0.0f : back);
     }
 }
 
-static int run_lrn_grad(const struct call *call, struct error *error) {
-    (void)error;
+INLINED int normalise_back(const struct call *call, enum type type) {
     const struct attributes *attributes = call->task->attributes;
     const struct lrn *lrn = &attributes->lrn;
     const size_t radius = (size_t)lrn->radius;
@@ -158,17 +175,25 @@ static int run_lrn_grad(const struct call *call, struct error *error) {
     struct block block;
     do {
         shape_block(&block, &place, radius);
-        lay_out(&block, &place, call->input[0], block.x);
-        lay_out(&block, &place, call->input[1], block.dy);
+        lay_out(&block, &place, call->input[0], type, block.x);
+        lay_out(&block, &place, call->input[1], type, block.dy);
         find_powers(&block, lrn);
         memset(block.squares, 0, block.floats * sizeof *block.squares);
         for (size_t i = radius; i < block.floats - radius; i++)
             block.squares[i] = block.dy[i] * block.x[i] * block.steep[i];
         sum_around(block.squares, radius, block.floats, block.sums);
-        float *dx = (float *)call->output + place.row * place.channels + place.channel;
-        for (size_t k = 0; k < block.segments; k++, dx += place.channels)
-            lrn_back(&block, block.halo + k * block.stride, factor, least, dx);
+        size_t to = place.row * place.channels + place.channel;
+        for (size_t k = 0; k < block.segments; k++, to += place.channels)
+            lrn_back(&block, block.halo + k * block.stride, factor, least, element_to(call->output, type, to),
+                     type);
     } while (next_place(&block, &place));
     return OK;
 }
-const struct kernel reference_lrn_grad = {.name = "reference:lrn_grad", .run = run_lrn_grad};
+
+static int run_lrn_grad(const struct call *call, struct error *error) {
+    (void)error;
+    return call->task->input[0].type == TYPE_BF16 ? normalise_back(call, TYPE_BF16)
+                                                  : normalise_back(call, TYPE_FLOAT);
+}
+const struct kernel reference_lrn_grad = {
+    .name = "reference:lrn_grad", .prepare = prepare, .run = run_lrn_grad};

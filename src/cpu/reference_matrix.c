@@ -26,6 +26,13 @@ void reference_add_rows(const float *a, size_t step, size_t inner, const float *
     }
 }
 
+int reference_wide(const struct task *task, void **plan, struct error *error) {
+    (void)plan, (void)error;
+    bool wide = task->output.type == TYPE_FLOAT;
+    for (int i = 0; i < task->inputs; i++) wide = wide && task->input[i].type == TYPE_FLOAT;
+    return wide ? OK : KERNEL_DECLINED;
+}
+
 /* y [m, n] = A B; A is a [m, k], or [k, m] when transposed; B is b [k, n], or [n, k]. */
 static int run_matmul(const struct call *call, struct error *error) {
     (void)error;
@@ -53,7 +60,8 @@ static int run_matmul(const struct call *call, struct error *error) {
     }
     return OK;
 }
-const struct kernel reference_matmul = {.name = "reference:matmul", .run = run_matmul};
+const struct kernel reference_matmul = {
+    .name = "reference:matmul", .prepare = reference_wide, .run = run_matmul};
 
 void reference_activate(float *row, size_t n, enum activation activation) {
     switch (activation) {
@@ -89,4 +97,5 @@ static int run_dense(const struct call *call, struct error *error) {
     }
     return OK;
 }
-const struct kernel reference_dense = {.name = "reference:dense", .run = run_dense};
+const struct kernel reference_dense = {
+    .name = "reference:dense", .prepare = reference_wide, .run = run_dense};

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 #include "../graph/window.h"
+#include "bf16.h"
 #include "reference.h"
 
 enum { CHANNELS = 256 }; /* at a time */
@@ -35,71 +36,104 @@ static size_t place(const struct pool *pool, int row, int column) {
     return ((size_t)row * (size_t)pool->columns.in + (size_t)column) * pool->channels;
 }
 
-/* y [channels] = the largest of the window in image x. Not a number stays when it comes first. */
-static void largest(const struct pool *pool, const float *x, float *restrict y) {
-    memcpy(y, x + place(pool, pool->top, pool->left), pool->channels * sizeof *y);
+/* y [count] = the largest of the window in image x, both from the same channel on. Not a number stays when it
+ * comes first. */
+INLINED void largest(const struct pool *pool, const void *x, size_t count, void *restrict y, enum type type) {
+    float most[CHANNELS];
+    const void *first = element(x, type, place(pool, pool->top, pool->left));
+    for (size_t c = 0; c < count; c++) most[c] = load(first, type, c);
     for (int row = pool->top; row < pool->bottom; row++)
         for (int column = pool->left; column < pool->right; column++) {
-            const float *from = x + place(pool, row, column);
-            for (size_t c = 0; c < pool->channels; c++) y[c] = from[c] > y[c] ? from[c] : y[c];
+            const void *from = element(x, type, place(pool, row, column));
+            for (size_t c = 0; c < count; c++) {
+                const float one = load(from, type, c);
+                most[c] = one > most[c] ? one : most[c];
+            }
         }
+    for (size_t c = 0; c < count; c++) store(y, type, c, most[c]);
+}
+
+INLINED int maxpool(const struct call *call, enum type type) {
+    struct pool pool = pool_of(call->task);
+    const char *x = call->input[0];
+    char *y = call->output;
+    const size_t image_bytes = place(&pool, pool.rows.in, 0) * type_bytes(type);
+    for (size_t image = 0; image < pool.batch; image++, x += image_bytes)
+        for (int row = 0; row < pool.rows.out; row++)
+            for (int column = 0; column < pool.columns.out; column++, y += pool.channels * type_bytes(type)) {
+                pool_at(&pool, row, column);
+                for (size_t c = 0; c < pool.channels; c += CHANNELS)
+                    largest(&pool, element(x, type, c),
+                            pool.channels - c < CHANNELS ? pool.channels - c : CHANNELS,
+                            element_to(y, type, c), type);
+            }
+    return OK;
 }
 
 static int run_maxpool(const struct call *call, struct error *error) {
     (void)error;
-    struct pool pool = pool_of(call->task);
-    const float *x = call->input[0];
-    float *y = call->output;
-    for (size_t image = 0; image < pool.batch; image++, x += place(&pool, pool.rows.in, 0))
-        for (int row = 0; row < pool.rows.out; row++)
-            for (int column = 0; column < pool.columns.out; column++, y += pool.channels) {
-                pool_at(&pool, row, column);
-                largest(&pool, x, y);
-            }
-    return OK;
+    return call->task->input[0].type == TYPE_BF16 ? maxpool(call, TYPE_BF16) : maxpool(call, TYPE_FLOAT);
 }
-const struct kernel reference_maxpool = {.name = "reference:maxpool", .run = run_maxpool};
+
+/* x and y (or dx) of one type: no kernel converts between them. */
+static int prepare(const struct task *task, void **plan, struct error *error) {
+    (void)plan, (void)error;
+    const enum type type = task->output.type;
+    return task->input[0].type == type && task->input[task->inputs - 1].type == type ? OK : KERNEL_DECLINED;
+}
+const struct kernel reference_maxpool = {.name = "reference:maxpool", .prepare = prepare, .run = run_maxpool};
 
 /* Adds dy to the first largest of the window, for `count` channels; x and dx point at the first of them. */
-static void give_back(const struct pool *pool, const float *x, const float *dy, size_t count,
-                      float *restrict dx) {
+INLINED void give_back(const struct pool *pool, const void *x, const void *dy, size_t count,
+                       void *restrict dx, enum type type) {
     float most[CHANNELS];
     int which[CHANNELS], number = 0;
-    memcpy(most, x + place(pool, pool->top, pool->left), count * sizeof *most);
+    const void *first = element(x, type, place(pool, pool->top, pool->left));
+    for (size_t c = 0; c < count; c++) most[c] = load(first, type, c);
     memset(which, 0, count * sizeof *which);
     for (int row = pool->top; row < pool->bottom; row++)
         for (int column = pool->left; column < pool->right; column++, number++) {
-            const float *from = x + place(pool, row, column);
+            const void *from = element(x, type, place(pool, row, column));
             for (size_t c = 0; c < count; c++) {
-                which[c] = from[c] > most[c] ? number : which[c];
-                most[c] = from[c] > most[c] ? from[c] : most[c];
+                const float one = load(from, type, c);
+                which[c] = one > most[c] ? number : which[c];
+                most[c] = one > most[c] ? one : most[c];
             }
         }
     number = 0;
     for (int row = pool->top; row < pool->bottom; row++)
         for (int column = pool->left; column < pool->right; column++, number++) {
-            float *to = dx + place(pool, row, column);
-            for (size_t c = 0; c < count; c++) to[c] += which[c] == number ? dy[c] : 0.0f;
+            void *to = element_to(dx, type, place(pool, row, column));
+            for (size_t c = 0; c < count; c++)
+                store(to, type, c, load(to, type, c) + (which[c] == number ? load(dy, type, c) : 0.0f));
         }
 }
 
 /* Image by image, so that its dx is still in the near caches when the windows add to it. */
-static int run_maxpool_grad(const struct call *call, struct error *error) {
-    (void)error;
+INLINED int maxpool_grad(const struct call *call, enum type type) {
     struct pool pool = pool_of(call->task);
-    const float *x = call->input[0], *dy = call->input[1];
-    float *dx = call->output;
-    const size_t floats = place(&pool, pool.rows.in, 0);
-    for (size_t image = 0; image < pool.batch; image++, x += floats, dx += floats) {
-        memset(dx, 0, floats * sizeof *dx);
+    const char *x = call->input[0], *dy = call->input[1];
+    char *dx = call->output;
+    const size_t bytes = place(&pool, pool.rows.in, 0) * type_bytes(type);
+    for (size_t image = 0; image < pool.batch; image++, x += bytes, dx += bytes) {
+        memset(dx, 0, bytes);
         for (int row = 0; row < pool.rows.out; row++)
-            for (int column = 0; column < pool.columns.out; column++, dy += pool.channels) {
+            for (int column = 0; column < pool.columns.out;
+                 column++, dy += pool.channels * type_bytes(type)) {
                 pool_at(&pool, row, column);
                 for (size_t c = 0; c < pool.channels; c += CHANNELS)
-                    give_back(&pool, x + c, dy + c,
-                              pool.channels - c < CHANNELS ? pool.channels - c : CHANNELS, dx + c);
+                    give_back(&pool, element(x, type, c), element(dy, type, c),
+                              pool.channels - c < CHANNELS ? pool.channels - c : CHANNELS,
+                              element_to(dx, type, c), type);
             }
     }
     return OK;
 }
-const struct kernel reference_maxpool_grad = {.name = "reference:maxpool_grad", .run = run_maxpool_grad};
+
+static int run_maxpool_grad(const struct call *call, struct error *error) {
+    (void)error;
+    return call->task->input[0].type == TYPE_BF16 ? maxpool_grad(call, TYPE_BF16)
+                                                  : maxpool_grad(call, TYPE_FLOAT);
+}
+const struct kernel reference_maxpool_grad = {
+    .name = "reference:maxpool_grad", .prepare = prepare, .run = run_maxpool_grad};

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "../graph/window.h"
+#include "bf16.h"
 #include "reference.h"
 
 enum { LANES = 16, CHANNELS = 256 };
@@ -25,6 +26,7 @@ struct plan {
 struct scratch {
     float *x;    /* [high][wide], and as much as a vector reads too far */
     int *where;  /* [windows of the pooling][out] place in x of the window of the largest */
+    float *dy;   /* [windows of the pooling][out] of an image */
     float *sums; /* [out][rows of the kernel][padded_run] */
 };
 
@@ -51,6 +53,7 @@ static void unbind(void *instance) {
     struct scratch *scratch = instance;
     if (!scratch) return;
     memory_free(scratch->sums);
+    memory_free(scratch->dy);
     memory_free(scratch->where);
     memory_free(scratch->x);
     memory_free(scratch);
@@ -67,6 +70,10 @@ static int bind(const struct task *task, const void *prepared, void **instance, 
         code = memory_zeroed((void **)&scratch->where,
                              (size_t)(plan.pool_rows.out * plan.pool_columns.out) * plan.out, sizeof(int),
                              "places of a pooled gradient", error);
+    if (code == OK)
+        code = memory_zeroed((void **)&scratch->dy,
+                             (size_t)(plan.pool_rows.out * plan.pool_columns.out) * plan.out, sizeof(float),
+                             "a pooled gradient of an image", error);
     if (code == OK)
         code = memory_zeroed((void **)&scratch->sums, plan.out * (size_t)plan.rows.length * plan.padded_run,
                              sizeof(float), "sums of a pooled gradient", error);
@@ -85,34 +92,36 @@ static void lay_out(const struct plan *plan, const float *x, float *out) {
 }
 
 /* where[c] = offset, in the scratch image, of the window of the first largest y of a pooling window. */
-static void find_largest(const struct plan *plan, const float *y, int row, int column, size_t count,
-                         int *restrict where) {
+INLINED void find_largest(const struct plan *plan, const void *y, int row, int column, size_t count,
+                          int *restrict where, enum type type) {
     float most[CHANNELS];
     int top, bottom, left, right;
     window_part(&plan->pool_rows, row, &top, &bottom);
     window_part(&plan->pool_columns, column, &left, &right);
     for (int r = top; r < bottom; r++)
         for (int c = left; c < right; c++) {
-            const float *from = y + ((size_t)r * (size_t)plan->pool_columns.in + (size_t)c) * plan->out;
+            const void *from =
+                element(y, type, ((size_t)r * (size_t)plan->pool_columns.in + (size_t)c) * plan->out);
             const int at = r * plan->rows.stride * (int)plan->wide + c * plan->columns.stride * (int)plan->in;
             if (r == top && c == left) {
                 for (size_t i = 0; i < count; i++) where[i] = at;
-                memcpy(most, from, count * sizeof *most);
+                for (size_t i = 0; i < count; i++) most[i] = load(from, type, i);
                 continue;
             }
             for (size_t i = 0; i < count; i++) {
-                where[i] = from[i] > most[i] ? at : where[i];
-                most[i] = from[i] > most[i] ? from[i] : most[i];
+                const float one = load(from, type, i);
+                where[i] = one > most[i] ? at : where[i];
+                most[i] = one > most[i] ? one : most[i];
             }
         }
 }
 
-static void find_all(const struct plan *plan, const float *y, int *where) {
+INLINED void find_all(const struct plan *plan, const void *y, int *where, enum type type) {
     for (int row = 0; row < plan->pool_rows.out; row++)
         for (int column = 0; column < plan->pool_columns.out; column++, where += plan->out)
             for (size_t c = 0; c < plan->out; c += CHANNELS)
-                find_largest(plan, y + c, row, column, plan->out - c < CHANNELS ? plan->out - c : CHANNELS,
-                             where + c);
+                find_largest(plan, element(y, type, c), row, column,
+                             plan->out - c < CHANNELS ? plan->out - c : CHANNELS, where + c, type);
 }
 
 /* One channel of an image: sums, `rows` vectors `stride` floats apart, += dy times as many vectors of x,
@@ -165,12 +174,19 @@ static int run(const struct call *call, struct error *error) {
     const size_t x_floats = (size_t)(plan.rows.in * plan.columns.in) * plan.in;
     const size_t y_floats = (size_t)(plan.pool_rows.in * plan.pool_columns.in) * plan.out;
     const size_t dy_floats = (size_t)(plan.pool_rows.out * plan.pool_columns.out) * plan.out;
-    const float *x = call->input[0], *y = call->input[1], *dy = call->input[2];
+    const float *x = call->input[0];
+    const enum type y_type = call->task->input[1].type, dy_type = call->task->input[2].type;
     memset(scratch->sums, 0, plan.out * window * sizeof(float));
     for (size_t image = 0; image < plan.batch; image++) {
         lay_out(&plan, x + image * x_floats, scratch->x);
-        find_all(&plan, y + image * y_floats, scratch->where);
-        for (size_t o = 0; o < plan.out; o++) add_channel(&plan, scratch, dy + image * dy_floats, o);
+        const void *y = element(call->input[1], y_type, image * y_floats);
+        if (y_type == TYPE_BF16)
+            find_all(&plan, y, scratch->where, TYPE_BF16);
+        else
+            find_all(&plan, y, scratch->where, TYPE_FLOAT);
+        for (size_t i = 0; i < dy_floats; i++)
+            scratch->dy[i] = load(call->input[2], dy_type, image * dy_floats + i);
+        for (size_t o = 0; o < plan.out; o++) add_channel(&plan, scratch, scratch->dy, o);
     }
     float *dkernel = call->output;
     for (size_t row = 0; row < (size_t)plan.rows.length; row++)
@@ -179,5 +195,13 @@ static int run(const struct call *call, struct error *error) {
                 *dkernel++ = scratch->sums[o * window + row * plan.padded_run + i];
     return OK;
 }
-const struct kernel reference_conv2d_pool_grad_kernel = {
-    .name = "reference:conv2d_pool_grad_kernel", .bind = bind, .unbind = unbind, .run = run};
+/* An image is not kept in bf16 when it is the input; that of an inner layer may be. */
+static int prepare(const struct task *task, void **plan, struct error *error) {
+    (void)plan, (void)error;
+    return task->input[0].type == TYPE_FLOAT && task->output.type == TYPE_FLOAT ? OK : KERNEL_DECLINED;
+}
+const struct kernel reference_conv2d_pool_grad_kernel = {.name = "reference:conv2d_pool_grad_kernel",
+                                                         .prepare = prepare,
+                                                         .bind = bind,
+                                                         .unbind = unbind,
+                                                         .run = run};

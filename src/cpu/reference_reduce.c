@@ -2,6 +2,7 @@
  * rows of `inner` are combined whole, so that sums over the batch vectorise, and a sum along the last axis
  * runs in LANES partial sums of fixed order. */
 #include <string.h>
+#include "bf16.h"
 #include "reference.h"
 
 enum { LANES = 16 };
@@ -47,6 +48,13 @@ static void sum_floats(struct view view, const float *x, float *restrict y) {
     }
 }
 
+/* As rows of `inner`; the sums are float32. */
+static void sum_narrow(struct view view, const bf16 *x, float *restrict y) {
+    memset(y, 0, view.inner * sizeof *y);
+    for (size_t l = 0; l < view.length; l++)
+        for (size_t i = 0; i < view.inner; i++) y[i] += bf16_float(x[l * view.inner + i]);
+}
+
 static void sum_ints(struct view view, const int *x, int *y) {
     for (size_t o = 0; o < view.outer; o++, x += view.length * view.inner, y += view.inner)
         for (size_t i = 0; i < view.inner; i++) {
@@ -60,11 +68,19 @@ static int run_reduce_sum(const struct call *call, struct error *error) {
     (void)error;
     if (call->task->output.type == TYPE_INT)
         sum_ints(view_of(call->task), call->input[0], call->output);
+    else if (call->task->input[0].type == TYPE_BF16)
+        sum_narrow(view_of(call->task), call->input[0], call->output);
     else
         sum_floats(view_of(call->task), call->input[0], call->output);
     return OK;
 }
-const struct kernel reference_reduce_sum = {.name = "reference:reduce_sum", .run = run_reduce_sum};
+/* A sum is float32, also that of bf16. */
+static int prepare_sum(const struct task *task, void **plan, struct error *error) {
+    (void)plan, (void)error;
+    return task->output.type == TYPE_BF16 ? KERNEL_DECLINED : OK;
+}
+const struct kernel reference_reduce_sum = {
+    .name = "reference:reduce_sum", .prepare = prepare_sum, .run = run_reduce_sum};
 
 static int run_reduce_mean(const struct call *call, struct error *error) {
     (void)error;

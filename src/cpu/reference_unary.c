@@ -2,6 +2,7 @@
  * dropout. */
 #include <string.h>
 #include "../device/formulas.h"
+#include "bf16.h"
 #include "reference.h"
 
 /* y = formula(x) for each element. */
@@ -52,8 +53,22 @@ static int run_tanh(const struct call *call, struct error *error) {
 }
 const struct kernel reference_tanh = {.name = "reference:tanh", .run = run_tanh};
 
+INLINED int relu_grad(const struct call *call, enum type y_type, enum type dy_type, enum type dx_type) {
+    const size_t count = shape_count(&call->task->output.shape);
+    const void *y = call->input[0], *dy = call->input[1];
+    void *restrict dx = call->output;
+    for (size_t i = 0; i < count; i++)
+        store(dx, dx_type, i, formula_relu_grad(load(y, y_type, i), load(dy, dy_type, i)));
+    return OK;
+}
+
 static int run_relu_grad(const struct call *call, struct error *error) {
     (void)error;
+    const enum type y = call->task->input[0].type, dy = call->task->input[1].type,
+                    dx = call->task->output.type;
+    if (y == TYPE_BF16 && dy == TYPE_BF16 && dx == TYPE_BF16)
+        return relu_grad(call, TYPE_BF16, TYPE_BF16, TYPE_BF16);
+    if (y == TYPE_BF16 || dy == TYPE_BF16 || dx == TYPE_BF16) return relu_grad(call, y, dy, dx);
     return map_gradient(call, formula_relu_grad);
 }
 const struct kernel reference_relu_grad = {.name = "reference:relu_grad", .run = run_relu_grad};
@@ -112,6 +127,8 @@ static int run_cast(const struct call *call, struct error *error) {
             break;
         case TYPE_BOOL:
             to_bools[i] = from == TYPE_FLOAT ? floats[i] != 0.0f : ints[i] != 0;
+            break;
+        case TYPE_BF16: /* no graph has it */
             break;
         }
     return OK;

@@ -154,6 +154,18 @@ static void deal_cores(struct list *list, const struct device_settings *settings
     *shared = !enough;
 }
 
+static int check_precision(const struct list *list, struct error *error) {
+    for (int i = 0; i < list->count; i++) {
+        const struct device *device = &list->devices[i];
+        if (device->precision == PRECISION_FP32) continue;
+        const char *lacks = device->backend->lacks ? device->backend->lacks(device, device->precision) : "it";
+        if (lacks)
+            return error_set(error, ERROR_DEVICE, "%s: no bf16 without %s (--precision=fp32 does without)",
+                             device->name, lacks);
+    }
+    return OK;
+}
+
 int devices_open(const char *text, const struct device_settings *settings, struct device **devices,
                  int *count, bool *shared, struct error *error) {
     struct list list = {0};
@@ -165,7 +177,15 @@ int devices_open(const char *text, const struct device_settings *settings, struc
         memory_free(list.devices);
         return code;
     }
-    for (int i = 0; i < list.count; i++) list.devices[i].reference_only = settings->reference_only;
+    for (int i = 0; i < list.count; i++) {
+        list.devices[i].reference_only = settings->reference_only;
+        list.devices[i].precision = settings->precision;
+    }
+    const int unable = check_precision(&list, error);
+    if (unable) {
+        memory_free(list.devices);
+        return unable;
+    }
     deal_cores(&list, settings, shared);
     *devices = list.devices;
     *count = list.count;

@@ -53,10 +53,14 @@ struct kernel {
     int (*run)(const struct call *call, struct error *error);
 };
 
+/* Of matrix products and of the values between layers; weights, losses and sums are float32 always. */
+enum precision { PRECISION_FP32, PRECISION_BF16 };
+
 /* Settings that all devices of a run share. */
 struct device_settings {
     bool reference_only; /* --kernels=reference */
     int threads;         /* --threads; 0: the cores dealt evenly */
+    enum precision precision;
 };
 
 /* Examples in host memory: the part of a data set that a device reads. */
@@ -85,6 +89,9 @@ struct backend {
     void (*describe)(int label, char *description, size_t bytes);
     /* Kernels for an operation, best first, ended by NULL. */
     const struct kernel *const *(*kernels)(const struct device *device, enum op op);
+    /* What a device lacks to compute in that precision, in words; NULL: nothing. NULL slot: float32 is all it
+     * can. */
+    const char *(*lacks)(const struct device *device, enum precision precision);
     /* Called by the thread that will compute on the device, before anything else: sets its thread count. */
     void (*enter)(const struct device *device);
     /* Memory on the device, zeroed, on a 64-byte border. */
@@ -112,6 +119,7 @@ struct device {
     bool pinned;
     int threads; /* CPU: threads that compute */
     bool reference_only;
+    enum precision precision;
 };
 
 /* The backends of this build, ended by NULL (generated: device/backends of the folders built in). */
@@ -120,7 +128,7 @@ extern const struct backend *const backends[];
 /* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices (owned by the caller: memory_free). With D CPU devices
  * each gets max(1, cores/D) threads on cores of its own; when there are more devices than cores they share
  * them, and *shared is set so that the caller can say so. Errors: ERROR_USAGE (not understood), ERROR_DEVICE
- * (not there). */
+ * (not there, or unable to compute in the precision asked for). */
 int devices_open(const char *text, const struct device_settings *settings, struct device **devices,
                  int *count, bool *shared, struct error *error);
 

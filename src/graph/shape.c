@@ -26,7 +26,7 @@ const char *shape_text(const struct shape *shape, char *out, size_t bytes) {
 }
 
 size_t type_bytes(enum type type) {
-    return type == TYPE_BOOL ? 1 : 4;
+    return type == TYPE_BOOL ? 1 : type == TYPE_BF16 ? 2 : 4;
 }
 
 const char *type_name(enum type type) {
@@ -37,6 +37,8 @@ const char *type_name(enum type type) {
         return "int32";
     case TYPE_BOOL:
         return "bool";
+    case TYPE_BF16:
+        return "bf16";
     }
     return "?";
 }

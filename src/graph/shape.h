@@ -12,7 +12,8 @@ struct shape {
     int dims[MAX_RANK]; /* [rank], outermost first */
 };
 
-enum type { TYPE_FLOAT, TYPE_INT, TYPE_BOOL }; /* float32, int32, one byte 0 or 1 */
+/* float32, int32, one byte 0 or 1; bfloat16, which no graph has: programs keep values in it (lower.c) */
+enum type { TYPE_FLOAT, TYPE_INT, TYPE_BOOL, TYPE_BF16 };
 
 size_t shape_count(const struct shape *shape); /* elements */
 bool shape_equal(const struct shape *a, const struct shape *b);

@@ -67,6 +67,7 @@ int program_check_fetches(const struct graph *graph, const node *fetches, int co
 void program_prune(struct program *program, const node *fetches, int count); /* prune.c */
 void program_fuse(struct program *program);                                  /* fuse.c */
 int program_place(struct program *program, struct error *error);  /* place.c: base, views, gradients */
+int program_lower(struct program *program, struct error *error);  /* lower.c: which values are kept in bf16 */
 int program_choose(struct program *program, struct error *error); /* choose.c: steps and kernels */
 int program_plan(struct program *program, struct error *error);   /* plan.c: the arena */
 

@@ -21,6 +21,7 @@ static int compile(struct program *program, const node *fetches, int count, stru
     program_prune(program, fetches, count);
     program_fuse(program);
     RETURN_IF(program_place(program, error));
+    RETURN_IF(program_lower(program, error));
     RETURN_IF(program_choose(program, error));
     return program_plan(program, error);
 }

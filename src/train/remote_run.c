@@ -191,7 +191,8 @@ static int resolve(struct run_settings *settings, struct error *error) {
 static int open_parts(struct remote_run *run, struct error *error) {
     struct run_settings *settings = &run->settings;
     const struct device_settings device = {.reference_only = settings->kernels == 1,
-                                           .threads = settings->threads};
+                                           .threads = settings->threads,
+                                           .precision = (enum precision)settings->precision};
     const struct strategy *strategy;
     void *block = NULL;
     bool shared = false;

@@ -21,7 +21,8 @@ static int default_folder(struct run_settings *settings, const struct choices *c
 
 static int open_devices(struct run *run, struct error *error) {
     const struct device_settings settings = {.reference_only = run->settings.kernels == 1,
-                                             .threads = run->settings.threads};
+                                             .threads = run->settings.threads,
+                                             .precision = (enum precision)run->settings.precision};
     void *block = NULL;
     bool shared = false;
     RETURN_IF(

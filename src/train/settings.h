@@ -27,6 +27,7 @@ struct run_settings {
     double checkpoint_every_s;
     int log_every, print_every;
     bool quiet, explain;
+    int precision; /* enum precision */
     struct cluster_settings cluster;
     double start_timeout_s;
     double target_accuracy; /* when the test accuracy first reaches it is noted; NAN: not asked */
