@@ -46,11 +46,11 @@ struct kernel {
      * nothing. */
     int (*bind)(const struct task *task, const void *plan, void **instance, struct error *error);
     void (*unbind)(void *instance);
+    /* Computes. Runs on the worker's own thread; allocates nothing. Returns OK or ERROR_DEVICE. */
+    int (*run)(const struct call *call, struct error *error);
     /* Writes which implementation a plan has, and what it reorders, into out[bytes], for --explain. NULL: its
      * name says it all. */
     void (*describe)(const void *plan, char *out, size_t bytes);
-    /* Computes. Runs on the worker's own thread; allocates nothing. Returns OK or ERROR_DEVICE. */
-    int (*run)(const struct call *call, struct error *error);
 };
 
 /* Of matrix products and of the values between layers; weights, losses and sums are float32 always. */
