@@ -254,8 +254,12 @@ static int prepare_never(const struct task *task, void **plan, struct error *err
     return KERNEL_DECLINED;
 }
 
-static const struct kernel small_tanh = {"test:small", prepare_small, release_small,
-                                         bind_small,   unbind_small,  run_small};
+static const struct kernel small_tanh = {.name = "test:small",
+                                         .prepare = prepare_small,
+                                         .release = release_small,
+                                         .bind = bind_small,
+                                         .unbind = unbind_small,
+                                         .run = run_small};
 static const struct kernel failing = {.name = "test:failing", .run = run_failing};
 static const struct kernel never = {.name = "test:never", .prepare = prepare_never, .run = run_failing};
 

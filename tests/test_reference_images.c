@@ -317,8 +317,8 @@ static void test_fused(void) {
     float image[2 * 6 * 6 * 2];
     fill_between(image, sizeof image / sizeof *image, 9, -1, 1);
     session_open(&fused, &g, fetches, 5);
-    fetches[5] = first;
-    fetches[6] = second;
+    fetches[5] = g.nodes[first].input[0];
+    fetches[6] = g.nodes[second].input[0];
     for (node n = 0; n < g.count; n++) {
         if (g.nodes[n].op == OP_lrn_grad) fetches[7] = n;
         if (g.nodes[n].op == OP_maxpool_grad) fetches[8] = n;

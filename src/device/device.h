@@ -2,7 +2,7 @@
  *
  * A device is an in-order queue plus a table of kernels. A backend offers, for every operation, an ordered
  * list of kernels: the first one that takes the task does it; on the CPU the plain reference kernel stands
- * last and always takes it. */
+ * last and always takes it, as long as all is float32 (which is what a bf16 device falls back to). */
 #ifndef TRAINER_DEVICE_DEVICE_H
 #define TRAINER_DEVICE_DEVICE_H
 
