@@ -18,7 +18,11 @@ static const enum op image_operations[] = {OP_conv2d,
                                            OP_maxpool,
                                            OP_maxpool_grad,
                                            OP_lrn,
-                                           OP_lrn_grad};
+                                           OP_lrn_grad,
+                                           OP_moments,
+                                           OP_batch_norm,
+                                           OP_batch_norm_sums,
+                                           OP_batch_norm_grad};
 enum {
     ARRAY_OPERATIONS = sizeof array_operations / sizeof *array_operations,
     IMAGE_OPERATIONS = sizeof image_operations / sizeof *image_operations

@@ -176,6 +176,15 @@ static node build_lrn_other(struct graph *g, const node *v) {
 static node build_lrn_relu(struct graph *g, const node *v) {
     return graph_lrn(g, graph_relu(g, v[0]), lrn_tested);
 }
+static node build_batch_norm(struct graph *g, const node *v) {
+    const node moments = graph_make(g, &(struct node_info){.op = OP_moments, .inputs = 1, .input = {v[0]}});
+    struct node_info info = {.op = OP_batch_norm, .inputs = 4, .input = {v[0], moments, v[1], v[2]}};
+    info.attributes.epsilon = 0.1f;
+    return graph_make(g, &info);
+}
+static node build_residual(struct graph *g, const node *v) {
+    return graph_relu(g, graph_add(g, v[0], graph_conv2d(g, graph_tanh(g, v[0]), v[1], 1, PADDING_SAME)));
+}
 static node build_global_average(struct graph *g, const node *v) {
     return graph_global_average(g, graph_mul(g, v[0], v[0]));
 }
@@ -254,6 +263,9 @@ static const struct gradient_case cases[] = {
     {OP_lrn, build_lrn_other, 0, 1, {{2, {5, 17}}, NO_SHAPE, NO_SHAPE}},
     {OP_lrn, build_lrn_shifted, 0, 1, {{2, {5, 9}}, NO_SHAPE, NO_SHAPE}},
     {OP_lrn, build_lrn_relu, 0, 1, {{2, {5, 9}}, NO_SHAPE, NO_SHAPE}},
+    {OP_batch_norm, build_batch_norm, 0, 1, {{4, {2, 3, 2, 3}}, {1, {3}}, {1, {3}}}},
+    {OP_batch_norm, build_batch_norm, 0, 1, {{2, {7, 5}}, {1, {5}}, {1, {5}}}},
+    {OP_add, build_residual, 0, 1, {{4, {1, 4, 3, 2}}, {4, {3, 3, 2, 2}}, NO_SHAPE}},
     {OP_reduce_mean, build_global_average, 0, 1, {{4, {2, 3, 2, 5}}, NO_SHAPE, NO_SHAPE}},
     {OP_pad, build_padded, 0, 1, {{4, {2, 3, 2, 3}}, NO_SHAPE, NO_SHAPE}},
     {OP_softmax, build_softmax, 0, 2, {{2, {3, 7}}, NO_SHAPE, NO_SHAPE}},

@@ -282,6 +282,112 @@ static void test_lrn(void) {
     }
 }
 
+static void check_batch_norm(int rows, int channels) {
+    struct graph g;
+    struct session s;
+    const float epsilon = 0.01f;
+    graph_open(&g, false, 1);
+    const node x = between(&g, SHAPE(rows, channels), 1, 2, 3),
+               dy = between(&g, SHAPE(rows, channels), 2, -1, 1),
+               scale = between(&g, SHAPE(channels), 3, -1, 1), shift = between(&g, SHAPE(channels), 4, -1, 1);
+    struct node_info info = {.op = OP_moments, .inputs = 1, .input = {x}, .attributes.epsilon = epsilon};
+    const node moments = graph_make(&g, &info);
+    info = (struct node_info){
+        .op = OP_batch_norm, .inputs = 4, .input = {x, moments, scale, shift}, .attributes = info.attributes};
+    const node y = graph_make(&g, &info);
+    info = (struct node_info){
+        .op = OP_batch_norm_sums, .inputs = 3, .input = {x, moments, dy}, .attributes = info.attributes};
+    const node sums = graph_make(&g, &info);
+    info = (struct node_info){.op = OP_batch_norm_grad,
+                              .inputs = 5,
+                              .input = {x, moments, scale, sums, dy},
+                              .attributes = info.attributes};
+    const node dx = graph_make(&g, &info);
+    session_open(&s, &g, (node[]){moments, y, sums, dx}, 4);
+    session_run(&s);
+    covered[OP_moments] = covered[OP_batch_norm] = covered[OP_batch_norm_sums] = covered[OP_batch_norm_grad] =
+        true;
+    for (int c = 0; c < channels && s.error.code == OK; c++) {
+        double mean = 0, variance = 0, plain = 0, product = 0;
+        for (int r = 0; r < rows; r++) mean += (double)constant(&g, x)[r * channels + c] / rows;
+        for (int r = 0; r < rows; r++)
+            variance += pow((double)constant(&g, x)[r * channels + c] - mean, 2) / rows;
+        const double deviation = sqrt(variance + (double)epsilon);
+        for (int r = 0; r < rows; r++) {
+            const double back = constant(&g, dy)[r * channels + c];
+            plain += back;
+            product += back * ((double)constant(&g, x)[r * channels + c] - mean) / deviation;
+        }
+        const double known[] = {mean, variance, plain, product};
+        const double found[] = {
+            session_float(&s, moments, (size_t)c), session_float(&s, moments, (size_t)(channels + c)),
+            session_float(&s, sums, (size_t)c), session_float(&s, sums, (size_t)(channels + c))};
+        for (int k = 0; k < 4; k++)
+            CHECK(fabs(found[k] - known[k]) < 2e-6 * fmax(1, rows),
+                  "channel %d of %dx%d, %d: %g, expected %g", c, rows, channels, k, found[k], known[k]);
+        for (int r = 0; r < rows; r++) {
+            const size_t at = (size_t)(r * channels + c);
+            const double normal = ((double)constant(&g, x)[at] - mean) / deviation;
+            const double want = normal * constant(&g, scale)[c] + constant(&g, shift)[c];
+            const double back = constant(&g, scale)[c] / deviation *
+                                (constant(&g, dy)[at] - plain / rows - normal * product / rows);
+            CHECK(fabs(session_float(&s, y, at) - want) < 1e-4, "batch_norm %d,%d: %g, expected %g", r, c,
+                  (double)session_float(&s, y, at), want);
+            CHECK(fabs(session_float(&s, dx, at) - back) < 2e-4, "batch_norm_grad %d,%d: %g, expected %g", r,
+                  c, (double)session_float(&s, dx, at), back);
+        }
+    }
+    finish(&s, &g);
+}
+
+/* In training the statistics' "gradients" bring them nearer to the batch's; else they are what normalises. */
+static void test_statistics(void) {
+    struct graph g;
+    struct session s;
+    float values[] = {1, 10, 3, 10, 5, 16};
+    graph_open(&g, true, 1);
+    const node x = graph_placeholder(&g, "x", TYPE_FLOAT, SHAPE(3, 2));
+    const node y = graph_batch_norm(&g, x, 0.75f, 1e-5f);
+    const node loss = graph_reduce_sum(&g, graph_mul(&g, y, y), ALL_AXES, false);
+    const enum range_kind kinds[] = {RANGE_TRAINABLE, RANGE_TRAINABLE, RANGE_STATISTIC, RANGE_STATISTIC};
+    node fetches[5] = {loss}, variables[2] = {graph_find(&g, "norm1/scale"), graph_find(&g, "norm1/shift")};
+    int count = 1;
+    for (int r = 0; r < 4; r++)
+        CHECK(g.layout.ranges[r].kind == kinds[r], "%s: kind %d", g.layout.ranges[r].name,
+              (int)g.layout.ranges[r].kind);
+    for (node n = 0; n < loss; n++)
+        if (g.nodes[n].gradient_of >= 0) fetches[count++] = n;
+    CHECK(count == 3, "%d statistics, expected mean and variance", count - 1);
+    graph_gradients(&g, loss, variables, 2, fetches + 3);
+    session_open(&s, &g, fetches, 5);
+    session_feed(&s, x, values);
+    session_run(&s);
+    /* mean 3 and 12, variance 8/3 and 8; from 0 and 1 a quarter of the way, as w -= g does */
+    const float want[] = {-0.25f * 3, -0.25f * 12, 0.25f * (1 - 8.0f / 3), 0.25f * (1 - 8)};
+    for (size_t i = 0; i < 4; i++) {
+        const float found = s.gradients[g.layout.ranges[2 + i / 2].begin + i % 2];
+        CHECK(fabsf(found - want[i]) < 1e-5f, "statistic %zu: %g, expected %g", i, (double)found,
+              (double)want[i]);
+    }
+    finish(&s, &g);
+
+    graph_open(&g, false, 1);
+    const node x2 = graph_placeholder(&g, "x", TYPE_FLOAT, SHAPE(3, 2));
+    const node y2 = graph_batch_norm(&g, x2, 0.75f, 1e-5f);
+    CHECK(g.layout.ranges[2].kind == RANGE_STATISTIC && g.layout.ranges[3].kind == RANGE_STATISTIC,
+          "another layout outside of training");
+    session_open(&s, &g, &y2, 1);
+    session_feed(&s, x2, values);
+    float *mean = s.weights + g.layout.ranges[2].begin, *variance = s.weights + g.layout.ranges[3].begin;
+    mean[0] = 3, mean[1] = 10, variance[0] = 4, variance[1] = 9;
+    session_run(&s);
+    for (size_t i = 0; i < 6; i++) {
+        const float expected = (values[i] - mean[i % 2]) / sqrtf(variance[i % 2]);
+        CHECK(fabsf(session_float(&s, y2, i) - expected) < 1e-4f, "outside of training, element %zu", i);
+    }
+    finish(&s, &g);
+}
+
 static int steps_of(const struct session *s, enum op op) {
     int count = 0;
     for (int n = 0; n < s->graph->count; n++)
@@ -385,6 +491,15 @@ static node wrong_bias(struct graph *g, node x) {
 static node wrong_pad(struct graph *g, node x) {
     return graph_pad(g, x, (int[]){0, -1, 0, 0}, (int[]){0, 1, 0, 0});
 }
+static node wrong_norm(struct graph *g, node x) {
+    return graph_batch_norm(g, graph_reshape(g, x, SHAPE(-1)), 0.9f, 1e-5f);
+}
+static node wrong_epsilon(struct graph *g, node x) {
+    return graph_batch_norm(g, x, 0.9f, 0.0f);
+}
+static node wrong_statistic(struct graph *g, node x) {
+    return graph_statistic(g, graph_variable(g, "mean", SHAPE(3), zeros), x, 0.9f);
+}
 static node wrong_outputs(struct graph *g, node x) {
     return graph_conv(g, x, 0, 3, 1, PADDING_SAME, zeros, zeros);
 }
@@ -402,6 +517,9 @@ static const struct {
     {wrong_radius, "lrn: radius 17, bias 1, alpha 1, expected 0 to 16"},
     {wrong_bias, "lrn: radius 4, bias 0, alpha 1, expected 0 to 16, more than 0"},
     {wrong_pad, "pad: -1 and 1 around axis 1, expected 0 or more"},
+    {wrong_norm, "batch_norm: operand 1 is [120], expected 2 or more dimensions"},
+    {wrong_epsilon, "batch_norm: epsilon 0, expected more than 0"},
+    {wrong_statistic, "statistic: a value of [2, 4, 5, 3] for [3]"},
     {wrong_outputs, "variable: shape [3, 3, 3, 0], expected dimensions of 1 or more"},
 };
 
@@ -454,6 +572,11 @@ int main(void) {
     }
     test_pooled_gradients();
     test_lrn();
+    check_batch_norm(1, 1);
+    check_batch_norm(7, 3);
+    check_batch_norm(130, 17);
+    check_batch_norm(3, 300);
+    test_statistics();
     test_fused();
     test_mistakes();
     test_multiply_adds();

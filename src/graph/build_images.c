@@ -59,6 +59,45 @@ node graph_lrn(struct graph *g, node x, struct lrn lrn) {
     return graph_make(g, &info);
 }
 
+/* Variable "norm<layer>/<what>" of so many channels. */
+static node norm_variable(struct graph *g, int layer, const char *what, int channels, float value) {
+    char name[64];
+    snprintf(name, sizeof name, "norm%d/%s", layer, what);
+    return graph_variable(g, name, SHAPE(channels),
+                          (struct initial){.kind = INITIAL_CONSTANT, .value = value});
+}
+
+/* The mean and the variance as one value; in training those of x, which the statistics follow. */
+static node norm_moments(struct graph *g, node x, node mean, node variance, int channels, float momentum) {
+    const node statistics[] = {mean, variance};
+    const struct shape row = SHAPE(1, channels);
+    if (!g->training) {
+        for (int i = 0; i < 2 && g->error.code == OK; i++)
+            g->layout.ranges[g->nodes[statistics[i]].attributes.variable].kind = RANGE_STATISTIC;
+        return graph_concat(g, (node[]){graph_reshape(g, mean, row), graph_reshape(g, variance, row)}, 2, 0);
+    }
+    const node moments = graph_make(g, &(struct node_info){.op = OP_moments, .inputs = 1, .input = {x}});
+    for (int i = 0; i < 2; i++)
+        graph_statistic(g, statistics[i],
+                        graph_reshape(g, graph_slice(g, moments, (int[]){i, 0}, row), SHAPE(channels)),
+                        momentum);
+    return moments;
+}
+
+node graph_batch_norm(struct graph *g, node x, float momentum, float epsilon) {
+    const struct shape *shape = expect_dims(g, "batch_norm", x, 2, MAX_RANK);
+    if (!shape) return NONE;
+    const int channels = shape->dims[shape->rank - 1], layer = ++g->norms;
+    const node scale = norm_variable(g, layer, "scale", channels, 1.0f);
+    const node shift = norm_variable(g, layer, "shift", channels, 0.0f);
+    const node mean = norm_variable(g, layer, "mean", channels, 0.0f);
+    const node variance = norm_variable(g, layer, "variance", channels, 1.0f);
+    const node moments = norm_moments(g, x, mean, variance, channels, momentum);
+    struct node_info info = {.op = OP_batch_norm, .inputs = 4, .input = {x, moments, scale, shift}};
+    info.attributes.epsilon = epsilon;
+    return graph_make(g, &info);
+}
+
 node graph_image(struct graph *g, node x) {
     const struct shape *shape = expect_dims(g, "image", x, 2, 4);
     if (!shape || shape->rank == 4) return shape ? x : NONE;

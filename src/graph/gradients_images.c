@@ -34,3 +34,31 @@ void gradient_maxpool(struct backward *b) {
 void gradient_lrn(struct backward *b) {
     b->dx[0] = make_gradient(b, OP_lrn_grad, b->x[0], b->dy);
 }
+
+/* Row i of a value [2, channels]. */
+static node row_of(struct graph *g, node rows, int i) {
+    const int channels = rows == NONE ? 1 : g->nodes[rows].shape.dims[1];
+    return graph_reshape(g, graph_slice(g, rows, (int[]){i, 0}, SHAPE(1, channels)), SHAPE(channels));
+}
+
+/* The moments are those of x and move with it, so all of x's gradient is said here; they pass on none. */
+void gradient_batch_norm(struct backward *b) {
+    struct graph *g = b->g;
+    const struct attributes attributes = g->nodes[b->y].attributes;
+    const node x = b->x[0], moments = b->x[1];
+    if (g->nodes[moments].op != OP_moments || g->nodes[moments].input[0] != x) {
+        graph_mistake(g, "batch_norm: its gradients need the moments of what it normalises");
+        return;
+    }
+    const node sums = graph_make(g, &(struct node_info){.op = OP_batch_norm_sums,
+                                                        .inputs = 3,
+                                                        .input = {x, moments, b->dy},
+                                                        .attributes = attributes});
+    if (b->wanted[0])
+        b->dx[0] = graph_make(g, &(struct node_info){.op = OP_batch_norm_grad,
+                                                     .inputs = 5,
+                                                     .input = {x, moments, b->x[2], sums, b->dy},
+                                                     .attributes = attributes});
+    if (b->wanted[2]) b->dx[2] = row_of(g, sums, 1);
+    if (b->wanted[3]) b->dx[3] = row_of(g, sums, 0);
+}

@@ -167,6 +167,21 @@ void graph_decay(struct graph *g, node variable, float decay) {
     if (range) range->decay = decay;
 }
 
+node graph_statistic(struct graph *g, node variable, node batch_value, float momentum) {
+    struct range *range = range_of(g, "statistic", variable);
+    if (!range) return NONE;
+    range->kind = RANGE_STATISTIC;
+    const node follow = graph_mul(g, graph_sub(g, variable, batch_value), graph_scalar(g, 1.0f - momentum));
+    if (follow == NONE) return NONE;
+    if (!shape_equal(&g->nodes[follow].shape, &g->nodes[variable].shape)) {
+        graph_mistake(g, "statistic: a value of %s for %s", TEXT(&g->nodes[batch_value].shape),
+                      TEXT(&g->nodes[variable].shape));
+        return NONE;
+    }
+    g->nodes[follow].gradient_of = g->nodes[variable].attributes.variable;
+    return follow;
+}
+
 node graph_find(const struct graph *g, const char *name) {
     for (node n = 0; n < g->count; n++)
         if (g->nodes[n].name[0] != '\0' && strcmp(g->nodes[n].name, name) == 0) return n;

@@ -49,6 +49,7 @@ struct attributes {
         int radius; /* 2 radius + 1 neighbours, itself included */
         float bias, alpha, beta;
     } lrn;
+    float epsilon;      /* batch_norm and its gradients */
     struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant,
                            conv2d_grad_x, conv2d_grad_kernel */
     float rate;         /* dropout: share that is dropped */
@@ -79,6 +80,7 @@ struct graph {
     struct error error;   /* the first mistake; code 0: none */
     int layers;           /* dense layers so far, for their names */
     int convolutions;     /* convolution layers so far, for theirs */
+    int norms;            /* batch normalisations so far, for theirs */
     uint64_t seed;        /* of dropout masks */
     bool training;        /* false: dropout passes its input through */
 };
@@ -95,6 +97,9 @@ node graph_scalar(struct graph *g, float value);
 node graph_variable(struct graph *g, const char *name, struct shape shape, struct initial initial);
 void graph_freeze(struct graph *g, node variable);             /* RANGE_FROZEN */
 void graph_decay(struct graph *g, node variable, float decay); /* L2 of that range */
+/* RANGE_STATISTIC: from now on it follows a value of each batch, of its shape, the old counting `momentum`.
+ * Its "gradient" is the node returned, which must be fetched. */
+node graph_statistic(struct graph *g, node variable, node batch_value, float momentum);
 /* The placeholder or variable of that name, or NONE. */
 node graph_find(const struct graph *g, const char *name);
 node graph_assign(struct graph *g, node variable,
@@ -136,6 +141,11 @@ node graph_maxpool(struct graph *g, node x, int window, int stride,
                    enum padding padding);           /* what is padded never counts */
 node graph_global_average(struct graph *g, node x); /* -> [batch, channels] */
 node graph_lrn(struct graph *g, node x, struct lrn lrn);
+/* Each channel (of the last axis) with mean 0 and variance 1, times a new variable "<name>/scale", plus a new
+ * "<name>/shift"; name "norm1", ... In training by its own mean and variance over all other axes;
+ * "<name>/mean" and "<name>/variance" are statistics that follow them, old values counting `momentum`; else
+ * by these. Source: Ioffe and Szegedy 2015. */
+node graph_batch_norm(struct graph *g, node x, float momentum, float epsilon);
 /* [batch, rows, columns, channels]: x itself, or, of [batch, pixels], a square image of one channel. */
 node graph_image(struct graph *g, node x);
 node graph_flatten(struct graph *g, node x); /* -> [batch, everything else] */

@@ -92,6 +92,7 @@ void gradient_reduce_max(struct backward *b);
 void gradient_conv2d(struct backward *b);
 void gradient_maxpool(struct backward *b);
 void gradient_lrn(struct backward *b);
+void gradient_batch_norm(struct backward *b);
 void gradient_softmax(struct backward *b);
 void gradient_cross_entropy(struct backward *b);
 void gradient_softmax_cross_entropy(struct backward *b);

@@ -103,6 +103,65 @@ int shape_maxpool_grad(struct graph *g, struct node_info *n) {
     return expect_shape(g, n, 1, &y);
 }
 
+/* Channels of a value whose last axis they are. */
+static int expect_channels(struct graph *g, const struct node_info *n, int *channels) {
+    const struct shape *x = operand_shape(g, n, 0);
+    RETURN_IF(expect_type(g, n, 0, TYPE_FLOAT));
+    if (x->rank < 2)
+        return graph_mistake(g, "%s: operand 1 is %s, expected 2 or more dimensions", op_name(n->op),
+                             TEXT(x));
+    *channels = x->dims[x->rank - 1];
+    return OK;
+}
+
+/* Operand i: float, of that shape. */
+static int expect_floats(struct graph *g, const struct node_info *n, int i, const struct shape *shape) {
+    RETURN_IF(expect_type(g, n, i, TYPE_FLOAT));
+    return expect_shape(g, n, i, shape);
+}
+
+int shape_moments(struct graph *g, struct node_info *n) {
+    int channels = 1;
+    RETURN_IF(expect_channels(g, n, &channels));
+    n->type = TYPE_FLOAT;
+    n->shape = SHAPE(2, channels);
+    return OK;
+}
+
+int shape_batch_norm(struct graph *g, struct node_info *n) {
+    int channels = 1;
+    RETURN_IF(expect_channels(g, n, &channels));
+    if (!(n->attributes.epsilon > 0.0f))
+        return graph_mistake(g, "batch_norm: epsilon %g, expected more than 0",
+                             (double)n->attributes.epsilon);
+    RETURN_IF(expect_floats(g, n, 1, &SHAPE(2, channels)));
+    for (int i = 2; i < 4; i++) RETURN_IF(expect_floats(g, n, i, &SHAPE(channels)));
+    n->type = TYPE_FLOAT;
+    n->shape = *operand_shape(g, n, 0);
+    return OK;
+}
+
+int shape_batch_norm_sums(struct graph *g, struct node_info *n) {
+    int channels = 1;
+    RETURN_IF(expect_channels(g, n, &channels));
+    RETURN_IF(expect_floats(g, n, 1, &SHAPE(2, channels)));
+    RETURN_IF(expect_floats(g, n, 2, operand_shape(g, n, 0)));
+    n->type = TYPE_FLOAT;
+    n->shape = SHAPE(2, channels);
+    return OK;
+}
+
+int shape_batch_norm_grad(struct graph *g, struct node_info *n) {
+    int channels = 1;
+    RETURN_IF(expect_channels(g, n, &channels));
+    RETURN_IF(expect_floats(g, n, 1, &SHAPE(2, channels)));
+    RETURN_IF(expect_floats(g, n, 2, &SHAPE(channels)));
+    RETURN_IF(expect_floats(g, n, 3, &SHAPE(2, channels)));
+    n->type = TYPE_FLOAT;
+    n->shape = *operand_shape(g, n, 0);
+    return expect_floats(g, n, 4, &n->shape);
+}
+
 int shape_lrn(struct graph *g, struct node_info *n) {
     const struct lrn *lrn = &n->attributes.lrn;
     RETURN_IF(shape_same(g, n));

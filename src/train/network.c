@@ -4,7 +4,7 @@
 #include "../base/memory.h"
 #include "../graph/model.h"
 
-/* Variables in the order of the layout, and their gradients. */
+/* Variables in the order of the layout, and their gradients; then those of the statistics. */
 static int add_gradients(struct network *network, struct error *error) {
     struct graph *g = &network->graph;
     void *block = NULL;
@@ -19,6 +19,8 @@ static int add_gradients(struct network *network, struct error *error) {
             g->layout.ranges[g->nodes[n].attributes.variable].kind == RANGE_TRAINABLE)
             variables[count++] = n;
     graph_gradients(g, network->loss, variables, count, network->gradients);
+    for (node n = 0; n < network->loss; n++) /* what the statistics follow */
+        if (g->nodes[n].gradient_of >= 0) network->gradients[count++] = n;
     network->gradient_count = count;
     memory_free(variables);
     return graph_check(g, error);

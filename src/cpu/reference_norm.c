@@ -1,0 +1,146 @@
+/* Reference kernels: batch normalisation over [rows, channels], rows being all axes but the last. Loops run
+ * along the channels; sums over many rows are taken a block of rows at a time, in float32, and the blocks'
+ * sums added up in double. */
+#include <math.h>
+#include <string.h>
+#include "reference.h"
+
+enum { CHANNELS = 256, BLOCK = 64 }; /* channels and rows at a time */
+
+struct rows {
+    size_t count, channels;
+};
+
+static struct rows rows_of(const struct task *task) {
+    const struct shape *shape = &task->input[0].shape;
+    const size_t channels = (size_t)shape->dims[shape->rank - 1];
+    return (struct rows){shape_count(shape) / channels, channels};
+}
+
+/* sums [count] = over all rows of `part` of element i of x and y, which begin at the first of the channels.
+ */
+INLINED void sum_rows(const struct rows *rows, const float *x, const float *y, const float *mean,
+                      size_t count, float (*part)(float x, float y, float mean), double *sums) {
+    float block[CHANNELS];
+    memset(sums, 0, count * sizeof *sums);
+    for (size_t first = 0; first < rows->count; first += BLOCK) {
+        const size_t end = first + BLOCK < rows->count ? first + BLOCK : rows->count;
+        memset(block, 0, count * sizeof *block);
+        for (size_t row = first; row < end; row++)
+            for (size_t c = 0; c < count; c++)
+                block[c] += part(x[row * rows->channels + c], y[row * rows->channels + c], mean[c]);
+        for (size_t c = 0; c < count; c++) sums[c] += (double)block[c];
+    }
+}
+
+static inline float part_x(float x, float y, float mean) {
+    (void)y, (void)mean;
+    return x;
+}
+static inline float part_square(float x, float y, float mean) {
+    (void)y;
+    return (x - mean) * (x - mean);
+}
+static inline float part_product(float x, float y, float mean) {
+    return (x - mean) * y;
+}
+
+static size_t channels_from(const struct rows *rows, size_t first) {
+    return rows->channels - first < CHANNELS ? rows->channels - first : CHANNELS;
+}
+
+static float inverse_deviation(float variance, float epsilon) {
+    return 1.0f / sqrtf(variance + epsilon);
+}
+
+/* [2, channels]: mean and variance, by two passes. */
+static int run_moments(const struct call *call, struct error *error) {
+    (void)error;
+    const struct rows rows = rows_of(call->task);
+    const float *x = call->input[0];
+    float *mean = call->output, *variance = mean + rows.channels;
+    double sums[CHANNELS];
+    for (size_t c = 0; c < rows.channels; c += CHANNELS) {
+        const size_t count = channels_from(&rows, c);
+        memset(mean + c, 0, count * sizeof *mean);
+        sum_rows(&rows, x + c, x + c, mean + c, count, part_x, sums);
+        for (size_t i = 0; i < count; i++) mean[c + i] = (float)(sums[i] / (double)rows.count);
+        sum_rows(&rows, x + c, x + c, mean + c, count, part_square, sums);
+        for (size_t i = 0; i < count; i++) variance[c + i] = (float)(sums[i] / (double)rows.count);
+    }
+    return OK;
+}
+const struct kernel reference_moments = {.name = "reference:moments", .run = run_moments};
+
+/* x, moments, scale, shift */
+static int run_batch_norm(const struct call *call, struct error *error) {
+    (void)error;
+    const struct rows rows = rows_of(call->task);
+    const float epsilon = call->task->attributes->epsilon;
+    const float *mean = call->input[1], *variance = mean + rows.channels;
+    const float *scale = call->input[2], *shift = call->input[3];
+    for (size_t c = 0; c < rows.channels; c += CHANNELS) {
+        float factor[CHANNELS], term[CHANNELS];
+        const size_t count = channels_from(&rows, c);
+        for (size_t i = 0; i < count; i++) {
+            factor[i] = scale[c + i] * inverse_deviation(variance[c + i], epsilon);
+            term[i] = shift[c + i] - mean[c + i] * factor[i];
+        }
+        const float *x = (const float *)call->input[0] + c;
+        float *y = (float *)call->output + c;
+        for (size_t row = 0; row < rows.count; row++, x += rows.channels, y += rows.channels)
+            for (size_t i = 0; i < count; i++) y[i] = x[i] * factor[i] + term[i];
+    }
+    return OK;
+}
+const struct kernel reference_batch_norm = {.name = "reference:batch_norm", .run = run_batch_norm};
+
+/* x, moments, dy -> sums of dy, and of dy times the normalised x */
+static int run_batch_norm_sums(const struct call *call, struct error *error) {
+    (void)error;
+    const struct rows rows = rows_of(call->task);
+    const float epsilon = call->task->attributes->epsilon;
+    const float *x = call->input[0], *mean = call->input[1], *variance = mean + rows.channels,
+                *dy = call->input[2];
+    float *plain = call->output, *product = plain + rows.channels;
+    double sums[CHANNELS];
+    for (size_t c = 0; c < rows.channels; c += CHANNELS) {
+        const size_t count = channels_from(&rows, c);
+        sum_rows(&rows, dy + c, dy + c, mean + c, count, part_x, sums);
+        for (size_t i = 0; i < count; i++) plain[c + i] = (float)sums[i];
+        sum_rows(&rows, x + c, dy + c, mean + c, count, part_product, sums);
+        for (size_t i = 0; i < count; i++)
+            product[c + i] = (float)sums[i] * inverse_deviation(variance[c + i], epsilon);
+    }
+    return OK;
+}
+const struct kernel reference_batch_norm_sums = {.name = "reference:batch_norm_sums",
+                                                 .run = run_batch_norm_sums};
+
+/* x, moments, scale, sums, dy: with n rows and the normalised x,
+ * dx = scale / deviation * (dy - sum of dy / n - normalised x * (sum of dy times the normalised x) / n). */
+static int run_batch_norm_grad(const struct call *call, struct error *error) {
+    (void)error;
+    const struct rows rows = rows_of(call->task);
+    const float epsilon = call->task->attributes->epsilon, share = 1.0f / (float)rows.count;
+    const float *mean = call->input[1], *variance = mean + rows.channels, *scale = call->input[2];
+    const float *plain = call->input[3], *product = plain + rows.channels;
+    for (size_t c = 0; c < rows.channels; c += CHANNELS) {
+        float factor[CHANNELS], slope[CHANNELS], term[CHANNELS];
+        const size_t count = channels_from(&rows, c);
+        for (size_t i = 0; i < count; i++) {
+            const float inverse = inverse_deviation(variance[c + i], epsilon);
+            factor[i] = scale[c + i] * inverse;
+            slope[i] = inverse * product[c + i] * share;
+            term[i] = plain[c + i] * share - mean[c + i] * slope[i];
+        }
+        const float *x = (const float *)call->input[0] + c, *dy = (const float *)call->input[4] + c;
+        float *dx = (float *)call->output + c;
+        for (size_t row = 0; row < rows.count;
+             row++, x += rows.channels, dy += rows.channels, dx += rows.channels)
+            for (size_t i = 0; i < count; i++) dx[i] = factor[i] * (dy[i] - x[i] * slope[i] - term[i]);
+    }
+    return OK;
+}
+const struct kernel reference_batch_norm_grad = {.name = "reference:batch_norm_grad",
+                                                 .run = run_batch_norm_grad};
