@@ -309,6 +309,36 @@ static void check_gradient(const char *model, struct shape input, double most) {
     for (int i = 2; i >= 0; i--) close_trained(all[i]);
 }
 
+/* Pooling of the input itself, which is float32, has no kernel that gives bf16; and a fetched value is
+ * float32, too: the rest of the program is not. */
+static void test_widened(void) {
+    struct graph g;
+    struct session s;
+    const struct initial random = {INITIAL_NORMAL, 0.2f, NULL}, zero = {0};
+    static float image[2 * 12 * 12 * 16];
+    fill_between(image, sizeof image / sizeof *image, 4, -1, 1);
+    graph_open(&g, false, 1);
+    const node x = graph_placeholder(&g, "x", TYPE_FLOAT, SHAPE(2, 12, 12, 16));
+    const node pooled = graph_maxpool(&g, x, 2, 2, PADDING_SAME);
+    const node first = graph_relu(&g, graph_conv(&g, pooled, 32, 3, 1, PADDING_SAME, random, zero));
+    const node second = graph_relu(&g, graph_conv(&g, first, 16, 3, 1, PADDING_SAME, random, zero));
+    const node third = graph_maxpool(&g, second, 2, 2, PADDING_SAME);
+    const node y = graph_dense(&g, graph_flatten(&g, third), 10, random, zero);
+    session_open_on(&s, &g, (node[]){first, y}, 2, &narrow);
+    session_feed(&s, x, image);
+    session_run(&s);
+    const enum type types[] = {TYPE_FLOAT, TYPE_FLOAT, TYPE_BF16, TYPE_BF16, TYPE_FLOAT};
+    const node nodes[] = {pooled, first, second, third, y};
+    for (int i = 0; i < 5 && s.error.code == OK; i++)
+        CHECK(s.program->values[nodes[i]].info.type == types[i], "value %d is %s", i,
+              type_name(s.program->values[nodes[i]].info.type));
+    for (size_t i = 0; i < 2 * 6 * 6 * 32; i++)
+        CHECK(session_float(&s, first, i) >= 0.0f && session_float(&s, first, i) < 100.0f, "element %zu: %g",
+              i, (double)session_float(&s, first, i));
+    session_close(&s);
+    graph_close(&g);
+}
+
 int main(void) {
     test_rounding();
     wide.backend = narrow.backend = backends[0];
@@ -342,6 +372,7 @@ int main(void) {
         OP_matmul,  OP_dense,        OP_reduce_sum};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         CHECK(taken[all[i]] > 0, "%s: nothing in bf16 was compared", op_name(all[i]));
+    test_widened();
     check_gradient("alexnet", SHAPE(BATCH, 24, 24, 3), 1e-2);
     check_gradient("cnn", SHAPE(BATCH, 12, 12, 1), 4e-2);
     check_gradient("lenet", SHAPE(BATCH, 16, 16, 1), 8e-2);

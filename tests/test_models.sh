@@ -8,7 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 unset TRAINER_DATA
 export HOME=$scratch
 failures=0
-small="--dataset=digits:take=320 --batch=16 --devices=cpu:0 --threads=1"
+small="--dataset=digits:take=160 --batch=8 --devices=cpu:0 --threads=1"
 
 fail() {
     echo "$*"
@@ -37,23 +37,23 @@ models=$("$TRAINER" list models | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
 [ "$(wc -w <<<"$models")" -ge 5 ] || fail "only these models are listed: $models"
 for model in $models; do
     # shellcheck disable=SC2086 # several words
-    train "$model" $small --model="$model" --optimizer=adam:rate=0.003 --epochs=3
+    train "$model" $small --model="$model" --optimizer=adam:rate=0.003 --epochs=2
     [ "$(course "$model")" = falls ] || fail "$model: the loss does not fall: $(course "$model")"
     "$TRAINER" describe --model="$model" --dataset=digits >"$scratch/out" 2>&1 || fail "describe $model: $(cat "$scratch/out")"
     "$TRAINER" evaluate --checkpoint="$scratch/$model/checkpoint" >"$scratch/out" 2>&1 || fail "evaluate $model: $(cat "$scratch/out")"
     # Equal losses come from equal weights.
     # shellcheck disable=SC2086
-    train "$model-explained" $small --model="$model" --optimizer=adam:rate=0.003 --epochs=3 --explain
+    train "$model-explained" $small --model="$model" --optimizer=adam:rate=0.003 --epochs=2 --explain
     [ "$(losses "$model")" = "$(losses "$model-explained")" ] || fail "$model: --explain changed the losses"
     grep -q 'multiply-adds' "$scratch/$model.out" && fail "$model: explained without being asked"
 done
 
 # --- what --explain says ---
 said() { grep -Eq -- "$2" "$scratch/$1.out" || fail "$1: --explain does not say '$2': $(cat "$scratch/$1.out")"; }
-said alexnet-explained '^cpu:0, batch 16:$'
+said alexnet-explained '^cpu:0, batch 8:$'
 said alexnet-explained '^operation +result +implementation +type +MB +ms +share +GFLOP/s$'
-said alexnet-explained '^conv2d \+ bias \+ relu conv1/kernel +\[16, 8, 8, 64\] '
-said alexnet-explained '^matmul \+ bias dense3/kernel +\[16, 10\] '
+said alexnet-explained '^conv2d \+ bias \+ relu conv1/kernel +\[8, 8, 8, 64\] '
+said alexnet-explained '^matmul \+ bias dense3/kernel +\[8, 10\] '
 said alexnet-explained '^lrn_grad \+ relu_grad '
 said alexnet-explained '^conv2d_pool_grad_kernel conv1/kernel +\[5, 5, 1, 64\] '
 said alexnet-explained '^conv2d_grad_x conv2/kernel '
@@ -94,7 +94,7 @@ else
     unset ONEDNN_MAX_CPU_ISA
     if grep -q avx512_bf16 /proc/cpuinfo; then
         # shellcheck disable=SC2086
-        train narrow $small --model=lenet --optimizer=adam:rate=0.003 --epochs=3 --precision=bf16 --explain
+        train narrow $small --model=lenet --optimizer=adam:rate=0.003 --epochs=2 --precision=bf16 --explain
         [ "$(course narrow)" = falls ] || fail "bf16: the loss does not fall: $(course narrow)"
         [ "$(losses narrow)" != "$(losses lenet)" ] || fail "bf16: the losses of fp32"
         said narrow '^conv2d \+ bias \+ relu conv2/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*bf16, reordered kernel +bf16 '

@@ -41,8 +41,8 @@ static bool is_step(const struct value *value, node n) {
 static void find_narrow(const struct program *program, bool *narrow) {
     for (node n = 0; n < program->count; n++) {
         const struct value *value = &program->values[n];
-        narrow[n] = is_step(value, n) && writes_narrow(value->info.op) && value->info.gradient_of < 0 &&
-                    value->info.shape.rank >= 2 && value->place.base == BASE_ARENA;
+        narrow[n] = is_step(value, n) && writes_narrow(value->info.op) && value->info.shape.rank >= 2 &&
+                    value->place.base == BASE_ARENA;
     }
     for (node n = 0; n < program->count; n++) {
         const struct value *value = &program->values[n];
