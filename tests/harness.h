@@ -29,6 +29,7 @@ struct rig_settings {
     rig_formula *formula;
     enum shard_by shard_by;
     enum data_sharding sharding;
+    bool statistic; /* the first block is one */
     float clip;
     double average; /* decay of the moving average of the weights */
     int prefetch;
@@ -154,6 +155,7 @@ static inline void rig_layout(struct rig *rig) {
                                 .begin = at,
                                 .floats = (size_t)settings->block,
                                 .rate_multiplier = 1.0f};
+        if (w == 0 && settings->statistic) range->kind = RANGE_STATISTIC;
         snprintf(range->name, sizeof range->name, "block%d", w);
         at += (range->floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
     }

@@ -2,10 +2,10 @@
 #ifndef TRAINER_TRAIN_CLIP_H
 #define TRAINER_TRAIN_CLIP_H
 
-#include <stddef.h>
+#include "../graph/layout.h"
 
-/* Scales values[floats] down to the Euclidean norm `most`, when theirs is larger. floats is a multiple of 8.
- */
-void gradient_clip(float *values, size_t floats, float most);
+/* Scales a gradient, values[layout floats], down to the Euclidean norm `most` when its own is larger.
+ * Statistics are no gradient: they do not count, and stay as they are. */
+void gradient_clip(const struct layout *layout, float *values, float most);
 
 #endif

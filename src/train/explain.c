@@ -58,9 +58,9 @@ static int run_trial(struct trial *trial) {
     const struct network *network = trial->network;
     for (int i = 0; i < trial->batch; i++) trial->index[i] = i % trial->examples->count;
     layout_initialize(&network->graph.layout, 1, trial->weights);
-    device->backend->gather(device, trial->examples, trial->index, trial->batch,
-                            arena_address(trial->arena, network->x));
-    device->backend->gather_labels(device, trial->examples, trial->index, trial->batch,
+    const struct picks picks = {.count = trial->batch, .index = trial->index};
+    device->backend->gather(device, trial->examples, &picks, arena_address(trial->arena, network->x));
+    device->backend->gather_labels(device, trial->examples, &picks,
                                    arena_address(trial->arena, network->labels));
     const double end = world_now(trial->world) + seconds_of_runs;
     for (int run = 0; run < LEAST_RUNS || world_now(trial->world) < end; run++)

@@ -65,7 +65,7 @@ static int compute_gradient(struct worker *worker, struct gradient *gradient, co
                          "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)",
                          settings->roster->members[worker->index].name, isnan(*loss) ? "nan" : "infinite",
                          worker->side.step + 1, (double)store_rate(store, gradient->version[0]));
-    if (settings->clip > 0.0f) gradient_clip(slab, store->settings.layout->floats, settings->clip);
+    if (settings->clip > 0.0f) gradient_clip(store->settings.layout, slab, settings->clip);
     return OK;
 }
 
