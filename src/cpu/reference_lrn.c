@@ -16,9 +16,9 @@ enum { FLOATS = 1024, HALO = 2 * MAX_LRN_RADIUS, ROOM = FLOATS + 2 * HALO };
 struct block {
     size_t segments, count, halo, stride, floats; /* stride from segment to segment; floats in all */
     float x[ROOM], dy[ROOM];
-    float squares[ROOM]; /* later shares of the gradient */
-    float power[ROOM];   /* s^-beta of the sums s */
-    float steep[ROOM];   /* s^(-beta-1) */
+    float squares[ROOM];
+    float power[ROOM];  /* s^-beta of the sums s */
+    float shares[ROOM]; /* of the gradient */
     float sums[ROOM];
 };
 
@@ -97,8 +97,9 @@ static void sum_around(const float *values, size_t radius, size_t floats, float 
     }
 }
 
-/* power = s^-beta and steep = s^(-beta-1), of s = bias + alpha * the squares around. */
-static void find_powers(struct block *b, const struct lrn *lrn) {
+/* power = s^-beta, of s = bias + alpha * the squares around; on the way back also shares = dy x s^(-beta-1).
+ */
+INLINED void find_powers(struct block *b, const struct lrn *lrn, bool back) {
     const size_t radius = (size_t)lrn->radius, end = b->floats - radius;
     for (size_t i = 0; i < b->floats; i++) b->squares[i] = b->x[i] * b->x[i];
     sum_around(b->squares, radius, b->floats, b->sums);
@@ -106,14 +107,14 @@ static void find_powers(struct block *b, const struct lrn *lrn) {
         for (size_t i = radius; i < end; i++) {
             const float root = 1.0f / sqrtf(sqrtf(lrn->bias + lrn->alpha * b->sums[i]));
             b->power[i] = root * root * root;
-            b->steep[i] = b->power[i] * b->power[i] * root;
+            if (back) b->shares[i] = b->dy[i] * b->x[i] * (b->power[i] * b->power[i] * root);
         }
         return;
     }
     for (size_t i = radius; i < end; i++) {
         const float sum = lrn->bias + lrn->alpha * b->sums[i];
         b->power[i] = powf(sum, -lrn->beta);
-        b->steep[i] = b->power[i] / sum;
+        if (back) b->shares[i] = b->dy[i] * b->x[i] * (b->power[i] / sum);
     }
 }
 
@@ -130,7 +131,7 @@ INLINED int normalise(const struct call *call, enum type type) {
     do {
         shape_block(&block, &place, (size_t)lrn->radius);
         lay_out(&block, &place, call->input[0], type, block.x);
-        find_powers(&block, lrn);
+        find_powers(&block, lrn, false);
         size_t to = place.row * place.channels + place.channel;
         for (size_t k = 0; k < block.segments; k++, to += place.channels) {
             const size_t at = block.halo + k * block.stride;
@@ -177,11 +178,10 @@ INLINED int normalise_back(const struct call *call, enum type type) {
         shape_block(&block, &place, radius);
         lay_out(&block, &place, call->input[0], type, block.x);
         lay_out(&block, &place, call->input[1], type, block.dy);
-        find_powers(&block, lrn);
-        memset(block.squares, 0, block.floats * sizeof *block.squares);
-        for (size_t i = radius; i < block.floats - radius; i++)
-            block.squares[i] = block.dy[i] * block.x[i] * block.steep[i];
-        sum_around(block.squares, radius, block.floats, block.sums);
+        memset(block.shares, 0, radius * sizeof *block.shares);
+        find_powers(&block, lrn, true);
+        memset(block.shares + block.floats - radius, 0, radius * sizeof *block.shares);
+        sum_around(block.shares, radius, block.floats, block.sums);
         size_t to = place.row * place.channels + place.channel;
         for (size_t k = 0; k < block.segments; k++, to += place.channels)
             lrn_back(&block, block.halo + k * block.stride, factor, least, element_to(call->output, type, to),
