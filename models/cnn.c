@@ -14,9 +14,6 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
 static const struct option rows[] = {{0}};
 
 const struct model model_cnn = {
-    .plugin = {.name = "cnn",
-               .help =
-                   "a 3x3 convolution, max pooling, two dense layers",
-               .options = rows},
+    .plugin = {.name = "cnn", .help = "a 3x3 convolution, max pooling, two dense layers", .options = rows},
     .build = build,
 };

@@ -43,8 +43,8 @@ for model in $models; do
     "$TRAINER" evaluate --checkpoint="$scratch/$model/checkpoint" >"$scratch/out" 2>&1 || fail "evaluate $model: $(cat "$scratch/out")"
     # Equal losses come from equal weights.
     # shellcheck disable=SC2086
-    train "$model-explained" $small --model="$model" --optimizer=adam:rate=0.003 --epochs=2 --explain
-    [ "$(losses "$model")" = "$(losses "$model-explained")" ] || fail "$model: --explain changed the losses"
+    train "$model-explained" $small --model="$model" --optimizer=adam:rate=0.003 --epochs=1 --explain
+    [ "$(losses "$model" | head -n 20)" = "$(losses "$model-explained")" ] || fail "$model: --explain changed the losses"
     grep -q 'multiply-adds' "$scratch/$model.out" && fail "$model: explained without being asked"
 done
 

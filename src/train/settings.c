@@ -15,7 +15,9 @@
 #define TEXT(field) AT(field), .type = OPTION_TEXT, .bytes = sizeof((struct run_settings *)0)->field
 
 const struct option run_options[] = {
-    {.name = "model", TEXT(model), .help = "the network: softmax, mlp, mlp:hidden=10-10 ... (default mlp)"},
+    {.name = "model",
+     TEXT(model),
+     .help = "the network: mlp, mlp:hidden=10-10, cnn, lenet, alexnet, softmax (default mlp)"},
     {.name = "dataset",
      TEXT(dataset),
      .help = "what to learn: digits, iris, mnist, cifar10, csv:file=... (default digits)"},
