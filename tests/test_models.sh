@@ -103,6 +103,9 @@ else
     fi
 fi
 
+"$TRAINER" bench --explain >"$scratch/out" 2>"$scratch/err"
+[ $? -eq 2 ] && grep -q -- '--explain' "$scratch/err" || fail "bench --explain: $(cat "$scratch/err")"
+
 # Images of another shape than a model needs are a clear line.
 "$TRAINER" --model=cnn --dataset=iris --out="$scratch/none" >"$scratch/out" 2>"$scratch/err"
 code=$?

@@ -37,6 +37,7 @@ static const struct refusal refused[] = {
     {"weights", "every run of a comparison starts from its seed's weights"},
     {"checkpoint-every", "a run of a comparison writes its checkpoint at its end"},
     {"print-every", "the runs of a comparison print no steps"},
+    {"explain", "trainer train --explain tells what a device runs"},
     {"job", "a comparison is made in one process"},
     {"task", "a comparison is made in one process"},
     {"ps-hosts", "a comparison is made in one process"},
