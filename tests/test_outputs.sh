@@ -39,7 +39,7 @@ SUMMARY = {"model": str, "dataset": str, "strategy": str, "devices": str, "worke
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "test_accuracy": float,
            "test_cost": float, "final_cost": float, "target_s": type(None), "staleness": dict, "wait_share": float, "pull_share": float, "push_share": float,
            "compute_share": float, "input_share": float, "lost_updates": int, "dropped": int, "lost_workers": int,
-           "lost_batches": int, "bytes_moved": int, "interrupted": bool, "per_worker": list}
+           "lost_batches": int, "bytes_moved": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "per_worker": list}
 
 def types(rows, wanted):
     for row in rows:

@@ -152,6 +152,7 @@ static int compute_batches(struct remote_device *device) {
     while (!over) {
         enum next next = NEXT_PAUSE;
         long number = 0;
+        if (world_stopped(run->world)) return error_set(&device->error, ERROR_PEER, "this process ends");
         RETURN_IF(remote_next(&device->remote, &next, &number, &over, &device->finish, &device->error));
         if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, &stream, number, &over));
     }
