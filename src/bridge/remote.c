@@ -170,6 +170,13 @@ void remote_close(struct remote *remote) {
 
 /* --- steps --- */
 
+/* Hosts are waited for in their order. One that stands still holds all workers up, some of them at the hosts
+ * before it, so these are given more time: whoever waits for the right one is to be the first to give up. */
+static double patience_with(const struct remote *remote, int host) {
+    const int last = remote->count - 1;
+    return remote->patience_s * (1.0 + (double)(last - host) / (3.0 * last));
+}
+
 /* While this worker waits for one of several hosts, the others wait for it: they are told that it lives, so
  * that they do not blame it. */
 static int await_host(struct remote *remote, int host, const char *what, struct error *error) {
@@ -179,14 +186,15 @@ static int await_host(struct remote *remote, int host, const char *what, struct 
     bool ended = false;
     uint8_t byte;
     if (remote->count == 1) return OK;
+    const double patience_s = patience_with(remote, host);
     while (endpoint_peek(endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) {
         const double now = world_now(remote->world);
         if (world_stopped(remote->world))
             return error_set(error, ERROR_PEER, "%s: stopped while waiting for %s", endpoint_name(endpoint),
                              what);
-        if (now - began > remote->patience_s)
+        if (now - began > patience_s)
             return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", endpoint_name(endpoint), what,
-                             remote->patience_s);
+                             patience_s);
         if (now - beaten < remote->beat_s) continue;
         beaten = now;
         for (int h = 0; h < remote->count; h++)
