@@ -9,7 +9,6 @@
 #include "../src/bridge/terms.h"
 
 #define LONG_S 20.0
-#define SHORT_S 0.2
 
 static const struct hello sample_hello = {.leader = true,
                                           .terms = {.program = "1.2.3",
@@ -262,16 +261,22 @@ static void check_window(int count) {
     close_wire(&wire);
 }
 
+static int receive_tallies(struct wire *wire, uint64_t got[4]) {
+    struct frame_header header;
+    RETURN_IF(frame_read_header(wire->far, "tallies", 1 << 20, &header, LONG_S, &wire->error));
+    return tallies_receive(wire->far, &header, got, 4, LONG_S, &wire->error);
+}
+
 static void check_tallies(void) {
     static const uint64_t sent[] = {0, 1, UINT64_MAX, 1234567890123456789u};
     uint64_t got[4] = {0};
     struct wire wire;
     open_wire(&wire);
     CHECK(tallies_send(wire.near, sent, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
-    CHECK(tallies_receive(wire.far, got, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_tallies(&wire, got) == OK, "%s", wire.error.words);
     CHECK(memcmp(sent, got, sizeof got) == 0, "what was read is not what was written");
     CHECK(tallies_send(wire.near, sent, 3, LONG_S, &wire.error) == OK, "%s", wire.error.words);
-    CHECK(tallies_receive(wire.far, got, 4, SHORT_S, &wire.error) == ERROR_PEER &&
+    CHECK(receive_tallies(&wire, got) == ERROR_PEER &&
               strstr(wire.error.words, "tallies of 24 bytes, expected tallies of 32"),
           "%s", wire.error.words);
     close_wire(&wire);

@@ -385,15 +385,23 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
 
 /* --- one step --- */
 
-/* The worker says itself why it ends. */
-static int read_failure(struct peer *peer, const struct frame_header *header, double patience_s,
-                        struct error *error) {
+/* A peer says itself why it ends. */
+static int read_failure(struct endpoint *endpoint, const char *name, const struct frame_header *header,
+                        double patience_s, struct error *error) {
     char words[500] = "";
     if (header->bytes >= sizeof words)
         return error_set(error, ERROR_PEER, "%s: failed with %llu bytes of words, expected less than %zu",
-                         peer->name, (unsigned long long)header->bytes, sizeof words);
-    RETURN_IF(frame_read_payload(peer->endpoint, header, words, patience_s, error));
-    return error_set(error, ERROR_PEER, "%s: %s", peer->name, words);
+                         name, (unsigned long long)header->bytes, sizeof words);
+    RETURN_IF(frame_read_payload(endpoint, header, words, patience_s, error));
+    return error_set(error, ERROR_PEER, "%s: %s", name, words);
+}
+
+int follower_hear(struct follower *follower, const char *what, struct frame_header *header, double patience_s,
+                  struct error *error) {
+    const int code = frame_read_header(follower->endpoint, what, UINT64_MAX, header, patience_s, error);
+    if (code != OK) return error_prefix(error, "%s: ", follower->name);
+    if (header->type != FRAME_FAILURE) return OK;
+    return read_failure(follower->endpoint, follower->name, header, patience_s, error);
 }
 
 /* What a worker says, apart from that it is still there. */
@@ -421,7 +429,8 @@ int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *
     struct frame_header header;
     const int code = read_word(host, peer, "a batch's number", 500, &header, patience_s, error);
     if (code != OK) return error_prefix(error, "%s: ", peer->name);
-    if (header.type == FRAME_FAILURE) return read_failure(peer, &header, patience_s, error);
+    if (header.type == FRAME_FAILURE)
+        return read_failure(peer->endpoint, peer->name, &header, patience_s, error);
     return next_read(peer->endpoint, &header, next, number, patience_s, error);
 }
 
@@ -436,7 +445,8 @@ int peer_compute(struct host *host, struct peer *peer, const struct request *req
         code = read_word(host, peer, "a gradient", sizeof answer + floats * sizeof(float), &header,
                          patience_s, error);
     if (code != OK) return error_prefix(error, "%s: ", peer->name);
-    if (header.type == FRAME_FAILURE) return read_failure(peer, &header, patience_s, error);
+    if (header.type == FRAME_FAILURE)
+        return read_failure(peer->endpoint, peer->name, &header, patience_s, error);
     RETURN_IF(
         frame_expect(peer->endpoint, &header, FRAME_GRADIENT, sizeof answer + floats * sizeof(float), error));
     RETURN_IF(endpoint_receive(peer->endpoint, "a gradient", answer, sizeof answer, patience_s, error));
@@ -464,6 +474,15 @@ static void say_last(struct endpoint *endpoint, const struct piece *piece) {
     if (endpoint) frame_write(endpoint, FRAME_GOODBYE, 0, piece, 1, GOODBYE_S, &ignored);
 }
 
+/* Why this process, a follower, ends before the leader said so. */
+static void tell_leader(struct host *host, const char *words) {
+    struct error ignored = {0};
+    const struct piece piece = {words, strlen(words)};
+    if (!host->leader || frame_write(host->leader, FRAME_FAILURE, 0, &piece, 1, GOODBYE_S, &ignored) != OK)
+        return;
+    endpoint_finish(host->leader, GOODBYE_S);
+}
+
 void host_finish(struct host *host, const struct finish *finish) {
     uint8_t bytes[FINISH_BYTES];
     struct error ignored = {0};
@@ -471,6 +490,7 @@ void host_finish(struct host *host, const struct finish *finish) {
     if (finish_put(finish, &writer, &ignored) != OK) return;
     const struct piece piece = {bytes, writer.used};
     for (int f = 0; f < host->follower_count; f++) say_last(host->followers[f].endpoint, &piece);
+    if (finish->code != OK) tell_leader(host, finish->words);
     for (int i = 0; i < host->count; i++) say_last(host->peers[i].endpoint, &piece);
     for (int i = 0; i < host->count; i++) endpoint_finish(host->peers[i].endpoint, GOODBYE_S);
     for (int f = 0; f < host->follower_count; f++)

@@ -88,6 +88,10 @@ int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
                  float *gradient, float *loss, size_t floats, double patience_s, struct error *error);
 
+/* At the leader: the next frame of a follower; when it says why it ends, that is the error. */
+int follower_hear(struct follower *follower, const char *what, struct frame_header *header, double patience_s,
+                  struct error *error);
+
 /* Bytes to and from all workers so far. */
 long long host_sent(const struct host *host);
 long long host_received(const struct host *host);

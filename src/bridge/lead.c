@@ -56,16 +56,14 @@ int tallies_send(struct endpoint *endpoint, const uint64_t *values, int count, d
     return code;
 }
 
-int tallies_receive(struct endpoint *endpoint, uint64_t *values, int count, double patience_s,
-                    struct error *error) {
+int tallies_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t *values, int count,
+                    double patience_s, struct error *error) {
     const size_t bytes = (size_t)count * sizeof *values;
-    struct frame_header header;
     void *block = NULL;
-    RETURN_IF(frame_read_header(endpoint, "tallies", bytes, &header, patience_s, error));
-    RETURN_IF(frame_expect(endpoint, &header, FRAME_TALLIES, bytes, error));
+    RETURN_IF(frame_expect(endpoint, header, FRAME_TALLIES, bytes, error));
     RETURN_IF(memory_zeroed(&block, (size_t)count, sizeof *values, "tallies", error));
     struct frame_reader reader = {.bytes = block, .length = bytes};
-    const int code = frame_read_payload(endpoint, &header, block, patience_s, error);
+    const int code = frame_read_payload(endpoint, header, block, patience_s, error);
     for (int i = 0; code == OK && i < count; i++) values[i] = frame_get_u64(&reader);
     memory_free(block);
     return code;

@@ -25,7 +25,7 @@ int window_receive(struct endpoint *endpoint, const struct frame_header *header,
 /* Counters, in an order that both know. */
 int tallies_send(struct endpoint *endpoint, const uint64_t *values, int count, double patience_s,
                  struct error *error);
-int tallies_receive(struct endpoint *endpoint, uint64_t *values, int count, double patience_s,
-                    struct error *error);
+int tallies_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t *values, int count,
+                    double patience_s, struct error *error);
 
 #endif

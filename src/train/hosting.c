@@ -177,9 +177,9 @@ static int fetch_one(struct hosting *hosting, struct follower *follower, uint64_
                      struct error *error) {
     struct window window = hosting_window(hosting, follower->begin, follower->end);
     struct frame_header header;
-    RETURN_IF(tallies_receive(follower->endpoint, values, count, hosting->fetch_s, error));
-    RETURN_IF(
-        frame_read_header(follower->endpoint, "a window", UINT64_MAX, &header, hosting->fetch_s, error));
+    RETURN_IF(follower_hear(follower, "tallies", &header, hosting->fetch_s, error));
+    RETURN_IF(tallies_receive(follower->endpoint, &header, values, count, hosting->patience_s, error));
+    RETURN_IF(follower_hear(follower, "a window", &header, hosting->fetch_s, error));
     RETURN_IF(window_receive(follower->endpoint, &header, &window, hosting->patience_s, error));
     for (int w = 0; w < hosting->host->count; w++) {
         const struct tally tally = get_tally(values + (size_t)w * TALLY_VALUES);
@@ -212,10 +212,8 @@ int hosting_fetch(struct hosting *hosting, struct error *error) {
     memset(hosting->far, 0, (size_t)host->count * sizeof *hosting->far);
     hosting->far_lost_updates = 0;
     int code = OK;
-    for (int f = 0; f < host->follower_count && code == OK; f++) {
+    for (int f = 0; f < host->follower_count && code == OK; f++)
         code = fetch_one(hosting, &host->followers[f], values, count, error);
-        if (code != OK) error_prefix(error, "%s: ", host->followers[f].name);
-    }
     memory_free(values);
     return code;
 }
