@@ -87,11 +87,24 @@ def connect(): # as soon as somebody listens
                 raise
             time.sleep(0.02)
 
+if what == "crowd": # so many that the first of them are thrown out
+    crowd = [connect() for i in range(80)]
+    for s in crowd[:16]:
+        s.settimeout(3)
+        assert s.recv(1) == b""
+    for s in crowd[16:]:
+        s.setblocking(False)
+        try:
+            assert s.recv(1), "a late one was thrown out"
+        except BlockingIOError:
+            pass
+    sys.exit()
+
 with connect() as s:
     header = lambda bytes, type=1, version=2: struct.pack("<4sHHIQ", b"TRNR", version, type, 0, bytes)
     s.sendall({"http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "half": header(9)[:7], "huge": header(4 << 30),
                "version": header(8, version=99), "type": header(8, type=77), "other": header(8, type=6) + bytes(8),
-               "hello": header(64) + b"\xff" * 64, "silent": b""}[what])
+               "hello": header(64) + b"\xff" * 64, "silent": b"", "begun": header(64) + bytes(7)}[what])
     if what == "half":
         s.shutdown(socket.SHUT_WR)
     try:
@@ -101,7 +114,7 @@ with connect() as s:
         pass
 PYTHON
 
-# --- in any order, with a silent guest; who is missing is named ---
+# --- in any order, with guests that are silent, or half-spoken; who is missing is named ---
 short="$small --epochs=1"
 new_cluster 1 2
 rm -rf run
@@ -109,9 +122,11 @@ start_worker 0 $short --print-every=1
 sleep 0.3
 start_ps $short
 start peer python3 peer.py silent "$port"
+start begun python3 peer.py begun "$port"
 wait_until grep -q 'waiting for worker 1' w0.err
-ends 0 peer
+ends 0 peer begun
 says ps 'refused: 127.0.0.1:[0-9]+: no byte of a hello for 5 s'
+says ps 'refused: 127.0.0.1:[0-9]+: only 27 bytes of a hello in 5 s'
 start_worker 1 $short
 ends 0 ps w0 w1
 for name in ps w0; do says $name "waiting for worker 1 \\(127.0.0.1:$((port + 2))\\)"; done
@@ -194,6 +209,8 @@ peer_says version 'speaks version 99'
 peer_says type 'a frame of type 77'
 peer_says other 'a gradient, expected a hello'
 peer_says hello 'a hello of 64 bytes'
+start peer python3 peer.py crowd "$port"
+ends 0 peer
 start_worker 1 $short
 ends 0 ps w0 w1
 same_results ps w0 w1

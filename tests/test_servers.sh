@@ -54,7 +54,8 @@ wire_of() { # shards, at the leader, times
 # What the workers have each adds up to what all have. The log has the staleness at the leader's shards.
 adds_up='rows == steps == sum(w["steps"] for w in per_worker)
     and abs(staleness["mean"] * steps - sum(w["staleness_mean"] * w["steps"] for w in per_worker)) < 1e-6
-    and staleness["max"] == max(w["staleness_max"] for w in per_worker) >= max(int(r["staleness"]) for r in log)'
+    and staleness["max"] == max(w["staleness_max"] for w in per_worker) >= max(int(r["staleness"]) for r in log)
+    and 0 <= staleness["p50"] <= staleness["p99"] <= staleness["max"]'
 adds_up=${adds_up//$'\n'/}
 
 others_are_named() { # victim's pattern, names...: all say it
@@ -257,11 +258,27 @@ disagree --epochs=2 '--epochs 1, the parameter server has 2'
 disagree --shards=4 'shards: 2, the parameter server has 4'
 disagree --seed=2 '--seed 1, the parameter server has 2' stays
 rm -rf run
-wait_until grep -q 'worker 1 .* has gone again' ps1.err
 for w in 0 1; do start_worker $w $short; done
 start_ps 0 $short --seed=2
 ends 0 ps0 ps1 w0 w1
 same_results ps0 ps1 w0 w1
+
+refuses() { # option of ps 0, what ps 1 says
+    start_ps 0 $short $1
+    wait_until grep -Eq -- "refused: .* has $2" ps1.err
+    signal 9 ps0
+    finish ps0
+}
+new_cluster 2 1
+start_ps 1 $short
+refuses --decay=0.5 '--decay 0.5, the parameter server has 0'
+refuses --schedule=cosine '--schedule cosine, the parameter server has constant'
+refuses --slots=7 '--slots 7, the parameter server has'
+refuses --data-sharding=split '--data-sharding split, the parameter server has shared'
+refuses --shard-by=tensor '--shard-by tensor, the parameter server has bytes'
+signal 9 ps1
+finish ps1
+rm -rf run
 
 # --- who is missing is named by all ---
 late=${slow:+5}
@@ -281,6 +298,13 @@ for task in 0 1; do start_ps $task $short --start-timeout=$late; done
 start_worker 0 $short --start-timeout=$late
 ends 5 ps0 ps1 w0
 others_are_named "waiting for worker 1 \\(127.0.0.1:$((worker_port + 1))\\)" ps0 ps1 w0
+new_cluster 2 1 # refused by one while another is missing
+start_ps 0 $short
+start_worker 0 ${short/batch=16/batch=8}
+ends 5 w0
+says w0 '--batch 8, the parameter server has 16'
+signal 9 ps0
+finish ps0
 new_cluster 2 1 # in any order
 rm -rf run
 start_ps 0 $short
@@ -289,6 +313,42 @@ sleep 0.3
 start_ps 1 $short
 ends 0 ps0 ps1 w0
 same_results ps0 ps1 w0
+
+# --- parameter server 1 is killed while all wait, and comes again; then it stands still when all have come ---
+new_cluster 2 2
+rm -rf run
+start_ps 1 $short
+wait_until grep -q waits ps1.err
+start_ps 0 $short
+start_worker 0 $short
+sleep 0.5
+signal 9 ps1
+finish ps1
+ends 5 w0
+says w0 "$(second)"
+wait_until grep -Eq "$(second).* has gone again" ps0.err
+start_ps 1 $short
+sleep 1.3
+signal 9 ps0
+finish ps0
+start_ps 0 $short # who comes again at once, before it was missed
+for w in 0 1; do start_worker $w $short; done
+ends 0 ps0 ps1 w0 w1
+same_results ps0 ps1 w0 w1
+new_cluster 2 1
+start_ps 1 $short
+wait_until grep -q waits ps1.err
+start_ps 0 $short
+sleep 0.5
+signal STOP ps1
+start_worker 0 $short
+sleep 0.5
+signal INT ps0
+ends 130 ps0
+says ps0 "waiting for the $(second)"
+ends 5 w0
+signal 9 ps1
+finish ps1
 
 [ ! -e elsewhere ] || fail "who does not lead wrote: $(find elsewhere)"
 
@@ -380,14 +440,20 @@ same_results w0 w1
 summary_is "mirrored, resumed" examples $((passes * 320))
 same_weights "mirrored, resumed" run run/worker-1
 same_alone "mirrored, interrupted, resumed" $two $small --epochs=$passes --optimizer=adam:rate=0.001
+rm -r run/worker-1
+start_all 0 2 --resume=run # nothing is left to do
+ends 0 w0 w1
+same_results w0 w1
+same_weights "mirrored, resumed once more" run run/worker-1
 
 # --- mirrored: a port in use, one who is missing, one who disagrees ---
 new_cluster 0 2
 keep_port $((port + 1))
-start_all 0 2 $short --start-timeout=$late
-began=$SECONDS
+start_worker 1 --out=run $short
 ends 4 w1
 says w1 "port $((port + 1)) is in use"
+start_worker 0 --out=run $short --start-timeout=$late
+began=$SECONDS
 ends 5 w0
 in_time "mirrored, port in use" $((late + 3))
 others_are_named "$(mirrored 1)" w0
@@ -399,8 +465,8 @@ for missing in 0 1; do
     others_are_named "$(mirrored $missing)" w$((1 - missing))
 done
 new_cluster 0 2
-start_worker 1 --out=run $short --seed=2 --start-timeout=$late
-start_worker 0 --out=run $short --start-timeout=$late
+start_worker 1 --out=run $short --seed=2
+start_worker 0 --out=run $short
 ends 5 w0 w1
 others_are_named '--seed 1, the parameter server has 2' w0
 

@@ -92,13 +92,47 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
     return OK;
 }
 
-/* One who has said something: comes in, or is refused. */
+/* --- who has gone again --- */
+
+static void say_gone(struct host *host, const char *name) {
+    char words[128];
+    snprintf(words, sizeof words, "%s has gone again", name);
+    host->settings.say(host->settings.argument, words);
+}
+
+static void drop_peer(struct host *host, int index) {
+    say_gone(host, host->peers[index].name);
+    endpoint_close(host->peers[index].endpoint);
+    host->peers[index] = host->peers[--host->count];
+}
+
+static void drop_leader(struct host *host) {
+    say_gone(host, "the parameter server 0");
+    endpoint_close(host->leader);
+    host->leader = NULL;
+}
+
+static bool has_ended(struct endpoint *endpoint) {
+    bool ended = false;
+    uint8_t byte;
+    endpoint_peek(endpoint, &byte, 1, 0.0, &ended);
+    return ended;
+}
+
+static void drop_gone(struct host *host) {
+    for (int i = host->count - 1; i >= 0; i--)
+        if (has_ended(host->peers[i].endpoint)) drop_peer(host, i);
+    if (host->leader && has_ended(host->leader)) drop_leader(host);
+}
+
+/* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
 static int receive_peer(struct host *host, struct endpoint *endpoint, struct error *error) {
     struct hello hello;
     struct error why = {0};
     const char *name = endpoint_name(endpoint);
     int code = read_hello(endpoint, &hello, &why);
     const bool is_ours = code == OK;
+    if (is_ours) drop_gone(host);
     if (code == OK) code = terms_agree(host->settings.terms, &hello.terms, name, &why);
     if (code == OK)
         code = hello.leader ? check_leader(host, &hello, name, &why) : check_worker(host, &hello, name, &why);
@@ -168,6 +202,18 @@ static int hear_guests(struct host *host, struct error *error) {
     return OK;
 }
 
+/* --- how long --- */
+
+static int check_waiting(const struct host *host, double waited_s, const char *words, struct error *error) {
+    const struct host_settings *settings = &host->settings;
+    if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted while %s", words);
+    if (settings->give_up && atomic_load(settings->give_up))
+        return error_set(error, ERROR_PEER, "gave up %s: this process ends", words);
+    if (waited_s > settings->start_s)
+        return error_set(error, ERROR_PEER, "gave up after %g s %s", settings->start_s, words);
+    return OK;
+}
+
 /* --- the other parameter servers --- */
 
 static int open_followers(struct host *host, struct error *error) {
@@ -183,7 +229,26 @@ static int open_followers(struct host *host, struct error *error) {
     return OK;
 }
 
-/* One try at each that is not there yet; why it failed is said when all the time is over. */
+/* What it says while others are missing is that it is there; the rest is read once all have come. */
+static bool has_gone(struct endpoint *endpoint) {
+    uint8_t bytes[FRAME_HEADER_BYTES + 600];
+    struct frame_header header;
+    struct error ignored = {0};
+    bool ended = false;
+    while (true) {
+        const size_t count = endpoint_peek(endpoint, bytes, sizeof bytes, 0.0, &ended);
+        if (count < FRAME_HEADER_BYTES) return ended;
+        if (frame_unpack_header(&header, bytes, sizeof bytes - FRAME_HEADER_BYTES, "", &ignored) != OK ||
+            header.type != FRAME_HEARTBEAT)
+            return false;
+        const size_t whole = FRAME_HEADER_BYTES + (size_t)header.bytes;
+        if (count < whole) return ended;
+        if (endpoint_receive(endpoint, "a heartbeat", bytes, whole, HELLO_S, &ignored) != OK) return true;
+    }
+}
+
+/* One try at each that is not there yet, or has gone again; why it failed is said when all the time is over.
+ */
 static int try_followers(struct host *host, struct error *error) {
     const struct hello hello = {
         .leader = true, .terms = *host->settings.terms, .rules = *host->settings.rules};
@@ -194,7 +259,12 @@ static int try_followers(struct host *host, struct error *error) {
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
         struct error why = {0};
-        if (follower->endpoint) continue;
+        if (follower->endpoint) {
+            if (!has_gone(follower->endpoint)) continue;
+            say_gone(host, follower->name);
+            endpoint_close(follower->endpoint);
+            follower->endpoint = NULL;
+        }
         if (endpoint_connect(host->settings.world, address_of(host, f + 1)->text, &follower->endpoint,
                              ACCEPT_S, &why) != OK)
             continue;
@@ -205,13 +275,26 @@ static int try_followers(struct host *host, struct error *error) {
     return OK;
 }
 
+/* Its next word, which may be long in coming. */
+static int await_word(const struct host *host, const struct follower *follower, struct error *error) {
+    const double began = world_now(host->settings.world);
+    char words[150];
+    bool ended = false;
+    uint8_t byte;
+    snprintf(words, sizeof words, "waiting for %s", follower->name);
+    while (endpoint_peek(follower->endpoint, &byte, 1, ACCEPT_S, &ended) == 0 && !ended)
+        RETURN_IF(check_waiting(host, world_now(host->settings.world) - began, words, error));
+    return OK;
+}
+
 /* All workers have come to it, too. */
 static int await_follower(struct host *host, struct follower *follower, struct welcome *welcome,
                           struct error *error) {
-    const double patience_s = host->settings.start_s;
+    const double patience_s = host->settings.patience_s;
     while (true) {
         struct frame_header header;
         char words[WELCOME_BYTES > 600 ? WELCOME_BYTES : 600] = "";
+        RETURN_IF(await_word(host, follower, error));
         int code =
             frame_read_header(follower->endpoint, "a welcome", sizeof words - 1, &header, patience_s, error);
         if (code == OK) code = frame_read_payload(follower->endpoint, &header, words, patience_s, error);
@@ -265,37 +348,17 @@ static const char *name_missing(const struct host *host, char *words, size_t byt
 static void tell_waiting(struct host *host, const char *words) {
     const struct piece piece = {words, strlen(words)};
     struct error why = {0};
-    for (int i = 0; i < host->count;) {
-        if (frame_write(host->peers[i].endpoint, FRAME_HEARTBEAT, 0, &piece, 1, HELLO_S, &why) == OK) {
-            i++;
-            continue;
-        }
-        char gone[128];
-        snprintf(gone, sizeof gone, "%s has gone again", host->peers[i].name);
-        host->settings.say(host->settings.argument, gone);
-        endpoint_close(host->peers[i].endpoint);
-        host->peers[i] = host->peers[--host->count];
-    }
-    if (host->leader && frame_write(host->leader, FRAME_HEARTBEAT, 0, &piece, 1, HELLO_S, &why) != OK) {
-        host->settings.say(host->settings.argument, "the parameter server 0 has gone again");
-        endpoint_close(host->leader);
-        host->leader = NULL;
-    }
+    drop_gone(host);
+    for (int i = host->count - 1; i >= 0; i--)
+        if (frame_write(host->peers[i].endpoint, FRAME_HEARTBEAT, 0, &piece, 1, HELLO_S, &why) != OK)
+            drop_peer(host, i);
+    if (host->leader && frame_write(host->leader, FRAME_HEARTBEAT, 0, &piece, 1, HELLO_S, &why) != OK)
+        drop_leader(host);
 }
 
 static int by_place(const void *a, const void *b) {
     const struct peer *x = a, *y = b;
     return x->task != y->task ? x->task - y->task : x->device - y->device;
-}
-
-static int check_waiting(const struct host *host, double waited_s, const char *words, struct error *error) {
-    const struct host_settings *settings = &host->settings;
-    if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted while %s", words);
-    if (settings->give_up && atomic_load(settings->give_up))
-        return error_set(error, ERROR_PEER, "gave up %s: this process ends", words);
-    if (waited_s > settings->start_s)
-        return error_set(error, ERROR_PEER, "gave up after %g s %s", settings->start_s, words);
-    return OK;
 }
 
 static void close_guests(struct host *host) {
@@ -361,17 +424,19 @@ static int send_welcome(struct endpoint *endpoint, const struct welcome *welcome
 int host_welcome(struct host *host, const struct welcome *welcome, struct error *error) {
     const double patience_s = host->settings.patience_s;
     struct welcome own = *welcome;
+    const uint64_t floats = host->settings.terms->floats;
     uint64_t end = welcome->end;
     own.workers = host->count;
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
         struct welcome theirs;
         RETURN_IF(await_follower(host, follower, &theirs, error));
-        if (theirs.workers != host->count || theirs.begin != end || theirs.end <= end)
+        if (theirs.workers != host->count || theirs.begin != end || theirs.end <= end || theirs.end > floats)
             return error_set(error, ERROR_PEER,
-                             "%s has floats %llu to %llu for %d workers, expected from %llu for %d",
+                             "%s has floats %llu to %llu of %llu for %d workers, expected from %llu for %d",
                              follower->name, (unsigned long long)theirs.begin, (unsigned long long)theirs.end,
-                             theirs.workers, (unsigned long long)end, host->count);
+                             (unsigned long long)floats, theirs.workers, (unsigned long long)end,
+                             host->count);
         follower->begin = end;
         follower->end = end = theirs.end;
     }

@@ -50,6 +50,11 @@ static int read_end(struct remote *remote, struct remote_host *host, struct erro
 
 /* --- opening --- */
 
+static int stopped(const struct remote *remote, int host, const char *what, struct error *error) {
+    return error_set(error, ERROR_PEER, "%s: stopped while waiting for %s",
+                     endpoint_name(remote->hosts[host].endpoint), what);
+}
+
 /* The next frame of a host before the training begins. */
 static int hear_host(struct remote *remote, struct remote_host *host, const struct remote_settings *settings,
                      double quiet_s, struct error *error) {
@@ -69,14 +74,6 @@ static int hear_host(struct remote *remote, struct remote_host *host, const stru
     return welcome_get(&host->welcome, &reader, endpoint_name(host->endpoint), error);
 }
 
-static int await_welcome(struct remote *remote, struct remote_host *host,
-                         const struct remote_settings *settings, struct error *error) {
-    /* The ps, which waits as long, is to be the first to give up: it names who is missing. */
-    const double quiet_s = settings->start_s + settings->patience_s;
-    while (!host->welcomed) RETURN_IF(hear_host(remote, host, settings, quiet_s, error));
-    return OK;
-}
-
 /* What those say who are there already: they may refuse, or end. */
 static int hear_others(struct remote *remote, int count, const struct remote_settings *settings,
                        struct error *error) {
@@ -86,6 +83,32 @@ static int hear_others(struct remote *remote, int count, const struct remote_set
         uint8_t byte;
         while (!host->welcomed && (endpoint_peek(host->endpoint, &byte, 1, 0.0, &ended) > 0 || ended))
             RETURN_IF(hear_host(remote, host, settings, remote->patience_s, error));
+    }
+    return OK;
+}
+
+/* The ps, which waits as long, is to be the first to give up: it names who is missing. */
+static int await_welcomes(struct remote *remote, const struct remote_settings *settings,
+                          struct error *error) {
+    const double quiet_s = settings->start_s + settings->patience_s;
+    double heard = world_now(remote->world);
+    for (int h = 0; h < remote->count;) {
+        struct remote_host *host = &remote->hosts[h];
+        bool ended = false;
+        uint8_t byte;
+        if (host->welcomed) {
+            h++;
+            heard = world_now(remote->world);
+        } else if (endpoint_peek(host->endpoint, &byte, 1, LOOK_S, &ended) > 0 || ended) {
+            RETURN_IF(hear_host(remote, host, settings, remote->patience_s, error));
+            heard = world_now(remote->world);
+        } else {
+            RETURN_IF(hear_others(remote, remote->count, settings, error));
+            if (world_stopped(remote->world)) return stopped(remote, h, "a welcome", error);
+            if (world_now(remote->world) - heard < quiet_s) continue;
+            return error_set(error, ERROR_PEER, "%s: no byte of a welcome for %g s",
+                             endpoint_name(host->endpoint), quiet_s);
+        }
     }
     return OK;
 }
@@ -140,8 +163,7 @@ static int check_windows(const struct remote *remote, uint64_t floats, struct er
 
 static int open_hosts(struct remote *remote, const struct remote_settings *settings, struct error *error) {
     for (int h = 0; h < remote->count; h++) RETURN_IF(connect_host(remote, h, settings, error));
-    for (int h = 0; h < remote->count; h++)
-        RETURN_IF(await_welcome(remote, &remote->hosts[h], settings, error));
+    RETURN_IF(await_welcomes(remote, settings, error));
     return check_windows(remote, settings->hello->terms.floats, error);
 }
 
@@ -177,6 +199,23 @@ static double patience_with(const struct remote *remote, int host) {
     return remote->patience_s * (1.0 + (double)(last - host) / (3.0 * last));
 }
 
+/* What a host that says no more said last: why it ended, after what it had to say before. */
+static int read_last(struct remote *remote, struct remote_host *host, struct error *error) {
+    char dropped[4096];
+    while (true) {
+        RETURN_IF(frame_read_header(host->endpoint, "a last word", UINT64_MAX, &host->header,
+                                    remote->patience_s, error));
+        if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
+            return read_end(remote, host, error);
+        for (uint64_t left = host->header.bytes; left > 0;) {
+            const size_t some = left < sizeof dropped ? (size_t)left : sizeof dropped;
+            RETURN_IF(
+                endpoint_receive(host->endpoint, "a last word", dropped, some, remote->patience_s, error));
+            left -= some;
+        }
+    }
+}
+
 /* While this worker waits for one of several hosts, the others wait for it: they are told that it lives, so
  * that they do not blame it. */
 static int await_host(struct remote *remote, int host, const char *what, struct error *error) {
@@ -189,9 +228,9 @@ static int await_host(struct remote *remote, int host, const char *what, struct 
     const double patience_s = patience_with(remote, host);
     while (endpoint_peek(endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) {
         const double now = world_now(remote->world);
-        if (world_stopped(remote->world))
-            return error_set(error, ERROR_PEER, "%s: stopped while waiting for %s", endpoint_name(endpoint),
-                             what);
+        if (world_stopped(remote->world)) return stopped(remote, host, what, error);
+        if (host > 0) endpoint_peek(remote->hosts[0].endpoint, &byte, 1, 0.0, &ended);
+        if (ended) return read_last(remote, &remote->hosts[0], error); /* it knows why */
         if (now - began > patience_s)
             return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", endpoint_name(endpoint), what,
                              patience_s);

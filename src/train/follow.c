@@ -126,15 +126,15 @@ static int write_model(struct run *run, const struct finish *finish, struct erro
 /* Until the leader says goodbye. */
 static int follow(struct run *run, uint8_t *lost, struct finish *finish, struct error *error) {
     struct frame_header header;
-    bool begun = false, fetches = false;
+    bool has_window = false, fetches = false;
     while (true) {
         RETURN_IF(read_header(run, &header, error));
         switch (header.type) {
         case FRAME_WINDOW:
-            RETURN_IF(receive_window(run, &header, begun, error));
+            RETURN_IF(receive_window(run, &header, has_window, error)); /* the second is the whole */
+            has_window = true;
             break;
         case FRAME_GO:
-            begun = true;
             RETURN_IF(run_segment(run, &fetches, lost, finish, error));
             if (fetches) RETURN_IF(hosting_answer(&run->hosting, error));
             break;
