@@ -159,7 +159,7 @@ static void check_windows(enum shard_by by, int stores, int each) {
         }
         memcpy(store.weights, whole.store.weights, whole.layout.floats * sizeof(float));
         static float before[FLOATS];
-        memcpy(before, store.weights, sizeof before);
+        memcpy(before, store.weights, whole.layout.floats * sizeof *before);
         struct gradient *gradient = give(&whole, 0, part, 4, 0);
         atomic_store(&gradient->left, 0);
         for (int s = 0; s < each; s++) {
