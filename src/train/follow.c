@@ -128,6 +128,7 @@ static int follow(struct run *run, uint8_t *lost, struct finish *finish, struct 
     struct frame_header header;
     bool has_window = false, fetches = false;
     while (true) {
+        if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
         RETURN_IF(read_header(run, &header, error));
         switch (header.type) {
         case FRAME_WINDOW:
