@@ -1,6 +1,7 @@
 /* Frames: what is written is read, byte for byte; and every way in which a stranger, a broken peer or an
  * impatient one can be wrong has its words, and gets nothing allocated. */
 #include "check.h"
+#include "wire.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,36 +9,8 @@
 #include "../src/base/memory.h"
 #include "../src/bridge/frame.h"
 
-#define LONG_S 20.0
 #define SHORT_S 0.05
 enum { LIMIT = 1 << 16, BIG = 6 << 20 };
-
-struct wire {
-    struct world *world;
-    struct endpoint *near, *far;
-    struct error error;
-};
-
-static void open_wire(struct wire *wire) {
-    struct error *error = &wire->error;
-    struct listener *listener = NULL;
-    char address[32];
-    memset(wire, 0, sizeof *wire);
-    CHECK(world_open_threads(&wire->world, error) == OK, "%s", error->words);
-    CHECK(endpoint_listen(wire->world, "127.0.0.1:0", &listener, error) == OK, "%s", error->words);
-    if (!listener) exit(check_end());
-    snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
-    CHECK(endpoint_connect(wire->world, address, &wire->near, LONG_S, error) == OK, "%s", error->words);
-    CHECK(listener_accept(listener, &wire->far, LONG_S, error) == OK, "%s", error->words);
-    if (!wire->near || !wire->far) exit(check_end());
-    listener_close(listener);
-}
-
-static void close_wire(struct wire *wire) {
-    endpoint_close(wire->near);
-    endpoint_close(wire->far);
-    world_close(wire->world);
-}
 
 /* --- frames --- */
 

@@ -1,14 +1,13 @@
 /* Terms: what hosts and workers tell each other is read as it was written, field by field; cut short, or with
  * a number out of its range, it is refused; and of what must be alike each difference has its words. */
 #include "check.h"
+#include "wire.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../src/bridge/lead.h"
 #include "../src/bridge/terms.h"
-
-#define LONG_S 20.0
 
 static const struct hello sample_hello = {.leader = true,
                                           .terms = {.program = "1.2.3",
@@ -168,33 +167,6 @@ static void check_agreement(void) {
 }
 
 /* --- what goes as a frame of its own --- */
-
-struct wire {
-    struct world *world;
-    struct endpoint *near, *far;
-    struct error error;
-};
-
-static void open_wire(struct wire *wire) {
-    struct listener *listener = NULL;
-    struct error *error = &wire->error;
-    char address[32];
-    memset(wire, 0, sizeof *wire);
-    CHECK(world_open_threads(&wire->world, error) == OK, "%s", error->words);
-    CHECK(endpoint_listen(wire->world, "127.0.0.1:0", &listener, error) == OK, "%s", error->words);
-    if (!listener) exit(check_end());
-    snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
-    CHECK(endpoint_connect(wire->world, address, &wire->near, LONG_S, error) == OK, "%s", error->words);
-    CHECK(listener_accept(listener, &wire->far, LONG_S, error) == OK, "%s", error->words);
-    if (!wire->near || !wire->far) exit(check_end());
-    listener_close(listener);
-}
-
-static void close_wire(struct wire *wire) {
-    endpoint_close(wire->near);
-    endpoint_close(wire->far);
-    world_close(wire->world);
-}
 
 static int read_next(struct wire *wire, enum next *next, long *number) {
     struct frame_header header;

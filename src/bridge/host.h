@@ -53,6 +53,8 @@ struct guest {
 
 enum { HOST_GUESTS = 64 };
 
+#define HOST_GOODBYE_S 2.0 /* for a peer to take the last word */
+
 struct host {
     struct host_settings settings;
     struct listener *listener;

@@ -113,6 +113,15 @@ static int await_welcomes(struct remote *remote, const struct remote_settings *s
     return OK;
 }
 
+/* `why` is of the last try alone; the time is that of all. */
+static int fail_connecting(const struct remote_settings *settings, const char *address,
+                           const struct error *why, struct error *error) {
+    const char *reason = strrchr(why->words, ':');
+    if (why->code != ERROR_PEER || !reason || world_stopped(settings->world))
+        return error_set(error, why->code, "%s", why->words);
+    return error_set(error, ERROR_PEER, "%s: not connected after %g s%s", address, settings->start_s, reason);
+}
+
 /* Whom all wait for is said by the leader once it is there; until then by us. */
 static int connect_host(struct remote *remote, int index, const struct remote_settings *settings,
                         struct error *error) {
@@ -129,7 +138,7 @@ static int connect_host(struct remote *remote, int index, const struct remote_se
         const int code =
             endpoint_connect(settings->world, address, &host->endpoint, left < TRY_S ? left : TRY_S, &why);
         if (code != OK && (left <= TRY_S || world_stopped(settings->world)))
-            return error_set(error, code, "%s", why.words);
+            return fail_connecting(settings, address, &why, error);
         RETURN_IF(hear_others(remote, index, settings, error));
         if (code == OK || said) continue;
         char words[400];
