@@ -46,7 +46,7 @@ static void build(struct bench *bench, bool test) {
     stream_batch(&bench->stream, 0, bench->number, bench->index);
     stream_keys(&bench->stream, 0, bench->number, bench->key);
     bench->number++;
-    backends[0]->gather(&device, &bench->examples, &picks, bench->out);
+    backends[0]->gather(&device, &bench->examples, &picks, bench->out, NULL);
 }
 
 /* Milliseconds a batch: the mean over a second, and the fastest ten batches in a row. */

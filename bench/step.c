@@ -104,7 +104,7 @@ static int run_gather(void *argument, struct error *error) {
     for (int i = 0; i < gathering->batch; i++)
         gathering->index[i] = (int)(rng_unit(rng_philox(2, 0, gathering->draws++).word[0]) * EXAMPLES);
     const struct picks picks = {.count = gathering->batch, .index = gathering->index};
-    gathering->device->backend->gather(gathering->device, &gathering->examples, &picks, gathering->out);
+    gathering->device->backend->gather(gathering->device, &gathering->examples, &picks, gathering->out, NULL);
     return OK;
 }
 

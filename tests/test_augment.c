@@ -107,7 +107,7 @@ static void check_images(const struct augment *a, bool test, uint64_t seed) {
     for (int i = 0; i < IMAGES; i++) key[i] = rng_mix(seed, (uint64_t)i);
     for (size_t i = 0; i < sizeof out / sizeof *out; i++) out[i] = -77.0f;
     const struct picks picks = {.count = IMAGES, .index = index, .key = test ? NULL : key};
-    backends[0]->gather(&device, &examples, &picks, out + GUARD);
+    backends[0]->gather(&device, &examples, &picks, out + GUARD, NULL);
     for (int i = 0; i < IMAGES; i++) {
         const struct augment_draw draw = test ? augment_centre(a) : augment_draw(a, key[i]);
         const uint8_t *image = images + (size_t)index[i] * stored;
@@ -166,7 +166,7 @@ static void check_plain_crop(void) {
     const int index[1] = {2};
     const struct picks picks = {.count = 1, .index = index};
     float out[48], other[48];
-    backends[0]->gather(&device, &examples, &picks, out);
+    backends[0]->gather(&device, &examples, &picks, out, NULL);
     for (int i = 0; i < 48; i++) {
         const int row = 2 + i / 12, column = 2 + i % 12 / 3;
         const float expected = (float)images[2 * 192 + (row * 8 + column) * 3 + i % 3] * (1.0f / 255.0f);
@@ -178,7 +178,7 @@ static void check_plain_crop(void) {
     changed.augment.contrast_least = 0.2f;
     changed.augment.contrast_most = 1.8f;
     changed.augment.cutout = 3;
-    backends[0]->gather(&device, &changed, &picks, other);
+    backends[0]->gather(&device, &changed, &picks, other, NULL);
     CHECK(memcmp(out, other, sizeof out) == 0, "a test draws something");
 }
 
@@ -201,11 +201,11 @@ static void check_standardized(void) {
     const struct picks picks = {.count = 2, .index = index};
     memset(flat, 200, sizeof flat);
     flat[n + 77] = 201; /* deviation 0.02405, below 1/sqrt(1728) = 0.02406 */
-    backends[0]->gather(&device, &examples, &picks, out);
+    backends[0]->gather(&device, &examples, &picks, out, NULL);
     for (int i = 0; i < n; i++) CHECK(fabsf(out[i]) < 1e-4f, "one colour: %g", (double)out[i]);
     CHECK(fabs((double)out[n + 77] - (1.0 - 1.0 / n) * sqrt(n)) < 1e-3, "%g", (double)out[n + 77]);
     examples.bytes = images;
-    backends[0]->gather(&device, &examples, &picks, out);
+    backends[0]->gather(&device, &examples, &picks, out, NULL);
     double sum = 0.0, squares = 0.0;
     for (int i = 0; i < n; i++) {
         sum += (double)out[i];

@@ -7,7 +7,7 @@
 #include "../base/memory.h"
 
 /* What the rows call `none` and `source`: placeholders in the table, never run. */
-#define OP(name, inputs, shape, gradient, reference, onednn)                                                 \
+#define OP(name, inputs, shape, gradient, reference, onednn, ...)                                            \
     extern const struct kernel reference_##reference, onednn_##onednn;
 #include "../graph/ops.def"
 #undef OP
@@ -24,7 +24,8 @@ void omp_set_num_threads(
 #endif
 
 /* The order of a row is the order in which kernels are tried. */
-#define OP(name, inputs, shape, gradient, reference, onednn) {ONEDNN(onednn), &reference_##reference, NULL},
+#define OP(name, inputs, shape, gradient, reference, onednn, ...)                                            \
+    {ONEDNN(onednn), &reference_##reference, NULL},
 static const struct kernel *const table[OPS][3] = {
 #include "../graph/ops.def"
 };

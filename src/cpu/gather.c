@@ -44,17 +44,19 @@ static void gather_rows(const struct examples *examples, const struct picks *pic
     }
 }
 
-void cpu_gather(const struct device *device, const struct examples *examples, const struct picks *picks,
-                float *out) {
-    (void)device;
+int cpu_gather(const struct device *device, const struct examples *examples, const struct picks *picks,
+               float *out, struct error *error) {
+    (void)device, (void)error;
     if (examples->bytes && examples->augment.height > 0)
         gather_images(examples, picks, out);
     else
         gather_rows(examples, picks, out);
+    return OK;
 }
 
-void cpu_gather_labels(const struct device *device, const struct examples *examples,
-                       const struct picks *picks, int *out) {
-    (void)device;
+int cpu_gather_labels(const struct device *device, const struct examples *examples, const struct picks *picks,
+                      int *out, struct error *error) {
+    (void)device, (void)error;
     for (int i = 0; i < picks->count; i++) out[i] = examples->labels[picks->index[i]];
+    return OK;
 }

@@ -10,6 +10,7 @@
 #include "../graph/graph.h"
 #include "../world/world.h"
 #include "augment.h"
+#include "update.h"
 
 struct device;
 
@@ -53,8 +54,9 @@ struct kernel {
     void (*describe)(const void *plan, char *out, size_t bytes);
 };
 
-/* Of matrix products and of the values between layers; weights, losses and sums are float32 always. */
-enum precision { PRECISION_FP32, PRECISION_BF16 };
+/* Of matrix products and of the values between layers; weights, losses and sums are float32 always. tf32: all
+ * values are float32, and matrix products may round what they multiply to 10 bits of fraction. */
+enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_TF32 };
 
 /* Settings that all devices of a run share. */
 struct device_settings {
@@ -103,12 +105,48 @@ struct backend {
      * drives one of the two devices. NULL: the device computes in the host's memory. */
     int (*copy)(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
     /* Builds a batch: row i of out[count][features] is example index[i] of `examples`, scaled or augmented.
-     */
-    void (*gather)(const struct device *device, const struct examples *examples, const struct picks *picks,
-                   float *out);
-    /* Labels of the same examples: out[count]. */
-    void (*gather_labels)(const struct device *device, const struct examples *examples,
-                          const struct picks *picks, int *out);
+     * Queued: it is there for what the calling thread queues next, and for others after `finish`. */
+    int (*gather)(const struct device *device, const struct examples *examples, const struct picks *picks,
+                  float *out, struct error *error);
+    /* Labels of the same examples: out[count]. Queued, too. */
+    int (*gather_labels)(const struct device *device, const struct examples *examples,
+                         const struct picks *picks, int *out, struct error *error);
+
+    /* --- only of a backend with memory of its own; all NULL where a device computes in the host's --- */
+    /* Opens what the device needs beside its threads' queues, or says why it cannot be had. */
+    int (*open)(const struct device *device, struct error *error);
+    /* Host memory that this backend's devices copy from and to at full speed; zeroed; released by
+     * release_host. */
+    int (*allocate_host)(const struct device *device, void **out, size_t bytes, const char *what,
+                         struct error *error);
+    void (*release_host)(const struct device *device, void *block);
+    /* Waits until all that the calling thread has queued on the device is done. */
+    int (*finish)(const struct device *device, struct error *error);
+    /* What a thread queues between record and recorded is not done but kept, as one thing that replay queues
+     * again: same kernels, same addresses. recorded leaves *recording NULL when what was queued cannot be
+     * kept. */
+    int (*record)(const struct device *device, struct error *error);
+    int (*recorded)(const struct device *device, void **recording, struct error *error);
+    int (*replay)(const struct device *device, void *recording, struct error *error);
+    void (*forget)(const struct device *device, void *recording);
+    const struct vectors *vectors; /* arithmetic of the store, on windows that lie on the device */
+};
+
+/* What the store does to vectors that lie in a device's memory: queued on the calling thread's queue. */
+struct vectors {
+    /* weights, moments and average of a window stepped, as `update` says (update.h). With `witness` the last
+     * of these lines of 64 bytes gets 1 added to its first double in the same pass; `atomic`: each weight by
+     * one atomic addition of what the step changes it by, so that no update of others is lost. */
+    int (*update)(const struct device *device, const struct update *update,
+                  const struct update_window *window, struct error *error);
+    /* out[floats] = sum over i of weight[i] * values[i][floats], added in this order; count <= 64. */
+    int (*mean)(const struct device *device, const float *const *values, const float *weight, int count,
+                size_t floats, float *out, struct error *error);
+    /* *out (host) = sum of squares of values[floats], in double. Complete on return. */
+    int (*squares)(const struct device *device, const float *values, size_t floats, double *out,
+                   struct error *error);
+    int (*scale)(const struct device *device, float *values, size_t floats, float factor,
+                 struct error *error);
 };
 
 struct device {

@@ -41,9 +41,10 @@ static int run_batch(struct evaluator *evaluator, const struct examples *example
     int *labels = arena_address(evaluator->arena, network->labels);
     for (int i = 0; i < evaluator->batch; i++) evaluator->index[i] = first + (i < count ? i : count - 1);
     const struct picks picks = {.count = evaluator->batch, .index = evaluator->index};
-    device->backend->gather(device, examples, &picks, arena_address(evaluator->arena, network->x));
+    RETURN_IF(device->backend->gather(device, examples, &picks, arena_address(evaluator->arena, network->x),
+                                      error));
     if (examples->labels)
-        device->backend->gather_labels(device, examples, &picks, labels);
+        RETURN_IF(device->backend->gather_labels(device, examples, &picks, labels, error));
     else
         memset(labels, 0, (size_t)evaluator->batch * sizeof *labels);
     return program_run(evaluator->program, evaluator->arena, weights, NULL, error);

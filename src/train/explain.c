@@ -59,9 +59,10 @@ static int run_trial(struct trial *trial) {
     for (int i = 0; i < trial->batch; i++) trial->index[i] = i % trial->examples->count;
     layout_initialize(&network->graph.layout, 1, trial->weights);
     const struct picks picks = {.count = trial->batch, .index = trial->index};
-    device->backend->gather(device, trial->examples, &picks, arena_address(trial->arena, network->x));
-    device->backend->gather_labels(device, trial->examples, &picks,
-                                   arena_address(trial->arena, network->labels));
+    RETURN_IF(device->backend->gather(device, trial->examples, &picks,
+                                      arena_address(trial->arena, network->x), &trial->error));
+    RETURN_IF(device->backend->gather_labels(device, trial->examples, &picks,
+                                             arena_address(trial->arena, network->labels), &trial->error));
     const double end = world_now(trial->world) + seconds_of_runs;
     for (int run = 0; run < LEAST_RUNS || world_now(trial->world) < end; run++)
         RETURN_IF(program_time(trial->program, trial->arena, trial->weights, trial->gradients, trial->world,

@@ -62,9 +62,8 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     const struct replicas *replicas = self;
     const struct input *input = &replicas->replicas[worker].inputs[buffer];
     const struct device *device = &replicas->devices[worker];
-    (void)error;
-    device->backend->gather(device, replicas->examples, picks, input->x);
-    device->backend->gather_labels(device, replicas->examples, picks, input->labels);
+    RETURN_IF(device->backend->gather(device, replicas->examples, picks, input->x, error));
+    RETURN_IF(device->backend->gather_labels(device, replicas->examples, picks, input->labels, error));
     if (input->step) *input->step = (int)number;
     return OK;
 }

@@ -1,0 +1,80 @@
+/* Private to cuda/: what the files of the GPU backend share.
+ *
+ * Host code is C and calls the CUDA runtime, cuBLASLt and cuDNN; device code is in the .cu files, behind the
+ * plain functions of kernels.h. Every thread that uses a GPU has a queue there: a stream, and the libraries'
+ * handles, which are not shared between threads. All that a thread queues runs in order; nothing is known to
+ * be done before gpu_finish. */
+#ifndef TRAINER_CUDA_GPU_H
+#define TRAINER_CUDA_GPU_H
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+
+#include "../src/device/device.h"
+
+struct queue {
+    int label; /* of the GPU */
+    cudaStream_t stream;
+    cublasLtHandle_t blas;
+    cudnnHandle_t dnn;
+};
+
+/* The calling thread's queue on the device's GPU, which it makes the thread's current GPU; opened at its first
+ * use, closed when the last device of that GPU is. NULL: error says why. */
+struct queue *gpu_queue(const struct device *device, struct error *error);
+
+/* Reports a failed call in one line: "gpu:0: cudaMalloc(&block, bytes): out of memory (memory.c:41)".
+ * Returns ERROR_DEVICE. */
+int gpu_failed(const struct device *device, const char *call, const char *why, const char *file, int line,
+               struct error *error);
+
+#define GPU_TRY(device, call, error)                                                                         \
+    do {                                                                                                     \
+        const cudaError_t gpu_code_ = (call);                                                                \
+        if (gpu_code_ != cudaSuccess)                                                                        \
+            return gpu_failed(device, #call, cudaGetErrorString(gpu_code_), __FILE__, __LINE__, error);      \
+    } while (0)
+#define BLAS_TRY(device, call, error)                                                                        \
+    do {                                                                                                     \
+        const cublasStatus_t gpu_code_ = (call);                                                             \
+        if (gpu_code_ != CUBLAS_STATUS_SUCCESS)                                                              \
+            return gpu_failed(device, #call, cublasGetStatusString(gpu_code_), __FILE__, __LINE__, error);   \
+    } while (0)
+#define DNN_TRY(device, call, error)                                                                         \
+    do {                                                                                                     \
+        const cudnnStatus_t gpu_code_ = (call);                                                              \
+        if (gpu_code_ != CUDNN_STATUS_SUCCESS)                                                               \
+            return gpu_failed(device, #call, cudnnGetErrorString(gpu_code_), __FILE__, __LINE__, error);     \
+    } while (0)
+
+/* memory.c */
+int gpu_allocate(const struct device *device, void **out, size_t bytes, const char *what,
+                 struct error *error); /* zeroed */
+void gpu_release(const struct device *device, void *block);
+int gpu_allocate_host(const struct device *device, void **out, size_t bytes, const char *what,
+                      struct error *error);
+void gpu_release_host(const struct device *device, void *block);
+int gpu_copy(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
+int gpu_finish(const struct device *device, struct error *error);
+
+/* record.c */
+int gpu_record(const struct device *device, struct error *error);
+int gpu_recorded(const struct device *device, void **recording, struct error *error);
+int gpu_replay(const struct device *device, void *recording, struct error *error);
+void gpu_forget(const struct device *device, void *recording);
+
+/* gather.c */
+int gpu_gather(const struct device *device, const struct examples *examples, const struct picks *picks,
+               float *out, struct error *error);
+int gpu_gather_labels(const struct device *device, const struct examples *examples, const struct picks *picks,
+                      int *out, struct error *error);
+/* Where the examples' bytes, floats or labels lie on the GPU: brought there at their first use, kept until the
+ * last device of the GPU is closed. NULL in *out: they do not fit, and are to be sent a batch at a time. */
+int gpu_examples(const struct device *device, const void *host, size_t bytes, const void **out,
+                 struct error *error);
+
+/* vectors.c */
+extern const struct vectors gpu_vectors;
+
+#endif
