@@ -537,10 +537,11 @@ static void check_reading(void) {
             for (int s = 0; s < 3; s++) {
                 const struct shard *shard = &bench.store.shards[s];
                 long version = -1;
-                bool (*read)(const struct shard *, float *, long *) = racy ? shard_read_racy : shard_read;
+                bool (*read)(const struct shard *, const struct device *, float *, long *) =
+                    racy ? shard_read_racy : shard_read;
                 for (size_t i = 0; i < bench.layout.floats; i++) copy[i] = 77.0f;
-                CHECK(read(shard, copy, &version) && version == s, "%s: the first read is at version %ld",
-                      name, version);
+                CHECK(read(shard, NULL, copy, &version) && version == s,
+                      "%s: the first read is at version %ld", name, version);
                 for (size_t i = 0; i < bench.layout.floats; i++) {
                     const float expected =
                         i >= shard->begin && i < shard->end ? bench.store.weights[i] : 77.0f;
@@ -548,17 +549,17 @@ static void check_reading(void) {
                           "%s of shard %d: float %zu is %g", name, s, i, (double)copy[i]);
                 }
                 copy[shard->begin] = 78.0f;
-                CHECK(!read(shard, copy, &version) && version == s && copy[shard->begin] > 77.5f,
+                CHECK(!read(shard, NULL, copy, &version) && version == s && copy[shard->begin] > 77.5f,
                       "%s: copied without news", name);
                 step_all(&bench, WAY_APPLY, s);
-                CHECK(read(shard, copy, &version) && version == s + 1, "%s: did not see news, version %ld",
-                      name, version);
+                CHECK(read(shard, NULL, copy, &version) && version == s + 1,
+                      "%s: did not see news, version %ld", name, version);
                 CHECK(memcmp(copy + shard->begin, bench.store.weights + shard->begin,
                              (shard->end - shard->begin) * sizeof *copy) == 0,
                       "%s: news of shard %d were not copied", name, s);
                 store_set_version(&bench.store, 0); /* an older version is news too: a resumed run */
-                CHECK(read(shard, copy, &version) && version == 0, "%s: version %ld after setting back", name,
-                      version);
+                CHECK(read(shard, NULL, copy, &version) && version == 0, "%s: version %ld after setting back",
+                      name, version);
                 store_set_version(&bench.store, s + 1);
             }
             bench_close(&bench);
@@ -586,7 +587,7 @@ static void check_overtaken_reader(void) {
         CHECK(world_spawn(bench.world, "writer", NULL, update_meanwhile, &bench, &thread, &bench.error) == OK,
               "%s", bench.error.words);
         const long before = atomic_load(&bench.store.shards[0].version);
-        shard_read_racy(&bench.store.shards[0], copy, &version);
+        shard_read_racy(&bench.store.shards[0], NULL, copy, &version);
         if (before == 0 && atomic_load(&bench.store.shards[0].version) == 1) {
             overtaken++;
             CHECK(version == 0, "a reader that was overtaken says version %ld", version);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "without.h"
 
 enum { MAX_LABEL = 1023 };
 
@@ -180,8 +181,11 @@ int devices_open(const char *text, const struct device_settings *settings, struc
     for (int i = 0; i < list.count; i++) {
         list.devices[i].reference_only = settings->reference_only;
         list.devices[i].precision = settings->precision;
+        list.devices[i].deterministic = settings->deterministic;
+        list.devices[i].hard = settings->hard;
     }
-    const int unable = check_precision(&list, error);
+    int unable = devices_without(list.devices, list.count, settings->without, error);
+    if (unable == OK) unable = check_precision(&list, error);
     if (unable) {
         memory_free(list.devices);
         return unable;

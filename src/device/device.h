@@ -63,6 +63,8 @@ struct device_settings {
     bool reference_only; /* --kernels=reference */
     int threads;         /* --threads; 0: the cores dealt evenly */
     enum precision precision;
+    bool deterministic, hard;
+    const char *without; /* "gpu:lrn,gpu:maxpool"; NULL: nothing */
 };
 
 /* Examples in host memory: the part of a data set that a device reads. */
@@ -158,6 +160,9 @@ struct device {
     int threads; /* CPU: threads that compute */
     bool reference_only;
     enum precision precision;
+    bool deterministic; /* the same bits in every run, at the cost of speed */
+    bool hard;          /* an operation without a kernel is an error; else it runs on the CPU */
+    bool without[OPS];  /* operations to be treated as if the device had no kernel for them */
 };
 
 /* The backends of this build, ended by NULL (generated: device/backends of the folders built in). */

@@ -6,8 +6,8 @@
 
 int link_copy(const struct device *to, void *out, const struct device *from, const void *in, size_t bytes,
               struct error *error) {
-    if (from->backend->copy) return from->backend->copy(from, out, in, bytes, error);
-    if (to->backend->copy) return to->backend->copy(to, out, in, bytes, error);
+    if (from && from->backend->copy) return from->backend->copy(from, out, in, bytes, error);
+    if (to && to->backend->copy) return to->backend->copy(to, out, in, bytes, error);
     memcpy(out, in, bytes);
     return OK;
 }

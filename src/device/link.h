@@ -5,8 +5,8 @@
 
 #include "device.h"
 
-/* Copies bytes at `in` on one device to `out` on another, or the same; the copy is complete on return.
- * Errors: ERROR_DEVICE. */
+/* Copies bytes at `in` on one device to `out` on another, or the same; the copy is complete on return. NULL:
+ * the host's memory. Errors: ERROR_DEVICE. */
 int link_copy(const struct device *to, void *out, const struct device *from, const void *in, size_t bytes,
               struct error *error);
 

@@ -15,20 +15,23 @@ static void describe_task(struct task *task, const struct program *program, node
     task->output.type = info->type;
 }
 
+static int try_kernel(struct step *step, const struct kernel *kernel, struct error *error) {
+    const int code = kernel->prepare ? kernel->prepare(&step->task, &step->plan, error) : OK;
+    if (code == OK) step->kernel = kernel;
+    return code;
+}
+
 /* Sets kernel and plan of a step; KERNEL_DECLINED when no kernel of the device takes it. */
 static int find_kernel(struct step *step, struct error *error) {
     const struct device *device = step->task.device;
     const struct kernel *const *kernels = is_transfer(step->task.op)
                                               ? program_transfers(step->task.op)
                                               : device->backend->kernels(device, step->task.op);
-    for (; *kernels; kernels++) {
-        const int code = (*kernels)->prepare ? (*kernels)->prepare(&step->task, &step->plan, error) : OK;
-        if (code == KERNEL_DECLINED) continue;
-        if (code != OK) return code;
-        step->kernel = *kernels;
-        return OK;
+    for (; *kernels && !device->without[step->task.op]; kernels++) {
+        const int code = try_kernel(step, *kernels, error);
+        if (code != KERNEL_DECLINED) return code;
     }
-    return KERNEL_DECLINED;
+    return is_transfer(step->task.op) ? KERNEL_DECLINED : try_kernel(step, &program_soft_kernel, error);
 }
 
 int program_no_kernel(const struct program *program, node n, struct error *error) {

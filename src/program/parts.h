@@ -79,6 +79,9 @@ int program_no_kernel(const struct program *program, node n, struct error *error
 /* transfer.c: the kernels of send and receive, which are the same on every device; ended by NULL. */
 const struct kernel *const *program_transfers(enum op op);
 
+/* soft.c: an operation without a kernel on its device, on the CPU; tried last. */
+extern const struct kernel program_soft_kernel;
+
 /* run.c: the call of node n's step in an arena. */
 struct call *arena_call(const struct arena *arena, node n);
 

@@ -30,6 +30,11 @@ void arena_close(struct arena *arena); /* NULL is fine */
  * NULL too when the program does not need the placeholder. */
 void *arena_address(const struct arena *arena, node n);
 
+/* Copies the first `bytes` of such a value to or from the host's memory; after what the calling thread has
+ * queued on the device, and complete on return. Errors: ERROR_DEVICE. */
+int arena_read(const struct arena *arena, node n, void *host, size_t bytes, struct error *error);
+int arena_write(const struct arena *arena, node n, const void *host, size_t bytes, struct error *error);
+
 /* From the next run on the program reads a placeholder at `address` on the device, on a cache line's border,
  * instead of in the arena: a batch that somebody else builds need not be copied. arena_address still gives
  * the arena's own memory of it; setting that one puts it back. Costs a look at every step's operands; nothing
@@ -38,7 +43,8 @@ void arena_set_input(struct arena *arena, node n, const void *address);
 
 /* Runs every step once. weights, gradients: [layout.floats] floats on the device; gradients may be NULL when
  * no fetch is gradient_of a range, weights when there are no variables. Padding of the gradient slab is left
- * alone. Errors: ERROR_DEVICE. */
+ * alone. On a device that can, what is queued is recorded the first time and replayed from then on, for each
+ * weights, gradients and inputs that come again. Errors: ERROR_DEVICE. */
 int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
                 struct error *error);
 
@@ -46,6 +52,10 @@ int program_run(const struct program *program, struct arena *arena, float *weigh
  * says the less from then on. Zeroed: not yet measured. */
 int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
                  const struct world *world, double *seconds, struct error *error);
+
+/* Writes the operations that have no kernel on the device and so run on the CPU into out[bytes]; whether
+ * there are any. */
+bool program_soft(const struct program *program, char *out, size_t bytes);
 
 size_t program_arena_bytes(const struct program *program);
 bool program_runs(const struct program *program,

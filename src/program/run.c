@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "../base/memory.h"
+#include "../device/link.h"
 #include "parts.h"
 
 /* An address that depends on the slabs of a run. Exactly one of input and output is set. */
@@ -14,12 +15,32 @@ struct patch {
     struct place place;
 };
 
+/* The addresses that a run depends on. */
+enum { FED = 4 };
+struct addresses {
+    const float *weights, *gradients;
+    node fed[FED]; /* placeholders that are read elsewhere than in the arena, in the order of their setting */
+    const void *at[FED];
+    int fed_count; /* above FED: more than are looked at */
+};
+
+/* What the device replays for these addresses. */
+struct recording {
+    struct addresses addresses;
+    void *kept; /* NULL: it was run once, and is to be recorded next time */
+};
+enum { RECORDINGS = 32 }; /* at most: slots times buffers of a worker, mostly */
+
 struct arena {
     const struct program *program; /* borrowed */
     char *memory;                  /* [arena_bytes] on the device */
     struct call *calls;            /* [step_count] */
     struct patch *patches;         /* [patch_count] */
     int patch_count;
+    char *constants;              /* copies on a device that has memory of its own; else NULL */
+    struct addresses addresses;   /* of this run */
+    struct recording *recordings; /* [RECORDINGS], of which recording_count are there, in a ring */
+    int recording_count, recording_next;
 };
 
 static const struct place *place_of(const struct program *program, node n) {
@@ -30,6 +51,36 @@ static bool is_fixed(const struct place *place) {
     return place->base == BASE_ARENA || place->base == BASE_CONSTANT;
 }
 
+static size_t constant_bytes(const struct program *program, node n) {
+    const struct value *value = &program->values[n];
+    if (!value->kept || value->root != n || value->place.base != BASE_CONSTANT) return 0;
+    const size_t bytes = shape_count(&value->info.shape) * type_bytes(value->info.type);
+    return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+/* Where the constant of root n begins among the copies. */
+static size_t constant_offset(const struct program *program, node n) {
+    size_t offset = 0;
+    for (node before = 0; before < n; before++) offset += constant_bytes(program, before);
+    return offset;
+}
+
+static int copy_constants(struct arena *arena, struct error *error) {
+    const struct program *program = arena->program;
+    const struct device *device = program->device;
+    const size_t all = constant_offset(program, program->count);
+    if (!device->backend->copy || all == 0) return OK;
+    RETURN_IF(device->backend->allocate(device, (void **)&arena->constants, all, "constants", error));
+    for (node n = 0; n < program->count; n++) {
+        const struct value *value = &program->values[n];
+        if (constant_bytes(program, n) == 0) continue;
+        RETURN_IF(link_copy(device, arena->constants + constant_offset(program, n), NULL,
+                            value->place.constant,
+                            shape_count(&value->info.shape) * type_bytes(value->info.type), error));
+    }
+    return OK;
+}
+
 static void set_call(struct arena *arena, int s) {
     const struct program *program = arena->program;
     const struct step *step = &program->steps[s];
@@ -37,8 +88,11 @@ static void set_call(struct arena *arena, int s) {
     call->task = &step->task;
     call->plan = step->plan;
     for (int i = 0; i < step->task.inputs; i++) {
-        const struct place *place = place_of(program, program->values[step->n].info.input[i]);
-        if (place->base == BASE_CONSTANT)
+        const node operand = program->values[step->n].info.input[i];
+        const struct place *place = place_of(program, operand);
+        if (place->base == BASE_CONSTANT && arena->constants)
+            call->input[i] = arena->constants + constant_offset(program, program->values[operand].root);
+        else if (place->base == BASE_CONSTANT)
             call->input[i] = place->constant;
         else if (place->base == BASE_ARENA)
             call->input[i] = arena->memory + place->offset;
@@ -61,6 +115,10 @@ static int fill(struct arena *arena, struct error *error) {
     RETURN_IF(memory_zeroed((void **)&arena->calls, steps, sizeof *arena->calls, "calls of an arena", error));
     RETURN_IF(memory_zeroed((void **)&arena->patches, steps * (MAX_INPUTS + 1), sizeof *arena->patches,
                             "addresses of an arena", error));
+    if (program->device->backend->record)
+        RETURN_IF(memory_zeroed((void **)&arena->recordings, RECORDINGS, sizeof *arena->recordings,
+                                "recordings of an arena", error));
+    RETURN_IF(copy_constants(arena, error));
     for (int s = 0; s < program->step_count; s++) {
         const struct step *step = &program->steps[s];
         set_call(arena, s);
@@ -84,12 +142,24 @@ int arena_open(struct arena **out, const struct program *program, struct error *
     return OK;
 }
 
+static void forget_all(struct arena *arena) {
+    const struct device *device = arena->program->device;
+    for (int r = 0; r < arena->recording_count; r++)
+        if (arena->recordings[r].kept) device->backend->forget(device, arena->recordings[r].kept);
+    memory_free(arena->recordings);
+    arena->recordings = NULL;
+    arena->recording_count = 0;
+}
+
 void arena_close(struct arena *arena) {
     if (!arena) return;
     const struct program *program = arena->program;
     for (int s = program->step_count - 1; s >= 0 && arena->calls; s--)
         if (arena->calls[s].instance && program->steps[s].kernel->unbind)
             program->steps[s].kernel->unbind(arena->calls[s].instance);
+    const struct device *device = program->device;
+    forget_all(arena);
+    if (arena->constants) device->backend->release(device, arena->constants);
     memory_free(arena->patches);
     memory_free(arena->calls);
     if (arena->memory) program->device->backend->release(program->device, arena->memory);
@@ -105,6 +175,24 @@ void *arena_address(const struct arena *arena, node n) {
     return arena->memory + place->offset;
 }
 
+int arena_read(const struct arena *arena, node n, void *host, size_t bytes, struct error *error) {
+    return link_copy(NULL, host, arena->program->device, arena_address(arena, n), bytes, error);
+}
+
+int arena_write(const struct arena *arena, node n, const void *host, size_t bytes, struct error *error) {
+    return link_copy(arena->program->device, arena_address(arena, n), NULL, host, bytes, error);
+}
+
+static void note_input(struct addresses *addresses, node n, const void *address) {
+    int i = 0;
+    while (i < addresses->fed_count && i < FED && addresses->fed[i] != n) i++;
+    if (i < FED) {
+        addresses->fed[i] = n;
+        addresses->at[i] = address;
+    }
+    if (i >= addresses->fed_count) addresses->fed_count = i + 1;
+}
+
 void arena_set_input(struct arena *arena, node n, const void *address) {
     const struct program *program = arena->program;
     if (!program_runs(program, n)) return;
@@ -113,6 +201,7 @@ void arena_set_input(struct arena *arena, node n, const void *address) {
         for (int i = 0; i < program->steps[s].task.inputs; i++)
             if (program->values[program->values[program->steps[s].n].info.input[i]].root == n)
                 arena->calls[s].input[i] = address;
+    note_input(&arena->addresses, n, address);
 }
 
 struct call *arena_call(const struct arena *arena, node n) {
@@ -139,12 +228,73 @@ static int set_slabs(const struct program *program, struct arena *arena, float *
     return OK;
 }
 
-int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
-                struct error *error) {
-    RETURN_IF(set_slabs(program, arena, weights, gradients, error));
+static int run_steps(const struct program *program, struct arena *arena, struct error *error) {
     for (int s = 0; s < program->step_count; s++)
         RETURN_IF(program->steps[s].kernel->run(&arena->calls[s], error));
     return OK;
+}
+
+/* --- recordings --- */
+
+/* Whether all that a run does is queued on the device. */
+static bool is_queued(const struct program *program) {
+    for (int s = 0; s < program->step_count; s++)
+        if (program->steps[s].kernel == &program_soft_kernel || is_transfer(program->steps[s].task.op))
+            return false;
+    return true;
+}
+
+static bool is_same(const struct addresses *a, const struct addresses *b) {
+    bool same = a->weights == b->weights && a->gradients == b->gradients && a->fed_count == b->fed_count;
+    for (int i = 0; same && i < a->fed_count; i++) same = a->fed[i] == b->fed[i] && a->at[i] == b->at[i];
+    return same;
+}
+
+/* The recording for the addresses of this run, if there is one; else room for one, the oldest one's, in which
+ * these addresses are noted, and NULL. */
+static struct recording *find_recording(struct arena *arena) {
+    for (int r = 0; r < arena->recording_count; r++)
+        if (is_same(&arena->recordings[r].addresses, &arena->addresses)) return &arena->recordings[r];
+    const struct device *device = arena->program->device;
+    struct recording *room = &arena->recordings[arena->recording_next];
+    if (room->kept) device->backend->forget(device, room->kept);
+    *room = (struct recording){.addresses = arena->addresses};
+    arena->recording_next = (arena->recording_next + 1) % RECORDINGS;
+    if (arena->recording_count < RECORDINGS) arena->recording_count++;
+    return NULL;
+}
+
+/* Nothing of it is done yet. What a device cannot keep is not tried again. */
+static int record(const struct program *program, struct arena *arena, struct recording *recording,
+                  struct error *error) {
+    const struct device *device = program->device;
+    RETURN_IF(device->backend->record(device, error));
+    const int code = run_steps(program, arena, error);
+    struct error ignored = {0};
+    const int ended = device->backend->recorded(device, &recording->kept, code == OK ? error : &ignored);
+    RETURN_IF(code);
+    RETURN_IF(ended);
+    if (!recording->kept) forget_all(arena);
+    return OK;
+}
+
+/* The first run for these addresses is made as it is, the second is recorded. */
+static int run_recorded(const struct program *program, struct arena *arena, struct error *error) {
+    struct recording *recording = find_recording(arena);
+    if (!recording) return run_steps(program, arena, error);
+    if (!recording->kept) RETURN_IF(record(program, arena, recording, error));
+    if (!arena->recordings) return run_steps(program, arena, error);
+    return program->device->backend->replay(program->device, recording->kept, error);
+}
+
+int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
+                struct error *error) {
+    RETURN_IF(set_slabs(program, arena, weights, gradients, error));
+    arena->addresses.weights = weights;
+    arena->addresses.gradients = gradients;
+    if (arena->recordings && arena->addresses.fed_count <= FED && is_queued(program))
+        return run_recorded(program, arena, error);
+    return run_steps(program, arena, error);
 }
 
 int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
@@ -153,6 +303,8 @@ int program_time(const struct program *program, struct arena *arena, float *weig
     double began = world_now(world);
     for (int s = 0; s < program->step_count; s++) {
         RETURN_IF(program->steps[s].kernel->run(&arena->calls[s], error));
+        if (program->device->backend->finish)
+            RETURN_IF(program->device->backend->finish(program->device, error));
         const double now = world_now(world);
         if (seconds[s] <= 0.0 || now - began < seconds[s]) seconds[s] = now - began;
         began = now;

@@ -1,7 +1,7 @@
 /* The verbs of strategies whose workers step copies of their own and average them now and then. */
 #include <string.h>
 
-#include "store.h"
+#include "home.h"
 #include "window.h"
 
 static int moments_of(const struct shard *shard) {
@@ -13,6 +13,11 @@ void shard_step_own(struct shard *shard, const struct copies *copies, const stru
                     long version) {
     const struct store *store = shard->store;
     const float rate = store_rate(store, version);
+    if (store->home) {
+        home_step(shard, copies, gradient->values, shard->begin, shard->end, rate, version + 1, false);
+        home_finish(shard->store);
+        return;
+    }
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
         struct step step = {.floats = span->end - span->begin,
@@ -48,21 +53,45 @@ static void mean_of_copies(const struct copies *copies, int count, int vector, s
     for (size_t i = 0; i < floats && given > 1; i++) out[i] *= per;
 }
 
+/* The same of all vectors, where they live on a device. */
+static void reduce_at_home(struct shard *shard, const struct copies *copies, size_t begin, size_t end) {
+    enum { MOST = 1024 };
+    struct store *store = shard->store;
+    const struct copies own = store_vectors(store);
+    for (int vector = MOMENTS; vector <= AVERAGE; vector++) {
+        const float *values[MOST];
+        float weight[MOST];
+        int count = 0;
+        if (!vector_of(&own, vector)) continue;
+        for (int w = 0; w < store->settings.roster->workers && count < MOST; w++)
+            if (copies[w].weights) values[count++] = vector_of(&copies[w], vector);
+        for (int i = 0; i < count; i++) weight[i] = 1.0f / (float)count;
+        home_mean(store, values, weight, count, begin, end, vector_of(&own, vector));
+    }
+    home_finish(store);
+}
+
 void shard_reduce_share(struct shard *shard, const struct copies *copies, int share, int shares) {
     const struct store *store = shard->store;
     const int workers = store->settings.roster->workers;
     const size_t begin = shard_border(shard, share, shares), end = shard_border(shard, share + 1, shares);
+    if (store->home) {
+        reduce_at_home(shard, copies, begin, end);
+        return;
+    }
     mean_of_copies(copies, workers, WEIGHTS, begin, end - begin, store->weights + begin);
     for (int m = 0; m < moments_of(shard); m++)
         mean_of_copies(copies, workers, MOMENTS + m, begin, end - begin, store->moments[m] + begin);
     if (store->average) mean_of_copies(copies, workers, AVERAGE, begin, end - begin, store->average + begin);
 }
 
+static void copy_window(const struct shard *shard, float *to, const float *from) {
+    if (to && from)
+        home_copy(shard->store, NULL, to + shard->begin, from + shard->begin, shard->end - shard->begin);
+}
+
 void shard_copy(const struct shard *shard, const struct copies *copies) {
-    const size_t bytes = (shard->end - shard->begin) * sizeof(float);
-    memcpy(copies->weights + shard->begin, shard->store->weights + shard->begin, bytes);
-    for (int m = 0; m < moments_of(shard); m++)
-        memcpy(copies->moments[m] + shard->begin, shard->store->moments[m] + shard->begin, bytes);
-    if (shard->store->average)
-        memcpy(copies->average + shard->begin, shard->store->average + shard->begin, bytes);
+    const struct copies own = store_vectors(shard->store);
+    for (int vector = MOMENTS; vector <= AVERAGE; vector++)
+        copy_window(shard, vector_of(copies, vector), vector_of(&own, vector));
 }

@@ -12,13 +12,13 @@ int strategy_send_all(struct worker_side *side, struct gradient *gradient, struc
     atomic_store(&gradient->left, shards + 2); /* the shards, the worker, and store_release's own */
     for (int s = 0; s < shards; s++)
         RETURN_IF(side->strategy->push(&side->store->shards[s], gradient, error));
-    return OK;
+    return store_check(side->store, error);
 }
 
 int strategy_take_all(struct worker_side *side, struct error *error) {
     for (int s = 0; s < side->store->settings.shards; s++)
         RETURN_IF(side->strategy->pull(&side->store->shards[s], side, error));
-    return OK;
+    return store_check(side->store, error);
 }
 
 int strategy_rest_all(struct worker_side *side, struct error *error) {
@@ -29,14 +29,12 @@ int strategy_rest_all(struct worker_side *side, struct error *error) {
 }
 
 int strategy_serve(struct shard *shard, struct gradient *gradient, struct error *error) {
-    (void)error;
     const bool empty = gradient->examples == 0;
     shard_done(shard, gradient, empty ? atomic_load(&shard->version) : shard_apply(shard, gradient));
-    return OK;
+    return store_check(shard->store, error);
 }
 
 int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct error *error) {
-    (void)error;
     long version = atomic_load(&shard->version);
     if (gradient->examples > 0) {
         lock_take(&shard->lock);
@@ -44,13 +42,13 @@ int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct
         lock_release(&shard->lock);
     }
     shard_done(shard, gradient, version);
-    return OK;
+    return store_check(shard->store, error);
 }
 
 int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error) {
     (void)error;
     shard_lock(shard, side->worker);
-    const bool news = shard_read(shard, side->weights, &side->version[shard->index]);
+    const bool news = shard_read(shard, side->device, side->weights, &side->version[shard->index]);
     lock_release(&shard->lock);
     if (news) side->bytes_moved += strategy_window_bytes(shard);
     return OK;
@@ -58,7 +56,7 @@ int strategy_read_locked(struct shard *shard, struct worker_side *side, struct e
 
 int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error) {
     (void)error;
-    if (shard_read_racy(shard, side->weights, &side->version[shard->index]))
+    if (shard_read_racy(shard, side->device, side->weights, &side->version[shard->index]))
         side->bytes_moved += strategy_window_bytes(shard);
     return OK;
 }

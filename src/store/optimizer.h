@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include "../base/option.h"
+#include "../device/update.h"
 
 /* One step on a window of the flat vector in which decay and rate multiplier are constant. */
 struct step {
@@ -21,6 +22,9 @@ struct optimizer {
     int moments;                 /* vectors of state: 0 to 2 */
     const char *moment_names[2]; /* for checkpoints: "momentum", "variance" */
     void (*step)(const void *settings, const struct step *step);
+    /* Rule and constants of update `number` (1 for the first), for devices that make the step themselves;
+     * rate and decay are the caller's. NULL: it can only be made in the host's memory. */
+    void (*formula)(const void *settings, struct update *update, long number);
 };
 
 /* First member of every optimizer's settings. */

@@ -11,6 +11,7 @@
  * updates are lost there too, the same ones for the same seed. */
 #include "store.h"
 
+#include "home.h"
 #include "window.h"
 
 enum { RACY_BLOCK = 256 }; /* floats between reading and writing in the real world: 1 KB */
@@ -71,15 +72,28 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
     const size_t middle = shard->begin + lines * (size_t)gradient->worker / workers * LINE_FLOATS;
     const long seen = atomic_load(&shard->version);
     const float rate = store_rate(shard->store, seen);
+    if (shard->store->home) {
+        const struct copies vectors = store_vectors(shard->store);
+        home_step(shard, &vectors, gradient->values, shard->begin, shard->end, rate, seen + 1, true);
+        home_finish(shard->store);
+        atomic_fetch_add(&shard->racy_updates, 1);
+        return atomic_fetch_add(&shard->version, 1);
+    }
     racy_sweep(shard, middle, shard->end, gradient, rate, seen + 1);
     racy_sweep(shard, shard->begin, middle, gradient, rate, seen + 1);
     atomic_fetch_add(&shard->racy_updates, 1);
     return atomic_fetch_add(&shard->version, 1);
 }
 
-bool shard_read_racy(const struct shard *shard, float *weights, long *version) {
+bool shard_read_racy(const struct shard *shard, const struct device *to, float *weights, long *version) {
     const long now = atomic_load(&shard->version);
     if (now == *version) return false;
+    if (shard->store->home || to) {
+        home_copy(shard->store, to, weights + shard->begin, shard->store->weights + shard->begin,
+                  shard->end - shard->begin);
+        *version = now;
+        return true;
+    }
     const size_t block = world_is_simulated(shard->store->world) ? LINE_FLOATS : shard->end - shard->begin;
     for (size_t at = shard->begin; at < shard->end; at += block) {
         racy_copy(weights + at, shard->store->weights + at,

@@ -1,5 +1,5 @@
 /* The store opened and closed: the vector cut into shards, and every worker's slots. */
-#include "store.h"
+#include "home.h"
 
 #include <string.h>
 
@@ -92,7 +92,11 @@ static int open_shard(struct store *store, int index, const size_t *border, stru
     shard->tallies = block;
     RETURN_IF(memory_zeroed(&block, (size_t)workers, sizeof *shard->laid, "gradients of a round", error));
     shard->laid = block;
-    RETURN_IF(memory_zeroed(&block, 1, CACHE_LINE, "witness line", error));
+    const struct device *home = store->home;
+    if (home)
+        RETURN_IF(home->backend->allocate(home, &block, CACHE_LINE, "witness line", error));
+    else
+        RETURN_IF(memory_zeroed(&block, 1, CACHE_LINE, "witness line", error));
     shard->witness = block;
     find_spans(shard, settings->layout);
     return OK;
@@ -116,9 +120,8 @@ static int open_slots(struct store *store, int worker, struct error *error) {
 }
 
 int store_open(struct store *store, const struct store_settings *settings, struct error *error) {
-    *store = (struct store){.settings = *settings, .world = settings->roster->world};
+    *store = (struct store){.settings = *settings, .world = settings->roster->world, .home = settings->home};
     const struct optimizer *optimizer = (const struct optimizer *)(const void *)settings->optimizer->plugin;
-    const size_t floats = settings->layout->floats;
     const int workers = settings->roster->workers;
     void *block = NULL;
     size_t *border = NULL;
@@ -129,17 +132,14 @@ int store_open(struct store *store, const struct store_settings *settings, struc
     if ((code = store_cut(settings->layout, all, settings->shard_by, border, error)) != OK) goto end;
     store->begin = border[settings->shard_first];
     store->end = border[settings->shard_first + settings->shards];
-    if ((code = memory_zeroed(&block, floats, sizeof(float), "the weights", error)) != OK) goto end;
-    store->weights = block;
+    if ((code = store_vector(store, &store->weights, "the weights", error)) != OK) goto end;
     for (int m = 0; m < optimizer->moments; m++) {
-        if ((code = memory_zeroed(&block, floats, sizeof(float), "optimizer state", error)) != OK) goto end;
-        store->moments[m] = block;
+        if ((code = store_vector(store, &store->moments[m], "optimizer state", error)) != OK) goto end;
     }
-    if (settings->average > 0.0) {
-        if ((code = memory_zeroed(&block, floats, sizeof(float), "the average of the weights", error)) != OK)
-            goto end;
-        store->average = block;
-    }
+    if (settings->average > 0.0 &&
+        (code = store_vector(store, &store->average, "the average of the weights", error)) != OK)
+        goto end;
+    if ((code = store_open_host(store, error)) != OK) goto end;
     if ((code = memory_zeroed(&block, (size_t)settings->shards, sizeof(struct shard), "shards", error)) != OK)
         goto end;
     store->shards = block;
@@ -161,7 +161,10 @@ void store_close(struct store *store) {
         memory_free(shard->spans);
         memory_free(shard->tallies);
         memory_free((void *)shard->laid);
-        memory_free(shard->witness);
+        if (store->home && shard->witness)
+            store->home->backend->release(store->home, shard->witness);
+        else
+            memory_free(shard->witness);
     }
     for (int w = 0; store->workers && w < store->settings.roster->workers; w++) {
         struct gradient *gradients = store->workers[w].gradients;
@@ -170,20 +173,21 @@ void store_close(struct store *store) {
     }
     memory_free(store->shards);
     memory_free(store->workers);
-    memory_free(store->weights);
-    memory_free(store->moments[0]);
-    memory_free(store->moments[1]);
-    memory_free(store->average);
+    store_close_host(store);
+    store_vector_free(store, store->weights);
+    for (int m = 0; m < 2; m++) store_vector_free(store, store->moments[m]);
+    store_vector_free(store, store->average);
     *store = (struct store){0};
 }
 
 void store_begin_average(struct store *store) {
-    if (store->average)
-        memcpy(store->average, store->weights, store->settings.layout->floats * sizeof *store->average);
+    if (store->host.average)
+        memcpy(store->host.average, store->host.weights,
+               store->settings.layout->floats * sizeof *store->host.average);
 }
 
 float *store_tested(const struct store *store) {
-    return store->average ? store->average : store->weights;
+    return store->host.average ? store->host.average : store->host.weights;
 }
 
 float store_rate(const struct store *store, long version) {
@@ -206,10 +210,20 @@ long store_version(const struct store *store) {
     return least;
 }
 
+/* Where it lives on a device that has failed, nothing is known to be lost. */
+static double witness_of(const struct shard *shard) {
+    const struct device *home = shard->store->home;
+    double seen = (double)atomic_load(&shard->racy_updates);
+    struct error ignored = {0};
+    if (!home) return shard->witness[0];
+    home->backend->copy(home, &seen, shard->witness, sizeof seen, &ignored);
+    return seen;
+}
+
 long store_lost_updates(const struct store *store) {
     long lost = 0;
     for (int s = 0; s < store->settings.shards; s++)
-        lost += atomic_load(&store->shards[s].racy_updates) - (long)store->shards[s].witness[0];
+        lost += atomic_load(&store->shards[s].racy_updates) - (long)witness_of(&store->shards[s]);
     return lost;
 }
 

@@ -29,6 +29,7 @@
 #include <stdatomic.h>
 #include "../base/memory.h"
 #include "../base/option.h"
+#include "../device/device.h"
 #include "../graph/layout.h"
 #include "../world/waits.h"
 #include "optimizer.h"
@@ -86,9 +87,10 @@ struct shard {
     struct event *mail;                /* its server's event; NULL: nobody serves */
     struct tally *tallies;             /* [workers] */
     struct gradient *_Atomic *laid;    /* [workers] of the round */
-    double *witness;                   /* [one line] the racy loop adds 1 to it with each update ... */
-    _Atomic long racy_updates;         /* ... so that these minus the witness are the lost updates */
-    void *state;                       /* of the strategy, made by its open */
+    bool atomic;     /* racy steps add to weights atomically, where the vectors live on a device that can */
+    double *witness; /* [one line] the racy loop adds 1 to it with each update ... */
+    _Atomic long racy_updates; /* ... so that these minus the witness are the lost updates */
+    void *state;               /* of the strategy, made by its open */
 };
 
 struct store_settings {
@@ -103,7 +105,9 @@ struct store_settings {
     const struct choice *optimizer; /* descriptor: struct optimizer */
     const struct choice *schedule;  /* descriptor: struct schedule */
     long total_updates;             /* of each shard in the whole training; for the schedule */
-    double average; /* decay of the moving average of the weights, at most; 0: there is none */
+    const struct device *home; /* in whose memory the vectors live; NULL: in the host's. One with `vectors` */
+    const struct device *reader; /* without a home: whose allocate_host gives memory; NULL: any memory does */
+    double average;              /* decay of the moving average of the weights, at most; 0: there is none */
     /* Called when nobody needs a gradient any more, by the thread that noticed, before the slot is free
      * again. May be NULL. */
     void (*finished)(void *argument, struct gradient *gradient);
@@ -116,6 +120,12 @@ struct worker_slots {
     long room_waits;            /* times the worker found no room; its own thread's */
 };
 
+/* Copies of the store's vectors: weights, as many moments as the optimizer has, and, where the store has one,
+ * the moving average; [layout floats] each. */
+struct copies {
+    float *weights, *moments[2], *average;
+};
+
 struct store {
     struct store_settings settings;
     struct world *world;
@@ -125,7 +135,12 @@ struct store {
     float *average;               /* [layout floats] of the weights, moved by every step; NULL: none */
     struct shard *shards;         /* [settings.shards] */
     struct worker_slots *workers; /* [roster workers] */
-    void *blocks[8];              /* memory owned */
+    struct copies host; /* the same vectors where the processor can read them: themselves, or the host's
+                           copies of what lives on a device, as old as the last store_fetch */
+    float *mean;        /* [layout floats] of a round, where the vectors live on a device; else NULL */
+    const struct device *home; /* settings.home */
+    struct error failure;      /* of a device, the first; once `failed` */
+    _Atomic bool failing, failed;
 };
 
 /* Opens a store with zero weights. Errors: ERROR_USAGE: more shards than cache lines; ERROR_DEVICE: memory.
@@ -135,8 +150,22 @@ void store_close(struct store *store); /* safe on a zeroed or half-open one */
 
 /* The moving average begins with the weights there are. */
 void store_begin_average(struct store *store);
-/* The weights to test and to keep: the moving average, or, without one, the weights. [layout floats] */
+/* The weights to test and to keep: the moving average, or, without one, the weights. [layout floats], in the
+ * host's memory. */
 float *store_tested(const struct store *store);
+
+/* Brings what lives on a device into store->host, or what was written there to the device; nothing to do
+ * where all is in the host's memory. While nobody trains. Errors: ERROR_DEVICE. */
+int store_fetch(const struct store *store, struct error *error);
+int store_send(const struct store *store, struct error *error);
+
+/* Whether a device computes on the store's memory itself. */
+bool store_shares_memory(const struct store *store, const struct device *device);
+/* A vector [layout floats], zeroed, in the memory that the store's are in. Errors: ERROR_DEVICE. */
+int store_vector(const struct store *store, float **out, const char *what, struct error *error);
+void store_vector_free(const struct store *store, float *vector); /* NULL is fine */
+/* What a device that the vectors live on has failed at, if anything: verbs themselves return no errors. */
+int store_check(const struct store *store, struct error *error);
 
 /* Learning rate for the update after `version` updates (the optimizer's rate times the schedule). */
 float store_rate(const struct store *store, long version);
@@ -180,19 +209,15 @@ void shard_lay(struct shard *shard, struct gradient *gradient);
 /* Steps the `share`-th of `shares` equal parts of the window. */
 void shard_step_share(struct shard *shard, int share, int shares);
 void shard_end_round(struct shard *shard);
-/* Copies the window to weights + begin when the shard's version differs from *version, which is set to the
- * version read (a racy reader: to the one before it began). Returns whether it copied. */
-bool shard_read(const struct shard *shard, float *weights, long *version);
-bool shard_read_racy(const struct shard *shard, float *weights, long *version);
+/* Copies the window to weights + begin, in the memory of `to` (NULL: the store's own), when the shard's
+ * version differs from *version, which is set to the version read (a racy reader: to the one before it
+ * began). Returns whether it copied. */
+bool shard_read(const struct shard *shard, const struct device *to, float *weights, long *version);
+bool shard_read_racy(const struct shard *shard, const struct device *to, float *weights, long *version);
 int shard_post(struct shard *shard, struct gradient *gradient, struct error *error);
 /* Waits, in the name of `self`, until the shard is done with all steps before `step` of this worker; -1: of
  * every worker that takes part. Errors: ERROR_PEER. */
 int shard_await(struct shard *shard, int self, int worker, long step, const char *place, struct error *error);
-/* The own copies of a worker: weights, as many moments as the optimizer has, and, where the store has one,
- * the moving average; [layout floats] each. */
-struct copies {
-    float *weights, *moments[2], *average;
-};
 /* Steps the own copy, which is at `version`. */
 void shard_step_own(struct shard *shard, const struct copies *copies, const struct gradient *gradient,
                     long version);

@@ -46,12 +46,13 @@ struct worker_side {
     struct store *store;
     const struct strategy *strategy;
     int worker;
-    long step;             /* steps finished so far: the round that `pull` must wait for is step - 1 */
-    float *weights;        /* [layout floats] its own copy, or the store's */
-    float *moments[2];     /* [layout floats] its own optimizer state, or NULL */
-    float *average;        /* [layout floats] the moving average of its own weights, or NULL */
-    long *version;         /* [shards] of the weights that it has; set by pull, always */
-    long long bytes_moved; /* copied so far between its own memory and the store */
+    long step;                   /* steps finished so far: the round that `pull` must wait for is step - 1 */
+    float *weights;              /* [layout floats] its own copy, or the store's */
+    const struct device *device; /* in whose memory its own copy is; NULL: in that of the store */
+    float *moments[2];           /* [layout floats] its own optimizer state, or NULL */
+    float *average;              /* [layout floats] the moving average of its own weights, or NULL */
+    long *version;               /* [shards] of the weights that it has; set by pull, always */
+    long long bytes_moved;       /* copied so far between its own memory and the store */
 };
 
 struct strategy {

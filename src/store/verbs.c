@@ -1,8 +1,7 @@
 /* The verbs of a shard, all but the racy ones (racy.c). */
 #include "store.h"
 
-#include <string.h>
-
+#include "home.h"
 #include "window.h"
 
 /* Steps weights, moments and average of [begin, end) of the flat vector, inside one span. gradient[0] belongs
@@ -22,6 +21,13 @@ static void step_window(const struct shard *shard, const struct span *span, size
 long shard_apply(struct shard *shard, const struct gradient *gradient) {
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
     const float rate = store_rate(shard->store, version);
+    if (shard->store->home) {
+        const struct copies vectors = store_vectors(shard->store);
+        home_step(shard, &vectors, gradient->values, shard->begin, shard->end, rate, version + 1, false);
+        home_finish(shard->store);
+        atomic_store(&shard->version, version + 1);
+        return version;
+    }
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
         step_window(shard, span, span->begin, span->end, gradient->values + span->begin, rate, version + 1);
@@ -64,6 +70,27 @@ size_t shard_border(const struct shard *shard, int share, int shares) {
     return shard->begin + lines * (size_t)share / (size_t)shares * LINE_FLOATS;
 }
 
+/* The same mean and step, where the vectors live on a device. */
+static void step_share_at_home(struct shard *shard, size_t begin, size_t end, float examples, float rate,
+                               long number) {
+    enum { MOST = 1024 };
+    struct store *store = shard->store;
+    const int workers = store->settings.roster->workers;
+    const float *values[MOST];
+    float weight[MOST];
+    int count = 0;
+    for (int w = 0; w < workers && count < MOST; w++) {
+        const struct gradient *gradient = atomic_load_explicit(&shard->laid[w], memory_order_relaxed);
+        if (!gradient || gradient->examples == 0) continue;
+        values[count] = gradient->values;
+        weight[count++] = (float)gradient->examples / examples;
+    }
+    const struct copies vectors = store_vectors(store);
+    home_mean(store, values, weight, count, begin, end, store->mean);
+    home_step(shard, &vectors, store->mean, begin, end, rate, number, false);
+    home_finish(store);
+}
+
 void shard_step_share(struct shard *shard, int share, int shares) {
     const int workers = shard->store->settings.roster->workers;
     const size_t begin = shard_border(shard, share, shares), end = shard_border(shard, share + 1, shares);
@@ -76,6 +103,10 @@ void shard_step_share(struct shard *shard, int share, int shares) {
         if (gradient) examples += gradient->examples;
     }
     if (examples == 0) return;
+    if (shard->store->home) {
+        step_share_at_home(shard, begin, end, (float)examples, rate, version + 1);
+        return;
+    }
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
         const size_t from = span->begin > begin ? span->begin : begin, to = span->end < end ? span->end : end;
@@ -91,11 +122,11 @@ void shard_end_round(struct shard *shard) {
     atomic_fetch_add(&shard->version, 1);
 }
 
-bool shard_read(const struct shard *shard, float *weights, long *version) {
+bool shard_read(const struct shard *shard, const struct device *to, float *weights, long *version) {
     const long now = atomic_load(&shard->version);
     if (now == *version) return false;
-    memcpy(weights + shard->begin, shard->store->weights + shard->begin,
-           (shard->end - shard->begin) * sizeof(float));
+    home_copy(shard->store, to, weights + shard->begin, shard->store->weights + shard->begin,
+              shard->end - shard->begin);
     *version = now;
     return true;
 }

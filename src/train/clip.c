@@ -20,17 +20,38 @@ static size_t range_floats(const struct range *range) {
     return (range->floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
 }
 
+/* Sum of squares of a range of `values`, which lie on `home`, or, without one, in the host's memory. */
+static int add_squares(const struct range *range, const struct device *home, const float *values, double *sum,
+                       struct error *error) {
+    const float *first = values + range->begin;
+    double squares = 0.0;
+    if (home)
+        RETURN_IF(home->backend->vectors->squares(home, first, range->floats, &squares, error));
+    else
+        squares = squares_of(first, range_floats(range));
+    *sum += squares;
+    return OK;
+}
+
+static int scale_range(const struct range *range, const struct device *home, float *values, float factor,
+                       struct error *error) {
+    float *first = values + range->begin;
+    if (home) return home->backend->vectors->scale(home, first, range->floats, factor, error);
+    for (size_t i = 0; i < range->floats; i++) first[i] *= factor;
+    return OK;
+}
+
 /* What a statistic follows is no gradient, and is left as it is. */
-void gradient_clip(const struct layout *layout, float *values, float most) {
+int gradient_clip(const struct layout *layout, const struct device *home, float *values, float most,
+                  struct error *error) {
     double squares = 0.0;
     for (int r = 0; r < layout->count; r++)
         if (layout->ranges[r].kind != RANGE_STATISTIC)
-            squares += squares_of(values + layout->ranges[r].begin, range_floats(&layout->ranges[r]));
-    if (!(sqrt(squares) > (double)most)) return;
-    const float scale = (float)((double)most / sqrt(squares));
-    for (int r = 0; r < layout->count; r++) {
-        const struct range *range = &layout->ranges[r];
-        for (size_t i = 0; i < range->floats && range->kind != RANGE_STATISTIC; i++)
-            values[range->begin + i] *= scale;
-    }
+            RETURN_IF(add_squares(&layout->ranges[r], home, values, &squares, error));
+    if (!(sqrt(squares) > (double)most)) return OK;
+    const float factor = (float)((double)most / sqrt(squares));
+    for (int r = 0; r < layout->count; r++)
+        if (layout->ranges[r].kind != RANGE_STATISTIC)
+            RETURN_IF(scale_range(&layout->ranges[r], home, values, factor, error));
+    return home ? home->backend->finish(home, error) : OK;
 }

@@ -2,10 +2,12 @@
 #ifndef TRAINER_TRAIN_CLIP_H
 #define TRAINER_TRAIN_CLIP_H
 
-#include "../graph/layout.h"
+#include "../device/device.h"
 
-/* Scales a gradient, values[layout floats], down to the Euclidean norm `most` when its own is larger.
- * Statistics are no gradient: they do not count, and stay as they are. */
-void gradient_clip(const struct layout *layout, float *values, float most);
+/* Scales a gradient, values[layout floats] in the memory of `home` (NULL: the host's), down to the Euclidean
+ * norm `most` when its own is larger. Statistics are no gradient: they do not count, and stay as they are.
+ * Errors: ERROR_DEVICE. */
+int gradient_clip(const struct layout *layout, const struct device *home, float *values, float most,
+                  struct error *error);
 
 #endif

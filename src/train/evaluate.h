@@ -15,7 +15,10 @@ struct evaluator {
     struct program *program;
     struct arena *arena;
     int batch;
-    int *index; /* [batch] */
+    int *index;     /* [batch] */
+    float *losses;  /* [batch] of the batch in hand */
+    int *predicted; /* [batch] likewise */
+    float *weights; /* [layout floats] on a device that has memory of its own; else NULL */
 };
 
 struct evaluation {

@@ -2,6 +2,7 @@
 #include "explain.h"
 
 #include "../base/memory.h"
+#include "../device/link.h"
 #include "../program/program.h"
 #include "replica.h"
 
@@ -19,6 +20,7 @@ struct trial {
     struct program *program;
     struct arena *arena;
     float *weights, *gradients; /* [layout.floats] on the device */
+    float *initial;             /* [layout.floats] in the host's memory */
     double *seconds;            /* [steps] */
     int *index;                 /* [batch] */
     struct error error;
@@ -36,6 +38,8 @@ static int open_trial(struct trial *trial) {
     trial->weights = block;
     RETURN_IF(device->backend->allocate(device, &block, bytes, "gradients to explain with", error));
     trial->gradients = block;
+    RETURN_IF(memory_zeroed(&block, bytes, 1, "first weights", error));
+    trial->initial = block;
     RETURN_IF(memory_zeroed(&block, (size_t)program_steps(trial->program), sizeof(double), "times of a step",
                             error));
     trial->seconds = block;
@@ -46,6 +50,7 @@ static int open_trial(struct trial *trial) {
 
 static void close_trial(struct trial *trial) {
     memory_free(trial->index);
+    memory_free(trial->initial);
     memory_free(trial->seconds);
     if (trial->gradients) trial->device->backend->release(trial->device, trial->gradients);
     if (trial->weights) trial->device->backend->release(trial->device, trial->weights);
@@ -57,7 +62,9 @@ static int run_trial(struct trial *trial) {
     const struct device *device = trial->device;
     const struct network *network = trial->network;
     for (int i = 0; i < trial->batch; i++) trial->index[i] = i % trial->examples->count;
-    layout_initialize(&network->graph.layout, 1, trial->weights);
+    layout_initialize(&network->graph.layout, 1, trial->initial);
+    RETURN_IF(link_copy(device, trial->weights, NULL, trial->initial,
+                        network->graph.layout.floats * sizeof *trial->initial, &trial->error));
     const struct picks picks = {.count = trial->batch, .index = trial->index};
     RETURN_IF(device->backend->gather(device, trial->examples, &picks,
                                       arena_address(trial->arena, network->x), &trial->error));

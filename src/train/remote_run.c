@@ -133,7 +133,8 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     if (*over) return OK;
     RETURN_IF(compute.run(compute.self, device->index, 0, device->weights, device->gradient, &loss, error));
     if (welcome->clip > 0.0)
-        gradient_clip(&run->network.graph.layout, device->gradient, (float)welcome->clip);
+        RETURN_IF(
+            gradient_clip(&run->network.graph.layout, NULL, device->gradient, (float)welcome->clip, error));
     RETURN_IF(remote_answer(&device->remote, loss, device->gradient, error));
     log_step(device, &request, loss);
     return OK;

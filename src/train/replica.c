@@ -2,6 +2,7 @@
 #include "replica.h"
 
 #include "../base/memory.h"
+#include "../device/link.h"
 
 /* The first is the arena's own memory, so that a worker without a feeder has its batch beside its other
  * values.
@@ -45,6 +46,21 @@ int replica_compile(struct program **out, const struct network *network, const s
     return code;
 }
 
+/* Memory of the device's own for what it cannot address. */
+static int open_stages(const struct replicas *replicas, const struct device *device, struct replica *replica,
+                       struct error *error) {
+    const struct store *store = replicas->store;
+    const size_t bytes = replicas->network->graph.layout.floats * sizeof(float);
+    void *block = NULL;
+    if (store ? store_shares_memory(store, device) : !device->backend->copy) return OK;
+    RETURN_IF(device->backend->allocate(device, &block, bytes, "a replica's gradient", error));
+    replica->gradient = block;
+    if (store && training_copies_to(store, replicas->traits, device)) return OK;
+    RETURN_IF(device->backend->allocate(device, &block, bytes, "a replica's weights", error));
+    replica->weights = block;
+    return OK;
+}
+
 static int open_replica(void *self, int worker, struct error *error) {
     struct replicas *replicas = self;
     struct replica *replica = &replicas->replicas[worker];
@@ -53,7 +69,7 @@ static int open_replica(void *self, int worker, struct error *error) {
     device->backend->enter(device);
     RETURN_IF(replica_compile(&replica->program, network, device, error));
     RETURN_IF(arena_open(&replica->arena, replica->program, error));
-    replica->loss = arena_address(replica->arena, network->decayed_loss);
+    RETURN_IF(open_stages(replicas, device, replica, error));
     return open_inputs(replicas, device, replica, error);
 }
 
@@ -64,8 +80,9 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     const struct device *device = &replicas->devices[worker];
     RETURN_IF(device->backend->gather(device, replicas->examples, picks, input->x, error));
     RETURN_IF(device->backend->gather_labels(device, replicas->examples, picks, input->labels, error));
-    if (input->step) *input->step = (int)number;
-    return OK;
+    if (!input->step) return OK;
+    const int step = (int)number;
+    return link_copy(device, input->step, NULL, &step, sizeof step, error);
 }
 
 static void read_from(const struct network *network, struct replica *replica, int buffer) {
@@ -81,9 +98,15 @@ static int run_replica(void *self, int worker, int buffer, float *weights, float
     const struct replicas *replicas = self;
     struct replica *replica = &replicas->replicas[worker];
     if (buffer != replica->loaded) read_from(replicas->network, replica, buffer);
-    RETURN_IF(program_run(replica->program, replica->arena, weights, gradient, error));
-    *loss = *replica->loss;
-    return OK;
+    const struct device *device = &replicas->devices[worker],
+                        *home = replicas->store ? replicas->store->home : NULL;
+    const size_t bytes = replicas->network->graph.layout.floats * sizeof(float);
+    float *const here = replica->weights ? replica->weights : weights;
+    float *const result = replica->gradient ? replica->gradient : gradient;
+    if (here != weights) RETURN_IF(link_copy(device, here, home, weights, bytes, error));
+    RETURN_IF(program_run(replica->program, replica->arena, here, result, error));
+    if (result != gradient) RETURN_IF(link_copy(home, gradient, device, result, bytes, error));
+    return arena_read(replica->arena, replicas->network->decayed_loss, loss, sizeof *loss, error);
 }
 
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
@@ -103,7 +126,10 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
 /* The device gets back what it gave: all but the arena's own. */
 static void close_inputs(const struct replicas *replicas, int worker) {
     const struct device *device = &replicas->devices[worker];
-    struct input *inputs = replicas->replicas[worker].inputs;
+    struct replica *replica = &replicas->replicas[worker];
+    if (replica->weights) device->backend->release(device, replica->weights);
+    if (replica->gradient) device->backend->release(device, replica->gradient);
+    struct input *inputs = replica->inputs;
     for (int i = 1; inputs && i < replicas->buffers; i++) {
         void *const blocks[] = {inputs[i].x, inputs[i].labels, inputs[i].step};
         for (int b = 0; b < 3; b++)

@@ -20,7 +20,9 @@ struct replica {
     struct arena *arena;
     struct input *inputs; /* [buffers] */
     int loaded;           /* the buffer that the arena reads */
-    const float *loss;
+    float *weights,
+        *gradient; /* [layout floats] on the device, where those of the store are elsewhere; or NULL
+                    */
 };
 
 /* All replicas of a run; the `self` of its compute. */
@@ -28,6 +30,8 @@ struct replicas {
     const struct network *network; /* for training */
     const struct device *devices;  /* [count] */
     const struct examples *examples;
+    const struct store *store;   /* whose weights are computed on; NULL: some in the host's memory */
+    const struct traits *traits; /* of the strategy; NULL without a store */
     int count, batch;
     int buffers;              /* a replica */
     struct replica *replicas; /* [count]; each opened by its worker's thread */

@@ -116,10 +116,10 @@ static int write_checkpoint(struct run *run, bool with_model, struct error *erro
                                           run->seconds_before + training_seconds(&run->training)};
     int code = resume_texts_make(&texts, &run->settings, &run->dataset, &standing, error);
     struct snapshot snapshot = {
-        .weights = run->store.weights, .texts = texts.entries, .text_count = texts.count};
+        .weights = run->store.host.weights, .texts = texts.entries, .text_count = texts.count};
     for (int m = 0; m < optimizer->moments; m++)
-        add_vector(&snapshot, optimizer->moment_names[m], run->store.moments[m]);
-    if (run->store.average) add_vector(&snapshot, "average", run->store.average);
+        add_vector(&snapshot, optimizer->moment_names[m], run->store.host.moments[m]);
+    if (run->store.host.average) add_vector(&snapshot, "average", run->store.host.average);
     if (code == OK) code = checkpoint_write(run->settings.out, layout, &snapshot, error);
     if (code == OK && with_model) {
         char path[PATH_BYTES];
@@ -161,6 +161,7 @@ static int coordinate(struct run *run, struct error *error) {
         RETURN_IF(run_segment(run, error));
         if (training_failed(&run->training)) return training_end(&run->training, error);
         RETURN_IF(hosting_fetch(&run->hosting, error));
+        RETURN_IF(store_fetch(&run->store, error));
         RETURN_IF(note_losses(run, error));
         run->interrupted = world_interrupted() && !dealer_reached(&run->dealer, run->settings.epochs - 1);
         while (run->epoch < run->settings.epochs && dealer_reached(&run->dealer, run->epoch))

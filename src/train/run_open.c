@@ -22,7 +22,10 @@ static int default_folder(struct run_settings *settings, const struct choices *c
 static int open_devices(struct run *run, struct error *error) {
     const struct device_settings settings = {.reference_only = run->settings.kernels == 1,
                                              .threads = run->settings.threads,
-                                             .precision = (enum precision)run->settings.precision};
+                                             .precision = (enum precision)run->settings.precision,
+                                             .deterministic = run->settings.deterministic,
+                                             .hard = run->settings.hard,
+                                             .without = run->settings.without};
     void *block = NULL;
     bool shared = false;
     RETURN_IF(
@@ -188,31 +191,31 @@ static int load_moments(struct run *run, struct error *error) {
         return OK;
     }
     for (int m = 0; m < optimizer->moments; m++)
-        RETURN_IF(load_vector(run, optimizer->moment_names[m], run->store.moments[m], error));
+        RETURN_IF(load_vector(run, optimizer->moment_names[m], run->store.host.moments[m], error));
     return OK;
 }
 
 /* Weights, optimizer state, moving average and version: new, from --weights, or from the checkpoint. */
 static int fill_store(struct run *run, struct error *error) {
     const struct layout *layout = &run->network.graph.layout;
-    layout_initialize(layout, (uint64_t)run->settings.seed, run->store.weights);
+    layout_initialize(layout, (uint64_t)run->settings.seed, run->store.host.weights);
     if (run->settings.weights[0]) {
         struct safetensors given = {0};
         int code = safetensors_read(run->settings.weights, &given, error);
         if (code == OK)
-            code =
-                checkpoint_load(run->settings.weights, &given, "", layout, true, run->store.weights, error);
+            code = checkpoint_load(run->settings.weights, &given, "", layout, true, run->store.host.weights,
+                                   error);
         safetensors_free(&given);
         store_begin_average(&run->store);
         return code;
     }
     if (run->settings.resume[0]) {
-        RETURN_IF(load_vector(run, "", run->store.weights, error));
+        RETURN_IF(load_vector(run, "", run->store.host.weights, error));
         store_set_version(&run->store, (long)resume_number(&run->checkpoint, "version", 0));
         RETURN_IF(load_moments(run, error));
     }
-    if (run->settings.resume[0] && run->store.average && resume_has_average(&run->checkpoint, layout))
-        return load_vector(run, "average", run->store.average, error);
+    if (run->settings.resume[0] && run->store.host.average && resume_has_average(&run->checkpoint, layout))
+        return load_vector(run, "average", run->store.host.average, error);
     store_begin_average(&run->store);
     return OK;
 }
@@ -222,7 +225,39 @@ static int shards_here(const struct run *run, int shards) {
     return run->settings.hosted ? shards / run->settings.hosted->ps.count : shards;
 }
 
+/* The devices whose memory is their own. */
+static int count_apart(const struct run *run) {
+    int apart = 0;
+    for (int d = 0; d < run->device_count; d++) apart += run->devices[d].backend->vectors != NULL;
+    return apart;
+}
+
+static const struct device *first_apart(const struct run *run) {
+    int d = 0;
+    while (d < run->device_count && !run->devices[d].backend->vectors) d++;
+    return d < run->device_count ? &run->devices[d] : NULL;
+}
+
+/* Where the shards live: with the workers, when all of them are on devices with memory of their own and the
+ * optimizer can step there; else in the host's memory. */
+static int choose_home(const struct run *run, const struct device **home, struct error *error) {
+    const struct optimizer *optimizer = (const struct optimizer *)(const void *)run->choices.optimizer.plugin;
+    const struct device *first = run->settings.hosted ? NULL : first_apart(run);
+    *home = NULL;
+    if (run->settings.homes == HOMES_GPU && !first)
+        return error_set(error, ERROR_USAGE, "--homes=gpu: none of the devices is a GPU of this process (%s)",
+                         run->settings.devices);
+    if (run->settings.homes == HOMES_GPU && !optimizer->formula)
+        return error_set(error, ERROR_USAGE, "--homes=gpu: the optimizer %s steps in the host's memory only",
+                         optimizer->plugin.name);
+    const bool all = first && count_apart(run) == run->device_count && optimizer->formula;
+    if (run->settings.homes == HOMES_GPU || (run->settings.homes == HOMES_AUTO && all)) *home = first;
+    return OK;
+}
+
 static int open_store(struct run *run, int shards, struct error *error) {
+    const struct device *home = NULL;
+    RETURN_IF(choose_home(run, &home, error));
     const int here = shards_here(run, shards);
     const struct traits *traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
     const struct store_settings settings = {.layout = &run->network.graph.layout,
@@ -237,11 +272,14 @@ static int open_store(struct run *run, int shards, struct error *error) {
                                             .optimizer = &run->choices.optimizer,
                                             .schedule = &run->choices.schedule,
                                             .total_updates = dealer_updates(&run->dealer, traits->merged),
+                                            .home = home,
+                                            .reader = home || run->settings.hosted ? NULL : first_apart(run),
                                             .average = run->settings.average,
                                             .finished = training_finished,
                                             .finished_argument = &run->training};
     RETURN_IF(store_open(&run->store, &settings, error));
-    return fill_store(run, error);
+    RETURN_IF(fill_store(run, error));
+    return store_send(&run->store, error);
 }
 
 /* Evaluation has all the cores of the run's devices for itself. */
@@ -375,6 +413,10 @@ int run_open(struct run *run, struct error *error) {
     else
         RETURN_IF(replicas_open(&run->replicas, &run->network, run->devices, run->workers,
                                 &run->dataset.train, settings->batch, prefetch + 1, error));
+    if (!settings->hosted) {
+        run->replicas.store = &run->store;
+        run->replicas.traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
+    }
     struct faults faults;
     RETURN_IF(open_faults(run, &faults, error));
     if (!run_follows(run)) {
@@ -392,6 +434,7 @@ int run_open(struct run *run, struct error *error) {
                                                .compute = settings->hosted ? hosting_compute(&run->hosting)
                                                                            : replicas_compute(&run->replicas),
                                                .log = run_follows(run) ? NULL : &run->log,
+                                               .devices = settings->hosted ? NULL : run->devices,
                                                .cores = settings->hosted ? NULL : run->cores,
                                                .seconds_before = run->seconds_before,
                                                .go_on = goes_on(run),

@@ -28,7 +28,11 @@ const struct option run_options[] = {
     {.name = "devices",
      TEXT(devices),
      .fallback = "auto",
+#if TRAINER_CUDA
+     .help = "cpu:0,cpu:1 or gpu:0,gpu:1 or cpu:* (one a core) or gpu:* or auto"},
+#else
      .help = "cpu:0,cpu:1 or cpu:* (one a core) or auto"},
+#endif
     {.name = "threads",
      AT(threads),
      .type = OPTION_INT,
@@ -147,8 +151,30 @@ const struct option run_options[] = {
      AT(precision),
      .type = OPTION_CHOICE,
      .fallback = "fp32",
+#if TRAINER_CUDA
+     .choices = "fp32|bf16|tf32",
+     .help = "of matrix products and of the values between layers; tf32: of products on GPUs only"},
+    {.name = "homes",
+     AT(homes),
+     .type = OPTION_CHOICE,
+     .fallback = "auto",
+     .choices = "auto|cpu|gpu",
+     .help = "where the shards live; auto: on the first GPU when all workers are on GPUs"},
+    {.name = "deterministic",
+     AT(deterministic),
+     .type = OPTION_FLAG,
+     .help = "GPUs choose how to compute by rule, not by measurement: the same bits in every run"},
+    {.name = "without-kernel",
+     TEXT(without),
+     .help = "gpu:lrn,gpu:maxpool: as if GPUs had no kernel for these operations, which the CPU then does"},
+    {.name = "no-soft-placement",
+     AT(hard),
+     .type = OPTION_FLAG,
+     .help = "an operation that a device has no kernel for is an error"},
+#else
      .choices = "fp32|bf16",
      .help = "of matrix products and of the values between layers; bf16 needs a processor that has it"},
+#endif
     {.name = "explain",
      AT(explain),
      .type = OPTION_FLAG,

@@ -8,12 +8,17 @@
 #include "../bridge/cluster.h"
 #include "../output/safetensors.h"
 
+enum homes { HOMES_AUTO, HOMES_CPU, HOMES_GPU };
+
 /* As typed; texts that are empty and `given` numbers that are 0 (clip, decay and average: NAN) were not
  * given. */
 struct run_settings {
     char model[512], dataset[1024], data_dir[PATH_BYTES], strategy[512], devices[512];
     char optimizer[512], schedule[512];
     int kernels, threads;
+    int homes; /* enum homes */
+    bool deterministic, hard;
+    char without[256];
     int epochs_given, batch_given;
     long seed_given;
     double clip_given, decay_given, average_given;

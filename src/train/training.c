@@ -137,6 +137,10 @@ static int start_servers(struct training *training, struct error *error) {
     return OK;
 }
 
+bool training_copies_to(const struct store *store, const struct traits *traits, const struct device *device) {
+    return traits->own_weights && !traits->own_moments && !store_shares_memory(store, device);
+}
+
 int training_open(struct training *training, const struct training_settings *settings, struct error *error) {
     void *block = NULL;
     *training = (struct training){
@@ -312,14 +316,19 @@ void training_close(struct training *training) {
         training->strategy->close(&store->shards[s]);
     for (int w = 0; training->workers && w < training->settings.roster->workers; w++) {
         struct worker *worker = &training->workers[w];
-        for (int i = 0; worker->slabs && i < worker->slab_count; i++) memory_free(worker->slabs[i]);
+        for (int i = 0; worker->slabs && i < worker->slab_count; i++)
+            store_vector_free(store, worker->slabs[i]);
         memory_free((void *)worker->slabs);
         memory_free(worker->rows);
         feeder_close(&worker->feeder);
         memory_free(worker->side.version);
-        memory_free(worker->own_weights);
-        for (int m = 0; m < 2; m++) memory_free(worker->own_moments[m]);
-        memory_free(worker->own_average);
+        const struct device *device = worker->side.device;
+        if (device && worker->own_weights)
+            device->backend->release(device, worker->own_weights);
+        else
+            store_vector_free(store, worker->own_weights);
+        for (int m = 0; m < 2; m++) store_vector_free(store, worker->own_moments[m]);
+        store_vector_free(store, worker->own_average);
     }
     memory_free(training->workers);
     memory_free(training->servers);

@@ -28,8 +28,9 @@ struct compute {
     /* Builds the batch of these examples in input buffer `buffer`, 0 to prefetch. */
     int (*load)(void *self, int worker, int buffer, long number, const struct picks *picks,
                 struct error *error);
-    /* Forward and backward over the batch in `buffer`: fills gradient[layout floats] with the mean over the
-     * batch, and the loss. Weights may change meanwhile (in place). */
+    /* Forward and backward over the batch in `buffer`, with weights in the memory of the worker's device when
+     * training_copies_to says so, else in the store's, like the gradient: fills gradient[layout floats] with
+     * the mean over the batch, and the loss. Weights may change meanwhile (in place). */
     int (*run)(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                struct error *error);
     void *self;
@@ -42,15 +43,16 @@ struct training_settings {
     const struct choice *strategy; /* descriptor: struct strategy */
     struct dealer *dealer;
     struct compute compute;
-    struct log *log;           /* NULL: none */
-    const struct cores *cores; /* [workers] where each runs; NULL: anywhere */
-    double seconds_before;     /* of training, in earlier parts of it: the log goes on from there */
-    float clip;                /* a gradient's norm is cut to this; 0: not */
-    bool go_on;                /* the loss of a worker ends it alone, as long as there is another */
-    double ending_s;           /* how long threads may take to end, when all is over */
-    struct faults faults;      /* put in on purpose */
-    const double *slowness;    /* [workers] each computes this many times as long; NULL: 1 */
-    int prefetch;              /* batches that are built ahead of a worker; 0: it builds them itself */
+    struct log *log;              /* NULL: none */
+    const struct device *devices; /* [workers] that compute; NULL: elsewhere, or on no device */
+    const struct cores *cores;    /* [workers] where each runs; NULL: anywhere */
+    double seconds_before;        /* of training, in earlier parts of it: the log goes on from there */
+    float clip;                   /* a gradient's norm is cut to this; 0: not */
+    bool go_on;                   /* the loss of a worker ends it alone, as long as there is another */
+    double ending_s;              /* how long threads may take to end, when all is over */
+    struct faults faults;         /* put in on purpose */
+    const double *slowness;       /* [workers] each computes this many times as long; NULL: 1 */
+    int prefetch;                 /* batches that are built ahead of a worker; 0: it builds them itself */
 };
 
 struct worker_totals {
@@ -93,6 +95,9 @@ int training_servers(const struct choice *strategy, int shards, int workers);
 
 /* The store's `finished` callback; its argument is the training. */
 void training_finished(void *training, struct gradient *gradient);
+
+/* Whether a worker's own weights are in the memory of its device, because the store's are elsewhere. */
+bool training_copies_to(const struct store *store, const struct traits *traits, const struct device *device);
 
 /* Makes workers and servers (as threads of the world); they wait for the first go. */
 int training_open(struct training *training, const struct training_settings *settings, struct error *error);
