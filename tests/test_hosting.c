@@ -75,6 +75,8 @@ static void open_side(struct side *side, float first) {
     side->store.weights = side->weights;
     side->store.moments[0] = side->moment;
     side->store.average = side->average;
+    side->store.host =
+        (struct copies){.weights = side->weights, .moments = {side->moment}, .average = side->average};
     side->store.shards = side->shards;
     for (int s = 0; s < SHARDS; s++) {
         side->shards[s].tallies = side->tallies[s];

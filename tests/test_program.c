@@ -273,7 +273,7 @@ static const struct kernel *const *picky_kernels(const struct device *device, en
 }
 static const struct backend picky_backend = {
     .name = "picky", .kernels = picky_kernels, .allocate = allocate_rubbish, .release = release_memory};
-static const struct device picky = {.backend = &picky_backend, .name = "picky:0"};
+static const struct device picky = {.backend = &picky_backend, .name = "picky:0", .hard = true};
 
 static void test_kernels(void) {
     struct graph g;

@@ -22,7 +22,7 @@ static int try_kernel(struct step *step, const struct kernel *kernel, struct err
 }
 
 /* Sets kernel and plan of a step; KERNEL_DECLINED when no kernel of the device takes it. */
-static int find_kernel(struct step *step, struct error *error) {
+static int find_kernel(struct step *step, bool soft, struct error *error) {
     const struct device *device = step->task.device;
     const struct kernel *const *kernels = is_transfer(step->task.op)
                                               ? program_transfers(step->task.op)
@@ -31,7 +31,8 @@ static int find_kernel(struct step *step, struct error *error) {
         const int code = try_kernel(step, *kernels, error);
         if (code != KERNEL_DECLINED) return code;
     }
-    return is_transfer(step->task.op) ? KERNEL_DECLINED : try_kernel(step, &program_soft_kernel, error);
+    return soft && !is_transfer(step->task.op) ? try_kernel(step, &program_soft_kernel, error)
+                                               : KERNEL_DECLINED;
 }
 
 int program_no_kernel(const struct program *program, node n, struct error *error) {
@@ -44,7 +45,7 @@ int program_no_kernel(const struct program *program, node n, struct error *error
 int program_takes(const struct program *program, node n, struct error *error) {
     struct step step = {.n = n};
     describe_task(&step.task, program, n);
-    const int code = find_kernel(&step, error);
+    const int code = find_kernel(&step, program->soft, error);
     if (code == OK && step.kernel->release) step.kernel->release(step.plan);
     return code;
 }
@@ -64,7 +65,7 @@ int program_choose(struct program *program, struct error *error) {
         struct step *step = &program->steps[program->step_count++];
         step->n = n;
         describe_task(&step->task, program, n);
-        const int code = find_kernel(step, error);
+        const int code = find_kernel(step, program->soft, error);
         if (code == KERNEL_DECLINED) return program_no_kernel(program, n, error);
         RETURN_IF(code);
     }

@@ -47,6 +47,7 @@ int partition_compile(struct partition **out, const struct graph *graph, const n
     struct program *whole = NULL; /* never run: only pruned, and asked which kernels there are */
     int code = open_partition(&partition, graph, placement, error);
     if (code == OK) code = program_open(&whole, graph, &placement->devices[0], error);
+    if (code == OK) whole->soft = false; /* it says itself what goes where */
     if (code == OK) code = compile(partition, whole, fetches, count, placement, error);
     program_close(whole);
     if (code != OK) {

@@ -41,6 +41,7 @@ struct program {
     struct step *steps; /* [step_count], in the order of their nodes */
     int step_count;
     size_t arena_bytes;
+    bool soft;    /* what its device has no kernel for runs on the CPU (soft.c) */
     bool assigns; /* a kept node writes a variable */
     bool needs_weights, needs_gradients;
 };

@@ -33,6 +33,7 @@ int program_open(struct program **out, const struct graph *graph, const struct d
     RETURN_IF(memory_zeroed((void **)&program, 1, sizeof *program, "program", error));
     program->graph = graph;
     program->device = device;
+    program->soft = !device->hard;
     program->count = graph->count;
     const int code = memory_zeroed((void **)&program->values, (size_t)graph->count, sizeof *program->values,
                                    "values of a program", error);

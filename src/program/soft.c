@@ -57,7 +57,7 @@ static int choose(struct soft *soft, struct error *error) {
 
 static int prepare(const struct task *task, void **plan, struct error *error) {
     const struct backend *cpu = find_cpu();
-    if (!cpu || cpu == task->device->backend || task->device->hard || is_narrow(task)) return KERNEL_DECLINED;
+    if (!cpu || cpu == task->device->backend || is_narrow(task)) return KERNEL_DECLINED;
     struct soft *soft = NULL;
     RETURN_IF(memory_zeroed((void **)&soft, 1, sizeof *soft, "a step on the CPU", error));
     soft->cpu = (struct device){.backend = cpu, .name = "cpu", .threads = 1};

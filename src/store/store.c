@@ -211,8 +211,8 @@ long store_version(const struct store *store) {
 }
 
 /* Where it lives on a device that has failed, nothing is known to be lost. */
-static double witness_of(const struct shard *shard) {
-    const struct device *home = shard->store->home;
+static double witness_of(const struct store *store, const struct shard *shard) {
+    const struct device *home = store->home;
     double seen = (double)atomic_load(&shard->racy_updates);
     struct error ignored = {0};
     if (!home) return shard->witness[0];
@@ -223,7 +223,7 @@ static double witness_of(const struct shard *shard) {
 long store_lost_updates(const struct store *store) {
     long lost = 0;
     for (int s = 0; s < store->settings.shards; s++)
-        lost += atomic_load(&store->shards[s].racy_updates) - (long)witness_of(&store->shards[s]);
+        lost += atomic_load(&store->shards[s].racy_updates) - (long)witness_of(store, &store->shards[s]);
     return lost;
 }
 
