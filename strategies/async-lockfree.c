@@ -15,8 +15,10 @@
 
 enum apply { APPLY_SERVER, APPLY_WORKER };
 
+enum adds { ADDS_PLAIN, ADDS_ATOMIC };
+
 struct lockfree_settings {
-    int apply;
+    int apply, adds;
 };
 
 static const struct option rows[] = {
@@ -26,11 +28,25 @@ static const struct option rows[] = {
      .fallback = "server",
      .choices = "server|worker",
      .help = "who applies a gradient: the shard's server, or the worker itself in place (Hogwild)"},
+    {.name = "adds",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(struct lockfree_settings, adds),
+     .fallback = "plain",
+     .choices = "plain|atomic",
+     .help = "in place, with shards on a GPU: a weight is read and written, or added to atomically"},
     {0},
 };
 
 static int apply_of(const struct shard *shard) {
     return ((const struct lockfree_settings *)(const void *)shard->store->settings.strategy->settings)->apply;
+}
+
+static int lockfree_open(struct shard *shard, const void *settings, struct error *error) {
+    const struct lockfree_settings *own = settings;
+    shard->atomic = own->adds == ADDS_ATOMIC;
+    if (!shard->atomic || (own->apply == APPLY_WORKER && shard->store->home)) return OK;
+    return error_set(error, ERROR_USAGE,
+                     "async-lockfree:adds=atomic: expected apply=worker and shards on a GPU (--homes=gpu)");
 }
 
 static int lockfree_push(struct shard *shard, struct gradient *gradient, struct error *error) {
@@ -67,6 +83,7 @@ const struct strategy strategy_async_lockfree = {
                .settings_bytes = sizeof(struct lockfree_settings)},
     .variants = variants,
     .traits_of = lockfree_traits,
+    .open = lockfree_open,
     .push = lockfree_push,
     .pull = lockfree_pull,
     .serve = strategy_serve,

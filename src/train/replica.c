@@ -68,6 +68,8 @@ static int open_replica(void *self, int worker, struct error *error) {
     const struct device *device = &replicas->devices[worker];
     device->backend->enter(device);
     RETURN_IF(replica_compile(&replica->program, network, device, error));
+    program_soft(replica->program, replica->soft, sizeof replica->soft);
+    atomic_store(&replica->opened, true);
     RETURN_IF(arena_open(&replica->arena, replica->program, error));
     RETURN_IF(open_stages(replicas, device, replica, error));
     return open_inputs(replicas, device, replica, error);
@@ -80,9 +82,10 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     const struct device *device = &replicas->devices[worker];
     RETURN_IF(device->backend->gather(device, replicas->examples, picks, input->x, error));
     RETURN_IF(device->backend->gather_labels(device, replicas->examples, picks, input->labels, error));
-    if (!input->step) return OK;
     const int step = (int)number;
-    return link_copy(device, input->step, NULL, &step, sizeof step, error);
+    if (input->step) RETURN_IF(link_copy(device, input->step, NULL, &step, sizeof step, error));
+    /* A feeder hands over what is done, to another thread. */
+    return replicas->buffers > 1 && device->backend->finish ? device->backend->finish(device, error) : OK;
 }
 
 static void read_from(const struct network *network, struct replica *replica, int buffer) {

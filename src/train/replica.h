@@ -16,6 +16,8 @@ struct input {
 };
 
 struct replica {
+    char soft[200];      /* operations that run on the CPU, because the device has no kernel for them */
+    _Atomic bool opened; /* by its worker's thread: what is above is there */
     struct program *program;
     struct arena *arena;
     struct input *inputs; /* [buffers] */

@@ -38,6 +38,17 @@ static void say_interrupted(struct run *run, double now) {
                  "interrupted: waiting for the steps in hand (interrupt again to end at once)");
 }
 
+/* Which operations run on the CPU instead, once it is known, which a device says when its program is made. */
+static void say_soft(struct run *run) {
+    for (int w = 0; w < run->replicas.count; w++) {
+        struct replica *replica = &run->replicas.replicas[w];
+        if (run->told_soft || !atomic_load(&replica->opened) || !replica->soft[0]) continue;
+        run->told_soft = true;
+        progress_say(&run->progress, "%s has no kernel for %s: the CPU computes it", run->devices[w].name,
+                     replica->soft);
+    }
+}
+
 /* Lets the workers go and looks in now and then, until all are paused or one has failed. */
 static int run_segment(struct run *run, struct error *error) {
     const double every = run->settings.checkpoint_every_s;
@@ -46,6 +57,7 @@ static int run_segment(struct run *run, struct error *error) {
     training_go(&run->training);
     while (!training_wait(&run->training, LOOK_MS / 1e3)) {
         const double now = world_now(run->world);
+        say_soft(run);
         const bool due = every > 0.0 && now - run->checkpoint_s > every;
         if (world_interrupted() || due) dealer_stop(&run->dealer);
         if (world_interrupted()) say_interrupted(run, now);
@@ -54,6 +66,7 @@ static int run_segment(struct run *run, struct error *error) {
         show_progress(run);
         next_drain_s = now + DRAIN_MS / 1e3;
     }
+    say_soft(run);
     return log_drain(&run->log, error);
 }
 
@@ -130,6 +143,7 @@ static int write_checkpoint(struct run *run, bool with_model, struct error *erro
     resume_texts_free(&texts);
     memory_free(batches);
     run->checkpoint_s = world_now(run->world);
+    if (code == OK) run->checkpoint_steps = run_steps(run);
     return code;
 }
 
@@ -150,6 +164,21 @@ static int note_losses(struct run *run, struct error *error) {
     return error_set(error, ERROR_PEER, "every worker was lost");
 }
 
+/* A device that failed takes what it was learning with it: what is left is said in the same line. */
+static int fail(struct run *run, struct error *error) {
+    const int code = training_end(&run->training, error);
+    if (code != ERROR_DEVICE) return code;
+    const size_t used = strlen(error->words);
+    if (run->checkpoint_steps > 0)
+        snprintf(error->words + used, sizeof error->words - used,
+                 "; go on from step %ld with: trainer --resume=%.200s", run->checkpoint_steps,
+                 run->settings.out);
+    else
+        snprintf(error->words + used, sizeof error->words - used,
+                 "; there is no checkpoint yet (--checkpoint-every=SECONDS)");
+    return code;
+}
+
 static int coordinate(struct run *run, struct error *error) {
     while (run->epoch < run->settings.epochs && dealer_reached(&run->dealer, run->epoch))
         run->epoch++; /* resumed */
@@ -159,7 +188,7 @@ static int coordinate(struct run *run, struct error *error) {
     while (run->epoch < run->settings.epochs && !run->interrupted) {
         dealer_set_limit(&run->dealer, run->epoch);
         RETURN_IF(run_segment(run, error));
-        if (training_failed(&run->training)) return training_end(&run->training, error);
+        if (training_failed(&run->training)) return fail(run, error);
         RETURN_IF(hosting_fetch(&run->hosting, error));
         RETURN_IF(store_fetch(&run->store, error));
         RETURN_IF(note_losses(run, error));

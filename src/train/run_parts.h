@@ -47,13 +47,14 @@ struct run {
     long long examples_before; /* of earlier parts of this training, when resumed */
     long version_before, steps_before;
     double seconds_before;
-    double cost_before;  /* final cost of the earlier parts, or NAN */
-    double checkpoint_s; /* world time of the last checkpoint */
-    double train_loss;   /* of the last complete epoch */
-    double target_s;     /* training seconds when the target accuracy was reached, or NAN */
-    double epoch_s;      /* training seconds when the epoch began */
+    double cost_before;    /* final cost of the earlier parts, or NAN */
+    double checkpoint_s;   /* world time of the last checkpoint */
+    long checkpoint_steps; /* of the workers, when it was written; 0: none was */
+    double train_loss;     /* of the last complete epoch */
+    double target_s;       /* training seconds when the target accuracy was reached, or NAN */
+    double epoch_s;        /* training seconds when the epoch began */
     long long epoch_examples;
-    bool interrupted, told_interrupt;
+    bool interrupted, told_interrupt, told_soft;
     double interrupted_s; /* world time at which an interrupt was seen; 0: none was */
 };
 
