@@ -4,6 +4,8 @@
 #   make check           build and pass every test      make SANITIZE=thread tests   address | undefined | thread
 #   make demo            train on the embedded digits   make B=/tmp/b               build folder
 #   make fuzz            mutated files and frames, some seconds each (clang)
+#   make CUDA=0          without GPUs (auto: with them where nvcc, cuBLASLt and cuDNN are); CUDA_ARCHS=all   for every GPU
+#   make CUDA=standin B=build/standin gpu-tests      GPUs that a stand-in of tests/ plays, on any machine with g++
 #
 # A plug-in is one file: the names in strategies/ models/ datasets/ and src/store/{optimizers,schedules}/ become tables here.
 
@@ -24,14 +26,64 @@ CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n
 # stb_image reads the pictures of `trainer predict`; STB=0 builds without.
 STB := $(shell printf '\043include <stb/stb_image.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
+# GPUs: CUDA=1 where nvcc is on the path and the libraries are found, in the toolkit or in Python's nvidia packages; no driver is
+# needed to build. The sanitizers see the backend with CUDA=standin, where a runtime of tests/standin takes the place of CUDA's.
+CUDA = auto
+CUDA_ARCHS = native
+CXX = $(if $(findstring clang,$(CC)),clang++,g++)
+ifneq ($(filter auto 1,$(CUDA)),)
+    NVCC := $(if $(and $(filter auto,$(CUDA)),$(SANITIZE)),,$(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
+    ifneq ($(NVCC),)
+        CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+        PYTHON_NVIDIA := $(shell python3 -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)
+        CUDA_FOLDERS := $(CUDA_HOME) $(wildcard $(CUDA_HOME)/targets/*-linux) /usr /usr/local $(wildcard $(PYTHON_NVIDIA:%=%/*))
+        # The first folder that has a header, and the first file that is a library, whatever its version.
+        cuda_header = $(patsubst %/,%,$(dir $(firstword $(wildcard $(CUDA_FOLDERS:%=%/include/$(1))))))
+        cuda_library = $(firstword $(wildcard $(foreach f,$(CUDA_FOLDERS),$(foreach l,lib64 lib lib/$(shell uname -m)-linux-gnu,$(f)/$(l)/$(1) $(f)/$(l)/$(1).*))))
+        CUDA_HEADERS := $(call cuda_header,cuda_runtime.h) $(call cuda_header,cublasLt.h) $(call cuda_header,cudnn.h)
+        CUDA_LIBRARIES := $(call cuda_library,libcudart_static.a) $(call cuda_library,libcublasLt.so) $(call cuda_library,libcudnn.so)
+    endif
+    override CUDA := $(if $(filter auto,$(CUDA)),$(if $(and $(filter 3,$(words $(CUDA_HEADERS))),$(filter 3,$(words $(CUDA_LIBRARIES)))),1,0),1)
+endif
+ifeq ($(CUDA),1)
+    ifneq ($(words $(CUDA_HEADERS)) $(words $(CUDA_LIBRARIES)),3 3)
+        $(error CUDA=1: found nvcc: '$(NVCC)', headers in: '$(CUDA_HEADERS)', libraries: '$(CUDA_LIBRARIES)'; expected cudart, cuBLASLt and cuDNN of each)
+    endif
+    # Which GPUs the kernels are compiled for: those that are here; for none, the oldest that has bf16, as PTX that the driver of any
+    # later one compiles; or all.
+    arch_list := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
+    ifeq ($(CUDA_ARCHS),native)
+        archs := $(filter $(arch_list),$(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null))))
+    else ifeq ($(CUDA_ARCHS),all)
+        archs := $(filter-out 75 87 88 110 121,$(arch_list))
+    else
+        archs := $(CUDA_ARCHS)
+    endif
+    ptx := $(or $(lastword $(archs)),80)
+    NVCC_ARCHS := $(foreach a,$(archs),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(ptx),code=compute_$(ptx)
+    comma := ,
+    CUDA_INCLUDES := $(addprefix -isystem ,$(sort $(CUDA_HEADERS)))
+    # --fmad=false: device code rounds as the same lines do on the CPU; fmaf is used where it is meant.
+    COMPILE_CU = $(NVCC) -std=c++17 -O3 -g -lineinfo --fmad=false $(NVCC_ARCHS) $(CUDA_INCLUDES) -Xcompiler -Wall,-Wextra \
+                 $(if $(filter 1,$(WERROR)),-Werror all-warnings) -MMD -MP
+    CUDA_LIBS = $(CUDA_LIBRARIES) $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(filter %.so %.so.*,$(subst .so.,.so. ,$(CUDA_LIBRARIES))))))) -ldl -lrt
+endif
+ifeq ($(CUDA),standin)
+    CUDA_INCLUDES = -Itests/standin
+    COMPILE_CU = $(CXX) -std=c++17 -D_GNU_SOURCE -Wall -Wextra -Wshadow $(if $(filter 1,$(WERROR)),-Werror) $(OPTIMIZE) -ffp-contract=off \
+                 -fno-math-errno -fno-trapping-math $(CFLAGS) $(SANITIZER) $(CUDA_INCLUDES) -MMD -MP -x c++
+endif
+
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(if $(filter 1,$(WERROR)),-Werror)
 OPTIMIZE = $(if $(SANITIZE),-O1 -fno-omit-frame-pointer,-O3 $(if $(MARCH),-march=$(MARCH)))
 SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize-recover=all))
 CFLAGS = -g
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
-DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_VERSION='"$(VERSION)"'
-LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) -lz -lm -pthread
+DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) \
+          -DTRAINER_VERSION='"$(VERSION)"'
+LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(CUDA_LIBS) -lz -lm -pthread
+LINK = $(if $(filter standin,$(CUDA)),$(CXX),$(CC)) $(SANITIZER)
 
 # --- plug-ins: folder -> table of descriptors ---
 name_of = $(subst -,_,$(basename $(notdir $(1))))
@@ -56,16 +108,20 @@ TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
 
 SOURCES = $(filter-out $(LEFT_OUT),$(wildcard src/*/*.c) \
             $(foreach f,strategies models datasets src/store/optimizers src/store/schedules,$(wildcard $(f)/*.c)))
+CUDA_SOURCES = $(if $(filter 0,$(CUDA)),,$(wildcard cuda/*.c cuda/*.cu)) $(if $(filter standin,$(CUDA)),$(wildcard tests/standin/*.cc))
+CUDA_OBJECTS = $(patsubst %.c,$(B)/%.o,$(CUDA_SOURCES:%.cu=$(B)/%.cu.o))
+CUDA_OBJECTS := $(CUDA_OBJECTS:%.cc=$(B)/%.o)
 OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(TABLES:.c=.o)
-TEST_SOURCES = $(wildcard tests/test_*.c)
+# tests/test_gpu_*.c are for the stand-in.
+TEST_SOURCES = $(filter-out $(if $(filter standin,$(CUDA)),,tests/test_gpu_%),$(wildcard tests/test_*.c))
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 
-.PHONY: all tests bench fuzz fuzz-each check demo install-missing clean format
+.PHONY: all tests gpu-tests bench fuzz fuzz-each check demo install-missing clean format
 all: $(PROGRAM)
 
-$(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
+$(PROGRAM): $(B)/src/main.o $(CUDA_OBJECTS) $(B)/libtrainer.a
 	@echo '  LINK $@'
-	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
+	@$(LINK) -o $@ $^ $(LIBS)
 
 $(B)/libtrainer.a: $(OBJECTS)
 	@rm -f $@
@@ -75,6 +131,9 @@ $(B)/libtrainer.a: $(OBJECTS)
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CC) $(ALL_CFLAGS) $(SANITIZER) $(DEFINES)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS) $(SANITIZER) $(DEFINES)' > $@
+$(B)/flags.cuda: FORCE
+	@mkdir -p $(@D)
+	@echo '$(COMPILE_CU)' | cmp -s - $@ || echo '$(COMPILE_CU)' > $@
 FORCE:
 
 # The one place where a race is allowed is the one file that the thread sanitizer does not see.
@@ -85,6 +144,16 @@ $(RACY): ALL_CFLAGS += $(if $(findstring clang,$(CC)),-fno-builtin,-fno-tree-loo
 
 # stb_image is not ours: of what it does the sanitizers see what it does to memory.
 $(B)/src/data/stb.o: SANITIZER := $(subst undefined,bounds,$(SANITIZER))
+
+$(B)/cuda/%.o $(B)/tests/test_gpu_%.o: ALL_CFLAGS += $(CUDA_INCLUDES)
+$(B)/%.cu.o: %.cu $(B)/flags.cuda
+	@mkdir -p $(@D)
+	@echo '  CU   $<'
+	@$(COMPILE_CU) -c -o $@ $<
+$(B)/tests/standin/%.o: tests/standin/%.cc $(B)/flags.cuda
+	@mkdir -p $(@D)
+	@echo '  CXX  $<'
+	@$(COMPILE_CU) -c -o $@ $<
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -107,17 +176,17 @@ endef
 $(foreach f,$(PLUGIN_FOLDERS),$(eval $(call table_rule,$(f))))
 
 # --- tests: every tests/test_*.c is a program that exits non-zero when it fails ---
-$(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
+$(B)/tests/%: $(B)/tests/%.o $(CUDA_OBJECTS) $(B)/libtrainer.a
 	@echo '  LINK $@'
-	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
+	@$(LINK) -o $@ $^ $(LIBS)
 .SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o)
 
 # --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/input the building of
 # batches of images, build/bench/exchange what each strategy moves beside memcpy, build/bench/wire an endpoint beside a raw socket;
 # bench/compare.py needs PyTorch ---
-$(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
+$(B)/bench/%: $(B)/bench/%.o $(CUDA_OBJECTS) $(B)/libtrainer.a
 	@echo '  LINK $@'
-	@$(CC) $(SANITIZER) -o $@ $^ $(LIBS)
+	@$(LINK) -o $@ $^ $(LIBS)
 bench: $(PROGRAM) $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
 	$(B)/bench/step
 	$(B)/bench/input
@@ -140,6 +209,11 @@ fuzz-each: $(FUZZERS)
 tests: $(PROGRAM) $(TESTS)
 	@tests/run $(B) $(PROGRAM)
 
+# --- the GPU backend's own tests, which the stand-in runs: make CUDA=standin B=build/standin gpu-tests ---
+GPU_TESTS = $(filter $(B)/tests/test_gpu_%,$(TESTS)) $(B)/tests/test_device_gpu
+gpu-tests: $(PROGRAM) $(GPU_TESTS)
+	@tests/run $(B) $(PROGRAM) $(notdir $(GPU_TESTS))
+
 check: install-missing
 	@$(MAKE) --no-print-directory tests
 
@@ -156,4 +230,4 @@ format:
 clean:
 	rm -rf build trainer
 
--include $(OBJECTS:.o=.d) $(B)/src/main.d $(TEST_SOURCES:%.c=$(B)/%.d)
+-include $(OBJECTS:.o=.d) $(CUDA_OBJECTS:.o=.d) $(B)/src/main.d $(TEST_SOURCES:%.c=$(B)/%.d)

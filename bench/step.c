@@ -260,7 +260,7 @@ int main(int count, char **arguments) {
                         &bench.error) == OK)
             world_join(thread);
     }
-    memory_free(devices);
+    devices_close(devices, found);
     world_close(bench.world);
     if (bench.error.code) fprintf(stderr, "bench_step: %s\n", bench.error.words);
     return bench.error.code;

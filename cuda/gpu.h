@@ -16,16 +16,28 @@
 struct queue {
     int label; /* of the GPU */
     cudaStream_t stream;
-    cublasLtHandle_t blas;
-    cudnnHandle_t dnn;
+    cublasLtHandle_t blas; /* NULL until gpu_blas */
+    cudnnHandle_t dnn;     /* NULL until gpu_dnn */
+    struct queue *next;    /* of those of this GPU */
 };
 
-/* The calling thread's queue on the device's GPU, which it makes the thread's current GPU; opened at its first
- * use, closed when the last device of that GPU is. NULL: error says why. */
-struct queue *gpu_queue(const struct device *device, struct error *error);
+/* queue.c */
 
-/* Reports a failed call in one line: "gpu:0: cudaMalloc(&block, bytes): out of memory (memory.c:41)".
- * Returns ERROR_DEVICE. */
+/* The calling thread's queue on the device's GPU, which it makes the thread's current GPU; opened at its
+ * first use, closed when the last device of that GPU is. NULL: error says why. */
+struct queue *gpu_queue(const struct device *device, struct error *error);
+/* Give the queue its handle of the library, at the first use: not every thread needs them. */
+int gpu_blas(const struct device *device, struct queue *queue, struct error *error);
+int gpu_dnn(const struct device *device, struct queue *queue, struct error *error);
+/* Makes the device's GPU the calling thread's current one. */
+cudaError_t gpu_enter(const struct device *device);
+/* The slots open and close: the first device of a GPU opens it, the last one closes it, with the queues of
+ * all threads. Called by one thread at a time, close when nobody uses the GPU any more. */
+int gpu_open(const struct device *device, struct error *error);
+void gpu_close(const struct device *device);
+
+/* Reports a failed call in one line: "gpu:0: cudaMalloc(&block, bytes): out of memory (memory.c:41)", and has
+ * the runtime forget it. Returns ERROR_DEVICE. */
 int gpu_failed(const struct device *device, const char *call, const char *why, const char *file, int line,
                struct error *error);
 
@@ -55,7 +67,7 @@ void gpu_release(const struct device *device, void *block);
 int gpu_allocate_host(const struct device *device, void **out, size_t bytes, const char *what,
                       struct error *error);
 void gpu_release_host(const struct device *device, void *block);
-int gpu_copy(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
+int gpu_transfer(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
 int gpu_finish(const struct device *device, struct error *error);
 
 /* record.c */
@@ -69,10 +81,13 @@ int gpu_gather(const struct device *device, const struct examples *examples, con
                float *out, struct error *error);
 int gpu_gather_labels(const struct device *device, const struct examples *examples, const struct picks *picks,
                       int *out, struct error *error);
-/* Where the examples' bytes, floats or labels lie on the GPU: brought there at their first use, kept until the
- * last device of the GPU is closed. NULL in *out: they do not fit, and are to be sent a batch at a time. */
+/* Where the examples' bytes, floats or labels lie on the GPU: brought there at their first use, kept until
+ * the last device of the GPU is closed. NULL in *out: they do not fit, and are to be sent a batch at a time.
+ */
 int gpu_examples(const struct device *device, const void *host, size_t bytes, const void **out,
                  struct error *error);
+/* Gives back what gpu_examples keeps on the device's GPU. */
+void gpu_examples_close(const struct device *device);
 
 /* vectors.c */
 extern const struct vectors gpu_vectors;

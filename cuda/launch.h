@@ -1,8 +1,8 @@
 /* Private to the .cu files: how a kernel is written and launched, so that its body is a plain loop.
  *
- * A kernel is a loop over independent indices, with no talk between threads: EACH gives every thread its share
- * of them. Compiled by nvcc it runs on a GPU. Compiled by a C++ compiler beside the stand-in runtime of tests/
- * it is that loop, run by the stand-in's queue; so the tests of every machine execute these lines. */
+ * A kernel is a loop over independent indices, with no talk between threads: EACH gives every thread its
+ * share of them. Compiled by nvcc it runs on a GPU. Compiled by a C++ compiler beside the stand-in runtime of
+ * tests/ it is that loop, run by the stand-in's queue; so the tests of every machine execute these lines. */
 #ifndef TRAINER_CUDA_LAUNCH_H
 #define TRAINER_CUDA_LAUNCH_H
 
@@ -24,7 +24,9 @@ static inline unsigned launch_blocks(size_t count) {
 #    define KERNEL static void
 #    define DEVICE static inline
 #    define EACH(i, count) for (size_t i = 0; i < (count); i++)
-#    define LAUNCH(stream, count, kernel, ...) standin_launch(stream, [=] { kernel(__VA_ARGS__); })
+#    define LAUNCH(stream, count, kernel, ...)                                                               \
+        standin_launch(                                                                                      \
+            stream, #kernel, [=] { kernel(__VA_ARGS__); }, __VA_ARGS__)
 #endif
 
 #endif

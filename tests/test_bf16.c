@@ -353,7 +353,7 @@ int main(void) {
         printf("no bf16 here\n");
         return check_end();
     }
-    memory_free(devices);
+    devices_close(devices, count);
     narrow.backend->enter(&narrow);
     check_convolutions(1, 5, 1, 3, 2, 1, PADDING_SAME);
     check_convolutions(2, 8, 3, 5, 64, 1, PADDING_SAME);

@@ -32,7 +32,7 @@ static void check_names(const char *text, int expected_code, const char *expecte
     CHECK(code == expected_code, "'%s': code %d, expected %d", text, code, expected_code);
     CHECK(strcmp(code ? error.words : names, expected) == 0, "'%s': '%s', expected '%s'", text,
           code ? error.words : names, expected);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 int main(void) {

@@ -314,7 +314,7 @@ static void test_layers(void) {
     team_close(&team);
     world_close(world);
     course_close(&course);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 static int pin_anywhere(const void *argument, node n) {
@@ -338,7 +338,7 @@ static void test_anywhere(void) {
     const struct placement idle = {.devices = devices, .count = 2}; /* nothing is for the second */
     check_course(&course, &idle, 1, "an idle device");
     course_close(&course);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 /* For graphs without a network: all parts in their threads, `rounds` times. */
@@ -409,7 +409,7 @@ static void test_slides(void) {
     }
     partition_close(partition);
     graph_close(&g);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 /* A variable that is assigned on one device and read on another: before the assign its old value, after it
@@ -463,7 +463,7 @@ static void test_assign(void) {
     }
     session_close(&s);
     graph_close(&g);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 /* A part whose thread never runs: the other gives up, and says for what, for whom and how long it waited. */
@@ -503,7 +503,7 @@ static void test_dead_part(void) {
                 world_close(world);
             }
     course_close(&course);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 /* A sender waits for a receiver that is behind, no longer than it may. */
@@ -539,7 +539,7 @@ static void test_slow_reader(void) {
     partition_close(partition);
     world_close(world);
     graph_close(&g);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 /* A part that fails has its own words; the others are told at once, long before they would give up. */
@@ -572,7 +572,7 @@ static void test_failing_part(void) {
         world_close(world);
     }
     course_close(&course);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 static void check_wrong(const struct course *course, const struct placement *placement, int code,
@@ -625,7 +625,7 @@ static void test_soft(void) {
     placement.count = 1; /* no CPU device */
     check_wrong(&course, &placement, ERROR_DEVICE, "fake:0 has no kernel for tanh");
     course_close(&course);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 /* An assign is where its variable was pinned to, whatever its layer says. */
@@ -648,7 +648,7 @@ static void test_assign_stays(void) {
           partition_device(partition, more), partition_device(partition, assign));
     partition_close(partition);
     graph_close(&g);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 static int pin_nowhere(const void *argument, node n) {
@@ -695,7 +695,7 @@ static void test_mistakes(void) {
     partition_close(NULL);
     rendezvous_close(NULL);
     graph_close(&g);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 /* True when all of it worked. */
@@ -738,7 +738,7 @@ static void test_memory_failures(void) {
     CHECK(built && failures > 20, "%d failures", failures);
     world_close(world);
     course_close(&course);
-    memory_free(devices);
+    devices_close(devices, count);
 }
 
 int main(void) {

@@ -9,12 +9,16 @@ static int run(const void *settings, const char *const *arguments, int argument_
     (void)settings;
     if (argument_count > 0)
         return error_set(error, ERROR_USAGE, "devices: unexpected \"%s\"; expected nothing", arguments[0]);
-    for (int b = 0; backends[b]; b++)
-        for (int label = 0; label < backends[b]->count(); label++) {
-            char description[200];
-            backends[b]->describe(label, description, sizeof description);
-            printf("%s:%-4d %s\n", backends[b]->name, label, description);
+    for (int b = 0; backends[b]; b++) {
+        const struct backend *backend = backends[b];
+        const int count = backend->count();
+        for (int label = 0; label < count; label++) {
+            char description[400];
+            backend->describe(label, description, sizeof description);
+            printf("%s:%-4d %s\n", backend->name, label, description);
         }
+        if (count == 0 && backend->missing) printf("%s: none (%s)\n", backend->name, backend->missing());
+    }
     return OK;
 }
 

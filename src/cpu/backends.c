@@ -2,4 +2,11 @@
  * backend. */
 #include "cpu.h"
 
-const struct backend *const backends[] = {&cpu_backend, NULL};
+#if TRAINER_CUDA
+extern const struct backend gpu_backend; /* of cuda/ */
+#    define GPU_BACKEND &gpu_backend,
+#else
+#    define GPU_BACKEND
+#endif
+
+const struct backend *const backends[] = {&cpu_backend, GPU_BACKEND NULL};

@@ -91,6 +91,9 @@ static int add_item(struct list *list, const char *item, size_t length, struct e
         return error_set(error, ERROR_DEVICE, "%.*s: this build has no GPU backend (devices: %s)",
                          (int)length, item, present(devices, sizeof devices));
     if (!backend) return not_understood(item, length, error);
+    if (backend->count() == 0 && backend->missing)
+        return error_set(error, ERROR_DEVICE, "%.*s: %s (devices: %s)", (int)length, item, backend->missing(),
+                         present(devices, sizeof devices));
     if (every && backend->count() > 0) return add_all(list, backend, error);
     const long label = digits > 4 ? MAX_LABEL + 1 : strtol(label_text, NULL, 10);
     if (label > MAX_LABEL)
@@ -155,16 +158,56 @@ static void deal_cores(struct list *list, const struct device_settings *settings
     *shared = !enough;
 }
 
+static const char *const precisions[] = {
+    [PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16", [PRECISION_TF32] = "tf32"};
+
 static int check_precision(const struct list *list, struct error *error) {
     for (int i = 0; i < list->count; i++) {
         const struct device *device = &list->devices[i];
         if (device->precision == PRECISION_FP32) continue;
         const char *lacks = device->backend->lacks ? device->backend->lacks(device, device->precision) : "it";
         if (lacks)
-            return error_set(error, ERROR_DEVICE, "%s: no bf16 without %s (--precision=fp32 does without)",
-                             device->name, lacks);
+            return error_set(error, ERROR_DEVICE, "%s: no %s without %s (--precision=fp32 does without)",
+                             device->name, precisions[device->precision], lacks);
     }
     return OK;
+}
+
+static void close_first(struct device *devices, int count) {
+    for (int i = count - 1; i >= 0; i--)
+        if (devices[i].backend->close) devices[i].backend->close(&devices[i]);
+}
+
+void devices_close(struct device *devices, int count) {
+    if (devices) close_first(devices, count);
+    memory_free(devices);
+}
+
+/* Opens all of them, or none. */
+static int open_all(const struct list *list, struct error *error) {
+    for (int i = 0; i < list->count; i++) {
+        const struct device *device = &list->devices[i];
+        const int code = device->backend->open ? device->backend->open(device, error) : OK;
+        if (code == OK) continue;
+        close_first(list->devices, i);
+        return code;
+    }
+    return OK;
+}
+
+static int make_list(struct list *list, const char *text, const struct device_settings *settings,
+                     bool *shared, struct error *error) {
+    RETURN_IF(strcmp(text, "auto") == 0 ? add_auto(list, error) : add_list(list, text, error));
+    for (int i = 0; i < list->count; i++) {
+        list->devices[i].reference_only = settings->reference_only;
+        list->devices[i].precision = settings->precision;
+        list->devices[i].deterministic = settings->deterministic;
+        list->devices[i].hard = settings->hard;
+    }
+    RETURN_IF(devices_without(list->devices, list->count, settings->without, error));
+    RETURN_IF(check_precision(list, error));
+    deal_cores(list, settings, shared);
+    return open_all(list, error);
 }
 
 int devices_open(const char *text, const struct device_settings *settings, struct device **devices,
@@ -173,24 +216,11 @@ int devices_open(const char *text, const struct device_settings *settings, struc
     *devices = NULL;
     *count = 0;
     *shared = false;
-    const int code = strcmp(text, "auto") == 0 ? add_auto(&list, error) : add_list(&list, text, error);
+    const int code = make_list(&list, text, settings, shared, error);
     if (code) {
         memory_free(list.devices);
         return code;
     }
-    for (int i = 0; i < list.count; i++) {
-        list.devices[i].reference_only = settings->reference_only;
-        list.devices[i].precision = settings->precision;
-        list.devices[i].deterministic = settings->deterministic;
-        list.devices[i].hard = settings->hard;
-    }
-    int unable = devices_without(list.devices, list.count, settings->without, error);
-    if (unable == OK) unable = check_precision(&list, error);
-    if (unable) {
-        memory_free(list.devices);
-        return unable;
-    }
-    deal_cores(&list, settings, shared);
     *devices = list.devices;
     *count = list.count;
     return OK;

@@ -89,6 +89,8 @@ struct picks {
 struct backend {
     const char *name;   /* "cpu", "gpu" */
     int (*count)(void); /* labels run from 0 to count-1 */
+    /* Why count is 0, in words; NULL slot: it never is. */
+    const char *(*missing)(void);
     /* Fills description[bytes] for `trainer devices`, one line. */
     void (*describe)(int label, char *description, size_t bytes);
     /* Kernels for an operation, best first, ended by NULL. */
@@ -115,8 +117,10 @@ struct backend {
                          const struct picks *picks, int *out, struct error *error);
 
     /* --- only of a backend with memory of its own; all NULL where a device computes in the host's --- */
-    /* Opens what the device needs beside its threads' queues, or says why it cannot be had. */
+    /* Opens what the device needs beside its threads' queues, or says why it cannot be had. Called by
+     * devices_open for each device, and undone by close, when no thread uses the device any more. */
     int (*open)(const struct device *device, struct error *error);
+    void (*close)(const struct device *device);
     /* Host memory that this backend's devices copy from and to at full speed; zeroed; released by
      * release_host. */
     int (*allocate_host)(const struct device *device, void **out, size_t bytes, const char *what,
@@ -126,7 +130,8 @@ struct backend {
     int (*finish)(const struct device *device, struct error *error);
     /* What a thread queues between record and recorded is not done but kept, as one thing that replay queues
      * again: same kernels, same addresses. recorded leaves *recording NULL when what was queued cannot be
-     * kept. */
+     * kept; nothing of it is done then. What allocates or waits fails between the two, and recorded has to be
+     * called then, too. */
     int (*record)(const struct device *device, struct error *error);
     int (*recorded)(const struct device *device, void **recording, struct error *error);
     int (*replay)(const struct device *device, void *recording, struct error *error);
@@ -165,14 +170,16 @@ struct device {
     bool without[OPS];  /* operations to be treated as if the device had no kernel for them */
 };
 
-/* The backends of this build, ended by NULL (generated: device/backends of the folders built in). */
+/* The backends of this build, ended by NULL; the CPU's is the first. */
 extern const struct backend *const backends[];
 
-/* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices (owned by the caller: memory_free). With D CPU devices
- * each gets max(1, cores/D) threads on cores of its own; when there are more devices than cores they share
- * them, and *shared is set so that the caller can say so. Errors: ERROR_USAGE (not understood), ERROR_DEVICE
- * (not there, or unable to compute in the precision asked for). */
+/* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices, opened (devices_close gives them back). With D CPU
+ * devices each gets max(1, cores/D) threads on cores of its own; when there are more devices than cores they
+ * share them, and *shared is set so that the caller can say so. Errors: ERROR_USAGE (not understood),
+ * ERROR_DEVICE (not there, or unable to compute in the precision asked for). */
 int devices_open(const char *text, const struct device_settings *settings, struct device **devices,
                  int *count, bool *shared, struct error *error);
+/* When no thread uses them any more; NULL is fine. */
+void devices_close(struct device *devices, int count);
 
 #endif

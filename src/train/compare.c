@@ -165,7 +165,7 @@ int compare_open(struct comparison *comparison, const struct run_settings *setti
     int code = devices_open(settings->devices, &device, &devices, &workers, &shared, error);
     if (code == OK) code = check_faults(settings, devices, workers, error);
     if (code == OK) add_contenders(comparison, devices, workers);
-    memory_free(devices);
+    devices_close(devices, workers);
     if (code == OK) code = check_folders(comparison, error);
     describe_bench(comparison);
     return code;

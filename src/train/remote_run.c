@@ -289,7 +289,7 @@ static void close_parts(struct remote_run *run) {
     network_close(&run->network);
     dataset_close(&run->dataset);
     memory_free((void *)run->names);
-    memory_free(run->devices);
+    devices_close(run->devices, run->count);
 }
 
 int remote_train(const struct run_settings *settings, const struct cluster *cluster, struct finish *finish,

@@ -110,7 +110,7 @@ int restored_open(struct restored *restored, const char *path, bool reference_on
 
 void restored_close(struct restored *restored) {
     evaluator_close(&restored->evaluator);
-    memory_free(restored->devices);
+    devices_close(restored->devices, 1);
     memory_free(restored->weights);
     memory_free((void *)restored->class_names);
     memory_free((void *)restored->feature_names);

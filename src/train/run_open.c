@@ -472,6 +472,6 @@ void run_close(struct run *run) {
     memory_free(run->slowness);
     memory_free(run->lost);
     memory_free((void *)run->device_names);
-    memory_free(run->devices);
+    devices_close(run->devices, run->device_count);
     safetensors_free(&run->checkpoint);
 }

@@ -1,0 +1,99 @@
+/* The GPU backend: which GPUs there are, what they can, and the table of kernels made from ops.def. */
+#include "gpu.h"
+
+#include <stdio.h>
+
+/* What the rows call `none`: a placeholder in the table, never run. */
+#define OP(name, inputs, shape, gradient, reference, onednn, gpu)                                            \
+    extern const struct kernel gpu_##gpu __attribute__((weak));
+#include "../src/graph/ops.def"
+#undef OP
+extern const struct vectors gpu_vectors __attribute__((weak));
+int gpu_gather(const struct device *, const struct examples *, const struct picks *, float *, struct error *)
+    __attribute__((weak));
+int gpu_gather_labels(const struct device *, const struct examples *, const struct picks *, int *,
+                      struct error *) __attribute__((weak));
+const struct kernel gpu_none = {.name = "none"};
+
+#define OP(name, inputs, shape, gradient, reference, onednn, gpu) {&gpu_##gpu, NULL},
+static const struct kernel *const table[OPS][2] = {
+#include "../src/graph/ops.def"
+};
+#undef OP
+
+static const struct kernel *const *kernels(const struct device *device, enum op op) {
+    (void)device;
+    return table[op][0] == &gpu_none ? table[op] + 1 : table[op];
+}
+
+static int count(void) {
+    int found = 0;
+    if (cudaGetDeviceCount(&found) == cudaSuccess) return found;
+    cudaGetLastError(); /* or the next launch would report it */
+    return 0;
+}
+
+static const char *missing(void) {
+    int found = 0, version = 0;
+    const cudaError_t code = cudaGetDeviceCount(&found);
+    cudaGetLastError();
+    if (code == cudaErrorNoDevice || code == cudaSuccess) return "no GPU found";
+    if (code == cudaErrorStubLibrary) return "driver not found, only a library to link with";
+    if (code != cudaErrorInsufficientDriver) return cudaGetErrorString(code);
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0)
+        return "the driver is older than the CUDA that this program was built with";
+    return "driver not found";
+}
+
+static void describe(int label, char *description, size_t bytes) {
+    struct cudaDeviceProp properties;
+    int version = 0;
+    const cudaError_t code = cudaGetDeviceProperties(&properties, label);
+    if (code != cudaSuccess || cudaDriverGetVersion(&version) != cudaSuccess) {
+        snprintf(description, bytes, "cannot be asked: %s", cudaGetErrorString(code));
+        cudaGetLastError();
+        return;
+    }
+    snprintf(description, bytes, "%s, %.1f GB, compute capability %d.%d, driver for CUDA %d.%d",
+             properties.name, (double)properties.totalGlobalMem / 1e9, properties.major, properties.minor,
+             version / 1000, version % 1000 / 10);
+}
+
+static const char *lacks(const struct device *device, enum precision precision) {
+    int major = 0;
+    if (precision == PRECISION_FP32) return NULL;
+    const cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->label);
+    if (code == cudaSuccess) return major >= 8 ? NULL : "compute capability 8.0";
+    cudaGetLastError();
+    return "an answer from the GPU";
+}
+
+/* What fails here fails again, with words, when the thread first queues something. */
+static void enter(const struct device *device) {
+    gpu_enter(device);
+}
+
+const struct backend gpu_backend = {
+    .name = "gpu",
+    .count = count,
+    .missing = missing,
+    .describe = describe,
+    .kernels = kernels,
+    .lacks = lacks,
+    .enter = enter,
+    .open = gpu_open,
+    .close = gpu_close,
+    .allocate = gpu_allocate,
+    .release = gpu_release,
+    .allocate_host = gpu_allocate_host,
+    .release_host = gpu_release_host,
+    .copy = gpu_transfer,
+    .finish = gpu_finish,
+    .gather = gpu_gather,
+    .gather_labels = gpu_gather_labels,
+    .record = gpu_record,
+    .recorded = gpu_recorded,
+    .replay = gpu_replay,
+    .forget = gpu_forget,
+    .vectors = &gpu_vectors,
+};

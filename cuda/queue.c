@@ -1,0 +1,164 @@
+/* GPUs that are open, and every thread's queue on them.
+ *
+ * A stream and the libraries' handles belong to one thread: nothing that a thread queues waits for a lock,
+ * and what it captures is its own. So the thread remembers its queues, and the GPU a list of all of them,
+ * because who closes the GPU is another thread, and the threads may have ended by then. These two are all the
+ * state that the backend has outside of what its callers hold. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../src/base/memory.h"
+#include "gpu.h"
+
+void gpu_examples_close(const struct device *device) __attribute__((weak));
+
+enum { GPUS = 64 };
+
+/* [label] */
+static struct {
+    int devices;                    /* open devices of it; changed by gpu_open and gpu_close alone */
+    _Atomic(struct queue *) queues; /* of all threads */
+    atomic_uint closings;           /* a queue of an earlier opening is gone */
+} gpus[GPUS];
+
+static _Thread_local struct {
+    int current; /* the runtime's current GPU of this thread, plus 1; 0: not set yet */
+    struct {
+        struct queue *queue; /* NULL, or as long as `closings` is the GPU's */
+        unsigned closings;
+    } gpu[GPUS];
+} mine;
+
+int gpu_failed(const struct device *device, const char *call, const char *why, const char *file, int line,
+               struct error *error) {
+    cudaGetLastError(); /* or the next launch would report it */
+    const char *slash = strrchr(file, '/');
+    return error_set(error, ERROR_DEVICE, "%s: %s: %s (%s:%d)", device->name, call, why,
+                     slash ? slash + 1 : file, line);
+}
+
+cudaError_t gpu_enter(const struct device *device) {
+    if (mine.current == device->label + 1) return cudaSuccess;
+    const cudaError_t code = cudaSetDevice(device->label);
+    mine.current = code == cudaSuccess ? device->label + 1 : 0;
+    return code;
+}
+
+/* --- queues --- */
+
+static void close_queue(struct queue *queue) {
+    if (queue->dnn) cudnnDestroy(queue->dnn);
+    if (queue->blas) cublasLtDestroy(queue->blas);
+    if (queue->stream) cudaStreamDestroy(queue->stream);
+    memory_free(queue);
+}
+
+struct queue *gpu_queue(const struct device *device, struct error *error) {
+    const int label = device->label;
+    const cudaError_t entered = gpu_enter(device);
+    if (entered != cudaSuccess) {
+        gpu_failed(device, "cudaSetDevice(label)", cudaGetErrorString(entered), __FILE__, __LINE__, error);
+        return NULL;
+    }
+    const unsigned closings = atomic_load_explicit(&gpus[label].closings, memory_order_acquire);
+    if (mine.gpu[label].queue && mine.gpu[label].closings == closings) return mine.gpu[label].queue;
+
+    mine.gpu[label].queue = NULL;
+    if (gpus[label].devices == 0) {
+        error_set(error, ERROR_INTERNAL, "%s: used before it was opened", device->name);
+        return NULL;
+    }
+    struct queue *queue = NULL;
+    if (memory_zeroed((void **)&queue, 1, sizeof *queue, "a GPU's queue", error)) return NULL;
+    queue->label = label;
+    const cudaError_t code = cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking);
+    if (code != cudaSuccess) {
+        gpu_failed(device, "cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking)",
+                   cudaGetErrorString(code), __FILE__, __LINE__, error);
+        memory_free(queue);
+        return NULL;
+    }
+    queue->next = atomic_load(&gpus[label].queues);
+    while (!atomic_compare_exchange_weak(&gpus[label].queues, &queue->next, queue)) {
+    }
+    mine.gpu[label].queue = queue;
+    mine.gpu[label].closings = closings;
+    return queue;
+}
+
+int gpu_blas(const struct device *device, struct queue *queue, struct error *error) {
+    if (!queue->blas) BLAS_TRY(device, cublasLtCreate(&queue->blas), error);
+    return OK;
+}
+
+int gpu_dnn(const struct device *device, struct queue *queue, struct error *error) {
+    if (queue->dnn) return OK;
+    cudnnHandle_t dnn = NULL;
+    DNN_TRY(device, cudnnCreate(&dnn), error);
+    const cudnnStatus_t code = cudnnSetStream(dnn, queue->stream);
+    if (code != CUDNN_STATUS_SUCCESS) {
+        cudnnDestroy(dnn);
+        return gpu_failed(device, "cudnnSetStream(dnn, queue->stream)", cudnnGetErrorString(code), __FILE__,
+                          __LINE__, error);
+    }
+    queue->dnn = dnn;
+    return OK;
+}
+
+/* --- GPUs --- */
+
+/* How a thread waits for the GPU: spinning answers soonest, but takes a core from those who have work. */
+static unsigned waiting(void) {
+    struct cores cores;
+    int gpus_here = 0;
+    world_cores(&cores);
+    if (cudaGetDeviceCount(&gpus_here) != cudaSuccess) gpus_here = 1;
+    return cores.count >= 4 * gpus_here ? cudaDeviceScheduleSpin : cudaDeviceScheduleYield;
+}
+
+/* Lets the kernels and copies of one GPU reach the memory of the other, where the machine can. */
+static int reach(const struct device *device, int label, int other, struct error *error) {
+    int can = 0;
+    GPU_TRY(device, cudaDeviceCanAccessPeer(&can, label, other), error);
+    if (!can) return OK;
+    struct device from = *device;
+    from.label = label;
+    GPU_TRY(device, gpu_enter(&from), error);
+    const cudaError_t code = cudaDeviceEnablePeerAccess(other, 0);
+    if (code == cudaErrorPeerAccessAlreadyEnabled)
+        cudaGetLastError(); /* since an earlier opening */
+    else
+        GPU_TRY(device, code, error);
+    return OK;
+}
+
+int gpu_open(const struct device *device, struct error *error) {
+    const int label = device->label;
+    if (gpus[label].devices > 0) {
+        gpus[label].devices++;
+        return OK;
+    }
+    GPU_TRY(device, cudaInitDevice(label, waiting(), cudaInitDeviceFlagsAreValid), error);
+    for (int other = 0; other < GPUS; other++) {
+        if (other == label || gpus[other].devices == 0) continue;
+        RETURN_IF(reach(device, label, other, error));
+        RETURN_IF(reach(device, other, label, error));
+    }
+    gpus[label].devices = 1;
+    return OK;
+}
+
+void gpu_close(const struct device *device) {
+    const int label = device->label;
+    if (--gpus[label].devices > 0) return;
+    gpu_enter(device); /* a lost GPU may refuse; what is the host's is freed even so */
+    if (gpu_examples_close) gpu_examples_close(device);
+    atomic_fetch_add_explicit(&gpus[label].closings, 1, memory_order_release);
+    struct queue *queue = atomic_exchange(&gpus[label].queues, NULL);
+    while (queue) {
+        struct queue *next = queue->next;
+        close_queue(queue);
+        queue = next;
+    }
+    cudaGetLastError();
+}

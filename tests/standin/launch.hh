@@ -1,0 +1,66 @@
+/* How the fakes in C++, and kernels compiled by a C++ compiler (cuda/launch.h), reach the stand-in's streams. */
+#ifndef STANDIN_LAUNCH_HH
+#define STANDIN_LAUNCH_HH
+
+#include <cstring>
+#include <functional>
+
+#include "standin.h"
+
+namespace standin {
+
+/* Begins a call that can fail, named for the words: true when the test wants it to fail here. */
+bool fails(const char *call);
+/* Counts things that have to be given back; +1 or -1. */
+void count(const char *kind, int change);
+/* Keeps work for the stream, or for the graph that is being captured there; `everywhere`: it may touch the
+ * memory of all devices, as copies do. */
+cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhere = false);
+/* Ends the program with words when a kernel of this stream's device could not follow the pointer. */
+void reach(cudaStream_t stream, const void *pointer, const char *kernel);
+/* Is [pointer, pointer + bytes) memory of the device? */
+bool holds(int device, const void *pointer, size_t bytes);
+int device_of(cudaStream_t stream);
+
+template <class T> void check(cudaStream_t stream, const char *kernel, const T &) {
+    (void)stream, (void)kernel;
+}
+template <class T> void check(cudaStream_t stream, const char *kernel, T *const &pointer) {
+    reach(stream, pointer, kernel);
+}
+
+} // namespace standin
+
+/* What LAUNCH is here: arguments that are pointers are looked at now, the kernel's loop runs when the stream
+ * does. */
+template <class Work, class... Arguments>
+cudaError_t standin_launch(cudaStream_t stream, const char *kernel, Work work, const Arguments &...arguments) {
+    if (standin::fails(kernel)) return cudaErrorUnknown;
+    (standin::check(stream, kernel, arguments), ...);
+    return standin::queue(stream, work);
+}
+
+template <class T> T standin_atomic_add(T *address, T value) {
+    T old, sum;
+    __atomic_load(address, &old, __ATOMIC_RELAXED);
+    do sum = old + value;
+    while (!__atomic_compare_exchange(address, &old, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return old;
+}
+static inline float atomicAdd(float *address, float value) {
+    return standin_atomic_add(address, value);
+}
+static inline double atomicAdd(double *address, double value) {
+    return standin_atomic_add(address, value);
+}
+static inline int atomicAdd(int *address, int value) {
+    return standin_atomic_add(address, value);
+}
+static inline unsigned atomicAdd(unsigned *address, unsigned value) {
+    return standin_atomic_add(address, value);
+}
+static inline unsigned long long atomicAdd(unsigned long long *address, unsigned long long value) {
+    return standin_atomic_add(address, value);
+}
+
+#endif
