@@ -51,7 +51,7 @@ int gpu_failed(const struct device *device, const char *call, const char *why, c
     do {                                                                                                     \
         const cublasStatus_t gpu_code_ = (call);                                                             \
         if (gpu_code_ != CUBLAS_STATUS_SUCCESS)                                                              \
-            return gpu_failed(device, #call, cublasGetStatusString(gpu_code_), __FILE__, __LINE__, error);   \
+            return gpu_failed(device, #call, cublasLtGetStatusString(gpu_code_), __FILE__, __LINE__, error); \
     } while (0)
 #define DNN_TRY(device, call, error)                                                                         \
     do {                                                                                                     \

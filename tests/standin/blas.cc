@@ -5,7 +5,7 @@ struct cublasLtContext {
     int device;
 };
 
-const char *cublasGetStatusString(cublasStatus_t status) {
+const char *cublasLtGetStatusString(cublasStatus_t status) {
     return status == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_NOT_INITIALIZED";
 }
 

@@ -21,7 +21,7 @@ typedef enum {
 } cublasStatus_t;
 typedef struct cublasLtContext *cublasLtHandle_t;
 
-const char *cublasGetStatusString(cublasStatus_t status);
+const char *cublasLtGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 
