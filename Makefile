@@ -35,13 +35,17 @@ ifneq ($(filter auto 1,$(CUDA)),)
     NVCC := $(if $(and $(filter auto,$(CUDA)),$(SANITIZE)),,$(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
     ifneq ($(NVCC),)
         CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
-        PYTHON_NVIDIA := $(shell python3 -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)
-        CUDA_FOLDERS := $(CUDA_HOME) $(wildcard $(CUDA_HOME)/targets/*-linux) /usr /usr/local $(wildcard $(PYTHON_NVIDIA:%=%/*))
+        CUDA_FOLDERS := $(CUDA_HOME) $(wildcard $(CUDA_HOME)/targets/*-linux) /usr /usr/local
         # The first folder that has a header, and the first file that is a library, whatever its version.
         cuda_header = $(patsubst %/,%,$(dir $(firstword $(wildcard $(CUDA_FOLDERS:%=%/include/$(1))))))
         cuda_library = $(firstword $(wildcard $(foreach f,$(CUDA_FOLDERS),$(foreach l,lib64 lib lib/$(shell uname -m)-linux-gnu,$(f)/$(l)/$(1) $(f)/$(l)/$(1).*))))
-        CUDA_HEADERS := $(call cuda_header,cuda_runtime.h) $(call cuda_header,cublasLt.h) $(call cuda_header,cudnn.h)
-        CUDA_LIBRARIES := $(call cuda_library,libcudart_static.a) $(call cuda_library,libcublasLt.so) $(call cuda_library,libcudnn.so)
+        cuda_headers = $(foreach h,cuda_runtime.h cublasLt.h cudnn.h,$(call cuda_header,$(h)))
+        cuda_libraries = $(foreach l,libcudart_static.a libcublasLt.so libcudnn.so,$(call cuda_library,$(l)))
+        ifneq ($(words $(cuda_headers)) $(words $(cuda_libraries)),3 3)
+            CUDA_FOLDERS += $(wildcard $(addsuffix /*,$(shell python3 -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)))
+        endif
+        CUDA_HEADERS := $(cuda_headers)
+        CUDA_LIBRARIES := $(cuda_libraries)
     endif
     override CUDA := $(if $(filter auto,$(CUDA)),$(if $(and $(filter 3,$(words $(CUDA_HEADERS))),$(filter 3,$(words $(CUDA_LIBRARIES)))),1,0),1)
 endif
@@ -49,11 +53,12 @@ ifeq ($(CUDA),1)
     ifneq ($(words $(CUDA_HEADERS)) $(words $(CUDA_LIBRARIES)),3 3)
         $(error CUDA=1: found nvcc: '$(NVCC)', headers in: '$(CUDA_HEADERS)', libraries: '$(CUDA_LIBRARIES)'; expected cudart, cuBLASLt and cuDNN of each)
     endif
+    comma := ,
     # Which GPUs the kernels are compiled for: those that are here; for none, the oldest that has bf16, as PTX that the driver of any
     # later one compiles; or all.
     arch_list := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
     ifeq ($(CUDA_ARCHS),native)
-        archs := $(filter $(arch_list),$(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null))))
+        archs := $(filter $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)),$(arch_list))
     else ifeq ($(CUDA_ARCHS),all)
         archs := $(filter-out 75 87 88 110 121,$(arch_list))
     else
@@ -61,12 +66,11 @@ ifeq ($(CUDA),1)
     endif
     ptx := $(or $(lastword $(archs)),80)
     NVCC_ARCHS := $(foreach a,$(archs),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(ptx),code=compute_$(ptx)
-    comma := ,
     CUDA_INCLUDES := $(addprefix -isystem ,$(sort $(CUDA_HEADERS)))
     # --fmad=false: device code rounds as the same lines do on the CPU; fmaf is used where it is meant.
     COMPILE_CU = $(NVCC) -std=c++17 -O3 -g -lineinfo --fmad=false $(NVCC_ARCHS) $(CUDA_INCLUDES) -Xcompiler -Wall,-Wextra \
                  $(if $(filter 1,$(WERROR)),-Werror all-warnings) -MMD -MP
-    CUDA_LIBS = $(CUDA_LIBRARIES) $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(filter %.so %.so.*,$(subst .so.,.so. ,$(CUDA_LIBRARIES))))))) -ldl -lrt
+    CUDA_LIBS = $(CUDA_LIBRARIES) $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(filter-out %.a,$(CUDA_LIBRARIES)))))) -ldl -lrt
 endif
 ifeq ($(CUDA),standin)
     CUDA_INCLUDES = -Itests/standin

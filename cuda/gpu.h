@@ -13,6 +13,8 @@
 
 #include "../src/device/device.h"
 
+enum { GPUS = 64 }; /* labels run from 0 to at most GPUS - 1 */
+
 struct queue {
     int label; /* of the GPU */
     cudaStream_t stream;
@@ -40,6 +42,10 @@ void gpu_close(const struct device *device);
  * the runtime forget it. Returns ERROR_DEVICE. */
 int gpu_failed(const struct device *device, const char *call, const char *why, const char *file, int line,
                struct error *error);
+
+/* The same for a code of the CUDA runtime that was looked at before it is reported. */
+#define GPU_FAILED(device, call, code, error)                                                                \
+    gpu_failed(device, call, cudaGetErrorString(code), __FILE__, __LINE__, error)
 
 #define GPU_TRY(device, call, error)                                                                         \
     do {                                                                                                     \

@@ -14,10 +14,8 @@ static double megabytes(size_t bytes) {
 /* cudaMalloc gives addresses on borders of 256 bytes at least. */
 static int get(const struct device *device, void **out, size_t bytes, const char *what, struct error *error) {
     const cudaError_t code = cudaMalloc(out, bytes);
-    if (code != cudaErrorMemoryAllocation) {
-        GPU_TRY(device, code, error);
-        return OK;
-    }
+    if (code == cudaSuccess) return OK;
+    if (code != cudaErrorMemoryAllocation) return GPU_FAILED(device, "cudaMalloc(out, bytes)", code, error);
     size_t free_bytes = 0, total = 0;
     cudaGetLastError();
     GPU_TRY(device, cudaMemGetInfo(&free_bytes, &total), error);
@@ -63,7 +61,8 @@ int gpu_allocate_host(const struct device *device, void **out, size_t bytes, con
         return error_set(error, ERROR_DEVICE, "%s: out of host memory: %.1f MB wanted for %s", device->name,
                          megabytes(bytes), what);
     }
-    GPU_TRY(device, code, error);
+    if (code != cudaSuccess)
+        return GPU_FAILED(device, "cudaHostAlloc(out, bytes, cudaHostAllocPortable)", code, error);
     memset(*out, 0, bytes);
     return OK;
 }

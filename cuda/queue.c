@@ -12,8 +12,6 @@
 
 void gpu_examples_close(const struct device *device) __attribute__((weak));
 
-enum { GPUS = 64 };
-
 /* [label] */
 static struct {
     int devices;                    /* open devices of it; changed by gpu_open and gpu_close alone */
@@ -57,7 +55,7 @@ struct queue *gpu_queue(const struct device *device, struct error *error) {
     const int label = device->label;
     const cudaError_t entered = gpu_enter(device);
     if (entered != cudaSuccess) {
-        gpu_failed(device, "cudaSetDevice(label)", cudaGetErrorString(entered), __FILE__, __LINE__, error);
+        GPU_FAILED(device, "cudaSetDevice(label)", entered, error);
         return NULL;
     }
     const unsigned closings = atomic_load_explicit(&gpus[label].closings, memory_order_acquire);
@@ -73,8 +71,7 @@ struct queue *gpu_queue(const struct device *device, struct error *error) {
     queue->label = label;
     const cudaError_t code = cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking);
     if (code != cudaSuccess) {
-        gpu_failed(device, "cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking)",
-                   cudaGetErrorString(code), __FILE__, __LINE__, error);
+        GPU_FAILED(device, "cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking)", code, error);
         memory_free(queue);
         return NULL;
     }
@@ -125,11 +122,11 @@ static int reach(const struct device *device, int label, int other, struct error
     from.label = label;
     GPU_TRY(device, gpu_enter(&from), error);
     const cudaError_t code = cudaDeviceEnablePeerAccess(other, 0);
-    if (code == cudaErrorPeerAccessAlreadyEnabled)
-        cudaGetLastError(); /* since an earlier opening */
-    else
-        GPU_TRY(device, code, error);
-    return OK;
+    if (code == cudaErrorPeerAccessAlreadyEnabled) { /* since an earlier opening */
+        cudaGetLastError();
+        return OK;
+    }
+    return code == cudaSuccess ? OK : GPU_FAILED(device, "cudaDeviceEnablePeerAccess(other, 0)", code, error);
 }
 
 int gpu_open(const struct device *device, struct error *error) {

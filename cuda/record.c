@@ -22,13 +22,18 @@ int gpu_recorded(const struct device *device, void **recording, struct error *er
     if (!queue) return error->code;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
+    const char *call = "cudaStreamEndCapture(queue->stream, &graph)";
     cudaError_t code = cudaStreamEndCapture(queue->stream, &graph);
-    if (code == cudaSuccess) code = cudaGraphInstantiate(&exec, graph, 0);
+    if (code == cudaSuccess) {
+        call = "cudaGraphInstantiate(&exec, graph, 0)";
+        code = cudaGraphInstantiate(&exec, graph, 0);
+    }
     if (graph) cudaGraphDestroy(graph);
-    if (not_capturable(code))
+    if (not_capturable(code)) {
         cudaGetLastError();
-    else
-        GPU_TRY(device, code, error);
+        return OK;
+    }
+    if (code != cudaSuccess) return GPU_FAILED(device, call, code, error);
     *recording = exec;
     return OK;
 }

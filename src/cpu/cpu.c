@@ -74,6 +74,7 @@ static void describe(int label, char *description, size_t bytes) {
 /* oneDNN computes in bf16 where the processor has instructions for it; the reference kernels do not. */
 static const char *lacks(const struct device *device, enum precision precision) {
     if (precision == PRECISION_FP32) return NULL;
+    if (precision == PRECISION_TF32) return "a GPU";
     if (device->reference_only) return "the kernels that --kernels=reference leaves out";
 #if TRAINER_ONEDNN
     return onednn_has_bf16() ? NULL : "a processor with AVX512_BF16";

@@ -21,6 +21,7 @@ static long number(const char *name, long otherwise) {
 
 /* What was not given back is a leak, whoever else has looked. */
 static void at_exit() {
+    call c;
     int left = 0;
     for (const auto &[kind, n] : all().open) {
         if (n != 0) fprintf(stderr, "stand-in: %d of kind \"%s\" not given back\n", n, kind.c_str());
