@@ -501,6 +501,27 @@ static void check_lost_updates(void) {
     CHECK(lost[0] == lost[1], "the same seed lost %ld, then %ld updates", lost[0], lost[1]);
 }
 
+/* The same interleaving with atomic additions: every worker's own block and the last line count every update.
+ */
+static void check_atomic_adds(void) {
+    struct rig_settings settings = usual("async-lockfree:apply=worker,adds=atomic", true, 3, 1);
+    static struct rig rig;
+    settings.batches = 300;
+    settings.together = true;
+    settings.formula = formula_contested;
+    settings.seed = 11;
+    CHECK(rig_run(&rig, &settings, false) == OK, "%s", rig.error.words);
+    for (int w = 0; w < settings.workers; w++)
+        CHECK(-(long)rig.store.weights[rig.ranges[w].begin] == training_totals(&rig.training, w)->steps,
+              "worker %d: %ld of its %ld updates", w, -(long)rig.store.weights[rig.ranges[w].begin],
+              training_totals(&rig.training, w)->steps);
+    const long last =
+        -(long)rig.store.weights[rig.ranges[settings.workers].begin + (size_t)settings.block - 1];
+    CHECK(last == settings.batches, "the last line has %ld of %ld updates", last, (long)settings.batches);
+    CHECK(store_lost_updates(&rig.store) == 0, "the witness lost %ld", store_lost_updates(&rig.store));
+    rig_close(&rig);
+}
+
 /* --- data sharding, and shards by array --- */
 
 static void check_sharding(const char *text, const struct strategy *strategy, void *argument) {
@@ -533,5 +554,6 @@ int main(void) {
     each_strategy(check_failing, NULL);
     each_strategy(check_sharding, NULL);
     check_lost_updates();
+    check_atomic_adds();
     return check_end();
 }

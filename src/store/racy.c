@@ -4,7 +4,9 @@
  * line at the same time both read the old value, and the one that writes first is lost; a reader may see a
  * window partly before and partly after an update. Single floats are never torn: they are aligned, and the
  * machine loads and stores them whole. How many updates are lost is measured: every update also adds 1 to the
- * shard's witness line, in the same loop, so updates minus witness is the number lost on one line.
+ * shard's witness line, in the same loop, so updates minus witness is the number lost on one line. With
+ * atomic steps what a step changes a weight by is added in one atomic addition, and no update of a weight is
+ * lost; moments are overwritten as ever.
  *
  * Weights go through a small private buffer, a block at a time, so that optimizers never see shared memory.
  * In the simulated world a block is one cache line, with a scheduling point between reading and writing, so
@@ -20,12 +22,26 @@ static void racy_copy(float *restrict to, const float *restrict from, size_t flo
     for (size_t i = 0; i < floats; i++) to[i] = from[i];
 }
 
+static void add_atomically(float *weight, float change) {
+    float seen, sum;
+    __atomic_load(weight, &seen, __ATOMIC_RELAXED);
+    do sum = seen + change;
+    while (!__atomic_compare_exchange(weight, &seen, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+static void count_atomically(double *witness) {
+    double seen, sum;
+    __atomic_load(witness, &seen, __ATOMIC_RELAXED);
+    do sum = seen + 1.0;
+    while (!__atomic_compare_exchange(witness, &seen, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
 /* Steps one block that lies in one span. With `witness`, it adds 1 to that line in the same breath. */
 static void racy_block(struct shard *shard, const struct span *span, size_t begin, size_t end,
                        const struct gradient *gradient, float rate, long update, double *witness) {
     const struct store *store = shard->store;
     const size_t floats = end - begin;
-    _Alignas(64) float weights[RACY_BLOCK], moments[2][RACY_BLOCK], average[RACY_BLOCK];
+    _Alignas(64) float weights[RACY_BLOCK], before[RACY_BLOCK], moments[2][RACY_BLOCK], average[RACY_BLOCK];
     struct step step = {
         .floats = floats, .weights = weights, .gradient = gradient->values + begin, .update = update};
     const double seen = witness ? *witness : 0.0;
@@ -33,6 +49,7 @@ static void racy_block(struct shard *shard, const struct span *span, size_t begi
      * cache. */
     for (size_t i = end; i < end + floats; i += LINE_FLOATS) __builtin_prefetch(store->weights + i, 1);
     racy_copy(weights, store->weights + begin, floats);
+    if (shard->atomic) racy_copy(before, weights, floats);
     for (int m = 0; m < 2; m++)
         if (store->moments[m]) {
             step.moments[m] = moments[m];
@@ -41,11 +58,18 @@ static void racy_block(struct shard *shard, const struct span *span, size_t begi
     if (store->average) racy_copy(average, store->average + begin, floats);
     world_yield(store->world);
     window_step(store, span, &step, rate, store->average ? average : NULL);
-    racy_copy(store->weights + begin, weights, floats);
+    if (shard->atomic)
+        for (size_t i = 0; i < floats; i++)
+            add_atomically(store->weights + begin + i, weights[i] - before[i]);
+    else
+        racy_copy(store->weights + begin, weights, floats);
     for (int m = 0; m < 2; m++)
         if (store->moments[m]) racy_copy(store->moments[m] + begin, moments[m], floats);
     if (store->average) racy_copy(store->average + begin, average, floats);
-    if (witness) *witness = seen + 1.0;
+    if (witness && shard->atomic)
+        count_atomically(witness);
+    else if (witness)
+        *witness = seen + 1.0;
 }
 
 /* Steps [begin, end) of the window, span by span and block by block. */

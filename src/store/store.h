@@ -87,10 +87,10 @@ struct shard {
     struct event *mail;                /* its server's event; NULL: nobody serves */
     struct tally *tallies;             /* [workers] */
     struct gradient *_Atomic *laid;    /* [workers] of the round */
-    bool atomic;     /* racy steps add to weights atomically, where the vectors live on a device that can */
-    double *witness; /* [one line] the racy loop adds 1 to it with each update ... */
-    _Atomic long racy_updates; /* ... so that these minus the witness are the lost updates */
-    void *state;               /* of the strategy, made by its open */
+    bool atomic;                       /* racy steps add to weights atomically */
+    double *witness;                   /* [one line] the racy loop adds 1 to it with each update ... */
+    _Atomic long racy_updates;         /* ... so that these minus the witness are the lost updates */
+    void *state;                       /* of the strategy, made by its open */
 };
 
 struct store_settings {
