@@ -1,0 +1,98 @@
+/* Kernels that bring operands into the form that cuBLASLt and cuDNN want: another type, turned, framed with
+ * zeros; and what is left to do to a result when the library does not do it on its way out. None has more
+ * than 2^31 elements, so that places are found by 32-bit divisions. */
+#include "operands.h"
+
+#include "../src/device/bf16.h"
+#include "../src/device/formulas.h"
+#include "launch.h"
+
+DEVICE float number_at(const void *values, enum type type, size_t i) {
+    return type == TYPE_BF16 ? bf16_float(((const bf16 *)values)[i]) : ((const float *)values)[i];
+}
+
+DEVICE void set_number(void *values, enum type type, size_t i, float value) {
+    if (type == TYPE_BF16)
+        ((bf16 *)values)[i] = bf16_nearest(value);
+    else
+        ((float *)values)[i] = value;
+}
+
+KERNEL convert(void *out, enum type to, const void *in, enum type from, size_t count) {
+    EACH(i, count) {
+        set_number(out, to, i, number_at(in, from, i));
+    }
+}
+
+cudaError_t operand_convert(cudaStream_t stream, void *out, enum type to, const void *in, enum type from,
+                            size_t count) {
+    return LAUNCH(stream, count, convert, out, to, in, from, count);
+}
+
+/* Neighbouring threads write neighbours, and read a column: kernels of layers are small enough to stay in the
+ * cache while that goes on. */
+KERNEL turn(void *out, enum type to, const void *in, enum type from, unsigned rows, unsigned columns,
+            size_t count) {
+    EACH(i, count) {
+        const unsigned column = (unsigned)i / rows, row = (unsigned)i % rows;
+        set_number(out, to, i, number_at(in, from, (size_t)row * columns + column));
+    }
+}
+
+cudaError_t operand_turn(cudaStream_t stream, void *out, enum type to, const void *in, enum type from,
+                         int rows, int columns) {
+    const size_t count = (size_t)rows * (size_t)columns;
+    return LAUNCH(stream, count, turn, out, to, in, from, (unsigned)rows, (unsigned)columns, count);
+}
+
+KERNEL set_frame(void *out, enum type to, const void *in, enum type from, struct frame f, size_t count) {
+    EACH(i, count) {
+        unsigned left = (unsigned)i;
+        const unsigned channel = left % (unsigned)f.channels;
+        left /= (unsigned)f.channels;
+        const int column = (int)(left % (unsigned)f.out[1]) - f.begin[1];
+        left /= (unsigned)f.out[1];
+        const int row = (int)(left % (unsigned)f.out[0]) - f.begin[0];
+        const size_t image = left / (unsigned)f.out[0];
+        float value = 0.0f;
+        if (row >= 0 && row < f.in[0] && column >= 0 && column < f.in[1]) {
+            const size_t pixel = (image * (size_t)f.in[0] + (size_t)row) * (size_t)f.in[1] + (size_t)column;
+            value = number_at(in, from, pixel * (size_t)f.channels + channel);
+        }
+        set_number(out, to, i, value);
+    }
+}
+
+cudaError_t operand_frame(cudaStream_t stream, void *out, enum type to, const void *in, enum type from,
+                          const struct frame *frame) {
+    const struct frame f = *frame;
+    const size_t count = (size_t)f.batch * (size_t)f.out[0] * (size_t)f.out[1] * (size_t)f.channels;
+    return LAUNCH(stream, count, set_frame, out, to, in, from, f, count);
+}
+
+DEVICE float activated(float x, enum finish activation) {
+    switch (activation) {
+    case FINISH_RELU:
+        return formula_relu(x);
+    case FINISH_SIGMOID:
+        return formula_sigmoid(x);
+    case FINISH_TANH:
+        return formula_tanh(x);
+    default:
+        return x;
+    }
+}
+
+KERNEL finish(void *out, enum type to, const void *in, enum type from, const float *bias, unsigned columns,
+              enum finish activation, size_t count) {
+    EACH(i, count) {
+        const float x = number_at(in, from, i) + bias[(unsigned)i % columns];
+        set_number(out, to, i, activated(x, activation));
+    }
+}
+
+cudaError_t operand_finish(cudaStream_t stream, void *out, enum type to, const void *in, enum type from,
+                           const float *bias, int rows, int columns, enum finish activation) {
+    const size_t count = (size_t)rows * (size_t)columns;
+    return LAUNCH(stream, count, finish, out, to, in, from, bias, (unsigned)columns, activation, count);
+}
