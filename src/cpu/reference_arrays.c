@@ -32,15 +32,12 @@ const struct kernel reference_broadcast_to = {.name = "reference:broadcast_to", 
 static int run_transpose(const struct call *call, struct error *error) {
     (void)error;
     const struct shape *from = &call->task->input[0].shape;
-    size_t of_input[MAX_RANK] = {0}, stride[MAX_RANK] = {0}, run = 1;
-    for (int axis = from->rank - 1; axis >= 0; axis--) {
-        of_input[axis] = run;
-        run *= (size_t)from->dims[axis];
-    }
+    size_t of_input[MAX_RANK] = {0}, stride[MAX_RANK] = {0};
+    walk_strides(from, of_input);
     for (int axis = 0; axis < from->rank; axis++)
         stride[axis] = of_input[call->task->attributes->order[axis]];
     struct walk walk;
-    walk_strided(&walk, &call->task->output.shape, stride);
+    walk_strided(&walk, &call->task->output.shape, stride, NULL);
     gather_walk(&walk, call->input[0], type_bytes(call->task->output.type), call->output);
     return OK;
 }

@@ -7,6 +7,7 @@
  * forward pass. */
 #include <math.h>
 #include <string.h>
+#include "../device/formulas.h"
 #include "bf16.h"
 #include "reference.h"
 
@@ -103,18 +104,19 @@ INLINED void find_powers(struct block *b, const struct lrn *lrn, bool back) {
     const size_t radius = (size_t)lrn->radius, end = b->floats - radius;
     for (size_t i = 0; i < b->floats; i++) b->squares[i] = b->x[i] * b->x[i];
     sum_around(b->squares, radius, b->floats, b->sums);
-    if (lrn->beta == 0.75f) { /* much faster than powf */
+    if (lrn->beta == 0.75f) {
         for (size_t i = radius; i < end; i++) {
-            const float root = 1.0f / sqrtf(sqrtf(lrn->bias + lrn->alpha * b->sums[i]));
-            b->power[i] = root * root * root;
-            if (back) b->shares[i] = b->dy[i] * b->x[i] * (b->power[i] * b->power[i] * root);
+            const struct formula_powers powers = formula_lrn_quarters(lrn->bias + lrn->alpha * b->sums[i]);
+            b->power[i] = powers.power;
+            if (back) b->shares[i] = formula_lrn_share(b->x[i], b->dy[i], powers.steeper);
         }
         return;
     }
     for (size_t i = radius; i < end; i++) {
-        const float sum = lrn->bias + lrn->alpha * b->sums[i];
-        b->power[i] = powf(sum, -lrn->beta);
-        if (back) b->shares[i] = b->dy[i] * b->x[i] * (b->power[i] / sum);
+        const struct formula_powers powers =
+            formula_lrn_powers(lrn->bias + lrn->alpha * b->sums[i], lrn->beta);
+        b->power[i] = powers.power;
+        if (back) b->shares[i] = formula_lrn_share(b->x[i], b->dy[i], powers.steeper);
     }
 }
 
@@ -161,7 +163,7 @@ INLINED void lrn_back(const struct block *b, size_t at, float factor, float leas
                       enum type type) {
     const float *x = b->x + at, *dy = b->dy + at, *power = b->power + at, *sums = b->sums + at;
     for (size_t i = 0; i < b->count; i++) {
-        const float back = dy[i] * power[i] - factor * x[i] * sums[i];
+        const float back = formula_lrn_grad(x[i], dy[i], power[i], factor, sums[i]);
         store(dx, type, i, x[i] <= least ? 0.0f : back);
     }
 }

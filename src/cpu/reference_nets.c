@@ -1,6 +1,5 @@
 /* Reference kernels: softmax and cross entropy. The largest logit is taken off before the exponential, so
  * nothing overflows. */
-#include <math.h>
 #include <string.h>
 #include "../device/formulas.h"
 #include "reference.h"
@@ -21,7 +20,7 @@ static void exponentials(const float *x, size_t rows, size_t length, float *y) {
     for (size_t row = 0; row < rows; row++) {
         const float *from = x + row * length;
         float *to = y + row * length, top = from[0];
-        for (size_t i = 1; i < length; i++) top = from[i] > top ? from[i] : top;
+        for (size_t i = 1; i < length; i++) top = formula_largest(top, from[i]);
         for (size_t i = 0; i < length; i++) to[i] = from[i] - top;
     }
     for (size_t i = 0; i < rows * length; i++) y[i] = formula_exp(y[i]);
@@ -60,7 +59,7 @@ static int run_softmax_grad(const struct call *call, struct error *error) {
     for (size_t row = 0; row < rows; row++, y += length, dy += length, dx += length) {
         float sum = 0.0f;
         for (size_t i = 0; i < length; i++) sum += y[i] * dy[i];
-        for (size_t i = 0; i < length; i++) dx[i] = y[i] * (dy[i] - sum);
+        for (size_t i = 0; i < length; i++) dx[i] = formula_softmax_grad(y[i], dy[i], sum);
     }
     return OK;
 }
@@ -89,7 +88,8 @@ static int run_cross_entropy(const struct call *call, struct error *error) {
     struct labelled l;
     RETURN_IF(labelled_open(&l, call, error));
     float *loss = call->output;
-    for (size_t i = 0; i < l.batch; i++) loss[i] = -formula_log(l.x[i * l.classes + (size_t)l.labels[i]]);
+    for (size_t i = 0; i < l.batch; i++)
+        loss[i] = formula_cross_entropy(l.x[i * l.classes + (size_t)l.labels[i]]);
     return OK;
 }
 const struct kernel reference_cross_entropy = {.name = "reference:cross_entropy", .run = run_cross_entropy};
@@ -103,7 +103,7 @@ static int run_cross_entropy_grad(const struct call *call, struct error *error) 
     memset(dx, 0, l.batch * l.classes * sizeof *dx);
     for (size_t i = 0; i < l.batch; i++) {
         const size_t at = i * l.classes + (size_t)l.labels[i];
-        dx[at] = -dloss[i] / l.x[at];
+        dx[at] = formula_cross_entropy_grad(l.x[at], dloss[i]);
     }
     return OK;
 }
@@ -119,18 +119,18 @@ static void losses_of(const float *x, const int *labels, size_t rows, size_t len
     exponentials(x, rows, length, y);
     for (size_t row = 0; row < rows; row++) {
         float top = x[row * length];
-        for (size_t c = 1; c < length; c++) top = x[row * length + c] > top ? x[row * length + c] : top;
-        loss[row] =
-            formula_log(sum_of(y + row * length, length)) - (x[row * length + (size_t)labels[row]] - top);
+        for (size_t c = 1; c < length; c++) top = formula_largest(top, x[row * length + c]);
+        loss[row] = formula_softmax_cross_entropy(x[row * length + (size_t)labels[row]], top,
+                                                  sum_of(y + row * length, length));
     }
 }
 
 /* The same for a row that is longer than a chunk. */
 static float loss_of_long_row(const float *x, int label, size_t length) {
     float top = x[0], sum = 0.0f;
-    for (size_t c = 1; c < length; c++) top = x[c] > top ? x[c] : top;
+    for (size_t c = 1; c < length; c++) top = formula_largest(top, x[c]);
     for (size_t c = 0; c < length; c++) sum += formula_exp(x[c] - top);
-    return formula_log(sum) - (x[label] - top);
+    return formula_softmax_cross_entropy(x[label], top, sum);
 }
 
 static int run_softmax_cross_entropy(const struct call *call, struct error *error) {

@@ -1,8 +1,8 @@
 /* Reference kernels: batch normalisation over [rows, channels], rows being all axes but the last. Loops run
  * along the channels; sums over many rows are taken a block of rows at a time, in float32, and the blocks'
  * sums added up in double. */
-#include <math.h>
 #include <string.h>
+#include "../device/formulas.h"
 #include "reference.h"
 
 enum { CHANNELS = 256, BLOCK = 64 }; /* channels and rows at a time */
@@ -39,18 +39,14 @@ static inline float part_x(float x, float y, float mean) {
 }
 static inline float part_square(float x, float y, float mean) {
     (void)y;
-    return (x - mean) * (x - mean);
+    return formula_square_from(x, mean);
 }
 static inline float part_product(float x, float y, float mean) {
-    return (x - mean) * y;
+    return formula_product_from(x, mean, y);
 }
 
 static size_t channels_from(const struct rows *rows, size_t first) {
     return rows->channels - first < CHANNELS ? rows->channels - first : CHANNELS;
-}
-
-static float inverse_deviation(float variance, float epsilon) {
-    return 1.0f / sqrtf(variance + epsilon);
 }
 
 /* [2, channels]: mean and variance, by two passes. */
@@ -83,8 +79,10 @@ static int run_batch_norm(const struct call *call, struct error *error) {
         float factor[CHANNELS], term[CHANNELS];
         const size_t count = channels_from(&rows, c);
         for (size_t i = 0; i < count; i++) {
-            factor[i] = scale[c + i] * inverse_deviation(variance[c + i], epsilon);
-            term[i] = shift[c + i] - mean[c + i] * factor[i];
+            const struct formula_norm norm =
+                formula_norm(mean[c + i], variance[c + i], epsilon, scale[c + i], shift[c + i]);
+            factor[i] = norm.factor;
+            term[i] = norm.term;
         }
         const float *x = (const float *)call->input[0] + c;
         float *y = (float *)call->output + c;
@@ -110,15 +108,14 @@ static int run_batch_norm_sums(const struct call *call, struct error *error) {
         for (size_t i = 0; i < count; i++) plain[c + i] = (float)sums[i];
         sum_rows(&rows, x + c, dy + c, mean + c, count, part_product, sums);
         for (size_t i = 0; i < count; i++)
-            product[c + i] = (float)sums[i] * inverse_deviation(variance[c + i], epsilon);
+            product[c + i] = (float)sums[i] * formula_inverse_deviation(variance[c + i], epsilon);
     }
     return OK;
 }
 const struct kernel reference_batch_norm_sums = {.name = "reference:batch_norm_sums",
                                                  .run = run_batch_norm_sums};
 
-/* x, moments, scale, sums, dy: with n rows and the normalised x,
- * dx = scale / deviation * (dy - sum of dy / n - normalised x * (sum of dy times the normalised x) / n). */
+/* x, moments, scale, sums, dy */
 static int run_batch_norm_grad(const struct call *call, struct error *error) {
     (void)error;
     const struct rows rows = rows_of(call->task);
@@ -129,16 +126,18 @@ static int run_batch_norm_grad(const struct call *call, struct error *error) {
         float factor[CHANNELS], slope[CHANNELS], term[CHANNELS];
         const size_t count = channels_from(&rows, c);
         for (size_t i = 0; i < count; i++) {
-            const float inverse = inverse_deviation(variance[c + i], epsilon);
-            factor[i] = scale[c + i] * inverse;
-            slope[i] = inverse * product[c + i] * share;
-            term[i] = plain[c + i] * share - mean[c + i] * slope[i];
+            const struct formula_norm_grad grad = formula_norm_grad(
+                mean[c + i], variance[c + i], epsilon, scale[c + i], plain[c + i], product[c + i], share);
+            factor[i] = grad.factor;
+            slope[i] = grad.slope;
+            term[i] = grad.term;
         }
         const float *x = (const float *)call->input[0] + c, *dy = (const float *)call->input[4] + c;
         float *dx = (float *)call->output + c;
         for (size_t row = 0; row < rows.count;
              row++, x += rows.channels, dy += rows.channels, dx += rows.channels)
-            for (size_t i = 0; i < count; i++) dx[i] = factor[i] * (dy[i] - x[i] * slope[i] - term[i]);
+            for (size_t i = 0; i < count; i++)
+                dx[i] = formula_norm_dx(x[i], dy[i], factor[i], slope[i], term[i]);
     }
     return OK;
 }

@@ -2,6 +2,7 @@
  * side by side, so they fill vectors; these are the kernels that run everywhere, as they are bound by memory.
  */
 #include <string.h>
+#include "../device/formulas.h"
 #include "../graph/window.h"
 #include "bf16.h"
 #include "reference.h"
@@ -45,10 +46,7 @@ INLINED void largest(const struct pool *pool, const void *x, size_t count, void 
     for (int row = pool->top; row < pool->bottom; row++)
         for (int column = pool->left; column < pool->right; column++) {
             const void *from = element(x, type, place(pool, row, column));
-            for (size_t c = 0; c < count; c++) {
-                const float one = load(from, type, c);
-                most[c] = one > most[c] ? one : most[c];
-            }
+            for (size_t c = 0; c < count; c++) most[c] = formula_largest(most[c], load(from, type, c));
         }
     for (size_t c = 0; c < count; c++) store(y, type, c, most[c]);
 }
@@ -97,7 +95,7 @@ INLINED void give_back(const struct pool *pool, const void *x, const void *dy, s
             for (size_t c = 0; c < count; c++) {
                 const float one = load(from, type, c);
                 which[c] = one > most[c] ? number : which[c];
-                most[c] = one > most[c] ? one : most[c];
+                most[c] = formula_largest(most[c], one);
             }
         }
     number = 0;

@@ -2,6 +2,7 @@
  * rows of `inner` are combined whole, so that sums over the batch vectorise, and a sum along the last axis
  * runs in LANES partial sums of fixed order. */
 #include <string.h>
+#include "../device/formulas.h"
 #include "bf16.h"
 #include "reference.h"
 
@@ -96,10 +97,7 @@ static void max_floats(struct view view, const float *x, float *restrict y) {
     for (size_t o = 0; o < view.outer; o++, x += view.length * view.inner, y += view.inner) {
         memcpy(y, x, view.inner * sizeof *y);
         for (size_t l = 1; l < view.length; l++)
-            for (size_t i = 0; i < view.inner; i++) {
-                const float value = x[l * view.inner + i];
-                y[i] = value > y[i] ? value : y[i];
-            }
+            for (size_t i = 0; i < view.inner; i++) y[i] = formula_largest(y[i], x[l * view.inner + i]);
     }
 }
 

@@ -101,4 +101,91 @@ FORMULA float formula_dropout(float x, uint32_t bits, float rate) {
     return rng_unit(bits) >= rate ? x / (1.0f - rate) : 0.0f;
 }
 
+/* The largest so far. Not a number stays when it comes first, and is passed over later; of equal ones the
+ * first. */
+FORMULA float formula_largest(float most, float x) {
+    return x > most ? x : most;
+}
+
+/* Softmax and cross entropy of a row. dx from its results y, with sum = sum of y dy. */
+FORMULA float formula_softmax_grad(float y, float dy, float sum) {
+    return y * (dy - sum);
+}
+/* p: what was given to the label. */
+FORMULA float formula_cross_entropy(float p) {
+    return -logf(p);
+}
+FORMULA float formula_cross_entropy_grad(float p, float dloss) {
+    return -dloss / p;
+}
+/* From the logit x of the label, the row's largest and the sum of exp(logit - largest). */
+FORMULA float formula_softmax_cross_entropy(float x, float largest, float sum) {
+    return logf(sum) - (x - largest);
+}
+
+/* Local response normalisation: with s = bias + alpha * the squares around, y = x s^-beta. */
+struct formula_powers {
+    float power, steeper; /* s^-beta, s^(-beta - 1) */
+};
+FORMULA struct formula_powers formula_lrn_powers(float s, float beta) {
+    struct formula_powers powers;
+    powers.power = powf(s, -beta);
+    powers.steeper = powers.power / s;
+    return powers;
+}
+/* The same for beta 3/4: much faster than powf. */
+FORMULA struct formula_powers formula_lrn_quarters(float s) {
+    struct formula_powers powers;
+    const float root = 1.0f / sqrtf(sqrtf(s));
+    powers.power = root * root * root;
+    powers.steeper = powers.power * powers.power * root;
+    return powers;
+}
+/* What a neighbour's gradient is made of, and dx_i = dy_i s_i^-beta - factor x_i * (sum of the neighbours'
+ * shares); factor = 2 alpha beta. */
+FORMULA float formula_lrn_share(float x, float dy, float steeper) {
+    return dy * x * steeper;
+}
+FORMULA float formula_lrn_grad(float x, float dy, float power, float factor, float shares) {
+    return dy * power - factor * x * shares;
+}
+
+/* Batch normalisation, a channel: y = x * factor + term. */
+struct formula_norm {
+    float factor, term;
+};
+FORMULA float formula_inverse_deviation(float variance, float epsilon) {
+    return 1.0f / sqrtf(variance + epsilon);
+}
+FORMULA struct formula_norm formula_norm(float mean, float variance, float epsilon, float scale,
+                                         float shift) {
+    struct formula_norm norm;
+    norm.factor = scale * formula_inverse_deviation(variance, epsilon);
+    norm.term = shift - mean * norm.factor;
+    return norm;
+}
+FORMULA float formula_square_from(float x, float mean) {
+    return (x - mean) * (x - mean);
+}
+FORMULA float formula_product_from(float x, float mean, float dy) {
+    return (x - mean) * dy;
+}
+/* With n rows and the normalised x, dx = scale / deviation * (dy - sum of dy / n - normalised x * (sum of dy
+ * times the normalised x) / n) = factor (dy - x slope - term). share = 1/n. */
+struct formula_norm_grad {
+    float factor, slope, term;
+};
+FORMULA struct formula_norm_grad formula_norm_grad(float mean, float variance, float epsilon, float scale,
+                                                   float plain, float product, float share) {
+    struct formula_norm_grad grad;
+    const float inverse = formula_inverse_deviation(variance, epsilon);
+    grad.factor = scale * inverse;
+    grad.slope = inverse * product * share;
+    grad.term = plain * share - mean * grad.slope;
+    return grad;
+}
+FORMULA float formula_norm_dx(float x, float dy, float factor, float slope, float term) {
+    return factor * (dy - x * slope - term);
+}
+
 #endif

@@ -1,6 +1,5 @@
-/* The walk of the reference kernels: strides of operands that broadcast, and the merging of axes that run on.
- */
-#include "reference.h"
+/* See walk.h: strides of operands that broadcast, and the merging of axes that run on. */
+#include "walk.h"
 
 /* Strides of a dense value of this shape along the axes of `out`; 0 where it broadcasts. */
 static void strides_of(const struct shape *shape, const struct shape *out, size_t *stride) {
@@ -48,8 +47,19 @@ void walk_broadcast(struct walk *walk, const struct shape *out, const struct sha
     merge(walk, out);
 }
 
-void walk_strided(struct walk *walk, const struct shape *out, const size_t *stride) {
+void walk_strided(struct walk *walk, const struct shape *out, const size_t *a, const size_t *b) {
     *walk = (struct walk){0};
-    for (int axis = 0; axis < out->rank; axis++) walk->stride[0][axis] = stride[axis];
+    for (int axis = 0; axis < out->rank; axis++) {
+        walk->stride[0][axis] = a[axis];
+        if (b) walk->stride[1][axis] = b[axis];
+    }
     merge(walk, out);
+}
+
+void walk_strides(const struct shape *shape, size_t *stride) {
+    size_t run = 1;
+    for (int axis = shape->rank - 1; axis >= 0; axis--) {
+        stride[axis] = run;
+        run *= (size_t)shape->dims[axis];
+    }
 }
