@@ -22,8 +22,8 @@ struct optimizer {
     int moments;                 /* vectors of state: 0 to 2 */
     const char *moment_names[2]; /* for checkpoints: "momentum", "variance" */
     void (*step)(const void *settings, const struct step *step);
-    /* Rule and constants of update `number` (1 for the first), for devices that make the step themselves;
-     * rate and decay are the caller's. NULL: it can only be made in the host's memory. */
+    /* Fills in rule and constants of update number `number` (1 for the first), by which update_weight makes
+     * the same step bit for bit; rate and decay are the caller's. NULL: it steps in host memory only. */
     void (*formula)(const void *settings, struct update *update, long number);
 };
 

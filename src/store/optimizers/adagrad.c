@@ -1,5 +1,4 @@
 /* Adagrad: each weight has its own rate, which falls with the squares of its gradients. */
-#include "../../device/update.h"
 #include "../optimizer.h"
 
 struct adagrad_settings {
@@ -28,6 +27,13 @@ static void adagrad_step(const void *settings, const struct step *step) {
         w[i] = update_adagrad(w[i], &a[i], update_decayed(g[i], w[i], decay), rate, epsilon);
 }
 
+static void adagrad_formula(const void *settings, struct update *update, long number) {
+    const struct adagrad_settings *own = settings;
+    (void)number;
+    update->rule = UPDATE_ADAGRAD;
+    update->a = (float)own->epsilon;
+}
+
 const struct optimizer optimizer_adagrad = {
     .plugin = {.name = "adagrad",
                .help = "rates that fall with the squares seen so far",
@@ -36,4 +42,5 @@ const struct optimizer optimizer_adagrad = {
     .moments = 1,
     .moment_names = {"squares"},
     .step = adagrad_step,
+    .formula = adagrad_formula,
 };

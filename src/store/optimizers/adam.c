@@ -1,7 +1,6 @@
 /* Adam: moving averages of the gradient and of its square, unbiased by the number of updates of the shard. */
 #include <math.h>
 
-#include "../../device/update.h"
 #include "../optimizer.h"
 
 struct adam_settings {
@@ -35,12 +34,21 @@ static const struct option rows[] = {
     {0},
 };
 
-static void adam_step(const void *settings, const struct step *step) {
+static void adam_formula(const void *settings, struct update *update, long number) {
     const struct adam_settings *own = settings;
-    const float rate = step->rate, decay = step->decay, epsilon = (float)own->epsilon;
-    const float beta1 = (float)own->beta1, beta2 = (float)own->beta2;
-    const float unbias1 = (float)(1.0 / (1.0 - pow(own->beta1, (double)step->update)));
-    const float unbias2 = (float)(1.0 / (1.0 - pow(own->beta2, (double)step->update)));
+    update->rule = UPDATE_ADAM;
+    update->a = (float)own->beta1;
+    update->b = (float)own->beta2;
+    update->c = (float)own->epsilon;
+    update->unbias1 = (float)(1.0 / (1.0 - pow(own->beta1, (double)number)));
+    update->unbias2 = (float)(1.0 / (1.0 - pow(own->beta2, (double)number)));
+}
+
+static void adam_step(const void *settings, const struct step *step) {
+    struct update update;
+    adam_formula(settings, &update, step->update);
+    const float rate = step->rate, decay = step->decay, epsilon = update.c;
+    const float beta1 = update.a, beta2 = update.b, unbias1 = update.unbias1, unbias2 = update.unbias2;
     float *restrict w = step->weights, *restrict m = step->moments[0], *restrict v = step->moments[1];
     const float *restrict g = step->gradient;
     for (size_t i = 0; i < step->floats; i++)
@@ -56,4 +64,5 @@ const struct optimizer optimizer_adam = {
     .moments = 2,
     .moment_names = {"mean", "square"},
     .step = adam_step,
+    .formula = adam_formula,
 };

@@ -1,5 +1,4 @@
 /* Gradient descent with momentum. */
-#include "../../device/update.h"
 #include "../optimizer.h"
 
 struct momentum_settings {
@@ -28,6 +27,13 @@ static void momentum_step(const void *settings, const struct step *step) {
         w[i] = update_momentum(w[i], &v[i], update_decayed(g[i], w[i], decay), rate, momentum);
 }
 
+static void momentum_formula(const void *settings, struct update *update, long number) {
+    const struct momentum_settings *own = settings;
+    (void)number;
+    update->rule = UPDATE_MOMENTUM;
+    update->a = (float)own->momentum;
+}
+
 const struct optimizer optimizer_momentum = {
     .plugin = {.name = "momentum",
                .help = "gradient descent with momentum",
@@ -36,4 +42,5 @@ const struct optimizer optimizer_momentum = {
     .moments = 1,
     .moment_names = {"momentum"},
     .step = momentum_step,
+    .formula = momentum_formula,
 };

@@ -1,5 +1,4 @@
 /* Nesterov's momentum: the step is taken where the momentum will have led. */
-#include "../../device/update.h"
 #include "../optimizer.h"
 
 struct nesterov_settings {
@@ -28,6 +27,13 @@ static void nesterov_step(const void *settings, const struct step *step) {
         w[i] = update_nesterov(w[i], &v[i], update_decayed(g[i], w[i], decay), rate, momentum);
 }
 
+static void nesterov_formula(const void *settings, struct update *update, long number) {
+    const struct nesterov_settings *own = settings;
+    (void)number;
+    update->rule = UPDATE_NESTEROV;
+    update->a = (float)own->momentum;
+}
+
 const struct optimizer optimizer_nesterov = {
     .plugin = {.name = "nesterov",
                .help = "momentum that looks ahead",
@@ -36,4 +42,5 @@ const struct optimizer optimizer_nesterov = {
     .moments = 1,
     .moment_names = {"momentum"},
     .step = nesterov_step,
+    .formula = nesterov_formula,
 };

@@ -1,5 +1,4 @@
 /* Plain stochastic gradient descent. */
-#include "../../device/update.h"
 #include "../optimizer.h"
 
 static const struct option rows[] = {
@@ -16,6 +15,11 @@ static void sgd_step(const void *settings, const struct step *step) {
         w[i] = update_sgd(w[i], update_decayed(g[i], w[i], decay), rate);
 }
 
+static void sgd_formula(const void *settings, struct update *update, long number) {
+    (void)settings, (void)number;
+    update->rule = UPDATE_SGD;
+}
+
 const struct optimizer optimizer_sgd = {
     .plugin = {.name = "sgd",
                .help = "plain stochastic gradient descent",
@@ -23,4 +27,5 @@ const struct optimizer optimizer_sgd = {
                .settings_bytes = sizeof(struct optimizer_common)},
     .moments = 0,
     .step = sgd_step,
+    .formula = sgd_formula,
 };

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""First-step gradients on two devices compared, array by array.
+
+usage: tests/gpu_parity.py TRAINER MODEL DATASET BATCH DEVICE [--bound 1e-4] [OPTION...]
+
+A step of plain gradient descent with rate 1 takes the gradient off the weights: what a run of one step on DEVICE leaves behind is compared
+with one on cpu:0 with the reference kernels. Prints for each array |g - g'| / |g'|; exit code 1 when one is above the bound. OPTIONs go to the
+run on DEVICE only.
+"""
+import json, math, os, struct, subprocess, sys, tempfile
+
+
+def read(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    arrays = {}
+    for name, about in header.items():
+        if name == "__metadata__": continue
+        begin, end = about["data_offsets"]
+        arrays[name] = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])
+    return arrays
+
+
+def run(trainer, model, dataset, batch, rate, options):
+    with tempfile.TemporaryDirectory() as out:
+        command = [trainer, f"--model={model}", f"--dataset={dataset}:take={batch}" if ":" not in dataset else f"{dataset},take={batch}",
+                   f"--batch={batch}", "--epochs=1", f"--optimizer=sgd:rate={rate}", "--strategy=sync", "--quiet", "--prefetch=0",
+                   f"--out={out}", *options]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode: sys.exit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+        return read(os.path.join(out, "model.safetensors"))
+
+
+def norm(values):
+    return math.sqrt(math.fsum(v * v for v in values))
+
+
+def main():
+    arguments = sys.argv[1:]
+    bound = 1e-4
+    if "--bound" in arguments:
+        i = arguments.index("--bound")
+        bound = float(arguments[i + 1])
+        del arguments[i:i + 2]
+    trainer, model, dataset, batch, device, *options = arguments
+    usual = ["--devices=cpu:0", "--kernels=reference"]
+    start = run(trainer, model, dataset, batch, 0, usual)
+    theirs = run(trainer, model, dataset, batch, 1, usual)
+    ours = run(trainer, model, dataset, batch, 1, [f"--devices={device}", *options])
+    worst = 0.0
+    for name in start:
+        right = [a - b for a, b in zip(start[name], theirs[name])]
+        found = [a - b for a, b in zip(start[name], ours[name])]
+        size = norm(right)
+        error = norm([a - b for a, b in zip(found, right)]) / size if size > 0 else norm(found)
+        worst = max(worst, error if error == error else math.inf)
+        print(f"{model:8} {name:16} |g| {size:10.4g}  error {error:.2e}")
+    print(f"{model}: {'within' if worst <= bound else 'BEYOND'} {bound:g}: {worst:.2e}")
+    sys.exit(worst > bound)
+
+
+main()
