@@ -74,7 +74,7 @@ ifeq ($(CUDA),1)
 endif
 ifeq ($(CUDA),standin)
     CUDA_INCLUDES = -Itests/standin
-    COMPILE_CU = $(CXX) -std=c++17 -D_GNU_SOURCE -Wall -Wextra -Wshadow $(if $(filter 1,$(WERROR)),-Werror) $(OPTIMIZE) -ffp-contract=off \
+    COMPILE_CU = $(CXX) -std=c++17 -D_GNU_SOURCE -Wall -Wextra -Wshadow=local $(if $(filter 1,$(WERROR)),-Werror) $(OPTIMIZE) -ffp-contract=off \
                  -fno-math-errno -fno-trapping-math $(CFLAGS) $(SANITIZER) $(CUDA_INCLUDES) -MMD -MP -x c++
 endif
 

@@ -8,11 +8,6 @@
     extern const struct kernel gpu_##gpu __attribute__((weak));
 #include "../src/graph/ops.def"
 #undef OP
-extern const struct vectors gpu_vectors __attribute__((weak));
-int gpu_gather(const struct device *, const struct examples *, const struct picks *, float *, struct error *)
-    __attribute__((weak));
-int gpu_gather_labels(const struct device *, const struct examples *, const struct picks *, int *,
-                      struct error *) __attribute__((weak));
 const struct kernel gpu_none = {.name = "none"};
 
 #define OP(name, inputs, shape, gradient, reference, onednn, gpu) {&gpu_##gpu, NULL},

@@ -15,12 +15,22 @@
 
 enum { GPUS = 64 }; /* labels run from 0 to at most GPUS - 1 */
 
+enum { OUTBOXES = 2 }; /* of a queue */
+
 struct queue {
     int label; /* of the GPU */
     cudaStream_t stream;
     cublasLtHandle_t blas; /* NULL until gpu_blas */
     cudnnHandle_t dnn;     /* NULL until gpu_dnn */
     struct queue *next;    /* of those of this GPU */
+    void *scratch;         /* on the GPU, for functions of several passes; NULL until gpu_queue_scratch */
+    size_t scratch_bytes;
+    struct outbox {
+        void *block;      /* pinned; NULL until gpu_outbox */
+        size_t bytes;     /* of the block */
+        cudaEvent_t sent; /* what was last sent from it has arrived */
+    } outbox[OUTBOXES];
+    unsigned turn; /* of the outboxes */
 };
 
 /* queue.c */
@@ -82,12 +92,29 @@ int gpu_recorded(const struct device *device, void **recording, struct error *er
 int gpu_replay(const struct device *device, void *recording, struct error *error);
 void gpu_forget(const struct device *device, void *recording);
 
+/* scratch.c */
+
+/* *out: memory of the queue's own on the GPU; what is queued next may write over it. Waits when it has to
+ * grow. */
+int gpu_queue_scratch(const struct device *device, struct queue *queue, size_t bytes, void **out,
+                      struct error *error);
+/* *out: host memory of so many bytes to be sent by gpu_outbox_send; waits until what it held before has gone.
+ */
+int gpu_outbox(const struct device *device, struct queue *queue, size_t bytes, struct outbox **out,
+               struct error *error);
+int gpu_outbox_send(const struct device *device, const struct queue *queue, const struct outbox *box,
+                    size_t bytes, void *to, struct error *error);
+void gpu_queue_scratch_close(struct queue *queue);
+
 /* gather.c */
 int gpu_gather(const struct device *device, const struct examples *examples, const struct picks *picks,
                float *out, struct error *error);
 int gpu_gather_labels(const struct device *device, const struct examples *examples, const struct picks *picks,
                       int *out, struct error *error);
-/* Where the examples' bytes, floats or labels lie on the GPU: brought there at their first use, kept until
+
+/* examples.c */
+
+/* Where the examples' bytes or floats lie on the GPU: brought there at their first use, kept until
  * the last device of the GPU is closed. NULL in *out: they do not fit, and are to be sent a batch at a time.
  */
 int gpu_examples(const struct device *device, const void *host, size_t bytes, const void **out,

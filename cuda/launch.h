@@ -24,9 +24,7 @@ static inline unsigned launch_blocks(size_t count) {
 #    define KERNEL static void
 #    define DEVICE static inline
 #    define EACH(i, count) for (size_t i = 0; i < (count); i++)
-#    define LAUNCH(stream, count, kernel, ...)                                                               \
-        standin_launch(                                                                                      \
-            stream, #kernel, [=] { kernel(__VA_ARGS__); }, __VA_ARGS__)
+#    define LAUNCH(stream, count, kernel, ...) standin_launch(stream, count, #    kernel, kernel, __VA_ARGS__)
 #endif
 
 #endif

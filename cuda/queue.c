@@ -10,8 +10,6 @@
 #include "../src/base/memory.h"
 #include "gpu.h"
 
-void gpu_examples_close(const struct device *device) __attribute__((weak));
-
 /* [label] */
 static struct {
     int devices;                    /* open devices of it; changed by gpu_open and gpu_close alone */
@@ -47,6 +45,7 @@ cudaError_t gpu_enter(const struct device *device) {
 static void close_queue(struct queue *queue) {
     if (queue->dnn) cudnnDestroy(queue->dnn);
     if (queue->blas) cublasLtDestroy(queue->blas);
+    gpu_queue_scratch_close(queue);
     if (queue->stream) cudaStreamDestroy(queue->stream);
     memory_free(queue);
 }
@@ -149,7 +148,7 @@ void gpu_close(const struct device *device) {
     const int label = device->label;
     if (--gpus[label].devices > 0) return;
     gpu_enter(device); /* a lost GPU may refuse; what is the host's is freed even so */
-    if (gpu_examples_close) gpu_examples_close(device);
+    gpu_examples_close(device);
     atomic_fetch_add_explicit(&gpus[label].closings, 1, memory_order_release);
     struct queue *queue = atomic_exchange(&gpus[label].queues, NULL);
     while (queue) {

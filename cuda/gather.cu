@@ -1,0 +1,123 @@
+/* Kernels: a batch built from examples that lie on the GPU. Images are augmented as src/device/augment.h says,
+ * in passes: parts of each crop are summed, its draw and line worked out from the sums, its bytes stretched
+ * to floats. A byte is read at most twice, a float written once. */
+#include "kernels.h"
+#include "launch.h"
+
+namespace {
+
+KERNEL numbers(gpu_picks picks, int *out) {
+    EACH(i, (size_t)picks.count) out[i] = picks.index[i];
+}
+
+KERNEL rows(gpu_picks picks, size_t features, const float *values, float *out) {
+    const uint32_t length = (uint32_t)features;
+    EACH(i, (size_t)picks.count * features) {
+        const uint32_t row = (uint32_t)i / length, column = (uint32_t)i % length;
+        out[i] = values[(size_t)picks.index[row] * features + column];
+    }
+}
+
+KERNEL rows_bytes(gpu_picks picks, size_t features, const uint8_t *bytes, float scale, float *out) {
+    const uint32_t length = (uint32_t)features;
+    EACH(i, (size_t)picks.count * features) {
+        const uint32_t row = (uint32_t)i / length, column = (uint32_t)i % length;
+        out[i] = (float)bytes[(size_t)picks.index[row] * features + column] * scale;
+    }
+}
+
+/* The byte of channel c at (row, column) of a crop; black where the crop reaches beyond the image. */
+DEVICE uint8_t pixel(const augment &a, const struct augment_draw &draw, const uint8_t *image, int row, int column,
+                     int c) {
+    const int y = draw.top - a.pad + row;
+    const int x = draw.left - a.pad + (draw.flip ? a.columns - 1 - column : column);
+    if (y < 0 || y >= a.height || x < 0 || x >= a.width) return 0;
+    return image[((size_t)y * (size_t)a.width + (size_t)x) * (size_t)a.channels + (size_t)c];
+}
+
+DEVICE const uint8_t *image_of(const augment &a, const gpu_picks &picks, uint32_t i, const uint8_t *images) {
+    return images +
+           (size_t)picks.index[i] * (size_t)a.height * (size_t)a.width * (size_t)a.channels;
+}
+
+DEVICE struct augment_draw draw_of(const augment &a, const gpu_keys &keys, uint32_t i) {
+    return keys.drawn ? augment_draw(&a, keys.key[i]) : augment_centre(&a);
+}
+
+/* A thread sums the rows part, part + GPU_CROP_PARTS, ... of one crop. */
+KERNEL measure(augment a, gpu_picks picks, gpu_keys keys, const uint8_t *images, gpu_crops *crops) {
+    EACH(at, (size_t)picks.count * GPU_CROP_PARTS) {
+        const uint32_t i = (uint32_t)at / GPU_CROP_PARTS, part = (uint32_t)at % GPU_CROP_PARTS;
+        const uint8_t *image = image_of(a, picks, i, images);
+        const struct augment_draw draw = draw_of(a, keys, i);
+        gpu_crop_sums sums = {{0, 0, 0, 0}, 0};
+        for (int row = (int)part; row < a.rows; row += GPU_CROP_PARTS)
+            for (int column = 0; column < a.columns; column++)
+                for (int c = 0; c < a.channels; c++) {
+                    const uint32_t x = pixel(a, draw, image, row, column, c);
+                    sums.sum[c] += x;
+                    sums.squares += x * x;
+                }
+        crops->sums[i][part] = sums;
+    }
+}
+
+/* A thread a crop. */
+KERNEL draw_lines(augment a, gpu_picks picks, gpu_keys keys, float scale, int measured, gpu_crops *crops) {
+    EACH(i, (size_t)picks.count) {
+        augment_sums sums = {{0, 0, 0, 0}, 0};
+        for (int part = 0; measured && part < GPU_CROP_PARTS; part++) {
+            for (int c = 0; c < a.channels; c++) sums.sum[c] += crops->sums[i][part].sum[c];
+            sums.squares += crops->sums[i][part].squares;
+        }
+        const struct augment_draw draw = draw_of(a, keys, (uint32_t)i);
+        crops->image[i].draw = draw;
+        crops->image[i].line = augment_line(&a, &draw, &sums, scale);
+    }
+}
+
+KERNEL stretch(augment a, gpu_picks picks, const uint8_t *images, const gpu_crops *crops, float *out) {
+    const uint32_t channels = (uint32_t)a.channels, row_bytes = (uint32_t)a.columns * channels;
+    const uint32_t bytes = (uint32_t)a.rows * row_bytes;
+    EACH(at, (size_t)picks.count * bytes) {
+        const uint32_t i = (uint32_t)at / bytes, place = (uint32_t)at % bytes;
+        const int row = (int)(place / row_bytes), column = (int)(place % row_bytes / channels);
+        const int c = (int)(place % channels);
+        const struct augment_draw &draw = crops->image[i].draw;
+        const struct augment_line &line = crops->image[i].line;
+        const bool cut = row >= draw.cut_top && row < draw.cut_bottom && column >= draw.cut_left &&
+                         column < draw.cut_right;
+        const uint8_t byte = pixel(a, draw, image_of(a, picks, i, images), row, column, c);
+        out[at] = cut ? 0.0f : (float)byte * line.slope + line.offset[c];
+    }
+}
+
+} // namespace
+
+cudaError_t launch_numbers(cudaStream_t stream, const struct gpu_picks *picks, int *out) {
+    return LAUNCH(stream, picks->count, numbers, *picks, out);
+}
+
+cudaError_t launch_rows(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+                        const float *values, float *out) {
+    return LAUNCH(stream, picks->count * features, rows, *picks, features, values, out);
+}
+
+cudaError_t launch_rows_bytes(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+                              const uint8_t *bytes, float scale, float *out) {
+    return LAUNCH(stream, picks->count * features, rows_bytes, *picks, features, bytes, scale, out);
+}
+
+cudaError_t launch_augment(cudaStream_t stream, const struct augment *a, const struct gpu_picks *picks,
+                           const struct gpu_keys *keys, const uint8_t *images, float scale, int measured,
+                           struct gpu_crops *crops, float *out) {
+    const size_t count = (size_t)picks->count, floats = (size_t)a->rows * a->columns * a->channels;
+    cudaError_t code = cudaSuccess;
+    if (measured)
+        code = LAUNCH(stream, count * GPU_CROP_PARTS, measure, *a, *picks, *keys, images, crops);
+    if (code == cudaSuccess)
+        code = LAUNCH(stream, count, draw_lines, *a, *picks, *keys, scale, measured, crops);
+    if (code == cudaSuccess)
+        code = LAUNCH(stream, count * floats, stretch, *a, *picks, images, crops, out);
+    return code;
+}

@@ -1,0 +1,218 @@
+/* Private to cuda/: the plain functions by which host code queues the kernels of the .cu files. Common part
+ * of C and C++.
+ *
+ * All pointers are to the device's memory. Elements are counted in 32 bits: dividing by 64 bits costs a GPU
+ * more than the memory that most of these kernels wait for. What is larger has no kernel (tasks.h). Each
+ * returns what the launch returned; the results are there when the stream has come so far. */
+#ifndef TRAINER_CUDA_KERNELS_H
+#define TRAINER_CUDA_KERNELS_H
+
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../src/device/augment.h"
+#include "../src/device/update.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- elementwise.cu --- */
+
+enum { GPU_RANK = 6 };
+
+/* How two operands follow an output of `count` elements: strides in elements, 0 where one is broadcast. */
+struct gpu_walk {
+    int rank; /* 1 or more */
+    uint32_t count, dims[GPU_RANK], stride[2][GPU_RANK];
+};
+
+enum gpu_pairs { PAIRS_ADD, PAIRS_SUB, PAIRS_MUL, PAIRS_DIV, PAIRS_POW };
+enum gpu_tests { TESTS_GREATER, TESTS_LESS, TESTS_EQUAL };
+enum gpu_map { MAP_EXP, MAP_LOG, MAP_RELU, MAP_SIGMOID, MAP_TANH };
+enum gpu_slope { SLOPE_SIGMOID, SLOPE_TANH };
+/* From type to type. */
+enum gpu_cast {
+    CAST_FLOAT_INT,
+    CAST_FLOAT_BOOL,
+    CAST_INT_FLOAT,
+    CAST_INT_BOOL,
+    CAST_BOOL_FLOAT,
+    CAST_BOOL_INT
+};
+
+/* y = a op b; y may be a where a is not broadcast. */
+cudaError_t launch_pairs(cudaStream_t stream, enum gpu_pairs op, const struct gpu_walk *walk, const float *a,
+                         const float *b, float *y);
+cudaError_t launch_pairs_int(cudaStream_t stream, enum gpu_pairs op, const struct gpu_walk *walk,
+                             const int *a, const int *b, int *y); /* add, sub, mul; else invalid value */
+cudaError_t launch_tests(cudaStream_t stream, enum gpu_tests op, const struct gpu_walk *walk, const float *a,
+                         const float *b, uint8_t *y);
+cudaError_t launch_tests_int(cudaStream_t stream, enum gpu_tests op, const struct gpu_walk *walk,
+                             const int *a, const int *b, uint8_t *y);
+cudaError_t launch_map(cudaStream_t stream, enum gpu_map op, const float *x, float *y, uint32_t count);
+/* dx from the results y of an activation. */
+cudaError_t launch_slope(cudaStream_t stream, enum gpu_slope op, const float *y, const float *dy, float *dx,
+                         uint32_t count);
+/* The same of relu; `narrow` says which are bf16: bit 0 y, bit 1 dy, bit 2 dx. */
+cudaError_t launch_relu_slope(cudaStream_t stream, int narrow, const void *y, const void *dy, void *dx,
+                              uint32_t count);
+cudaError_t launch_cast(cudaStream_t stream, enum gpu_cast cast, const void *x, void *y, uint32_t count);
+/* *step: int on the device */
+cudaError_t launch_dropout(cudaStream_t stream, uint64_t seed, const int *step, float rate, const float *x,
+                           float *y, uint32_t count);
+
+/* --- arrays.cu --- */
+
+/* Element i of y, whose first axes are `walk`, goes from x to y along the walk's strides (0 of x, 1 of y);
+ * elements of 1 or 4 bytes. */
+cudaError_t launch_move(cudaStream_t stream, const struct gpu_walk *walk, size_t bytes, const void *x,
+                        void *y);
+struct gpu_dims {
+    int count, value[GPU_RANK];
+};
+cudaError_t launch_dims(cudaStream_t stream, const struct gpu_dims *dims, int *y);
+
+/* --- reduce.cu --- */
+
+/* A value [outer, length, inner] whose middle axis is reduced to `chunks` parts: part k is over the elements
+ * k, k + chunks, k + 2 chunks, ... of it, so that neighbouring threads read neighbouring addresses. */
+struct gpu_view {
+    uint32_t outer, length, inner, chunks;
+};
+/* y [outer, chunks, inner] = sums / divide */
+cudaError_t launch_sum(cudaStream_t stream, struct gpu_view view, const float *x, float *y, float divide);
+cudaError_t launch_sum_bf16(cudaStream_t stream, struct gpu_view view, const uint16_t *x, float *y,
+                            float divide);
+cudaError_t launch_sum_int(cudaStream_t stream, struct gpu_view view, const int *x, int *y);
+cudaError_t launch_max(cudaStream_t stream, struct gpu_view view, const float *x, float *y);
+cudaError_t launch_max_int(cudaStream_t stream, struct gpu_view view, const int *x, int *y);
+/* y [outer, inner]; chunks is 1 */
+cudaError_t launch_argmax(cudaStream_t stream, struct gpu_view view, const float *x, int *y);
+cudaError_t launch_argmax_int(cudaStream_t stream, struct gpu_view view, const int *x, int *y);
+
+/* --- nets.cu: rows [rows, length] --- */
+
+struct gpu_rows {
+    uint32_t rows, length;
+};
+cudaError_t launch_softmax(cudaStream_t stream, struct gpu_rows rows, const float *x, float *y);
+cudaError_t launch_softmax_grad(cudaStream_t stream, struct gpu_rows rows, const float *y, const float *dy,
+                                float *dx);
+cudaError_t launch_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *p, const int *labels,
+                                 float *loss);
+cudaError_t launch_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *p,
+                                      const int *labels, const float *dloss, float *dx);
+cudaError_t launch_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *x,
+                                         const int *labels, float *loss);
+cudaError_t launch_softmax_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *x,
+                                              const int *labels, const float *dloss, float *dx);
+
+/* --- images.cu --- */
+
+/* Windows along an axis, as window_along of src/graph/window.h places them. */
+struct gpu_window {
+    int in, out, length, stride, before;
+};
+struct gpu_pool {
+    struct gpu_window rows, columns;
+    uint32_t batch, channels;
+};
+/* x, y, dx, dy are float32, or bf16 with `narrow`. */
+cudaError_t launch_maxpool(cudaStream_t stream, const struct gpu_pool *pool, int narrow, const void *x,
+                           void *y);
+/* which [windows, channels]: scratch */
+cudaError_t launch_maxpool_grad(cudaStream_t stream, const struct gpu_pool *pool, int narrow, const void *x,
+                                const void *dy, void *dx, int *which);
+
+struct gpu_lrn {
+    uint32_t count, channels; /* elements; of the last axis */
+    int radius;
+    float bias, alpha, beta;
+    int positive; /* the gradient is 0 where x is not above 0 */
+};
+cudaError_t launch_lrn(cudaStream_t stream, const struct gpu_lrn *lrn, int narrow, const void *x, void *y);
+/* scratch [2][count] */
+cudaError_t launch_lrn_grad(cudaStream_t stream, const struct gpu_lrn *lrn, int narrow, const void *x,
+                            const void *dy, void *dx, float *scratch);
+
+/* --- norm.cu: x [rows, channels], moments and sums [2, channels] --- */
+
+/* parts [chunks, channels] = / divide, of view [1, rows, channels]: sums of (x - mean)^2, and of
+ * (x - mean) dy. */
+cudaError_t launch_squares_from(cudaStream_t stream, struct gpu_view view, const float *x, const float *mean,
+                                float *parts, float divide);
+cudaError_t launch_products_from(cudaStream_t stream, struct gpu_view view, const float *x, const float *mean,
+                                 const float *dy, float *parts);
+/* values [channels] times 1 / the channel's deviation, in place */
+cudaError_t launch_norm_divide(cudaStream_t stream, uint32_t channels, const float *moments, float epsilon,
+                               float *values);
+cudaError_t launch_norm(cudaStream_t stream, struct gpu_rows rows, float epsilon, const float *x,
+                        const float *moments, const float *scale, const float *shift, float *y);
+cudaError_t launch_norm_grad(cudaStream_t stream, struct gpu_rows rows, float epsilon, const float *x,
+                             const float *moments, const float *scale, const float *sums, const float *dy,
+                             float *dx);
+
+/* --- vectors.cu --- */
+
+cudaError_t launch_update(cudaStream_t stream, const struct update *update,
+                          const struct update_window *window);
+enum { GPU_MEAN_VECTORS = 64 };
+struct gpu_mean {
+    int count;
+    float weight[GPU_MEAN_VECTORS];
+    const float *values[GPU_MEAN_VECTORS];
+};
+cudaError_t launch_mean(cudaStream_t stream, const struct gpu_mean *mean, size_t floats, float *out);
+/* parts [chunks] in double, of every chunks-th value each */
+cudaError_t launch_squares(cudaStream_t stream, const float *values, size_t floats, double *parts,
+                           size_t chunks);
+cudaError_t launch_sum_double(cudaStream_t stream, const double *values, size_t count, double *parts,
+                              size_t chunks);
+cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, float factor);
+
+/* --- gather.cu --- */
+
+/* Which examples make a part of a batch: goes to the device as an argument of the launch, which copies it, so
+ * that nothing has to be kept or waited for. 4 KB is what every GPU takes. */
+enum { GPU_PICKS = 256 };
+struct gpu_picks {
+    int count;
+    int index[GPU_PICKS];
+};
+struct gpu_keys {
+    int drawn; /* 0: no keys, the central crop */
+    uint64_t key[GPU_PICKS];
+};
+/* out[i] = the index itself */
+cudaError_t launch_numbers(cudaStream_t stream, const struct gpu_picks *picks, int *out);
+/* out[count][features] from rows of floats, or of bytes times scale */
+cudaError_t launch_rows(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+                        const float *values, float *out);
+cudaError_t launch_rows_bytes(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+                              const uint8_t *bytes, float scale, float *out);
+
+/* What augmenting a part of a batch takes beside it. */
+enum { GPU_CROP_PARTS = 32 };
+struct gpu_crop_sums {
+    uint32_t sum[AUGMENT_CHANNELS], squares; /* of a crop, below 2^32: it has at most AUGMENT_BYTES bytes */
+};
+struct gpu_crops {
+    struct gpu_crop_sums sums[GPU_PICKS][GPU_CROP_PARTS];
+    struct {
+        struct augment_draw draw;
+        struct augment_line line;
+    } image[GPU_PICKS];
+};
+/* images [..][height][width][channels]; crops: scratch; `measured`: what an image gets may depend on its
+ * pixels */
+cudaError_t launch_augment(cudaStream_t stream, const struct augment *augment, const struct gpu_picks *picks,
+                           const struct gpu_keys *keys, const uint8_t *images, float scale, int measured,
+                           struct gpu_crops *crops, float *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+/* Private to cuda/: what the descriptors of our own kernels share. */
+#ifndef TRAINER_CUDA_TASKS_H
+#define TRAINER_CUDA_TASKS_H
+
+#include "../src/device/walk.h"
+#include "gpu.h"
+#include "kernels.h"
+
+/* Elements of a value that a kernel has taken: below 2^31. */
+static inline uint32_t gpu_count(const struct shape *shape) {
+    return (uint32_t)shape_count(shape);
+}
+
+/* Whether all values are small enough to be counted in 32 bits, and none is bf16. */
+bool gpu_takes_wide(const struct task *task);
+/* The same for values of any type. */
+bool gpu_takes(const struct task *task);
+/* For `prepare` of a kernel without a plan: declines what gpu_takes_wide does not take. */
+int gpu_wide(const struct task *task, void **plan, struct error *error);
+/* Every release of a plan that is one block. */
+void gpu_plan_free(void *plan);
+
+struct gpu_walk gpu_walk_of(const struct walk *walk);
+
+/* The stream to queue on, or NULL: error says why. */
+static inline struct queue *gpu_call_queue(const struct call *call, struct error *error) {
+    return gpu_queue(call->task->device, error);
+}
+
+/* An arena's scratch memory on the device, as the instance of a kernel: the `bind` of a kernel with more than
+ * one pass calls gpu_scratch_open, its unbind is gpu_scratch_close. With no bytes there is no instance. */
+int gpu_scratch_open(const struct task *task, size_t bytes, void **instance, struct error *error);
+void gpu_scratch_close(void *instance);
+/* Where it is; NULL without an instance. */
+void *gpu_scratch_of(const struct call *call);
+
+/* How a sum over the middle axis of [outer, length, inner] is made: in so many passes that no thread adds up
+ * more than some hundred numbers one after the other, unless the results alone keep the GPU busy. */
+enum { GPU_MOST_PASSES = 3 };
+struct gpu_passes {
+    int count;
+    struct gpu_view view[GPU_MOST_PASSES];
+};
+struct gpu_passes gpu_passes_of(size_t outer, size_t length, size_t inner);
+/* Numbers that all passes but the last leave in scratch memory. */
+size_t gpu_passes_parts(const struct gpu_passes *passes);
+/* Where pass number `pass` writes: 4-byte numbers in `scratch`, or the result itself. */
+void *gpu_pass_result(const struct gpu_passes *passes, int pass, void *scratch, void *result);
+
+#endif
