@@ -87,7 +87,7 @@ VERSION = 0.1.0
 DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) \
           -DTRAINER_VERSION='"$(VERSION)"'
 LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(CUDA_LIBS) -lz -lm -pthread
-LINK = $(if $(filter standin,$(CUDA)),$(CXX),$(CC)) $(SANITIZER)
+LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER)
 
 # --- plug-ins: folder -> table of descriptors ---
 name_of = $(subst -,_,$(basename $(notdir $(1))))

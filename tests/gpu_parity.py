@@ -24,7 +24,7 @@ def read(path):
 
 def run(trainer, model, dataset, batch, rate, options):
     with tempfile.TemporaryDirectory() as out:
-        command = [trainer, f"--model={model}", f"--dataset={dataset}:take={batch}" if ":" not in dataset else f"{dataset},take={batch}",
+        command = [trainer, f"--model={model}", f"--dataset={dataset}{',' if ':' in dataset else ':'}take={batch}",
                    f"--batch={batch}", "--epochs=1", f"--optimizer=sgd:rate={rate}", "--strategy=sync", "--quiet", "--prefetch=0",
                    f"--out={out}", *options]
         done = subprocess.run(command, capture_output=True, text=True)
