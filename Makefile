@@ -70,7 +70,7 @@ ifeq ($(CUDA),1)
     # --fmad=false: device code rounds as the same lines do on the CPU; fmaf is used where it is meant.
     COMPILE_CU = $(NVCC) -std=c++17 -O3 -g -lineinfo --fmad=false $(NVCC_ARCHS) $(CUDA_INCLUDES) -Xcompiler -Wall,-Wextra \
                  $(if $(filter 1,$(WERROR)),-Werror all-warnings) -MMD -MP
-    CUDA_LIBS = $(CUDA_LIBRARIES) $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(filter-out %.a,$(CUDA_LIBRARIES)))))) -ldl -lrt
+    CUDA_LIBS = $(CUDA_LIBRARIES) $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(filter-out %.a,$(CUDA_LIBRARIES)))))) -lstdc++ -ldl -lrt
 endif
 ifeq ($(CUDA),standin)
     CUDA_INCLUDES = -Itests/standin

@@ -60,6 +60,14 @@ mkdir src/attic && echo '#include "../base/base.h"' >src/attic/old.c
 expect breaks 'src/attic has no floor'
 mkdir src/attic && touch src/attic/old.h && echo '#include "../attic/old.h"' >src/train/uses.c
 expect breaks 'src/attic, which has no floor'
+printf '#include <stddef.h>\n#  include <cublasLt.h>\n' >src/train/gpu.h
+expect breaks 'src/train/gpu.h: #  include <cublasLt.h>, which only cuda/ may'
+mkdir cuda && printf '#include <cuda_runtime.h>\n' >cuda/gpu.h && echo '#include "../../cuda/gpu.h"' >src/train/gpu.h
+expect breaks 'src/train/gpu.h: #include "../../cuda/gpu.h", which only cuda/ may'
+mkdir cuda && printf '#include "../src/base/base.h"\n#include "gpu.h"\n' >cuda/gpu.h
+expect holds ""
+mkdir cuda && echo '#include "../src/store/store.h"' >cuda/gpu.h
+expect breaks 'cuda/gpu.h: includes "../src/store/store.h" of its neighbour src/store'
 echo '#include "../src/train/train.h"' >models/mlp.h
 expect breaks 'models/mlp.h: includes'
 printf '#include <unistd.h>\nvoid nap(void); void nap(void) { usleep(5); }\n' >src/train/nap.c
