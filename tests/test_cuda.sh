@@ -24,15 +24,14 @@ bad() { # the one line, as a pattern
 
 "$TRAINER" devices >"$scratch/devices" || fail "trainer devices: exit code $?"
 grep -q '^cpu:0 ' "$scratch/devices" || fail "no cpu:0 in: $(cat "$scratch/devices")"
-nm "$TRAINER" >"$scratch/symbols"
-if grep -q ' gpu_backend$' "$scratch/symbols"; then
+if grep -q -e -DTRAINER_CUDA=1 "$BUILD/flags"; then
     why='(driver not found|no GPU found)'
     grep -Eq "^gpu: none \($why\)\$" "$scratch/devices" || fail "trainer devices: $(cat "$scratch/devices")"
     ldd "$TRAINER" | grep libcuda.so && fail "the driver's library is linked, so the program does not start without"
     bad "gpu:0: $why \(devices: cpu:0" gpu:0
     bad "gpu:\*: $why \(devices: cpu:0" 'cpu:0,gpu:*'
 else
-    grep -iE '(cuda|cublas|cudnn|nccl)' "$scratch/symbols" && fail "symbols of CUDA in a build without"
+    nm "$TRAINER" | grep -iE 'cuda|cublas|cudnn|nccl| gpu_' && fail "symbols of CUDA in a build without"
     ldd "$TRAINER" | grep -iE 'lib(cuda|cublas|cudnn|nccl)' && fail "libraries of CUDA in a build without"
     { "$TRAINER" --help && "$TRAINER" train --help && "$TRAINER" list; } >"$scratch/help" || fail "no help"
     grep -i cuda "$scratch/help" && fail "CUDA in the help of a build without"

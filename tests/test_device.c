@@ -179,11 +179,25 @@ static void check_memory(void) {
     CHECK(strlen(small) == sizeof small - 1, "%s", small);
 }
 
+/* Products that round their factors are a GPU's. */
+static void check_tf32(void) {
+    const struct device_settings settings = {.precision = PRECISION_TF32};
+    struct device *devices = NULL;
+    struct error error = {0};
+    int count = 0;
+    bool shared = false;
+    CHECK(devices_open("cpu:0", &settings, &devices, &count, &shared, &error) == ERROR_DEVICE,
+          "tf32 on a CPU");
+    CHECK(strcmp(error.words, "cpu:0: no tf32 without a GPU (--precision=fp32 does without)") == 0, "'%s'",
+          error.words);
+}
+
 int main(void) {
     check_lists();
     check_one_core();
     check_errors();
     check_kernels();
     check_memory();
+    check_tf32();
     return check_end();
 }

@@ -111,8 +111,15 @@ static void test_memory(void) {
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         unsigned char host[100000];
         memset(host, 1, sizeof host);
+        gpu->enter(&devices[(s + 1) % 2]);
+        standin_fail(1); /* what enter cannot do is done later */
+        gpu->enter(&devices[s % 2]);
         CHECK(gpu->allocate(&devices[s % 2], &there, sizes[s], "a test", &error) == OK, "%s", error.words);
         CHECK(there && (size_t)there % 256 == 0, "%zu bytes at %p", sizes[s], there);
+        struct cudaPointerAttributes attributes = {0};
+        CHECK(cudaPointerGetAttributes(&attributes, there) == cudaSuccess &&
+                  attributes.device == (int)(s % 2) && attributes.type == cudaMemoryTypeDevice,
+              "of %s, on device %d", devices[s % 2].name, attributes.device);
         CHECK(in_a_process("STANDIN_GPUS", "2", looks_at_it) != 0, "the host reads a device's memory");
         CHECK(gpu->copy(&devices[s % 2], host, there, sizes[s], &error) == OK, "%s", error.words);
         for (size_t i = 0; i < sizes[s]; i++)
@@ -158,6 +165,7 @@ static int copies(void) {
                   "invalid argument (memory.c:",
                   100) == 0,
           "'%s'", error.words);
+    CHECK(cudaPeekAtLastError() == cudaSuccess, "%s", cudaGetErrorName(cudaPeekAtLastError()));
     for (int d = 0; d < 2; d++) gpu->release(&devices[d], on[d]);
     gpu->release_host(&devices[1], pinned);
     devices_close(devices, count);
