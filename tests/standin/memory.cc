@@ -60,14 +60,16 @@ bool holds(int device, const void *pointer, size_t bytes) {
     call c;
     const block *b = find(pointer);
     const char *end = static_cast<const char *>(pointer) + bytes;
-    return b && b->device == device && end <= b->mapped + b->mapped_bytes && (bytes == 0 || find(end - 1) == b);
+    return b && b->device == device && end <= b->mapped + b->mapped_bytes &&
+           (bytes == 0 || find(end - 1) == b);
 }
 
 void reach(cudaStream_t stream, const void *pointer, const char *kernel) {
     call c;
     const int device = device_of(stream);
     const block *b = pointer ? find(pointer) : nullptr;
-    if (!pointer || (b && (b->device < 0 || b->device == device || all().gpus[device].peers >> b->device & 1)))
+    if (!pointer ||
+        (b && (b->device < 0 || b->device == device || all().gpus[device].peers >> b->device & 1)))
         return;
     fprintf(stderr, "stand-in: %s on gpu:%d was given %p, which %s\n", kernel, device, pointer,
             b ? "is another device's" : "no device allocation holds");
@@ -126,7 +128,8 @@ static cudaError_t check_copy(const void *out, const void *in, size_t bytes, cud
         return cudaErrorInvalidValue;
     if (kind == cudaMemcpyDefault) return cudaSuccess;
     const cudaMemcpyKind found = to_device ? from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice
-                                           : from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
+                                 : from_device ? cudaMemcpyDeviceToHost
+                                               : cudaMemcpyHostToHost;
     return found == kind ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -184,17 +187,19 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
     if (!b)
         *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, there};
     else
-        *attributes = {b->device < 0 ? cudaMemoryTypeHost : cudaMemoryTypeDevice, b->device < 0 ? 0 : b->device, there,
-                       b->device < 0 ? there : nullptr};
+        *attributes = {b->device < 0 ? cudaMemoryTypeHost : cudaMemoryTypeDevice,
+                       b->device < 0 ? 0 : b->device, there, b->device < 0 ? there : nullptr};
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *out, const void *in, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void *out, const void *in, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
     call c;
     if (const cudaError_t code = obstacle("cudaMemcpyAsync")) return done(code);
     if (bytes == 0) return cudaSuccess;
     if (const cudaError_t code = check_copy(out, in, bytes, kind)) return done(code);
-    return done(queue(stream, [=] { memmove(out, in, bytes); }, true));
+    return done(queue(
+        stream, [=] { memmove(out, in, bytes); }, true));
 }
 
 cudaError_t cudaMemsetAsync(void *out, int value, size_t bytes, cudaStream_t stream) {
@@ -203,7 +208,8 @@ cudaError_t cudaMemsetAsync(void *out, int value, size_t bytes, cudaStream_t str
     bool on_device;
     if (bytes == 0) return cudaSuccess;
     if (!place(out, bytes, &on_device) || !find(out)) return done(cudaErrorInvalidValue);
-    return done(queue(stream, [=] { memset(out, value, bytes); }, true));
+    return done(queue(
+        stream, [=] { memset(out, value, bytes); }, true));
 }
 
 /* The two that wait do so for the NULL stream only: streams made with cudaStreamNonBlocking go on. */

@@ -110,7 +110,8 @@ cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhe
     if (!there) return done(cudaErrorInvalidResourceHandle);
     /* A kernel goes to a stream of the current device only; a copy may go to any. */
     if (!everywhere && there->device != current) return done(cudaErrorInvalidResourceHandle);
-    if (all().gpus[static_cast<size_t>(there->device)].lost) return done(all().gpus[static_cast<size_t>(there->device)].lost);
+    if (all().gpus[static_cast<size_t>(there->device)].lost)
+        return done(all().gpus[static_cast<size_t>(there->device)].lost);
     if (!stream && capturing) return forbidden_now(), done(cudaErrorStreamCaptureImplicit);
     if (stream && stream->capture) {
         if (stream->invalidated) return done(cudaErrorStreamCaptureInvalidated);
@@ -234,9 +235,15 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
     if (const cudaError_t code = obstacle("cudaDeviceGetAttribute")) return done(code);
     if (!is_device(device)) return done(cudaErrorInvalidDevice);
     switch (attribute) {
-    case cudaDevAttrMultiProcessorCount: *value = 1; return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor: *value = all().capability / 10; return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor: *value = all().capability % 10; return cudaSuccess;
+    case cudaDevAttrMultiProcessorCount:
+        *value = 1;
+        return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+        *value = all().capability / 10;
+        return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+        *value = all().capability % 10;
+        return cudaSuccess;
     }
     return done(cudaErrorInvalidValue);
 }
@@ -331,7 +338,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument) {
     call c;
     if (const cudaError_t code = obstacle("cudaLaunchHostFunc")) return done(code);
-    return queue(stream, [=] { function(argument); }, true);
+    return queue(
+        stream, [=] { function(argument); }, true);
 }
 
 /* --- events --- */
@@ -359,7 +367,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     const std::shared_ptr<line> there = line_of(stream);
     if (!all().events.count(event) || !there || there->device != event->device)
         return done(cudaErrorInvalidResourceHandle);
-    if (stream && stream->capture) { /* an event that orders work of one graph: this stand-in has one line in it */
+    if (stream &&
+        stream->capture) { /* an event that orders work of one graph: this stand-in has one line in it */
         stream->invalidated = true;
         return done(cudaErrorNotSupported);
     }
@@ -404,7 +413,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     call c;
     if (const cudaError_t code = obstacle("cudaEventElapsedTime")) return done(code);
-    if (!all().events.count(from) || !all().events.count(to) || !from->timed || !to->timed || !from->line || !to->line)
+    if (!all().events.count(from) || !all().events.count(to) || !from->timed || !to->timed || !from->line ||
+        !to->line)
         return done(cudaErrorInvalidResourceHandle);
     if (from->line->done < from->place || to->line->done < to->place) return cudaErrorNotReady;
     *ms = static_cast<float>((*to->when - *from->when) * 1e3);

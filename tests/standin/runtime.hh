@@ -27,10 +27,10 @@ struct line { /* of work: what a stream is to those who wait for it, even after 
 };
 
 struct block {
-    int device;     /* -1: host memory */
-    char *mapped;   /* the pages it lies in, with one behind it that nobody may touch */
+    int device;   /* -1: host memory */
+    char *mapped; /* the pages it lies in, with one behind it that nobody may touch */
     size_t mapped_bytes, bytes;
-    bool open;      /* its pages can be read and written now */
+    bool open; /* its pages can be read and written now */
 };
 
 struct gpu {

@@ -1,8 +1,8 @@
 /* What a test may ask of the stand-in runtime, and does not exist in the real one.
  *
- * Environment, read once: STANDIN_GPUS (how many; 2), STANDIN_MEMORY (MB of each; 1024), STANDIN_PEER (0: no GPU
- * reaches another's memory), STANDIN_CAPABILITY (major * 10 + minor; 90), STANDIN_FAIL (as standin_fail). At exit, what
- * was not given back is named on stderr and the exit code becomes 99. */
+ * Environment, read once: STANDIN_GPUS (how many; 2), STANDIN_MEMORY (MB of each; 1024), STANDIN_PEER (0: no
+ * GPU reaches another's memory), STANDIN_CAPABILITY (major * 10 + minor; 90), STANDIN_FAIL (as standin_fail).
+ * At exit, what was not given back is named on stderr and the exit code becomes 99. */
 #ifndef STANDIN_STANDIN_H
 #define STANDIN_STANDIN_H
 
@@ -12,16 +12,16 @@
 extern "C" {
 #endif
 
-/* The n-th call from now on (1: the next) that can fail does: cudaMalloc and the like for want of memory, others
- * with cudaErrorUnknown. Calls that give back are not counted. 0: none. */
+/* The n-th call from now on (1: the next) that can fail does: cudaMalloc and the like for want of memory,
+ * others with cudaErrorUnknown. Calls that give back are not counted. 0: none. */
 void standin_fail(long n);
 /* Calls that could have failed, since the start. */
 long standin_calls(void);
 /* What is open, by kind: "allocation", "host allocation", "stream", "event", "graph", "cublasLt handle", ...;
  * NULL: all together. */
 int standin_open(const char *kind);
-/* The next work that runs on the device fails as a kernel does that follows a wild pointer; from then on every
- * call that has to do with the device fails. With cudaSuccess the device is as new. */
+/* The next work that runs on the device fails as a kernel does that follows a wild pointer; from then on
+ * every call that has to do with the device fails. With cudaSuccess the device is as new. */
 void standin_lose(int device, cudaError_t error);
 /* Work that was queued on any stream and is not done yet. */
 long standin_waiting(void);

@@ -7,7 +7,8 @@ struct words {
     const char *name, *text;
 };
 const words table[] = {
-#define ROW(name, text) {name, #name, text}
+#define ROW(name, text)                                                                                      \
+    { name, #name, text }
     ROW(cudaSuccess, "no error"),
     ROW(cudaErrorInvalidValue, "invalid argument"),
     ROW(cudaErrorMemoryAllocation, "out of memory"),
@@ -36,9 +37,11 @@ const words table[] = {
     ROW(cudaErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"),
     ROW(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
     ROW(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
-    ROW(cudaErrorStreamCaptureImplicit, "operation would make the legacy stream depend on a capturing blocking stream"),
+    ROW(cudaErrorStreamCaptureImplicit,
+        "operation would make the legacy stream depend on a capturing blocking stream"),
     ROW(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
-    ROW(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from another thread"),
+    ROW(cudaErrorStreamCaptureWrongThread,
+        "attempt to terminate a thread-local capture sequence from another thread"),
     ROW(cudaErrorUnknown, "unknown error"),
 #undef ROW
 };
