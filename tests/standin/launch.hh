@@ -1,4 +1,5 @@
-/* How the fakes in C++, and kernels compiled by a C++ compiler (cuda/launch.h), reach the stand-in's streams. */
+/* How the fakes in C++, and kernels compiled by a C++ compiler (cuda/launch.h), reach the stand-in's streams.
+ */
 #ifndef STANDIN_LAUNCH_HH
 #define STANDIN_LAUNCH_HH
 
