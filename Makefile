@@ -216,7 +216,7 @@ tests: $(PROGRAM) $(TESTS)
 # --- the GPU backend's own tests, which the stand-in runs: make CUDA=standin B=build/standin gpu-tests ---
 GPU_TESTS = $(filter $(B)/tests/test_gpu_%,$(TESTS)) $(B)/tests/test_device_gpu
 gpu-tests: $(PROGRAM) $(GPU_TESTS)
-	@tests/run $(B) $(PROGRAM) $(notdir $(GPU_TESTS))
+	@tests/run $(B) $(PROGRAM) $(notdir $(GPU_TESTS)) test_gpu_train
 
 check: install-missing
 	@$(MAKE) --no-print-directory tests
