@@ -40,7 +40,8 @@ def ours(a, strategy, devices, epochs, threads=0):
 
 
 def theirs(a, mode):
-    command = [a.python, os.path.join(HERE, "torch_peer.py"), "--model", a.model, "--seconds", str(a.seconds)] + mode
+    batch = {"mlp": "100", "alexnet": "128"}[a.model]
+    command = [a.python, os.path.join(HERE, "torch_peer.py"), "--model", a.model, "--batch", batch, "--seconds", str(a.seconds)] + mode
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])["examples_per_s"]
 
 

@@ -5,7 +5,7 @@
 
 /* What the rows call `none`: a placeholder in the table, never run. */
 #define OP(name, inputs, shape, gradient, reference, onednn, gpu)                                            \
-    extern const struct kernel gpu_##gpu __attribute__((weak));
+    extern const struct kernel gpu_##gpu;
 #include "../src/graph/ops.def"
 #undef OP
 const struct kernel gpu_none = {.name = "none"};
