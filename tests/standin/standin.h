@@ -17,7 +17,7 @@ extern "C" {
 void standin_fail(long n);
 /* Calls that could have failed, since the start. */
 long standin_calls(void);
-/* What is open, by kind: "allocation", "host allocation", "stream", "event", "graph", "cublasLt handle", ...;
+/* What is open, by kind: "allocation", "host allocation", "stream", "event", "graph", "cublasLt object", ...;
  * NULL: all together. */
 int standin_open(const char *kind);
 /* The next work that runs on the device fails as a kernel does that follows a wild pointer; from then on
