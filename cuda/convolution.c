@@ -128,6 +128,13 @@ static int bring(const struct call *call, const struct queue *queue, struct oper
     return OK;
 }
 
+static const char *call_name(const struct convolution_plan *plan) {
+    return plan->direction == GRAD_X        ? "cudnnConvolutionBackwardData"
+           : plan->direction == GRAD_KERNEL ? "cudnnConvolutionBackwardFilter"
+           : plan->ways[plan->taken].fused  ? "cudnnConvolutionBiasActivationForward"
+                                            : "cudnnConvolutionForward";
+}
+
 static cudnnStatus_t compute(const struct convolution_plan *plan, const struct instance *instance,
                              const struct queue *queue, const struct operands *o) {
     const struct way *way = &plan->ways[plan->taken];
@@ -205,14 +212,14 @@ static int convolve(const struct call *call, struct error *error) {
     o.result = copy ? copy : call->output;
     const cudnnStatus_t status = compute(plan, instance, queue, &o);
     if (convolution_is_impossible(status)) return KERNEL_DECLINED;
-    DNN_TRY(device, status, error);
+    if (status != CUDNN_STATUS_SUCCESS) return DNN_FAILED(device, call_name(plan), status, error);
     return finish(call, queue, o.result, error);
 }
 
 static int run(const struct call *call, struct error *error) {
     const int code = convolve(call, error);
     if (code != KERNEL_DECLINED) return code;
-    return gpu_failed(call->task->device, "cudnnConvolution", "what was possible is no longer", __FILE__,
+    return gpu_failed(call->task->device, call_name(call->plan), "what was possible is no longer", __FILE__,
                       __LINE__, error);
 }
 

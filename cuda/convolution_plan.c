@@ -178,7 +178,7 @@ static void add_way(struct convolution_plan *plan, cudnnStatus_t status, int alg
     do {                                                                                                     \
         const cudnnStatus_t status_ = list(queue->dnn, __VA_ARGS__, MOST_WAYS, &count, found);               \
         if (convolution_is_impossible(status_)) return OK;                                                   \
-        DNN_TRY(plan->device, status_, error);                                                               \
+        if (status_ != CUDNN_STATUS_SUCCESS) return DNN_FAILED(plan->device, #list, status_, error);         \
         for (int i = 0; i < count; i++)                                                                      \
             add_way(plan, found[i].status, (int)found[i].algo, found[i].mathType, found[i].determinism,      \
                     found[i].memory);                                                                        \

@@ -53,9 +53,13 @@ void gpu_close(const struct device *device);
 int gpu_failed(const struct device *device, const char *call, const char *why, const char *file, int line,
                struct error *error);
 
-/* The same for a code of the CUDA runtime that was looked at before it is reported. */
+/* The same for a code that was looked at before it is reported. */
 #define GPU_FAILED(device, call, code, error)                                                                \
     gpu_failed(device, call, cudaGetErrorString(code), __FILE__, __LINE__, error)
+#define BLAS_FAILED(device, call, code, error)                                                               \
+    gpu_failed(device, call, cublasLtGetStatusString(code), __FILE__, __LINE__, error)
+#define DNN_FAILED(device, call, code, error)                                                                \
+    gpu_failed(device, call, cudnnGetErrorString(code), __FILE__, __LINE__, error)
 
 #define GPU_TRY(device, call, error)                                                                         \
     do {                                                                                                     \

@@ -135,7 +135,8 @@ static int ask(const struct task *task, struct plan *plan, cublasLtMatmulDesc_t 
         cublasLtMatmulAlgoGetHeuristic(queue->blas, descriptor, plan->b, plan->a, plan->y, plan->y,
                                        preference, ALGORITHMS, plan->found, &count);
     if (is_impossible(status)) return OK;
-    BLAS_TRY(task->device, status, error);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return BLAS_FAILED(task->device, "cublasLtMatmulAlgoGetHeuristic", status, error);
     for (int i = 0; i < count; i++)
         if (plan->found[i].state == CUBLAS_STATUS_SUCCESS) plan->found[plan->count++] = plan->found[i];
     return OK;
@@ -147,8 +148,7 @@ static int find_algorithms(const struct task *task, struct plan *plan, struct er
     const cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
     int code = status == CUBLAS_STATUS_SUCCESS
                    ? make_descriptor(task, plan, &descriptor, error)
-                   : gpu_failed(task->device, "cublasLtMatmulPreferenceCreate",
-                                cublasLtGetStatusString(status), __FILE__, __LINE__, error);
+                   : BLAS_FAILED(task->device, "cublasLtMatmulPreferenceCreate", status, error);
     if (code == OK) code = set_preference(task->device, preference, error);
     if (code == OK) code = ask(task, plan, descriptor, preference, error);
     if (descriptor) cublasLtMatmulDescDestroy(descriptor);
@@ -263,7 +263,7 @@ static int multiply(const struct call *call, struct error *error) {
         queue->blas, instance->descriptor, &one, b, plan->b, a, plan->a, &zero, call->output, plan->y,
         call->output, plan->y, &found->algo, instance->workspace, found->workspaceSize, queue->stream);
     if (is_impossible(status)) return KERNEL_DECLINED;
-    BLAS_TRY(task->device, status, error);
+    if (status != CUBLAS_STATUS_SUCCESS) return BLAS_FAILED(task->device, "cublasLtMatmul", status, error);
     if (task->op == OP_matmul || has_epilogue_bias(plan)) return OK;
     const enum type type = task->output.type;
     const int *dims = task->output.shape.dims;

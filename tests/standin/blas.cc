@@ -6,6 +6,8 @@
 #include "cublasLt.h"
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "numbers.hh"
@@ -283,7 +285,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     if (workspace_bytes < needed || (needed > 0 && (!workspace || (uintptr_t)workspace % 256 != 0)))
         return CUBLAS_STATUS_INVALID_VALUE;
     const uint64_t number = algorithm->data[NUMBER];
-    if (number == REFUSED || number == IMPOSSIBLE) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (number == REFUSED) { /* nothing is promised of it */
+        fprintf(stderr, "standin: cublasLtMatmul with an algorithm whose state is not success\n");
+        abort();
+    }
+    if (number == IMPOSSIBLE) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (standin::fails("cublasLtMatmul")) return CUBLAS_STATUS_EXECUTION_FAILED;
     for (const void *address : addresses) standin::reach(stream, address, "cublasLtMatmul");
     if (has_bias(*descriptor)) standin::reach(stream, descriptor->bias, "cublasLtMatmul");
