@@ -16,8 +16,8 @@ MARCH = native
 B = build$(if $(SANITIZE),/$(SANITIZE))
 PROGRAM = $(if $(filter build,$(B)),trainer,$(B)/trainer)
 
-# oneDNN 2.x is used when its header is there; ONEDNN=0 builds without it, on the plain reference kernels.
-ONEDNN := $(shell printf '\043include <oneapi/dnnl/dnnl.h>\n\043if DNNL_VERSION_MAJOR != 2\n\043error\n\043endif\n' | \
+# oneDNN 2.x or 3.x is used when its header is there; ONEDNN=0 builds without it, on the plain reference kernels.
+ONEDNN := $(shell printf '\043include <oneapi/dnnl/dnnl.h>\n\043if DNNL_VERSION_MAJOR < 2 || DNNL_VERSION_MAJOR > 3\n\043error\n\043endif\n' | \
             $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
 # What is optional beside it: libcurl with OpenSSL for `trainer fetch`; CURL=0 builds without the command.

@@ -7,6 +7,9 @@
 #include <string.h>
 #include "../src/base/memory.h"
 #include "../src/base/rng.h"
+#if TRAINER_ONEDNN
+#    include "../src/cpu/onednn.h"
+#endif
 #include "../src/graph/window.h"
 #include "check.h"
 
@@ -366,6 +369,36 @@ static void check_declines(void) {
     check_declined(&task, "an int32 kernel");
 }
 
+#if TRAINER_ONEDNN
+/* Which forms are the same memory as a product's 5x5 operands, one of them transposed: a wrong yes gives the
+ * kernel numbers of other places, a wrong no costs a copy. */
+static void check_places(void) {
+    const struct onednn_form rows = {.rank = 2, .dims = {5, 5}, .strides = {5, 1}, .type = dnnl_f32};
+    const struct onednn_form columns = {.rank = 2, .dims = {5, 5}, .strides = {1, 5}, .type = dnnl_f32};
+    const struct onednn_form larger = {.rank = 2, .dims = {5, 6}, .strides = {6, 1}, .type = dnnl_f32};
+    const struct onednn_form shorter = {.rank = 2, .dims = {5, 5}, .strides = {5, 1}, .type = dnnl_bf16};
+    const struct onednn_operation product = {.kind = ONEDNN_MATMUL, .x = rows, .kernel = columns, .y = rows};
+    dnnl_engine_t engine = NULL;
+    dnnl_primitive_desc_t description = NULL;
+    dnnl_status_t status = dnnl_engine_create(&engine, dnnl_cpu, 0);
+    if (status == dnnl_success) status = onednn_describe_operation(&description, engine, &product);
+    CHECK(status == dnnl_success, "status %d", (int)status);
+    if (status == dnnl_success) {
+        CHECK(onednn_same_places(description, DNNL_ARG_SRC, &rows), "x is not x");
+        CHECK(onednn_same_places(description, DNNL_ARG_WEIGHTS, &columns), "a transposed kernel is not one");
+        CHECK(!onednn_same_places(description, DNNL_ARG_SRC, &columns), "x taken for its transpose");
+        CHECK(!onednn_same_places(description, DNNL_ARG_WEIGHTS, &rows),
+              "the kernel taken for its transpose");
+        CHECK(!onednn_same_places(description, DNNL_ARG_DST, &larger), "5x6 taken for 5x5");
+        CHECK(!onednn_same_places(description, DNNL_ARG_DST, &shorter), "bf16 taken for float32");
+        CHECK(onednn_argument_bytes(description, DNNL_ARG_DST) == 25 * sizeof(float), "y has %zu bytes",
+              onednn_argument_bytes(description, DNNL_ARG_DST));
+    }
+    if (description) dnnl_primitive_desc_destroy(description);
+    if (engine) dnnl_engine_destroy(engine);
+}
+#endif
+
 int main(void) {
     for (int threads = 1; threads <= 2; threads++)
         for (int s = 0; s < SIZES; s++) {
@@ -377,6 +410,9 @@ int main(void) {
     for (int threads = 1; threads <= 2; threads++)
         for (int c = 0; c < CONVOLUTIONS; c++) check_convolution(c, threads);
     check_declines();
+#if TRAINER_ONEDNN
+    check_places();
+#endif
     const struct device device = {.backend = backends[0], .threads = 1};
 #if TRAINER_ONEDNN
     const enum op ours[] = {OP_matmul,      OP_dense,         OP_conv2d,

@@ -33,24 +33,6 @@ static int failed(const struct task *task, const char *what, dnnl_status_t statu
                      op_name(task->op), (int)status);
 }
 
-static dnnl_status_t make_description(struct onednn_plan *plan, const struct onednn_request *request) {
-    dnnl_primitive_attr_t attributes = NULL;
-    dnnl_primitive_desc_t forward = NULL;
-    dnnl_status_t status = dnnl_primitive_attr_create(&attributes);
-    if (status == dnnl_success)
-        status = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success && request->post_ops)
-        status = dnnl_primitive_attr_set_post_ops(attributes, request->post_ops);
-    if (status == dnnl_success && request->forward)
-        status = dnnl_primitive_desc_create(&forward, request->forward, NULL, plan->engine, NULL);
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(&plan->description, request->descriptor, attributes, plan->engine,
-                                            forward);
-    if (forward) dnnl_primitive_desc_destroy(forward);
-    if (attributes) dnnl_primitive_attr_destroy(attributes);
-    return status;
-}
-
 static const char *implementation(const_dnnl_primitive_desc_t description) {
     const char *name = NULL;
     const dnnl_status_t status =
@@ -64,41 +46,15 @@ static bool is_fast(const_dnnl_primitive_desc_t description) {
     return name[0] != '\0' && !strstr(name, "ref");
 }
 
-static const dnnl_memory_desc_t *form_of(const struct onednn_plan *plan, int name) {
-    return dnnl_primitive_desc_query_md(plan->description, dnnl_query_exec_arg_md, name);
-}
-
-/* Whether both put every element in the same place. oneDNN writes some plain forms as one block that is the
- * whole of a dimension: then that dimension is the innermost of both. */
-static bool same_places(const dnnl_memory_desc_t *chosen, const dnnl_memory_desc_t *plain) {
-    const dnnl_blocking_desc_t *a = &chosen->format_desc.blocking, *b = &plain->format_desc.blocking;
-    if (dnnl_memory_desc_equal(chosen, plain)) return true;
-    if (chosen->format_kind != dnnl_blocked || chosen->data_type != plain->data_type ||
-        chosen->extra.flags != 0 || a->inner_nblks != 1)
-        return false;
-    const dnnl_dim_t inner = a->inner_idxs[0];
-    for (int axis = 0; axis < plain->ndims; axis++) {
-        if (chosen->padded_dims[axis] != plain->dims[axis]) return false;
-        if (axis == inner && (a->inner_blks[0] != plain->dims[axis] || b->strides[axis] != 1)) return false;
-        if (axis != inner && plain->dims[axis] > 1 && a->strides[axis] != b->strides[axis]) return false;
-    }
-    return true;
-}
-
 /* The reorders of those arguments whose forms differ from what is in memory. */
 static dnnl_status_t make_reorders(struct onednn_plan *plan, const struct onednn_request *request) {
     dnnl_status_t status = dnnl_success;
     for (int i = 0; request->arguments[i].name != 0 && status == dnnl_success; i++) {
-        const dnnl_memory_desc_t *form = form_of(plan, request->arguments[i].name);
-        const bool output = request->arguments[i].operand == ONEDNN_OUTPUT;
+        const int name = request->arguments[i].name;
         plan->plain[i] = request->plain[i];
-        if (same_places(form, &request->plain[i])) continue;
-        dnnl_primitive_desc_t description = NULL;
-        status =
-            dnnl_reorder_primitive_desc_create(&description, output ? form : &request->plain[i], plan->engine,
-                                               output ? &request->plain[i] : form, plan->engine, NULL);
-        if (status == dnnl_success) status = dnnl_primitive_create(&plan->reorder[i], description);
-        if (description) dnnl_primitive_desc_destroy(description);
+        if (onednn_same_places(plan->description, name, &plan->plain[i])) continue;
+        status = onednn_make_reorder(&plan->reorder[i], plan->engine, plan->description, name,
+                                     &plan->plain[i], request->arguments[i].operand == ONEDNN_OUTPUT);
     }
     return status;
 }
@@ -107,8 +63,8 @@ static int make_primitive(const struct task *task, const struct onednn_request *
                           struct onednn_plan *plan, struct error *error) {
     dnnl_status_t status = dnnl_engine_create(&plan->engine, dnnl_cpu, 0);
     if (status != dnnl_success) return failed(task, "open an engine for", status, error);
-    status = make_description(plan, request);
-    if (status == dnnl_unimplemented) return KERNEL_DECLINED;
+    status = onednn_describe_operation(&plan->description, plan->engine, &request->operation);
+    if (status == dnnl_unimplemented || status == dnnl_invalid_arguments) return KERNEL_DECLINED;
     if (status != dnnl_success) return failed(task, "prepare", status, error);
     if (!is_fast(plan->description)) return KERNEL_DECLINED;
     status = dnnl_primitive_create(&plan->primitive, plan->description);
@@ -155,21 +111,19 @@ void onednn_release(void *opened) {
 static dnnl_status_t add_argument(struct instance *instance, int at, const struct onednn_plan *plan, int name,
                                   void *address) {
     const dnnl_status_t status =
-        dnnl_memory_create(&instance->memory[at], form_of(plan, name), plan->engine, address);
+        onednn_argument_memory(&instance->memory[at], plan->engine, plan->description, name, address);
     instance->arguments[at] = (dnnl_exec_arg_t){.arg = name, .memory = instance->memory[at]};
     return status;
 }
 
 /* Memory of the instance's own: for scratch, and for arguments in the primitive's form. */
 static int add_memory(struct instance *instance, const struct onednn_plan *plan, struct error *error) {
-    const dnnl_memory_desc_t *scratch =
-        dnnl_primitive_desc_query_md(plan->description, dnnl_query_scratchpad_md, 0);
-    RETURN_IF(
-        memory_zeroed(&instance->scratch, dnnl_memory_desc_get_size(scratch), 1, "oneDNN's scratch", error));
+    RETURN_IF(memory_zeroed(&instance->scratch, onednn_argument_bytes(plan->description, DNNL_ARG_SCRATCHPAD),
+                            1, "oneDNN's scratch", error));
     for (int i = 0; i < ONEDNN_ARGUMENTS; i++)
         if (plan->reorder[i])
             RETURN_IF(memory_zeroed(&instance->reordered[i],
-                                    dnnl_memory_desc_get_size(form_of(plan, plan->arguments[i].name)), 1,
+                                    onednn_argument_bytes(plan->description, plan->arguments[i].name), 1,
                                     "an operand in oneDNN's form", error));
     return OK;
 }
@@ -181,7 +135,7 @@ static dnnl_status_t add_arguments(struct instance *instance, const struct onedn
         void *address = plan->reorder[i] ? instance->reordered[i] : DNNL_MEMORY_NONE;
         status = add_argument(instance, i, plan, plan->arguments[i].name, address);
         if (status == dnnl_success && plan->reorder[i])
-            status = dnnl_memory_create(&instance->plain[i], &plan->plain[i], plan->engine, DNNL_MEMORY_NONE);
+            status = onednn_form_memory(&instance->plain[i], plan->engine, &plan->plain[i], DNNL_MEMORY_NONE);
         instance->count++;
     }
     if (status == dnnl_success)
@@ -232,7 +186,7 @@ static dnnl_status_t reorder(const struct onednn_plan *plan, const struct instan
 static dnnl_status_t bring(const struct onednn_plan *plan, const struct instance *instance, int i,
                            void *address) {
     const dnnl_memory_t memory = plan->reorder[i] ? instance->plain[i] : instance->memory[i];
-    const dnnl_status_t status = dnnl_memory_set_data_handle_v2(memory, address, instance->stream);
+    const dnnl_status_t status = onednn_set_address(memory, address, instance->stream);
     if (status != dnnl_success || !plan->reorder[i] || plan->arguments[i].operand == ONEDNN_OUTPUT)
         return status;
     return reorder(plan, instance, i, false);
@@ -294,18 +248,4 @@ int onednn_run(const struct call *call, struct error *error) {
                                         instance->arguments);
     if (status == dnnl_success && plan->reorder[output]) status = reorder(plan, instance, output, true);
     return status == dnnl_success ? OK : failed(call->task, "run", status, error);
-}
-
-dnnl_status_t onednn_append_activation(dnnl_post_ops_t post_ops, enum activation activation) {
-    switch (activation) {
-    case ACTIVATION_NONE:
-        return dnnl_success;
-    case ACTIVATION_RELU:
-        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
-    case ACTIVATION_SIGMOID:
-        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_logistic, 0.0f, 0.0f);
-    case ACTIVATION_TANH:
-        return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_tanh, 0.0f, 0.0f);
-    }
-    return dnnl_unimplemented;
 }

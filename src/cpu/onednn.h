@@ -5,8 +5,8 @@
 #ifndef TRAINER_CPU_ONEDNN_H
 #define TRAINER_CPU_ONEDNN_H
 
-#include <oneapi/dnnl/dnnl.h>
 #include "../device/device.h"
+#include "onednn_version.h"
 
 enum { ONEDNN_OUTPUT = -1, ONEDNN_ARGUMENTS = 4 };
 
@@ -18,14 +18,12 @@ struct onednn_argument {
 
 /* What a kernel asks oneDNN for. */
 struct onednn_request {
-    const void *descriptor;         /* dnnl_matmul_desc_t, ... */
-    const void *forward;            /* descriptor of the forward operation when this one goes back; or NULL */
-    const_dnnl_post_ops_t post_ops; /* may be NULL */
+    struct onednn_operation operation;
     const struct onednn_argument *arguments; /* at most ONEDNN_ARGUMENTS, constant */
     double multiply_adds;
     /* The forms that operands have in memory, in the order of `arguments`: where the primitive's are others,
      * they are reordered on the way in or out. */
-    dnnl_memory_desc_t plain[ONEDNN_ARGUMENTS];
+    struct onednn_form plain[ONEDNN_ARGUMENTS];
 };
 
 struct onednn_plan {
@@ -34,7 +32,7 @@ struct onednn_plan {
     dnnl_primitive_t primitive;
     /* Of each argument: to the primitive's form or, of the output, from it; NULL: it is that form already. */
     dnnl_primitive_t reorder[ONEDNN_ARGUMENTS];
-    dnnl_memory_desc_t plain[ONEDNN_ARGUMENTS];
+    struct onednn_form plain[ONEDNN_ARGUMENTS];
     const struct onednn_argument *arguments; /* at most ONEDNN_ARGUMENTS, constant */
     int threads; /* that compute it: the device's, or fewer when there is little to do */
 };
@@ -48,9 +46,6 @@ dnnl_data_type_t onednn_compute_type(const struct task *task);
 dnnl_data_type_t onednn_type(enum type type);
 /* Whether the processor computes in bf16. */
 bool onednn_has_bf16(void);
-
-/* Adds the activation to what is done with a result on its way out. */
-dnnl_status_t onednn_append_activation(dnnl_post_ops_t post_ops, enum activation activation);
 
 /* The slots of a kernel. */
 void onednn_release(void *plan);

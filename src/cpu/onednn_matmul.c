@@ -9,23 +9,22 @@
 #include "onednn.h"
 
 /* The form of a matrix of `shape`, seen transposed or not. */
-static dnnl_status_t matrix(dnnl_memory_desc_t *form, const struct shape *shape, bool transposed,
-                            dnnl_data_type_t type) {
+static struct onednn_form matrix(const struct shape *shape, bool transposed, dnnl_data_type_t type) {
     const int rows = shape->dims[transposed ? 1 : 0], columns = shape->dims[transposed ? 0 : 1];
-    const dnnl_dims_t dims = {rows, columns};
-    const dnnl_dims_t strides = {transposed ? 1 : columns, transposed ? rows : 1};
-    return dnnl_memory_desc_init_by_strides(form, 2, dims, type, strides);
+    return (struct onednn_form){.rank = 2,
+                                .dims = {rows, columns},
+                                .strides = {transposed ? 1 : columns, transposed ? rows : 1},
+                                .type = type};
 }
 
 /* An operand as it is in memory, and as the product wants it: the same, or in the type that is computed in,
  * in whatever form suits it when it has to be converted anyway. */
-static dnnl_status_t operand_forms(const struct task *task, int i, bool transposed, dnnl_memory_desc_t *plain,
-                                   dnnl_memory_desc_t *wanted) {
+static void operand_forms(const struct task *task, int i, bool transposed, struct onednn_form *plain,
+                          struct onednn_form *wanted) {
     const dnnl_data_type_t own = onednn_type(task->input[i].type), computed = onednn_compute_type(task);
-    const dnnl_status_t status = matrix(plain, &task->input[i].shape, transposed, own);
-    *wanted = *plain;
-    if (status != dnnl_success || own == computed) return status;
-    return dnnl_memory_desc_init_by_tag(wanted, 2, plain->dims, computed, dnnl_format_tag_any);
+    *wanted = *plain = matrix(&task->input[i].shape, transposed, own);
+    wanted->type = computed;
+    wanted->any = own != computed;
 }
 
 /* Floats with at least one element. */
@@ -49,16 +48,12 @@ static int prepare_matmul(const struct task *task, void **plan, struct error *er
     static const struct onednn_argument arguments[] = {
         {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
     if (!takes(task) || shape_count(&task->output.shape) == 1) return KERNEL_DECLINED;
-    dnnl_memory_desc_t a, b, y;
-    dnnl_matmul_desc_t descriptor;
     struct onednn_request request = {
-        .descriptor = &descriptor, .arguments = arguments, .multiply_adds = multiply_adds(task)};
-    if (operand_forms(task, 0, task->attributes->transpose_a, &request.plain[0], &a) != dnnl_success ||
-        operand_forms(task, 1, task->attributes->transpose_b, &request.plain[1], &b) != dnnl_success ||
-        matrix(&y, &task->output.shape, false, onednn_type(task->output.type)) != dnnl_success ||
-        dnnl_matmul_desc_init(&descriptor, &a, &b, NULL, &y) != dnnl_success)
-        return KERNEL_DECLINED;
-    request.plain[2] = y;
+        .operation = {.kind = ONEDNN_MATMUL}, .arguments = arguments, .multiply_adds = multiply_adds(task)};
+    operand_forms(task, 0, task->attributes->transpose_a, &request.plain[0], &request.operation.x);
+    operand_forms(task, 1, task->attributes->transpose_b, &request.plain[1], &request.operation.kernel);
+    request.operation.y = matrix(&task->output.shape, false, onednn_type(task->output.type));
+    request.plain[2] = request.operation.y;
     return onednn_plan(task, &request, plan, error);
 }
 
@@ -77,26 +72,17 @@ static int prepare_dense(const struct task *task, void **plan, struct error *err
         {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_BIAS, 2}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
     if (!takes(task) || task->input[2].type != TYPE_FLOAT) return KERNEL_DECLINED;
     const struct shape bias_row = SHAPE(1, task->output.shape.dims[1]); /* the bias [out], for each example */
-    dnnl_memory_desc_t x, kernel, bias, y;
-    dnnl_matmul_desc_t descriptor;
-    dnnl_post_ops_t post_ops = NULL;
     struct onednn_request request = {
-        .descriptor = &descriptor, .arguments = arguments, .multiply_adds = multiply_adds(task)};
-    if (operand_forms(task, 0, false, &request.plain[0], &x) != dnnl_success ||
-        operand_forms(task, 1, false, &request.plain[1], &kernel) != dnnl_success ||
-        matrix(&bias, &bias_row, false, dnnl_f32) != dnnl_success ||
-        matrix(&y, &task->output.shape, false, onednn_type(task->output.type)) != dnnl_success ||
-        dnnl_matmul_desc_init(&descriptor, &x, &kernel, &bias, &y) != dnnl_success ||
-        dnnl_post_ops_create(&post_ops) != dnnl_success)
-        return KERNEL_DECLINED;
-    request.plain[2] = bias;
-    request.plain[3] = y;
-    request.post_ops = post_ops;
-    const int code = onednn_append_activation(post_ops, task->attributes->activation) == dnnl_success
-                         ? onednn_plan(task, &request, plan, error)
-                         : KERNEL_DECLINED;
-    dnnl_post_ops_destroy(post_ops);
-    return code;
+        .operation = {.kind = ONEDNN_MATMUL, .has_bias = true, .activation = task->attributes->activation},
+        .arguments = arguments,
+        .multiply_adds = multiply_adds(task)};
+    operand_forms(task, 0, false, &request.plain[0], &request.operation.x);
+    operand_forms(task, 1, false, &request.plain[1], &request.operation.kernel);
+    request.operation.bias = matrix(&bias_row, false, dnnl_f32);
+    request.operation.y = matrix(&task->output.shape, false, onednn_type(task->output.type));
+    request.plain[2] = request.operation.bias;
+    request.plain[3] = request.operation.y;
+    return onednn_plan(task, &request, plan, error);
 }
 
 const struct kernel onednn_dense = {
