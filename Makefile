@@ -6,6 +6,7 @@
 #   make fuzz            mutated files and frames, some seconds each (clang)
 #   make CUDA=0          without GPUs (auto: with them where nvcc, cuBLASLt and cuDNN are); CUDA_ARCHS=all   for every GPU
 #   make CUDA=standin B=build/standin gpu-tests      GPUs that a stand-in of tests/ plays, on any machine with g++
+#   make install         the program into PREFIX=/usr/local, below DESTDIR if that is set; make uninstall removes it
 #
 # A plug-in is one file: the names in strategies/ models/ datasets/ and src/store/{optimizers,schedules}/ become tables here.
 
@@ -120,7 +121,7 @@ OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(TABLES:.c=.o)
 TEST_SOURCES = $(filter-out $(if $(filter standin,$(CUDA)),,tests/test_gpu_%),$(wildcard tests/test_*.c))
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 
-.PHONY: all tests gpu-tests bench fuzz fuzz-each check demo install-missing clean format
+.PHONY: all tests gpu-tests bench fuzz fuzz-each check demo install-missing install uninstall clean format
 all: $(PROGRAM)
 
 $(PROGRAM): $(B)/src/main.o $(CUDA_OBJECTS) $(B)/libtrainer.a
@@ -218,15 +219,27 @@ GPU_TESTS = $(filter $(B)/tests/test_gpu_%,$(TESTS)) $(B)/tests/test_device_gpu
 gpu-tests: $(PROGRAM) $(GPU_TESTS)
 	@tests/run $(B) $(PROGRAM) $(notdir $(GPU_TESTS)) test_gpu_train
 
+# These two build on all cores unless make was told -j.
+PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc || echo 2))
+check: EXTRA = python3=python3
 check: install-missing
-	@$(MAKE) --no-print-directory tests
+	@$(MAKE) $(PARALLEL) --no-print-directory tests
 
 install-missing:
-	@tests/install-missing
+	@tests/install-missing $(EXTRA)
 
 demo: install-missing
-	@$(MAKE) --no-print-directory all
-	./trainer --strategy=async-lockfree --devices=cpu:0,cpu:1
+	@$(MAKE) $(PARALLEL) --no-print-directory all
+	@bench/demo $(dir $(PROGRAM))$(notdir $(PROGRAM))
+
+# The program is one file. It is for processors like the one it was built on, and for others when it was built with MARCH= (nothing).
+PREFIX = /usr/local
+PLACE = $(DESTDIR)$(PREFIX)/bin
+install: $(PROGRAM)
+	install -d '$(PLACE)'
+	install -m 755 '$(PROGRAM)' '$(PLACE)/trainer'
+uninstall:
+	rm -f '$(PLACE)/trainer'
 
 format:
 	clang-format -i $(shell git ls-files '*.c' '*.h')
