@@ -8,7 +8,7 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 export STATE=$scratch CERTIFICATES=$scratch/has/ca-certificates
-unset CC ONEDNN CURL STB
+unset CC ONEDNN CURL STB DEBIAN_FRONTEND
 failures=0
 
 fail() {
