@@ -37,10 +37,12 @@ LC_ALL=C tail -n 3 out | awk '
     END { exit NR != 3 || wrong }' || fail "the table: $(tail -n 3 out)"
 grep -q '^trainer: async-lockfree, 2 workers (cpu:0 .*, cpu:1 ' err || fail "not on two devices: $(cat err)"
 
-# --- a program that fails ends it there, with its code ---
-printf '#!/bin/sh\necho "trainer: no" >&2\nexit 4\n' >broken && chmod +x broken
+# --- a program that fails ends it there, with its code; it was given what the first line of each run shows ---
+printf '#!/bin/sh\necho "$*" >>given\necho "trainer: no" >&2\nexit 4\n' >broken && chmod +x broken
 "$demo" ./broken >out 2>err
 [ $? -eq 4 ] || fail "a program that fails with 4: not passed on"
 [ "$(cat err)" = "trainer: no" ] || fail "a program that fails: $(cat err)"
+[[ $(cat given) == "--strategy=async-lockfree --devices=cpu:0,cpu:1 "* && $(wc -l <given) -eq 1 ]] || fail "given: $(cat given)"
+[ "$(cat out)" = "./broken --strategy=async-lockfree --devices=cpu:0,cpu:1" ] || fail "said: $(cat out)"
 
 [ $failures -eq 0 ]
