@@ -148,6 +148,10 @@ machine root "make ar gcc stdio.h zlib.h" "$must $may" ""
 ONEDNN=0 CURL=0 STB=0 run 0 '' ''
 calls ''
 
+label="one package"
+machine root "$all_there" python3 ""
+run 0 'installing python3\|' '' python3=python3
+
 label="another compiler, a further package"
 machine root "$all_there" "$must $may clang python3" ""
 CC=clang run 0 'installing clang libc6-dev [^|]*python3 [^|]*\|' '' python3=python3 gcc=gcc-no
