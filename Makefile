@@ -184,7 +184,7 @@ $(foreach f,$(PLUGIN_FOLDERS),$(eval $(call table_rule,$(f))))
 $(B)/tests/%: $(B)/tests/%.o $(CUDA_OBJECTS) $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
-.SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o)
+.SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o) $(B)/tests/fail_nth.o
 
 # --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/input the building of
 # batches of images, build/bench/exchange what each strategy moves beside memcpy, build/bench/wire an endpoint beside a raw socket;
@@ -211,7 +211,7 @@ fuzz-each: $(FUZZERS)
 	@for f in $^; do echo "  FUZZ $$f"; $$f -seed=1 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)/ >$$f.log 2>&1 \
 	  && grep ^accepted $$f.log || { tail -n 40 $$f.log; exit 1; }; done
 
-tests: $(PROGRAM) $(TESTS)
+tests: $(PROGRAM) $(TESTS) $(B)/tests/fail_nth
 	@tests/run $(B) $(PROGRAM)
 
 # --- the GPU backend's own tests, which the stand-in runs: make CUDA=standin B=build/standin gpu-tests ---

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <unistd.h>
 #include "../base/memory.h"
@@ -30,8 +31,16 @@ static int csv_failed(const struct log *log, struct error *error) {
                      strerror(errno));
 }
 
+/* What cannot be written whole is cut off: a disk that fills leaves no half row. */
 static int csv_flush(struct log *log, struct error *error) {
-    return fflush(log->csv) != 0 || ferror(log->csv) ? csv_failed(log, error) : OK;
+    if (fflush(log->csv) == 0 && !ferror(log->csv)) {
+        log->csv_flushed = log->csv_bytes;
+        return OK;
+    }
+    const int code = csv_failed(log, error);
+    __fpurge(log->csv);
+    if (ftruncate(fileno(log->csv), (off_t)log->csv_flushed) != 0) return code; /* a pipe has no end to cut */
+    return code;
 }
 
 static int csv_open(struct log *log, const char *path, struct error *error) {
@@ -42,6 +51,7 @@ static int csv_open(struct log *log, const char *path, struct error *error) {
     log->csv = fopen(path, "we");
     if (!log->csv) return csv_failed(log, error);
     fputs(header, log->csv);
+    log->csv_bytes = sizeof header - 1;
     return csv_flush(log, error);
 }
 
@@ -113,6 +123,7 @@ static void write_row(struct log *log, const struct log_row *row) {
     out = digits_whole(out, row->version);
     *out++ = '\n';
     fwrite(line, 1, (size_t)(out - line), log->csv);
+    log->csv_bytes += out - line;
 }
 
 /* The line of the reference programs; its "Step" is the number of updates that the weights have had. */

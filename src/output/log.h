@@ -36,9 +36,10 @@ struct log {
     const char *const *devices; /* [workers] names, borrowed */
     FILE *csv;                  /* NULL: none */
     char csv_path[PATH_BYTES];
-    int log_every;   /* a row of steps.csv every N steps of a worker; 0: none */
-    int print_every; /* a printed line every N steps of a worker; 0: none */
-    FILE *lines;     /* where lines are printed, borrowed; NULL: nowhere */
+    long long csv_bytes, csv_flushed; /* of whole rows: handed to the stream, known to have left it */
+    int log_every;                    /* a row of steps.csv every N steps of a worker; 0: none */
+    int print_every;                  /* a printed line every N steps of a worker; 0: none */
+    FILE *lines;                      /* where lines are printed, borrowed; NULL: nowhere */
     /* Called by log_drain before its first line: a progress bar on the same terminal has to go. Set after
      * log_open; NULL: nobody. */
     void (*before_lines)(void *argument);
