@@ -8,6 +8,7 @@ fail() {
     failures=$((failures + 1))
 }
 
+root=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1 # should one of the bad ones below run, its output goes here
@@ -48,14 +49,38 @@ good '^  rate=X ' list sgd
 good '^  rate=X ' list optimizer/sgd
 good '^optimizer sgd:' list schedules optimizers/sgd
 
-# Every plug-in that is listed has a page of its own, and no help is wider than a terminal.
-for name in $("$TRAINER" list | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do good "^[a-z]+ $name: " list "$name"; done
-for command in $("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
-    good "^usage: trainer $command " "$command" --help
-    awk 'length > 100 { exit 1 }' "$scratch/out" || fail "trainer $command --help: a line of more than 100 columns"
+# No help is wider than 100 columns; a row of a number or of choices says what happens without it, a number of a range its range.
+page() { # pattern that it must have, arguments...
+    local row
+    good "$@"
+    shift
+    awk 'length > 100 { exit 1 }' "$scratch/out" || fail "trainer $*: a line of more than 100 columns"
+    sed -E ':a; N; $!ba; s/\n {20,}/ /g' "$scratch/out" | grep -E '^  (--)?[a-z_-]+=(N|X|[a-z0-9-]+\|[^ ]*) ' >"$scratch/rows"
+    while IFS= read -r row; do
+        [[ $row =~ default|=0\|1 ]] || fail "trainer $*: no default in: $row"
+        [[ $row =~ \|.*\  || $row =~ ' to '[0-9] || $row =~ ' or more' || $row == *split_seed=* ]] || fail "trainer $*: no range in: $row"
+    done <"$scratch/rows"
+    counted=$((counted + $(wc -l <"$scratch/rows")))
+}
+
+# Every plug-in, which is a file, is listed with its line and has a page of its own.
+counted=0
+"$TRAINER" list >"$scratch/list"
+awk 'length > 100 { exit 1 }' "$scratch/list" || fail "trainer list: a line of more than 100 columns"
+names=$(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c src/store/schedules/*.c)
+for name in $names; do
+    name=${name//_/-}
+    grep -Eq "^  $name +[^ ].{9,}" "$scratch/list" || fail "trainer list: no line for $name"
+    page "^[a-z]+ $name: [^ ].{9,}" list "$name"
 done
-good '^exit codes: ' --help
-awk 'length > 100 { exit 1 }' "$scratch/out" || fail "trainer --help: a line of more than 100 columns"
+[ "$(grep -c '^  ' "$scratch/list")" -eq "$(wc -w <<<"$names")" ] || fail "trainer list: $(grep -c '^  ' "$scratch/list") lines, expected $(wc -w <<<"$names")"
+for command in $("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+    page "^usage: trainer $command " "$command" --help
+done
+page '^exit codes: ' --help
+[ $counted -gt 70 ] || fail "only $counted rows of numbers and choices in all pages"
+good 'default 60; 0.1$' train --help
+good '^ +to 1000000 s\)' train --help
 
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian --help

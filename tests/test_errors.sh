@@ -302,6 +302,17 @@ if [ "$(id -u)" -ne 0 ]; then
     check 3 'locked/run: .*Permission denied' --out=locked/run
 fi
 
+# A fault that was put in where no step ever is: the run is fine, and says that it was not put to the test.
+"$TRAINER" --quiet --devices=cpu:0,cpu:1 --dataset=iris --epochs=1 --fail=worker:1@step:500,worker:0@step:600 --stall=worker:0@step:900 --out=logs >out 2>err ||
+    fail "faults that never came: exit code $?: $(cat err)"
+for fault in fail=worker:1@step:500 fail=worker:0@step:600 stall=worker:0@step:900; do
+    grep -q "^trainer: --$fault was never reached: that worker took [1-9] steps\?\$" err || fail "nothing is said of --$fault: $(cat err)"
+done
+[ "$(wc -l <err)" -eq 3 ] || fail "faults that never came: $(cat err)"
+"$TRAINER" --quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree --dataset=iris --epochs=20 --fail=worker:1@step:1 --out=logs >out 2>err ||
+    fail "a fault that came: exit code $?: $(cat err)"
+! grep 'never reached' err || fail "a fault that came is said not to have come"
+
 echo "$rows rows"
 [ $rows -ge 170 ] || fail "only $rows rows"
 

@@ -216,7 +216,13 @@ static void test_progress_text(void) {
     check_text("epoch 3/20 0 %", 0, 0, 0, NAN);
     check_text("epoch 3/20 99 %  999 examples/s  0 s left", 0, 999.9, 999, NAN);
     check_text("epoch 3/20 100 %  1,000 examples/s", 0, 1000, 1000, NAN);
-    check_text("epoch 3", 7, 500, 10, 0.5);
+    check_text("epoch 3/20 50 %  10 examples/s  loss 0.3123  50 s left", 54, 500, 10, 0.31234);
+    check_text("epoch 3/20 50 %  10/s  loss 0.3123  50 s left", 53, 500, 10, 0.31234);
+    check_text("50 %  10/s  loss 0.3123  50 s left", 39, 500, 10, 0.31234);
+    check_text("50 %  loss 0.3123  50 s left", 33, 500, 10, 0.31234);
+    check_text("50 %  50 s left", 19, 500, 10, 0.31234);
+    check_text("50 %", 14, 500, 10, 0.31234);
+    check_text("50 ", 3, 500, 10, 0.31234);
     check_text("epoch 3/20 [========] 100 %", 27, 1000, 0, NAN);
     char text[300];
     for (int columns = 1; columns < 250; columns++)

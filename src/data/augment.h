@@ -31,7 +31,7 @@ struct augment_settings {
          .least = 0,                                                                                         \
          .most = 1024,                                                                                       \
          .unit = "pixels",                                                                                   \
-         .help = "of black on every side"},                                                                  \
+         .help = "of black on every side (default: as augment says, or 0)"},                                 \
         {.name = "crop",                                                                                     \
          .type = OPTION_INT,                                                                                 \
          .offset = (at) + offsetof(struct augment_settings, crop),                                           \
@@ -51,12 +51,13 @@ struct augment_settings {
          .offset = (at) + offsetof(struct augment_settings, brightness),                                     \
          .least = 0,                                                                                         \
          .most = 255,                                                                                        \
-         .help = "plus as much, up or down, at most (of 255)"},                                              \
+         .help = "plus as much, up or down, at most (of 255; default: as augment says, or 0)"},              \
         {.name = "contrast",                                                                                 \
          .type = OPTION_TEXT,                                                                                \
          .offset = (at) + offsetof(struct augment_settings, contrast),                                       \
          .bytes = sizeof((struct augment_settings *)0)->contrast,                                            \
-         .help = "times as much about each channel's mean: least-most, as in 0.2-1.8"},                      \
+         .help = "times as much about each channel's mean: least-most, as in 0.2-1.8 (default: as augment "  \
+                 "says, or 1-1)"},                                                                           \
         {.name = "standardize",                                                                              \
          .type = OPTION_CHOICE,                                                                              \
          .offset = (at) + offsetof(struct augment_settings, standardize),                                    \
@@ -67,7 +68,7 @@ struct augment_settings {
     {                                                                                                        \
         .name = "cutout", .type = OPTION_INT, .offset = (at) + offsetof(struct augment_settings, cutout),    \
         .least = 0, .most = 4096, .unit = "pixels",                                                          \
-        .help = "side of a square that is set to 0 in training, its centre anywhere"                         \
+        .help = "side of a square that is set to 0 in training, its centre anywhere (default: 0)"            \
     }
 
 /* *augment = what the settings make of images of shape [height, width, channels]; height 0 when that is no

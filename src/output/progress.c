@@ -31,44 +31,71 @@ __attribute__((format(printf, 4, 5))) static void append(char *out, size_t bytes
     if (count > 0) *used = (size_t)count < bytes - *used ? *used + (size_t)count : bytes - 1;
 }
 
-static void append_left(char *out, size_t bytes, size_t *used, double seconds) {
+/* What there is to say beside the bar, in the order in which it is shown. */
+enum piece { EPOCH, SHARE, RATE, LOSS, LEFT, PIECES };
+enum { PIECE_BYTES = 64 };
+
+static void left_text(char *out, double seconds) {
     if (seconds < 99.5)
-        append(out, bytes, used, "  %.0f s left", seconds);
+        snprintf(out, PIECE_BYTES, "%.0f s left", seconds);
     else if (seconds < 99.5 * 60)
-        append(out, bytes, used, "  %.0f min left", seconds / 60);
+        snprintf(out, PIECE_BYTES, "%.0f min left", seconds / 60);
     else
-        append(out, bytes, used, "  %.1f h left", fmin(seconds / 3600, 1e6));
+        snprintf(out, PIECE_BYTES, "%.1f h left", fmin(seconds / 3600, 1e6));
+}
+
+/* Joined by two blanks; one behind the epoch and before what the bar goes between. */
+static int width_of(char pieces[PIECES][PIECE_BYTES]) {
+    int width = 0;
+    for (int p = 0; p < PIECES; p++)
+        if (pieces[p][0] != '\0')
+            width += (int)strlen(pieces[p]) + (p == EPOCH || width == 0 ? 0 : p == SHARE ? 1 : 2);
+    return width;
+}
+
+/* Shortens the rate, then leaves out one piece after the other, the least telling first: how far, and how
+ * long still, stays to the end. */
+static void fit(char pieces[PIECES][PIECE_BYTES], const char *short_rate, int columns) {
+    static const enum piece order[] = {EPOCH, RATE, LOSS, LEFT};
+    if (columns > 0 && width_of(pieces) > columns && pieces[RATE][0] != '\0')
+        snprintf(pieces[RATE], PIECE_BYTES, "%s", short_rate);
+    for (size_t i = 0; i < sizeof order / sizeof *order && columns > 0 && width_of(pieces) > columns; i++)
+        pieces[order[i]][0] = '\0';
+}
+
+/* `width` columns of "[===>   ] ", or nothing where that is not worth while. */
+static void append_bar(char *out, size_t bytes, size_t *used, int width, double share) {
+    const int bar = width - 3 > BAR_MOST ? BAR_MOST : width - 3, filled = (int)(share * bar);
+    if (bar < BAR_LEAST) return;
+    append(out, bytes, used, "[");
+    for (int i = 0; i < bar; i++)
+        append(out, bytes, used, "%c", i + 1 < filled || filled == bar ? '=' : i + 1 == filled ? '>' : ' ');
+    append(out, bytes, used, "] ");
 }
 
 const char *progress_text(char *out, size_t bytes, int columns, double done, double total, double per_second,
                           int epoch, int epochs, double loss) {
     const double share = total > 0 ? fmin(fmax(done / total, 0), 1) : 0;
-    char tail[256], rate[DIGITS_BYTES];
-    size_t tail_used = 0, used = 0;
-    append(tail, sizeof tail, &tail_used, "%.0f %%", floor(share * 100));
+    char pieces[PIECES][PIECE_BYTES] = {0}, rate[DIGITS_BYTES], short_rate[PIECE_BYTES] = "";
+    size_t used = 0;
+    snprintf(pieces[EPOCH], PIECE_BYTES, "epoch %d/%d", epoch, epochs);
+    snprintf(pieces[SHARE], PIECE_BYTES, "%.0f %%", floor(share * 100));
     if (per_second > 0) {
         digits_thousands(rate, per_second);
-        append(tail, sizeof tail, &tail_used, "  %s examples/s", rate);
+        snprintf(pieces[RATE], PIECE_BYTES, "%s examples/s", rate);
+        snprintf(short_rate, PIECE_BYTES, "%s/s", rate);
     }
-    if (!isnan(loss)) append(tail, sizeof tail, &tail_used, "  loss %.4g", loss);
-    if (per_second > 0 && done < total)
-        append_left(tail, sizeof tail, &tail_used, (total - done) / per_second);
+    if (!isnan(loss)) snprintf(pieces[LOSS], PIECE_BYTES, "loss %.4g", loss);
+    if (per_second > 0 && done < total) left_text(pieces[LEFT], (total - done) / per_second);
+    fit(pieces, short_rate, columns);
 
-    append(out, bytes, &used, "epoch %d/%d ", epoch, epochs);
-    int bar = columns - (int)(used + tail_used) - 3; /* "[", "]", " " */
-    if (bar > BAR_MOST) bar = BAR_MOST;
-    if (bar >= BAR_LEAST) {
-        const int filled = (int)(share * bar);
-        append(out, bytes, &used, "[");
-        for (int i = 0; i < bar; i++)
-            append(out, bytes, &used, "%c",
-                   i + 1 < filled || filled == bar ? '='
-                   : i + 1 == filled               ? '>'
-                                                   : ' ');
-        append(out, bytes, &used, "] ");
-    }
-    append(out, bytes, &used, "%s", tail);
-    if (columns > 0 && (size_t)columns < bytes && used > (size_t)columns) out[columns] = 0;
+    const int room = columns - width_of(pieces);
+    out[0] = '\0';
+    if (pieces[EPOCH][0] != '\0') append(out, bytes, &used, "%s ", pieces[EPOCH]);
+    append_bar(out, bytes, &used, room, share);
+    for (int p = SHARE; p < PIECES; p++)
+        if (pieces[p][0] != '\0') append(out, bytes, &used, "%s%s", p == SHARE ? "" : "  ", pieces[p]);
+    if (columns > 0 && (size_t)columns < bytes && used > (size_t)columns) out[columns] = '\0';
     return out;
 }
 

@@ -3,7 +3,8 @@
  *
  *   epoch 3/20 [=====>    ] 45 %  123,456 examples/s  loss 0.3123  12 s left
  *
- * No colours; control characters on a terminal only. */
+ * On a narrow terminal the rate is shortened, and pieces go: bar, epoch, rate, loss, time left. No colours;
+ * control characters on a terminal only. */
 #ifndef TRAINER_OUTPUT_PROGRESS_H
 #define TRAINER_OUTPUT_PROGRESS_H
 

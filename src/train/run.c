@@ -202,6 +202,21 @@ static int coordinate(struct run *run, struct error *error) {
     return OK;
 }
 
+/* A fault that was asked for and never came makes a run look more robust than it is. */
+static void say_missed_faults(struct run *run) {
+    const struct faults *faults = &run->training.settings.faults;
+    for (int i = 0; i < faults->count; i++) {
+        const struct fault *fault = &faults->list[i];
+        if (fault->server || run->lost[fault->member]) continue;
+        const long steps = training_totals(&run->training, fault->member)->steps;
+        if (steps >= fault->step) continue;
+        progress_warn(&run->progress,
+                      "--%s=worker:%d@step:%ld was never reached: that worker took %ld step%s",
+                      fault->kind == FAULT_FAIL ? "fail" : "stall", fault->member, fault->step, steps,
+                      steps == 1 ? "" : "s");
+    }
+}
+
 static int finish(struct run *run, struct run_result *result, struct error *error) {
     char path[PATH_BYTES];
     if (run->interrupted || run->tested.examples == 0)
@@ -243,6 +258,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
                  summary->examples_per_s, 100 * summary->compute_share, 100 * summary->wait_share,
                  100 * (summary->pull_share + summary->push_share), 100 * summary->input_share,
                  summary->staleness.mean, summary->staleness.max);
+    say_missed_faults(run);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
                          "interrupted after %lld examples; go on with: trainer --resume=%s", examples,

@@ -219,7 +219,7 @@ const struct option run_options[] = {
      .type = OPTION_REAL,
      .least = 0,
      .most = 1,
-     .help = "note when an epoch first ends with this test accuracy"},
+     .help = "note when an epoch first ends with this test accuracy (default none)"},
     {.name = "quiet", AT(quiet), .type = OPTION_FLAG, .help = "no progress and no step lines, only results"},
     CLUSTER_ROWS(offsetof(struct run_settings, cluster)),
     {.name = "start-timeout",
