@@ -3,7 +3,7 @@
 #   make                 build                          make CC=clang ONEDNN=0   with clang, without oneDNN
 #   make check           build and pass every test      make SANITIZE=thread tests   address | undefined | thread
 #   make demo            train on the embedded digits   make B=/tmp/b               build folder
-#   make fuzz            mutated files and frames, some seconds each (clang)
+#   make fuzz            mutated files, frames and options, some seconds each (clang)
 #   make CUDA=0          without GPUs (auto: with them where nvcc, cuBLASLt and cuDNN are); CUDA_ARCHS=all   for every GPU
 #   make CUDA=standin B=build/standin gpu-tests      GPUs that a stand-in of tests/ plays, on any machine with g++
 #   make install         the program into PREFIX=/usr/local, below DESTDIR if that is set; make uninstall removes it
@@ -198,8 +198,8 @@ bench: $(PROGRAM) $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/benc
 	$(B)/bench/exchange
 	$(B)/bench/wire
 
-# --- fuzzing, with clang: every tests/fuzz_*.c for FUZZ_SECONDS, under the address and undefined sanitizers. What it finds is left
-# in the build folder, as crash-* ---
+# --- fuzzing, with clang: every tests/fuzz_*.c for FUZZ_SECONDS, under the address and undefined sanitizers. Each fails when it
+# finds something, which is left in the build folder as crash-*, and when nothing of what it made was accepted ---
 FUZZ_SECONDS = 5
 FUZZERS = $(patsubst tests/%.c,$(B)/tests/%,$(filter-out $(if $(filter 0,$(STB)),tests/fuzz_image.c),$(wildcard tests/fuzz_*.c)))
 $(B)/tests/fuzz_%: $(B)/tests/fuzz_%.o $(B)/libtrainer.a
@@ -209,7 +209,7 @@ fuzz:
 	@$(MAKE) --no-print-directory B=$(B)/fuzz CC=clang ONEDNN=0 SANITIZE=fuzzer-no-link,address,undefined fuzz-each
 fuzz-each: $(FUZZERS)
 	@for f in $^; do echo "  FUZZ $$f"; $$f -seed=1 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)/ >$$f.log 2>&1 \
-	  && grep ^accepted $$f.log || { tail -n 40 $$f.log; exit 1; }; done
+	  && grep -E '^(accepted|Done)' $$f.log || { tail -n 40 $$f.log; exit 1; }; done
 
 tests: $(PROGRAM) $(TESTS) $(B)/tests/fail_nth
 	@tests/run $(B) $(PROGRAM)
