@@ -24,13 +24,15 @@ static size_t pack(uint8_t *out, size_t room, const uint8_t *data, size_t bytes,
     return used;
 }
 
-/* `plain` is what must come out, NULL: anything. */
-static void check_memory(const uint8_t *file, size_t bytes, const uint8_t *plain, size_t plain_bytes) {
+/* `plain` is what must come out, NULL: anything; `refused`: nothing may. */
+static void check_memory(const uint8_t *file, size_t bytes, const uint8_t *plain, size_t plain_bytes,
+                         int refused) {
     char *out = NULL;
     size_t got = 0;
     struct error error = {0};
     if (data_gunzip("f", file, bytes, LIMIT, &out, &got, &error) == OK) {
         fuzz.accepted[MEMORY]++;
+        fuzz_require(!refused);
         fuzz_require(got <= LIMIT && out[got] == '\0');
         if (plain) fuzz_require(got == plain_bytes && memcmp(out, plain, got) == 0);
     } else {
@@ -67,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     const uint8_t *rest = data + 3;
     const size_t rest_bytes = bytes - 3, place = (size_t)(data[1] << 8 | data[2]);
     if (how == AS_IT_IS) {
-        check_memory(rest, rest_bytes, NULL, 0);
+        check_memory(rest, rest_bytes, NULL, 0, 0);
         check_file(rest, rest_bytes, NULL, 0);
         return 0;
     }
@@ -79,11 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         memcpy(twice, rest, rest_bytes);
         memcpy(twice + rest_bytes, rest, rest_bytes);
         memcpy(file + used, file, used);
-        check_memory(file, 2 * used, NULL, 0);
+        check_memory(file, 2 * used, NULL, 0, 1);
         check_file(file, 2 * used, twice, 2 * rest_bytes);
         return 0;
     }
-    check_memory(file, used, how == WHOLE ? rest : NULL, rest_bytes);
+    check_memory(file, used, how == WHOLE ? rest : NULL, rest_bytes, how == CUT);
     check_file(file, used, how == WHOLE ? rest : NULL, rest_bytes);
     return 0;
 }

@@ -19,6 +19,8 @@ static void check_pair(const struct idx_file *images, const struct idx_file *lab
         fuzz.accepted[PAIRS]++;
         fuzz_require((size_t)examples.count * PIXELS + IMAGES_HEAD == images->length);
         fuzz_require((size_t)examples.count + LABELS_HEAD == labels->length);
+        fuzz_require(memcmp(images->bytes, "\0\0\10\3", 4) == 0 &&
+                     memcmp(labels->bytes, "\0\0\10\1", 4) == 0);
         for (int i = 0; i < examples.count; i++)
             fuzz_require(examples.labels[i] == labels->bytes[LABELS_HEAD + i] &&
                          examples.labels[i] < CLASSES);
@@ -58,18 +60,18 @@ static uint8_t *put_head(uint8_t *at, uint32_t magic, const uint32_t *sizes) {
     return at;
 }
 
-/* Heads and cut as they must be for as many examples as there is room for; returns the bytes that are then
- * used. */
-static size_t mend(uint8_t *data, size_t bytes) {
+/* Heads and cut as they must be for as many examples as there is room for, with `less` labels less; returns
+ * the bytes that are then used. */
+static size_t mend(uint8_t *data, size_t bytes, uint32_t less) {
     const size_t heads = CUT + IMAGES_HEAD + LABELS_HEAD;
     const uint32_t count = bytes > heads ? (uint32_t)((bytes - heads) / (PIXELS + 1)) : 0;
     const size_t cut = IMAGES_HEAD + (size_t)count * PIXELS;
-    if (count == 0 || cut > UINT16_MAX) return bytes;
+    if (count <= less || cut > UINT16_MAX) return bytes;
     data[0] = (uint8_t)(cut >> 8);
     data[1] = (uint8_t)cut;
     put_head(data + CUT, IDX_IMAGES, (const uint32_t[]){count, SIDE, SIDE});
-    put_head(data + CUT + cut, IDX_LABELS, (const uint32_t[]){count, 0, 0});
-    return heads + (size_t)count * (PIXELS + 1);
+    put_head(data + CUT + cut, IDX_LABELS, (const uint32_t[]){count - less, 0, 0});
+    return heads + (size_t)count * (PIXELS + 1) - less;
 }
 
 /* One to four examples; or one file alone. */
@@ -78,7 +80,7 @@ static size_t make_sample(uint8_t *data, size_t most, unsigned seed) {
     size_t bytes = CUT + IMAGES_HEAD + LABELS_HEAD + count * (PIXELS + 1);
     if (bytes > most) return 0;
     for (size_t i = 0; i < bytes; i++) data[i] = (uint8_t)(i * seed % CLASSES);
-    bytes = mend(data, bytes);
+    bytes = mend(data, bytes, 0);
     if (seed / 4 % 4 > 0) return bytes;
     data[0] = (uint8_t)(seed / 16 % 2);
     uint8_t *end = put_head(data + CUT, data[0] ? IDX_IMAGES : IDX_LABELS, (const uint32_t[]){count, 2, 3});
@@ -91,5 +93,5 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t most, unsigne
         if (made > 0) return made;
     }
     bytes = LLVMFuzzerMutate(data, bytes, most);
-    return seed / 16 % 4 == 0 ? bytes : mend(data, bytes);
+    return seed / 16 % 4 == 0 ? bytes : mend(data, bytes, seed / 64 % 8 == 0);
 }

@@ -1,7 +1,8 @@
 /* Fuzzing of options: clang -fsanitize=fuzzer,address over this file and the library. The first byte chooses
  * what the text behind it is: one of the kinds of plug-ins with its settings, an option of train, a name that
  * is looked for, or faults to put in. Starts from each plug-in with each of its settings, and each option, at
- * its default. What is accepted is written back as text and must then be accepted as the same. */
+ * its default and at and beyond its borders. What is accepted is written back as text and must then be
+ * accepted as the same. */
 #include <math.h>
 #include <string.h>
 #include "../src/commands/kinds.h"
@@ -24,6 +25,8 @@ static void check_fields(const struct option *rows, const void *settings, void *
     for (const struct option *row = rows; row && row->name; row++) {
         struct error error = {0};
         double real = 0;
+        if (row->type == OPTION_TEXT)
+            fuzz_require(memchr((const char *)settings + row->offset, '\0', row->bytes) != NULL);
         option_text(row, settings, text, sizeof text);
         if (row->type == OPTION_REAL) memcpy(&real, (const char *)settings + row->offset, sizeof real);
         if (isnan(real) || (row->type == OPTION_TEXT && !*text)) continue; /* not given */
@@ -116,14 +119,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
 
 /* --- samples --- */
 
-/* One of the rows, as it could be typed. */
+/* One of the rows, as it could be typed: with its default, or at and just beyond its borders. */
 static int type_row(char *out, size_t bytes, const struct option *rows, unsigned seed) {
     unsigned count = 0;
+    char text[TEXT_BYTES];
     while (rows && rows[count].name) count++;
     if (count == 0) return snprintf(out, bytes, "%s", "");
     const struct option *row = &rows[seed % count];
-    const char *value = row->fallback ? row->fallback : row->type == OPTION_TEXT ? "text" : "1";
-    return snprintf(out, bytes, "%s=%s", row->name, value);
+    const char *usual = row->fallback ? row->fallback : row->type == OPTION_TEXT ? "text" : "1";
+    const unsigned border = seed / count % 5;
+    snprintf(text, sizeof text, "%s", usual);
+    if (border > 0 && row->type == OPTION_TEXT && row->bytes + 2 < sizeof text) {
+        memset(text, 'x', row->bytes + 1);
+        text[row->bytes - 2 + border % 3] = '\0';
+    } else if (border > 0 && row->least < row->most) {
+        const double beyond = row->type == OPTION_REAL ? 0.5 : 1.0;
+        snprintf(text, sizeof text, "%.12g",
+                 border < 3 ? row->least - (border - 1) * beyond : row->most + (border - 3) * beyond);
+    }
+    return snprintf(out, bytes, "%s=%s", row->name, text);
 }
 
 static size_t make_sample(uint8_t *data, size_t most, unsigned seed) {

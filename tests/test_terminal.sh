@@ -44,12 +44,12 @@ def draw(columns, enough, command=long_run, out=None, changes=(), **environment)
         if len(marks) < len(changes) and len(bars(drawn[marks[-1] if marks else 0:])) > 3:
             resize(master, changes[len(marks)])
             marks.append(len(drawn))
-        late = time.monotonic() - began > 30
+        late = time.monotonic() - began > 120
         if not asked and child.poll() is None and (late or (len(marks) == len(changes) and enough(drawn[marks[-1] if marks else 0:]))):
             asked = True
             child.send_signal(signal.SIGINT)
             if late:
-                fail(f"{columns} columns: not enough drawn in 30 s: {drawn[-300:]}")
+                fail(f"{columns} columns: not enough drawn in 120 s: {drawn[-300:]}")
     os.close(master)
     code = child.wait()
     if code != (130 if asked else 0):
