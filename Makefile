@@ -116,7 +116,7 @@ SOURCES = $(filter-out $(LEFT_OUT),$(wildcard src/*/*.c) \
 CUDA_SOURCES = $(if $(filter 0,$(CUDA)),,$(wildcard cuda/*.c cuda/*.cu)) $(if $(filter standin,$(CUDA)),$(wildcard tests/standin/*.cc))
 CUDA_OBJECTS = $(patsubst %.c,$(B)/%.o,$(CUDA_SOURCES:%.cu=$(B)/%.cu.o))
 CUDA_OBJECTS := $(CUDA_OBJECTS:%.cc=$(B)/%.o)
-OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(TABLES:.c=.o)
+OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(TABLES:.c=.o)
 # tests/test_gpu_*.c are for the stand-in.
 TEST_SOURCES = $(filter-out $(if $(filter standin,$(CUDA)),,tests/test_gpu_%),$(wildcard tests/test_*.c))
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
@@ -124,7 +124,7 @@ TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 .PHONY: all tests gpu-tests bench fuzz fuzz-each check demo install-missing install uninstall clean format
 all: $(PROGRAM)
 
-$(PROGRAM): $(B)/src/main.o $(CUDA_OBJECTS) $(B)/libtrainer.a
+$(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
 
@@ -181,7 +181,7 @@ endef
 $(foreach f,$(PLUGIN_FOLDERS),$(eval $(call table_rule,$(f))))
 
 # --- tests: every tests/test_*.c is a program that exits non-zero when it fails ---
-$(B)/tests/%: $(B)/tests/%.o $(CUDA_OBJECTS) $(B)/libtrainer.a
+$(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
 .SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o) $(B)/tests/fail_nth.o
@@ -189,7 +189,7 @@ $(B)/tests/%: $(B)/tests/%.o $(CUDA_OBJECTS) $(B)/libtrainer.a
 # --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/input the building of
 # batches of images, build/bench/exchange what each strategy moves beside memcpy, build/bench/wire an endpoint beside a raw socket;
 # bench/compare.py needs PyTorch ---
-$(B)/bench/%: $(B)/bench/%.o $(CUDA_OBJECTS) $(B)/libtrainer.a
+$(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
 bench: $(PROGRAM) $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
@@ -247,4 +247,4 @@ format:
 clean:
 	rm -rf build trainer
 
--include $(OBJECTS:.o=.d) $(CUDA_OBJECTS:.o=.d) $(B)/src/main.d $(TEST_SOURCES:%.c=$(B)/%.d)
+-include $(OBJECTS:.o=.d) $(B)/src/main.d $(TEST_SOURCES:%.c=$(B)/%.d)
