@@ -4,8 +4,7 @@
 #include <stdio.h>
 
 /* What the rows call `none`: a placeholder in the table, never run. */
-#define OP(name, inputs, shape, gradient, reference, onednn, gpu)                                            \
-    extern const struct kernel gpu_##gpu;
+#define OP(name, inputs, shape, gradient, reference, onednn, gpu) extern const struct kernel gpu_##gpu;
 #include "../src/graph/ops.def"
 #undef OP
 const struct kernel gpu_none = {.name = "none"};

@@ -90,7 +90,8 @@ static int try_all(struct stage *stage, void *plan, const struct contest *contes
             *best = number;
         }
         if (code != OK && code != KERNEL_DECLINED) *failure = found;
-        if (code == OK && stage->device->deterministic) break; /* which one is faster differs from run to run */
+        if (code == OK && stage->device->deterministic)
+            break; /* which one is faster differs from run to run */
     }
     return OK;
 }

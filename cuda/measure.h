@@ -16,7 +16,8 @@ struct contest {
 };
 
 /* Leaves the plan with the algorithm that computes the task in the least time, on memory that is taken for it
- * and given back; on a device that is to be deterministic, with the first one that can do it. Waits for the calling thread's queue. KERNEL_DECLINED: none can do it. */
+ * and given back; on a device that is to be deterministic, with the first one that can do it. Waits for the
+ * calling thread's queue. KERNEL_DECLINED: none can do it. */
 int gpu_measure(const struct task *task, void *plan, const struct contest *contest, struct error *error);
 
 /* Where parts of one block of GPU memory begin: on borders that every library is content with. */
