@@ -55,6 +55,7 @@ stop_often() { # signal, exit code
     rm -rf stopped
     go_on=
     for ((n = 0; (n < kills || ended == 0) && failures < 10; n++)); do
+        touch mark
         # shellcheck disable=SC2086
         if [ -n "$go_on" ]; then
             "$TRAINER" --quiet --resume=stopped $same --checkpoint-every=0.05 >out 2>err &
@@ -75,8 +76,10 @@ stop_often() { # signal, exit code
             continue
         fi
         line=$(cat err)
-        if [ -z "$line" ] && [ "$signal" != KILL ]; then # it came before the program's first line
+        if [ -z "$line" ] && [ "$signal" != KILL ]; then # it came before the program had done anything
             early=$((early + 1))
+            line=$(find stopped -newer mark 2>/dev/null)
+            [ -z "$line" ] || fail "$signal: ended at once, having written $line"
             [ $code -eq $((128 + $(kill -l "$signal"))) ] || fail "$signal: exit code $code, and no words"
         elif [ $code -ne "$wanted_code" ]; then
             fail "$signal: exit code $code, expected $wanted_code: $line"
@@ -88,7 +91,7 @@ stop_often() { # signal, exit code
         [ -n "$go_on" ] || none=$((none + 1))
         [ -z "$(find stopped -name '*.part' 2>/dev/null)" ] || [ "$signal" = KILL ] || fail "$signal: left $(find stopped -name '*.part')"
     done
-    echo "$signal: sent $kills times, $early before the program's first line, $none times before a first checkpoint; $ended runs ended, with the bits of the one left alone"
+    echo "$signal: sent $kills times, $early before the program did anything, $none times before a first checkpoint; $ended runs ended, with the bits of the one left alone"
 }
 
 stop_often INT 130
