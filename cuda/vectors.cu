@@ -8,10 +8,11 @@ namespace {
 KERNEL step(update update, update_window window) {
     EACH(i, window.floats) {
         const float before = window.weights[i];
-        float none = 0.0f;
-        const float after = update_weight(&update, before, window.gradient[i],
-                                          window.moments[0] ? &window.moments[0][i] : &none,
-                                          window.moments[1] ? &window.moments[1][i] : &none);
+        float m0 = window.moments[0] ? window.moments[0][i] : 0.0f;
+        float m1 = window.moments[1] ? window.moments[1][i] : 0.0f;
+        const float after = update_weight(&update, before, window.gradient[i], &m0, &m1);
+        if (window.moments[0]) window.moments[0][i] = m0;
+        if (window.moments[1]) window.moments[1][i] = m1;
         if (window.atomic)
             atomicAdd(&window.weights[i], after - before);
         else

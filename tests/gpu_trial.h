@@ -30,6 +30,7 @@ enum fill {
     FILL_BETWEEN,  /* -2 to 2 */
     FILL_POSITIVE, /* 0.5 to 3 */
     FILL_SPECIAL,  /* with infinities, not a number and both zeros among small whole numbers */
+    FILL_HOLES,    /* after the first, half of it is not a number; then whole numbers */
     FILL_LABELS    /* int, 0 to the classes of operand 0 - 1 */
 };
 
@@ -61,7 +62,8 @@ static void fill_operand(const struct trial *t, int i, void *out) {
         const float value = t->fill[i] == FILL_WHOLE      ? (float)((int)(word % 9) - 4)
                             : t->fill[i] == FILL_BETWEEN  ? 4.0f * rng_unit(word) - 2.0f
                             : t->fill[i] == FILL_POSITIVE ? 0.5f + 2.5f * rng_unit(word)
-                                                          : special[word % 8];
+                            : t->fill[i] == FILL_HOLES ? (k > 0 && k < count / 2 ? NAN : (float)(word % 999))
+                                                       : special[word % 8];
         if (t->fill[i] == FILL_LABELS)
             ((int *)out)[k] = (int)(word % (uint32_t)t->shape[0].dims[1]);
         else if (t->type[i] == TYPE_INT)
@@ -81,7 +83,7 @@ static bool task_of(struct trial *t, struct task *task) {
     graph_open(&g, true, 1);
     for (int i = 0; i < t->inputs; i++) {
         const enum type type = t->type[i] == TYPE_BF16 ? TYPE_FLOAT : t->type[i];
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "operand%d", i);
         info.input[i] = t->op == OP_assign || t->op == OP_assign_add
                             ? graph_variable(&g, name, t->shape[i], (struct initial){0})
