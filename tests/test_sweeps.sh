@@ -10,8 +10,8 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 unset TRAINER_DATA
 export HOME=$scratch
-failures=0 sanitized=
-case $(<"$BUILD/flags") in *-fsanitize=*) sanitized=1 ;; esac
+failures=0 slow=
+case $(<"$BUILD/flags") in *-fsanitize=* | *TRAINER_CUDA=1*) slow=1 ;; esac
 fail_nth=$(cd "$BUILD" && pwd)/tests/fail_nth
 cd "$scratch" || exit 1
 
@@ -20,7 +20,8 @@ fail() {
     failures=$((failures + 1))
 }
 
-stride() { echo "${SWEEP:-${sanitized:+$2}}" | grep . || echo "$1"; } # usual, with a sanitizer
+# The second where a run takes longer: with a sanitizer, or with CUDA, whose libraries take a tenth of a second to load.
+stride() { echo "${SWEEP:-${slow:+$2}}" | grep . || echo "$1"; } # usual, slow
 
 # --- any one byte of a checkpoint, and any length ---
 small=(--quiet --dataset=iris --model=softmax --devices=cpu:0,cpu:1 --threads=1 --epochs=1)

@@ -52,7 +52,6 @@ static void say_soft(struct run *run) {
 /* Lets the workers go and looks in now and then, until all are paused or one has failed. */
 static int run_segment(struct run *run, struct error *error) {
     const double every = run->settings.checkpoint_every_s;
-    double next_drain_s = 0.0;
     RETURN_IF(hosting_go(&run->hosting, error));
     training_go(&run->training);
     while (!training_wait(&run->training, LOOK_MS / 1e3)) {
@@ -61,13 +60,19 @@ static int run_segment(struct run *run, struct error *error) {
         const bool due = every > 0.0 && now - run->checkpoint_s > every;
         if (world_interrupted() || due) dealer_stop(&run->dealer);
         if (world_interrupted()) say_interrupted(run, now);
-        if (!atomic_exchange(&run->training.log_full, false) && now < next_drain_s) continue;
+        if (!atomic_exchange(&run->training.log_full, false) && now < run->drained_s + DRAIN_MS / 1e3)
+            continue;
         RETURN_IF(log_drain(&run->log, error));
         show_progress(run);
-        next_drain_s = now + DRAIN_MS / 1e3;
+        run->drained_s = now;
     }
     say_soft(run);
-    return log_drain(&run->log, error);
+    RETURN_IF(log_drain(&run->log, error));
+    const double now = world_now(run->world);
+    if (now < run->drained_s + DRAIN_MS / 1e3) return OK;
+    show_progress(run); /* epochs may be so short that no look falls into them */
+    run->drained_s = now;
+    return OK;
 }
 
 static int finish_epoch(struct run *run, struct error *error) {

@@ -47,8 +47,9 @@ struct run {
     long long examples_before; /* of earlier parts of this training, when resumed */
     long version_before, steps_before;
     double seconds_before;
-    double cost_before;    /* final cost of the earlier parts, or NAN */
-    double checkpoint_s;   /* world time of the last checkpoint */
+    double cost_before;  /* final cost of the earlier parts, or NAN */
+    double drained_s;    /* world time at which the log was last emptied in the middle, and progress shown */
+    double checkpoint_s; /* world time of the last checkpoint */
     long checkpoint_steps; /* of the workers, when it was written; 0: none was */
     double train_loss;     /* of the last complete epoch */
     double target_s;       /* training seconds when the target accuracy was reached, or NAN */
