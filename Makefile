@@ -117,11 +117,11 @@ CUDA_SOURCES = $(if $(filter 0,$(CUDA)),,$(wildcard cuda/*.c cuda/*.cu)) $(if $(
 CUDA_OBJECTS = $(patsubst %.c,$(B)/%.o,$(CUDA_SOURCES:%.cu=$(B)/%.cu.o))
 CUDA_OBJECTS := $(CUDA_OBJECTS:%.cc=$(B)/%.o)
 OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(TABLES:.c=.o)
-# tests/test_gpu_*.c are for the stand-in.
-TEST_SOURCES = $(filter-out $(if $(filter standin,$(CUDA)),,tests/test_gpu_%),$(wildcard tests/test_*.c))
+# tests/test_gpu_*.c need the backend; test_gpu_host.c the stand-in.
+TEST_SOURCES = $(filter-out $(if $(filter standin,$(CUDA)),,tests/test_gpu_$(if $(filter 1,$(CUDA)),host.c,%)),$(wildcard tests/test_*.c))
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 
-.PHONY: all tests gpu-tests bench fuzz fuzz-each check demo install-missing install uninstall clean format
+.PHONY: all tests gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench fuzz fuzz-each check demo install-missing install uninstall clean format
 all: $(PROGRAM)
 
 $(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
@@ -151,6 +151,7 @@ $(RACY): ALL_CFLAGS += $(if $(findstring clang,$(CC)),-fno-builtin,-fno-tree-loo
 $(B)/src/data/stb.o: SANITIZER := $(subst undefined,bounds,$(SANITIZER))
 
 $(B)/cuda/%.o $(B)/tests/test_gpu_%.o: ALL_CFLAGS += $(CUDA_INCLUDES)
+$(B)/tests/test_gpu_%.o: ALL_CFLAGS += -DSTANDIN=$(if $(filter standin,$(CUDA)),1,0)
 $(B)/%.cu.o: %.cu $(B)/flags.cuda
 	@mkdir -p $(@D)
 	@echo '  CU   $<'

@@ -11,6 +11,7 @@
 #include "../src/cpu/reference.h"
 #include "../src/graph/rules.h"
 #include "check.h"
+#include "gpu_control.h"
 
 extern const struct backend gpu_backend;
 static const struct device gpu = {.backend = &gpu_backend, .name = "gpu:0", .threads = 1};

@@ -430,6 +430,7 @@ static void test_all_tried(void) {
 
 int main(void) {
     struct error error = {0};
+    gpu_or_skip();
     CHECK(gpu.backend->open(&gpu, &error) == OK, "%s", error.words);
     if (error.code != OK) return check_end();
     test_pairs();

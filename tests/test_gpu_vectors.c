@@ -8,7 +8,7 @@
 #include "../src/base/rng.h"
 #include "../src/store/optimizer.h"
 #include "check.h"
-#include "standin/standin.h"
+#include "gpu_control.h"
 
 extern const struct backend gpu_backend;
 static const struct device gpu = {.backend = &gpu_backend, .name = "gpu:0", .threads = 1};
@@ -204,6 +204,7 @@ static void test_scale(void) {
 
 int main(void) {
     struct error error = {0};
+    gpu_or_skip();
     CHECK(gpu_open(&gpu, &error) == OK, "%s", error.words);
     if (error.code != OK) return check_end();
     test_optimizers();
