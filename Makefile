@@ -7,6 +7,7 @@
 #   make CUDA=0          without GPUs (auto: with them where nvcc, cuBLASLt and cuDNN are); CUDA_ARCHS=all   for every GPU
 #   make CUDA=standin B=build/standin gpu-tests      GPUs that a stand-in of tests/ plays, on any machine with g++
 #   make install         the program into PREFIX=/usr/local, below DESTDIR if that is set; make uninstall removes it
+#   make gpu-check       on a machine with a GPU: gpu-correct, gpu-speed, gpu-accuracy, each appended to docs/gpu-report.md
 #
 # A plug-in is one file: the names in strategies/ models/ datasets/ and src/store/{optimizers,schedules}/ become tables here.
 
@@ -212,13 +213,27 @@ fuzz-each: $(FUZZERS)
 	@for f in $^; do echo "  FUZZ $$f"; $$f -seed=1 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)/ >$$f.log 2>&1 \
 	  && grep -E '^(accepted|Done)' $$f.log || { tail -n 40 $$f.log; exit 1; }; done
 
-tests: $(PROGRAM) $(TESTS) $(B)/tests/fail_nth
+# tests/test_gpu_check.sh runs all of gpu-check on the stand-in.
+tests: $(PROGRAM) $(TESTS) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)
 	@tests/run $(B) $(PROGRAM)
 
-# --- the GPU backend's own tests, which the stand-in runs: make CUDA=standin B=build/standin gpu-tests ---
+# --- the GPU backend's own tests, on the stand-in (make CUDA=standin B=build/standin gpu-tests) or on a GPU ---
 GPU_TESTS = $(filter $(B)/tests/test_gpu_%,$(TESTS)) $(B)/tests/test_device_gpu
 gpu-tests: $(PROGRAM) $(GPU_TESTS)
 	@tests/run $(B) $(PROGRAM) $(notdir $(GPU_TESTS)) test_gpu_train
+
+# --- on a machine with a GPU: each is one command of less than 8 minutes, builds what it needs, and appends to docs/gpu-report.md;
+# exit code 4 where there is no GPU ---
+gpu-check:
+	@code=0; for check in tests/gpu_correct.py bench/gpu_speed.py bench/gpu_accuracy.py; do \
+	   python3 $$check; case $$? in 0) ;; 4) exit 4 ;; *) code=1 ;; esac; done; exit $$code
+gpu-correct:
+	@python3 tests/gpu_correct.py
+gpu-speed:
+	@python3 bench/gpu_speed.py
+gpu-accuracy:
+	@python3 bench/gpu_accuracy.py
+
 
 # These two build on all cores unless make was told -j.
 PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc || echo 2))

@@ -1,0 +1,60 @@
+#!/bin/bash
+# gpu-correct, gpu-speed and gpu-accuracy from end to end, in tiny sizes, so that a machine with a GPU that comes along does not find
+# them broken: on GPUs that the stand-in plays, with a report of their own. Elsewhere only that they say that there is no GPU.
+set -u
+: "${TRAINER:?expected the path of the program}"
+command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+root=$(cd "$(dirname "$0")/.." && pwd)
+scripts="tests/gpu_correct.py bench/gpu_speed.py bench/gpu_accuracy.py"
+export PYTHONDONTWRITEBYTECODE=1
+failures=0
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+# Without a GPU: one line, exit code 4, nothing written.
+for script in $scripts; do
+    CUDA_VISIBLE_DEVICES=-1 STANDIN_GPUS=0 "$root/$script" --trainer="$TRAINER" --report="$scratch/none" >"$scratch/out" 2>"$scratch/err"
+    code=$?
+    [ $code -eq 4 ] || fail "$script without a GPU: exit code $code, expected 4"
+    [ "$(cat "$scratch/out" "$scratch/err" | wc -l)" -eq 1 ] && grep -q 'no GPU here' "$scratch/err" || fail "$script without a GPU: $(cat "$scratch/err")"
+    [ ! -e "$scratch/none" ] || fail "$script without a GPU: wrote a report"
+done
+"$TRAINER" devices | grep -q '^gpu:0 .*stand-in' || { [ $failures -eq 0 ] && echo "the rest is for the stand-in" && exit 77; exit 1; }
+
+# The stand-in's figures do not get into the real report.
+"$root/tests/gpu_correct.py" --trainer="$TRAINER" --quick >"$scratch/out" 2>"$scratch/err"
+code=$?
+[ $code -eq 2 ] && grep -q 'expected --report' "$scratch/err" || fail "no --report: exit code $code: $(cat "$scratch/err")"
+
+peer=$scratch/peer.py # of PyTorch's speed nothing is wanted here
+printf 'import json\nprint(json.dumps(dict(examples_per_s=1000)))\n' >"$peer"
+mkdir "$scratch/torch"
+printf '__version__ = "0"\nclass cuda:\n    is_available = staticmethod(lambda: False)\n' >"$scratch/torch/torch.py"
+
+run() { # script, parts of the report, options...
+    local script=$1 parts=$2 code before=0
+    shift 2
+    [ -e "$scratch/report" ] && before=$(grep -c '^### ' "$scratch/report")
+    PYTHONPATH=$scratch/torch "$root/$script" --trainer="$TRAINER" --quick --report="$scratch/report" "$@" >"$scratch/out" 2>&1
+    code=$?
+    [ $code -eq 0 ] || fail "$script: exit code $code: $(tail -n 20 "$scratch/out")"
+    [ "$(($(grep -c '^### ' "$scratch/report") - before))" -eq "$parts" ] || fail "$script: expected $parts parts: $(cat "$scratch/report")"
+}
+run tests/gpu_correct.py 5
+run bench/gpu_speed.py 3 --peer="$peer"
+run bench/gpu_accuracy.py 3
+[ "$(grep -c '^## .*: passed$' "$scratch/report")" -eq 3 ] || fail "not all passed: $(cat "$scratch/report")"
+for word in '| GPU | stand-in' 'gpu:0,gpu:0' '| mlp | digits | 32 | bf16' '| pull + push |' '| async-lockfree'; do
+    grep -qF -- "$word" "$scratch/report" || fail "no '$word' in the report"
+done
+
+# What goes wrong gets into the report and the exit code.
+STANDIN_FAIL=40 "$root/tests/gpu_correct.py" --trainer="$TRAINER" --quick --report="$scratch/bad" >"$scratch/out" 2>&1
+code=$?
+[ $code -eq 1 ] && grep -q 'NOT passed' "$scratch/bad" && grep -q '^### What is wrong' "$scratch/bad" || fail "calls fail: exit code $code: $(tail -n 3 "$scratch/out")"
+[ $failures -eq 0 ]
