@@ -3,6 +3,7 @@
 # them broken: on GPUs that the stand-in plays, with a report of their own. Elsewhere only that they say that there is no GPU.
 set -u
 : "${TRAINER:?expected the path of the program}"
+: "${BUILD:?expected the build folder}"
 command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -23,6 +24,13 @@ for script in $scripts; do
     [ $code -eq 4 ] || fail "$script without a GPU: exit code $code, expected 4"
     [ "$(cat "$scratch/out" "$scratch/err" | wc -l)" -eq 1 ] && grep -q 'no GPU here' "$scratch/err" || fail "$script without a GPU: $(cat "$scratch/err")"
     [ ! -e "$scratch/none" ] || fail "$script without a GPU: wrote a report"
+done
+for program in kernels matmul convolution gather vectors; do
+    program=$BUILD/tests/test_gpu_$program
+    [ -x "$program" ] || continue # a build without GPUs
+    CUDA_VISIBLE_DEVICES=-1 STANDIN_GPUS=0 "$program" >"$scratch/out" 2>"$scratch/err"
+    code=$?
+    [ $code -eq 77 ] && [ "$(tail -n 1 "$scratch/out")" = "no GPU here" ] || fail "$program without a GPU: exit code $code: $(cat "$scratch/err")"
 done
 "$TRAINER" devices | grep -q '^gpu:0 .*stand-in' || { [ $failures -eq 0 ] && echo "the rest is for the stand-in" && exit 77; exit 1; }
 
