@@ -61,7 +61,25 @@ for word in '| GPU | stand-in' 'gpu:0,gpu:0' '| mlp | digits | 32 | bf16' '| pul
     grep -qF -- "$word" "$scratch/report" || fail "no '$word' in the report"
 done
 
-# What goes wrong gets into the report and the exit code.
+# What goes wrong gets into the report and the exit code: a program whose GPU starts from other weights, each time others where the
+# same bits are promised; and calls that fail.
+mkdir "$scratch/wrong"
+ln -s "$BUILD/flags" "$BUILD/tests" "$scratch/wrong"
+cat >"$scratch/wrong/trainer" <<WRONG
+#!/bin/bash
+case " \$* " in
+*" --deterministic "*) set -- "\$@" --seed=\$\$ ;;
+*" --devices=gpu:0 "*) set -- "\$@" --seed=7 ;;
+esac
+exec "$TRAINER" "\$@"
+WRONG
+chmod +x "$scratch/wrong/trainer"
+"$root/tests/gpu_correct.py" --trainer="$scratch/wrong/trainer" --quick --report="$scratch/wrong/report" >"$scratch/out" 2>&1
+code=$?
+[ $code -eq 1 ] || fail "another program: exit code $code"
+for words in 'first gradients of mlp on digits in fp32' 'first gradients of mlp on digits in bf16' 'left other bits' 'training curves'; do
+    grep -q "^\* .*$words" "$scratch/wrong/report" || fail "another program: no '$words': $(cat "$scratch/wrong/report")"
+done
 STANDIN_FAIL=40 "$root/tests/gpu_correct.py" --trainer="$TRAINER" --quick --report="$scratch/bad" >"$scratch/out" 2>&1
 code=$?
 [ $code -eq 1 ] && grep -q 'NOT passed' "$scratch/bad" && grep -q '^### What is wrong' "$scratch/bad" || fail "calls fail: exit code $code: $(tail -n 3 "$scratch/out")"
