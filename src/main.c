@@ -115,8 +115,8 @@ static void print_program_help(void) {
 }
 
 static void print_version(void) {
-    printf("trainer %s (%s oneDNN, compiled by %s %s)\n", TRAINER_VERSION,
-           TRAINER_ONEDNN ? "with" : "without",
+    printf("trainer %s (%s oneDNN%s, compiled by %s %s)\n", TRAINER_VERSION,
+           TRAINER_ONEDNN ? "with" : "without", TRAINER_CUDA ? ", with CUDA" : "",
 #ifdef __clang__
            "clang", __clang_version__
 #else

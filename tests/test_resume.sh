@@ -217,4 +217,25 @@ refused 'checksum' --resume=start
 truncate -s -100 start/checkpoint/state.safetensors
 refused 'state.safetensors' --resume=start
 
+# A run that is over and gone on with where it is: its result is said again, and nothing of it is touched, whatever else is asked for.
+train --out=over --epochs=3 --print-every=0
+find over -type f -exec sha256sum {} + | sort >before
+"$TRAINER" --resume=over --optimizer=adam >out 2>err || fail "resuming a run that is over: exit code $?: $(cat err)"
+grep -q 'all 3 epochs are done already, and nothing is changed' err || fail "resuming a run that is over says: $(cat err)"
+[ "$(head -n 1 out)" = "Test-Accuracy: $(python3 look.py summary over/summary.json test_accuracy | xargs printf '%.4f')" ] ||
+    fail "resuming a run that is over prints: $(cat out)"
+find over -type f -exec sha256sum {} + | sort | cmp -s - before || fail "resuming a run that is over changed it"
+
+# The time of the first line after going on is of what was done since.
+"$TRAINER" --resume=over --epochs=4 --print-every=1 2>/dev/null | sed -n 's/.*AvgTime: *\([0-9.]*\)ms.*/\1/p' >times
+awk -v all="$(python3 look.py summary over/summary.json train_seconds)" '$1 >= all * 1e3 { exit 1 } END { exit NR == 0 }' times ||
+    fail "AvgTime after going on counts what was before: $(head -n 2 times)"
+
+# A new run in the same folder: what the earlier one left must not pass for what this one, which fails, did.
+"$TRAINER" --quiet --out=over --model=softmax --fail=worker:0@step:2 --on-loss=stop >out 2>err
+[ $? -eq 4 ] || fail "--fail in a used folder: $(cat err)"
+for left in summary.json model.safetensors checkpoint/state.safetensors; do
+    [ -e "over/$left" ] && fail "a run that failed leaves the $left of an earlier one"
+done
+
 [ $failures -eq 0 ]

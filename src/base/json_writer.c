@@ -69,6 +69,10 @@ void json_real(struct json_writer *json, const char *name, double value) {
         return;
     }
     char text[40] = "";
+    if (fabs(value) < 1e15 && floor(value) == value) { /* 100, not 1e+02 */
+        fprintf(json->file, "%.0f", value);
+        return;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         const double back = strtod(text, NULL);

@@ -90,11 +90,13 @@ int checkpoint_read(const char *path, struct safetensors *content, struct error 
     if (is_folder(path)) {
         RETURN_IF(file_join(inner, path, "checkpoint", error));
         RETURN_IF(file_join(file, is_folder(inner) ? inner : path, "state.safetensors", error));
-        if (!file_exists(file))
+        if (!file_exists(file)) {
+            RETURN_IF(file_join(file, inner, "state.safetensors", error));
             return error_set(error, ERROR_FILE,
                              "%s: no checkpoint in it, expected %s (a run writes it every --checkpoint-every "
                              "seconds, when it is interrupted, and at its end)",
                              path, file);
+        }
         found = file;
     }
     RETURN_IF(safetensors_read(found, content, error));

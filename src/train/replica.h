@@ -17,6 +17,7 @@ struct input {
 
 struct replica {
     char soft[200];      /* operations that run on the CPU, because the device has no kernel for them */
+    bool told;           /* by the coordinator */
     _Atomic bool opened; /* by its worker's thread: what is above is there */
     struct program *program;
     struct arena *arena;

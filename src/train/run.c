@@ -42,8 +42,8 @@ static void say_interrupted(struct run *run, double now) {
 static void say_soft(struct run *run) {
     for (int w = 0; w < run->replicas.count; w++) {
         struct replica *replica = &run->replicas.replicas[w];
-        if (run->told_soft || !atomic_load(&replica->opened) || !replica->soft[0]) continue;
-        run->told_soft = true;
+        if (replica->told || !atomic_load(&replica->opened) || !replica->soft[0]) continue;
+        replica->told = true;
         progress_say(&run->progress, "%s has no kernel for %s: the CPU computes it", run->devices[w].name,
                      replica->soft);
     }
@@ -188,8 +188,8 @@ static int coordinate(struct run *run, struct error *error) {
     while (run->epoch < run->settings.epochs && dealer_reached(&run->dealer, run->epoch))
         run->epoch++; /* resumed */
     if (run->epoch == run->settings.epochs)
-        progress_say(&run->progress, "all %d epochs are done already; --epochs=N with a larger N goes on",
-                     run->settings.epochs);
+        progress_say(&run->progress, "all %d epochs are done already%s; --epochs=N with a larger N goes on",
+                     run->settings.epochs, run->nothing_left ? ", and nothing is changed" : "");
     while (run->epoch < run->settings.epochs && !run->interrupted) {
         dealer_set_limit(&run->dealer, run->epoch);
         RETURN_IF(run_segment(run, error));
@@ -271,6 +271,18 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     return OK;
 }
 
+/* What a run that was over before had ended with. */
+static int look_back(struct run *run, struct run_result *result, struct error *error) {
+    RETURN_IF(
+        evaluator_run(&run->evaluator, &run->dataset.test, store_tested(&run->store), &run->tested, error));
+    result->settings = run->settings;
+    result->summary = (struct summary){.test_accuracy = run->tested.accuracy,
+                                       .test_cost = run->tested.cost,
+                                       .final_cost = run->cost_before,
+                                       .train_seconds = run->seconds_before};
+    return OK;
+}
+
 /* The workers print what the run ended with. */
 static void say_goodbye(struct run *run, const struct run_result *result, const struct error *error) {
     const struct summary *summary = &result->summary;
@@ -298,7 +310,7 @@ static int lead(struct run *run, struct run_result *result, struct error *error)
     run->checkpoint_s = world_now(run->world);
     run->target_s = (double)NAN;
     RETURN_IF(coordinate(run, error));
-    return finish(run, result, error);
+    return run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
 }
 
 static int follow(struct run *run, struct run_result *result, struct error *error) {

@@ -1,4 +1,5 @@
 /* A run opened, from settings to waiting workers, and closed in reverse order. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,16 @@ static int default_folder(struct run_settings *settings, const struct choices *c
     return OK;
 }
 
+/* What auto and cpu:* have become is what the run says of itself from here on. */
+static void name_devices(struct run *run) {
+    char names[sizeof run->settings.devices] = "";
+    size_t used = 0;
+    for (int d = 0; d < run->device_count && used < sizeof names; d++)
+        used +=
+            (size_t)snprintf(names + used, sizeof names - used, "%s%s", d ? "," : "", run->devices[d].name);
+    if (used < sizeof names) memcpy(run->settings.devices, names, sizeof names);
+}
+
 static int open_devices(struct run *run, struct error *error) {
     const struct device_settings settings = {.reference_only = run->settings.kernels == 1,
                                              .threads = run->settings.threads,
@@ -32,6 +43,7 @@ static int open_devices(struct run *run, struct error *error) {
         devices_open(run->settings.devices, &settings, &run->devices, &run->device_count, &shared, error));
     if (!run->settings.hosted) run->workers = run->device_count;
     run->cores_shared = shared && !run->settings.hosted;
+    name_devices(run);
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(char *), "device names", error));
     run->device_names = block;
     RETURN_IF(memory_zeroed(&block, (size_t)run->workers, sizeof(struct cores), "cores", error));
@@ -314,6 +326,20 @@ static void clear_progress(void *run) {
     progress_clear(&((struct run *)run)->progress);
 }
 
+/* What an earlier run left in this folder and this one writes at its end only: until then it would pass for
+ * this one's. */
+static int remove_earlier(const struct run *run, struct error *error) {
+    static const char *const names[] = {"summary.json", "model.safetensors", "checkpoint/state.safetensors"};
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        RETURN_IF(file_join(path, run->settings.out, names[i], error));
+        if (file_exists(path) && remove(path) != 0)
+            return error_set(error, ERROR_FILE, "%s: an earlier run's, and cannot be removed: %s", path,
+                             strerror(errno));
+    }
+    return OK;
+}
+
 static int open_output(struct run *run, struct error *error) {
     char path[PATH_BYTES];
     const bool quiet = run->settings.quiet;
@@ -321,11 +347,13 @@ static int open_output(struct run *run, struct error *error) {
     RETURN_IF(file_join(path, run->settings.out, "summary.json", error));
     if (!run->settings.resume[0] && file_exists(path))
         progress_say(&run->progress, "%s has an earlier run, which this one replaces", run->settings.out);
+    if (!run->settings.resume[0]) RETURN_IF(remove_earlier(run, error));
     RETURN_IF(file_join(path, run->settings.out, "steps.csv", error));
     if (run->settings.resume[0]) RETURN_IF(file_keep(path, error)); /* the log of the part before */
     RETURN_IF(log_open(&run->log, run->workers, run->device_names, run->settings.log_every > 0 ? path : NULL,
                        run->settings.log_every, quiet || run->settings.hosted ? 0 : run->settings.print_every,
                        stdout, error));
+    for (int w = 0; w < run->workers; w++) run->log.printed[w].time_s = run->seconds_before;
     run->log.before_lines = clear_progress;
     run->log.before_argument = run;
     RETURN_IF(file_join(path, run->settings.out, "epochs.csv", error));
@@ -349,9 +377,10 @@ static void say_start(struct run *run, int shards) {
     progress_say(&run->progress, "%s (%zu parameters) on %s (%d train, %d test examples, %d classes)",
                  run->settings.model, layout->parameters, run->settings.dataset, dataset->train.count,
                  dataset->test.count, dataset->classes);
-    progress_say(&run->progress, "%s, %d %s (%s), %d shard%s; batch %d x %d = %d, %s, %s, seed %ld",
+    progress_say(&run->progress, "%s, %d %s (%s), %d shard%s%s%s; batch %d x %d = %d, %s, %s, seed %ld",
                  run->settings.strategy, run->workers, run->workers == 1 ? "worker" : "workers", workers,
-                 shards, shards == 1 ? "" : "s", run->settings.batch, run->workers,
+                 shards, shards == 1 ? "" : "s", run->store.home ? " on " : "",
+                 run->store.home ? run->store.home->name : "", run->settings.batch, run->workers,
                  run->settings.batch * run->workers, run->settings.optimizer, run->settings.schedule,
                  run->settings.seed);
     if (run->settings.average > 0.0)
@@ -359,6 +388,13 @@ static void say_start(struct run *run, int shards) {
                      run->settings.average);
     if (run->cores_shared) progress_say(&run->progress, "more devices than cores: they share them");
     progress_say(&run->progress, "logs, model and checkpoint go to %s", run->settings.out);
+}
+
+/* A run that is to go on in its own folder and has been through all its epochs. */
+static bool is_over(const struct run *run) {
+    const struct run_settings *settings = &run->settings;
+    return settings->resume[0] && !settings->hosted && strcmp(settings->resume, settings->out) == 0 &&
+           dealer_reached(&run->dealer, settings->epochs - 1);
 }
 
 static int open_faults(struct run *run, struct faults *faults, struct error *error) {
@@ -419,30 +455,31 @@ int run_open(struct run *run, struct error *error) {
     }
     struct faults faults;
     RETURN_IF(open_faults(run, &faults, error));
-    if (!run_follows(run)) {
+    run->nothing_left = is_over(run);
+    if (!run_follows(run) && !run->nothing_left) {
         RETURN_IF(open_output(run, error));
         say_start(run, shards);
     }
     if (settings->explain && !settings->hosted)
         RETURN_IF(explain_network(&run->network, &run->devices[0], &run->dataset.train, settings->batch,
                                   run->world, stdout, error));
-    const struct training_settings training = {.world = run->world,
-                                               .roster = &run->roster,
-                                               .store = &run->store,
-                                               .strategy = &run->choices.strategy,
-                                               .dealer = &run->dealer,
-                                               .compute = settings->hosted ? hosting_compute(&run->hosting)
-                                                                           : replicas_compute(&run->replicas),
-                                               .log = run_follows(run) ? NULL : &run->log,
-                                               .devices = settings->hosted ? NULL : run->devices,
-                                               .cores = settings->hosted ? NULL : run->cores,
-                                               .seconds_before = run->seconds_before,
-                                               .go_on = goes_on(run),
-                                               .ending_s = ENDING_S,
-                                               .faults = faults,
-                                               .slowness = faults.slow_count > 0 ? run->slowness : NULL,
-                                               .clip = settings->hosted ? 0.0f : (float)settings->clip,
-                                               .prefetch = prefetch};
+    const struct training_settings training = {
+        .world = run->world,
+        .roster = &run->roster,
+        .store = &run->store,
+        .strategy = &run->choices.strategy,
+        .dealer = &run->dealer,
+        .compute = settings->hosted ? hosting_compute(&run->hosting) : replicas_compute(&run->replicas),
+        .log = run_follows(run) || run->nothing_left ? NULL : &run->log,
+        .devices = settings->hosted ? NULL : run->devices,
+        .cores = settings->hosted ? NULL : run->cores,
+        .seconds_before = run->seconds_before,
+        .go_on = goes_on(run),
+        .ending_s = ENDING_S,
+        .faults = faults,
+        .slowness = faults.slow_count > 0 ? run->slowness : NULL,
+        .clip = settings->hosted ? 0.0f : (float)settings->clip,
+        .prefetch = prefetch};
     RETURN_IF(training_open(&run->training, &training, error));
     return settings->hosted ? welcome_all(run, error) : OK;
 }

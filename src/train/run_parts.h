@@ -55,7 +55,8 @@ struct run {
     double target_s;       /* training seconds when the target accuracy was reached, or NAN */
     double epoch_s;        /* training seconds when the epoch began */
     long long epoch_examples;
-    bool interrupted, told_interrupt, told_soft;
+    bool nothing_left; /* a run that is resumed where it is has no more to do: nothing is written */
+    bool interrupted, told_interrupt;
     double interrupted_s; /* world time at which an interrupt was seen; 0: none was */
 };
 
