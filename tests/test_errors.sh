@@ -253,8 +253,8 @@ done <<'TABLE'
 2|--fail: "worker:one", expected worker:1@step:50|--quiet --fail=worker:one
 2|--slow: no worker is on cpu:9|--quiet --devices=cpu:0,cpu:1 --slow=cpu:9=3x
 3|nowhere: No such file|--resume=nowhere
-3|data: no checkpoint in it, expected data/state.safetensors|--resume=data
-3|data: no checkpoint in it, expected data/state.safetensors|evaluate --checkpoint=data
+3|data: no checkpoint in it, expected data/checkpoint/state.safetensors|--resume=data
+3|data: no checkpoint in it, expected data/checkpoint/state.safetensors|evaluate --checkpoint=data
 3|file: |--resume=file
 3|noise.safetensors: |--resume=noise.safetensors
 3|nowhere: No such file|--weights=nowhere
