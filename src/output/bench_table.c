@@ -115,7 +115,8 @@ static void print_shares(FILE *file, const struct bench *bench, int width) {
         print_thousands(file, 8, statistic_mean(&row->dropped));
         fputc('\n', file);
     }
-    fputs("  of the workers' time in %: exchange takes weights and gives gradients, waiting is for others\n"
+    fputs("  of the workers' time in %: exchange takes weights and gives gradients; waiting: for\n"
+          "    others, and at the end of epochs\n"
           "  stale: updates since a gradient's weights were read, when it is applied; mean, p99 and max\n"
           "  lost: updates that another worker overwrote; dropped: gradients thrown away as too late\n",
           file);
