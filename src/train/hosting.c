@@ -110,20 +110,29 @@ static struct window whole_of(const struct hosting *hosting) {
                            .vectors = {store_tested(store)}};
 }
 
+/* What an endpoint says names an address; this says whose it is. */
+static int named(const struct follower *follower, int code, struct error *error) {
+    return code == OK ? OK : error_prefix(error, "%s: ", follower->name);
+}
+
 int hosting_spread(struct hosting *hosting, bool whole, struct error *error) {
     for (int f = 0; f < followers_of(hosting); f++) {
         const struct follower *follower = &hosting->host->followers[f];
         const struct window window =
             whole ? whole_of(hosting) : hosting_window(hosting, follower->begin, follower->end);
-        RETURN_IF(window_send(follower->endpoint, &window, hosting->patience_s, error));
+        RETURN_IF(
+            named(follower, window_send(follower->endpoint, &window, hosting->patience_s, error), error));
     }
     return OK;
 }
 
 int hosting_go(struct hosting *hosting, struct error *error) {
-    for (int f = 0; f < followers_of(hosting); f++)
-        RETURN_IF(frame_write(hosting->host->followers[f].endpoint, FRAME_GO, 0, NULL, 0, hosting->patience_s,
-                              error));
+    for (int f = 0; f < followers_of(hosting); f++) {
+        const struct follower *follower = &hosting->host->followers[f];
+        RETURN_IF(named(follower,
+                        frame_write(follower->endpoint, FRAME_GO, 0, NULL, 0, hosting->patience_s, error),
+                        error));
+    }
     return OK;
 }
 
@@ -178,9 +187,12 @@ static int fetch_one(struct hosting *hosting, struct follower *follower, uint64_
     struct window window = hosting_window(hosting, follower->begin, follower->end);
     struct frame_header header;
     RETURN_IF(follower_hear(follower, "tallies", &header, hosting->fetch_s, error));
-    RETURN_IF(tallies_receive(follower->endpoint, &header, values, count, hosting->patience_s, error));
+    RETURN_IF(named(follower,
+                    tallies_receive(follower->endpoint, &header, values, count, hosting->patience_s, error),
+                    error));
     RETURN_IF(follower_hear(follower, "a window", &header, hosting->fetch_s, error));
-    RETURN_IF(window_receive(follower->endpoint, &header, &window, hosting->patience_s, error));
+    RETURN_IF(named(follower,
+                    window_receive(follower->endpoint, &header, &window, hosting->patience_s, error), error));
     for (int w = 0; w < hosting->host->count; w++) {
         const struct tally tally = get_tally(values + (size_t)w * TALLY_VALUES);
         tally_add(&hosting->far[w], &tally);
@@ -199,7 +211,7 @@ static int send_fetch(struct hosting *hosting, const struct follower *follower, 
     const struct piece piece = {lost, workers};
     const int code = frame_write(follower->endpoint, FRAME_FETCH, 0, &piece, 1, hosting->patience_s, error);
     memory_free(block);
-    return code;
+    return named(follower, code, error);
 }
 
 int hosting_fetch(struct hosting *hosting, struct error *error) {
