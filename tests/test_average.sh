@@ -76,8 +76,8 @@ for strategy in sync local-sgd:every=3; do
 
     # An average that begins later begins with the weights there are; one that is given up is gone.
     train late --strategy=$strategy --epochs=4
-    good --resume=late --average=0.95 --epochs=4 --devices=cpu:0,cpu:1 --quiet
-    same late/$state average late/$state '' || fail "$strategy: the average does not begin with the weights"
+    good --resume=late --out=later --average=0.95 --epochs=4 --devices=cpu:0,cpu:1 --quiet
+    same later/$state average later/$state '' || fail "$strategy: the average does not begin with the weights"
     good --resume=parts --average=0 --epochs=5 --devices=cpu:0,cpu:1 --quiet
     ! same parts/$state average parts/$state average || fail "$strategy: --average=0 keeps an average"
     same parts/model.safetensors '' parts/$state '' || fail "$strategy, --average=0: the model is not the weights"
