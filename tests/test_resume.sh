@@ -74,7 +74,7 @@ stopped_again_and_again() { # name, epochs, devices, options...
     shift 3
     train --out="alone-$name" --devices="$devices" --epochs="$epochs" "$@"
     wanted=$(weights "alone-$name")
-    start_and_stop "$name" $((RANDOM % 15)) --out="$name" --devices="$devices" --epochs="$epochs" "$@"
+    start_and_stop "$name" $((RANDOM % 10)) --out="$name" --devices="$devices" --epochs="$epochs" "$@"
     for ((tries = 0; code == 130 && tries < 3; tries++)); do
         stops=$((stops + 1))
         read -r position batch examples <<<"$(texts "$name" position batch examples)"
@@ -83,7 +83,7 @@ stopped_again_and_again() { # name, epochs, devices, options...
         [ $((examples % $(epoch_examples "$@") < batch * 3)) -eq 1 ] || middle=$((middle + 1))
         [ $((tries % 2)) -eq 0 ] && shards="--shards=3 --shard-by=round-robin" || shards=
         # shellcheck disable=SC2086 # several words, or none
-        start_and_stop "$name" $((RANDOM % 25)) --resume="$name" --strategy=sync --devices="$devices" $shards
+        start_and_stop "$name" $((RANDOM % 12)) --resume="$name" --strategy=sync --devices="$devices" $shards
     done
     [ "$code" -eq 0 ] || [ "$code" -eq 130 ] || fail "$name: exit code $code: $(cat err)"
     [ "$code" -eq 0 ] || train --resume="$name" --strategy=sync --devices="$devices"
