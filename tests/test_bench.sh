@@ -49,7 +49,7 @@ def near(found, wanted, what):
     if wanted is None or (isinstance(wanted, float) and math.isnan(wanted)):
         assert math.isnan(found), f"{what}: {found}, expected nan"
     else:
-        assert abs(found - wanted) <= 1e-7 * max(1, abs(wanted)), f"{what}: {found}, expected {wanted}"
+        assert abs(found - wanted) <= 1e-8 * max(1, abs(wanted)), f"{what}: {found}, expected {wanted}"
 
 rows = list(csv.DictReader(open(f"{folder}/bench.csv")))
 logged = list(csv.DictReader(open(f"{folder}/runs.csv")))

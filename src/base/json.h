@@ -18,6 +18,7 @@ void json_open(struct json_writer *json, const char *name, char bracket); /* '{'
 void json_close(struct json_writer *json, char bracket);                  /* '}' or ']' */
 void json_text(struct json_writer *json, const char *name, const char *text);
 void json_int(struct json_writer *json, const char *name, long long value);
+void json_digits(FILE *file, double value); /* as few digits as give the finite number back */
 void json_real(struct json_writer *json, const char *name,
                double value); /* shortest that reads back; null when not finite */
 void json_bool(struct json_writer *json, const char *name, bool value);

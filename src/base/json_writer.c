@@ -62,15 +62,10 @@ void json_int(struct json_writer *json, const char *name, long long value) {
     fprintf(json->file, "%lld", value);
 }
 
-void json_real(struct json_writer *json, const char *name, double value) {
-    begin_value(json, name);
-    if (!isfinite(value)) {
-        fputs("null", json->file);
-        return;
-    }
+void json_digits(FILE *file, double value) {
     char text[40] = "";
     if (fabs(value) < 1e15 && floor(value) == value) { /* 100, not 1e+02 */
-        fprintf(json->file, "%.0f", value);
+        fprintf(file, "%.0f", value);
         return;
     }
     for (int digits = 1; digits <= 17; digits++) {
@@ -78,7 +73,16 @@ void json_real(struct json_writer *json, const char *name, double value) {
         const double back = strtod(text, NULL);
         if (memcmp(&back, &value, sizeof value) == 0) break;
     }
-    fputs(text, json->file);
+    fputs(text, file);
+}
+
+void json_real(struct json_writer *json, const char *name, double value) {
+    begin_value(json, name);
+    if (!isfinite(value)) {
+        fputs("null", json->file);
+        return;
+    }
+    json_digits(json->file, value);
 }
 
 void json_bool(struct json_writer *json, const char *name, bool value) {

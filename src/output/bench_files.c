@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
+#include "../base/json.h"
 #include "bench.h"
 
 /* A row being written. */
@@ -44,7 +45,7 @@ static void put_value(struct cells *cells, double value) {
     if (isnan(value))
         fputs("nan", cells->file);
     else
-        fprintf(cells->file, "%.9g", value);
+        json_digits(cells->file, value);
 }
 
 static void put_real(struct cells *cells, const char *name, double value) {
