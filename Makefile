@@ -258,7 +258,7 @@ uninstall:
 	rm -f '$(PLACE)/trainer'
 
 format:
-	clang-format -i $(shell git ls-files '*.c' '*.h')
+	clang-format -i $(shell git ls-files '*.c' '*.h' '*.cu' '*.cc' '*.hh')
 
 clean:
 	rm -rf build trainer

@@ -25,8 +25,7 @@ KERNEL slope(const float *y, const float *dy, float *dx, uint32_t count) {
     EACH(i, count) dx[i] = formula(y[i], dy[i]);
 }
 
-template <class Y, class DY, class DX>
-KERNEL relu_slope(const Y *y, const DY *dy, DX *dx, uint32_t count) {
+template <class Y, class DY, class DX> KERNEL relu_slope(const Y *y, const DY *dy, DX *dx, uint32_t count) {
     EACH(i, count) put(&dx[i], formula_relu_grad(widen(y[i]), widen(dy[i])));
 }
 
@@ -66,8 +65,7 @@ KERNEL dropout(uint64_t seed, const int *step, float rate, const float *x, float
 
 } // namespace
 
-#define PAIRS(In, Out, formula)                                                                              \
-    LAUNCH(stream, walk->count, (pairs<In, Out, formula>), *walk, a, b, y)
+#define PAIRS(In, Out, formula) LAUNCH(stream, walk->count, (pairs<In, Out, formula>), *walk, a, b, y)
 
 cudaError_t launch_pairs(cudaStream_t stream, enum gpu_pairs op, const struct gpu_walk *walk, const float *a,
                          const float *b, float *y) {
@@ -167,8 +165,7 @@ cudaError_t launch_relu_slope(cudaStream_t stream, int narrow, const void *y, co
     return relu_slope_of(stream, narrow, (const float *)y, dy, dx, count);
 }
 
-#define CAST(In, Out, formula)                                                                               \
-    LAUNCH(stream, count, (cast<In, Out, formula>), (const In *)x, (Out *)y, count)
+#define CAST(In, Out, formula) LAUNCH(stream, count, (cast<In, Out, formula>), (const In *)x, (Out *)y, count)
 
 cudaError_t launch_cast(cudaStream_t stream, enum gpu_cast from_to, const void *x, void *y, uint32_t count) {
     switch (from_to) {

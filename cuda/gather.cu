@@ -1,6 +1,6 @@
-/* Kernels: a batch built from examples that lie on the GPU. Images are augmented as src/device/augment.h says,
- * in passes: parts of each crop are summed, its draw and line worked out from the sums, its bytes stretched
- * to floats. A byte is read at most twice, a float written once. */
+/* Kernels: a batch built from examples that lie on the GPU. Images are augmented as src/device/augment.h
+ * says, in passes: parts of each crop are summed, its draw and line worked out from the sums, its bytes
+ * stretched to floats. A byte is read at most twice, a float written once. */
 #include "kernels.h"
 #include "launch.h"
 
@@ -27,8 +27,8 @@ KERNEL rows_bytes(gpu_picks picks, size_t features, const uint8_t *bytes, float 
 }
 
 /* The byte of channel c at (row, column) of a crop; black where the crop reaches beyond the image. */
-DEVICE uint8_t pixel(const augment &a, const struct augment_draw &draw, const uint8_t *image, int row, int column,
-                     int c) {
+DEVICE uint8_t pixel(const augment &a, const struct augment_draw &draw, const uint8_t *image, int row,
+                     int column, int c) {
     const int y = draw.top - a.pad + row;
     const int x = draw.left - a.pad + (draw.flip ? a.columns - 1 - column : column);
     if (y < 0 || y >= a.height || x < 0 || x >= a.width) return 0;
@@ -36,8 +36,7 @@ DEVICE uint8_t pixel(const augment &a, const struct augment_draw &draw, const ui
 }
 
 DEVICE const uint8_t *image_of(const augment &a, const gpu_picks &picks, uint32_t i, const uint8_t *images) {
-    return images +
-           (size_t)picks.index[i] * (size_t)a.height * (size_t)a.width * (size_t)a.channels;
+    return images + (size_t)picks.index[i] * (size_t)a.height * (size_t)a.width * (size_t)a.channels;
 }
 
 DEVICE struct augment_draw draw_of(const augment &a, const gpu_keys &keys, uint32_t i) {
@@ -113,11 +112,9 @@ cudaError_t launch_augment(cudaStream_t stream, const struct augment *a, const s
                            struct gpu_crops *crops, float *out) {
     const size_t count = (size_t)picks->count, floats = (size_t)a->rows * a->columns * a->channels;
     cudaError_t code = cudaSuccess;
-    if (measured)
-        code = LAUNCH(stream, count * GPU_CROP_PARTS, measure, *a, *picks, *keys, images, crops);
+    if (measured) code = LAUNCH(stream, count * GPU_CROP_PARTS, measure, *a, *picks, *keys, images, crops);
     if (code == cudaSuccess)
         code = LAUNCH(stream, count, draw_lines, *a, *picks, *keys, scale, measured, crops);
-    if (code == cudaSuccess)
-        code = LAUNCH(stream, count * floats, stretch, *a, *picks, images, crops, out);
+    if (code == cudaSuccess) code = LAUNCH(stream, count * floats, stretch, *a, *picks, images, crops, out);
     return code;
 }

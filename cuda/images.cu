@@ -1,6 +1,6 @@
-/* Kernels: pooling and local response normalisation of [..., channels]. Neighbouring threads have neighbouring
- * channels. A window's elements are read again and again, but from the caches: what counts is each element
- * once, 4 bytes, or 2 of bf16. */
+/* Kernels: pooling and local response normalisation of [..., channels]. Neighbouring threads have
+ * neighbouring channels. A window's elements are read again and again, but from the caches: what counts is
+ * each element once, 4 bytes, or 2 of bf16. */
 #include "../src/device/formulas.h"
 #include "kernels.h"
 #include "launch.h"
@@ -45,8 +45,7 @@ DEVICE extent windows_of(const gpu_window &window, int i) {
 
 /* The first largest of a window in x [in, in, channels], which is of the window's image and channel: where it
  * is, counted in elements of one channel, and its value. */
-template <class T>
-DEVICE int find_largest(const gpu_pool &pool, const place &at, const T *x, float *value) {
+template <class T> DEVICE int find_largest(const gpu_pool &pool, const place &at, const T *x, float *value) {
     const extent rows = part_of(pool.rows, at.row), columns = part_of(pool.columns, at.column);
     int which = rows.begin * pool.columns.in + columns.begin;
     float most = widen(x[(size_t)which * pool.channels]);
@@ -109,8 +108,7 @@ cudaError_t maxpool_grad(cudaStream_t stream, const gpu_pool &pool, const T *x, 
                          int *which) {
     const uint32_t windows =
         pool.batch * (uint32_t)pool.rows.out * (uint32_t)pool.columns.out * pool.channels;
-    const uint32_t elements =
-        pool.batch * (uint32_t)pool.rows.in * (uint32_t)pool.columns.in * pool.channels;
+    const uint32_t elements = pool.batch * (uint32_t)pool.rows.in * (uint32_t)pool.columns.in * pool.channels;
     const cudaError_t code = LAUNCH(stream, windows, find_all<T>, pool, windows, x, which);
     if (code != cudaSuccess) return code;
     return LAUNCH(stream, elements, give_back<T>, pool, elements, which, dy, dx);
@@ -185,8 +183,7 @@ cudaError_t launch_maxpool(cudaStream_t stream, const struct gpu_pool *pool, int
 
 cudaError_t launch_maxpool_grad(cudaStream_t stream, const struct gpu_pool *pool, int narrow, const void *x,
                                 const void *dy, void *dx, int *which) {
-    if (narrow)
-        return maxpool_grad(stream, *pool, (const bf16 *)x, (const bf16 *)dy, (bf16 *)dx, which);
+    if (narrow) return maxpool_grad(stream, *pool, (const bf16 *)x, (const bf16 *)dy, (bf16 *)dx, which);
     return maxpool_grad(stream, *pool, (const float *)x, (const float *)dy, (float *)dx, which);
 }
 
@@ -198,7 +195,6 @@ cudaError_t launch_lrn(cudaStream_t stream, const struct gpu_lrn *settings, int 
 
 cudaError_t launch_lrn_grad(cudaStream_t stream, const struct gpu_lrn *settings, int narrow, const void *x,
                             const void *dy, void *dx, float *scratch) {
-    if (narrow)
-        return lrn_grad(stream, *settings, (const bf16 *)x, (const bf16 *)dy, (bf16 *)dx, scratch);
+    if (narrow) return lrn_grad(stream, *settings, (const bf16 *)x, (const bf16 *)dy, (bf16 *)dx, scratch);
     return lrn_grad(stream, *settings, (const float *)x, (const float *)dy, (float *)dx, scratch);
 }

@@ -104,8 +104,8 @@ cudaError_t launch_softmax_grad(cudaStream_t stream, struct gpu_rows rows, const
                                 float *dx) {
     return LAUNCH(stream, rows.rows, softmax_grad, rows, y, dy, dx);
 }
-cudaError_t launch_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *p,
-                                 const int *labels, float *loss) {
+cudaError_t launch_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *p, const int *labels,
+                                 float *loss) {
     return LAUNCH(stream, rows.rows, cross_entropy, rows, p, labels, loss);
 }
 cudaError_t launch_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *p,

@@ -1,5 +1,5 @@
-/* Kernels: batch normalisation of [rows, channels]. Sums over rows are made in passes like those of reduce.cu;
- * the numbers of a channel are worked out anew for each element, from caches. */
+/* Kernels: batch normalisation of [rows, channels]. Sums over rows are made in passes like those of
+ * reduce.cu; the numbers of a channel are worked out anew for each element, from caches. */
 #include "../src/device/formulas.h"
 #include "kernels.h"
 #include "launch.h"
@@ -44,8 +44,8 @@ KERNEL norm_grad(gpu_rows rows, float epsilon, const float *x, const float *mome
     const float share = 1.0f / (float)rows.rows;
     EACH(i, rows.rows * rows.length) {
         const uint32_t c = (uint32_t)i % rows.length;
-        const struct formula_norm_grad grad = formula_norm_grad(moments[c], moments[rows.length + c], epsilon,
-                                                         scale[c], sums[c], sums[rows.length + c], share);
+        const struct formula_norm_grad grad = formula_norm_grad(
+            moments[c], moments[rows.length + c], epsilon, scale[c], sums[c], sums[rows.length + c], share);
         dx[i] = formula_norm_dx(x[i], dy[i], grad.factor, grad.slope, grad.term);
     }
 }
@@ -56,8 +56,8 @@ cudaError_t launch_squares_from(cudaStream_t stream, struct gpu_view view, const
                                 float *parts, float divide) {
     return LAUNCH(stream, view.chunks * view.inner, sums_from<square_part>, view, x, mean, x, parts, divide);
 }
-cudaError_t launch_products_from(cudaStream_t stream, struct gpu_view view, const float *x,
-                                 const float *mean, const float *dy, float *parts) {
+cudaError_t launch_products_from(cudaStream_t stream, struct gpu_view view, const float *x, const float *mean,
+                                 const float *dy, float *parts) {
     return LAUNCH(stream, view.chunks * view.inner, sums_from<formula_product_from>, view, x, mean, dy, parts,
                   1.0f);
 }

@@ -2,27 +2,9 @@
  * sum of whole numbers, to 1e-5 where adding in another order or another exp may differ. Every operation that
  * has a kernel and is not a library's must be tried. */
 #include "gpu_trial.h"
+#include "pairs.h"
 
 /* --- elementwise --- */
-
-static const struct {
-    struct shape a, b;
-} pairs[] = {
-    {{0}, {0}},
-    {{1, {1}}, {0}},
-    {{1, {17}}, {1, {17}}},
-    {{2, {7, 3}}, {1, {3}}},
-    {{1, {3}}, {2, {7, 3}}},
-    {{2, {7, 17}}, {2, {7, 1}}},
-    {{2, {7, 1}}, {2, {1, 17}}},
-    {{2, {1, 17}}, {2, {17, 1}}},
-    {{3, {3, 7, 17}}, {0}},
-    {{0}, {3, {3, 7, 17}}},
-    {{3, {3, 1, 17}}, {3, {1, 7, 1}}},
-    {{4, {2, 1, 3, 1}}, {3, {7, 1, 17}}},
-    {{4, {3, 2, 7, 1}}, {4, {1, 1, 7, 5}}},
-    {{6, {2, 1, 2, 1, 2, 3}}, {6, {1, 3, 1, 2, 1, 3}}},
-};
 
 static void test_pairs(void) {
     const enum op ops[] = {OP_add, OP_sub, OP_mul, OP_div, OP_pow, OP_greater, OP_less, OP_equal};

@@ -3,6 +3,7 @@
  * numbers make sums and products exact, so most comparisons are for equality. */
 #include "../src/device/formulas.h"
 #include "naive.h"
+#include "pairs.h"
 
 /* --- two operands --- */
 
@@ -26,25 +27,6 @@ static float naive_binary(enum op op, float a, float b) {
         return a == b;
     }
 }
-
-static const struct {
-    struct shape a, b;
-} pairs[] = {
-    {{0}, {0}},
-    {{1, {1}}, {0}},
-    {{1, {17}}, {1, {17}}},
-    {{2, {7, 3}}, {1, {3}}},
-    {{1, {3}}, {2, {7, 3}}},
-    {{2, {7, 17}}, {2, {7, 1}}},
-    {{2, {7, 1}}, {2, {1, 17}}},
-    {{2, {1, 17}}, {2, {17, 1}}},
-    {{3, {3, 7, 17}}, {0}},
-    {{0}, {3, {3, 7, 17}}},
-    {{3, {3, 1, 17}}, {3, {1, 7, 1}}},
-    {{4, {2, 1, 3, 1}}, {3, {7, 1, 17}}},
-    {{4, {3, 2, 7, 1}}, {4, {1, 1, 7, 5}}},
-    {{6, {2, 1, 2, 1, 2, 3}}, {6, {1, 3, 1, 2, 1, 3}}},
-};
 
 static void check_binary(enum op op, size_t pair, bool ints) {
     struct graph g;

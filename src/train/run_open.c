@@ -141,12 +141,8 @@ static int open_roster(struct run *run, int shards, struct error *error) {
     return OK;
 }
 
-static const struct strategy *strategy_of(const struct run *run) {
-    return (const struct strategy *)(const void *)run->choices.strategy.plugin;
-}
-
 static int shards_of(const struct run *run) {
-    return settings_shards(&run->settings, strategy_of(run), run->choices.strategy.settings);
+    return settings_shards(&run->settings, run_strategy(run), run->choices.strategy.settings);
 }
 
 static struct network_settings network_settings_of(const struct run *run, int shards) {
@@ -168,7 +164,7 @@ static int open_dealer(struct run *run, struct error *error) {
                                   .batch = run->settings.batch,
                                   .workers = run->workers,
                                   .sharding = (enum data_sharding)run->settings.sharding};
-    const struct traits *traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
+    const struct traits *traits = run_traits(run);
     void *block = NULL;
     if (run->settings.batch > run->dataset.train.count)
         return error_set(error, ERROR_USAGE, "--batch=%d: expected at most %d, the training examples of %s",
@@ -183,115 +179,6 @@ static int open_dealer(struct run *run, struct error *error) {
         dealer_open(&run->dealer, &stream, traits->rounds, run->settings.epochs, base, block, error);
     memory_free(block);
     return code;
-}
-
-static int load_vector(struct run *run, const char *name, float *values, struct error *error) {
-    char prefix[64];
-    snprintf(prefix, sizeof prefix, "%s%s", name, *name ? ":" : "");
-    return checkpoint_load(run->settings.resume, &run->checkpoint, prefix, &run->network.graph.layout, false,
-                           values, error);
-}
-
-static int load_moments(struct run *run, struct error *error) {
-    const struct optimizer *optimizer = (const struct optimizer *)(const void *)run->choices.optimizer.plugin;
-    const char *saved = safetensors_text(&run->checkpoint, "optimizer");
-    const size_t name = strlen(optimizer->plugin.name);
-    if (!saved || strncmp(saved, optimizer->plugin.name, name) != 0 ||
-        (saved[name] != '\0' && saved[name] != ':')) {
-        progress_say(&run->progress, "optimizer %s starts afresh: the checkpoint has the state of %s",
-                     optimizer->plugin.name, saved ? saved : "none");
-        return OK;
-    }
-    for (int m = 0; m < optimizer->moments; m++)
-        RETURN_IF(load_vector(run, optimizer->moment_names[m], run->store.host.moments[m], error));
-    return OK;
-}
-
-/* Weights, optimizer state, moving average and version: new, from --weights, or from the checkpoint. */
-static int fill_store(struct run *run, struct error *error) {
-    const struct layout *layout = &run->network.graph.layout;
-    layout_initialize(layout, (uint64_t)run->settings.seed, run->store.host.weights);
-    if (run->settings.weights[0]) {
-        struct safetensors given = {0};
-        int code = safetensors_read(run->settings.weights, &given, error);
-        if (code == OK)
-            code = checkpoint_load(run->settings.weights, &given, "", layout, true, run->store.host.weights,
-                                   error);
-        safetensors_free(&given);
-        store_begin_average(&run->store);
-        return code;
-    }
-    if (run->settings.resume[0]) {
-        RETURN_IF(load_vector(run, "", run->store.host.weights, error));
-        store_set_version(&run->store, (long)resume_number(&run->checkpoint, "version", 0));
-        RETURN_IF(load_moments(run, error));
-    }
-    if (run->settings.resume[0] && run->store.host.average && resume_has_average(&run->checkpoint, layout))
-        return load_vector(run, "average", run->store.host.average, error);
-    store_begin_average(&run->store);
-    return OK;
-}
-
-/* Of several parameter servers each has as many shards. */
-static int shards_here(const struct run *run, int shards) {
-    return run->settings.hosted ? shards / run->settings.hosted->ps.count : shards;
-}
-
-/* The devices whose memory is their own. */
-static int count_apart(const struct run *run) {
-    int apart = 0;
-    for (int d = 0; d < run->device_count; d++) apart += run->devices[d].backend->vectors != NULL;
-    return apart;
-}
-
-static const struct device *first_apart(const struct run *run) {
-    int d = 0;
-    while (d < run->device_count && !run->devices[d].backend->vectors) d++;
-    return d < run->device_count ? &run->devices[d] : NULL;
-}
-
-/* Where the shards live: with the workers, when all of them are on devices with memory of their own and the
- * optimizer can step there; else in the host's memory. */
-static int choose_home(const struct run *run, const struct device **home, struct error *error) {
-    const struct optimizer *optimizer = (const struct optimizer *)(const void *)run->choices.optimizer.plugin;
-    const struct device *first = run->settings.hosted ? NULL : first_apart(run);
-    *home = NULL;
-    if (run->settings.homes == HOMES_GPU && !first)
-        return error_set(error, ERROR_USAGE, "--homes=gpu: none of the devices is a GPU of this process (%s)",
-                         run->settings.devices);
-    if (run->settings.homes == HOMES_GPU && !optimizer->formula)
-        return error_set(error, ERROR_USAGE, "--homes=gpu: the optimizer %s steps in the host's memory only",
-                         optimizer->plugin.name);
-    const bool all = first && count_apart(run) == run->device_count && optimizer->formula;
-    if (run->settings.homes == HOMES_GPU || (run->settings.homes == HOMES_AUTO && all)) *home = first;
-    return OK;
-}
-
-static int open_store(struct run *run, int shards, struct error *error) {
-    const struct device *home = NULL;
-    RETURN_IF(choose_home(run, &home, error));
-    const int here = shards_here(run, shards);
-    const struct traits *traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
-    const struct store_settings settings = {.layout = &run->network.graph.layout,
-                                            .roster = &run->roster,
-                                            .shards = here,
-                                            .shard_first =
-                                                run->settings.hosted ? run->settings.hosted->task * here : 0,
-                                            .shards_all = shards,
-                                            .shard_by = (enum shard_by)run->settings.shard_by,
-                                            .slots = traits->servers ? run->settings.slots : 0,
-                                            .strategy = &run->choices.strategy,
-                                            .optimizer = &run->choices.optimizer,
-                                            .schedule = &run->choices.schedule,
-                                            .total_updates = dealer_updates(&run->dealer, traits->merged),
-                                            .home = home,
-                                            .reader = home || run->settings.hosted ? NULL : first_apart(run),
-                                            .average = run->settings.average,
-                                            .finished = training_finished,
-                                            .finished_argument = &run->training};
-    RETURN_IF(store_open(&run->store, &settings, error));
-    RETURN_IF(fill_store(run, error));
-    return store_send(&run->store, error);
 }
 
 /* Evaluation has all the cores of the run's devices for itself. */
@@ -414,7 +301,7 @@ static int open_faults(struct run *run, struct faults *faults, struct error *err
 /* Where all step together, one who is missing is missed. */
 static bool goes_on(const struct run *run) {
     enum { AUTO, STOP, CONTINUE };
-    const struct traits *traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
+    const struct traits *traits = run_traits(run);
     return run->settings.on_loss == CONTINUE || (run->settings.on_loss == AUTO && !traits->rounds);
 }
 
@@ -439,9 +326,9 @@ int run_open(struct run *run, struct error *error) {
     RETURN_IF(network_open(&run->network, &network, error));
     RETURN_IF(world_open_threads(&run->world, error));
     if (settings->hosted) RETURN_IF(open_host(run, shards, error));
-    RETURN_IF(open_roster(run, shards_here(run, shards), error));
+    RETURN_IF(open_roster(run, run_shards_here(run, shards), error));
     RETURN_IF(open_dealer(run, error));
-    RETURN_IF(open_store(run, shards, error));
+    RETURN_IF(run_open_store(run, shards, error));
     RETURN_IF(open_evaluator(run, shards, error));
     const int prefetch = prefetch_of(run);
     if (settings->hosted)
@@ -451,7 +338,7 @@ int run_open(struct run *run, struct error *error) {
                                 &run->dataset.train, settings->batch, prefetch + 1, error));
     if (!settings->hosted) {
         run->replicas.store = &run->store;
-        run->replicas.traits = strategy_traits(strategy_of(run), run->choices.strategy.settings);
+        run->replicas.traits = run_traits(run);
     }
     struct faults faults;
     RETURN_IF(open_faults(run, &faults, error));

@@ -65,6 +65,13 @@ struct run {
 int run_open(struct run *run, struct error *error);
 void run_close(struct run *run); /* ends and joins what still runs; safe on a half-open one */
 
+/* run_store.c: the strategy that was chosen, and what it needs and promises; of several parameter servers
+ * each has as many shards; the store opened and filled. */
+const struct strategy *run_strategy(const struct run *run);
+const struct traits *run_traits(const struct run *run);
+int run_shards_here(const struct run *run, int shards);
+int run_open_store(struct run *run, int shards, struct error *error);
+
 /* It is a parameter server that another one leads. */
 bool run_follows(const struct run *run);
 /* What it does then, until the leader ends it: follow.c. *finish: how it ended. */
