@@ -6,6 +6,7 @@
 #include "../src/data/augment.h"
 #include "../src/data/cifar.h"
 #include "../src/data/dataset.h"
+#include "../src/data/whiten.h"
 
 enum { FILE_RECORDS = 10000, TRAIN_FILES = 5, FILES = TRAIN_FILES + 1, MAX_FILE_BYTES = 1 << 28 };
 
@@ -22,8 +23,10 @@ struct cifar10_settings {
     struct augment_settings augment;
 };
 
-static const struct option options[] = {
-    DATASET_COMMON_ROWS, AUGMENT_ROWS(offsetof(struct cifar10_settings, augment)), {0}};
+static const struct option options[] = {DATASET_COMMON_ROWS,
+                                        AUGMENT_WHITEN_ROW(offsetof(struct cifar10_settings, augment)),
+                                        AUGMENT_ROWS(offsetof(struct cifar10_settings, augment)),
+                                        {0}};
 
 /* Which files are needed: all that hold the examples that are taken, and the test part. */
 static int train_files(const struct dataset_common *common) {
@@ -63,6 +66,19 @@ static int read_part(struct dataset *dataset, struct examples *examples, int fir
     return OK;
 }
 
+static int whiten(const struct dataset *dataset, struct error *error) {
+    void *room = NULL;
+    RETURN_IF(memory_zeroed(&room, whiten_room(CIFAR_SIDE, CIFAR_SIDE), 1, "an image", error));
+    for (int part = 0; part < 2; part++) {
+        const int count = part == 0 ? dataset->train.count : dataset->test.count;
+        uint8_t *pixels = dataset->blocks[2 * part];
+        for (int i = 0; i < count; i++)
+            whiten_image(pixels + (size_t)i * CIFAR_PIXELS, CIFAR_SIDE, CIFAR_SIDE, room);
+    }
+    memory_free(room);
+    return OK;
+}
+
 static int cifar10_open(struct dataset *dataset, const void *settings_given, const char *const *folders,
                         struct error *error) {
     const struct cifar10_settings *settings = settings_given;
@@ -72,6 +88,7 @@ static int cifar10_open(struct dataset *dataset, const void *settings_given, con
     RETURN_IF(augment_choose(&augment, &dataset->shape, &settings->augment, "cifar10", &stored, error));
     RETURN_IF(read_part(dataset, &dataset->train, 0, count, 0, folders, error));
     RETURN_IF(read_part(dataset, &dataset->test, TRAIN_FILES, 1, 2, folders, error));
+    if (augment.whitened) RETURN_IF(whiten(dataset, error));
     dataset->train.features = dataset->test.features =
         dataset->shape.dims[0] * dataset->shape.dims[1] * dataset->shape.dims[2];
     dataset->train.augment = dataset->test.augment = augment;

@@ -520,9 +520,17 @@ static void check_text(void) {
     augment_text(&drawn, text, sizeof text);
     CHECK(strcmp(text, "32x30x3 pad 4 crop 24x25 standardize 1") == 0, "%s", text);
     CHECK(augment_from_text(&got, text) && memcmp(&got, &a, sizeof a) == 0, "read back");
+    struct augment white = a;
+    white.whitened = 1;
+    augment_text(&white, text, sizeof text);
+    CHECK(strcmp(text, "32x30x3 pad 4 crop 24x25 standardize 1 whitened") == 0, "%s", text);
+    CHECK(augment_from_text(&got, text) && memcmp(&got, &white, sizeof a) == 0, "read back");
     static const char *const wrong[] = {"",
                                         "32x32x3",
                                         "32x32x3 pad 4 crop 24x24 standardize 1 ",
+                                        "32x32x3 pad 4 crop 24x24 standardize 1 white",
+                                        "32x32x3 pad 4 crop 24x24 standardize 1 whitened ",
+                                        "32x32x1 pad 4 crop 24x24 standardize 1 whitened",
                                         "32x32x3 pad 4 crop 24x24 standardize 2",
                                         "32x32x3 pad 4 crop 41x24 standardize 1",
                                         "32x32x3 pad 4 crop 24x41 standardize 1",

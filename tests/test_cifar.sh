@@ -41,7 +41,7 @@ sys.exit(tensors(sys.argv[1]) != tensors(sys.argv[2]))
 PY
 }
 
-# Each class has a colour of its own; a hundred images, over and over, so that whole files stay small in every other way.
+# Each class has a colour and stripes of its own; a hundred images, over and over, so that whole files stay small in every other way.
 python3 - <<'PY'
 import os, random
 os.makedirs('data/cifar10')
@@ -49,8 +49,8 @@ def images(seed):
     r, records = random.Random(seed), []
     for _ in range(100):
         label = r.randrange(10)
-        records.append((label, bytes(min(255, max(0, 20 * label * (channel + 1) % 256 + r.randrange(-90, 90)))
-                                     for channel in range(3) for _ in range(1024))))
+        records.append((label, bytes(min(255, max(0, 20 * label * (channel + 1) % 256 + 60 * (i // (label + 1) % 2) + r.randrange(-90, 90)))
+                                     for channel in range(3) for i in range(1024))))
     return records
 def write(name, records):
     with open(f'data/cifar10/{name}.bin', 'wb') as file:
@@ -74,9 +74,9 @@ train() { # folder, data set's settings, more...
 }
 
 # --- what is tested, evaluated and predicted is the same ---
-chains="augment=none augment=distnet pad=4,crop=20,flip=1,cutout=8,standardize=image crop=20,brightness=30,contrast=0.5-1.5" epochs=8
+chains="augment=none augment=distnet whiten=1 whiten=1,crop=31,standardize=image pad=4,crop=20,flip=1,cutout=8,standardize=image crop=20,brightness=30,contrast=0.5-1.5" epochs=8
 # Every run is tested on 10,000 images, which takes a sanitizer long.
-grep -Eqa '__[at]san_init' "$TRAINER" && chains="augment=distnet,crop=12 pad=4,crop=20,brightness=30,contrast=0.5-1.5" epochs=2
+grep -Eqa '__[at]san_init' "$TRAINER" && chains="whiten=1,augment=distnet,crop=12 pad=4,crop=20,brightness=30,contrast=0.5-1.5" epochs=2
 for settings in $chains; do
     train run "$settings" --epochs=$epochs
     tested=$(sed -n 's/^Test-Accuracy: //p' out)
@@ -107,6 +107,8 @@ train other "$all" --seed=2
 ! same once other || fail "another seed has the same weights"
 train other "${all/cutout=4/cutout=3}"
 ! same once other || fail "another cutout has the same weights"
+train other "$all,whiten=1"
+! same once other || fail "whitened images give the same weights"
 
 # --- over the bridge ---
 # A port that nobody has and that the kernel gives to nobody who connects.

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "whiten.h"
+
 static const struct augment chains[] = {
     {.contrast_least = 1.0f, .contrast_most = 1.0f},
     /* DistNet (2017), which took it from the CIFAR-10 tutorial of TensorFlow. The standardization takes the
@@ -37,7 +39,7 @@ static int read_contrast(struct augment *augment, const char *text, const char *
 static bool changes_nothing(const struct augment *a) {
     return a->rows == a->height && a->columns == a->width && a->pad == 0 && !a->flip &&
            !(a->brightness > 0.0f) && !(a->contrast_least < 1.0f) && !(a->contrast_most > 1.0f) &&
-           a->cutout == 0 && !a->standardize;
+           a->cutout == 0 && !a->standardize && !a->whitened;
 }
 
 int augment_choose(struct augment *augment, struct shape *given, const struct augment_settings *settings,
@@ -48,6 +50,7 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
     a.channels = stored->dims[2];
     a.pad = settings->pad;
     a.cutout = settings->cutout;
+    a.whitened = settings->whiten;
     if (settings->crop > 0) a.rows = a.columns = settings->crop;
     if (a.rows == 0) {
         a.rows = a.height;
@@ -68,9 +71,11 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
     return OK;
 }
 
+static const char whitened[] = " whitened"; /* at the end of the text */
+
 void augment_text(const struct augment *a, char *out, size_t bytes) {
-    snprintf(out, bytes, "%dx%dx%d pad %d crop %dx%d standardize %d", a->height, a->width, a->channels,
-             a->pad, a->rows, a->columns, a->standardize);
+    snprintf(out, bytes, "%dx%dx%d pad %d crop %dx%d standardize %d%s", a->height, a->width, a->channels,
+             a->pad, a->rows, a->columns, a->standardize, a->whitened ? whitened : "");
 }
 
 bool augment_from_text(struct augment *augment, const char *text) {
@@ -79,11 +84,14 @@ bool augment_from_text(struct augment *augment, const char *text) {
     int used = 0;
     const int read = sscanf(text, "%6dx%6dx%6d pad %6d crop %6dx%6d standardize %6d%n", &a.height, &a.width,
                             &a.channels, &a.pad, &a.rows, &a.columns, &a.standardize, &used);
-    if (read != 7 || text[used] != '\0') return false;
+    if (read != 7) return false;
+    a.whitened = strcmp(text + used, whitened) == 0;
+    if (!a.whitened && text[used] != '\0') return false;
     if (a.height < 1 || a.height > MOST || a.width < 1 || a.width > MOST || a.channels < 1 ||
         a.channels > AUGMENT_CHANNELS || a.pad < 0 || a.pad > MOST || a.rows < 1 || a.columns < 1 ||
         a.rows > a.height + 2 * a.pad || a.columns > a.width + 2 * a.pad ||
-        (long)a.rows * a.columns * a.channels > AUGMENT_BYTES || (a.standardize != 0 && a.standardize != 1))
+        (long)a.rows * a.columns * a.channels > AUGMENT_BYTES || (a.standardize != 0 && a.standardize != 1) ||
+        (a.whitened && a.channels != WHITEN_CHANNELS))
         return false;
     *augment = a;
     return true;

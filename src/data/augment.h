@@ -13,6 +13,7 @@ struct augment_settings {
     int flip, standardize; /* positions in "auto|0|1" and "auto|none|image"; 0: as the chain says */
     double brightness;     /* NAN: as the chain says */
     char contrast[32];     /* "0.2-1.8"; empty: as the chain says */
+    int whiten;            /* 1: the data set whitens what it stores (whiten.h) */
 };
 
 /* The rows of a `struct augment_settings` at `at` in a data set's settings. */
@@ -69,6 +70,15 @@ struct augment_settings {
         .name = "cutout", .type = OPTION_INT, .offset = (at) + offsetof(struct augment_settings, cutout),    \
         .least = 0, .most = 4096, .unit = "pixels",                                                          \
         .help = "side of a square that is set to 0 in training, its centre anywhere (default: 0)"            \
+    }
+
+/* One more, for data sets of colour images that call whiten_image. */
+#define AUGMENT_WHITEN_ROW(at)                                                                               \
+    {                                                                                                        \
+        .name = "whiten", .type = OPTION_INT, .offset = (at) + offsetof(struct augment_settings, whiten),    \
+        .fallback = "0", .least = 0, .most = 1,                                                              \
+        .help = "1: first of all, what neighbouring pixels and colours have in common is taken out of each " \
+                "image (ZCA of 5x5 patches)"                                                                 \
     }
 
 /* *augment = what the settings make of images of shape [height, width, channels]; height 0 when that is no

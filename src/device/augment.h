@@ -31,6 +31,7 @@ struct augment {
     float contrast_least, contrast_most; /* uniform factor about each channel's mean; 1 and 1: none */
     int cutout;      /* a square of this side is 0, its centre anywhere in the crop; 0: none */
     int standardize; /* 1: (x - mean) / max(deviation, 1/sqrt(n)) over the n numbers of the crop */
+    int whitened;    /* 1: the stored images are whitened ones; the chain does not look at it */
 };
 
 /* What one image gets. */

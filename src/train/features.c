@@ -12,6 +12,7 @@
 #include "../data/csv_reader.h"
 #include "../data/picture.h"
 #include "../data/standardize.h"
+#include "../data/whiten.h"
 
 enum { WHITE = 255 }; /* in a file */
 
@@ -23,6 +24,16 @@ static bool has_images(const struct restored *restored) {
 static int numbers_of(const struct restored *restored) {
     const struct augment *augment = &restored->augment;
     return has_images(restored) ? augment->height * augment->width * augment->channels : restored->features;
+}
+
+static int whiten(const struct features *features, const struct augment *augment, struct error *error) {
+    const size_t numbers = (size_t)augment->height * (size_t)augment->width * (size_t)augment->channels;
+    void *room = NULL;
+    RETURN_IF(memory_zeroed(&room, whiten_room(augment->height, augment->width), 1, "an image", error));
+    for (int i = 0; i < features->count; i++)
+        whiten_image(features->bytes + (size_t)i * numbers, augment->height, augment->width, room);
+    memory_free(room);
+    return OK;
 }
 
 /* Images become bytes again, to be cut out and standardized as in tests. */
@@ -41,7 +52,7 @@ static int make_bytes(struct features *features, const struct restored *restored
     }
     memory_free(features->floats);
     features->floats = NULL;
-    return OK;
+    return restored->augment.whitened ? whiten(features, &restored->augment, error) : OK;
 }
 
 /* What was done to the features in training is done to these. */
