@@ -117,6 +117,12 @@ static void check_light(void) {
     whiten(image, 32, 32);
     for (int i = 0; i < 32 * 32 * CHANNELS; i++)
         CHECK(image[i] == 128, "one colour: %d, expected 128", image[i]);
+    memset(image, 77, MOST);
+    image[at(32, 9, 9, 0)]++;
+    whiten(image, 32, 32);
+    const int beside = 128 + (int)lrint(48.0 * whiten_weight(0, 1, 0, 0) / WHITEN_ONE);
+    CHECK(image[at(32, 9, 10, 0)] == beside, "one grain of dust: %d beside it, expected %d",
+          image[at(32, 9, 10, 0)], beside);
     make_photograph(image, 32, 32, 1);
     for (int i = 0; i < MOST; i++) lighter[i] = (uint8_t)(image[i] + 20);
     whiten(image, 32, 32);
