@@ -30,6 +30,7 @@ done
 ends 0 ps w0 w1 w2
 same_results ps w0 w1 w2
 summary_is "four" 'len(per_worker), workers, lost_workers' '(3, 3, 0)'
+summary_is "four" "(devices, [w['device'] for w in per_worker])" "('cpu:0,cpu:0,cpu:0', ['cpu:0', 'cpu:0', 'cpu:0'])"
 summary_is "four" 'rows == steps > 0 and steps == sum(w["steps"] for w in per_worker)' True
 summary_is "four" 'all(w["steps"] > 0 and not w["lost"] for w in per_worker)' True
 summary_is "four" 'sorted(w["name"][:8] for w in per_worker)' "['worker 0', 'worker 1', 'worker 2']"

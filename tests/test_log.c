@@ -156,6 +156,32 @@ static void test_lines(void) {
     fclose(lines);
 }
 
+/* A gradient that was dropped made no update: the line has those that there were, the table 0. */
+static void test_dropped(void) {
+    struct log log;
+    struct error error = {0};
+    FILE *lines = tmpfile();
+    CHECK(log_open(&log, 1, devices, path, 1, 1, lines, &error) == OK, "%s", error.words);
+    for (long step = 1; step <= 2; step++) {
+        struct log_row row = make_row(0, step, (double)step);
+        row.read_version = 41;
+        if (step == 2) row.version = 0;
+        CHECK(log_put(&log, &row), "step %ld", step);
+    }
+    CHECK(log_finish(&log, &error) == OK, "%s", error.words);
+    char *text = contents(lines);
+    CHECK(strcmp(text, "Step: 2,  Epoch:  1,  Batch:   1 of 550,  Cost: 2.3026,  AvgTime: 1000.00ms\n"
+                       "Step: 41,  Epoch:  1,  Batch:   2 of 550,  Cost: 2.3026,  AvgTime: 1000.00ms,  "
+                       "dropped\n") == 0,
+          "%s", text);
+    free(text);
+    text = contents_of(path);
+    CHECK(strlen(text) > 5 && strcmp(text + strlen(text) - 5, ",3,0\n") == 0, "%s", text);
+    free(text);
+    log_close(&log);
+    fclose(lines);
+}
+
 /* Three workers, rows put in no order of time between them. */
 static void test_merge(void) {
     struct log log;
@@ -317,6 +343,7 @@ int main(void) {
     close(file);
     test_digits();
     test_lines();
+    test_dropped();
     test_merge();
     test_full_ring();
     test_errors();

@@ -32,6 +32,7 @@ static void check_file(const char *path, const char *wanted) {
 /* --- summary --- */
 
 static const struct worker_result two_workers[2] = {{.name = "worker 0 (cpu:0)",
+                                                     .device = "cpu:0",
                                                      .steps = 21,
                                                      .examples = 22,
                                                      .input_s = 0.5,
@@ -47,6 +48,20 @@ static const struct worker_result two_workers[2] = {{.name = "worker 0 (cpu:0)",
                                                      .lost = true},
                                                     {.name = "worker 1 (cpu:1)"}};
 static const struct summary summary = {
+    .program = "trainer 1",
+    .optimizer = "adam:rate=0.5",
+    .schedule = "step:every=\"2\"",
+    .batch = 18,
+    .decay = 0.375,
+    .clip = 0.75,
+    .average = 0.875,
+    .precision = "bf16",
+    .kernels = "reference",
+    .sharding = "split",
+    .shards = 19,
+    .homes = "gpu:1",
+    .faults = "--slow=cpu:1=3x",
+    .first_cost = 1.25,
     .model = "mlp:hidden=100",
     .dataset = "mnist",
     .strategy = "sync",
@@ -103,14 +118,30 @@ static void test_summary(const char *path) {
         "test_cost",   "examples_per_s", "test_accuracy", "final_cost",   "staleness",    "wait_share",
         "pull_share",  "push_share",     "compute_share", "input_share",  "bytes_moved",  "lost_updates",
         "interrupted", "target_s",       "dropped",       "lost_workers", "lost_batches", "per_worker",
-        "wire_sent",   "wire_received"};
-    static const double values[] = {0,    0,   0,    0,    2,   3, 4,     5.5,  6,      7,   8e9,
-                                    9.25, NAN, 10.5, 0.97, NAN, 0, 0.125, 0.25, 0.0625, 0.5, 0.03125,
-                                    12e9, 11,  1,    3.75, 13,  1, 14,    0,    15e9,   16};
-    static const char *const worker_names[] = {
-        "name",   "steps",     "examples",   "input_s",      "pull_s", "compute_s",      "push_s",
-        "wait_s", "waited_at", "waited_for", "waited_for_s", "lost",   "staleness_mean", "staleness_max"};
-    static const double worker_values[] = {0, 21, 22, 0.5, 0.25, 0.125, 2.5, 3.5, 0, 0, 1.5, 1, 4.5, 17};
+        "wire_sent",   "wire_received",  "program",       "optimizer",    "schedule",     "precision",
+        "kernels",     "data_sharding",  "homes",         "faults",       "batch",        "decay",
+        "clip",        "average",        "shards",        "first_cost"};
+    static const double values[] = {0,   0,    0,    0,   2,  3,     4,    5.5,    6,   7,       8e9,  9.25,
+                                    NAN, 10.5, 0.97, NAN, 0,  0.125, 0.25, 0.0625, 0.5, 0.03125, 12e9, 11,
+                                    1,   3.75, 13,   1,   14, 0,     15e9, 16,     0,   0,       0,    0,
+                                    0,   0,    0,    0,   18, 0.375, 0.75, 0.875,  19,  1.25};
+    static const char *const texts[][2] = {{"program", "trainer 1"},
+                                           {"model", "mlp:hidden=100"},
+                                           {"dataset", "mnist"},
+                                           {"strategy", "sync"},
+                                           {"optimizer", "adam:rate=0.5"},
+                                           {"schedule", "step:every=\"2\""},
+                                           {"precision", "bf16"},
+                                           {"kernels", "reference"},
+                                           {"data_sharding", "split"},
+                                           {"devices", "cpu:0,\"cpu:1\""},
+                                           {"homes", "gpu:1"},
+                                           {"faults", "--slow=cpu:1=3x"}};
+    static const char *const worker_names[] = {"name",           "steps",         "examples",     "input_s",
+                                               "pull_s",         "compute_s",     "push_s",       "wait_s",
+                                               "waited_at",      "waited_for",    "waited_for_s", "lost",
+                                               "staleness_mean", "staleness_max", "device"};
+    static const double worker_values[] = {0, 21, 22, 0.5, 0.25, 0.125, 2.5, 3.5, 0, 0, 1.5, 1, 4.5, 17, 0};
     static const char *const staleness_names[] = {"mean", "p50", "p99", "max"};
     static const double staleness_values[] = {1.5, 1, 2, 3};
     struct error error = {0};
@@ -126,10 +157,16 @@ static void test_summary(const char *path) {
         if (staleness) check_members(&json, staleness, 4, staleness_names, staleness_values);
         const struct json_value *workers = json_member(&json, &json.values[0], "per_worker");
         CHECK(workers && workers->children == 2, "two workers");
-        if (workers) check_members(&json, &json.values[workers->first], 14, worker_names, worker_values);
-        const struct json_value *devices = json_member(&json, &json.values[0], "devices");
-        CHECK(devices && devices->kind == JSON_TEXT && strcmp(devices->text, summary.devices) == 0,
-              "devices");
+        if (workers) check_members(&json, &json.values[workers->first], 15, worker_names, worker_values);
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+            const struct json_value *member = json_member(&json, &json.values[0], texts[i][0]);
+            CHECK(member && member->kind == JSON_TEXT && strcmp(member->text, texts[i][1]) == 0, "%s: %s",
+                  texts[i][0], member ? member->text : "missing");
+        }
+        const struct json_value *device =
+            workers ? json_member(&json, &json.values[workers->first], "device") : NULL;
+        CHECK(device && device->kind == JSON_TEXT && strcmp(device->text, "cpu:0") == 0, "a worker's device");
+        CHECK(bytes > 0 && text[bytes - 1] == '\n', "the last line is not ended");
     }
     json_free(&json);
     memory_free(text);

@@ -35,9 +35,11 @@ STEPS = {"time_s": REAL, "worker": WHOLE, "device": r"[a-z]+:[0-9]+", "epoch": W
          "staleness": WHOLE, "version": WHOLE}
 EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL, "test_accuracy": REAL, "examples_per_s": REAL}
 TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
-SUMMARY = {"model": str, "dataset": str, "strategy": str, "devices": str, "workers": int, "threads": int, "seed": int, "epochs": float,
+SUMMARY = {"program": str, "model": str, "dataset": str, "strategy": str, "optimizer": str, "schedule": str, "batch": int, "decay": float,
+           "clip": float, "average": float, "precision": str, "kernels": str, "data_sharding": str, "devices": str, "workers": int, "threads": int,
+           "shards": int, "homes": str, "seed": int, "faults": str, "epochs": float,
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "test_accuracy": float,
-           "test_cost": float, "final_cost": float, "target_s": type(None), "staleness": dict, "wait_share": float, "pull_share": float, "push_share": float,
+           "test_cost": float, "first_cost": float, "final_cost": float, "target_s": type(None), "staleness": dict, "wait_share": float, "pull_share": float, "push_share": float,
            "compute_share": float, "input_share": float, "lost_updates": int, "dropped": int, "lost_workers": int,
            "lost_batches": int, "bytes_moved": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "per_worker": list}
 
@@ -92,6 +94,9 @@ def check_run(run, train_examples, batch):
         if s["updates"] == s["steps"] and "apply=worker" not in s["strategy"] and "sharded" not in s["strategy"]: # one shard, an update a gradient
             assert math.isclose(sum(stale) / len(stale), s["staleness"]["mean"], rel_tol=1e-6, abs_tol=1e-9), s["staleness"]
             assert versions == list(range(1, s["updates"] + 1)), "not one version an update"
+    firsts = [float(own[0]["loss"]) for own in by_worker.values() if own]
+    assert math.isclose(s["first_cost"], sum(firsts) / len(firsts), rel_tol=1e-5), s["first_cost"]
+    assert [w["device"] for w in s["per_worker"]] == devices, s["per_worker"]
     last = epochs[-1]
     assert [int(row["epoch"]) for row in epochs] == list(range(1, round(s["epochs"]) + 1)), "epochs.csv: epochs"
     assert math.isclose(float(last["test_accuracy"]), s["test_accuracy"], abs_tol=1e-6), (last, s)
@@ -210,6 +215,53 @@ train twice $small --epochs=4 --devices=cpu:0,cpu:1
 # shellcheck disable=SC2086
 train twice $small --epochs=2 --devices=cpu:0,cpu:1 --strategy=async-lockfree
 check run twice 320 16 # nothing of the run before is left
+
+# --- the summary says what was run: as it was typed, and where nothing was, what was taken ---
+told() { # folder, then member and value in turn
+    local folder=$1 found
+    shift
+    found=$(python3 -c 'import json, sys
+s = json.load(open(sys.argv[1] + "/summary.json"))
+for name, value in zip(sys.argv[2::2], sys.argv[3::2]):
+    if str(s[name]) != value: print(f"{name} is {s[name]}, expected {value}")' "$folder" "$@" 2>&1)
+    [ -z "$found" ] || fail "$folder/summary.json: $found"
+}
+told quiet program "$("$TRAINER" --version | cut -d ' ' -f 1,2)" model mlp:hidden=20 dataset digits:take=320 strategy sync optimizer momentum:rate=0.1 \
+    schedule constant batch 16 decay 0 clip 0 average 0 precision fp32 kernels auto data_sharding shared devices cpu:0,cpu:1 shards 1 homes cpu \
+    seed 1 faults ''
+train typed --quiet --dataset=iris --model=mlp:hidden=30 --epochs=2 --batch=7 --optimizer=adam:rate=0.01 --schedule=cosine --decay=0.001 --clip=3 --average=0.5 \
+    --kernels=reference --data-sharding=split --strategy=sharded --shards=3 --devices=cpu:1,cpu:0 --threads=1 --seed=9 --slow=cpu:1=1.5x --stall=worker:1@step:98 --fail=worker:0@step:99
+told typed model mlp:hidden=30 dataset iris strategy sharded optimizer adam:rate=0.01 schedule cosine batch 7 decay 0.001 clip 3 average 0.5 kernels reference \
+    data_sharding split devices cpu:1,cpu:0 workers 2 threads 1 shards 3 homes cpu seed 9 faults '--slow=cpu:1=1.5x --stall=worker:1@step:98 --fail=worker:0@step:99'
+
+# --- a gradient that was dropped: its line has the updates that there were, and says so ---
+# shellcheck disable=SC2086
+train dropped $small --epochs=8 --strategy=backup --devices=cpu:0,cpu:1,cpu:2 --threads=1 --slow=cpu:1=20x --print-every=1
+python3 - <<'PYTHON' || fail "dropped: $(grep dropped out | head -n 3)"
+import csv, json, re
+rows = list(csv.DictReader(open("dropped/steps.csv")))
+lines = [line for line in open("out") if "Step:" in line]
+late = [line for line in lines if line.endswith("ms,  dropped\n")]
+assert len(late) == sum(row["version"] == "0" for row in rows) > 0 and len(late) <= json.load(open("dropped/summary.json"))["dropped"], late
+assert len([line for line in lines if line.endswith("ms\n")]) == len(lines) - len(late)
+last = {}
+for line in lines: # the updates that a worker sees never become fewer
+    worker, step = re.match(r"Worker (\d): Step: (\d+),", line).groups()
+    assert int(step) >= last.get(worker, 0), line
+    last[worker] = int(step)
+assert max(last.values()) == json.load(open("dropped/summary.json"))["updates"], last
+PYTHON
+
+# --- a cost that is huge but finite: one line says so, also when quiet; a run that goes well, and one that goes on, say nothing ---
+huge="training diverged: the cost was [0-9.]* in the first batches and is [0-9.e+]* in the last, where guessing has 2.30; a smaller rate than sgd:rate=1000000 may help"
+# shellcheck disable=SC2086
+train huge $small --epochs=2 --quiet --optimizer=sgd:rate=1000000
+[ "$(wc -l <err)" -eq 1 ] && grep -qx "trainer: $huge" err || fail "huge: said: $(cat err)"
+# shellcheck disable=SC2086
+train well $small --epochs=60 --quiet --devices=cpu:0 --threads=1
+train well --quiet --epochs=61 --resume=well --optimizer=momentum:rate=0.5 --devices=cpu:0 --threads=1
+python3 -c 'import json; s = json.load(open("well/summary.json")); assert s["first_cost"] < 0.01, s' || fail "well: its first cost is not small"
+[ ! -s err ] || fail "well: said: $(cat err)"
 
 # --- thinner ---
 # shellcheck disable=SC2086

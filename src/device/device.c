@@ -161,6 +161,10 @@ static void deal_cores(struct list *list, const struct device_settings *settings
 static const char *const precisions[] = {
     [PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16", [PRECISION_TF32] = "tf32"};
 
+const char *precision_name(enum precision precision) {
+    return precisions[precision];
+}
+
 static int check_precision(const struct list *list, struct error *error) {
     for (int i = 0; i < list->count; i++) {
         const struct device *device = &list->devices[i];

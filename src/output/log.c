@@ -126,15 +126,17 @@ static void write_row(struct log *log, const struct log_row *row) {
     log->csv_bytes += out - line;
 }
 
-/* The line of the reference programs; its "Step" is the number of updates that the weights have had. */
+/* The line of the reference programs; its "Step" is the number of updates that the weights have had. A
+ * gradient that was dropped made none: the line has those before it, and says so at its end. */
 static void print_row(struct log *log, const struct log_row *row) {
     struct log_printed *last = &log->printed[row->worker];
     const long steps = row->step - last->step;
     const double average_ms = steps > 0 ? (row->time_s - last->time_s) * 1000 / (double)steps : 0;
     *last = (struct log_printed){.time_s = row->time_s, .step = row->step};
     if (log->workers > 1) fprintf(log->lines, "Worker %d: ", row->worker);
-    fprintf(log->lines, "Step: %ld,  Epoch: %2d,  Batch: %3ld of %3ld,  Cost: %.4f,  AvgTime: %3.2fms\n",
-            row->version, row->epoch, row->batch, row->batches, (double)row->loss, average_ms);
+    fprintf(log->lines, "Step: %ld,  Epoch: %2d,  Batch: %3ld of %3ld,  Cost: %.4f,  AvgTime: %3.2fms%s\n",
+            row->version > 0 ? row->version : row->read_version, row->epoch, row->batch, row->batches,
+            (double)row->loss, average_ms, row->version > 0 ? "" : ",  dropped");
 }
 
 /* The ring whose next row is the oldest, or NULL when all rows of this drain are taken. */

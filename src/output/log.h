@@ -24,7 +24,8 @@ struct log_row {
     int examples;
     double input_ms, pull_ms, compute_ms, push_ms, wait_ms; /* disjoint; they add up to the step */
     long staleness;                                         /* maximum over shards */
-    long version; /* of the weights with this gradient in them; the shards' minimum */
+    long version;      /* of the weights with this gradient in them; the shards' minimum; 0: all dropped it */
+    long read_version; /* of the weights that it was computed on */
 };
 
 struct log_ring; /* per worker */

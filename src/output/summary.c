@@ -11,6 +11,7 @@ static void write_workers(struct json_writer *json, const struct summary *s) {
         const struct worker_result *worker = &s->per_worker[w];
         json_open(json, NULL, '{');
         json_text(json, "name", worker->name);
+        json_text(json, "device", worker->device);
         json_int(json, "steps", worker->steps);
         json_int(json, "examples", worker->examples);
         json_real(json, "input_s", worker->input_s);
@@ -30,13 +31,26 @@ static void write_workers(struct json_writer *json, const struct summary *s) {
 }
 
 static void write_members(struct json_writer *json, const struct summary *s) {
+    json_text(json, "program", s->program);
     json_text(json, "model", s->model);
     json_text(json, "dataset", s->dataset);
     json_text(json, "strategy", s->strategy);
+    json_text(json, "optimizer", s->optimizer);
+    json_text(json, "schedule", s->schedule);
+    json_int(json, "batch", s->batch);
+    json_real(json, "decay", s->decay);
+    json_real(json, "clip", s->clip);
+    json_real(json, "average", s->average);
+    json_text(json, "precision", s->precision);
+    json_text(json, "kernels", s->kernels);
+    json_text(json, "data_sharding", s->sharding);
     json_text(json, "devices", s->devices);
     json_int(json, "workers", s->workers);
     json_int(json, "threads", s->threads);
+    json_int(json, "shards", s->shards);
+    json_text(json, "homes", s->homes);
     json_int(json, "seed", s->seed);
+    json_text(json, "faults", s->faults);
     json_real(json, "epochs", s->epochs);
     json_int(json, "steps", s->steps);
     json_int(json, "updates", s->updates);
@@ -45,6 +59,7 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_real(json, "examples_per_s", s->examples_per_s);
     json_real(json, "test_accuracy", s->test_accuracy);
     json_real(json, "test_cost", s->test_cost);
+    json_real(json, "first_cost", s->first_cost);
     json_real(json, "final_cost", s->final_cost);
     json_real(json, "target_s", s->target_s);
     json_open(json, "staleness", '{');
@@ -76,6 +91,7 @@ int summary_write(const char *path, const struct summary *summary, struct error 
     json_open(&json, NULL, '{');
     write_members(&json, summary);
     json_close(&json, '}');
+    fputc('\n', file.stream);
     const int code = file_commit(&file, error);
     file_abandon(&file);
     return code;

@@ -8,6 +8,7 @@
 /* How one worker spent its time, and on whom it waited. */
 struct worker_result {
     char name[40]; /* "worker 1 (cpu:1)" */
+    char device[16];
     long steps, examples;
     double input_s, pull_s, compute_s, push_s, wait_s;
     double staleness_mean; /* of its gradients */
@@ -22,20 +23,28 @@ struct worker_result {
 /* Real numbers that are not known (an accuracy without a test set) are NAN and become null. Texts are
  * borrowed. */
 struct summary {
-    const char *model, *dataset, *strategy; /* as typed, with their settings */
-    const char *devices;                    /* "cpu:0,cpu:1" */
+    const char *program;                                           /* "trainer 0.1.0" */
+    const char *model, *dataset, *strategy, *optimizer, *schedule; /* as typed, with their settings */
+    int batch;                                                     /* of each worker */
+    double decay, clip, average;                                   /* 0: none */
+    const char *precision, *kernels;                               /* "fp32", "auto" */
+    const char *sharding;                                          /* of the data: "shared" */
+    int shards;
+    const char *homes;   /* where they live: "cpu", "gpu:0" */
+    const char *devices; /* of the workers: "cpu:0,cpu:1" */
     int workers;
-    int threads; /* of each worker */
+    int threads; /* of each worker; in a cluster of the device that evaluates */
     long seed;
-    double epochs; /* gone through, over all workers; a fraction when interrupted */
-    long steps;    /* of all workers together */
-    long updates;  /* of the weights */
+    const char *faults; /* that were put in: "--slow=cpu:1=3x"; "": none */
+    double epochs;      /* gone through, over all workers; a fraction when interrupted */
+    long steps;         /* of all workers together */
+    long updates;       /* of the weights */
     long long examples;
     double train_seconds;  /* from the start of the first step to the end of the last, evaluation excluded */
     double examples_per_s; /* examples / train_seconds */
     double test_accuracy, test_cost;
-    double final_cost; /* training loss at the end */
-    double target_s;   /* training seconds until the target accuracy; NAN: not reached, or not asked for */
+    double first_cost, final_cost; /* training loss of this part's first batches, and at the end */
+    double target_s; /* training seconds until the target accuracy; NAN: not reached, or not asked for */
     struct {
         double mean;
         long p50, p99, max;

@@ -12,7 +12,6 @@
 #include "../output/digits.h"
 #include "../output/progress.h"
 #include "compare_rows.h"
-#include "faults.h"
 
 enum { FOLDER_BYTES = 208, FOLDER_MOST = 200 };
 
@@ -84,18 +83,6 @@ static void name_devices(struct comparison *comparison, const struct device *dev
     snprintf(comparison->first, sizeof comparison->first, "%s", devices[0].name);
 }
 
-/* The faults that were put in, as they were typed: a comparison with them must not look like one without. */
-static void name_faults(struct comparison *comparison) {
-    const struct run_settings *settings = &comparison->settings;
-    const char *const names[] = {"slow", "stall", "fail"}, *const texts[] = {settings->slow, settings->stall,
-                                                                             settings->fail};
-    size_t used = 0;
-    for (int i = 0; i < 3; i++)
-        if (texts[i][0])
-            used += (size_t)snprintf(comparison->faults + used, sizeof comparison->faults - used, "%s--%s=%s",
-                                     used > 0 ? " " : "", names[i], texts[i]);
-}
-
 /* A second baseline has all cores; for a device with cores of its own there is no such thing, and for one
  * that has them all already it would be the first one again. */
 static void add_contenders(struct comparison *comparison, const struct device *devices, int workers) {
@@ -130,7 +117,8 @@ static int check_folders(const struct comparison *comparison, struct error *erro
 static void describe_bench(struct comparison *comparison) {
     const struct run_settings *settings = &comparison->settings;
     struct bench *bench = &comparison->bench;
-    name_faults(comparison);
+    /* A comparison with faults must not look like one without. */
+    faults_text(comparison->faults, settings->fail, settings->stall, settings->slow);
     bench->model = settings->model;
     bench->dataset = settings->dataset;
     bench->devices = comparison->devices;

@@ -4,6 +4,7 @@
 #define TRAINER_TRAIN_COMPARE_H
 
 #include "../output/bench.h"
+#include "faults.h"
 #include "run.h"
 #include "strategy_list.h"
 
@@ -15,8 +16,8 @@ struct comparison {
     struct bench_row *rows;       /* [bench.count] */
     struct bench_runs runs;       /* runs.csv; made when the first run is over */
     char devices[200], first[64]; /* "cpu:0 x1, cpu:1 x1"; "cpu:0" */
-    char faults[800];             /* "--slow=cpu:1=3x", or empty */
-    int ended;                    /* runs so far, failed ones included */
+    char faults[FAULTS_TEXT_BYTES];
+    int ended; /* runs so far, failed ones included */
 };
 
 /* Errors: as settings_choose, devices_open, strategy_list_parse. */

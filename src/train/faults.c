@@ -79,6 +79,17 @@ int faults_parse(struct faults *faults, const char *fail, const char *stall, con
     return parse_list(faults, FAULT_NONE, slow, error);
 }
 
+const char *faults_text(char out[FAULTS_TEXT_BYTES], const char *fail, const char *stall, const char *slow) {
+    const char *const names[] = {"slow", "stall", "fail"}, *const texts[] = {slow, stall, fail};
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < 3; i++)
+        if (texts[i][0] && used < FAULTS_TEXT_BYTES)
+            used += (size_t)snprintf(out + used, FAULTS_TEXT_BYTES - used, "%s--%s=%s", used > 0 ? " " : "",
+                                     names[i], texts[i]);
+    return out;
+}
+
 int faults_check(const struct faults *faults, const char *const *devices, int workers, int servers,
                  struct error *error) {
     for (int i = 0; i < faults->count; i++) {

@@ -37,6 +37,10 @@ struct faults {
 /* Parses the three options' texts (each may be empty). Errors: ERROR_USAGE. */
 int faults_parse(struct faults *faults, const char *fail, const char *stall, const char *slow,
                  struct error *error);
+/* The options that were given, as they were typed: "--slow=cpu:1=3x --fail=worker:1@step:50"; "": none. In
+ * out[FAULTS_TEXT_BYTES], returns it. */
+enum { FAULTS_TEXT_BYTES = 3 * 264 };
+const char *faults_text(char out[FAULTS_TEXT_BYTES], const char *fail, const char *stall, const char *slow);
 /* Whether all that is named is there: devices[workers] are the workers' devices. Errors: ERROR_USAGE. */
 int faults_check(const struct faults *faults, const char *const *devices, int workers, int servers,
                  struct error *error);

@@ -15,6 +15,9 @@
  * away from a worker. */
 enum { LOOK_MS = 20, DRAIN_MS = 100 };
 
+/* A final cost of so many times the first one is no bad luck of a batch. */
+#define DIVERGED_TIMES 10.0
+
 static long long examples_done(const struct run *run) {
     return (long long)(dealer_position(&run->dealer) - run->dealer.in_flight) * run->settings.batch;
 }
@@ -222,6 +225,19 @@ static void say_missed_faults(struct run *run) {
     }
 }
 
+/* A cost that is not finite ends a run at once, with an exit code of its own; one that only is huge does not:
+ * the weights are there, and it may have come of what was tried on purpose. The cost of knowing nothing
+ * counts, too: a resumed run begins near 0. */
+static void say_diverged(struct run *run, const struct summary *summary) {
+    const double guessing = log((double)run->dataset.classes);
+    const double begin = summary->first_cost > guessing ? summary->first_cost : guessing;
+    if (!(summary->final_cost > DIVERGED_TIMES * begin)) return;
+    progress_warn(&run->progress,
+                  "training diverged: the cost was %.4g in the first batches and is %.4g in the last, where "
+                  "guessing has %.2f; a smaller rate than %s may help",
+                  summary->first_cost, summary->final_cost, guessing, summary->optimizer);
+}
+
 static int finish(struct run *run, struct run_result *result, struct error *error) {
     char path[PATH_BYTES];
     if (run->interrupted || run->tested.examples == 0)
@@ -233,15 +249,8 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     const double seconds = run->seconds_before + training_seconds(&run->training);
     const double here = training_seconds(&run->training);
     const long long examples = examples_done(run);
-    result->settings = run->settings;
     result->summary = (struct summary){
-        .model = result->settings.model,
-        .dataset = result->settings.dataset,
-        .strategy = result->settings.strategy,
-        .devices = result->settings.devices,
         .workers = run->workers,
-        .threads = run->devices[0].threads,
-        .seed = run->settings.seed,
         .epochs = epochs_done(run),
         .updates = store_version(&run->store),
         .examples = examples,
@@ -252,6 +261,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
         .target_s = run->target_s,
         .lost_batches = run->dealer.in_flight,
         .interrupted = run->interrupted};
+    RETURN_IF(run_describe(run, result, error));
     RETURN_IF(run_totals(run, result, error));
     const struct summary *summary = &result->summary;
     RETURN_IF(file_join(path, run->settings.out, "summary.json", error));
@@ -263,6 +273,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
                  summary->examples_per_s, 100 * summary->compute_share, 100 * summary->wait_share,
                  100 * (summary->pull_share + summary->push_share), 100 * summary->input_share,
                  summary->staleness.mean, summary->staleness.max);
+    say_diverged(run, summary);
     say_missed_faults(run);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
@@ -341,5 +352,6 @@ int run_train(const struct run_settings *settings, struct run_result *result, st
 
 void run_result_free(struct run_result *result) {
     memory_free(result->workers);
+    memory_free(result->devices);
     *result = (struct run_result){0};
 }

@@ -5,12 +5,15 @@
 
 #include <stdio.h>
 #include "../output/summary.h"
+#include "faults.h"
 #include "settings.h"
 
 struct run_result {
     struct run_settings settings;  /* settled: nothing is left to defaults */
-    struct summary summary;        /* its texts are those of the settings */
+    struct summary summary;        /* its texts are those of the settings, and those below */
     struct worker_result *workers; /* [summary.workers] */
+    char *devices;                 /* of the workers: "cpu:0,cpu:1" */
+    char faults[FAULTS_TEXT_BYTES];
 };
 
 /* Trains. Step lines go to standard output unless settings.quiet, progress and log lines to standard error,

@@ -83,6 +83,10 @@ long run_steps(const struct run *run);
 /* Mean loss of the workers' last steps; of the earlier parts when there was none in this one. */
 double run_final_cost(const struct run *run);
 
+/* Sets result->settings, and says what was run, from the summary's model to its faults. Errors: ERROR_DEVICE
+ * (memory). */
+int run_describe(const struct run *run, struct run_result *result, struct error *error);
+
 /* Adds up what the workers measured: staleness, shares of the time, steps, bytes, final cost; and each worker
  * by itself. Errors: ERROR_DEVICE (memory). */
 int run_totals(const struct run *run, struct run_result *result, struct error *error);

@@ -1,8 +1,48 @@
-/* What a run adds up to: the workers' times and the shards' tallies, for summary.json. */
+/* What a run was, and what it adds up to: the workers' times and the shards' tallies, for summary.json. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "run_parts.h"
+
+static int name_devices(const struct run *run, char **out, struct error *error) {
+    size_t bytes = 1, used = 0;
+    void *block = NULL;
+    for (int w = 0; w < run->workers; w++) bytes += strlen(run->device_names[w]) + 1;
+    RETURN_IF(memory_zeroed(&block, bytes, 1, "device names", error));
+    *out = block;
+    for (int w = 0; w < run->workers; w++)
+        used += (size_t)snprintf(*out + used, bytes - used, "%s%s", w > 0 ? "," : "", run->device_names[w]);
+    return OK;
+}
+
+int run_describe(const struct run *run, struct run_result *result, struct error *error) {
+    static const char *const shardings[] = {"shared", "split", "all"};
+    const struct run_settings *settings = &result->settings;
+    struct summary *summary = &result->summary;
+    result->settings = run->settings;
+    RETURN_IF(name_devices(run, &result->devices, error));
+    summary->program = "trainer " TRAINER_VERSION;
+    summary->model = settings->model;
+    summary->dataset = settings->dataset;
+    summary->strategy = settings->strategy;
+    summary->optimizer = settings->optimizer;
+    summary->schedule = settings->schedule;
+    summary->batch = settings->batch;
+    summary->decay = settings->decay;
+    summary->clip = settings->clip;
+    summary->average = settings->average;
+    summary->precision = precision_name((enum precision)settings->precision);
+    summary->kernels = settings->kernels == 1 ? "reference" : "auto";
+    summary->sharding = shardings[settings->sharding];
+    summary->shards = run->store.settings.shards_all;
+    summary->homes = run->store.home ? run->store.home->name : "cpu";
+    summary->devices = result->devices;
+    summary->threads = run->devices[0].threads;
+    summary->seed = settings->seed;
+    summary->faults = faults_text(result->faults, settings->fail, settings->stall, settings->slow);
+    return OK;
+}
 
 /* What all shards counted for a worker, those of other processes too. */
 static struct tally tally_of(const struct run *run, int worker) {
@@ -40,6 +80,18 @@ long run_steps(const struct run *run) {
     return steps;
 }
 
+static double first_cost(const struct run *run) {
+    double sum = 0.0;
+    int counted = 0;
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_totals *totals = training_totals(&run->training, w);
+        if (totals->steps == 0) continue;
+        sum += (double)totals->first_loss;
+        counted++;
+    }
+    return counted > 0 ? sum / counted : (double)NAN;
+}
+
 double run_final_cost(const struct run *run) {
     double sum = 0.0;
     int counted = 0;
@@ -71,6 +123,7 @@ static void sum_workers(const struct run *run, struct summary *summary) {
     summary->push_share = push * per;
     summary->wait_share = wait * per;
     summary->steps = run_steps(run);
+    summary->first_cost = first_cost(run);
     summary->final_cost = run_final_cost(run);
 }
 
@@ -115,6 +168,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
                                          .staleness_max = tally.staleness_max,
                                          .lost = !atomic_load(&member->active)};
         memcpy(worker->name, member->name, sizeof worker->name);
+        snprintf(worker->device, sizeof worker->device, "%.15s", run->device_names[w]);
         note_waits(run, member, worker);
         result->summary.lost_workers += worker->lost;
     }

@@ -59,7 +59,7 @@ struct worker_totals {
     long steps, examples;
     double loss_sum; /* over steps since the coordinator last took it */
     long loss_steps;
-    float last_loss;
+    float first_loss, last_loss;
     double input_s, pull_s, compute_s, push_s,
         wait_s; /* together: the time of training, as long as it takes part */
 };

@@ -77,6 +77,7 @@ static void count_step(struct worker *worker, const struct log_row *row) {
     totals->push_s += row->push_ms / 1e3;
     totals->wait_s += row->wait_ms / 1e3;
     if (row->examples == 0) return;
+    if (totals->steps == 0) totals->first_loss = row->loss;
     totals->steps++;
     totals->examples += row->examples;
     totals->loss_sum += (double)row->loss;
@@ -152,6 +153,7 @@ void training_finished(void *argument, struct gradient *gradient) {
     if (!log || row->examples == 0 || !log_wants(log, row->step)) return;
     row->staleness = atomic_load(&gradient->staleness);
     row->version = atomic_load(&gradient->applied_version);
+    row->read_version = gradient->version[0];
     while (!log_put(log, row) && !world_stopped(training->settings.world)) {
         atomic_store(&training->log_full, true);
         event_post(&training->bell);
