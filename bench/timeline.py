@@ -26,10 +26,9 @@ def lanes(folder, begin, length):
         yield f"worker {worker} ({mine[0]['device']})", boxes
 
 
-def main():
-    out, begin, length = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+def draw(out, begin, length, runs):
     scale, y, body = (WIDTH - LEFT - 10) / length, 8, []
-    for title, folder in (a.rsplit("=", 1) for a in sys.argv[4:]):
+    for title, folder in runs:
         body.append(f'<text x="8" y="{y + 14}" font-weight="bold">{title}</text>'); y += 22
         for name, boxes in lanes(folder, begin, length):
             body.append(f'<text x="8" y="{y + 14}">{name}</text>')
@@ -49,6 +48,16 @@ def main():
     svg = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 20}" font-family="sans-serif" font-size="12">'
            f'<rect width="100%" height="100%" fill="#fff"/>' + "\n".join(body) + "</svg>\n")
     open(out, "w").write(svg)
+
+
+def main():
+    if len(sys.argv) < 5 or sys.argv[1].startswith("-"):
+        print(__doc__.strip(), file=sys.stdout if "--help" in sys.argv else sys.stderr)
+        sys.exit(0 if "--help" in sys.argv else 2)
+    try:
+        draw(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), [a.rsplit("=", 1) for a in sys.argv[4:]])
+    except (OSError, ValueError) as error:
+        sys.exit(f"timeline.py: {error}")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,12 @@ if ! "$TRAINER" --help | grep -q '^  fetch '; then
 fi
 grep -q 'found no train-images-idx3-ubyte (nor train-images-idx3-ubyte.gz), trainer fetch mnist downloads it; looked in ' err || fail "mnist, missing: $(cat err)"
 
+# --- what there is nothing to download of ---
+"$TRAINER" fetch digits >out 2>err
+[ $? -eq 2 ] && grep -qx 'trainer: fetch: "digits": nothing to download: .*; embedded (one of cifar10, iris, mnist)' err || fail "fetch digits: $(cat err)"
+"$TRAINER" fetch digit >out 2>err
+[ $? -eq 2 ] && grep -qx 'trainer: fetch: "digit": unknown (one of cifar10, iris, mnist)' err || fail "fetch digit: $(cat err)"
+
 # --- the server ---
 mkdir served
 cp "$tests"/../datasets/embedded/iris_*.csv served
@@ -136,6 +142,16 @@ anew
 fetch cut=0
 refused "cut before the first byte" 5 'iris_training.csv: '
 part_bytes "cut before the first byte" -
+[ ! -e "$HOME/.cache" ] || fail "cut before the first byte: left $(find "$HOME/.cache")"
+mkdir -p "$HOME/.cache/trainer"
+fetch cut=0
+[ "$(find "$HOME/.cache")" = "$(printf '%s\n' "$HOME/.cache" "$HOME/.cache/trainer")" ] || fail "a folder that was there: $(find "$HOME/.cache")"
+fetch cut=0 --data-dir=vain//below/
+[ ! -e vain ] || fail "--data-dir: left $(find vain)"
+mkdir -p vain/iris
+touch vain/mine
+fetch cut=0 --data-dir=vain
+[ -d vain/iris ] && [ -e vain/mine ] || fail "what was there before is gone: $(find vain)"
 fetch cut=10
 refused "cut again and again" 5 'iris_training.csv: the connection was cut 20 times$'
 part_bytes "cut again and again" 200
@@ -331,7 +347,7 @@ while IFS='|' read -r name words; do
     timeout 60 "$TRAINER" fetch cifar10 --from="$at/good" --data-dir=bad >out 2>err
     code=$?
     refused "archive: $name" 3 "$words"
-    [ -z "$(ls bad/cifar10)" ] || fail "archive: $name: left $(ls bad/cifar10)"
+    [ ! -e bad ] || fail "archive: $name: left $(find bad)"
 done <<'TABLE'
 wrong|data_batch_1.bin: SHA-256 541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53, expected cee91656[0-9a-f]{56}$
 without|cifar-10-binary.tar.gz.part: no data_batch_1.bin in it$

@@ -74,6 +74,14 @@ awk '$NF == "GFLOP/s" && NR == 2 { table = 1; next } / steps, / { print (rows ==
     table { rows++; for (i = 1; i < NF + 1; i++) if ($i == "%") sum += $(i - 1) }' "$scratch/alexnet-explained.out" >"$scratch/out"
 [ "$(cat "$scratch/out")" = right ] || fail "--explain: $(cat "$scratch/out")"
 
+# Every column begins where its title does, and no longer before it than the longest of its words.
+for run in alexnet-explained plain; do
+    awk '/^operation / { for (i = 1; i < 5; i++) at[i] = index($0, i == 1 ? "operation" : i == 2 ? "result" : i == 3 ? "implementation" : "type"); next }
+        at[1] && / steps, / { exit !(filled[1] && filled[2] && filled[3]) }
+        at[1] { for (i = 2; i < 5; i++) { if (substr($0, at[i] - 2, 2) != "  " || substr($0, at[i], 1) == " ") { print; exit 1 } filled[i - 1] = filled[i - 1] || substr($0, at[i] - 3, 1) != " " } }' \
+        "$scratch/$run.out" >"$scratch/out" || fail "$run: columns are not below their titles: $(cat "$scratch/out")"
+done
+
 # --- bf16: other bits, a loss that falls, and named in --explain; or a clear line ---
 refused() { # words, options...
     local words=$1

@@ -40,7 +40,8 @@ for option in model dataset strategy devices threads epochs batch optimizer sche
     has "^  --${option}[= ]"
 done
 good devices
-has '^cpu:0 '
+has '^cpu:0 +[0-9]+ cores?, dealt between the CPU devices of a run; [^ ]'
+[ "$(grep -c '^cpu:' out)" -eq "$(nproc)" ] || fail "devices: not a label a core: $(cat out)"
 ! grep -Evq '^[a-z]+:([0-9]+|\*)? ' out || fail "devices: $(cat out)"
 good --version
 [ "$(wc -l <out)" -eq 1 ] || fail "--version: $(cat out)"

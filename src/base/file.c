@@ -143,6 +143,27 @@ int file_make_folder(const char *path, struct error *error) {
     return OK;
 }
 
+size_t file_existing(const char *path) {
+    char part[PATH_BYTES];
+    size_t bytes = (size_t)snprintf(part, sizeof part, "%s", path);
+    while (bytes > 0 && bytes < sizeof part && access(part, F_OK) != 0) {
+        while (bytes > 0 && part[bytes - 1] != '/') bytes--;
+        while (bytes > 1 && part[bytes - 1] == '/') bytes--;
+        part[bytes] = '\0';
+    }
+    return bytes;
+}
+
+void file_remove_empty(const char *path, size_t existing) {
+    char part[PATH_BYTES];
+    size_t bytes = (size_t)snprintf(part, sizeof part, "%s", path);
+    while (bytes > existing && bytes < sizeof part && (rmdir(part) == 0 || errno == ENOENT)) {
+        while (bytes > existing && part[bytes - 1] != '/') bytes--;
+        while (bytes > existing && part[bytes - 1] == '/') bytes--;
+        part[bytes] = '\0';
+    }
+}
+
 /* --- writing --- */
 
 static int name_part(struct file_new *file, const char *path, struct error *error) {

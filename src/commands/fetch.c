@@ -89,6 +89,10 @@ static int find_source(const char *name, const struct source **source, struct er
     }
     *source = source_find(name);
     if (*source != NULL) return OK;
+    for (int i = 0; datasets[i]; i++)
+        if (strcmp(datasets[i]->plugin.name, name) == 0)
+            return error_set(error, ERROR_USAGE, "fetch: \"%s\": nothing to download: %s (one of %s)", name,
+                             datasets[i]->plugin.help, list);
     const char *nearest = option_nearest(name, names);
     return error_set(error, ERROR_USAGE, "fetch: \"%s\": unknown%s%s%s (one of %s)", name,
                      nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",

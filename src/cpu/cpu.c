@@ -60,15 +60,15 @@ static void cpuinfo(const char *name, char *out, size_t bytes) {
 }
 
 static void describe(int label, char *description, size_t bytes) {
-    (void)label; /* of a share of one and the same processor */
+    (void)label; /* only a name: for a share of one and the same processor */
     char model[100], flags[4096];
     cpuinfo("model name", model, sizeof model);
     cpuinfo("flags", flags, sizeof flags);
     const char *vectors = strstr(flags, " avx512f") ? ", AVX-512" : strstr(flags, " avx2") ? ", AVX2" : "";
     const char *bf16 = strstr(flags, " avx512_bf16") || strstr(flags, " amx_bf16") ? ", bf16" : "";
     const int cores = count();
-    snprintf(description, bytes, "%d core%s, %s%s%s", cores, cores == 1 ? "" : "s",
-             model[0] ? model : "unknown processor", vectors, bf16);
+    snprintf(description, bytes, "%d core%s, dealt between the CPU devices of a run; %s%s%s", cores,
+             cores == 1 ? "" : "s", model[0] ? model : "unknown processor", vectors, bf16);
 }
 
 /* oneDNN computes in bf16 where the processor has instructions for it; the reference kernels do not. */

@@ -24,7 +24,7 @@ struct fetch_news {
 
 struct fetch {
     const struct source *source;
-    const char *folder; /* where the files go; it is made */
+    const char *folder; /* where the files go; it is made, and not left behind empty */
     const char *from;   /* address of a folder to download from instead of the public ones, or NULL */
     int patience_s;     /* how long a server may say nothing */
     void (*tell)(void *argument, const struct fetch_news *news);

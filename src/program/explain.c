@@ -54,17 +54,37 @@ static void name_step(const struct program *program, const struct step *step, ch
              info->op == OP_lrn_grad && activation[0] ? "_grad" : "", of[0] ? " " : "", of);
 }
 
-static void explain_step(const struct program *program, const struct step *step, double seconds, double all,
-                         FILE *file) {
+/* What a row says in words. */
+struct words {
     char name[100], shape[64], implementation[100];
-    name_step(program, step, name, sizeof name);
+};
+
+static void describe_step(const struct program *program, const struct step *step, struct words *words) {
+    name_step(program, step, words->name, sizeof words->name);
+    shape_text(&step->task.output.shape, words->shape, sizeof words->shape);
     if (step->kernel->describe)
-        step->kernel->describe(step->plan, implementation, sizeof implementation);
+        step->kernel->describe(step->plan, words->implementation, sizeof words->implementation);
     else
-        snprintf(implementation, sizeof implementation, "%s", step->kernel->name);
-    fprintf(file, "%-36s %-20s %-44s %-7s %9.3f", name,
-            shape_text(&step->task.output.shape, shape, sizeof shape), implementation,
-            type_name(step->task.output.type), bytes_moved(&step->task) / 1e6);
+        snprintf(words->implementation, sizeof words->implementation, "%s", step->kernel->name);
+}
+
+/* Of the columns of words; what kernels are called is up to a device's libraries. */
+struct widths {
+    int name, shape, implementation;
+};
+
+static int wider(int width, const char *text) {
+    const int length = (int)strlen(text);
+    return length > width ? length : width;
+}
+
+static void explain_step(const struct program *program, const struct step *step, const struct widths *widths,
+                         double seconds, double all, FILE *file) {
+    struct words words;
+    describe_step(program, step, &words);
+    fprintf(file, "%-*s  %-*s  %-*s  %-7s %9.3f", widths->name, words.name, widths->shape, words.shape,
+            widths->implementation, words.implementation, type_name(step->task.output.type),
+            bytes_moved(&step->task) / 1e6);
     const double multiply_adds = multiply_adds_of(step);
     if (all > 0.0) fprintf(file, " %9.3f %6.1f %%", 1e3 * seconds, 100.0 * seconds / all);
     if (all > 0.0 && multiply_adds > 0.0) fprintf(file, " %8.1f", 2e-9 * multiply_adds / seconds);
@@ -72,13 +92,23 @@ static void explain_step(const struct program *program, const struct step *step,
 }
 
 void program_explain(const struct program *program, const double *seconds, FILE *file) {
+    static const char *const titles[] = {"operation", "result", "implementation"};
+    struct widths widths = {wider(0, titles[0]), wider(0, titles[1]), wider(0, titles[2])};
     double all = 0.0;
-    for (int s = 0; seconds && s < program->step_count; s++) all += seconds[s];
-    fprintf(file, "%-36s %-20s %-44s %-7s %9s", "operation", "result", "implementation", "type", "MB");
+    for (int s = 0; s < program->step_count; s++) {
+        struct words words;
+        describe_step(program, &program->steps[s], &words);
+        widths.name = wider(widths.name, words.name);
+        widths.shape = wider(widths.shape, words.shape);
+        widths.implementation = wider(widths.implementation, words.implementation);
+        if (seconds) all += seconds[s];
+    }
+    fprintf(file, "%-*s  %-*s  %-*s  %-7s %9s", widths.name, titles[0], widths.shape, titles[1],
+            widths.implementation, titles[2], "type", "MB");
     if (all > 0.0) fprintf(file, " %9s %8s %8s", "ms", "share", "GFLOP/s");
     fputc('\n', file);
     for (int s = 0; s < program->step_count; s++)
-        explain_step(program, &program->steps[s], seconds ? seconds[s] : 0.0, all, file);
+        explain_step(program, &program->steps[s], &widths, seconds ? seconds[s] : 0.0, all, file);
     fprintf(file, "%d steps, %.0f multiply-adds, arena of %.1f MB", program->step_count,
             program_multiply_adds(program), (double)program->arena_bytes / 1e6);
     if (all > 0.0)
