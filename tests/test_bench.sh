@@ -156,6 +156,30 @@ grep -Eq '^one device +failed$' out || fail "diverged: $(cat out)"
 bench 0 --quiet --epochs=1 --repeats=2 --strategies=sync --fail=worker:1@step:3 --on-loss=continue --out=going-on
 grep -q '2 workers lost in 2 runs' going-on/bench.csv || fail "lost workers are not told: $(cat out)"
 
+# --- a folder that was used before: nothing of the earlier comparison is left to be mixed up, nothing else is touched ---
+bench 0 --quiet --epochs=1 --repeats=2 --strategies=sync,local-sgd --out=used
+mkdir -p used/sync/3 used/mine/1 used/ssp/1
+for file in used/notes.txt used/sync/notes.txt used/sync/2/plot.svg used/sync/3/steps.csv used/mine/1/steps.csv used/ssp/1/summary.json; do echo mine >$file; done
+sed -i '$ a .. 2\nmine/../mine 1\n/ 1' used/.runs
+echo mine >2
+# shellcheck disable=SC2086
+"$TRAINER" bench $small --strategies=backup --dataset=nothing --out=used >out 2>err && fail "a comparison that cannot start"
+[ -s used/bench.csv ] && [ -s used/sync/2/summary.json ] || fail "a comparison that cannot start took the earlier one away"
+bench 0 --epochs=1 --repeats=1 --strategies=backup --out=used
+grep -qx 'trainer: used had an earlier comparison, which this one replaces' err || fail "used: not told: $(cat err)"
+look used 1 $((1 + $(wc -l <<<"$baselines")))
+wanted=$(printf '%s\n' .runs backup/1 bench.csv mine/1 notes.txt one-device/1 runs.csv ssp/1 sync/2 sync/3 sync/notes.txt)
+[ "$cores" -le 1 ] || wanted+=$'\n'one-device--all-cores/1
+found=$(cd used && find . -mindepth 1 -maxdepth 2 \( ! -type d -o -path './*/*' \) | sed 's,^\./,,' | sort)
+[ "$found" = "$(sort <<<"$wanted")" ] || fail "used: left $found"
+[ "$(ls -A used/sync/2)" = plot.svg ] || fail "used: left $(ls -A used/sync/2)"
+for file in used/notes.txt used/sync/notes.txt used/sync/2/plot.svg used/sync/3/steps.csv used/mine/1/steps.csv used/ssp/1/summary.json 2; do
+    [ "$(cat $file)" = mine ] || fail "used: $file was touched"
+done
+rm used/backup/1/summary.json # as when it was killed
+bench 0 --quiet --epochs=1 --repeats=1 --strategies=sync --out=used
+[ ! -e used/backup ] || fail "used: left of a run that was killed: $(find used/backup)"
+
 # --- interrupted: what is finished stays ---
 has_rows() { [ "$(wc -l 2>/dev/null <stopped/runs.csv || echo 0)" -gt 3 ]; }
 # shellcheck disable=SC2086

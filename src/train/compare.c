@@ -11,9 +11,10 @@
 #include "../device/device.h"
 #include "../output/digits.h"
 #include "../output/progress.h"
+#include "compare_folder.h"
 #include "compare_rows.h"
 
-enum { FOLDER_BYTES = 208, FOLDER_MOST = 200 };
+enum { FOLDER_MOST = 200 };
 
 struct contender {
     struct run_settings settings;
@@ -194,14 +195,36 @@ static void show_ended(struct progress *progress, const struct comparison *compa
                      comparison->ended, total, name, seed, speed, 100 * result->summary.test_accuracy);
 }
 
-static int write_run(struct comparison *comparison, const char *name, int repeat, long seed,
-                     const struct run_result *result, const struct error *failure, struct error *error) {
+static int write_list(const struct comparison *comparison, struct error *error) {
     char path[PATH_BYTES];
-    if (!comparison->runs.file) {
-        RETURN_IF(file_make_folder(comparison->settings.out, error));
-        RETURN_IF(file_join(path, comparison->settings.out, "runs.csv", error));
-        RETURN_IF(bench_runs_open(&comparison->runs, path, error));
-    }
+    struct file_new file = {0};
+    RETURN_IF(file_join(path, comparison->settings.out, COMPARE_LIST, error));
+    RETURN_IF(file_create(&file, path, error));
+    for (int i = 0; i < comparison->bench.count; i++)
+        fprintf(file.stream, "%s %d\n", comparison->contenders[i].folder, comparison->bench.repeats);
+    const int code = file_commit(&file, error);
+    file_abandon(&file);
+    return code;
+}
+
+/* Once the first run is over: what cannot even start leaves what was there before. */
+static int open_folder(struct comparison *comparison, struct progress *progress, struct error *error) {
+    const char *out = comparison->settings.out;
+    char path[PATH_BYTES], first[FOLDER_BYTES + 16];
+    bool earlier = false;
+    snprintf(first, sizeof first, "%s/1", comparison->contenders[0].folder);
+    RETURN_IF(file_make_folder(out, error));
+    RETURN_IF(compare_remove_earlier(out, first, &earlier, error));
+    if (earlier) progress_say(progress, "%s had an earlier comparison, which this one replaces", out);
+    RETURN_IF(write_list(comparison, error));
+    RETURN_IF(file_join(path, out, "runs.csv", error));
+    return bench_runs_open(&comparison->runs, path, error);
+}
+
+static int write_run(struct comparison *comparison, struct progress *progress, const char *name, int repeat,
+                     long seed, const struct run_result *result, const struct error *failure,
+                     struct error *error) {
+    if (!comparison->runs.file) RETURN_IF(open_folder(comparison, progress, error));
     return bench_runs_add(&comparison->runs, name, repeat, seed,
                           failure->code == OK ? &result->summary : NULL, failure, error);
 }
@@ -231,7 +254,7 @@ static int run_one(struct comparison *comparison, int index, int repeat, struct 
         row_add_failure(row, failure);
     }
     show_ended(progress, comparison, row->name, seed, &result, failure);
-    const int code = write_run(comparison, row->name, repeat, seed, &result, failure, error);
+    const int code = write_run(comparison, progress, row->name, repeat, seed, &result, failure, error);
     run_result_free(&result);
     return code;
 }

@@ -1,0 +1,19 @@
+/* The folder of a comparison that had another one before. */
+#ifndef TRAINER_TRAIN_COMPARE_FOLDER_H
+#define TRAINER_TRAIN_COMPARE_FOLDER_H
+
+#include <stdbool.h>
+#include "../base/error.h"
+
+enum { FOLDER_BYTES = 208 };
+
+/* The list of its runs that a comparison leaves when it begins: a line a strategy, "FOLDER REPEATS", for the
+ * runs FOLDER/1 to FOLDER/REPEATS. */
+#define COMPARE_LIST ".runs"
+
+/* Removes what the comparison that was in `out` before wrote, by the list that it left there: the files of
+ * its runs, folders that are empty then, bench.csv and runs.csv. Nothing else, and not the run `kept`, which
+ * is the new one's first. *earlier: there was one. Errors: ERROR_FILE. */
+int compare_remove_earlier(const char *out, const char *kept, bool *earlier, struct error *error);
+
+#endif
