@@ -39,6 +39,7 @@ struct rig_settings {
     double slowness[HARNESS_WORKERS]; /* 0: 1 */
     double ending_s;                  /* 0: 10 */
     double timeout_s;                 /* 0: 20 */
+    double opening_s; /* that the last worker takes to open what it computes with; less than 0: it fails */
 };
 
 struct rig {
@@ -83,6 +84,14 @@ static inline void rig_note_news(struct rig *rig, int worker) {
         rig->news[worker][s] += version != rig->last_version[worker][s];
         rig->last_version[worker][s] = version;
     }
+}
+
+static int rig_open_worker(void *self, int worker, struct error *error) {
+    const struct rig *rig = self;
+    if (worker < rig->settings.workers - 1) return OK;
+    if (rig->settings.opening_s < 0.0) return error_set(error, ERROR_DEVICE, "it cannot be opened");
+    world_sleep(rig->world, rig->settings.opening_s);
+    return OK;
 }
 
 static int rig_compute(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
@@ -208,19 +217,19 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                            settings->stall ? settings->stall : "", "", error));
     for (int w = 0; w < settings->workers; w++)
         if (!(rig->settings.slowness[w] > 0.0)) rig->settings.slowness[w] = 1.0;
-    const struct training_settings training = {
-        .world = rig->world,
-        .go_on = settings->go_on,
-        .faults = faults,
-        .slowness = rig->settings.slowness,
-        .ending_s = settings->ending_s > 0.0 ? settings->ending_s : 10.0,
-        .roster = &rig->roster,
-        .store = &rig->store,
-        .strategy = &rig->strategy,
-        .dealer = &rig->dealer,
-        .clip = settings->clip,
-        .prefetch = settings->prefetch,
-        .compute = {.load = rig_load, .run = rig_compute, .self = rig}};
+    struct training_settings training = {.world = rig->world,
+                                         .go_on = settings->go_on,
+                                         .faults = faults,
+                                         .slowness = rig->settings.slowness,
+                                         .ending_s = settings->ending_s > 0.0 ? settings->ending_s : 10.0,
+                                         .roster = &rig->roster,
+                                         .store = &rig->store,
+                                         .strategy = &rig->strategy,
+                                         .dealer = &rig->dealer,
+                                         .clip = settings->clip,
+                                         .prefetch = settings->prefetch,
+                                         .compute = {.load = rig_load, .run = rig_compute, .self = rig}};
+    if (fabs(settings->opening_s) > 0.0) training.compute.open = rig_open_worker;
     return training_open(&rig->training, &training, error);
 }
 

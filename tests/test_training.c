@@ -194,7 +194,48 @@ static void check_pause(const char *text, const struct strategy *strategy, void 
         }
 }
 
+/* --- the start: who opens something for long is not silent, and the clock does not run yet --- */
+
+static void check_slow_start(const char *text, const struct strategy *strategy, void *argument) {
+    static struct rig rig;
+    (void)strategy;
+    (void)argument;
+    struct rig_settings settings = usual(text, 3);
+    settings.opening_s = 100.0; /* five times the patience of the others */
+    CHECK(rig_open(&rig, &settings) == OK, "%s: %s", text, rig.error.words);
+    const double began = world_now(rig.world);
+    CHECK(training_starting(&rig.training, 1.0) == 2, "%s: not the last worker is starting", text);
+    while (training_starting(&rig.training, 1.0) >= 0) {
+    }
+    const double took = world_now(rig.world) - began;
+    CHECK(took > 99.9 && took < 100.1, "%s: the start took %g s", text, took);
+    dealer_set_limit(&rig.dealer, 0);
+    training_go(&rig.training);
+    training_wait(&rig.training,
+                  0.0); /* looks before anybody woke up, whose last sign of life is 100 s old */
+    while (!training_wait(&rig.training, 1.0)) {
+    }
+    CHECK(training_end(&rig.training, &rig.error) == OK, "%s: %s", text, rig.error.words);
+    CHECK(training_seconds(&rig.training) < 1.0, "%s: the start counts as training: %g s", text,
+          training_seconds(&rig.training));
+    rig_close(&rig);
+}
+
+static void check_failed_start(void) {
+    static struct rig rig;
+    struct rig_settings settings = usual("sync", 3);
+    settings.opening_s = -1.0;
+    CHECK(rig_open(&rig, &settings) == OK, "%s", rig.error.words);
+    CHECK(training_starting(&rig.training, 10.0) == -1, "a worker that failed is awaited");
+    CHECK(training_end(&rig.training, &rig.error) == ERROR_DEVICE &&
+              strstr(rig.error.words, "cannot be opened"),
+          "%s", rig.error.words);
+    rig_close(&rig);
+}
+
 int main(void) {
+    each_strategy(check_slow_start, NULL);
+    check_failed_start();
     each_strategy(check_totals, NULL);
     each_strategy(check_rates, NULL);
     each_strategy(check_pause, NULL);

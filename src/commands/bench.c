@@ -43,7 +43,6 @@ static const struct refusal refused[] = {
     {"ps-hosts", "a comparison is made in one process"},
     {"worker-hosts", "a comparison is made in one process"},
     {"cluster", "a comparison is made in one process"},
-    {"start-timeout", "a comparison is made in one process"},
     {0},
 };
 

@@ -52,6 +52,20 @@ static void say_soft(struct run *run) {
     }
 }
 
+/* Programs are made, and on GPUs measured, before the clock of the training starts. */
+static int await_start(struct run *run, struct error *error) {
+    const double until = world_now(run->world) + run->settings.start_timeout_s;
+    int starting = 0;
+    while ((starting = training_starting(&run->training, LOOK_MS / 1e3)) >= 0) {
+        say_soft(run);
+        if (world_interrupted()) say_interrupted(run, world_now(run->world));
+        if (world_now(run->world) > until)
+            return error_set(error, ERROR_DEVICE, "%s did not start within %g s (--start-timeout)",
+                             run->roster.members[starting].name, run->settings.start_timeout_s);
+    }
+    return OK;
+}
+
 /* Lets the workers go and looks in now and then, until all are paused or one has failed. */
 static int run_segment(struct run *run, struct error *error) {
     const double every = run->settings.checkpoint_every_s;
@@ -320,6 +334,7 @@ static int lead(struct run *run, struct run_result *result, struct error *error)
         run->settings.resume[0] ? resume_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
     run->checkpoint_s = world_now(run->world);
     run->target_s = (double)NAN;
+    RETURN_IF(await_start(run, error));
     RETURN_IF(coordinate(run, error));
     return run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
 }

@@ -229,7 +229,7 @@ const struct option run_options[] = {
      .least = 0.1,
      .most = 1e6,
      .unit = "s",
-     .help = "in a cluster, for all to start"},
+     .help = "for all to start: workers to make their programs, in a cluster every process to come"},
     {0},
 };
 

@@ -1,6 +1,8 @@
 /* Workers and servers started, paused, ended and joined. See training.h. */
 #include "training.h"
 
+#include <math.h>
+
 #include "worker.h"
 
 int training_servers(const struct choice *choice, int shards, int workers) {
@@ -166,6 +168,26 @@ int training_open(struct training *training, const struct training_settings *set
     return start_workers(training, error);
 }
 
+static int first_starting(const struct training *training) {
+    const struct roster *roster = training->settings.roster;
+    int w = 0;
+    while (w < roster->workers && (atomic_load(&roster->members[w].phase) != PHASE_STARTING ||
+                                   !atomic_load(&roster->members[w].active)))
+        w++;
+    return w < roster->workers ? w : -1;
+}
+
+static bool all_started(void *argument) {
+    const struct training *training = argument;
+    return training_failed(training) || first_starting(training) < 0;
+}
+
+int training_starting(struct training *training, double seconds) {
+    struct world *world = training->settings.world;
+    event_wait_until(&training->bell, all_started, training, world_now(world) + seconds);
+    return all_started(training) ? -1 : first_starting(training);
+}
+
 void training_go(struct training *training) {
     const double now = world_now(training->settings.world);
     if (training->segments == 0)
@@ -196,7 +218,7 @@ static void look_for_silence(struct training *training) {
     const double now = world_now(training->settings.world);
     for (int w = 0; w < roster->workers; w++) {
         const struct member *member = &roster->members[w];
-        const double silent_s = now - atomic_load(&member->since);
+        const double silent_s = now - fmax(atomic_load(&member->since), training->went_s);
         if (!is_running(training, w) || atomic_load(&member->phase) == PHASE_WAIT) continue;
         if (silent_s < 1.1 * roster->timeout_s || training_remove(training, w)) continue;
         const char *phase = phase_name((enum phase)atomic_load(&member->phase));

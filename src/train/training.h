@@ -101,6 +101,10 @@ bool training_copies_to(const struct store *store, const struct traits *traits, 
 
 /* Makes workers and servers (as threads of the world); they wait for the first go. */
 int training_open(struct training *training, const struct training_settings *settings, struct error *error);
+/* Before the first go: waits at most `seconds` for all workers to have opened what they compute with, which
+ * can take them longer than the roster's timeout, and gives no sign of life. -1: all have, or one has failed;
+ * else the first that has not. */
+int training_starting(struct training *training, double seconds);
 void training_go(struct training *training);
 /* Waits at most `seconds` for all workers to be paused, or until a log is full; true when they are, or when
  * one has failed. */

@@ -257,6 +257,10 @@ void worker_body(void *argument) {
     struct training *training = worker->training;
     struct roster *roster = training->settings.roster;
     int code = open_worker(worker);
+    if (code == OK) {
+        roster_phase(roster, worker->index, PHASE_PAUSED);
+        event_post(&training->bell);
+    }
     for (uint64_t segment = 1; code == OK; segment++) {
         roster_phase(roster, worker->index, PHASE_PAUSED);
         if (event_wait(&training->go, segment, INFINITY) != WAIT_DONE || atomic_load(&training->ending))
