@@ -220,6 +220,7 @@ static void worker_body(void *argument) {
     static const struct hello hello = {.devices = 1, .terms = {.floats = FLOATS}};
     const struct remote_settings settings = {.world = world,
                                              .hosts = &worker->addresses,
+                                             .server = "parameter server",
                                              .hello = &hello,
                                              .start_s = LONG_S,
                                              .patience_s = 1.0,

@@ -352,6 +352,12 @@ finish ps1
 
 [ ! -e elsewhere ] || fail "who does not lead wrote: $(find elsewhere)"
 
+# --- mirrored: nobody speaks of a parameter server, as there is none ---
+rm -f w?.err
+without_ps() { # what was done
+    ! grep -H 'parameter server' w?.err || fail "mirrored, $1: speaks of a parameter server"
+}
+
 # --- mirrored: from TF_CONFIG alone ---
 data="--dataset=digits:take=320 --model=mlp:hidden=20"
 new_cluster 0 2
@@ -367,6 +373,10 @@ copy=$(sed -n 's/^trainer: the model is in //p' w1.err)
 [ -d "$copy" ] || copy=run/worker-1
 same_weights "TF_CONFIG" run "$copy"
 summary_is "TF_CONFIG" '(steps, examples, strategy, workers)' "(600, 19200, 'sync', 2)"
+without_ps "TF_CONFIG"
+says w1 "^trainer: worker 1 of 2, with 1 device, mirrored; the leader is 127.0.0.1:$port\$"
+says w0 "^trainer: the process 127.0.0.1:$port waits for 2 workers\$"
+summary_is "TF_CONFIG" "(devices, [w['device'] for w in per_worker])" "('cpu:0,cpu:0', ['cpu:0', 'cpu:0'])"
 threads=$(look summary run threads)
 same_alone "TF_CONFIG" $two $data --threads="$threads"
 
@@ -392,7 +402,7 @@ for w in 0 1; do
     new_cluster 0 2
     start_worker $w --out=run $small --strategy=backup
     ends 2 w$w
-    says w$w '--strategy=backup: expected one parameter server'
+    says w$w '--strategy=backup: expected one parameter server, found none: which'
 done
 
 # --- mirrored: one is killed, stands still, is interrupted ---
@@ -408,6 +418,7 @@ for strategy in sync async-lockfree; do
         ends 5 $others
         in_time "mirrored $strategy, killed $victim" $soon
         others_are_named "$(mirrored $victim)" $others
+        without_ps "killed $victim"
     done
 done
 start_cluster 0 3 $endless --timeout=$half
@@ -432,7 +443,8 @@ ends 130 w0
 ends 5 w1
 examples=$(look examples run)
 says w0 "interrupted after $examples examples; go on with: trainer --resume=run"
-says w1 "127.0.0.1:$port.* ended: interrupted after $examples examples"
+says w1 "the process (0 \\()?127.0.0.1:$port\\)? ended: interrupted after $examples examples"
+without_ps "interrupted"
 passes=$((examples / 320 + 2))
 start_all 0 2 --resume=run --epochs=$passes
 ends 0 w0 w1
@@ -463,12 +475,14 @@ for missing in 0 1; do
     start_worker $((1 - missing)) --out=run $short --start-timeout=$late
     ends 5 w$((1 - missing))
     others_are_named "$(mirrored $missing)" w$((1 - missing))
+    without_ps "worker $missing is missing"
 done
 new_cluster 0 2
 start_worker 1 --out=run $short --seed=2
 start_worker 0 --out=run $short
 ends 5 w0 w1
-others_are_named '--seed 1, the parameter server has 2' w0
+others_are_named '--seed 1, the process that it came to has 2' w0
+without_ps "one disagrees"
 
 # --- anybody, at any moment ---
 kills=${KILLS:-8}

@@ -123,11 +123,13 @@ static void check_request(void) {
 
 /* --- what must be alike --- */
 
+static const char us[] = "the parameter server";
+
 static void expect_difference(const struct hello *peers, const char *words) {
     struct error error = {0};
     char expected[300];
-    int code = terms_agree(&sample_hello.terms, &peers->terms, "a:1", &error);
-    if (code == OK) code = rules_agree(&sample_hello.rules, &peers->rules, "a:1", &error);
+    int code = terms_agree(&sample_hello.terms, &peers->terms, us, "a:1", &error);
+    if (code == OK) code = rules_agree(&sample_hello.rules, &peers->rules, us, "a:1", &error);
     snprintf(expected, sizeof expected, "a:1 has %s", words);
     CHECK(code == ERROR_PEER && strcmp(error.words, expected) == 0, "\"%s\", expected \"%s\"", error.words,
           expected);
@@ -136,8 +138,8 @@ static void expect_difference(const struct hello *peers, const char *words) {
 static void check_agreement(void) {
     static struct hello peers;
     struct error error = {0};
-    CHECK(terms_agree(&sample_hello.terms, &sample_hello.terms, "a:1", &error) == OK, "%s", error.words);
-    CHECK(rules_agree(&sample_hello.rules, &sample_hello.rules, "a:1", &error) == OK, "%s", error.words);
+    CHECK(terms_agree(&sample_hello.terms, &sample_hello.terms, us, "a:1", &error) == OK, "%s", error.words);
+    CHECK(rules_agree(&sample_hello.rules, &sample_hello.rules, us, "a:1", &error) == OK, "%s", error.words);
 #define DIFFERS(change, words)                                                                               \
     do {                                                                                                     \
         peers = sample_hello;                                                                                \

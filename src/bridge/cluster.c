@@ -320,6 +320,10 @@ int cluster_resolve(struct cluster *out, const struct cluster_settings *settings
     return code;
 }
 
+const char *cluster_server(const struct cluster *cluster) {
+    return cluster->mirrored ? "process" : "parameter server";
+}
+
 void cluster_free(struct cluster *cluster) {
     addresses_free(&cluster->workers);
     addresses_free(&cluster->ps);

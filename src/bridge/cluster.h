@@ -29,6 +29,7 @@ enum cluster_role {
 struct cluster {
     struct addresses ps, workers; /* both empty: no cluster; else at least one worker */
     bool chief_is_job; /* the chief is workers[0] in any case; task N of the job `worker` is workers[N + 1] */
+    bool mirrored;     /* the ps are in the workers' processes, with the workers' addresses */
     enum cluster_role role;
     int task; /* of this process: its place in ps or in workers; -1 without a role */
 };
@@ -71,6 +72,9 @@ struct cluster_settings {
     }
 
 extern const struct option cluster_options[]; /* of a struct cluster_settings by itself */
+
+/* What who has a part of the store is called: "parameter server"; in a mirrored cluster "process". */
+const char *cluster_server(const struct cluster *cluster);
 
 /* Finds out who is where. `tf_config` is the environment variable, NULL when there is none; without any
  * cluster *out has role CLUSTER_NONE. Errors: ERROR_USAGE for options and TF_CONFIG, ERROR_FILE for the file:

@@ -65,11 +65,17 @@ static int check_worker(const struct host *host, const struct hello *hello, cons
     return OK;
 }
 
+/* In words that a peer reads, too. */
+static const char *our_name(const struct host *host) {
+    return host->settings.cluster->mirrored ? "the process that it came to" : "the parameter server";
+}
+
 static int check_leader(const struct host *host, const struct hello *hello, const char *peer,
                         struct error *error) {
     if (host->settings.cluster->task == 0 || host->leader)
-        return error_set(error, ERROR_PEER, "%s is parameter server 0, which has come already", peer);
-    return rules_agree(host->settings.rules, &hello->rules, peer, error);
+        return error_set(error, ERROR_PEER, "%s is %s 0, which has come already", peer,
+                         cluster_server(host->settings.cluster));
+    return rules_agree(host->settings.rules, &hello->rules, our_name(host), peer, error);
 }
 
 static int add_peer(struct host *host, struct endpoint *endpoint, const struct hello *hello,
@@ -107,7 +113,9 @@ static void drop_peer(struct host *host, int index) {
 }
 
 static void drop_leader(struct host *host) {
-    say_gone(host, "the parameter server 0");
+    char name[64];
+    snprintf(name, sizeof name, "the %s 0", cluster_server(host->settings.cluster));
+    say_gone(host, name);
     endpoint_close(host->leader);
     host->leader = NULL;
 }
@@ -133,7 +141,7 @@ static int receive_peer(struct host *host, struct endpoint *endpoint, struct err
     int code = read_hello(endpoint, &hello, &why);
     const bool is_ours = code == OK;
     if (is_ours) drop_gone(host);
-    if (code == OK) code = terms_agree(host->settings.terms, &hello.terms, name, &why);
+    if (code == OK) code = terms_agree(host->settings.terms, &hello.terms, our_name(host), name, &why);
     if (code == OK)
         code = hello.leader ? check_leader(host, &hello, name, &why) : check_worker(host, &hello, name, &why);
     if (code == OK && hello.leader) {
@@ -224,8 +232,8 @@ static int open_followers(struct host *host, struct error *error) {
                             "parameter servers", error));
     host->followers = block;
     for (int f = 0; f < host->follower_count; f++)
-        snprintf(host->followers[f].name, sizeof host->followers[f].name, "the parameter server %d (%.60s)",
-                 f + 1, address_of(host, f + 1)->text);
+        snprintf(host->followers[f].name, sizeof host->followers[f].name, "the %s %d (%.60s)",
+                 cluster_server(host->settings.cluster), f + 1, address_of(host, f + 1)->text);
     return OK;
 }
 
@@ -333,12 +341,12 @@ static void add_name(struct names *names, const char *what, int task, const char
 static const char *name_missing(const struct host *host, char *words, size_t bytes) {
     const struct cluster *cluster = host->settings.cluster;
     struct names names = {.words = words, .bytes = bytes};
+    char server[64];
+    snprintf(server, sizeof server, "the %s", cluster_server(cluster));
     words[0] = '\0';
-    if (cluster->task > 0 && !host->leader)
-        add_name(&names, "the parameter server", 0, address_of(host, 0)->text);
+    if (cluster->task > 0 && !host->leader) add_name(&names, server, 0, address_of(host, 0)->text);
     for (int f = 0; f < host->follower_count; f++)
-        if (!host->followers[f].endpoint)
-            add_name(&names, "the parameter server", f + 1, address_of(host, f + 1)->text);
+        if (!host->followers[f].endpoint) add_name(&names, server, f + 1, address_of(host, f + 1)->text);
     for (int task = 0; task < cluster->workers.count; task++)
         if (is_missing(host, task)) add_name(&names, "worker", task, cluster->workers.list[task].text);
     return words;

@@ -142,7 +142,7 @@ static int connect_host(struct remote *remote, int index, const struct remote_se
         RETURN_IF(hear_others(remote, index, settings, error));
         if (code == OK || said) continue;
         char words[400];
-        snprintf(words, sizeof words, "waiting for the parameter server %d (%s)", index, address);
+        snprintf(words, sizeof words, "waiting for the %s %d (%s)", settings->server, index, address);
         settings->say(settings->argument, words);
         said = true;
     }
@@ -179,6 +179,7 @@ static int open_hosts(struct remote *remote, const struct remote_settings *setti
 int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error) {
     void *block = NULL;
     *remote = (struct remote){.world = settings->world,
+                              .server = settings->server,
                               .patience_s = settings->patience_s,
                               .beat_s = settings->beat_s,
                               .count = settings->hosts->count};
@@ -189,7 +190,7 @@ int remote_open(struct remote *remote, const struct remote_settings *settings, s
         memory_zeroed(&block, (size_t)remote->count, sizeof(struct transfer), "parameter servers", error));
     remote->transfers = block;
     const int code = open_hosts(remote, settings, error);
-    return code == ERROR_PEER ? error_prefix(error, "the parameter server ") : code;
+    return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
 }
 
 void remote_close(struct remote *remote) {
@@ -270,7 +271,7 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
 int remote_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
                 struct error *error) {
     const int code = read_next(remote, next, number, over, finish, error);
-    return code == OK ? OK : error_prefix(error, "the parameter server ");
+    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 
 static size_t window_bytes(const struct remote_host *host) {
@@ -322,7 +323,7 @@ static int read_weights(struct remote *remote, struct request *request, float *w
 int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
                    struct finish *finish, struct error *error) {
     const int code = read_weights(remote, request, weights, over, finish, error);
-    return code == OK ? OK : error_prefix(error, "the parameter server ");
+    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 
 int remote_answer(struct remote *remote, float loss, const float *gradient, struct error *error) {
@@ -341,7 +342,7 @@ int remote_answer(struct remote *remote, float loss, const float *gradient, stru
             .endpoint = host->endpoint, .sends = "a gradient", .pieces = host->pieces, .piece_count = 3};
     }
     const int code = endpoints_exchange(remote->transfers, remote->count, remote->patience_s, error);
-    return code == OK ? OK : error_prefix(error, "the parameter server ");
+    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 
 void remote_fail(struct remote *remote, const struct error *why) {

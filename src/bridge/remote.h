@@ -24,6 +24,7 @@ struct remote {
     struct remote_host *hosts;  /* [count] the leader first */
     struct transfer *transfers; /* [count] */
     int count;
+    const char *server; /* what a host is called: "parameter server" */
     double patience_s, beat_s;
 };
 
@@ -33,6 +34,7 @@ typedef void remote_say(void *argument, const char *words);
 struct remote_settings {
     struct world *world;
     const struct addresses *hosts; /* of the parameter servers, borrowed */
+    const char *server;            /* what they are called, borrowed: "parameter server" */
     const struct hello *hello;
     double start_s;    /* until all are there */
     double patience_s; /* for the next word */

@@ -185,59 +185,67 @@ int finish_get(struct finish *finish, struct frame_reader *reader, const char *p
 
 /* --- what must be alike --- */
 
-static int differ(const char *peer, const char *what, const char *theirs, const char *ours,
+/* Who is compared, in words. */
+struct pair {
+    const char *peer, *us;
+};
+
+static int differ(const struct pair *pair, const char *what, const char *theirs, const char *ours,
                   struct error *error) {
-    return error_set(error, ERROR_PEER, "%s has %s %s, the parameter server has %s", peer, what, theirs,
-                     ours);
+    return error_set(error, ERROR_PEER, "%s has %s %s, %s has %s", pair->peer, what, theirs, pair->us, ours);
 }
 
-static int same_text(const char *peer, const char *what, const char *theirs, const char *ours,
+static int same_text(const struct pair *pair, const char *what, const char *theirs, const char *ours,
                      struct error *error) {
-    return strcmp(theirs, ours) == 0 ? OK : differ(peer, what, theirs, ours, error);
+    return strcmp(theirs, ours) == 0 ? OK : differ(pair, what, theirs, ours, error);
 }
 
-static int same_number(const char *peer, const char *what, long long theirs, long long ours,
+static int same_number(const struct pair *pair, const char *what, long long theirs, long long ours,
                        struct error *error) {
     char found[32], expected[32];
     snprintf(found, sizeof found, "%lld", theirs);
     snprintf(expected, sizeof expected, "%lld", ours);
-    return same_text(peer, what, found, expected, error);
+    return same_text(pair, what, found, expected, error);
 }
 
-static int same_real(const char *peer, const char *what, double theirs, double ours, struct error *error) {
+static int same_real(const struct pair *pair, const char *what, double theirs, double ours,
+                     struct error *error) {
     char found[40], expected[40];
     snprintf(found, sizeof found, "%.17g", theirs);
     snprintf(expected, sizeof expected, "%.17g", ours);
-    return same_text(peer, what, found, expected, error);
+    return same_text(pair, what, found, expected, error);
 }
 
-int terms_agree(const struct terms *host, const struct terms *peers, const char *peer, struct error *error) {
-    RETURN_IF(same_text(peer, "trainer", peers->program, host->program, error));
-    RETURN_IF(same_text(peer, "--model", peers->model, host->model, error));
-    RETURN_IF(same_text(peer, "--dataset", peers->dataset, host->dataset, error));
-    RETURN_IF(same_number(peer, "--batch", peers->batch, host->batch, error));
-    RETURN_IF(same_number(peer, "training examples:", peers->examples, host->examples, error));
+int terms_agree(const struct terms *host, const struct terms *peers, const char *us, const char *peer,
+                struct error *error) {
+    const struct pair pair = {.peer = peer, .us = us};
+    RETURN_IF(same_text(&pair, "trainer", peers->program, host->program, error));
+    RETURN_IF(same_text(&pair, "--model", peers->model, host->model, error));
+    RETURN_IF(same_text(&pair, "--dataset", peers->dataset, host->dataset, error));
+    RETURN_IF(same_number(&pair, "--batch", peers->batch, host->batch, error));
+    RETURN_IF(same_number(&pair, "training examples:", peers->examples, host->examples, error));
     RETURN_IF(
-        same_number(peer, "a model of floats:", (long long)peers->floats, (long long)host->floats, error));
+        same_number(&pair, "a model of floats:", (long long)peers->floats, (long long)host->floats, error));
     if (host->layout != peers->layout)
-        return error_set(error, ERROR_PEER,
-                         "%s has a layout with hash %016llx, the parameter server has %016llx", peer,
-                         (unsigned long long)peers->layout, (unsigned long long)host->layout);
+        return error_set(error, ERROR_PEER, "%s has a layout with hash %016llx, %s has %016llx", peer,
+                         (unsigned long long)peers->layout, us, (unsigned long long)host->layout);
     return OK;
 }
 
-int rules_agree(const struct rules *host, const struct rules *peers, const char *peer, struct error *error) {
+int rules_agree(const struct rules *host, const struct rules *peers, const char *us, const char *peer,
+                struct error *error) {
+    const struct pair pair = {.peer = peer, .us = us};
     static const char *const shard_by[] = {"bytes", "tensor", "round-robin"};
     static const char *const shardings[] = {"shared", "split", "all"};
-    RETURN_IF(same_text(peer, "--strategy", peers->strategy, host->strategy, error));
-    RETURN_IF(same_text(peer, "--optimizer", peers->optimizer, host->optimizer, error));
-    RETURN_IF(same_text(peer, "--schedule", peers->schedule, host->schedule, error));
-    RETURN_IF(same_number(peer, "shards:", peers->shards, host->shards, error));
-    RETURN_IF(same_number(peer, "--slots", peers->slots, host->slots, error));
-    RETURN_IF(same_number(peer, "--epochs", peers->epochs, host->epochs, error));
-    RETURN_IF(same_number(peer, "--seed", (long long)peers->seed, (long long)host->seed, error));
-    RETURN_IF(same_real(peer, "--decay", peers->decay, host->decay, error));
-    RETURN_IF(same_real(peer, "--average", peers->average, host->average, error));
-    RETURN_IF(same_text(peer, "--shard-by", shard_by[peers->shard_by], shard_by[host->shard_by], error));
-    return same_text(peer, "--data-sharding", shardings[peers->sharding], shardings[host->sharding], error);
+    RETURN_IF(same_text(&pair, "--strategy", peers->strategy, host->strategy, error));
+    RETURN_IF(same_text(&pair, "--optimizer", peers->optimizer, host->optimizer, error));
+    RETURN_IF(same_text(&pair, "--schedule", peers->schedule, host->schedule, error));
+    RETURN_IF(same_number(&pair, "shards:", peers->shards, host->shards, error));
+    RETURN_IF(same_number(&pair, "--slots", peers->slots, host->slots, error));
+    RETURN_IF(same_number(&pair, "--epochs", peers->epochs, host->epochs, error));
+    RETURN_IF(same_number(&pair, "--seed", (long long)peers->seed, (long long)host->seed, error));
+    RETURN_IF(same_real(&pair, "--decay", peers->decay, host->decay, error));
+    RETURN_IF(same_real(&pair, "--average", peers->average, host->average, error));
+    RETURN_IF(same_text(&pair, "--shard-by", shard_by[peers->shard_by], shard_by[host->shard_by], error));
+    return same_text(&pair, "--data-sharding", shardings[peers->sharding], shardings[host->sharding], error);
 }

@@ -85,8 +85,11 @@ int next_read(struct endpoint *endpoint, const struct frame_header *header, enum
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error);
 int finish_get(struct finish *finish, struct frame_reader *reader, const char *peer, struct error *error);
 
-/* Whether a peer's terms are the host's. Errors: ERROR_PEER, with both values of the first that differs. */
-int terms_agree(const struct terms *host, const struct terms *peers, const char *peer, struct error *error);
-int rules_agree(const struct rules *host, const struct rules *peers, const char *peer, struct error *error);
+/* Whether a peer's terms are the host's; `us` and `peer` are what they are called in words. Errors:
+ * ERROR_PEER, with both values of the first that differs. */
+int terms_agree(const struct terms *host, const struct terms *peers, const char *us, const char *peer,
+                struct error *error);
+int rules_agree(const struct rules *host, const struct rules *peers, const char *us, const char *peer,
+                struct error *error);
 
 #endif

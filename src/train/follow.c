@@ -28,14 +28,15 @@ static int read_finish(struct run *run, const struct frame_header *header, struc
     uint8_t bytes[FINISH_BYTES];
     const char *name = run->settings.hosted->ps.list[0].text;
     if (header->type != FRAME_GOODBYE || header->bytes > sizeof bytes)
-        return error_set(error, ERROR_PEER,
-                         "the parameter server 0 (%s): an unexpected frame, %s of %llu bytes", name,
-                         frame_type_words(header->type), (unsigned long long)header->bytes);
+        return error_set(error, ERROR_PEER, "the %s 0 (%s): an unexpected frame, %s of %llu bytes",
+                         cluster_server(run->settings.hosted), name, frame_type_words(header->type),
+                         (unsigned long long)header->bytes);
     RETURN_IF(frame_read_payload(run->host.leader, header, bytes, run->settings.timeout_s, error));
     struct frame_reader reader = {.bytes = bytes, .length = header->bytes};
     RETURN_IF(finish_get(finish, &reader, name, error));
     if (finish->code == OK) return OK;
-    return error_set(error, ERROR_PEER, "the parameter server 0 (%s) ended: %s", name, finish->words);
+    return error_set(error, ERROR_PEER, "the %s 0 (%s) ended: %s", cluster_server(run->settings.hosted), name,
+                     finish->words);
 }
 
 /* The leader's next word; meanwhile an interrupt ends this process. */
@@ -49,9 +50,9 @@ static int read_header(struct run *run, struct frame_header *header, struct erro
         if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
     const int code =
         frame_read_header(leader, "a word of the leader", UINT64_MAX, header, LOOK_MS / 1e3, error);
-    return code == OK
-               ? OK
-               : error_prefix(error, "the parameter server 0 (%s): ", run->settings.hosted->ps.list[0].text);
+    return code == OK ? OK
+                      : error_prefix(error, "the %s 0 (%s): ", cluster_server(run->settings.hosted),
+                                     run->settings.hosted->ps.list[0].text);
 }
 
 /* lost[workers]: what the leader says of each. */

@@ -66,6 +66,7 @@ int mirrored_train(const struct run_settings *settings, const struct cluster *cl
     struct cluster both = *cluster; /* borrows its lists */
     struct run_settings own = *settings;
     both.ps = both.workers;
+    both.mirrored = true;
     own.mirrored = true;
     own.servers = both.ps.count;
     world_catch_interrupts();

@@ -92,6 +92,7 @@ static int open_remote(struct remote_device *device) {
     snprintf(hello.device_name, sizeof hello.device_name, "%s", run->names[device->index]);
     const struct remote_settings remote = {.world = run->world,
                                            .hosts = &run->cluster->ps,
+                                           .server = cluster_server(run->cluster),
                                            .hello = &hello,
                                            .start_s = run->settings.start_timeout_s,
                                            .patience_s = run->settings.patience_s,
@@ -267,8 +268,8 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
         return error_set(error, run->remotes[failed].error.code, "%s", run->remotes[failed].error.words);
     *finish = run->remotes[0].finish;
     if (finish->code == OK) return OK;
-    return error_set(error, ERROR_PEER, "the parameter server %s ended: %s", run->cluster->ps.list[0].text,
-                     finish->words);
+    return error_set(error, ERROR_PEER, "the %s %s ended: %s", cluster_server(run->cluster),
+                     run->cluster->ps.list[0].text, finish->words);
 }
 
 static void close_parts(struct remote_run *run) {
@@ -304,9 +305,11 @@ int remote_train(const struct run_settings *settings, const struct cluster *clus
     progress_open(&run->progress, stderr, settings->quiet);
     int code = open_parts(run, error);
     if (code == OK) {
-        progress_say(&run->progress, "worker %d of %d, with %d device%s, at the parameter server %s%s",
-                     cluster->task, cluster->workers.count, run->count, run->count == 1 ? "" : "s",
-                     cluster->ps.list[0].text, cluster->ps.count > 1 ? " and others" : "");
+        progress_say(&run->progress, "worker %d of %d, with %d device%s, %s %s%s", cluster->task,
+                     cluster->workers.count, run->count, run->count == 1 ? "" : "s",
+                     cluster->mirrored ? "mirrored; the leader is" : "at the parameter server",
+                     cluster->ps.list[0].text,
+                     cluster->ps.count > 1 && !cluster->mirrored ? " and others" : "");
         code = start_devices(run, error);
     }
     if (code == OK) code = wait_for_devices(run, finish, error);

@@ -83,7 +83,7 @@ static int open_host(struct run *run, int shards, struct error *error) {
     void *block = NULL;
     terms_fill(&run->terms, settings, &run->network, &run->dataset);
     run->rules = rules_of(run, shards);
-    progress_say(&run->progress, "the parameter server %s waits for %d worker%s",
+    progress_say(&run->progress, "the %s %s waits for %d worker%s", cluster_server(cluster),
                  cluster->ps.list[cluster->task].text, cluster->workers.count,
                  cluster->workers.count == 1 ? "" : "s");
     const struct host_settings host = {.world = run->world,

@@ -302,6 +302,12 @@ static int check_servers(const struct run_settings *settings, const struct choic
                          struct error *error) {
     const struct strategy *strategy = (const struct strategy *)(const void *)choice->plugin;
     if (settings->servers < 2 || !strategy_traits(strategy, choice->settings)->drops) return OK;
+    if (settings->mirrored)
+        return error_set(
+            error, ERROR_USAGE,
+            "--strategy=%s: expected one parameter server, found none: which gradient is late is "
+            "decided in one place",
+            settings->strategy);
     return error_set(error, ERROR_USAGE,
                      "--strategy=%s: expected one parameter server, found %d: which gradient is late is "
                      "decided in one place",
