@@ -28,10 +28,13 @@ CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n
 # stb_image reads the pictures of `trainer predict`; STB=0 builds without.
 STB := $(shell printf '\043include <stb/stb_image.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
-# GPUs: CUDA=1 where nvcc is on the path and the libraries are found, in the toolkit or in Python's nvidia packages; no driver is
+# GPUs: CUDA=1 where nvcc is on the path and the libraries are found, in the toolkit or in the nvidia packages of PYTHON; no driver is
 # needed to build. The sanitizers see the backend with CUDA=standin, where a runtime of tests/standin takes the place of CUDA's.
+# The runtime is linked in; cuBLASLt, cuDNN and NCCL, which is used where it is found, are loaded when a GPU first needs them, from
+# where the system has them or from CUDA_LOADED, folders with ':' between them (cuda/libraries.h).
 CUDA = auto
 CUDA_ARCHS = native
+PYTHON = python3
 CXX = $(if $(findstring clang,$(CC)),clang++,g++)
 ifneq ($(filter auto 1,$(CUDA)),)
     NVCC := $(if $(and $(filter auto,$(CUDA)),$(SANITIZE)),,$(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
@@ -43,11 +46,13 @@ ifneq ($(filter auto 1,$(CUDA)),)
         cuda_library = $(firstword $(wildcard $(foreach f,$(CUDA_FOLDERS),$(foreach l,lib64 lib lib/$(shell uname -m)-linux-gnu,$(f)/$(l)/$(1) $(f)/$(l)/$(1).*))))
         cuda_headers = $(foreach h,cuda_runtime.h cublasLt.h cudnn.h,$(call cuda_header,$(h)))
         cuda_libraries = $(foreach l,libcudart_static.a libcublasLt.so libcudnn.so,$(call cuda_library,$(l)))
-        ifneq ($(words $(cuda_headers)) $(words $(cuda_libraries)),3 3)
-            CUDA_FOLDERS += $(wildcard $(addsuffix /*,$(shell python3 -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)))
+        nccl = $(call cuda_header,nccl.h) $(call cuda_library,libnccl.so)
+        ifneq ($(words $(cuda_headers)) $(words $(cuda_libraries)) $(words $(nccl)),3 3 2)
+            CUDA_FOLDERS += $(wildcard $(addsuffix /*,$(shell $(PYTHON) -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)))
         endif
         CUDA_HEADERS := $(cuda_headers)
         CUDA_LIBRARIES := $(cuda_libraries)
+        NCCL_FOUND := $(nccl)
     endif
     override CUDA := $(if $(filter auto,$(CUDA)),$(if $(and $(filter 3,$(words $(CUDA_HEADERS))),$(filter 3,$(words $(CUDA_LIBRARIES)))),1,0),1)
 endif
@@ -55,7 +60,6 @@ ifeq ($(CUDA),1)
     ifneq ($(words $(CUDA_HEADERS)) $(words $(CUDA_LIBRARIES)),3 3)
         $(error CUDA=1: found nvcc: '$(NVCC)', headers in: '$(CUDA_HEADERS)', libraries: '$(CUDA_LIBRARIES)'; expected cudart, cuBLASLt and cuDNN of each)
     endif
-    comma := ,
     # Which GPUs the kernels are compiled for: those that are here; for none, the oldest that has bf16, as PTX that the driver of any
     # later one compiles; or all.
     arch_list := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -68,16 +72,27 @@ ifeq ($(CUDA),1)
     endif
     ptx := $(or $(lastword $(archs)),80)
     NVCC_ARCHS := $(foreach a,$(archs),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(ptx),code=compute_$(ptx)
-    CUDA_INCLUDES := $(addprefix -isystem ,$(sort $(CUDA_HEADERS)))
+    NCCL := $(if $(filter 2,$(words $(NCCL_FOUND))),1,0)
+    NCCL_FOUND := $(if $(filter 1,$(NCCL)),$(NCCL_FOUND))
+    # /usr/include is looked into anyhow, and has to be looked into last.
+    CUDA_INCLUDES := $(addprefix -isystem ,$(filter-out /usr/include,$(sort $(CUDA_HEADERS) $(firstword $(NCCL_FOUND)))))
     # --fmad=false: device code rounds as the same lines do on the CPU; fmaf is used where it is meant.
     COMPILE_CU = $(NVCC) -std=c++17 -O3 -g -lineinfo --fmad=false $(NVCC_ARCHS) $(CUDA_INCLUDES) -Xcompiler -Wall,-Wextra \
                  $(if $(filter 1,$(WERROR)),-Werror all-warnings) -MMD -MP
-    CUDA_LIBS = $(CUDA_LIBRARIES) $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(filter-out %.a,$(CUDA_LIBRARIES)))))) -lstdc++ -ldl -lrt
+    CUDA_LIBS = $(filter %.a,$(CUDA_LIBRARIES)) -lstdc++ -ldl -lrt
+    empty :=
+    CUDA_LOADED := $(subst $(empty) $(empty),:,$(sort $(patsubst %/,%,$(dir $(filter-out %.a,$(CUDA_LIBRARIES) $(lastword $(NCCL_FOUND)))))))
 endif
 ifeq ($(CUDA),standin)
     CUDA_INCLUDES = -Itests/standin
     COMPILE_CU = $(CXX) -std=c++17 -D_GNU_SOURCE -Wall -Wextra -Wshadow=local $(if $(filter 1,$(WERROR)),-Werror) $(OPTIMIZE) -ffp-contract=off \
-                 -fno-math-errno -fno-trapping-math $(CFLAGS) $(SANITIZER) $(CUDA_INCLUDES) -MMD -MP -x c++
+                 -fno-math-errno -fno-trapping-math -fPIC $(CFLAGS) $(SANITIZER) $(CUDA_INCLUDES) -MMD -MP -x c++
+    # The stand-in's libraries are loaded, too, and lie beside the program and the tests; they call the stand-in's runtime.
+    CUDA_LIBS = -rdynamic -ldl
+    CUDA_LOADED = $$ORIGIN/tests/standin:$$ORIGIN/../tests/standin
+    STANDIN_LIBRARY_SOURCES = tests/standin/blas.cc tests/standin/dnn.cc
+    STANDIN_LIBRARIES = $(B)/tests/standin/libcublasLt.so.0 $(B)/tests/standin/libcudnn.so.0
+    NCCL := 0
 endif
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(if $(filter 1,$(WERROR)),-Werror)
@@ -86,7 +101,7 @@ SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(findstring undefined,
 CFLAGS = -g
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
-DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) \
+DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
           -DTRAINER_VERSION='"$(VERSION)"'
 LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(CUDA_LIBS) -lz -lm -pthread
 LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER)
@@ -114,7 +129,8 @@ TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
 
 SOURCES = $(filter-out $(LEFT_OUT),$(wildcard src/*/*.c) \
             $(foreach f,strategies models datasets src/store/optimizers src/store/schedules,$(wildcard $(f)/*.c)))
-CUDA_SOURCES = $(if $(filter 0,$(CUDA)),,$(wildcard cuda/*.c cuda/*.cu)) $(if $(filter standin,$(CUDA)),$(wildcard tests/standin/*.cc))
+CUDA_SOURCES = $(if $(filter 0,$(CUDA)),,$(wildcard cuda/*.c cuda/*.cu)) \
+               $(if $(filter standin,$(CUDA)),$(filter-out $(STANDIN_LIBRARY_SOURCES),$(wildcard tests/standin/*.cc)))
 CUDA_OBJECTS = $(patsubst %.c,$(B)/%.o,$(CUDA_SOURCES:%.cu=$(B)/%.cu.o))
 CUDA_OBJECTS := $(CUDA_OBJECTS:%.cc=$(B)/%.o)
 OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(TABLES:.c=.o)
@@ -139,7 +155,7 @@ $(B)/flags: FORCE
 	@echo '$(CC) $(ALL_CFLAGS) $(SANITIZER) $(DEFINES)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS) $(SANITIZER) $(DEFINES)' > $@
 $(B)/flags.cuda: FORCE
 	@mkdir -p $(@D)
-	@echo '$(COMPILE_CU)' | cmp -s - $@ || echo '$(COMPILE_CU)' > $@
+	@echo '$(COMPILE_CU) $(CUDA_LOADED)' | cmp -s - $@ || echo '$(COMPILE_CU) $(CUDA_LOADED)' > $@
 FORCE:
 
 # The one place where a race is allowed is the one file that the thread sanitizer does not see.
@@ -151,8 +167,11 @@ $(RACY): ALL_CFLAGS += $(if $(findstring clang,$(CC)),-fno-builtin,-fno-tree-loo
 # stb_image is not ours: of what it does the sanitizers see what it does to memory.
 $(B)/src/data/stb.o: SANITIZER := $(subst undefined,bounds,$(SANITIZER))
 
-$(B)/cuda/%.o $(B)/tests/test_gpu_%.o: ALL_CFLAGS += $(CUDA_INCLUDES)
-$(B)/tests/test_gpu_%.o: ALL_CFLAGS += -DSTANDIN=$(if $(filter standin,$(CUDA)),1,0)
+# Private: the file of flags, which these depend on, is not to have them.
+$(B)/cuda/%.o $(B)/tests/test_gpu_%.o: private ALL_CFLAGS += $(CUDA_INCLUDES)
+$(B)/cuda/libraries.o: private ALL_CFLAGS += -DTRAINER_CUDA_FOLDERS='"$(CUDA_LOADED)"'
+$(B)/cuda/libraries.o: $(B)/flags.cuda
+$(B)/tests/test_gpu_%.o: private ALL_CFLAGS += -DSTANDIN=$(if $(filter standin,$(CUDA)),1,0)
 $(B)/%.cu.o: %.cu $(B)/flags.cuda
 	@mkdir -p $(@D)
 	@echo '  CU   $<'
@@ -161,6 +180,16 @@ $(B)/tests/standin/%.o: tests/standin/%.cc $(B)/flags.cuda
 	@mkdir -p $(@D)
 	@echo '  CXX  $<'
 	@$(COMPILE_CU) -c -o $@ $<
+
+ifeq ($(CUDA),standin)
+# The stand-in's libraries, from a file each.
+$(B)/tests/standin/libcublasLt.so.0: $(B)/tests/standin/blas.o
+$(B)/tests/standin/libcudnn.so.0: $(B)/tests/standin/dnn.o
+$(STANDIN_LIBRARIES):
+	@echo '  LINK $@'
+	@$(LINK) -shared -o $@ $^
+$(PROGRAM) $(TESTS) $(B)/bench/gpu_exchange: | $(STANDIN_LIBRARIES)
+endif
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -263,4 +292,4 @@ format:
 clean:
 	rm -rf build trainer
 
--include $(OBJECTS:.o=.d) $(B)/src/main.d $(TEST_SOURCES:%.c=$(B)/%.d)
+-include $(OBJECTS:.o=.d) $(B)/src/main.d $(TEST_SOURCES:%.c=$(B)/%.d) $(STANDIN_LIBRARY_SOURCES:%.cc=$(B)/%.d)

@@ -127,6 +127,7 @@ static int set_bias(const struct task *task, struct convolution_plan *plan, stru
 int convolution_open(const struct task *task, struct convolution_plan *plan, struct error *error) {
     const struct device *device = task->device;
     if (!takes(task)) return KERNEL_DECLINED;
+    RETURN_IF(gpu_load(device, &cudnn_library, error));
     find_roles(task, plan);
     plan->device = device;
     plan->computed = device->precision == PRECISION_BF16 ? TYPE_BF16 : TYPE_FLOAT;

@@ -7,11 +7,10 @@
 #ifndef TRAINER_CUDA_GPU_H
 #define TRAINER_CUDA_GPU_H
 
-#include <cublasLt.h>
 #include <cuda_runtime.h>
-#include <cudnn.h>
 
 #include "../src/device/device.h"
+#include "libraries.h"
 
 enum { GPUS = 64 }; /* labels run from 0 to at most GPUS - 1 */
 

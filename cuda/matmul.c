@@ -319,6 +319,7 @@ static int make_plan(const struct task *task, struct plan *plan, struct error *e
 static int prepare(const struct task *task, void **plan, struct error *error) {
     struct plan *made = NULL;
     if (!takes(task)) return KERNEL_DECLINED;
+    RETURN_IF(gpu_load(task->device, &cublaslt_library, error));
     RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "the plan of a matrix product", error));
     const int code = make_plan(task, made, error);
     if (code == OK)

@@ -83,13 +83,17 @@ struct queue *gpu_queue(const struct device *device, struct error *error) {
 }
 
 int gpu_blas(const struct device *device, struct queue *queue, struct error *error) {
-    if (!queue->blas) BLAS_TRY(device, cublasLtCreate(&queue->blas), error);
+    if (queue->blas) return OK;
+    RETURN_IF(gpu_load(device, &cublaslt_library, error));
+    BLAS_TRY(device, cublasLtCreate(&queue->blas), error);
     return OK;
 }
 
 int gpu_dnn(const struct device *device, struct queue *queue, struct error *error) {
     if (queue->dnn) return OK;
     cudnnHandle_t dnn = NULL;
+    RETURN_IF(gpu_load(device, &cublaslt_library, error)); /* which cuDNN asks for by name alone */
+    RETURN_IF(gpu_load(device, &cudnn_library, error));
     DNN_TRY(device, cudnnCreate(&dnn), error);
     const cudnnStatus_t code = cudnnSetStream(dnn, queue->stream);
     if (code != CUDNN_STATUS_SUCCESS) {

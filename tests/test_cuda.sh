@@ -28,6 +28,9 @@ if grep -q -e -DTRAINER_CUDA=1 "$BUILD/flags"; then
     why='(driver not found|no GPU found)'
     grep -Eq "^gpu: none \($why\)\$" "$scratch/devices" || fail "trainer devices: $(cat "$scratch/devices")"
     ldd "$TRAINER" | grep libcuda.so && fail "the driver's library is linked, so the program does not start without"
+    ldd "$TRAINER" | grep -iE 'lib(cublas|cudnn|nccl)' && fail "a library is linked that is to be loaded when it is first used"
+    LD_DEBUG=files LD_DEBUG_OUTPUT=$scratch/files "$TRAINER" devices >"$scratch/out" || fail "trainer devices: exit code $?"
+    cat "$scratch"/files.* | grep -iE 'lib(cublas|cudnn|nccl)' && fail "a library is loaded without need"
     bad "gpu:0: $why \(devices: cpu:0" gpu:0
     bad "gpu:\*: $why \(devices: cpu:0" 'cpu:0,gpu:*'
 else

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include "cuda_runtime.h"
 
+#define CUBLAS_VER_MAJOR 0 /* no version that is anywhere */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

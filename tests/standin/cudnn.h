@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include "cuda_runtime.h"
 
+#define CUDNN_MAJOR 0 /* no version that is anywhere */
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,0 +1,184 @@
+/* Private to cuda/: the libraries that are loaded when they are first used. They are huge: a program that is
+ * linked with them takes a third of a second to start, also where there is no GPU.
+ *
+ * After gpu_load the functions of a library's list are called by their own names, which are macros below: the
+ * real functions are not linked, so a call of one that has no macro is an error of the linker's. A call of
+ * one that is not loaded yet ends the program. */
+#ifndef TRAINER_CUDA_LIBRARIES_H
+#define TRAINER_CUDA_LIBRARIES_H
+
+#include <cublasLt.h>
+#include <cudnn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#if TRAINER_NCCL
+#    include <nccl.h>
+#endif
+
+#include "../src/device/device.h"
+
+struct library {
+    const char *file; /* the version's whose header was compiled with */
+    const char *what; /* to install, in words */
+    int count;
+    const char *const *names;   /* [count] functions */
+    _Atomic(void *) *functions; /* [count] where they are; written before `stage` says so */
+    /* Private to libraries.c. */
+    _Atomic int stage;
+    char words[300]; /* why it cannot be loaded, once `stage` says so */
+};
+
+/* Loads the library with all functions of its list, at the first call for it, and never unloads it. Any
+ * thread, at any time. ERROR_DEVICE: "gpu:0: libcudnn.so.9: cannot open shared object file: ...; expected
+ * cuDNN 9 ..."; it is remembered, and every later call fails in the same words. The library is looked for as
+ * any other of the system, then in the folders where it was when the program was built. */
+int gpu_load(const struct device *device, struct library *library, struct error *error);
+
+/* For each function its type and its number in the library's list. */
+#define LIBRARY_TYPE(name) typedef __typeof__(&name) name##_type;
+#define LIBRARY_NUMBER(name) name##_number,
+#define LIBRARY_CALL(library, name) ((name##_type)(uintptr_t)library##_functions[name##_number])
+
+/* --- cuBLASLt --- */
+
+#define CUBLASLT_FUNCTIONS(X)                                                                                \
+    X(cublasLtCreate)                                                                                        \
+    X(cublasLtDestroy)                                                                                       \
+    X(cublasLtGetStatusString)                                                                               \
+    X(cublasLtMatmul)                                                                                        \
+    X(cublasLtMatmulAlgoGetHeuristic)                                                                        \
+    X(cublasLtMatmulDescCreate)                                                                              \
+    X(cublasLtMatmulDescDestroy)                                                                             \
+    X(cublasLtMatmulDescSetAttribute)                                                                        \
+    X(cublasLtMatmulPreferenceCreate)                                                                        \
+    X(cublasLtMatmulPreferenceDestroy)                                                                       \
+    X(cublasLtMatmulPreferenceSetAttribute)                                                                  \
+    X(cublasLtMatrixLayoutCreate)                                                                            \
+    X(cublasLtMatrixLayoutDestroy)
+
+CUBLASLT_FUNCTIONS(LIBRARY_TYPE)
+enum { CUBLASLT_FUNCTIONS(LIBRARY_NUMBER) CUBLASLT_COUNT };
+extern _Atomic(void *) cublaslt_functions[CUBLASLT_COUNT];
+extern struct library cublaslt_library;
+
+#define cublasLtCreate LIBRARY_CALL(cublaslt, cublasLtCreate)
+#define cublasLtDestroy LIBRARY_CALL(cublaslt, cublasLtDestroy)
+#define cublasLtGetStatusString LIBRARY_CALL(cublaslt, cublasLtGetStatusString)
+#define cublasLtMatmul LIBRARY_CALL(cublaslt, cublasLtMatmul)
+#define cublasLtMatmulAlgoGetHeuristic LIBRARY_CALL(cublaslt, cublasLtMatmulAlgoGetHeuristic)
+#define cublasLtMatmulDescCreate LIBRARY_CALL(cublaslt, cublasLtMatmulDescCreate)
+#define cublasLtMatmulDescDestroy LIBRARY_CALL(cublaslt, cublasLtMatmulDescDestroy)
+#define cublasLtMatmulDescSetAttribute LIBRARY_CALL(cublaslt, cublasLtMatmulDescSetAttribute)
+#define cublasLtMatmulPreferenceCreate LIBRARY_CALL(cublaslt, cublasLtMatmulPreferenceCreate)
+#define cublasLtMatmulPreferenceDestroy LIBRARY_CALL(cublaslt, cublasLtMatmulPreferenceDestroy)
+#define cublasLtMatmulPreferenceSetAttribute LIBRARY_CALL(cublaslt, cublasLtMatmulPreferenceSetAttribute)
+#define cublasLtMatrixLayoutCreate LIBRARY_CALL(cublaslt, cublasLtMatrixLayoutCreate)
+#define cublasLtMatrixLayoutDestroy LIBRARY_CALL(cublaslt, cublasLtMatrixLayoutDestroy)
+
+/* --- cuDNN --- */
+
+#define CUDNN_FUNCTIONS(X)                                                                                   \
+    X(cudnnConvolutionBackwardData)                                                                          \
+    X(cudnnConvolutionBackwardFilter)                                                                        \
+    X(cudnnConvolutionBiasActivationForward)                                                                 \
+    X(cudnnConvolutionForward)                                                                               \
+    X(cudnnCreate)                                                                                           \
+    X(cudnnCreateActivationDescriptor)                                                                       \
+    X(cudnnCreateConvolutionDescriptor)                                                                      \
+    X(cudnnCreateFilterDescriptor)                                                                           \
+    X(cudnnCreateTensorDescriptor)                                                                           \
+    X(cudnnDestroy)                                                                                          \
+    X(cudnnDestroyActivationDescriptor)                                                                      \
+    X(cudnnDestroyConvolutionDescriptor)                                                                     \
+    X(cudnnDestroyFilterDescriptor)                                                                          \
+    X(cudnnDestroyTensorDescriptor)                                                                          \
+    X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                           \
+    X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                                         \
+    X(cudnnGetConvolutionForwardAlgorithm_v7)                                                                \
+    X(cudnnGetErrorString)                                                                                   \
+    X(cudnnSetActivationDescriptor)                                                                          \
+    X(cudnnSetConvolution2dDescriptor)                                                                       \
+    X(cudnnSetConvolutionMathType)                                                                           \
+    X(cudnnSetFilter4dDescriptor)                                                                            \
+    X(cudnnSetStream)                                                                                        \
+    X(cudnnSetTensor4dDescriptor)
+
+CUDNN_FUNCTIONS(LIBRARY_TYPE)
+enum { CUDNN_FUNCTIONS(LIBRARY_NUMBER) CUDNN_COUNT };
+extern _Atomic(void *) cudnn_functions[CUDNN_COUNT];
+extern struct library cudnn_library;
+
+#define cudnnConvolutionBackwardData LIBRARY_CALL(cudnn, cudnnConvolutionBackwardData)
+#define cudnnConvolutionBackwardFilter LIBRARY_CALL(cudnn, cudnnConvolutionBackwardFilter)
+#define cudnnConvolutionBiasActivationForward LIBRARY_CALL(cudnn, cudnnConvolutionBiasActivationForward)
+#define cudnnConvolutionForward LIBRARY_CALL(cudnn, cudnnConvolutionForward)
+#define cudnnCreate LIBRARY_CALL(cudnn, cudnnCreate)
+#define cudnnCreateActivationDescriptor LIBRARY_CALL(cudnn, cudnnCreateActivationDescriptor)
+#define cudnnCreateConvolutionDescriptor LIBRARY_CALL(cudnn, cudnnCreateConvolutionDescriptor)
+#define cudnnCreateFilterDescriptor LIBRARY_CALL(cudnn, cudnnCreateFilterDescriptor)
+#define cudnnCreateTensorDescriptor LIBRARY_CALL(cudnn, cudnnCreateTensorDescriptor)
+#define cudnnDestroy LIBRARY_CALL(cudnn, cudnnDestroy)
+#define cudnnDestroyActivationDescriptor LIBRARY_CALL(cudnn, cudnnDestroyActivationDescriptor)
+#define cudnnDestroyConvolutionDescriptor LIBRARY_CALL(cudnn, cudnnDestroyConvolutionDescriptor)
+#define cudnnDestroyFilterDescriptor LIBRARY_CALL(cudnn, cudnnDestroyFilterDescriptor)
+#define cudnnDestroyTensorDescriptor LIBRARY_CALL(cudnn, cudnnDestroyTensorDescriptor)
+#define cudnnGetConvolutionBackwardDataAlgorithm_v7                                                          \
+    LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardDataAlgorithm_v7)
+#define cudnnGetConvolutionBackwardFilterAlgorithm_v7                                                        \
+    LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardFilterAlgorithm_v7)
+#define cudnnGetConvolutionForwardAlgorithm_v7 LIBRARY_CALL(cudnn, cudnnGetConvolutionForwardAlgorithm_v7)
+#define cudnnGetErrorString LIBRARY_CALL(cudnn, cudnnGetErrorString)
+#define cudnnSetActivationDescriptor LIBRARY_CALL(cudnn, cudnnSetActivationDescriptor)
+#define cudnnSetConvolution2dDescriptor LIBRARY_CALL(cudnn, cudnnSetConvolution2dDescriptor)
+#define cudnnSetConvolutionMathType LIBRARY_CALL(cudnn, cudnnSetConvolutionMathType)
+#define cudnnSetFilter4dDescriptor LIBRARY_CALL(cudnn, cudnnSetFilter4dDescriptor)
+#define cudnnSetStream LIBRARY_CALL(cudnn, cudnnSetStream)
+#define cudnnSetTensor4dDescriptor LIBRARY_CALL(cudnn, cudnnSetTensor4dDescriptor)
+
+/* --- NCCL, where its header was found --- */
+
+#if TRAINER_NCCL
+
+#    define NCCL_FUNCTIONS(X)                                                                                \
+        X(ncclAllReduce)                                                                                     \
+        X(ncclBroadcast)                                                                                     \
+        X(ncclCommAbort)                                                                                     \
+        X(ncclCommCount)                                                                                     \
+        X(ncclCommDestroy)                                                                                   \
+        X(ncclCommGetAsyncError)                                                                             \
+        X(ncclCommInitAll)                                                                                   \
+        X(ncclGetErrorString)                                                                                \
+        X(ncclGetLastError)                                                                                  \
+        X(ncclGetVersion)                                                                                    \
+        X(ncclGroupEnd)                                                                                      \
+        X(ncclGroupStart)                                                                                    \
+        X(ncclRedOpCreatePreMulSum)                                                                          \
+        X(ncclRedOpDestroy)                                                                                  \
+        X(ncclReduce)                                                                                        \
+        X(ncclReduceScatter)
+
+NCCL_FUNCTIONS(LIBRARY_TYPE)
+enum { NCCL_FUNCTIONS(LIBRARY_NUMBER) NCCL_COUNT };
+extern _Atomic(void *) nccl_functions[NCCL_COUNT];
+extern struct library nccl_library;
+
+#    define ncclAllReduce LIBRARY_CALL(nccl, ncclAllReduce)
+#    define ncclBroadcast LIBRARY_CALL(nccl, ncclBroadcast)
+#    define ncclCommAbort LIBRARY_CALL(nccl, ncclCommAbort)
+#    define ncclCommCount LIBRARY_CALL(nccl, ncclCommCount)
+#    define ncclCommDestroy LIBRARY_CALL(nccl, ncclCommDestroy)
+#    define ncclCommGetAsyncError LIBRARY_CALL(nccl, ncclCommGetAsyncError)
+#    define ncclCommInitAll LIBRARY_CALL(nccl, ncclCommInitAll)
+#    define ncclGetErrorString LIBRARY_CALL(nccl, ncclGetErrorString)
+#    define ncclGetLastError LIBRARY_CALL(nccl, ncclGetLastError)
+#    define ncclGetVersion LIBRARY_CALL(nccl, ncclGetVersion)
+#    define ncclGroupEnd LIBRARY_CALL(nccl, ncclGroupEnd)
+#    define ncclGroupStart LIBRARY_CALL(nccl, ncclGroupStart)
+#    define ncclRedOpCreatePreMulSum LIBRARY_CALL(nccl, ncclRedOpCreatePreMulSum)
+#    define ncclRedOpDestroy LIBRARY_CALL(nccl, ncclRedOpDestroy)
+#    define ncclReduce LIBRARY_CALL(nccl, ncclReduce)
+#    define ncclReduceScatter LIBRARY_CALL(nccl, ncclReduceScatter)
+
+#endif
+
+#endif
