@@ -35,12 +35,13 @@ STB := $(shell printf '\043include <stb/stb_image.h>\n' | $(CC) -E - >/dev/null 
 CUDA = auto
 CUDA_ARCHS = native
 PYTHON = python3
+SYSTEM_FOLDERS = /usr /usr/local
 CXX = $(if $(findstring clang,$(CC)),clang++,g++)
 ifneq ($(filter auto 1,$(CUDA)),)
     NVCC := $(if $(and $(filter auto,$(CUDA)),$(SANITIZE)),,$(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
     ifneq ($(NVCC),)
         CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
-        CUDA_FOLDERS := $(CUDA_HOME) $(wildcard $(CUDA_HOME)/targets/*-linux) /usr /usr/local
+        CUDA_FOLDERS := $(CUDA_HOME) $(wildcard $(CUDA_HOME)/targets/*-linux) $(SYSTEM_FOLDERS)
         # The first folder that has a header, and the first file that is a library, whatever its version.
         cuda_header = $(patsubst %/,%,$(dir $(firstword $(wildcard $(CUDA_FOLDERS:%=%/include/$(1))))))
         cuda_library = $(firstword $(wildcard $(foreach f,$(CUDA_FOLDERS),$(foreach l,lib64 lib lib/$(shell uname -m)-linux-gnu,$(f)/$(l)/$(1) $(f)/$(l)/$(1).*))))
@@ -61,12 +62,12 @@ ifeq ($(CUDA),1)
         $(error CUDA=1: found nvcc: '$(NVCC)', headers in: '$(CUDA_HEADERS)', libraries: '$(CUDA_LIBRARIES)'; expected cudart, cuBLASLt and cuDNN of each)
     endif
     # Which GPUs the kernels are compiled for: those that are here; for none, the oldest that has bf16, as PTX that the driver of any
-    # later one compiles; or all.
+    # later one compiles; or all but those before 8.0, which have no bf16, and those that run what was compiled for the one before.
     arch_list := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
     ifeq ($(CUDA_ARCHS),native)
         archs := $(filter $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)),$(arch_list))
     else ifeq ($(CUDA_ARCHS),all)
-        archs := $(filter-out 75 87 88 110 121,$(arch_list))
+        archs := $(filter-out 5% 6% 7% 87 88 121,$(arch_list))
     else
         archs := $(CUDA_ARCHS)
     endif

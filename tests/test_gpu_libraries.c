@@ -23,8 +23,12 @@ static _Atomic(int) failed;
 
 static void load_all(void *first) {
     struct error error = {0};
-    for (int i = 0; i < LIBRARIES; i++)
-        if (gpu_load(&gpu, libraries[(*(const int *)first + i) % LIBRARIES], &error)) failed++;
+    for (int i = 0; i < LIBRARIES; i++) {
+        struct library *library = libraries[(*(const int *)first + i) % LIBRARIES];
+        if (gpu_load(&gpu, library, &error)) failed++;
+        for (int f = 0; f < library->count; f++)
+            if (!library->functions[f]) failed++;
+    }
     if (error.code) fprintf(stderr, "%s\n", error.words);
 }
 
@@ -43,7 +47,7 @@ static void check_own(void) {
               error.words);
     }
     for (int t = 0; t < THREADS; t++) world_join(threads[t]);
-    CHECK(failed == 0, "%d of %d failed", failed, THREADS * LIBRARIES);
+    CHECK(failed == 0, "%d failures", failed);
     for (int i = 0; i < LIBRARIES; i++)
         for (int f = 0; f < libraries[i]->count; f++)
             CHECK(libraries[i]->functions[f], "%s is not there", libraries[i]->names[f]);
