@@ -179,6 +179,18 @@ done
 rm used/backup/1/summary.json # as when it was killed
 bench 0 --quiet --epochs=1 --repeats=1 --strategies=sync --out=used
 [ ! -e used/backup ] || fail "used: left of a run that was killed: $(find used/backup)"
+# shellcheck disable=SC2086
+"$TRAINER" bench $small --epochs=1 --repeats=999 --strategies=sync --out=used >out 2>err &
+child=$!
+tries=0
+until grep -q ' 999$' used/.runs || [ $tries -ge 1500 ]; do
+    tries=$((tries + 1))
+    sleep 0.02
+done
+kill -9 $child
+wait $child 2>/dev/null
+child=
+[ $tries -lt 1500 ] && [ ! -e used/bench.csv ] || fail "killed: the table of the earlier comparison is still there"
 
 # --- interrupted: what is finished stays ---
 has_rows() { [ "$(wc -l 2>/dev/null <stopped/runs.csv || echo 0)" -gt 3 ]; }

@@ -105,7 +105,9 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     const struct source *source;
     char folder[PATH_BYTES];
     struct progress progress;
-    if (argument_count == 0) return error_set(error, ERROR_USAGE, "fetch: expected the name of a data set");
+    if (argument_count == 0)
+        return error_set(error, ERROR_USAGE,
+                         "fetch: expected the name of a data set, as in trainer fetch mnist");
     for (int i = 0; i < argument_count; i++) RETURN_IF(find_source(arguments[i], &source, error));
     if (settings->from[0] && strncmp(settings->from, "http://", 7) && strncmp(settings->from, "https://", 8))
         return error_set(error, ERROR_USAGE,
