@@ -20,8 +20,8 @@ int file_join(char out[PATH_BYTES], const char *folder, const char *name, struct
 /* Makes a folder and the ones above it; an existing one is fine. */
 int file_make_folder(const char *path, struct error *error);
 
-/* For a folder that was made in vain: how many bytes of its path are there before; and, after, to remove of the
- * folders below those what is empty. */
+/* For a folder that was made in vain: how many bytes of its path are there before; and, after, to remove of
+ * the folders below those what is empty. */
 size_t file_existing(const char *path);
 void file_remove_empty(const char *path, size_t existing);
 
