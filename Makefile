@@ -279,6 +279,7 @@ demo: install-missing
 	@bench/demo $(dir $(PROGRAM))$(notdir $(PROGRAM))
 
 # The program is one file. It is for processors like the one it was built on, and for others when it was built with MARCH= (nothing).
+# A GPU's libraries are looked for at run time.
 PREFIX = /usr/local
 PLACE = $(DESTDIR)$(PREFIX)/bin
 install: $(PROGRAM)

@@ -16,6 +16,14 @@ static struct library *const libraries[] = {
 };
 enum { LIBRARIES = sizeof libraries / sizeof *libraries, THREADS = 8 };
 
+/* The macro of a name is a call of what was found by that name. */
+static void check_call(const char *name, uintptr_t called, const void *found) {
+    CHECK(called == (uintptr_t)found, "%s is a call of another", name);
+}
+#define CHECK_CUBLASLT(name) check_call(#name, (uintptr_t)name, cublaslt_functions[name##_number]);
+#define CHECK_CUDNN(name) check_call(#name, (uintptr_t)name, cudnn_functions[name##_number]);
+#define CHECK_NCCL(name) check_call(#name, (uintptr_t)name, nccl_functions[name##_number]);
+
 extern const struct backend gpu_backend;
 static const struct device gpu = {.backend = &gpu_backend, .name = "gpu:7", .label = 7};
 
@@ -51,7 +59,8 @@ static void check_own(void) {
     for (int i = 0; i < LIBRARIES; i++)
         for (int f = 0; f < libraries[i]->count; f++)
             CHECK(libraries[i]->functions[f], "%s is not there", libraries[i]->names[f]);
-    /* By their own names, each in the place of its name. */
+    CUBLASLT_FUNCTIONS(CHECK_CUBLASLT)
+    CUDNN_FUNCTIONS(CHECK_CUDNN)
     const char *good = cublasLtGetStatusString(CUBLAS_STATUS_SUCCESS),
                *bad = cublasLtGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED);
     CHECK(strcmp(good, bad) != 0, "%s, %s", good, bad);
@@ -66,6 +75,7 @@ static void check_own(void) {
           "no descriptor");
     CHECK(cublasLtMatmulDescDestroy(product) == CUBLAS_STATUS_SUCCESS, "the descriptor");
 #if TRAINER_NCCL
+    NCCL_FUNCTIONS(CHECK_NCCL)
     int version = 0;
     CHECK(ncclGetVersion(&version) == ncclSuccess && version / 10000 == NCCL_MAJOR, "version %d", version);
     CHECK(strcmp(ncclGetErrorString(ncclSuccess), "no error") == 0, "%s", ncclGetErrorString(ncclSuccess));
