@@ -88,9 +88,10 @@ ifeq ($(CUDA),standin)
     CUDA_INCLUDES = -Itests/standin
     COMPILE_CU = $(CXX) -std=c++17 -D_GNU_SOURCE -Wall -Wextra -Wshadow=local $(if $(filter 1,$(WERROR)),-Werror) $(OPTIMIZE) -ffp-contract=off \
                  -fno-math-errno -fno-trapping-math -fPIC $(CFLAGS) $(SANITIZER) $(CUDA_INCLUDES) -MMD -MP -x c++
-    # The stand-in's libraries are loaded, too, and lie beside the program and the tests; they call the stand-in's runtime.
-    CUDA_LIBS = -rdynamic -ldl
-    CUDA_LOADED = $$ORIGIN/tests/standin:$$ORIGIN/../tests/standin
+    # The stand-in's libraries are loaded, too, from beside the program and the tests, and call the stand-in's runtime. (An older rpath,
+    # because it counts for a sanitizer's dlopen, too.) The folder of the build is test_gpu_missing.sh's.
+    CUDA_LIBS = -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/tests/standin:$$ORIGIN/../tests/standin' -ldl
+    CUDA_LOADED = $(abspath $(B))/tests/loaded
     STANDIN_LIBRARY_SOURCES = tests/standin/blas.cc tests/standin/dnn.cc
     STANDIN_LIBRARIES = $(B)/tests/standin/libcublasLt.so.0 $(B)/tests/standin/libcudnn.so.0
     NCCL := 0

@@ -1,13 +1,15 @@
 #!/bin/bash
 # What a user sees of a library that the GPU's backend loads when it first needs it, and that is missing, broken or too old: one line and
-# exit code 4; and whatever needs it not, goes on without. The stand-in's libraries can be taken away, for they are looked for beside the
-# program; so this is a test of the stand-in's build alone.
+# exit code 4; and whatever needs it not, goes on without. A copy of the stand-in's program does not find the stand-in's libraries beside
+# it, but in a folder of the build that is empty but for what is put there here; so this is a test of the stand-in's build alone.
 set -u
 : "${TRAINER:?expected the path of the program}"
 libraries=${BUILD:-build}/tests/standin
 [ -f "$libraries/libcudnn.so.0" ] || { echo "no stand-in here"; exit 77; }
 scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
+loaded=$(cd "${BUILD:-build}" && pwd)/tests/loaded
+rm -rf "$loaded" && mkdir "$loaded" || exit 1
+trap 'rm -rf "$scratch" "$loaded"' EXIT
 export HOME=$scratch
 failures=0
 
@@ -31,7 +33,6 @@ bad() { # the one line, as a pattern; options...
 }
 
 cp "$TRAINER" "$scratch/trainer" || exit 1
-mkdir -p "$scratch/tests/standin" || exit 1
 absent='cannot open shared object file: No such file or directory'
 blas='expected cuBLAS of CUDA 0 \(in the CUDA toolkit, or Python.s nvidia-cublas\)'
 dnn='expected cuDNN 0 for CUDA 0 \(package libcudnn0-cuda-0, or Python.s nvidia-cudnn-cu0\)'
@@ -44,20 +45,20 @@ bad "gpu:[01]: libcublasLt.so.0: $absent; $blas" --model=mlp --devices=gpu:0,gpu
 good --model=mlp --devices=gpu:0 --without-kernel=gpu:matmul,gpu:dense
 
 # With the first: all but convolutions.
-cp "$libraries/libcublasLt.so.0" "$scratch/tests/standin" || exit 1
+cp "$libraries/libcublasLt.so.0" "$loaded" || exit 1
 good --model=mlp --devices=gpu:0,gpu:1
 bad "gpu:1: libcudnn.so.0: $absent; $dnn" --model=cnn --devices=gpu:1
 
 # One that is no library says so, though it is not the first place that is looked in; one that is older than the program says what it lacks.
-echo "not a library" >"$scratch/tests/standin/libcudnn.so.0"
-bad "gpu:0: $scratch/tests/standin/libcudnn.so.0: (file too short|invalid ELF header); $dnn" --model=cnn --devices=gpu:0
+echo "not a library" >"$loaded/libcudnn.so.0"
+bad "gpu:0: $loaded/libcudnn.so.0: (file too short|invalid ELF header); $dnn" --model=cnn --devices=gpu:0
 echo 'int cudnnCreate(void) { return 0; }' >"$scratch/old.c"
-if "${CC:-cc}" -shared -fPIC -o "$scratch/tests/standin/libcudnn.so.0" "$scratch/old.c"; then
-    bad "gpu:0: $scratch/tests/standin/libcudnn.so.0: undefined symbol: cudnn[A-Za-z]*; $dnn" --model=cnn --devices=gpu:0
+if "${CC:-cc}" -shared -fPIC -o "$loaded/libcudnn.so.0" "$scratch/old.c"; then
+    bad "gpu:0: $loaded/libcudnn.so.0: undefined symbol: cudnn[A-Za-z]*; $dnn" --model=cnn --devices=gpu:0
 else
     fail "no C compiler"
 fi
-rm "$scratch/tests/standin/libcudnn.so.0"
+rm "$loaded/libcudnn.so.0"
 mkdir "$scratch/elsewhere" && cp "$libraries/libcudnn.so.0" "$scratch/elsewhere" || exit 1
 LD_LIBRARY_PATH=$scratch/elsewhere good --model=cnn --devices=gpu:0,gpu:1
 
