@@ -88,6 +88,39 @@ for optimizer in sgd:rate=0.1 nesterov:rate=0.05 adam; do
     same a d
     at_least "$(accuracy c)" "$(awk -v a="$(accuracy a)" 'BEGIN { print a - 0.05 }')" || fail "$optimizer: accuracy $(accuracy a), homes=cpu $(accuracy c)"
 done
+# However many GPUs the shards are dealt over; from a checkpoint of one GPU on several.
+gpus="gpu:0,$second,gpu:0,$second"
+"$TRAINER" devices | grep -q 'stand-in' && export STANDIN_GPUS=4 && gpus=gpu:2,gpu:0,gpu:3,gpu:1
+for strategy in sync local-sgd:every=3; do
+    # shellcheck disable=SC2086
+    train a $small --devices=gpu:0,gpu:0,gpu:0,gpu:0 --deterministic --average=0.99 --strategy=$strategy
+    for shards in 1 3 5; do
+        # shellcheck disable=SC2086
+        train b $small --devices=$gpus --deterministic --average=0.99 --strategy=$strategy --shards=$shards
+        same a b
+    done
+    # shellcheck disable=SC2086
+    train b $small --devices=gpu:0,gpu:0,gpu:0,gpu:0 --deterministic --average=0.99 --strategy=$strategy --epochs=1
+    train b --resume="$scratch/b" --devices=$gpus --shards=3 --epochs=3 --deterministic
+    same a b
+done
+unset STANDIN_GPUS
+# The homes are said: each GPU of the workers once, in their order, no more than there are shards.
+homes() { # words expected, options...
+    local expected=$1
+    shift
+    # shellcheck disable=SC2086
+    "$TRAINER" $small --epochs=1 --out="$scratch/said" "$@" >"$scratch/out" 2>"$scratch/err" || fail "$*: $(cat "$scratch/err")"
+    grep -q -- "$expected" "$scratch/err" || fail "$*: expected '$expected': $(cat "$scratch/err")"
+}
+homes ', 3 shards; ' --devices=gpu:0,gpu:0 --shards=3 --homes=cpu
+homes ', 3 shards; ' --devices=gpu:0,cpu:0 --shards=3
+homes ', 3 shards on gpu:0; ' --devices=gpu:0,cpu:0 --shards=3 --homes=gpu
+homes ', 1 shard on gpu:0; ' "--devices=gpu:0,$second"
+if [ "$second" = gpu:1 ]; then
+    homes ', 3 shards on gpu:1,gpu:0; ' --devices=gpu:1,gpu:0,gpu:1 --shards=3
+    homes ', 1 shard on gpu:1; ' --devices=gpu:1,gpu:0,gpu:1
+fi
 # shellcheck disable=SC2086
 train a $small --devices=gpu:0 --deterministic
 # shellcheck disable=SC2086

@@ -13,9 +13,11 @@ void shard_step_own(struct shard *shard, const struct copies *copies, const stru
                     long version) {
     const struct store *store = shard->store;
     const float rate = store_rate(store, version);
-    if (store->home) {
-        home_step(shard, copies, gradient->values, shard->begin, shard->end, rate, version + 1, false);
-        home_finish(shard->store);
+    const struct device *device = store_own_device(store, gradient->worker);
+    if (device) {
+        home_step(shard, device, copies, gradient->values, shard->begin, shard->end, rate, version + 1,
+                  false);
+        home_finish(shard->store, device);
         return;
     }
     for (int i = 0; i < shard->span_count; i++) {
@@ -53,29 +55,31 @@ static void mean_of_copies(const struct copies *copies, int count, int vector, s
     for (size_t i = 0; i < floats && given > 1; i++) out[i] *= per;
 }
 
-/* The same of all vectors, where they live on a device. */
+/* The same of all vectors, where the shard lives on a device. What is brought there of one vector has been
+ * used before the next one is, because both are queued. */
 static void reduce_at_home(struct shard *shard, const struct copies *copies, size_t begin, size_t end) {
     enum { MOST = 1024 };
     struct store *store = shard->store;
-    const struct copies own = store_vectors(store);
+    const struct copies own = shard_vectors(shard);
     for (int vector = MOMENTS; vector <= AVERAGE; vector++) {
         const float *values[MOST];
         float weight[MOST];
         int count = 0;
         if (!vector_of(&own, vector)) continue;
         for (int w = 0; w < store->settings.roster->workers && count < MOST; w++)
-            if (copies[w].weights) values[count++] = vector_of(&copies[w], vector);
+            if (copies[w].weights)
+                values[count++] = home_bring(shard, w, vector_of(&copies[w], vector), begin, end);
         for (int i = 0; i < count; i++) weight[i] = 1.0f / (float)count;
-        home_mean(store, values, weight, count, begin, end, vector_of(&own, vector));
+        home_mean(shard, values, weight, count, begin, end, vector_of(&own, vector));
     }
-    home_finish(store);
+    home_finish(store, shard->home->device);
 }
 
 void shard_reduce_share(struct shard *shard, const struct copies *copies, int share, int shares) {
     const struct store *store = shard->store;
     const int workers = store->settings.roster->workers;
     const size_t begin = shard_border(shard, share, shares), end = shard_border(shard, share + 1, shares);
-    if (store->home) {
+    if (shard->home) {
         reduce_at_home(shard, copies, begin, end);
         return;
     }
@@ -86,12 +90,11 @@ void shard_reduce_share(struct shard *shard, const struct copies *copies, int sh
 }
 
 static void copy_window(const struct shard *shard, float *to, const float *from) {
-    if (to && from)
-        home_copy(shard->store, NULL, to + shard->begin, from + shard->begin, shard->end - shard->begin);
+    if (to && from) home_copy(shard, NULL, to + shard->begin, from + shard->begin, shard->end - shard->begin);
 }
 
 void shard_copy(const struct shard *shard, const struct copies *copies) {
-    const struct copies own = store_vectors(shard->store);
+    const struct copies own = shard_vectors(shard);
     for (int vector = MOMENTS; vector <= AVERAGE; vector++)
         copy_window(shard, vector_of(copies, vector), vector_of(&own, vector));
 }

@@ -1,7 +1,7 @@
-/* Where a store's vectors live: in the host's memory, or in that of a device. See home.h. */
+/* Where a store's vectors live: in the host's memory, or in that of devices. See home.h. */
 #include "home.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "../device/link.h"
 
@@ -18,21 +18,43 @@ int store_check(const struct store *store, struct error *error) {
     return error_set(error, store->failure.code, "%s", store->failure.words);
 }
 
-/* --- vectors --- */
-
-bool store_shares_memory(const struct store *store, const struct device *device) {
-    const struct device *home = store->home;
-    if (!home) return !device->backend->copy;
-    return device->backend == home->backend && device->label == home->label;
+static const struct optimizer *optimizer_of(const struct store *store) {
+    return (const struct optimizer *)(const void *)store->settings.optimizer->plugin;
 }
 
-int store_vector(const struct store *store, float **out, const char *what, struct error *error) {
+/* --- which memory --- */
+
+static bool same_memory(const struct device *one, const struct device *other) {
+    return one->backend == other->backend && one->label == other->label;
+}
+
+bool store_shares_memory(const struct store *store, const struct device *device) {
+    if (store->home_count == 0) return !device->backend->copy;
+    return store->home_count == 1 && same_memory(store->homes[0].device, device);
+}
+
+const struct device *store_own_device(const struct store *store, int worker) {
+    if (store->home_count == 0) return NULL;
+    const struct device *device = &store->settings.devices[worker];
+    return device->backend->vectors ? device : NULL;
+}
+
+void store_name_homes(const struct store *store, char *out, size_t bytes) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (int h = 0; h < store->home_count && used < bytes; h++)
+        used +=
+            (size_t)snprintf(out + used, bytes - used, "%s%s", h ? "," : "", store->homes[h].device->name);
+}
+
+static int open_vector(const struct store *store, const struct device *device, float **out, const char *what,
+                       struct error *error) {
     const size_t floats = store->settings.layout->floats;
-    const struct device *home = store->home, *reader = store->settings.reader;
+    const struct device *reader = store->reader;
     void *block = NULL;
     *out = NULL;
-    if (home)
-        RETURN_IF(home->backend->allocate(home, &block, floats * sizeof **out, what, error));
+    if (device)
+        RETURN_IF(device->backend->allocate(device, &block, floats * sizeof **out, what, error));
     else if (reader)
         RETURN_IF(reader->backend->allocate_host(reader, &block, floats * sizeof **out, what, error));
     else
@@ -41,57 +63,119 @@ int store_vector(const struct store *store, float **out, const char *what, struc
     return OK;
 }
 
-void store_vector_free(const struct store *store, float *vector) {
-    const struct device *home = store->home, *reader = store->settings.reader;
+static void close_vector(const struct store *store, const struct device *device, float *vector) {
+    const struct device *reader = store->reader;
     if (!vector) return;
-    if (home)
-        home->backend->release(home, vector);
+    if (device)
+        device->backend->release(device, vector);
     else if (reader)
         reader->backend->release_host(reader, vector);
     else
         memory_free(vector);
 }
 
-static int open_mirror(const struct store *store, const float *vector, float **mirror, struct error *error) {
+int store_own_vector(const struct store *store, int worker, float **out, const char *what,
+                     struct error *error) {
+    return open_vector(store, store_own_device(store, worker), out, what, error);
+}
+
+void store_own_vector_free(const struct store *store, int worker, float *vector) {
+    close_vector(store, store_own_device(store, worker), vector);
+}
+
+/* --- the store's vectors --- */
+
+static int open_copies(const struct store *store, const struct device *device, struct copies *copies,
+                       struct error *error) {
+    const int moments = optimizer_of(store)->moments;
+    RETURN_IF(open_vector(store, device, &copies->weights, "the weights", error));
+    for (int m = 0; m < moments; m++)
+        RETURN_IF(open_vector(store, device, &copies->moments[m], "optimizer state", error));
+    if (!(store->settings.average > 0.0)) return OK;
+    return open_vector(store, device, &copies->average, "the average of the weights", error);
+}
+
+static void close_copies(const struct store *store, const struct device *device,
+                         const struct copies *copies) {
+    close_vector(store, device, copies->weights);
+    for (int m = 0; m < 2; m++) close_vector(store, device, copies->moments[m]);
+    close_vector(store, device, copies->average);
+}
+
+/* The devices that have memory of their own, each once, in the workers' order; no more than there are shards.
+ */
+static int find_homes(struct store *store, struct error *error) {
+    const struct store_settings *settings = &store->settings;
+    const int workers = settings->devices ? settings->roster->workers : 0;
     void *block = NULL;
-    if (!vector) return OK;
-    RETURN_IF(memory_zeroed(&block, store->settings.layout->floats, sizeof **mirror,
-                            "the host's copy of a vector", error));
-    *mirror = block;
+    RETURN_IF(memory_zeroed(&block, (size_t)workers, sizeof *store->homes, "homes of shards", error));
+    store->homes = block;
+    for (int w = 0; w < workers; w++) {
+        const struct device *device = &settings->devices[w];
+        if (!device->backend->vectors) continue;
+        if (!store->reader) store->reader = device;
+        if (!settings->on_devices || store->home_count == settings->shards) continue;
+        int h = 0;
+        while (h < store->home_count && !same_memory(store->homes[h].device, device)) h++;
+        if (h == store->home_count) store->homes[store->home_count++].device = device;
+    }
     return OK;
 }
 
-int store_open_host(struct store *store, struct error *error) {
-    if (!store->home) {
-        store->host = store_vectors(store);
-        return OK;
-    }
-    RETURN_IF(store_vector(store, &store->mean, "the mean of a round", error));
-    RETURN_IF(open_mirror(store, store->weights, &store->host.weights, error));
-    for (int m = 0; m < 2; m++)
-        RETURN_IF(open_mirror(store, store->moments[m], &store->host.moments[m], error));
-    return open_mirror(store, store->average, &store->host.average, error);
+static int open_home(struct store *store, struct home *home, struct error *error) {
+    const int workers = store->settings.roster->workers;
+    void *block = NULL;
+    RETURN_IF(open_copies(store, home->device, &home->vectors, error));
+    RETURN_IF(open_vector(store, home->device, &home->mean, "the mean of a round", error));
+    RETURN_IF(memory_zeroed(&block, (size_t)workers, sizeof *home->brought, "what is brought home", error));
+    home->brought = block;
+    for (int w = 0; w < workers; w++)
+        if (!same_memory(home->device, &store->settings.devices[w]))
+            RETURN_IF(open_vector(store, home->device, &home->brought[w], "a worker's gradient", error));
+    return OK;
 }
 
-void store_close_host(struct store *store) {
-    if (!store->home) return;
-    store_vector_free(store, store->mean);
-    memory_free(store->host.weights);
-    for (int m = 0; m < 2; m++) memory_free(store->host.moments[m]);
-    memory_free(store->host.average);
+static void close_home(const struct store *store, struct home *home) {
+    for (int w = 0; home->brought && w < store->settings.roster->workers; w++)
+        close_vector(store, home->device, home->brought[w]);
+    memory_free((void *)home->brought);
+    close_vector(store, home->device, home->mean);
+    close_copies(store, home->device, &home->vectors);
 }
 
-/* Every vector there is, between the device's memory and the host's. */
+int store_open_vectors(struct store *store, struct error *error) {
+    RETURN_IF(find_homes(store, error));
+    for (int h = 0; h < store->home_count; h++) RETURN_IF(open_home(store, &store->homes[h], error));
+    RETURN_IF(open_copies(store, NULL, &store->host, error));
+    const struct copies *first = store->home_count > 0 ? &store->homes[0].vectors : &store->host;
+    store->weights = first->weights;
+    store->average = first->average;
+    for (int m = 0; m < 2; m++) store->moments[m] = first->moments[m];
+    return OK;
+}
+
+void store_close_vectors(struct store *store) {
+    for (int h = 0; h < store->home_count; h++) close_home(store, &store->homes[h]);
+    close_copies(store, NULL, &store->host);
+    memory_free(store->homes);
+}
+
+/* Every window of every vector, between the devices' memory and the host's. */
 static int exchange(const struct store *store, bool fetch, struct error *error) {
-    const struct copies away = store_vectors(store), *host = &store->host;
-    float *const there[] = {away.weights, away.moments[0], away.moments[1], away.average};
+    const struct copies *host = &store->host;
     float *const here[] = {host->weights, host->moments[0], host->moments[1], host->average};
-    const size_t bytes = store->settings.layout->floats * sizeof(float);
-    const struct device *home = store->home;
-    for (int v = 0; home && v < 4; v++)
-        if (there[v])
-            RETURN_IF(home->backend->copy(home, fetch ? here[v] : there[v], fetch ? there[v] : here[v], bytes,
-                                          error));
+    for (int s = 0; store->home_count > 0 && s < store->settings.shards; s++) {
+        const struct shard *shard = &store->shards[s];
+        const struct device *device = shard->home->device;
+        const struct copies *away = &shard->home->vectors;
+        float *const there[] = {away->weights, away->moments[0], away->moments[1], away->average};
+        const size_t bytes = (shard->end - shard->begin) * sizeof(float);
+        for (int v = 0; v < 4; v++) {
+            if (!there[v]) continue;
+            float *const one = here[v] + shard->begin, *const other = there[v] + shard->begin;
+            RETURN_IF(device->backend->copy(device, fetch ? one : other, fetch ? other : one, bytes, error));
+        }
+    }
     return OK;
 }
 
@@ -103,11 +187,21 @@ int store_send(const struct store *store, struct error *error) {
     return exchange(store, false, error);
 }
 
-/* --- the verbs' work --- */
-
-static const struct optimizer *optimizer_of(const struct store *store) {
-    return (const struct optimizer *)(const void *)store->settings.optimizer->plugin;
+int store_copy_weights(const struct store *store, const struct device *to, float *weights,
+                       struct error *error) {
+    if (store->home_count <= 1)
+        return link_copy(to, weights, store->home_count ? store->homes[0].device : NULL, store->weights,
+                         store->settings.layout->floats * sizeof *weights, error);
+    for (int s = 0; s < store->settings.shards; s++) {
+        const struct shard *shard = &store->shards[s];
+        RETURN_IF(link_copy(to, weights + shard->begin, shard->home->device,
+                            shard->home->vectors.weights + shard->begin,
+                            (shard->end - shard->begin) * sizeof *weights, error));
+    }
+    return OK;
 }
+
+/* --- the verbs' work --- */
 
 static struct update update_of(const struct store *store, const struct span *span, float rate, long number) {
     struct update update = {.rule = UPDATE_NONE};
@@ -125,10 +219,9 @@ static float *window_of(float *vector, size_t begin) {
     return vector ? vector + begin : NULL;
 }
 
-void home_step(struct shard *shard, const struct copies *vectors, const float *gradient, size_t begin,
-               size_t end, float rate, long number, bool racy) {
+void home_step(struct shard *shard, const struct device *device, const struct copies *vectors,
+               const float *gradient, size_t begin, size_t end, float rate, long number, bool racy) {
     struct store *store = shard->store;
-    const struct device *home = store->home;
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
         const size_t from = span->begin > begin ? span->begin : begin, to = span->end < end ? span->end : end;
@@ -143,14 +236,22 @@ void home_step(struct shard *shard, const struct copies *vectors, const float *g
             .witness = racy && to == shard->end ? shard->witness : NULL,
             .atomic = racy && shard->atomic};
         struct error error = {0};
-        remember(store, home->backend->vectors->update(home, &update, &window, &error), &error);
+        remember(store, device->backend->vectors->update(device, &update, &window, &error), &error);
     }
 }
 
-void home_mean(struct store *store, const float *const *values, const float *weight, int count, size_t begin,
+const float *home_bring(struct shard *shard, int worker, const float *values, size_t begin, size_t end) {
+    float *brought = shard->home->brought[worker];
+    if (!brought) return values;
+    home_copy(shard, shard->home->device, brought + begin, values + begin, end - begin);
+    return brought;
+}
+
+void home_mean(struct shard *shard, const float *const *values, const float *weight, int count, size_t begin,
                size_t end, float *out) {
     enum { MOST = 64 };
-    const struct device *home = store->home;
+    struct store *store = shard->store;
+    const struct device *home = shard->home->device;
     const float *window[MOST];
     struct error error = {0};
     for (int i = 0; i < count && i < MOST; i++) window[i] = values[i] + begin;
@@ -165,18 +266,15 @@ void home_mean(struct store *store, const float *const *values, const float *wei
                  &error);
 }
 
-void home_copy(struct store *store, const struct device *to, float *out, const float *in, size_t floats) {
+void home_copy(const struct shard *shard, const struct device *to, float *out, const float *in,
+               size_t floats) {
     struct error error = {0};
-    const struct device *home = store->home;
     const size_t bytes = floats * sizeof *out;
-    const struct device *mover = home ? home : to;
-    if (mover && mover->backend->copy)
-        remember(store, mover->backend->copy(mover, out, in, bytes, &error), &error);
-    else
-        memcpy(out, in, bytes);
+    const struct device *from = shard->home ? shard->home->device : NULL;
+    remember(shard->store, link_copy(to, out, from, in, bytes, &error), &error);
 }
 
-void home_finish(struct store *store) {
+void home_finish(struct store *store, const struct device *device) {
     struct error error = {0};
-    remember(store, store->home->backend->finish(store->home, &error), &error);
+    remember(store, device->backend->finish(device, &error), &error);
 }

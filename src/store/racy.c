@@ -96,10 +96,11 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
     const size_t middle = shard->begin + lines * (size_t)gradient->worker / workers * LINE_FLOATS;
     const long seen = atomic_load(&shard->version);
     const float rate = store_rate(shard->store, seen);
-    if (shard->store->home) {
-        const struct copies vectors = store_vectors(shard->store);
-        home_step(shard, &vectors, gradient->values, shard->begin, shard->end, rate, seen + 1, true);
-        home_finish(shard->store);
+    if (shard->home) {
+        const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
+        home_step(shard, shard->home->device, &shard->home->vectors, values, shard->begin, shard->end, rate,
+                  seen + 1, true);
+        home_finish(shard->store, shard->home->device);
         atomic_fetch_add(&shard->racy_updates, 1);
         return atomic_fetch_add(&shard->version, 1);
     }
@@ -112,8 +113,9 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
 bool shard_read_racy(const struct shard *shard, const struct device *to, float *weights, long *version) {
     const long now = atomic_load(&shard->version);
     if (now == *version) return false;
-    if (shard->store->home || to) {
-        home_copy(shard->store, to, weights + shard->begin, shard->store->weights + shard->begin,
+    if (shard->home || to) {
+        const struct copies vectors = shard_vectors(shard);
+        home_copy(shard, to, weights + shard->begin, vectors.weights + shard->begin,
                   shard->end - shard->begin);
         *version = now;
         return true;

@@ -92,7 +92,8 @@ static int open_shard(struct store *store, int index, const size_t *border, stru
     shard->tallies = block;
     RETURN_IF(memory_zeroed(&block, (size_t)workers, sizeof *shard->laid, "gradients of a round", error));
     shard->laid = block;
-    const struct device *home = store->home;
+    if (store->home_count > 0) shard->home = &store->homes[index % store->home_count];
+    const struct device *home = shard->home ? shard->home->device : NULL;
     if (home)
         RETURN_IF(home->backend->allocate(home, &block, CACHE_LINE, "witness line", error));
     else
@@ -120,8 +121,7 @@ static int open_slots(struct store *store, int worker, struct error *error) {
 }
 
 int store_open(struct store *store, const struct store_settings *settings, struct error *error) {
-    *store = (struct store){.settings = *settings, .world = settings->roster->world, .home = settings->home};
-    const struct optimizer *optimizer = (const struct optimizer *)(const void *)settings->optimizer->plugin;
+    *store = (struct store){.settings = *settings, .world = settings->roster->world};
     const int workers = settings->roster->workers;
     void *block = NULL;
     size_t *border = NULL;
@@ -132,14 +132,7 @@ int store_open(struct store *store, const struct store_settings *settings, struc
     if ((code = store_cut(settings->layout, all, settings->shard_by, border, error)) != OK) goto end;
     store->begin = border[settings->shard_first];
     store->end = border[settings->shard_first + settings->shards];
-    if ((code = store_vector(store, &store->weights, "the weights", error)) != OK) goto end;
-    for (int m = 0; m < optimizer->moments; m++) {
-        if ((code = store_vector(store, &store->moments[m], "optimizer state", error)) != OK) goto end;
-    }
-    if (settings->average > 0.0 &&
-        (code = store_vector(store, &store->average, "the average of the weights", error)) != OK)
-        goto end;
-    if ((code = store_open_host(store, error)) != OK) goto end;
+    if ((code = store_open_vectors(store, error)) != OK) goto end;
     if ((code = memory_zeroed(&block, (size_t)settings->shards, sizeof(struct shard), "shards", error)) != OK)
         goto end;
     store->shards = block;
@@ -161,8 +154,9 @@ void store_close(struct store *store) {
         memory_free(shard->spans);
         memory_free(shard->tallies);
         memory_free((void *)shard->laid);
-        if (store->home && shard->witness)
-            store->home->backend->release(store->home, shard->witness);
+        const struct device *home = shard->home ? shard->home->device : NULL;
+        if (home && shard->witness)
+            home->backend->release(home, shard->witness);
         else
             memory_free(shard->witness);
     }
@@ -173,10 +167,7 @@ void store_close(struct store *store) {
     }
     memory_free(store->shards);
     memory_free(store->workers);
-    store_close_host(store);
-    store_vector_free(store, store->weights);
-    for (int m = 0; m < 2; m++) store_vector_free(store, store->moments[m]);
-    store_vector_free(store, store->average);
+    store_close_vectors(store);
     *store = (struct store){0};
 }
 
@@ -211,11 +202,11 @@ long store_version(const struct store *store) {
 }
 
 /* Where it lives on a device that has failed, nothing is known to be lost. */
-static double witness_of(const struct store *store, const struct shard *shard) {
-    const struct device *home = store->home;
+static double witness_of(const struct shard *shard) {
     double seen = (double)atomic_load(&shard->racy_updates);
     struct error ignored = {0};
-    if (!home) return shard->witness[0];
+    if (!shard->home) return shard->witness[0];
+    const struct device *home = shard->home->device;
     home->backend->copy(home, &seen, shard->witness, sizeof seen, &ignored);
     return seen;
 }
@@ -223,7 +214,7 @@ static double witness_of(const struct store *store, const struct shard *shard) {
 long store_lost_updates(const struct store *store) {
     long lost = 0;
     for (int s = 0; s < store->settings.shards; s++)
-        lost += atomic_load(&store->shards[s].racy_updates) - (long)witness_of(store, &store->shards[s]);
+        lost += atomic_load(&store->shards[s].racy_updates) - (long)witness_of(&store->shards[s]);
     return lost;
 }
 

@@ -77,8 +77,9 @@ struct span {
 struct shard {
     struct store *store;
     int index;
-    size_t begin, end;  /* of the flat vector; multiples of LINE_FLOATS */
-    struct span *spans; /* [span_count], they cover the window */
+    const struct home *home; /* where it lives; NULL: in the host's memory */
+    size_t begin, end;       /* of the flat vector; multiples of LINE_FLOATS */
+    struct span *spans;      /* [span_count], they cover the window */
     int span_count;
     _Alignas(64) _Atomic long version; /* updates applied */
     struct lock lock;                  /* rank 1: nothing else is taken under it */
@@ -105,9 +106,11 @@ struct store_settings {
     const struct choice *optimizer; /* descriptor: struct optimizer */
     const struct choice *schedule;  /* descriptor: struct schedule */
     long total_updates;             /* of each shard in the whole training; for the schedule */
-    const struct device *home; /* in whose memory the vectors live; NULL: in the host's. One with `vectors` */
-    const struct device *reader; /* without a home: whose allocate_host gives memory; NULL: any memory does */
-    double average;              /* decay of the moving average of the weights, at most; 0: there is none */
+    const struct device *devices;   /* [roster workers] of the workers; NULL: they are elsewhere, or none */
+    /* The shards live on the workers' devices that have memory of their own (those with `vectors`), dealt
+     * over them in turn; else in the host's memory. */
+    bool on_devices;
+    double average; /* decay of the moving average of the weights, at most; 0: there is none */
     /* Called when nobody needs a gradient any more, by the thread that noticed, before the slot is free
      * again. May be NULL. */
     void (*finished)(void *argument, struct gradient *gradient);
@@ -126,20 +129,33 @@ struct copies {
     float *weights, *moments[2], *average;
 };
 
+/* A device in whose memory shards live. Its vectors have room for the whole layout, of which it uses the
+ * windows of its shards: so a place in the layout is the same place in every vector there is. */
+struct home {
+    const struct device *device;
+    struct copies vectors;
+    float *mean; /* [layout floats] of a round */
+    /* [workers][layout floats]: where a window of what is a worker's own is brought before it is used; NULL:
+     * it is in this device's memory already. */
+    float **brought;
+};
+
 struct store {
     struct store_settings settings;
     struct world *world;
     size_t begin, end;            /* the window of its shards */
-    float *weights;               /* [layout floats], of which it keeps its window */
+    float *weights;               /* [layout floats], of which it keeps its window; with homes the first's */
     float *moments[2];            /* [layout floats] each, as many as the optimizer has */
     float *average;               /* [layout floats] of the weights, moved by every step; NULL: none */
     struct shard *shards;         /* [settings.shards] */
     struct worker_slots *workers; /* [roster workers] */
     struct copies host; /* the same vectors where the processor can read them: themselves, or the host's
-                           copies of what lives on a device, as old as the last store_fetch */
-    float *mean;        /* [layout floats] of a round, where the vectors live on a device; else NULL */
-    const struct device *home; /* settings.home */
-    struct error failure;      /* of a device, the first; once `failed` */
+                           copies of what lives on devices, as old as the last store_fetch */
+    struct home *homes; /* [home_count] shard s lives on number s % home_count */
+    int home_count;     /* 0: all is in the host's memory */
+    const struct device
+        *reader;          /* whose allocate_host gives host memory to copy from and to; NULL: any does */
+    struct error failure; /* of a device, the first; once `failed` */
     _Atomic bool failing, failed;
 };
 
@@ -154,17 +170,28 @@ void store_begin_average(struct store *store);
  * host's memory. */
 float *store_tested(const struct store *store);
 
-/* Brings what lives on a device into store->host, or what was written there to the device; nothing to do
+/* Brings what lives on devices into store->host, or what was written there to the devices; nothing to do
  * where all is in the host's memory. While nobody trains. Errors: ERROR_DEVICE. */
 int store_fetch(const struct store *store, struct error *error);
 int store_send(const struct store *store, struct error *error);
+/* Copies the weights of all shards to weights[layout floats] in the memory of `to`, by the thread that drives
+ * it. Errors: ERROR_DEVICE. */
+int store_copy_weights(const struct store *store, const struct device *to, float *weights,
+                       struct error *error);
 
-/* Whether a device computes on the store's memory itself. */
+/* out: "gpu:0,gpu:1", the devices that shards live on; "": all is in the host's memory. */
+void store_name_homes(const struct store *store, char *out, size_t bytes);
+/* Whether a device computes on the store's weights themselves: all of them are in its memory. */
 bool store_shares_memory(const struct store *store, const struct device *device);
-/* A vector [layout floats], zeroed, in the memory that the store's are in. Errors: ERROR_DEVICE. */
-int store_vector(const struct store *store, float **out, const char *what, struct error *error);
-void store_vector_free(const struct store *store, float *vector); /* NULL is fine */
-/* What a device that the vectors live on has failed at, if anything: verbs themselves return no errors. */
+/* What is a worker's own (its gradients, its copies of the store's vectors) lies where both it and the shards
+ * get at it: where shards live on devices, in the memory of its own device, or, when that computes in the
+ * host's, there. Else in the host's memory for all. store_own_device: that device; NULL: the host's memory.
+ * store_own_vector: one [layout floats], zeroed. Errors: ERROR_DEVICE. */
+const struct device *store_own_device(const struct store *store, int worker);
+int store_own_vector(const struct store *store, int worker, float **out, const char *what,
+                     struct error *error);
+void store_own_vector_free(const struct store *store, int worker, float *vector); /* NULL is fine */
+/* What a device that shards live on has failed at, if anything: verbs themselves return no errors. */
 int store_check(const struct store *store, struct error *error);
 
 /* Learning rate for the update after `version` updates (the optimizer's rate times the schedule). */
@@ -209,7 +236,7 @@ void shard_lay(struct shard *shard, struct gradient *gradient);
 /* Steps the `share`-th of `shares` equal parts of the window. */
 void shard_step_share(struct shard *shard, int share, int shares);
 void shard_end_round(struct shard *shard);
-/* Copies the window to weights + begin, in the memory of `to` (NULL: the store's own), when the shard's
+/* Copies the window to weights + begin, in the memory of `to` (NULL: the host's), when the shard's
  * version differs from *version, which is set to the version read (a racy reader: to the one before it
  * began). Returns whether it copied. */
 bool shard_read(const struct shard *shard, const struct device *to, float *weights, long *version);

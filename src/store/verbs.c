@@ -21,10 +21,11 @@ static void step_window(const struct shard *shard, const struct span *span, size
 long shard_apply(struct shard *shard, const struct gradient *gradient) {
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
     const float rate = store_rate(shard->store, version);
-    if (shard->store->home) {
-        const struct copies vectors = store_vectors(shard->store);
-        home_step(shard, &vectors, gradient->values, shard->begin, shard->end, rate, version + 1, false);
-        home_finish(shard->store);
+    if (shard->home) {
+        const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
+        home_step(shard, shard->home->device, &shard->home->vectors, values, shard->begin, shard->end, rate,
+                  version + 1, false);
+        home_finish(shard->store, shard->home->device);
         atomic_store(&shard->version, version + 1);
         return version;
     }
@@ -70,7 +71,7 @@ size_t shard_border(const struct shard *shard, int share, int shares) {
     return shard->begin + lines * (size_t)share / (size_t)shares * LINE_FLOATS;
 }
 
-/* The same mean and step, where the vectors live on a device. */
+/* The same mean and step, where the shard lives on a device. */
 static void step_share_at_home(struct shard *shard, size_t begin, size_t end, float examples, float rate,
                                long number) {
     enum { MOST = 1024 };
@@ -82,13 +83,13 @@ static void step_share_at_home(struct shard *shard, size_t begin, size_t end, fl
     for (int w = 0; w < workers && count < MOST; w++) {
         const struct gradient *gradient = atomic_load_explicit(&shard->laid[w], memory_order_relaxed);
         if (!gradient || gradient->examples == 0) continue;
-        values[count] = gradient->values;
+        values[count] = home_bring(shard, w, gradient->values, begin, end);
         weight[count++] = (float)gradient->examples / examples;
     }
-    const struct copies vectors = store_vectors(store);
-    home_mean(store, values, weight, count, begin, end, store->mean);
-    home_step(shard, &vectors, store->mean, begin, end, rate, number, false);
-    home_finish(store);
+    const struct home *home = shard->home;
+    home_mean(shard, values, weight, count, begin, end, home->mean);
+    home_step(shard, home->device, &home->vectors, home->mean, begin, end, rate, number, false);
+    home_finish(store, home->device);
 }
 
 void shard_step_share(struct shard *shard, int share, int shares) {
@@ -103,7 +104,7 @@ void shard_step_share(struct shard *shard, int share, int shares) {
         if (gradient) examples += gradient->examples;
     }
     if (examples == 0) return;
-    if (shard->store->home) {
+    if (shard->home) {
         step_share_at_home(shard, begin, end, (float)examples, rate, version + 1);
         return;
     }
@@ -125,8 +126,8 @@ void shard_end_round(struct shard *shard) {
 bool shard_read(const struct shard *shard, const struct device *to, float *weights, long *version) {
     const long now = atomic_load(&shard->version);
     if (now == *version) return false;
-    home_copy(shard->store, to, weights + shard->begin, shard->store->weights + shard->begin,
-              shard->end - shard->begin);
+    const struct copies vectors = shard_vectors(shard);
+    home_copy(shard, to, weights + shard->begin, vectors.weights + shard->begin, shard->end - shard->begin);
     *version = now;
     return true;
 }

@@ -52,9 +52,12 @@ static int open_stages(const struct replicas *replicas, const struct device *dev
     const struct store *store = replicas->store;
     const size_t bytes = replicas->network->graph.layout.floats * sizeof(float);
     void *block = NULL;
+    const bool apart = !store || store->home_count == 0; /* gradients are in the host's memory */
+    if (apart && device->backend->copy) {
+        RETURN_IF(device->backend->allocate(device, &block, bytes, "a replica's gradient", error));
+        replica->gradient = block;
+    }
     if (store ? store_shares_memory(store, device) : !device->backend->copy) return OK;
-    RETURN_IF(device->backend->allocate(device, &block, bytes, "a replica's gradient", error));
-    replica->gradient = block;
     if (store && training_copies_to(store, replicas->traits, device)) return OK;
     RETURN_IF(device->backend->allocate(device, &block, bytes, "a replica's weights", error));
     replica->weights = block;
@@ -101,14 +104,16 @@ static int run_replica(void *self, int worker, int buffer, float *weights, float
     const struct replicas *replicas = self;
     struct replica *replica = &replicas->replicas[worker];
     if (buffer != replica->loaded) read_from(replicas->network, replica, buffer);
-    const struct device *device = &replicas->devices[worker],
-                        *home = replicas->store ? replicas->store->home : NULL;
+    const struct device *device = &replicas->devices[worker];
     const size_t bytes = replicas->network->graph.layout.floats * sizeof(float);
     float *const here = replica->weights ? replica->weights : weights;
     float *const result = replica->gradient ? replica->gradient : gradient;
-    if (here != weights) RETURN_IF(link_copy(device, here, home, weights, bytes, error));
+    if (here != weights && replicas->store && replicas->store->home_count > 0)
+        RETURN_IF(store_copy_weights(replicas->store, device, here, error));
+    else if (here != weights)
+        RETURN_IF(link_copy(device, here, NULL, weights, bytes, error));
     RETURN_IF(program_run(replica->program, replica->arena, here, result, error));
-    if (result != gradient) RETURN_IF(link_copy(home, gradient, device, result, bytes, error));
+    if (result != gradient) RETURN_IF(link_copy(NULL, gradient, device, result, bytes, error));
     return arena_read(replica->arena, replicas->network->decayed_loss, loss, sizeof *loss, error);
 }
 

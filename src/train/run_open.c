@@ -251,7 +251,8 @@ static int open_output(struct run *run, struct error *error) {
 static void say_start(struct run *run, int shards) {
     const struct layout *layout = &run->network.graph.layout;
     const struct dataset *dataset = &run->dataset;
-    char workers[200] = "";
+    char workers[200] = "", homes[200];
+    store_name_homes(&run->store, homes, sizeof homes);
     for (int w = 0; w < run->workers; w++) {
         const size_t used = strlen(workers);
         if (used + 40 > sizeof workers) break;
@@ -266,10 +267,9 @@ static void say_start(struct run *run, int shards) {
                  dataset->test.count, dataset->classes);
     progress_say(&run->progress, "%s, %d %s (%s), %d shard%s%s%s; batch %d x %d = %d, %s, %s, seed %ld",
                  run->settings.strategy, run->workers, run->workers == 1 ? "worker" : "workers", workers,
-                 shards, shards == 1 ? "" : "s", run->store.home ? " on " : "",
-                 run->store.home ? run->store.home->name : "", run->settings.batch, run->workers,
-                 run->settings.batch * run->workers, run->settings.optimizer, run->settings.schedule,
-                 run->settings.seed);
+                 shards, shards == 1 ? "" : "s", homes[0] ? " on " : "", homes, run->settings.batch,
+                 run->workers, run->settings.batch * run->workers, run->settings.optimizer,
+                 run->settings.schedule, run->settings.seed);
     if (run->settings.average > 0.0)
         progress_say(&run->progress, "tested and kept: the moving average of the weights, decay %g",
                      run->settings.average);

@@ -69,32 +69,26 @@ static int count_apart(const struct run *run) {
     return apart;
 }
 
-static const struct device *first_apart(const struct run *run) {
-    int d = 0;
-    while (d < run->device_count && !run->devices[d].backend->vectors) d++;
-    return d < run->device_count ? &run->devices[d] : NULL;
-}
-
 /* Where the shards live: with the workers, when all of them are on devices with memory of their own and the
  * optimizer can step there; else in the host's memory. */
-static int choose_home(const struct run *run, const struct device **home, struct error *error) {
+static int choose_homes(const struct run *run, bool *on_devices, struct error *error) {
     const struct optimizer *optimizer = (const struct optimizer *)(const void *)run->choices.optimizer.plugin;
-    const struct device *first = run->settings.hosted ? NULL : first_apart(run);
-    *home = NULL;
-    if (run->settings.homes == HOMES_GPU && !first)
+    const int apart = run->settings.hosted ? 0 : count_apart(run);
+    *on_devices = false;
+    if (run->settings.homes == HOMES_GPU && apart == 0)
         return error_set(error, ERROR_USAGE, "--homes=gpu: none of the devices is a GPU of this process (%s)",
                          run->settings.devices);
     if (run->settings.homes == HOMES_GPU && !optimizer->formula)
         return error_set(error, ERROR_USAGE, "--homes=gpu: the optimizer %s steps in the host's memory only",
                          optimizer->plugin.name);
-    const bool all = first && count_apart(run) == run->device_count && optimizer->formula;
-    if (run->settings.homes == HOMES_GPU || (run->settings.homes == HOMES_AUTO && all)) *home = first;
+    const bool all = apart > 0 && apart == run->device_count && optimizer->formula;
+    *on_devices = run->settings.homes == HOMES_GPU || (run->settings.homes == HOMES_AUTO && all);
     return OK;
 }
 
 int run_open_store(struct run *run, int shards, struct error *error) {
-    const struct device *home = NULL;
-    RETURN_IF(choose_home(run, &home, error));
+    bool on_devices = false;
+    RETURN_IF(choose_homes(run, &on_devices, error));
     const int here = run_shards_here(run, shards);
     const struct traits *traits = run_traits(run);
     const struct store_settings settings = {.layout = &run->network.graph.layout,
@@ -109,8 +103,8 @@ int run_open_store(struct run *run, int shards, struct error *error) {
                                             .optimizer = &run->choices.optimizer,
                                             .schedule = &run->choices.schedule,
                                             .total_updates = dealer_updates(&run->dealer, traits->merged),
-                                            .home = home,
-                                            .reader = home || run->settings.hosted ? NULL : first_apart(run),
+                                            .devices = run->settings.hosted ? NULL : run->devices,
+                                            .on_devices = on_devices,
                                             .average = run->settings.average,
                                             .finished = training_finished,
                                             .finished_argument = &run->training};

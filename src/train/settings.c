@@ -159,7 +159,8 @@ const struct option run_options[] = {
      .type = OPTION_CHOICE,
      .fallback = "auto",
      .choices = "auto|cpu|gpu",
-     .help = "where the shards live; auto: on the first GPU when all workers are on GPUs"},
+     .help =
+         "where the shards live; auto: on the workers' GPUs, dealt in turn, when all workers are on GPUs"},
     {.name = "deterministic",
      AT(deterministic),
      .type = OPTION_FLAG,

@@ -140,7 +140,8 @@ static int start_servers(struct training *training, struct error *error) {
 }
 
 bool training_copies_to(const struct store *store, const struct traits *traits, const struct device *device) {
-    return traits->own_weights && !traits->own_moments && !store_shares_memory(store, device);
+    if (!traits->own_weights) return false;
+    return store->home_count > 0 || (!traits->own_moments && !store_shares_memory(store, device));
 }
 
 int training_open(struct training *training, const struct training_settings *settings, struct error *error) {
@@ -339,7 +340,7 @@ void training_close(struct training *training) {
     for (int w = 0; training->workers && w < training->settings.roster->workers; w++) {
         struct worker *worker = &training->workers[w];
         for (int i = 0; worker->slabs && i < worker->slab_count; i++)
-            store_vector_free(store, worker->slabs[i]);
+            store_own_vector_free(store, w, worker->slabs[i]);
         memory_free((void *)worker->slabs);
         memory_free(worker->rows);
         feeder_close(&worker->feeder);
@@ -348,9 +349,9 @@ void training_close(struct training *training) {
         if (device && worker->own_weights)
             device->backend->release(device, worker->own_weights);
         else
-            store_vector_free(store, worker->own_weights);
-        for (int m = 0; m < 2; m++) store_vector_free(store, worker->own_moments[m]);
-        store_vector_free(store, worker->own_average);
+            store_own_vector_free(store, w, worker->own_weights);
+        for (int m = 0; m < 2; m++) store_own_vector_free(store, w, worker->own_moments[m]);
+        store_own_vector_free(store, w, worker->own_average);
     }
     memory_free(training->workers);
     memory_free(training->servers);

@@ -29,8 +29,9 @@ struct compute {
     int (*load)(void *self, int worker, int buffer, long number, const struct picks *picks,
                 struct error *error);
     /* Forward and backward over the batch in `buffer`, with weights in the memory of the worker's device when
-     * training_copies_to says so, else in the store's, like the gradient: fills gradient[layout floats] with
-     * the mean over the batch, and the loss. Weights may change meanwhile (in place). */
+     * training_copies_to says so, else its own copy where its own vectors are (store_own_device), or the
+     * store's: fills gradient[layout floats], one of its own vectors, with the mean over the batch, and the
+     * loss. Weights may change meanwhile (in place). */
     int (*run)(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                struct error *error);
     void *self;
@@ -96,7 +97,7 @@ int training_servers(const struct choice *strategy, int shards, int workers);
 /* The store's `finished` callback; its argument is the training. */
 void training_finished(void *training, struct gradient *gradient);
 
-/* Whether a worker's own weights are in the memory of its device, because the store's are elsewhere. */
+/* Whether a worker has own weights in a memory that its device computes in. */
 bool training_copies_to(const struct store *store, const struct traits *traits, const struct device *device);
 
 /* Makes workers and servers (as threads of the world); they wait for the first go. */

@@ -66,7 +66,8 @@ static int compute_gradient(struct worker *worker, struct gradient *gradient, co
                          settings->roster->members[worker->index].name, isnan(*loss) ? "nan" : "infinite",
                          worker->side.step + 1, (double)store_rate(store, gradient->version[0]));
     if (settings->clip <= 0.0f) return OK;
-    return gradient_clip(store->settings.layout, store->home, slab, settings->clip, &worker->error);
+    return gradient_clip(store->settings.layout, store_own_device(store, worker->index), slab, settings->clip,
+                         &worker->error);
 }
 
 static void count_step(struct worker *worker, const struct log_row *row) {
@@ -198,14 +199,16 @@ static int run_segment(struct worker *worker) {
     return OK;
 }
 
-/* A copy that is only read by this worker's device is there; one that is stepped is where the store's vectors
- * are. */
+/* A copy that is only read by this worker's device is there; one that is stepped is where the worker's other
+ * own vectors are, which is there too when the shards live on devices. */
 static int open_own_weights(struct worker *worker) {
     const struct training_settings *settings = &worker->training->settings;
+    const struct store *store = settings->store;
     const struct device *device = settings->devices ? &settings->devices[worker->index] : NULL;
     void *block = NULL;
-    if (!device || !training_copies_to(settings->store, worker->training->traits, device))
-        return store_vector(settings->store, &worker->own_weights, "a worker's weights", &worker->error);
+    if (!device || store->home_count > 0 || !training_copies_to(store, worker->training->traits, device))
+        return store_own_vector(store, worker->index, &worker->own_weights, "a worker's weights",
+                                &worker->error);
     RETURN_IF(device->backend->allocate(device, &block,
                                         settings->store->settings.layout->floats * sizeof(float),
                                         "a worker's weights", &worker->error));
@@ -223,15 +226,18 @@ static int open_worker(struct worker *worker) {
     worker->side.weights = worker->own_weights ? worker->own_weights : settings->store->weights;
     for (int m = 0; m < 2 && worker->training->traits->own_moments; m++) {
         if (!settings->store->moments[m]) continue;
-        RETURN_IF(store_vector(store, &worker->own_moments[m], "a worker's optimizer state", &worker->error));
+        RETURN_IF(store_own_vector(store, worker->index, &worker->own_moments[m],
+                                   "a worker's optimizer state", &worker->error));
         worker->side.moments[m] = worker->own_moments[m];
     }
     if (worker->training->traits->own_moments && settings->store->average) {
-        RETURN_IF(store_vector(store, &worker->own_average, "a worker's average", &worker->error));
+        RETURN_IF(store_own_vector(store, worker->index, &worker->own_average, "a worker's average",
+                                   &worker->error));
         worker->side.average = worker->own_average;
     }
     for (int i = 0; i < worker->slab_count; i++)
-        RETURN_IF(store_vector(store, &worker->slabs[i], "a worker's gradient", &worker->error));
+        RETURN_IF(
+            store_own_vector(store, worker->index, &worker->slabs[i], "a worker's gradient", &worker->error));
     return OK;
 }
 
