@@ -82,6 +82,7 @@ const struct backend gpu_backend = {
     .allocate_host = gpu_allocate_host,
     .release_host = gpu_release_host,
     .copy = gpu_transfer,
+    .queue_copy = gpu_queue_copy,
     .finish = gpu_finish,
     .gather = gpu_gather,
     .gather_labels = gpu_gather_labels,
@@ -90,4 +91,5 @@ const struct backend gpu_backend = {
     .replay = gpu_replay,
     .forget = gpu_forget,
     .vectors = &gpu_vectors,
+    .marks = &gpu_marks,
 };

@@ -29,7 +29,8 @@ struct queue {
         size_t bytes;     /* of the block */
         cudaEvent_t sent; /* what was last sent from it has arrived */
     } outbox[OUTBOXES];
-    unsigned turn; /* of the outboxes */
+    unsigned turn;     /* of the outboxes */
+    cudaEvent_t ended; /* what the last gpu_finish waited for; NULL until a timed mark is set */
 };
 
 /* queue.c */
@@ -87,6 +88,7 @@ int gpu_allocate_host(const struct device *device, void **out, size_t bytes, con
                       struct error *error);
 void gpu_release_host(const struct device *device, void *block);
 int gpu_transfer(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
+int gpu_queue_copy(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
 int gpu_finish(const struct device *device, struct error *error);
 
 /* record.c */
@@ -127,5 +129,8 @@ void gpu_examples_close(const struct device *device);
 
 /* vectors.c */
 extern const struct vectors gpu_vectors;
+
+/* marks.c */
+extern const struct marks gpu_marks;
 
 #endif

@@ -1,7 +1,8 @@
 /* Memory on a GPU, host memory that it copies at full speed, and copies.
  *
  * Zeroing is queued like anything else, and waited for, because the block may next be used by another thread,
- * whose queue knows nothing of this one. Nothing here is called inside a training step but copy and finish.
+ * whose queue knows nothing of this one. Nothing here is called inside a training step but the copies and
+ * finish.
  */
 #include "gpu.h"
 
@@ -81,9 +82,18 @@ int gpu_transfer(const struct device *device, void *out, const void *in, size_t 
     return OK;
 }
 
+int gpu_queue_copy(const struct device *device, void *out, const void *in, size_t bytes,
+                   struct error *error) {
+    const struct queue *queue = gpu_queue(device, error);
+    if (!queue) return error->code;
+    if (bytes > 0) GPU_TRY(device, cudaMemcpyAsync(out, in, bytes, cudaMemcpyDefault, queue->stream), error);
+    return OK;
+}
+
 int gpu_finish(const struct device *device, struct error *error) {
     const struct queue *queue = gpu_queue(device, error);
     if (!queue) return error->code;
+    if (queue->ended) GPU_TRY(device, cudaEventRecord(queue->ended, queue->stream), error);
     GPU_TRY(device, cudaStreamSynchronize(queue->stream), error);
     return OK;
 }

@@ -46,6 +46,7 @@ static void close_queue(struct queue *queue) {
     if (queue->dnn) cudnnDestroy(queue->dnn);
     if (queue->blas) cublasLtDestroy(queue->blas);
     gpu_queue_scratch_close(queue);
+    if (queue->ended) cudaEventDestroy(queue->ended);
     if (queue->stream) cudaStreamDestroy(queue->stream);
     memory_free(queue);
 }

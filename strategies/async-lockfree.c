@@ -65,7 +65,10 @@ static const struct traits traits[] = {
                       .exactly_once = true,
                       .lock_free = true,
                       .bytes_moved = strategy_bytes_news},
-    [APPLY_WORKER] = {.own_update_in_reply = true, .lock_free = true, .bytes_moved = strategy_bytes_none},
+    [APPLY_WORKER] = {.steps_own = true,
+                      .own_update_in_reply = true,
+                      .lock_free = true,
+                      .bytes_moved = strategy_bytes_none},
 };
 
 static const struct traits *lockfree_traits(const void *settings) {

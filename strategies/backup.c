@@ -96,6 +96,7 @@ static void end_round(struct shard *shard) {
     if (!is_complete(shard)) return;
     const long version = atomic_load(&shard->version);
     shard_step_share(shard, 0, 1);
+    shard_settle(shard);
     shard_end_round(shard);
     atomic_store(&state->arrived, 0);
     for (int w = 0; w < shard->store->settings.roster->workers; w++) {

@@ -154,6 +154,7 @@ static long long local_bytes(const void *settings, long long bytes, int moments,
 static const struct traits local_traits = {
     .own_weights = true,
     .own_moments = true,
+    .steps_own = true,
     .rounds = true,
     .merged = true,
     .exactly_once = true,

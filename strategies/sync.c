@@ -88,8 +88,10 @@ static int sync_pull(struct shard *shard, struct worker_side *side, struct error
     gate_arrive(&state->stepped, worker, round);
     RETURN_IF(gate_wait(&state->stepped, worker, round, error));
     RETURN_IF(mend(shard, worker, round, version, &first, error));
+    strategy_follow(shard, side);
     /* Nobody reads the shard's version again before the first worker has laid its next gradient: the others
-     * count for themselves. */
+     * count for themselves. So it may be counted while a device still steps: who reads the weights has
+     * followed. */
     if (first) shard_end_round(shard);
     side->version[shard->index] = version + 1;
     shard_done(shard, atomic_exchange(&shard->laid[worker], NULL), version);

@@ -109,6 +109,11 @@ struct backend {
      * (link.h), after what is queued on the device, and is complete on return. Called by the thread that
      * drives one of the two devices. NULL: the device computes in the host's memory. */
     int (*copy)(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
+    /* The same, queued: there for what the calling thread queues next on the device, and for others after
+     * `finish`. Of the host's memory only that of allocate_host: for other memory the call waits. NULL where
+     * `copy` is. */
+    int (*queue_copy)(const struct device *device, void *out, const void *in, size_t bytes,
+                      struct error *error);
     /* Builds a batch: row i of out[count][features] is example index[i] of `examples`, scaled or augmented.
      * Queued: it is there for what the calling thread queues next, and for others after `finish`. */
     int (*gather)(const struct device *device, const struct examples *examples, const struct picks *picks,
@@ -138,6 +143,23 @@ struct backend {
     int (*replay)(const struct device *device, void *recording, struct error *error);
     void (*forget)(const struct device *device, void *recording);
     const struct vectors *vectors; /* arithmetic of the store, on windows that lie on the device */
+    const struct marks *marks;     /* order between the queues of several threads, and times on the device */
+};
+
+/* Marks: places in a thread's queue, so that others' queues come behind it and nobody waits. */
+struct marks {
+    /* timed: `since` is asked of it. */
+    int (*open)(const struct device *device, bool timed, void **mark, struct error *error);
+    void (*close)(const struct device *device, void *mark); /* NULL is fine */
+    /* The mark is reached when all is done that the calling thread has queued on the device so far. Anew with
+     * every call; who follows it sees to it that it is not moved meanwhile. */
+    int (*set)(const struct device *device, void *mark, struct error *error);
+    /* What the calling thread queues on the device from now on is done after the mark, set by any thread, is
+     * reached. */
+    int (*follow)(const struct device *device, void *mark, struct error *error);
+    /* How long the device went on, after a timed mark that the calling thread has set before its last
+     * `finish`, until what that has waited for was done. */
+    int (*since)(const struct device *device, void *mark, double *seconds, struct error *error);
 };
 
 /* What the store does to vectors that lie in a device's memory: queued on the calling thread's queue. */

@@ -11,3 +11,10 @@ int link_copy(const struct device *to, void *out, const struct device *from, con
     memcpy(out, in, bytes);
     return OK;
 }
+
+int link_queue(const struct device *to, void *out, const struct device *from, const void *in, size_t bytes,
+               struct error *error) {
+    if (to && to->backend->queue_copy) return to->backend->queue_copy(to, out, in, bytes, error);
+    if (from && from->backend->queue_copy) return from->backend->queue_copy(from, out, in, bytes, error);
+    return link_copy(to, out, from, in, bytes, error);
+}

@@ -10,4 +10,10 @@
 int link_copy(const struct device *to, void *out, const struct device *from, const void *in, size_t bytes,
               struct error *error);
 
+/* The same, but queued: on the calling thread's queue of `to`, or, when that is not a device with queues, of
+ * `from`. It is there for what is queued behind it, and for others after that device's `finish`. Complete
+ * where neither has queues. */
+int link_queue(const struct device *to, void *out, const struct device *from, const void *in, size_t bytes,
+               struct error *error);
+
 #endif

@@ -90,11 +90,17 @@ void shard_reduce_share(struct shard *shard, const struct copies *copies, int sh
 }
 
 static void copy_window(const struct shard *shard, float *to, const float *from) {
-    if (to && from) home_copy(shard, NULL, to + shard->begin, from + shard->begin, shard->end - shard->begin);
+    const size_t floats = shard->end - shard->begin;
+    if (!to || !from) return;
+    if (shard->home)
+        home_queue_copy(shard, to + shard->begin, from + shard->begin, floats);
+    else
+        memcpy(to + shard->begin, from + shard->begin, floats * sizeof *to);
 }
 
 void shard_copy(const struct shard *shard, const struct copies *copies) {
     const struct copies own = shard_vectors(shard);
     for (int vector = MOMENTS; vector <= AVERAGE; vector++)
         copy_window(shard, vector_of(copies, vector), vector_of(&own, vector));
+    if (shard->home) home_finish(shard->store, shard->home->device); /* others may be offered them next */
 }

@@ -1,5 +1,6 @@
 /* The halves that strategies share: send the gradient to every shard and take the weights from every shard;
  * post to a server, serve, read. */
+#include "home.h"
 #include "strategy.h"
 
 const struct traits *strategy_traits(const struct strategy *strategy, const void *settings) {
@@ -21,11 +22,19 @@ int strategy_take_all(struct worker_side *side, struct error *error) {
     return store_check(side->store, error);
 }
 
+static void settle_all(const struct worker_side *side) {
+    struct store *store = side->store;
+    const struct device *own = store_own_device(store, side->worker);
+    for (int h = 0; h < store->home_count; h++) home_finish(store, store->homes[h].device);
+    if (own) home_finish(store, own);
+}
+
 int strategy_rest_all(struct worker_side *side, struct error *error) {
-    if (!side->strategy->rest) return strategy_take_all(side, error);
-    for (int s = 0; s < side->store->settings.shards; s++)
+    if (!side->strategy->rest) RETURN_IF(strategy_take_all(side, error));
+    for (int s = 0; side->strategy->rest && s < side->store->settings.shards; s++)
         RETURN_IF(side->strategy->rest(&side->store->shards[s], side, error));
-    return OK;
+    settle_all(side); /* nothing is under way while all pause */
+    return store_check(side->store, error);
 }
 
 int strategy_serve(struct shard *shard, struct gradient *gradient, struct error *error) {
@@ -45,20 +54,40 @@ int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct
     return store_check(shard->store, error);
 }
 
+/* In whose memory the worker's copy is. */
+static const struct device *reader_of(const struct worker_side *side) {
+    return side->device ? side->device : store_own_device(side->store, side->worker);
+}
+
+/* From one device to another, or the same, it is only queued. */
+static void count_copy(const struct shard *shard, struct worker_side *side) {
+    side->bytes_moved += strategy_window_bytes(shard);
+    side->queued = side->queued || store_own_device(shard->store, side->worker);
+}
+
 int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error) {
     (void)error;
     shard_lock(shard, side->worker);
-    const bool news = shard_read(shard, side->device, side->weights, &side->version[shard->index]);
-    lock_release(&shard->lock);
-    if (news) side->bytes_moved += strategy_window_bytes(shard);
+    const bool news = shard_read(shard, reader_of(side), side->weights, &side->version[shard->index]);
+    if (!news) {
+        lock_release(&shard->lock);
+        return OK;
+    }
+    shard_unlock(shard, side->worker);
+    count_copy(shard, side);
     return OK;
 }
 
 int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error) {
     (void)error;
-    if (shard_read_racy(shard, side->device, side->weights, &side->version[shard->index]))
-        side->bytes_moved += strategy_window_bytes(shard);
+    if (shard_read_racy(shard, reader_of(side), side->weights, &side->version[shard->index]))
+        count_copy(shard, side);
     return OK;
+}
+
+void strategy_follow(struct shard *shard, struct worker_side *side) {
+    shard_follow(shard, side->worker);
+    side->queued = side->queued || store_own_device(shard->store, side->worker);
 }
 
 long long strategy_bytes_none(const void *settings, long long bytes, int moments, long steps, long news) {

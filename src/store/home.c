@@ -7,7 +7,7 @@
 
 /* --- failures --- */
 
-static void remember(struct store *store, int code, const struct error *error) {
+void home_check(struct store *store, int code, const struct error *error) {
     if (code == OK || atomic_exchange(&store->failing, true)) return;
     store->failure = *error;
     atomic_store(&store->failed, true);
@@ -189,14 +189,13 @@ int store_send(const struct store *store, struct error *error) {
 
 int store_copy_weights(const struct store *store, const struct device *to, float *weights,
                        struct error *error) {
-    if (store->home_count <= 1)
-        return link_copy(to, weights, store->home_count ? store->homes[0].device : NULL, store->weights,
-                         store->settings.layout->floats * sizeof *weights, error);
+    int (*const copy)(const struct device *, void *, const struct device *, const void *, size_t,
+                      struct error *) = to->backend->queue_copy ? link_queue : link_copy;
     for (int s = 0; s < store->settings.shards; s++) {
         const struct shard *shard = &store->shards[s];
-        RETURN_IF(link_copy(to, weights + shard->begin, shard->home->device,
-                            shard->home->vectors.weights + shard->begin,
-                            (shard->end - shard->begin) * sizeof *weights, error));
+        RETURN_IF(copy(to, weights + shard->begin, shard->home->device,
+                       shard->home->vectors.weights + shard->begin,
+                       (shard->end - shard->begin) * sizeof *weights, error));
     }
     return OK;
 }
@@ -236,14 +235,14 @@ void home_step(struct shard *shard, const struct device *device, const struct co
             .witness = racy && to == shard->end ? shard->witness : NULL,
             .atomic = racy && shard->atomic};
         struct error error = {0};
-        remember(store, device->backend->vectors->update(device, &update, &window, &error), &error);
+        home_check(store, device->backend->vectors->update(device, &update, &window, &error), &error);
     }
 }
 
 const float *home_bring(struct shard *shard, int worker, const float *values, size_t begin, size_t end) {
     float *brought = shard->home->brought[worker];
     if (!brought) return values;
-    home_copy(shard, shard->home->device, brought + begin, values + begin, end - begin);
+    home_queue_copy(shard, brought + begin, values + begin, end - begin);
     return brought;
 }
 
@@ -256,14 +255,21 @@ void home_mean(struct shard *shard, const float *const *values, const float *wei
     struct error error = {0};
     for (int i = 0; i < count && i < MOST; i++) window[i] = values[i] + begin;
     if (count > MOST)
-        remember(store,
-                 error_set(&error, ERROR_DEVICE, "%s: the mean of %d workers, expected at most %d",
-                           home->name, count, MOST),
-                 &error);
+        home_check(store,
+                   error_set(&error, ERROR_DEVICE, "%s: the mean of %d workers, expected at most %d",
+                             home->name, count, MOST),
+                   &error);
     else if (count > 0 && end > begin)
-        remember(store,
-                 home->backend->vectors->mean(home, window, weight, count, end - begin, out + begin, &error),
-                 &error);
+        home_check(
+            store,
+            home->backend->vectors->mean(home, window, weight, count, end - begin, out + begin, &error),
+            &error);
+}
+
+void home_queue_copy(const struct shard *shard, float *out, const float *in, size_t floats) {
+    struct error error = {0};
+    const struct device *home = shard->home->device;
+    home_check(shard->store, home->backend->queue_copy(home, out, in, floats * sizeof *out, &error), &error);
 }
 
 void home_copy(const struct shard *shard, const struct device *to, float *out, const float *in,
@@ -271,10 +277,13 @@ void home_copy(const struct shard *shard, const struct device *to, float *out, c
     struct error error = {0};
     const size_t bytes = floats * sizeof *out;
     const struct device *from = shard->home ? shard->home->device : NULL;
-    remember(shard->store, link_copy(to, out, from, in, bytes, &error), &error);
+    if (from && to && to->backend->queue_copy)
+        home_check(shard->store, to->backend->queue_copy(to, out, in, bytes, &error), &error);
+    else
+        home_check(shard->store, link_copy(to, out, from, in, bytes, &error), &error);
 }
 
 void home_finish(struct store *store, const struct device *device) {
     struct error error = {0};
-    remember(store, device->backend->finish(device, &error), &error);
+    home_check(store, device->backend->finish(device, &error), &error);
 }

@@ -99,6 +99,7 @@ static int open_shard(struct store *store, int index, const size_t *border, stru
     else
         RETURN_IF(memory_zeroed(&block, 1, CACHE_LINE, "witness line", error));
     shard->witness = block;
+    if (shard->home) RETURN_IF(home_open_order(shard, error));
     find_spans(shard, settings->layout);
     return OK;
 }
@@ -150,6 +151,7 @@ end:
 void store_close(struct store *store) {
     for (int s = 0; store->shards && s < store->settings.shards; s++) {
         struct shard *shard = &store->shards[s];
+        home_close_order(shard);
         mailbox_close(&shard->mailbox);
         memory_free(shard->spans);
         memory_free(shard->tallies);

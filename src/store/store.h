@@ -17,7 +17,10 @@
  *   shard_post         put a gradient into the shard's mailbox
  *   shard_done         the shard has applied this gradient: measure its staleness, let go of the slot
  *   shard_drop         the shard throws this gradient away
+ *   shard_settle       wait until what this thread has stepped is stepped
+ *   shard_follow       see to it that what this thread computes next is computed on all stepped shares
  *   shard_lock         take the shard's lock on a worker's thread: time spent on it is waiting
+ *   shard_unlock       give it back: who writes next comes after what this worker has read
  *   shard_await        wait until the shard is done with a worker's gradients
  *   shard_step_own     step a worker's own copy of the window
  *   shard_reduce_share write the mean of the workers' own copies, a share of the window
@@ -88,6 +91,7 @@ struct shard {
     struct event *mail;                /* its server's event; NULL: nobody serves */
     struct tally *tallies;             /* [workers] */
     struct gradient *_Atomic *laid;    /* [workers] of the round */
+    struct shard_order *order;         /* on a device: in which its queues come; else NULL */
     bool atomic;                       /* racy steps add to weights atomically */
     double *witness;                   /* [one line] the racy loop adds 1 to it with each update ... */
     _Atomic long racy_updates;         /* ... so that these minus the witness are the lost updates */
@@ -174,8 +178,8 @@ float *store_tested(const struct store *store);
  * where all is in the host's memory. While nobody trains. Errors: ERROR_DEVICE. */
 int store_fetch(const struct store *store, struct error *error);
 int store_send(const struct store *store, struct error *error);
-/* Copies the weights of all shards to weights[layout floats] in the memory of `to`, by the thread that drives
- * it. Errors: ERROR_DEVICE. */
+/* Copies the weights of all shards, which live on devices, to weights[layout floats] in the memory of `to`,
+ * by the thread that drives it: on its queue, or, when it has none, complete. Errors: ERROR_DEVICE. */
 int store_copy_weights(const struct store *store, const struct device *to, float *weights,
                        struct error *error);
 
@@ -231,14 +235,19 @@ void store_deal_ranges(struct layout *layout, int shards, enum shard_by by);
 /* --- verbs --- */
 long shard_apply(struct shard *shard, const struct gradient *gradient);      /* returns the version before */
 long shard_apply_racy(struct shard *shard, const struct gradient *gradient); /* returns the version before */
-void shard_lock(struct shard *shard, int worker); /* on a worker's thread; with lock_release */
+void shard_lock(struct shard *shard, int worker);   /* on a worker's thread; with lock_release, when it ... */
+void shard_unlock(struct shard *shard, int worker); /* ... has not read, or with this */
 void shard_lay(struct shard *shard, struct gradient *gradient);
-/* Steps the `share`-th of `shares` equal parts of the window. */
+/* Steps the `share`-th of `shares` equal parts of the window. Where the vectors live on a device, it may only
+ * be queued there: before the version says that it is done comes shard_settle, or, when everyone who reads
+ * the weights says so first, shard_follow. */
 void shard_step_share(struct shard *shard, int share, int shares);
+void shard_settle(struct shard *shard);
+void shard_follow(struct shard *shard, int worker); /* on the worker's thread */
 void shard_end_round(struct shard *shard);
 /* Copies the window to weights + begin, in the memory of `to` (NULL: the host's), when the shard's
  * version differs from *version, which is set to the version read (a racy reader: to the one before it
- * began). Returns whether it copied. */
+ * began). Returns whether it copied; within the memory of a device it is only queued on it. */
 bool shard_read(const struct shard *shard, const struct device *to, float *weights, long *version);
 bool shard_read_racy(const struct shard *shard, const struct device *to, float *weights, long *version);
 int shard_post(struct shard *shard, struct gradient *gradient, struct error *error);

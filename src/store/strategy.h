@@ -18,7 +18,9 @@ struct traits {
     bool own_weights; /* each worker computes on a copy of its own; else on the store's weights in place */
     bool own_moments; /* each worker has optimizer state and moving average of its own, too */
     bool servers;     /* server threads apply what is in the mailboxes */
-    bool rounds;      /* all workers take equally many steps: batch r*W+w goes to worker w of round r */
+    bool steps_own; /* push steps with the worker's gradient on its own thread, and is done with it on return:
+                       nobody else reads it */
+    bool rounds;    /* all workers take equally many steps: batch r*W+w goes to worker w of round r */
     /* What it promises. */
     bool merged;       /* one update a round of the workers, not one a gradient */
     bool exactly_once; /* each gradient is applied to each shard exactly once */
@@ -52,7 +54,9 @@ struct worker_side {
     float *moments[2];           /* [layout floats] its own optimizer state, or NULL */
     float *average;              /* [layout floats] the moving average of its own weights, or NULL */
     long *version;               /* [shards] of the weights that it has; set by pull, always */
-    long long bytes_moved;       /* copied so far between its own memory and the store */
+    bool queued; /* what pull did may still be under way on the worker's device, before what comes next; set
+                    by pull, cleared by the worker */
+    long long bytes_moved; /* copied so far between its own memory and the store */
 };
 
 struct strategy {
@@ -94,6 +98,8 @@ int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct
 /* A copy of the shard's weights for the worker, when there is news; under the shard's lock, or not. */
 int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error);
 int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error);
+/* In pull, before the worker computes on weights in place of which others have stepped shares. */
+void strategy_follow(struct shard *shard, struct worker_side *side);
 /* Values of `bytes_moved`: nothing is copied; the weights once for each news. */
 long long strategy_bytes_none(const void *settings, long long bytes, int moments, long steps, long news);
 long long strategy_bytes_news(const void *settings, long long bytes, int moments, long steps, long news);

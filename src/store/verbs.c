@@ -23,6 +23,7 @@ long shard_apply(struct shard *shard, const struct gradient *gradient) {
     const float rate = store_rate(shard->store, version);
     if (shard->home) {
         const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
+        home_follow_reads(shard);
         home_step(shard, shard->home->device, &shard->home->vectors, values, shard->begin, shard->end, rate,
                   version + 1, false);
         home_finish(shard->store, shard->home->device);
@@ -87,9 +88,9 @@ static void step_share_at_home(struct shard *shard, size_t begin, size_t end, fl
         weight[count++] = (float)gradient->examples / examples;
     }
     const struct home *home = shard->home;
+    home_follow_reads(shard);
     home_mean(shard, values, weight, count, begin, end, home->mean);
     home_step(shard, home->device, &home->vectors, home->mean, begin, end, rate, number, false);
-    home_finish(store, home->device);
 }
 
 void shard_step_share(struct shard *shard, int share, int shares) {
@@ -106,6 +107,7 @@ void shard_step_share(struct shard *shard, int share, int shares) {
     if (examples == 0) return;
     if (shard->home) {
         step_share_at_home(shard, begin, end, (float)examples, rate, version + 1);
+        home_stepped(shard, share);
         return;
     }
     for (int i = 0; i < shard->span_count; i++) {

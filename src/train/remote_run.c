@@ -125,19 +125,21 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     const struct compute compute = replicas_compute(&run->replicas);
     struct error *error = &device->error;
     struct request request;
-    float loss = 0.0f;
+    struct outcome outcome = {0};
     const struct picks picks = {.count = stream->batch, .index = device->numbers, .key = device->keys};
     stream_batch(stream, welcome->worker, number, device->numbers);
     stream_keys(stream, welcome->worker, number, device->keys);
     RETURN_IF(compute.load(compute.self, device->index, 0, number, &picks, error));
     RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
     if (*over) return OK;
-    RETURN_IF(compute.run(compute.self, device->index, 0, device->weights, device->gradient, &loss, error));
+    RETURN_IF(compute.run(compute.self, device->index, 0, device->weights, device->gradient,
+                          &outcome.loss, error));
+    RETURN_IF(compute.meet(compute.self, device->index, false, &outcome, error));
     if (welcome->clip > 0.0)
         RETURN_IF(
             gradient_clip(&run->network.graph.layout, NULL, device->gradient, (float)welcome->clip, error));
-    RETURN_IF(remote_answer(&device->remote, loss, device->gradient, error));
-    log_step(device, &request, loss);
+    RETURN_IF(remote_answer(&device->remote, outcome.loss, device->gradient, error));
+    log_step(device, &request, outcome.loss);
     return OK;
 }
 

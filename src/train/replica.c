@@ -64,6 +64,19 @@ static int open_stages(const struct replicas *replicas, const struct device *dev
     return OK;
 }
 
+/* Where the loss is put while the worker goes on, and how it learns when the gradient was there. */
+static int open_report(const struct replicas *replicas, const struct device *device, struct replica *replica,
+                       struct error *error) {
+    const struct marks *marks = device->backend->marks;
+    void *block = NULL;
+    if (!device->backend->queue_copy) return OK;
+    RETURN_IF(device->backend->allocate_host(device, &block, sizeof *replica->loss, "a loss", error));
+    replica->loss = block;
+    if (!marks || !replicas->traits) return OK;
+    RETURN_IF(marks->open(device, true, &replica->began, error));
+    return replicas->traits->steps_own ? marks->open(device, true, &replica->ended, error) : OK;
+}
+
 static int open_replica(void *self, int worker, struct error *error) {
     struct replicas *replicas = self;
     struct replica *replica = &replicas->replicas[worker];
@@ -75,6 +88,7 @@ static int open_replica(void *self, int worker, struct error *error) {
     atomic_store(&replica->opened, true);
     RETURN_IF(arena_open(&replica->arena, replica->program, error));
     RETURN_IF(open_stages(replicas, device, replica, error));
+    RETURN_IF(open_report(replicas, device, replica, error));
     return open_inputs(replicas, device, replica, error);
 }
 
@@ -85,8 +99,11 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     const struct device *device = &replicas->devices[worker];
     RETURN_IF(device->backend->gather(device, replicas->examples, picks, input->x, error));
     RETURN_IF(device->backend->gather_labels(device, replicas->examples, picks, input->labels, error));
-    const int step = (int)number;
-    if (input->step) RETURN_IF(link_copy(device, input->step, NULL, &step, sizeof step, error));
+    /* The number is sent as a label is: nobody waits for it. */
+    const int step = (int)number, first = 0;
+    const struct examples numbers = {.count = 1, .features = 1, .labels = &step};
+    const struct picks one = {.count = 1, .index = &first};
+    if (input->step) RETURN_IF(device->backend->gather_labels(device, &numbers, &one, input->step, error));
     /* A feeder hands over what is done, to another thread. */
     return replicas->buffers > 1 && device->backend->finish ? device->backend->finish(device, error) : OK;
 }
@@ -99,6 +116,14 @@ static void read_from(const struct network *network, struct replica *replica, in
     replica->loaded = buffer;
 }
 
+static int bring_weights(const struct replicas *replicas, const struct device *device, float *here,
+                         const float *weights, struct error *error) {
+    if (replicas->store && replicas->store->home_count > 0)
+        return store_copy_weights(replicas->store, device, here, error);
+    return link_queue(device, here, NULL, weights, replicas->network->graph.layout.floats * sizeof *here,
+                      error);
+}
+
 static int run_replica(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                        struct error *error) {
     const struct replicas *replicas = self;
@@ -108,13 +133,33 @@ static int run_replica(void *self, int worker, int buffer, float *weights, float
     const size_t bytes = replicas->network->graph.layout.floats * sizeof(float);
     float *const here = replica->weights ? replica->weights : weights;
     float *const result = replica->gradient ? replica->gradient : gradient;
-    if (here != weights && replicas->store && replicas->store->home_count > 0)
-        RETURN_IF(store_copy_weights(replicas->store, device, here, error));
-    else if (here != weights)
-        RETURN_IF(link_copy(device, here, NULL, weights, bytes, error));
+    (void)loss; /* `meet` gives it */
+    if (replica->began) RETURN_IF(device->backend->marks->set(device, replica->began, error));
+    if (here != weights) RETURN_IF(bring_weights(replicas, device, here, weights, error));
     RETURN_IF(program_run(replica->program, replica->arena, here, result, error));
-    if (result != gradient) RETURN_IF(link_copy(NULL, gradient, device, result, bytes, error));
-    return arena_read(replica->arena, replicas->network->decayed_loss, loss, sizeof *loss, error);
+    if (result != gradient) RETURN_IF(link_queue(NULL, gradient, device, result, bytes, error));
+    if (!replica->loss) return OK;
+    RETURN_IF(device->backend->queue_copy(device, replica->loss,
+                                          arena_address(replica->arena, replicas->network->decayed_loss),
+                                          sizeof *loss, error));
+    return replica->ended ? device->backend->marks->set(device, replica->ended, error) : OK;
+}
+
+static int meet_replica(void *self, int worker, bool waited, struct outcome *outcome, struct error *error) {
+    const struct replicas *replicas = self;
+    const struct replica *replica = &replicas->replicas[worker];
+    const struct device *device = &replicas->devices[worker];
+    *outcome = (struct outcome){.timed = replica->began != NULL};
+    if (!replica->loss)
+        return arena_read(replica->arena, replicas->network->decayed_loss, &outcome->loss,
+                          sizeof outcome->loss, error);
+    if (!waited) RETURN_IF(device->backend->finish(device, error));
+    outcome->loss = *replica->loss;
+    if (replica->began)
+        RETURN_IF(device->backend->marks->since(device, replica->began, &outcome->begun_s, error));
+    if (replica->ended)
+        RETURN_IF(device->backend->marks->since(device, replica->ended, &outcome->computed_s, error));
+    return OK;
 }
 
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
@@ -132,9 +177,12 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
 }
 
 /* The device gets back what it gave: all but the arena's own. */
-static void close_inputs(const struct replicas *replicas, int worker) {
+static void give_back(const struct replicas *replicas, int worker) {
     const struct device *device = &replicas->devices[worker];
     struct replica *replica = &replicas->replicas[worker];
+    if (replica->ended) device->backend->marks->close(device, replica->ended);
+    if (replica->began) device->backend->marks->close(device, replica->began);
+    if (replica->loss) device->backend->release_host(device, replica->loss);
     if (replica->weights) device->backend->release(device, replica->weights);
     if (replica->gradient) device->backend->release(device, replica->gradient);
     struct input *inputs = replica->inputs;
@@ -148,7 +196,7 @@ static void close_inputs(const struct replicas *replicas, int worker) {
 
 void replicas_close(struct replicas *replicas) {
     for (int i = 0; replicas->replicas && i < replicas->count; i++) {
-        close_inputs(replicas, i);
+        give_back(replicas, i);
         arena_close(replicas->replicas[i].arena);
         program_close(replicas->replicas[i].program);
     }
@@ -157,5 +205,9 @@ void replicas_close(struct replicas *replicas) {
 }
 
 struct compute replicas_compute(struct replicas *replicas) {
-    return (struct compute){.open = open_replica, .load = load_replica, .run = run_replica, .self = replicas};
+    return (struct compute){.open = open_replica,
+                            .load = load_replica,
+                            .run = run_replica,
+                            .meet = meet_replica,
+                            .self = replicas};
 }

@@ -16,6 +16,14 @@
 #include "dealer.h"
 #include "faults.h"
 
+/* What came of a batch, and how long before the end of `meet` the device was at its borders: so the time that
+ * the worker waited there is counted as what the device did in it. */
+struct outcome {
+    float loss;
+    bool timed; /* it did it by itself, after `run`; else the two are 0 */
+    double begun_s, computed_s;
+};
+
 /* How workers compute. `load` is called on the thread that builds batches, the feeder's when there is one;
  * the others on the worker's own. A buffer is loaded and run in turns, never at once. */
 struct compute {
@@ -31,9 +39,13 @@ struct compute {
     /* Forward and backward over the batch in `buffer`, with weights in the memory of the worker's device when
      * training_copies_to says so, else its own copy where its own vectors are (store_own_device), or the
      * store's: fills gradient[layout floats], one of its own vectors, with the mean over the batch, and the
-     * loss. Weights may change meanwhile (in place). */
+     * loss. Weights may change meanwhile (in place). With `meet`, some may only be queued, on the device's
+     * queue of the worker's thread, and the loss is not given here. */
     int (*run)(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                struct error *error);
+    /* Waits until what `run` has queued is done, unless the worker has waited for its device since. NULL:
+     * nothing is queued. */
+    int (*meet)(void *self, int worker, bool waited, struct outcome *outcome, struct error *error);
     void *self;
 };
 

@@ -43,8 +43,46 @@ static void be_slow(const struct worker *worker, double began_s) {
     if (factor > 1.0) world_sleep(settings->world, (world_now(settings->world) - began_s) * (factor - 1.0));
 }
 
+/* What a step's computation came to, and when the worker had waited for it. */
+struct meeting {
+    struct outcome outcome;
+    double at_s;
+    bool later; /* after push, which waits for the device itself */
+};
+
+/* A worker that steps by itself vectors on its own device queues the step behind the gradient, and waits once
+ * for both. Not where the host has to see the gradient before. */
+static bool may_meet_later(const struct worker *worker) {
+    const struct training *training = worker->training;
+    const struct training_settings *settings = &training->settings;
+    const struct device *device = store_own_device(settings->store, worker->index);
+    return training->traits->steps_own && settings->compute.meet && device &&
+           (training->traits->own_moments || store_shares_memory(settings->store, device)) &&
+           settings->clip <= 0.0f && (!settings->slowness || settings->slowness[worker->index] <= 1.0);
+}
+
+static int meet(struct worker *worker, struct meeting *meeting) {
+    const struct training_settings *settings = &worker->training->settings;
+    if (!settings->compute.meet) return OK;
+    worker->by_itself = true;
+    RETURN_IF(settings->compute.meet(settings->compute.self, worker->index, meeting->later, &meeting->outcome,
+                                     &worker->error));
+    worker->by_itself = false;
+    meeting->at_s = world_now(settings->world);
+    return OK;
+}
+
+static int check_loss(struct worker *worker, const struct gradient *gradient, float loss) {
+    const struct training_settings *settings = &worker->training->settings;
+    if (isfinite(loss)) return OK;
+    return error_set(&worker->error, ERROR_DIVERGED,
+                     "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)",
+                     settings->roster->members[worker->index].name, isnan(loss) ? "nan" : "infinite",
+                     gradient->step + 1, (double)store_rate(settings->store, gradient->version[0]));
+}
+
 static int compute_gradient(struct worker *worker, struct gradient *gradient, const struct feed *feed,
-                            float *loss) {
+                            struct meeting *meeting) {
     struct training *training = worker->training;
     const struct training_settings *settings = &training->settings;
     const struct store *store = settings->store;
@@ -57,17 +95,35 @@ static int compute_gradient(struct worker *worker, struct gradient *gradient, co
     const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
     worker->by_itself = true;
     RETURN_IF(settings->compute.run(settings->compute.self, worker->index, feed->buffer, worker->side.weights,
-                                    slab, loss, &worker->error));
+                                    slab, &meeting->outcome.loss, &worker->error));
     worker->by_itself = false;
+    meeting->later = may_meet_later(worker);
+    if (meeting->later) return OK;
+    RETURN_IF(meet(worker, meeting));
     be_slow(worker, began_s);
-    if (!isfinite(*loss))
-        return error_set(&worker->error, ERROR_DIVERGED,
-                         "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)",
-                         settings->roster->members[worker->index].name, isnan(*loss) ? "nan" : "infinite",
-                         worker->side.step + 1, (double)store_rate(store, gradient->version[0]));
+    RETURN_IF(check_loss(worker, gradient, meeting->outcome.loss));
     if (settings->clip <= 0.0f) return OK;
     return gradient_clip(store->settings.layout, store_own_device(store, worker->index), slab, settings->clip,
                          &worker->error);
+}
+
+static void move_ms(double *from, double *to, double seconds) {
+    const double ms = seconds * 1e3 < *from ? seconds * 1e3 : *from;
+    if (ms <= 0.0) return;
+    *from -= ms;
+    *to += ms;
+}
+
+/* Where the worker waited once for what a device did of several phases, each gets what the device took for
+ * it. began_s, computed_s: when the worker was done with queueing what comes before the phase, and the
+ * phase. */
+static void share_out(struct log_row *row, const struct meeting *meeting, bool queued, double began_s,
+                      double computed_s) {
+    const struct outcome *outcome = &meeting->outcome;
+    if (!outcome->timed) return;
+    if (meeting->later)
+        move_ms(&row->push_ms, &row->compute_ms, meeting->at_s - outcome->computed_s - computed_s);
+    if (queued) move_ms(&row->compute_ms, &row->pull_ms, meeting->at_s - outcome->begun_s - began_s);
 }
 
 static void count_step(struct worker *worker, const struct log_row *row) {
@@ -94,6 +150,14 @@ static int begin_exchange(struct worker *worker) {
                      roster->members[worker->index].name);
 }
 
+/* Of one that was not waited for before push, which has waited since. */
+static int finish_computation(struct worker *worker, const struct gradient *gradient,
+                              struct meeting *meeting) {
+    RETURN_IF(meet(worker, meeting));
+    feeder_give_back(&worker->feeder);
+    return check_loss(worker, gradient, meeting->outcome.loss);
+}
+
 /* Input comes before pull: while this worker gets its batch, the others arrive. */
 static int take_step(struct worker *worker, bool *paused) {
     struct training *training = worker->training;
@@ -118,19 +182,26 @@ static int take_step(struct worker *worker, bool *paused) {
     watch.waited = member->waited_s; /* waiting for the feeder is input, too */
     row.input_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_PULL), &row.wait_ms);
     RETURN_IF(begin_exchange(worker));
+    side->queued = false;
     RETURN_IF(strategy_take_all(side, &worker->error));
     roster_alone(roster, worker->index);
     row.pull_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_COMPUTE), &row.wait_ms);
+    const double pulled_s = watch.at;
     struct gradient *gradient = store_gradient(settings->store, worker->index, side->step);
-    RETURN_IF(compute_gradient(worker, gradient, &feed, &row.loss));
-    feeder_give_back(&worker->feeder);
+    struct meeting meeting = {0};
+    RETURN_IF(compute_gradient(worker, gradient, &feed, &meeting));
+    if (!meeting.later) feeder_give_back(&worker->feeder);
     row.compute_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_PUSH), &row.wait_ms);
+    const double computed_s = watch.at;
     row.examples = gradient->examples;
     RETURN_IF(begin_exchange(worker));
     RETURN_IF(strategy_send_all(side, gradient, &worker->error));
     roster_alone(roster, worker->index);
+    if (meeting.later) RETURN_IF(finish_computation(worker, gradient, &meeting));
     side->step++;
+    row.loss = meeting.outcome.loss;
     row.push_ms = lap_ms(&watch, member, world_now(settings->world), &row.wait_ms);
+    share_out(&row, &meeting, side->queued, pulled_s, computed_s);
     worker->accounted_s = watch.at;
     row.time_s = settings->seconds_before + watch.at - training->started_s - training->paused_s;
     if (row.examples > 0) {

@@ -198,8 +198,11 @@ cudaError_t cudaMemcpyAsync(void *out, const void *in, size_t bytes, cudaMemcpyK
     if (const cudaError_t code = obstacle("cudaMemcpyAsync")) return done(code);
     if (bytes == 0) return cudaSuccess;
     if (const cudaError_t code = check_copy(out, in, bytes, kind)) return done(code);
-    return done(queue(
-        stream, [=] { memmove(out, in, bytes); }, true));
+    const cudaError_t code = queue(
+        stream, [=] { memmove(out, in, bytes); }, true);
+    if (!code && (!find(out) || !find(in)) && !(stream && stream->capture))
+        meet(line_of(stream), line_of(stream)->queued);
+    return done(code);
 }
 
 cudaError_t cudaMemsetAsync(void *out, int value, size_t bytes, cudaStream_t stream) {
@@ -217,6 +220,7 @@ cudaError_t cudaMemcpy(void *out, const void *in, size_t bytes, cudaMemcpyKind k
     call c;
     if (forbidden_now()) return done(cudaErrorStreamCaptureImplicit);
     if (const cudaError_t code = cudaMemcpyAsync(out, in, bytes, kind, nullptr)) return code;
+    meet(line_of(nullptr), line_of(nullptr)->queued);
     return done(run(line_of(nullptr), UINT64_MAX));
 }
 
@@ -224,5 +228,6 @@ cudaError_t cudaMemset(void *out, int value, size_t bytes) {
     call c;
     if (forbidden_now()) return done(cudaErrorStreamCaptureImplicit);
     if (const cudaError_t code = cudaMemsetAsync(out, value, bytes, nullptr)) return code;
+    meet(line_of(nullptr), line_of(nullptr)->queued);
     return done(run(line_of(nullptr), UINT64_MAX));
 }

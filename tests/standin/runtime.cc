@@ -23,6 +23,7 @@ static long number(const char *name, long otherwise) {
 static void at_exit() {
     call c;
     int left = 0;
+    if (number("STANDIN_WAITS", 0)) fprintf(stderr, "stand-in: %ld waits\n", all().waits);
     for (const auto &[kind, n] : all().open) {
         if (n != 0) fprintf(stderr, "stand-in: %d of kind \"%s\" not given back\n", n, kind.c_str());
         left += n != 0;
@@ -97,6 +98,12 @@ int device_of(cudaStream_t stream) {
     call c;
     const std::shared_ptr<line> there = line_of(stream);
     return there ? there->device : current;
+}
+
+void meet(const std::shared_ptr<line> &there, uint64_t until) {
+    if (there->met >= until) return;
+    there->met = until;
+    all().waits++;
 }
 
 static void push(const std::shared_ptr<line> &there, item next) {
@@ -178,6 +185,10 @@ void standin_lose(int device, cudaError_t error) {
     call c;
     all().gpus[static_cast<size_t>(device)].doomed = error;
     if (!error) all().gpus[static_cast<size_t>(device)].lost = error;
+}
+long standin_waits(void) {
+    call c;
+    return all().waits;
 }
 long standin_waiting(void) {
     call c;
@@ -268,6 +279,8 @@ cudaError_t cudaDeviceSynchronize(void) {
     call c;
     if (const cudaError_t code = obstacle("cudaDeviceSynchronize")) return done(code);
     if (forbidden_now()) return done(cudaErrorStreamCaptureUnsupported);
+    for (cudaStream_t stream : all().streams)
+        if (stream->line->device == current) meet(stream->line, stream->line->queued);
     return done(run_device(current));
 }
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int other) {
@@ -321,6 +334,7 @@ static cudaError_t wait_for(const char *name, cudaStream_t stream, uint64_t step
         return done(cudaErrorStreamCaptureUnsupported);
     }
     if (forbidden_now()) return done(cudaErrorStreamCaptureUnsupported);
+    if (steps == UINT64_MAX) meet(there, there->queued);
     return done(run(there, steps == UINT64_MAX ? steps : there->done + steps));
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -399,7 +413,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     if (const cudaError_t code = obstacle("cudaEventSynchronize")) return done(code);
     if (!all().events.count(event)) return done(cudaErrorInvalidResourceHandle);
     if (forbidden_now()) return done(cudaErrorStreamCaptureUnsupported);
-    return done(event->line ? run(event->line, event->place) : cudaSuccess);
+    if (!event->line) return cudaSuccess;
+    meet(event->line, event->place);
+    return done(run(event->line, event->place));
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
     call c;

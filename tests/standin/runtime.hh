@@ -24,6 +24,7 @@ struct line { /* of work: what a stream is to those who wait for it, even after 
     int device;
     std::deque<item> items;
     uint64_t queued = 0, done = 0;
+    uint64_t met = 0; /* what some call of the host's has waited for */
 };
 
 struct block {
@@ -48,7 +49,7 @@ struct state {
     size_t memory;
     int capability;
     bool peer;
-    long calls = 0, fail_at = 0;
+    long calls = 0, fail_at = 0, waits = 0;
     std::map<std::string, int> open;
     std::map<const char *, block> blocks; /* by address */
     bool exposed = false;                 /* some block is open */
@@ -76,6 +77,8 @@ cudaError_t obstacle(const char *name, cudaError_t when_failing = cudaErrorUnkno
 /* Calls that may not be made while this thread captures: ends the capture in failure. */
 bool forbidden_now();
 std::shared_ptr<line> line_of(cudaStream_t stream); /* NULL: no such stream */
+/* The host waits for what stands before place `until` of the line: counted when nobody has before. */
+void meet(const std::shared_ptr<line> &there, uint64_t until);
 cudaError_t run(const std::shared_ptr<line> &line, uint64_t until);
 cudaError_t run_device(int device);
 /* Opens memory of the devices whose bits are set, and closes the others'. */

@@ -1,7 +1,8 @@
 /* What a test may ask of the stand-in runtime, and does not exist in the real one.
  *
  * Environment, read once: STANDIN_GPUS (how many; 2), STANDIN_MEMORY (MB of each; 1024), STANDIN_PEER (0: no
- * GPU reaches another's memory), STANDIN_CAPABILITY (major * 10 + minor; 90), STANDIN_FAIL (as standin_fail).
+ * GPU reaches another's memory), STANDIN_CAPABILITY (major * 10 + minor; 90), STANDIN_FAIL (as standin_fail),
+ * STANDIN_WAITS (1: what standin_waits says is written to stderr at exit).
  * At exit, what was not given back is named on stderr and the exit code becomes 99. */
 #ifndef STANDIN_STANDIN_H
 #define STANDIN_STANDIN_H
@@ -23,6 +24,10 @@ int standin_open(const char *kind);
 /* The next work that runs on the device fails as a kernel does that follows a wild pointer; from then on
  * every call that has to do with the device fails. With cudaSuccess the device is as new. */
 void standin_lose(int device, cudaError_t error);
+/* How often the host has waited for work of a stream that nobody had waited for before, since the start:
+ * synchronisations, copies that wait, and copies between a device and memory that is not pinned, for which
+ * the real runtime waits, too, though this one does not. */
+long standin_waits(void);
 /* Work that was queued on any stream and is not done yet. */
 long standin_waiting(void);
 
