@@ -33,9 +33,12 @@ struct rig_settings {
     float clip;
     double average; /* decay of the moving average of the weights */
     int prefetch;
-    bool together;            /* all steps take the same virtual time, so workers meet at the weights */
-    bool go_on;               /* --on-loss=continue */
-    const char *fail, *stall; /* as typed; NULL: none */
+    bool together;                /* all steps take the same virtual time, so workers meet at the weights */
+    bool go_on;                   /* --on-loss=continue */
+    const char *fail, *stall;     /* as typed; NULL: none */
+    const struct device *devices; /* [workers] that compute, with memory of their own: the shards live on the
+                                     first; NULL: in the host's */
+    struct compute compute;       /* instead of the formula's; its load and self are the rig's */
     double slowness[HARNESS_WORKERS]; /* 0: 1 */
     double ending_s;                  /* 0: 10 */
     double timeout_s;                 /* 0: 20 */
@@ -208,6 +211,8 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                          .optimizer = &rig->optimizer,
                                          .schedule = &rig->schedule,
                                          .total_updates = dealer_updates(&rig->dealer, traits->merged),
+                                         .devices = settings->devices,
+                                         .on_devices = settings->devices != NULL,
                                          .average = settings->average,
                                          .finished = rig_finished,
                                          .finished_argument = rig};
@@ -217,18 +222,24 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                            settings->stall ? settings->stall : "", "", error));
     for (int w = 0; w < settings->workers; w++)
         if (!(rig->settings.slowness[w] > 0.0)) rig->settings.slowness[w] = 1.0;
-    struct training_settings training = {.world = rig->world,
-                                         .go_on = settings->go_on,
-                                         .faults = faults,
-                                         .slowness = rig->settings.slowness,
-                                         .ending_s = settings->ending_s > 0.0 ? settings->ending_s : 10.0,
-                                         .roster = &rig->roster,
-                                         .store = &rig->store,
-                                         .strategy = &rig->strategy,
-                                         .dealer = &rig->dealer,
-                                         .clip = settings->clip,
-                                         .prefetch = settings->prefetch,
-                                         .compute = {.load = rig_load, .run = rig_compute, .self = rig}};
+    struct training_settings training = {
+        .world = rig->world,
+        .go_on = settings->go_on,
+        .faults = faults,
+        .slowness = rig->settings.slowness,
+        .ending_s = settings->ending_s > 0.0 ? settings->ending_s : 10.0,
+        .roster = &rig->roster,
+        .store = &rig->store,
+        .strategy = &rig->strategy,
+        .dealer = &rig->dealer,
+        .clip = settings->clip,
+        .prefetch = settings->prefetch,
+        .devices = settings->devices,
+        .compute = {.open = settings->compute.open,
+                    .load = rig_load,
+                    .run = settings->devices ? settings->compute.run : rig_compute,
+                    .meet = settings->compute.meet,
+                    .self = rig}};
     if (fabs(settings->opening_s) > 0.0) training.compute.open = rig_open_worker;
     return training_open(&rig->training, &training, error);
 }

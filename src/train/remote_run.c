@@ -132,8 +132,8 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     RETURN_IF(compute.load(compute.self, device->index, 0, number, &picks, error));
     RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
     if (*over) return OK;
-    RETURN_IF(compute.run(compute.self, device->index, 0, device->weights, device->gradient,
-                          &outcome.loss, error));
+    RETURN_IF(
+        compute.run(compute.self, device->index, 0, device->weights, device->gradient, &outcome.loss, error));
     RETURN_IF(compute.meet(compute.self, device->index, false, &outcome, error));
     if (welcome->clip > 0.0)
         RETURN_IF(

@@ -23,8 +23,8 @@ struct replica {
     struct arena *arena;
     struct input *inputs; /* [buffers] */
     int loaded;           /* the buffer that the arena reads */
-    float *loss;         /* pinned, where a device has a queue; or NULL */
-    void *began, *ended; /* timed marks on such a device: of a run, and of its gradient; or NULL */
+    float *loss;          /* pinned, where a device has a queue; or NULL */
+    void *began, *ended;  /* timed marks on such a device: of a run, and of its gradient; or NULL */
     float *weights,
         *gradient; /* [layout floats] on the device, where those of the store are elsewhere; or NULL
                     */

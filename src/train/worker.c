@@ -46,8 +46,8 @@ static void be_slow(const struct worker *worker, double began_s) {
 /* What a step's computation came to, and when the worker had waited for it. */
 struct meeting {
     struct outcome outcome;
-    double at_s;
-    bool later; /* after push, which waits for the device itself */
+    double from_s, at_s; /* world time when it began to wait, and when it was done */
+    bool later;          /* in push, which waits for the device itself */
 };
 
 /* A worker that steps by itself vectors on its own device queues the step behind the gradient, and waits once
@@ -64,6 +64,7 @@ static bool may_meet_later(const struct worker *worker) {
 static int meet(struct worker *worker, struct meeting *meeting) {
     const struct training_settings *settings = &worker->training->settings;
     if (!settings->compute.meet) return OK;
+    if (!meeting->later) meeting->from_s = world_now(settings->world);
     worker->by_itself = true;
     RETURN_IF(settings->compute.meet(settings->compute.self, worker->index, meeting->later, &meeting->outcome,
                                      &worker->error));
@@ -114,16 +115,14 @@ static void move_ms(double *from, double *to, double seconds) {
     *to += ms;
 }
 
-/* Where the worker waited once for what a device did of several phases, each gets what the device took for
- * it. began_s, computed_s: when the worker was done with queueing what comes before the phase, and the
- * phase. */
-static void share_out(struct log_row *row, const struct meeting *meeting, bool queued, double began_s,
-                      double computed_s) {
+/* Where the worker waited once for what a device did of several phases, each gets its part of that wait:
+ * until the device was through with what pull had queued, and until the gradient was there. */
+static void share_out(struct log_row *row, const struct meeting *meeting, bool queued) {
     const struct outcome *outcome = &meeting->outcome;
+    const double waited_s = meeting->at_s - meeting->from_s;
     if (!outcome->timed) return;
-    if (meeting->later)
-        move_ms(&row->push_ms, &row->compute_ms, meeting->at_s - outcome->computed_s - computed_s);
-    if (queued) move_ms(&row->compute_ms, &row->pull_ms, meeting->at_s - outcome->begun_s - began_s);
+    if (meeting->later) move_ms(&row->push_ms, &row->compute_ms, waited_s - outcome->computed_s);
+    if (queued) move_ms(&row->compute_ms, &row->pull_ms, waited_s - outcome->begun_s);
 }
 
 static void count_step(struct worker *worker, const struct log_row *row) {
@@ -186,13 +185,12 @@ static int take_step(struct worker *worker, bool *paused) {
     RETURN_IF(strategy_take_all(side, &worker->error));
     roster_alone(roster, worker->index);
     row.pull_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_COMPUTE), &row.wait_ms);
-    const double pulled_s = watch.at;
     struct gradient *gradient = store_gradient(settings->store, worker->index, side->step);
     struct meeting meeting = {0};
     RETURN_IF(compute_gradient(worker, gradient, &feed, &meeting));
     if (!meeting.later) feeder_give_back(&worker->feeder);
     row.compute_ms = lap_ms(&watch, member, roster_phase(roster, worker->index, PHASE_PUSH), &row.wait_ms);
-    const double computed_s = watch.at;
+    if (meeting.later) meeting.from_s = watch.at;
     row.examples = gradient->examples;
     RETURN_IF(begin_exchange(worker));
     RETURN_IF(strategy_send_all(side, gradient, &worker->error));
@@ -201,7 +199,7 @@ static int take_step(struct worker *worker, bool *paused) {
     side->step++;
     row.loss = meeting.outcome.loss;
     row.push_ms = lap_ms(&watch, member, world_now(settings->world), &row.wait_ms);
-    share_out(&row, &meeting, side->queued, pulled_s, computed_s);
+    share_out(&row, &meeting, side->queued);
     worker->accounted_s = watch.at;
     row.time_s = settings->seconds_before + watch.at - training->started_s - training->paused_s;
     if (row.examples > 0) {
