@@ -1,0 +1,66 @@
+#!/bin/bash
+# How often a training step waits for a GPU, whole runs counted by the stand-in of tests/standin: every strategy, shards on the GPU and in
+# the host's memory, images, and a feeder. Skips itself on real GPUs.
+set -u
+: "${TRAINER:?expected the path of the program}"
+"$TRAINER" devices | grep -q '^gpu:0 .*stand-in' || { echo "no GPU here that counts"; exit 77; }
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+export HOME=$scratch STANDIN_WAITS=1
+failures=0
+
+fail() {
+    echo "$*"
+    failures=$((failures + 1))
+}
+
+# Waits of a run of so many steps with all that is around them: of two runs, the difference is the steps'.
+waits() { # steps, options...
+    local steps=$1 code
+    shift
+    timeout 120 "$TRAINER" --quiet --deterministic --dataset=digits:take=$((steps * 10)) --batch=10 --epochs=1 --out="$scratch/run" "$@" \
+        >/dev/null 2>"$scratch/err"
+    code=$?
+    grep -q "\"steps\": $steps," "$scratch/run/summary.json" || fail "$*: $(grep '"steps"' "$scratch/run/summary.json"), expected $steps"
+    sed -n 's/^stand-in: \([0-9]*\) waits$/\1/p' "$scratch/err"
+    [ $code -eq 0 ] || fail "$*: exit code $code: $(cat "$scratch/err")" >&2
+}
+
+expect() { # waits that 40 steps make, options...
+    local expected=$1 few many found
+    shift
+    few=$(waits 16 "$@")
+    many=$(waits 56 "$@")
+    found=$((${many:-0} - ${few:-0}))
+    # Threads that start may wait once more or less.
+    [ $((found - expected)) -le 1 ] && [ $((expected - found)) -le 1 ] || fail "$*: 40 steps waited $found times, expected $expected"
+}
+
+# On the GPU the gradient is waited for, or a worker's own step behind it; a server waits for each update, one who ends a round of
+# `backup` for it, and `local-sgd` every 8 steps for the mean and for its copies of it.
+strategies=$("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
+for strategy in $strategies async-lockfree:apply=worker; do
+    case $strategy in
+    sync | async-lockfree:apply=worker) at_home=40 at_host=40 ;;
+    async-apply | async-locked | async-lockfree | ssp) at_home=80 at_host=0 ;;
+    sharded) at_home=120 at_host=0 ;;
+    backup) at_home=80 at_host=0 ;;
+    local-sgd) at_home=50 at_host=40 ;;
+    *) fail "$strategy: say how often it waits" ;;
+    esac
+    expect $at_home --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --strategy="$strategy"
+    # With several, where each counts its own.
+    case $strategy in
+    backup | local-sgd) ;;
+    *) expect $at_home --model=mlp:hidden=20 --devices=gpu:0,gpu:0 --homes=gpu --strategy="$strategy" ;;
+    esac
+    # In the host's memory weights come with one wait when there is news, and gradients go with one, which is that of the batch.
+    [ $at_host -eq 0 ] || expect $at_host --model=mlp:hidden=20 --devices=gpu:0 --homes=cpu --strategy="$strategy"
+done
+expect 80 --model=mlp:hidden=20 --devices=gpu:0 --homes=cpu --strategy=async-apply
+
+# Nobody waits for a batch, but a feeder, beside the worker.
+expect 40 --model=alexnet --devices=gpu:0 --homes=gpu
+expect 40 --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --average=0.9 --optimizer=adam
+expect 80 --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --prefetch=2
+[ $failures -eq 0 ]
