@@ -8,7 +8,7 @@
 
 enum { WORKERS = 2, BATCHES = 48, LOSSES = 4096 };
 
-static struct device *devices; /* [WORKERS] the same GPU */
+static struct device *devices; /* [WORKERS] */
 static const struct backend *gpu;
 static float *ones, *losses;    /* [layout floats], [LOSSES] on the GPU; a loss for each batch */
 static float *seen[WORKERS];    /* [layout floats] pinned: what a step computed on */
@@ -27,7 +27,10 @@ static int compute_on_gpu(void *self, int worker, int buffer, float *weights, fl
     rig->loss_of[number] = 1.0f + (float)number;
     rig_note_news(rig, worker);
     RETURN_IF(gpu->marks->set(device, began[worker], error));
-    RETURN_IF(gpu->queue_copy(device, seen[worker], weights, bytes, error));
+    if (rig->training.traits->own_weights)
+        RETURN_IF(gpu->queue_copy(device, seen[worker], weights, bytes, error));
+    else
+        RETURN_IF(store_copy_weights(&rig->store, device, seen[worker], error));
     RETURN_IF(gpu->queue_copy(device, gradient, ones, bytes, error));
     RETURN_IF(gpu->queue_copy(device, loss_of[worker], losses + number, sizeof *losses, error));
     return gpu->marks->set(device, ended[worker], error);
@@ -86,8 +89,8 @@ static void open_memory(size_t floats) {
         code = gpu->allocate_host(devices, (void **)&seen[w], floats * sizeof *ones, "weights", &error);
         if (code == OK)
             code = gpu->allocate_host(devices, (void **)&loss_of[w], sizeof(float), "a loss", &error);
-        if (code == OK) code = gpu->marks->open(devices, true, &began[w], &error);
-        if (code == OK) code = gpu->marks->open(devices, true, &ended[w], &error);
+        if (code == OK) code = gpu->marks->open(&devices[w], true, &began[w], &error);
+        if (code == OK) code = gpu->marks->open(&devices[w], true, &ended[w], &error);
     }
     CHECK(code == OK, "%s", error.words);
     free(one);
@@ -95,8 +98,8 @@ static void open_memory(size_t floats) {
 
 static void close_memory(void) {
     for (int w = 0; w < WORKERS; w++) {
-        gpu->marks->close(devices, ended[w]);
-        gpu->marks->close(devices, began[w]);
+        gpu->marks->close(&devices[w], ended[w]);
+        gpu->marks->close(&devices[w], began[w]);
         gpu->release_host(devices, loss_of[w]);
         gpu->release_host(devices, seen[w]);
     }
@@ -198,22 +201,25 @@ static void check_times(const char *text, const struct strategy *strategy, void 
     rig_close(&rig);
 }
 
-int main(void) {
+static void check_all(const char *names) {
     const struct device_settings settings = {0};
     struct error error = {0};
     bool shared = false;
     int count = 0;
-    gpu_or_skip();
-    gpu = gpu_backend_of_build();
-    if (devices_open("gpu:0,gpu:0", &settings, &devices, &count, &shared, &error) != OK) {
-        printf("%s\n", error.words);
-        return 1;
-    }
+    CHECK(devices_open(names, &settings, &devices, &count, &shared, &error) == OK, "%s", error.words);
+    if (error.code != OK) return;
     open_memory(4096);
     each_strategy(check_weights, NULL);
     each_strategy(check_divergence, NULL);
     each_strategy(check_times, NULL);
     close_memory();
     devices_close(devices, count);
+}
+
+int main(void) {
+    gpu_or_skip();
+    gpu = gpu_backend_of_build();
+    check_all("gpu:0,gpu:0");
+    if (gpu->count() > 1) check_all("gpu:0,gpu:1");
     return check_end();
 }

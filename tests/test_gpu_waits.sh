@@ -63,4 +63,17 @@ expect 80 --model=mlp:hidden=20 --devices=gpu:0 --homes=cpu --strategy=async-app
 expect 40 --model=alexnet --devices=gpu:0 --homes=gpu
 expect 40 --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --average=0.9 --optimizer=adam
 expect 80 --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --prefetch=2
+
+# And though it is looked at later, the loss of a row is that of its step: the CPU's, up to rounding.
+losses() { # options...
+    timeout 120 "$TRAINER" --quiet --dataset=digits:take=160 --model=mlp:hidden=20 --batch=10 --epochs=1 --out="$scratch/run" "$@" \
+        >/dev/null 2>&1 || fail "$*: exit code $?"
+    cut -d, -f5,6 "$scratch/run/steps.csv"
+}
+for strategy in sync local-sgd async-lockfree:apply=worker; do
+    losses --devices=cpu:0 --strategy=$strategy >"$scratch/cpu"
+    losses --devices=gpu:0 --strategy=$strategy >"$scratch/gpu"
+    paste -d, "$scratch/cpu" "$scratch/gpu" | awk -F, 'NR > 1 { d = $2 - $4; if ($1 != $3 || d * d > 1e-6) bad = 1 } END { exit bad || NR != 17 }' ||
+        fail "$strategy: losses differ: $(paste -d, "$scratch/cpu" "$scratch/gpu" | head -n 4 | tr '\n' ' ')"
+done
 [ $failures -eq 0 ]
