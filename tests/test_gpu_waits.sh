@@ -32,8 +32,8 @@ expect() { # waits that 40 steps make, options...
     few=$(waits 16 "$@")
     many=$(waits 56 "$@")
     found=$((${many:-0} - ${few:-0}))
-    # Threads that start may wait once more or less.
-    [ $((found - expected)) -le 1 ] && [ $((expected - found)) -le 1 ] || fail "$*: 40 steps waited $found times, expected $expected"
+    # Threads that start may wait some times more or less, by who comes first.
+    [ $((found - expected)) -le 3 ] && [ $((expected - found)) -le 3 ] || fail "$*: 40 steps waited $found times, expected $expected"
 }
 
 # On the GPU the gradient is waited for, or a worker's own step behind it; a server waits for each update, one who ends a round of
