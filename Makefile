@@ -92,9 +92,9 @@ ifeq ($(CUDA),standin)
     # because it counts for a sanitizer's dlopen, too.) The folder of the build is test_gpu_missing.sh's.
     CUDA_LIBS = -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/tests/standin:$$ORIGIN/../tests/standin' -ldl
     CUDA_LOADED = $(abspath $(B))/tests/loaded
-    STANDIN_LIBRARY_SOURCES = tests/standin/blas.cc tests/standin/dnn.cc
-    STANDIN_LIBRARIES = $(B)/tests/standin/libcublasLt.so.0 $(B)/tests/standin/libcudnn.so.0
-    NCCL := 0
+    STANDIN_LIBRARY_SOURCES = tests/standin/blas.cc tests/standin/dnn.cc tests/standin/collective.cc
+    STANDIN_LIBRARIES = $(foreach l,cublasLt cudnn nccl,$(B)/tests/standin/lib$(l).so.0)
+    NCCL := 1
 endif
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(if $(filter 1,$(WERROR)),-Werror)
@@ -187,6 +187,7 @@ ifeq ($(CUDA),standin)
 # The stand-in's libraries, from a file each.
 $(B)/tests/standin/libcublasLt.so.0: $(B)/tests/standin/blas.o
 $(B)/tests/standin/libcudnn.so.0: $(B)/tests/standin/dnn.o
+$(B)/tests/standin/libnccl.so.0: $(B)/tests/standin/collective.o
 $(STANDIN_LIBRARIES):
 	@echo '  LINK $@'
 	@$(LINK) -shared -o $@ $^

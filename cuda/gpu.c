@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "libraries.h"
+
 /* What the rows call `none`: a placeholder in the table, never run. */
 #define OP(name, inputs, shape, gradient, reference, onednn, gpu) extern const struct kernel gpu_##gpu;
 #include "../src/graph/ops.def"
@@ -92,4 +94,7 @@ const struct backend gpu_backend = {
     .forget = gpu_forget,
     .vectors = &gpu_vectors,
     .marks = &gpu_marks,
+#if TRAINER_NCCL
+    .collective = &gpu_collective,
+#endif
 };

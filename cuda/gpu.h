@@ -133,4 +133,7 @@ extern const struct vectors gpu_vectors;
 /* marks.c */
 extern const struct marks gpu_marks;
 
+/* collective.c; only where NCCL's header was found */
+extern const struct collective gpu_collective;
+
 #endif

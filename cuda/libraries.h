@@ -140,44 +140,32 @@ extern struct library cudnn_library;
 #if TRAINER_NCCL
 
 #    define NCCL_FUNCTIONS(X)                                                                                \
-        X(ncclAllReduce)                                                                                     \
-        X(ncclBroadcast)                                                                                     \
         X(ncclCommAbort)                                                                                     \
-        X(ncclCommCount)                                                                                     \
         X(ncclCommDestroy)                                                                                   \
         X(ncclCommGetAsyncError)                                                                             \
-        X(ncclCommInitAll)                                                                                   \
+        X(ncclCommInitRankConfig)                                                                            \
         X(ncclGetErrorString)                                                                                \
-        X(ncclGetLastError)                                                                                  \
+        X(ncclGetUniqueId)                                                                                   \
         X(ncclGetVersion)                                                                                    \
         X(ncclGroupEnd)                                                                                      \
         X(ncclGroupStart)                                                                                    \
-        X(ncclRedOpCreatePreMulSum)                                                                          \
-        X(ncclRedOpDestroy)                                                                                  \
-        X(ncclReduce)                                                                                        \
-        X(ncclReduceScatter)
+        X(ncclReduce)
 
 NCCL_FUNCTIONS(LIBRARY_TYPE)
 enum { NCCL_FUNCTIONS(LIBRARY_NUMBER) NCCL_COUNT };
 extern _Atomic(void *) nccl_functions[NCCL_COUNT];
 extern struct library nccl_library;
 
-#    define ncclAllReduce LIBRARY_CALL(nccl, ncclAllReduce)
-#    define ncclBroadcast LIBRARY_CALL(nccl, ncclBroadcast)
 #    define ncclCommAbort LIBRARY_CALL(nccl, ncclCommAbort)
-#    define ncclCommCount LIBRARY_CALL(nccl, ncclCommCount)
 #    define ncclCommDestroy LIBRARY_CALL(nccl, ncclCommDestroy)
 #    define ncclCommGetAsyncError LIBRARY_CALL(nccl, ncclCommGetAsyncError)
-#    define ncclCommInitAll LIBRARY_CALL(nccl, ncclCommInitAll)
+#    define ncclCommInitRankConfig LIBRARY_CALL(nccl, ncclCommInitRankConfig)
 #    define ncclGetErrorString LIBRARY_CALL(nccl, ncclGetErrorString)
-#    define ncclGetLastError LIBRARY_CALL(nccl, ncclGetLastError)
+#    define ncclGetUniqueId LIBRARY_CALL(nccl, ncclGetUniqueId)
 #    define ncclGetVersion LIBRARY_CALL(nccl, ncclGetVersion)
 #    define ncclGroupEnd LIBRARY_CALL(nccl, ncclGroupEnd)
 #    define ncclGroupStart LIBRARY_CALL(nccl, ncclGroupStart)
-#    define ncclRedOpCreatePreMulSum LIBRARY_CALL(nccl, ncclRedOpCreatePreMulSum)
-#    define ncclRedOpDestroy LIBRARY_CALL(nccl, ncclRedOpDestroy)
 #    define ncclReduce LIBRARY_CALL(nccl, ncclReduce)
-#    define ncclReduceScatter LIBRARY_CALL(nccl, ncclReduceScatter)
 
 #endif
 

@@ -23,6 +23,12 @@ static inline int standin_open(const char *kind) {
     (void)kind;
     return 0;
 }
+static inline void standin_hang(long n) {
+    (void)n;
+}
+static inline void standin_break(long n) {
+    (void)n;
+}
 #endif
 
 /* The stand-in adds in the CPU's order and with the CPU's functions; a GPU does not. */

@@ -4,7 +4,7 @@
 usage: tests/gpu_correct.py [--trainer PROGRAM] [--report FILE] [--data DIR] [--seconds 450] [--quick]
 
 The GPU backend's own tests on the real GPU; first gradients beside the CPU's reference kernels in fp32, tf32 and bf16; steps together,
-the same bits twice; training curves beside the CPU's; every strategy's promises with two replicas on one GPU; compute-sanitizer, where it
+the same bits twice; training curves beside the CPU's; every strategy's promises with two replicas on one GPU; that NCCL loads and computes; compute-sanitizer, where it
 is, on short runs. Needs the CUDA toolkit, gcc, make and python3; exit code 1 when something is wrong, 4 where there is no GPU.
 """
 import csv, glob, os, re, shutil, sys
@@ -134,6 +134,25 @@ def promises(c):
            table(["strategy", "devices", "updates", "lost", "staleness, most", "dropped", "accuracy, %", ""], rows))
 
 
+def links(c):
+    gpus = [line.split()[0] for line in c.run([c.trainer, "devices"])[1].splitlines() if re.match(r"gpu:\d+ ", line)]
+    rows, accuracies = [], []
+    for devices in dict.fromkeys(["gpu:0", ",".join(gpus)]):
+        for links in "collective", "copies":
+            folder = f"{c.scratch}/links-{links}-{len(devices)}"
+            code, out, error = c.run([c.trainer, "--model=mlp", "--dataset=digits:take=320", "--batch=16", "--epochs=2", "--strategy=sync", "--quiet", "--explain",
+                                      f"--devices={devices}", f"--links={links}", f"--shards={1 + devices.count(',')}", f"--out={folder}"])
+            said = re.search(r"^mean of a round: (.*)$", out, re.M)
+            accuracy = re.search(r"^Test-Accuracy: (.*)$", out, re.M)
+            accuracies.append(float(accuracy.group(1)) if accuracy else 0.0)
+            rows.append((devices, links, said.group(1) if said else "-", f"{100 * accuracies[-1]:.1f}"))
+            if code: c.fail(f"sync on {devices}, --links={links}: exit code {code}: {error.strip()[-300:]}")
+            elif links == "collective" and not (said and said.group(1).startswith("NCCL ")): c.fail(f"sync on {devices}: NCCL is not used: {rows[-1][2]}")
+        if abs(accuracies[-1] - accuracies[-2]) > 0.05: c.fail(f"sync on {devices}: the accuracy by NCCL is {accuracies[-2]}, that by copies {accuracies[-1]}")
+    c.part("The mean of a round, by NCCL and by copies; on one GPU NCCL only loads and computes with one rank",
+           table(["devices", "--links", "the mean of a round", "accuracy, %"], rows))
+
+
 def sanitize(c):
     tool = shutil.which("compute-sanitizer") or next(iter(glob.glob("/usr/local/cuda/bin/compute-sanitizer")), None)
     if not tool:
@@ -164,6 +183,7 @@ def main():
     alone = ["test_gpu_gather"]
     run_tests(c, "Tests of the backend", *([["test_gpu_vectors"]] if c.a.quick else [[name for name in names if name not in alone], alone]))
     if c.has_time("every strategy's promises", 20): promises(c)
+    if c.has_time("the mean of a round", 20): links(c)
     if not c.a.quick and c.has_time("tests/test_gpu_train.sh", 60): run_tests(c, "Training, every strategy wherever replicas and shards are", ["test_gpu_train"])
     if not c.a.quick and STANDIN not in c.gpu: sanitize(c)
     c.end()

@@ -25,7 +25,7 @@ for script in $scripts; do
     [ "$(cat "$scratch/out" "$scratch/err" | wc -l)" -eq 1 ] && grep -q 'no GPU here' "$scratch/err" || fail "$script without a GPU: $(cat "$scratch/err")"
     [ ! -e "$scratch/none" ] || fail "$script without a GPU: wrote a report"
 done
-for program in kernels matmul convolution gather vectors; do
+for program in kernels matmul convolution gather vectors homes collective; do
     program=$BUILD/tests/test_gpu_$program
     [ -x "$program" ] || continue # a build without GPUs
     CUDA_VISIBLE_DEVICES=-1 STANDIN_GPUS=0 "$program" >"$scratch/out" 2>"$scratch/err"
@@ -53,11 +53,11 @@ run() { # script, parts of the report, options...
     [ $code -eq 0 ] || fail "$script: exit code $code: $(tail -n 20 "$scratch/out")"
     [ "$(($(grep -c '^### ' "$scratch/report") - before))" -eq "$parts" ] || fail "$script: expected $parts parts: $(cat "$scratch/report")"
 }
-run tests/gpu_correct.py 5
+run tests/gpu_correct.py 6
 run bench/gpu_speed.py 3 --peer="$peer"
 run bench/gpu_accuracy.py 3
 [ "$(grep -c '^## .*: passed$' "$scratch/report")" -eq 3 ] || fail "not all passed: $(cat "$scratch/report")"
-for word in '| GPU | stand-in' 'gpu:0,gpu:0' '| mlp | digits | 32 | bf16' '| pull + push |' '| async-lockfree'; do
+for word in '| GPU | stand-in' 'gpu:0,gpu:0' '| mlp | digits | 32 | bf16' '| gpu:0,gpu:1 | collective | NCCL' '| pull + push |' '| async-lockfree'; do
     grep -qF -- "$word" "$scratch/report" || fail "no '$word' in the report"
 done
 

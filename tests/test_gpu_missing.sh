@@ -49,6 +49,17 @@ cp "$libraries/libcublasLt.so.0" "$loaded" || exit 1
 good --model=mlp --devices=gpu:0,gpu:1
 bad "gpu:1: libcudnn.so.0: $absent; $dnn" --model=cnn --devices=gpu:1
 
+# Without the one that makes means, by copies: it is said, and it is an error only for who asked for it.
+nccl="gpu:0: libnccl.so.0: $absent"
+"$scratch/trainer" --quiet --explain --dataset=digits:take=64 --epochs=1 --out="$scratch/run" --devices=gpu:0,gpu:1 >"$scratch/out" 2>"$scratch/err" ||
+    fail "no NCCL: exit code $?: $(cat "$scratch/err")"
+grep -q "^mean of a round: copies, in roster order ($nccl" "$scratch/out" || fail "no NCCL: it is not said: $(cat "$scratch/out")"
+bad "$nccl; expected NCCL 0 for CUDA 0 \(package libnccl0, or Python.s nvidia-nccl-cu0\)" --devices=gpu:0,gpu:1 --links=collective
+good --devices=gpu:0,gpu:1 --links=copies
+good --devices=gpu:0,gpu:1 --deterministic
+cp "$libraries/libnccl.so.0" "$scratch/tests/standin" || exit 1
+good --devices=gpu:0,gpu:1 --links=collective
+
 # One that is no library says so, though it is not the first place that is looked in; one that is older than the program says what it lacks.
 echo "not a library" >"$loaded/libcudnn.so.0"
 bad "gpu:0: $loaded/libcudnn.so.0: (file too short|invalid ELF header); $dnn" --model=cnn --devices=gpu:0

@@ -104,6 +104,25 @@ for strategy in sync local-sgd:every=3; do
     train b --resume="$scratch/b" --devices=$gpus --shards=3 --epochs=3 --deterministic
     same a b
 done
+# The mean of a round by the GPUs together: nearly what copies make of it, if the GPUs compute the same bits.
+together() { # shards, devices, options...
+    local shards=$1 devices=$2
+    shift 2
+    # shellcheck disable=SC2086
+    train a $small --devices=$devices --shards=$shards --links=copies "$@"
+    # shellcheck disable=SC2086
+    train b $small --devices=$devices --shards=$shards --links=collective "$@"
+    at_least 0.03 "$(awk -v a="$(accuracy a)" -v b="$(accuracy b)" 'BEGIN { print a > b ? a - b : b - a }')" ||
+        fail "the mean of a round on $devices: accuracy $(accuracy a) by copies, $(accuracy b) together"
+}
+nccl=$("$TRAINER" --quiet --explain --dataset=digits:take=32 --epochs=1 --devices=gpu:0 --links=collective --out="$scratch/nccl" 2>&1 | sed -n 's/^mean of a round: //p')
+case $nccl in
+NCCL*)
+    together 1 gpu:0
+    [ "$second" = gpu:0 ] || together 1 gpu:1,gpu:0
+    [ -z "${STANDIN_GPUS:-}" ] || together 5 "$gpus" --average=0.99 --clip=0.5
+    [ -z "${STANDIN_GPUS:-}" ] || together 3 "$gpus" --batch=13 ;; # the last round is not whole
+esac
 unset STANDIN_GPUS
 # The homes are said: each GPU of the workers once, in their order, no more than there are shards.
 homes() { # words expected, options...
@@ -120,6 +139,12 @@ homes ', 1 shard on gpu:0; ' "--devices=gpu:0,$second"
 if [ "$second" = gpu:1 ]; then
     homes ', 3 shards on gpu:1,gpu:0; ' --devices=gpu:1,gpu:0,gpu:1 --shards=3
     homes ', 1 shard on gpu:1; ' --devices=gpu:1,gpu:0,gpu:1
+fi
+homes 'mean of a round: copies, in roster order (workers share a device)' --devices=gpu:0,gpu:0
+if [ "$second" = gpu:1 ] && [ -n "$nccl" ]; then
+    homes 'mean of a round: NCCL ' --devices=gpu:0,gpu:1
+    homes 'mean of a round: copies, in roster order (--links=copies)' --devices=gpu:0,gpu:1 --links=copies
+    homes 'mean of a round: copies, in roster order (--deterministic promises' --devices=gpu:0,gpu:1 --deterministic
 fi
 # shellcheck disable=SC2086
 train a $small --devices=gpu:0 --deterministic
@@ -177,6 +202,9 @@ refuse() { # exit code, words, options...
 }
 refuse 4 'there is no such device' --devices=gpu:99
 refuse 2 'homes=gpu: none of the devices is a GPU' --devices=cpu:0 --homes=gpu
+refuse 2 'links=collective: workers share a device' --devices=gpu:0,gpu:0 --links=collective
+refuse 2 'links=collective: the strategy makes no mean' --devices=gpu:0 --links=collective --strategy=async-apply
+refuse 2 'links=collective: the shards are in the host' --devices=gpu:0 --links=collective --homes=cpu
 refuse 2 'there is no operation lnr (did you mean lrn?)' --devices=gpu:0 --without-kernel=gpu:lnr
 refuse 2 'expected operations of GPUs' --devices=gpu:0 --without-kernel=lrn
 refuse 4 'tf32' --devices=cpu:0 --precision=tf32
@@ -185,6 +213,10 @@ refuse 4 'tf32' --devices=cpu:0 --precision=tf32
 if "$TRAINER" devices | grep -q 'stand-in'; then
     # shellcheck disable=SC2086
     train good $small --devices=gpu:0 --epochs=1
+    # A mean that never ends, and a GPU that is gone: its GPUs, in time.
+    STANDIN_HANG=3 refuse 4 'gpu:0,gpu:1: ncclReduce(.*: not done on gpu:0 after 1\.6 s' --devices=gpu:0,gpu:1 --timeout=2
+    STANDIN_HANG=1 refuse 4 'gpu:0,gpu:1: ncclCommInitRankConfig(.*: not done on gpu:0 .*--links=copies does without' --devices=gpu:0,gpu:1 --timeout=1
+    STANDIN_BREAK=3 refuse 4 'gpu:1,gpu:0: ncclReduce(.*: remote process exited' --devices=gpu:1,gpu:0 --shards=2
     for n in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987; do
         # shellcheck disable=SC2086
         STANDIN_FAIL=$n timeout 60 "$TRAINER" --quiet $small --devices=gpu:0 --out="$scratch/failed" >/dev/null 2>"$scratch/err"

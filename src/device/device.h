@@ -144,6 +144,7 @@ struct backend {
     void (*forget)(const struct device *device, void *recording);
     const struct vectors *vectors; /* arithmetic of the store, on windows that lie on the device */
     const struct marks *marks;     /* order between the queues of several threads, and times on the device */
+    const struct collective *collective; /* what several devices compute together; NULL: nothing */
 };
 
 /* Marks: places in a thread's queue, so that others' queues come behind it and nobody waits. */
@@ -177,6 +178,25 @@ struct vectors {
                    struct error *error);
     int (*scale)(const struct device *device, float *values, size_t floats, float factor,
                  struct error *error);
+};
+
+/* Devices of one backend, no two of them the same, that compute as a group: how the gradients of a round
+ * become their mean without going through one of them one by one. In which order they are added is the
+ * backend's choice. */
+enum { COLLECTIVE_DECLINED = -1 };
+struct collective {
+    /* Joins devices[count] as *group. A wait of it ends after patience_s without success, and when the world
+     * is stopped. Returns OK, COLLECTIVE_DECLINED (it cannot be had on this machine; the words of `error` say
+     * why) or ERROR_DEVICE. */
+    int (*open)(const struct device *const *devices, int count, struct world *world, double patience_s,
+                void **group, struct error *error);
+    void (*close)(void *group); /* when nothing of it is under way; NULL is fine */
+    /* out[floats], on device number `root`, = the mean of values[i][floats], each on device number i, all of
+     * them known to be done. Complete on return. By any thread, but one at a time. After an error, whose
+     * words name all devices, the group computes no more. */
+    int (*mean)(void *group, const float *const *values, size_t floats, int root, float *out,
+                struct error *error);
+    void (*describe)(const void *group, char *out, size_t bytes); /* "NCCL 2.28.9" */
 };
 
 struct device {

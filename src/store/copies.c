@@ -69,8 +69,9 @@ static void reduce_at_home(struct shard *shard, const struct copies *copies, siz
         for (int w = 0; w < store->settings.roster->workers && count < MOST; w++)
             if (copies[w].weights)
                 values[count++] = home_bring(shard, w, vector_of(&copies[w], vector), begin, end);
-        for (int i = 0; i < count; i++) weight[i] = 1.0f / (float)count;
+        for (int i = 0; i < count; i++) weight[i] = 1.0f;
         home_mean(shard, values, weight, count, begin, end, vector_of(&own, vector));
+        if (count > 1) home_scale(shard, vector_of(&own, vector), begin, end, 1.0f / (float)count);
     }
     home_finish(store, shard->home->device);
 }

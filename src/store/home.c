@@ -7,7 +7,7 @@
 
 /* --- failures --- */
 
-void home_check(struct store *store, int code, const struct error *error) {
+void home_remember(struct store *store, int code, const struct error *error) {
     if (code == OK || atomic_exchange(&store->failing, true)) return;
     store->failure = *error;
     atomic_store(&store->failed, true);
@@ -235,7 +235,7 @@ void home_step(struct shard *shard, const struct device *device, const struct co
             .witness = racy && to == shard->end ? shard->witness : NULL,
             .atomic = racy && shard->atomic};
         struct error error = {0};
-        home_check(store, device->backend->vectors->update(device, &update, &window, &error), &error);
+        home_remember(store, device->backend->vectors->update(device, &update, &window, &error), &error);
     }
 }
 
@@ -255,21 +255,29 @@ void home_mean(struct shard *shard, const float *const *values, const float *wei
     struct error error = {0};
     for (int i = 0; i < count && i < MOST; i++) window[i] = values[i] + begin;
     if (count > MOST)
-        home_check(store,
-                   error_set(&error, ERROR_DEVICE, "%s: the mean of %d workers, expected at most %d",
-                             home->name, count, MOST),
-                   &error);
+        home_remember(store,
+                      error_set(&error, ERROR_DEVICE, "%s: the mean of %d workers, expected at most %d",
+                                home->name, count, MOST),
+                      &error);
     else if (count > 0 && end > begin)
-        home_check(
+        home_remember(
             store,
             home->backend->vectors->mean(home, window, weight, count, end - begin, out + begin, &error),
             &error);
 }
 
+void home_scale(struct shard *shard, float *values, size_t begin, size_t end, float factor) {
+    const struct device *home = shard->home->device;
+    struct error error = {0};
+    home_remember(shard->store,
+                  home->backend->vectors->scale(home, values + begin, end - begin, factor, &error), &error);
+}
+
 void home_queue_copy(const struct shard *shard, float *out, const float *in, size_t floats) {
     struct error error = {0};
     const struct device *home = shard->home->device;
-    home_check(shard->store, home->backend->queue_copy(home, out, in, floats * sizeof *out, &error), &error);
+    home_remember(shard->store, home->backend->queue_copy(home, out, in, floats * sizeof *out, &error),
+                  &error);
 }
 
 void home_copy(const struct shard *shard, const struct device *to, float *out, const float *in,
@@ -278,12 +286,12 @@ void home_copy(const struct shard *shard, const struct device *to, float *out, c
     const size_t bytes = floats * sizeof *out;
     const struct device *from = shard->home ? shard->home->device : NULL;
     if (from && to && to->backend->queue_copy)
-        home_check(shard->store, to->backend->queue_copy(to, out, in, bytes, &error), &error);
+        home_remember(shard->store, to->backend->queue_copy(to, out, in, bytes, &error), &error);
     else
-        home_check(shard->store, link_copy(to, out, from, in, bytes, &error), &error);
+        home_remember(shard->store, link_copy(to, out, from, in, bytes, &error), &error);
 }
 
 void home_finish(struct store *store, const struct device *device) {
     struct error error = {0};
-    home_check(store, device->backend->finish(device, &error), &error);
+    home_remember(store, device->backend->finish(device, &error), &error);
 }

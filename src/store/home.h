@@ -21,6 +21,7 @@ const float *home_bring(struct shard *shard, int worker, const float *values, si
  */
 void home_mean(struct shard *shard, const float *const *values, const float *weight, int count, size_t begin,
                size_t end, float *out);
+void home_scale(struct shard *shard, float *values, size_t begin, size_t end, float factor);
 /* Queued on the home's queue: copies floats to or from where the shard lives. */
 void home_queue_copy(const struct shard *shard, float *out, const float *in, size_t floats);
 /* Copies floats of the shard to the memory of `to` (NULL: the host's): from a device's memory to another's
@@ -29,7 +30,7 @@ void home_copy(const struct shard *shard, const struct device *to, float *out, c
                size_t floats);
 void home_finish(struct store *store, const struct device *device);
 /* Remembers the first failure. */
-void home_check(struct store *store, int code, const struct error *error);
+void home_remember(struct store *store, int code, const struct error *error);
 
 /* order.c: the marks of a shard that lives on a device; close is safe without. Errors: ERROR_DEVICE. */
 int home_open_order(struct shard *shard, struct error *error);
@@ -42,6 +43,15 @@ void home_stepped(struct shard *shard, int share);
 /* store.c's, beside open and close: vectors where they are to be, and the host's copies of them. */
 int store_open_vectors(struct store *store, struct error *error);
 void store_close_vectors(struct store *store);
+
+/* collective.c: the group, when the mean of a round is to be made by one. */
+int store_open_group(struct store *store, struct error *error);
+void store_close_group(struct store *store);
+/* Whether the group makes the mean of what is laid now: every worker has laid a gradient, of as many examples
+ * each. All who ask before the round is over get the same answer. */
+bool group_takes(const struct shard *shard);
+/* The mean of what is laid, of the whole window, in the `mean` of the shard's home. */
+void group_mean(struct shard *shard);
 
 /* The store's own vectors, where this shard lives. */
 static inline struct copies shard_vectors(const struct shard *shard) {

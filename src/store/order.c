@@ -60,7 +60,7 @@ void home_close_order(struct shard *shard) {
 static void set_mark(const struct shard *shard, struct order_mark *mark) {
     struct error error = {0};
     if (!mark->device) return;
-    home_check(shard->store, mark->device->backend->marks->set(mark->device, mark->mark, &error), &error);
+    home_remember(shard->store, mark->device->backend->marks->set(mark->device, mark->mark, &error), &error);
     atomic_store(&mark->set, true);
 }
 
@@ -68,7 +68,7 @@ static void set_mark(const struct shard *shard, struct order_mark *mark) {
 static void follow_mark(const struct shard *shard, const struct device *device,
                         const struct order_mark *mark) {
     struct error error = {0};
-    home_check(shard->store, device->backend->marks->follow(device, mark->mark, &error), &error);
+    home_remember(shard->store, device->backend->marks->follow(device, mark->mark, &error), &error);
 }
 
 /* A worker whose device computes in the host's memory has waited for what it has read. */

@@ -134,6 +134,7 @@ int store_open(struct store *store, const struct store_settings *settings, struc
     store->begin = border[settings->shard_first];
     store->end = border[settings->shard_first + settings->shards];
     if ((code = store_open_vectors(store, error)) != OK) goto end;
+    if ((code = store_open_group(store, error)) != OK) goto end;
     if ((code = memory_zeroed(&block, (size_t)settings->shards, sizeof(struct shard), "shards", error)) != OK)
         goto end;
     store->shards = block;
@@ -169,6 +170,7 @@ void store_close(struct store *store) {
     }
     memory_free(store->shards);
     memory_free(store->workers);
+    store_close_group(store);
     store_close_vectors(store);
     *store = (struct store){0};
 }

@@ -38,6 +38,11 @@
 #include "optimizer.h"
 #include "schedule.h"
 
+/* How the mean of a round is made, where all workers step together on it. COPIES: each worker's windows are
+ * brought to the shard's home, and added there in roster order. COLLECTIVE: by the workers' devices as a
+ * group, in an order of its own. AUTO: COLLECTIVE where all workers are on devices of their own that can, and
+ * that need not leave the same bits in every run. */
+enum links { LINKS_AUTO, LINKS_COPIES, LINKS_COLLECTIVE };
 enum shard_by { SHARD_BY_BYTES, SHARD_BY_TENSOR, SHARD_BY_ROUND_ROBIN };
 enum { STALENESS_BINS = 65 }; /* 0 .. 63, and 64 or more */
 
@@ -114,6 +119,7 @@ struct store_settings {
     /* The shards live on the workers' devices that have memory of their own (those with `vectors`), dealt
      * over them in turn; else in the host's memory. */
     bool on_devices;
+    enum links links;
     double average; /* decay of the moving average of the weights, at most; 0: there is none */
     /* Called when nobody needs a gradient any more, by the thread that noticed, before the slot is free
      * again. May be NULL. */
@@ -157,14 +163,16 @@ struct store {
                            copies of what lives on devices, as old as the last store_fetch */
     struct home *homes; /* [home_count] shard s lives on number s % home_count */
     int home_count;     /* 0: all is in the host's memory */
+    void *group;        /* the workers' devices, by whom the mean of a round is made; NULL: by copies */
+    char link[200];     /* that in words: "NCCL 2.28.9"; "": nothing on devices has a mean */
     const struct device
         *reader;          /* whose allocate_host gives host memory to copy from and to; NULL: any does */
     struct error failure; /* of a device, the first; once `failed` */
     _Atomic bool failing, failed;
 };
 
-/* Opens a store with zero weights. Errors: ERROR_USAGE: more shards than cache lines; ERROR_DEVICE: memory.
- */
+/* Opens a store with zero weights. Errors: ERROR_USAGE: more shards than cache lines, LINKS_COLLECTIVE where
+ * it cannot be; ERROR_DEVICE: memory, a device. */
 int store_open(struct store *store, const struct store_settings *settings, struct error *error);
 void store_close(struct store *store); /* safe on a zeroed or half-open one */
 

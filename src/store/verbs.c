@@ -93,6 +93,14 @@ static void step_share_at_home(struct shard *shard, size_t begin, size_t end, fl
     home_step(shard, home->device, &home->vectors, home->mean, begin, end, rate, number, false);
 }
 
+/* The whole window at once: one worker has the devices of all make the mean, the others wait at the gate. */
+static void step_together(struct shard *shard, float rate, long number) {
+    const struct home *home = shard->home;
+    group_mean(shard);
+    home_step(shard, home->device, &home->vectors, home->mean, shard->begin, shard->end, rate, number, false);
+    home_stepped(shard, 0);
+}
+
 void shard_step_share(struct shard *shard, int share, int shares) {
     const int workers = shard->store->settings.roster->workers;
     const size_t begin = shard_border(shard, share, shares), end = shard_border(shard, share + 1, shares);
@@ -105,6 +113,10 @@ void shard_step_share(struct shard *shard, int share, int shares) {
         if (gradient) examples += gradient->examples;
     }
     if (examples == 0) return;
+    if (group_takes(shard)) {
+        if (share == 0) step_together(shard, rate, version + 1);
+        return;
+    }
     if (shard->home) {
         step_share_at_home(shard, begin, end, (float)examples, rate, version + 1);
         home_stepped(shard, share);

@@ -13,6 +13,7 @@ struct run_result {
     struct summary summary;        /* its texts are those of the settings, and those below */
     struct worker_result *workers; /* [summary.workers] */
     char *devices;                 /* of the workers: "cpu:0,cpu:1" */
+    char homes[256];               /* of the shards: "gpu:0,gpu:1"; empty: the host */
     char faults[FAULTS_TEXT_BYTES];
 };
 

@@ -270,11 +270,20 @@ static void say_start(struct run *run, int shards) {
                  shards, shards == 1 ? "" : "s", homes[0] ? " on " : "", homes, run->settings.batch,
                  run->workers, run->settings.batch * run->workers, run->settings.optimizer,
                  run->settings.schedule, run->settings.seed);
+    if (run->store.link[0]) progress_say(&run->progress, "the mean of a round: %s", run->store.link);
     if (run->settings.average > 0.0)
         progress_say(&run->progress, "tested and kept: the moving average of the weights, decay %g",
                      run->settings.average);
     if (run->cores_shared) progress_say(&run->progress, "more devices than cores: they share them");
     progress_say(&run->progress, "logs, model and checkpoint go to %s", run->settings.out);
+}
+
+/* Where the shards live, and how the mean of a round is made, when that is more than the host's memory. */
+static void explain_store(const struct run *run) {
+    char homes[200];
+    store_name_homes(&run->store, homes, sizeof homes);
+    if (homes[0]) printf("shards: %d on %s\n", run->store.settings.shards, homes);
+    if (run->store.link[0]) printf("mean of a round: %s\n", run->store.link);
 }
 
 /* A run that is to go on in its own folder and has been through all its epochs. */
@@ -347,6 +356,7 @@ int run_open(struct run *run, struct error *error) {
         RETURN_IF(open_output(run, error));
         say_start(run, shards);
     }
+    if (settings->explain) explain_store(run);
     if (settings->explain && !settings->hosted)
         RETURN_IF(explain_network(&run->network, &run->devices[0], &run->dataset.train, settings->batch,
                                   run->world, stdout, error));

@@ -105,6 +105,7 @@ int run_open_store(struct run *run, int shards, struct error *error) {
                                             .total_updates = dealer_updates(&run->dealer, traits->merged),
                                             .devices = run->settings.hosted ? NULL : run->devices,
                                             .on_devices = on_devices,
+                                            .links = (enum links)run->settings.links,
                                             .average = run->settings.average,
                                             .finished = training_finished,
                                             .finished_argument = &run->training};

@@ -36,7 +36,8 @@ int run_describe(const struct run *run, struct run_result *result, struct error 
     summary->kernels = settings->kernels == 1 ? "reference" : "auto";
     summary->sharding = shardings[settings->sharding];
     summary->shards = run->store.settings.shards_all;
-    summary->homes = run->store.home ? run->store.home->name : "cpu";
+    store_name_homes(&run->store, result->homes, sizeof result->homes);
+    summary->homes = result->homes[0] ? result->homes : "cpu";
     summary->devices = result->devices;
     summary->threads = run->devices[0].threads;
     summary->seed = settings->seed;

@@ -161,6 +161,12 @@ const struct option run_options[] = {
      .choices = "auto|cpu|gpu",
      .help =
          "where the shards live; auto: on the workers' GPUs, dealt in turn, when all workers are on GPUs"},
+    {.name = "links",
+     AT(links),
+     .type = OPTION_CHOICE,
+     .fallback = "auto",
+     .choices = "auto|copies|collective",
+     .help = "how sync makes a round's mean; auto: the GPUs together where each worker has one of its own"},
     {.name = "deterministic",
      AT(deterministic),
      .type = OPTION_FLAG,

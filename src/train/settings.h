@@ -17,6 +17,7 @@ struct run_settings {
     char optimizer[512], schedule[512];
     int kernels, threads;
     int homes; /* enum homes */
+    int links; /* enum links of the store */
     bool deterministic, hard;
     char without[256];
     int epochs_given, batch_given;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <functional>
+#include <memory>
 
 #include "standin.h"
 
@@ -15,8 +16,9 @@ bool fails(const char *call);
 /* Counts things that have to be given back; +1 or -1. */
 void count(const char *kind, int change);
 /* Keeps work for the stream, or for the graph that is being captured there; `everywhere`: it may touch the
- * memory of all devices, as copies do. */
-cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhere = false);
+ * memory of all devices, as copies do; it does not begin while *held. */
+cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhere = false,
+                  std::shared_ptr<bool> held = nullptr);
 /* Ends the program with words when a kernel of this stream's device could not follow the pointer. */
 void reach(cudaStream_t stream, const void *pointer, const char *kernel);
 /* Is [pointer, pointer + bytes) memory of the device? */

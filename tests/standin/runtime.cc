@@ -39,6 +39,8 @@ state::state() {
     capability = static_cast<int>(number("STANDIN_CAPABILITY", 90));
     peer = number("STANDIN_PEER", 1) != 0;
     fail_at = number("STANDIN_FAIL", 0);
+    hang_at = number("STANDIN_HANG", 0);
+    break_at = number("STANDIN_BREAK", 0);
     for (size_t d = 0; d < gpus.size(); d++) {
         gpus[d].legacy = std::make_shared<line>();
         gpus[d].legacy->device = static_cast<int>(d);
@@ -111,7 +113,8 @@ static void push(const std::shared_ptr<line> &there, item next) {
     there->queued++;
 }
 
-cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhere) {
+cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhere,
+                  std::shared_ptr<bool> held) {
     call c;
     const std::shared_ptr<line> there = line_of(stream);
     if (!there) return done(cudaErrorInvalidResourceHandle);
@@ -125,14 +128,21 @@ cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhe
         stream->capture->push_back({std::move(work), everywhere});
         return cudaSuccess;
     }
-    push(there, {std::move(work), everywhere});
+    push(there, {std::move(work), everywhere, std::move(held)});
     return cudaSuccess;
 }
 
-/* Runs what stands before place `until` of the line. */
+/* Runs what stands before place `until` of the line. Who wants all of it and meets what never begins would
+ * never come back. */
 cudaError_t run(const std::shared_ptr<line> &there, uint64_t until) {
     gpu &on = all().gpus[static_cast<size_t>(there->device)];
     while (there->done < until && !there->items.empty()) {
+        if (there->items.front().held && *there->items.front().held) {
+            if (until != UINT64_MAX) break;
+            fprintf(stderr, "stand-in: a wait without end, for a collective that hangs on gpu:%d\n",
+                    there->device);
+            abort();
+        }
         item next = std::move(there->items.front());
         there->items.pop_front();
         if (on.doomed && !on.lost) on.lost = on.doomed;
@@ -169,6 +179,14 @@ using namespace standin;
 void standin_fail(long n) {
     call c;
     all().fail_at = n;
+}
+void standin_hang(long n) {
+    call c;
+    all().hang_at = n;
+}
+void standin_break(long n) {
+    call c;
+    all().break_at = n;
 }
 long standin_calls(void) {
     call c;

@@ -18,6 +18,7 @@ namespace standin {
 struct item {
     std::function<void()> work;
     bool everywhere;
+    std::shared_ptr<bool> held = nullptr; /* it does not begin as long as this is true; NULL: it may */
 };
 
 struct line { /* of work: what a stream is to those who wait for it, even after it was destroyed */
@@ -50,6 +51,7 @@ struct state {
     int capability;
     bool peer;
     long calls = 0, fail_at = 0, waits = 0;
+    long hang_at = 0, break_at = 0; /* of the collectives */
     std::map<std::string, int> open;
     std::map<const char *, block> blocks; /* by address */
     bool exposed = false;                 /* some block is open */

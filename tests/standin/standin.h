@@ -2,6 +2,7 @@
  *
  * Environment, read once: STANDIN_GPUS (how many; 2), STANDIN_MEMORY (MB of each; 1024), STANDIN_PEER (0: no
  * GPU reaches another's memory), STANDIN_CAPABILITY (major * 10 + minor; 90), STANDIN_FAIL (as standin_fail),
+ * STANDIN_HANG and STANDIN_BREAK (as standin_hang and standin_break),
  * STANDIN_WAITS (1: what standin_waits says is written to stderr at exit).
  * At exit, what was not given back is named on stderr and the exit code becomes 99. */
 #ifndef STANDIN_STANDIN_H
@@ -16,6 +17,10 @@ extern "C" {
 /* The n-th call from now on (1: the next) that can fail does: cudaMalloc and the like for want of memory,
  * others with cudaErrorUnknown. Calls that give back are not counted. 0: none. */
 void standin_fail(long n);
+/* The n-th collective of NCCL's from now on never ends (to join is one, too), or its communicators find out
+ * that a rank is gone; a communicator that is aborted lets go of both. 0: none. */
+void standin_hang(long n);
+void standin_break(long n);
 /* Calls that could have failed, since the start. */
 long standin_calls(void);
 /* What is open, by kind: "allocation", "host allocation", "stream", "event", "graph", "cublasLt object", ...;
