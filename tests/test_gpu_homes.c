@@ -316,11 +316,17 @@ static void check_failure(const struct place *place) {
 
 int main(void) {
     if (STANDIN) setenv("STANDIN_GPUS", "4", 1);
+    if (STANDIN)
+        setenv("STANDIN_PEER", "0", 1); /* what a kernel reads is brought to its GPU, or the test ends */
     gpu_or_skip();
     const int gpus = gpu_backend_of_build()->count();
-    static const struct place places[] = {
-        {1, {0}},          {4, {0, 0, 0, 0}},   {3, {0, 1, 2}},
-        {4, {2, 0, 2, 1}}, {3, {NO_GPU, 3, 1}}, {4, {0, NO_GPU, NO_GPU, 0}}};
+    static const struct place places[] = {{1, {0}},
+                                          {4, {0, 0, 0, 0}},
+                                          {2, {1, 0}},
+                                          {3, {0, 1, 2}},
+                                          {4, {2, 0, 2, 1}},
+                                          {3, {NO_GPU, 3, 1}},
+                                          {4, {0, NO_GPU, NO_GPU, 0}}};
     static const char *const some_optimizers[] = {"sgd:rate=0.1", "momentum", "adam"};
     for (size_t p = 0; p < sizeof places / sizeof *places; p++)
         for (int shards = 1; shards <= 5; shards += 2)

@@ -94,7 +94,7 @@ gpus="gpu:0,$second,gpu:0,$second"
 for strategy in sync local-sgd:every=3; do
     # shellcheck disable=SC2086
     train a $small --devices=gpu:0,gpu:0,gpu:0,gpu:0 --deterministic --average=0.99 --strategy=$strategy
-    for shards in 1 3 5; do
+    for shards in 1 5; do
         # shellcheck disable=SC2086
         train b $small --devices=$gpus --deterministic --average=0.99 --strategy=$strategy --shards=$shards
         same a b
@@ -112,7 +112,7 @@ together() { # shards, devices, options...
     train a $small --devices=$devices --shards=$shards --links=copies "$@"
     # shellcheck disable=SC2086
     train b $small --devices=$devices --shards=$shards --links=collective "$@"
-    at_least 0.03 "$(awk -v a="$(accuracy a)" -v b="$(accuracy b)" 'BEGIN { print a > b ? a - b : b - a }')" ||
+    at_least 0.03 "$(awk -v a="$(accuracy a)" -v b="$(accuracy b)" 'BEGIN { print (a > b ? a - b : b - a) }')" ||
         fail "the mean of a round on $devices: accuracy $(accuracy a) by copies, $(accuracy b) together"
 }
 nccl=$("$TRAINER" --quiet --explain --dataset=digits:take=32 --epochs=1 --devices=gpu:0 --links=collective --out="$scratch/nccl" 2>&1 | sed -n 's/^mean of a round: //p')

@@ -71,8 +71,8 @@ void join() {
 }
 
 void add_up(const std::shared_ptr<sum> &whole, const reduction &root) {
+    if (whole->aborted) return; /* and its communicators are gone */
     const float factor = root.op == ncclAvg ? 1.0f / static_cast<float>(root.comm->ranks) : 1.0f;
-    if (whole->aborted) return;
     for (size_t i = 0; i < root.count; i++) {
         float total = 0.0f;
         for (int r = root.comm->ranks - 1; r >= 0; r--)
