@@ -203,12 +203,14 @@ static void check_each_call(void) {
         collective->close(rig.group);
         rig.group = NULL;
         const struct device *devices[] = {&rig.devices[0], &rig.devices[1], &rig.devices[2]};
+        const long before = standin_calls();
         standin_fail(n);
         int code = collective->open(devices, 3, world, 5.0, &rig.group, &rig.error);
         CHECK((code == OK) == (rig.group != NULL), "call %ld: code %d", n, code);
         for (int turn = 0; turn < 2 && code == OK; turn++) code = try_mean(&rig, 2, 50);
         standin_fail(0);
         if (code != OK) expect_words(&rig, code, "gpu:", "(collective.c:");
+        CHECK(code != OK || standin_calls() - before < n, "call %ld failed, and nobody saw it", n);
         failed += code != OK;
         close_vectors(&rig, 2);
         close_rig(&rig);

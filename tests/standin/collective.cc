@@ -57,7 +57,13 @@ bool is_time(long *countdown) {
 
 /* Ranks of one id join when all are there, each on a device of its own. */
 void join() {
-    if (!joining.empty() && is_time(&all().hang_at)) joining.clear();
+    const bool hangs = !joining.empty() && is_time(&all().hang_at);
+    for (const ncclComm *comm : joining)
+        if (hangs && comm->blocking) {
+            fprintf(stderr, "stand-in: ncclCommInitRankConfig waits without end for the other ranks\n");
+            abort();
+        }
+    if (hangs) joining.clear();
     for (ncclComm *comm : joining) {
         std::vector<int> devices;
         for (const ncclComm *other : joining)
