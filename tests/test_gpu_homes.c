@@ -169,6 +169,7 @@ static void step(struct rig *rig, enum way way, int workers, long round) {
         }
         for (int share = workers - 1; share >= 0 && way <= WAY_LEFT_OUT; share--)
             shard_step_share(shard, share, workers);
+        shard_settle(shard);
         for (int share = 0; share < workers && way == WAY_OWN; share++)
             shard_reduce_share(shard, sharing, share, workers);
         shard_end_round(shard);

@@ -193,8 +193,8 @@ int store_copy_weights(const struct store *store, const struct device *to, float
                       struct error *) = to->backend->queue_copy ? link_queue : link_copy;
     for (int s = 0; s < store->settings.shards; s++) {
         const struct shard *shard = &store->shards[s];
-        RETURN_IF(copy(to, weights + shard->begin, shard->home->device,
-                       shard->home->vectors.weights + shard->begin,
+        RETURN_IF(copy(to, weights + shard->begin, shard->home ? shard->home->device : NULL,
+                       shard_vectors(shard).weights + shard->begin,
                        (shard->end - shard->begin) * sizeof *weights, error));
     }
     return OK;

@@ -186,7 +186,7 @@ float *store_tested(const struct store *store);
  * where all is in the host's memory. While nobody trains. Errors: ERROR_DEVICE. */
 int store_fetch(const struct store *store, struct error *error);
 int store_send(const struct store *store, struct error *error);
-/* Copies the weights of all shards, which live on devices, to weights[layout floats] in the memory of `to`,
+/* Copies the weights of all shards to weights[layout floats] in the memory of `to`,
  * by the thread that drives it: on its queue, or, when it has none, complete. Errors: ERROR_DEVICE. */
 int store_copy_weights(const struct store *store, const struct device *to, float *weights,
                        struct error *error);
