@@ -91,7 +91,6 @@ int summary_write(const char *path, const struct summary *summary, struct error 
     json_open(&json, NULL, '{');
     write_members(&json, summary);
     json_close(&json, '}');
-    fputc('\n', file.stream);
     const int code = file_commit(&file, error);
     file_abandon(&file);
     return code;
