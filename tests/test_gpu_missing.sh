@@ -57,7 +57,7 @@ grep -q "^mean of a round: copies, in roster order ($nccl" "$scratch/out" || fai
 bad "$nccl; expected NCCL 0 for CUDA 0 \(package libnccl0, or Python.s nvidia-nccl-cu0\)" --devices=gpu:0,gpu:1 --links=collective
 good --devices=gpu:0,gpu:1 --links=copies
 good --devices=gpu:0,gpu:1 --deterministic
-cp "$libraries/libnccl.so.0" "$scratch/tests/standin" || exit 1
+cp "$libraries/libnccl.so.0" "$loaded" || exit 1
 good --devices=gpu:0,gpu:1 --links=collective
 
 # One that is no library says so, though it is not the first place that is looked in; one that is older than the program says what it lacks.
