@@ -264,17 +264,24 @@ static struct recording *find_recording(struct arena *arena) {
     return NULL;
 }
 
-/* Nothing of it is done yet. What a device cannot keep is not tried again. */
+/* Nothing of it is done yet. What a device cannot keep is not tried again; that a step failed counts only
+ * where it could have been kept, as a library that allocates or waits fails for that alone. */
 static int record(const struct program *program, struct arena *arena, struct recording *recording,
                   struct error *error) {
     const struct device *device = program->device;
+    struct error failure = {0}, ignored = {0};
+    void *kept = NULL;
     RETURN_IF(device->backend->record(device, error));
-    const int code = run_steps(program, arena, error);
-    struct error ignored = {0};
-    const int ended = device->backend->recorded(device, &recording->kept, code == OK ? error : &ignored);
-    RETURN_IF(code);
+    const int code = run_steps(program, arena, &failure);
+    const int ended = device->backend->recorded(device, &kept, code == OK ? error : &ignored);
+    if (code != OK && (ended != OK || kept)) {
+        device->backend->forget(device, kept);
+        *error = failure;
+        return code;
+    }
     RETURN_IF(ended);
-    if (!recording->kept) forget_all(arena);
+    recording->kept = kept;
+    if (!kept) forget_all(arena);
     return OK;
 }
 

@@ -78,7 +78,8 @@ template <class T> static cublasStatus_t unmake(T *object) {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
     int device = 0;
-    if (cudaGetDevice(&device) != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (cudaGetDevice(&device) != cudaSuccess || standin::forbidden_now())
+        return CUBLAS_STATUS_NOT_INITIALIZED;
     return make(handle, "cublasLtCreate", device);
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {

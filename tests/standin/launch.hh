@@ -13,6 +13,9 @@ namespace standin {
 
 /* Begins a call that can fail, named for the words: true when the test wants it to fail here. */
 bool fails(const char *call);
+/* For calls that allocate or wait: true while this thread captures, as they may not be made then; the capture
+ * has failed. */
+bool forbidden_now();
 /* Counts things that have to be given back; +1 or -1. */
 void count(const char *kind, int change);
 /* Keeps work for the stream, or for the graph that is being captured there; `everywhere`: it may touch the

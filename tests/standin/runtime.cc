@@ -81,6 +81,7 @@ cudaError_t obstacle(const char *name, cudaError_t when_failing) {
 }
 
 bool forbidden_now() {
+    call c;
     if (!capturing || capturing->mode == cudaStreamCaptureModeRelaxed) return false;
     capturing->invalidated = true;
     return true;

@@ -76,8 +76,6 @@ extern thread_local cudaStream_t capturing;
 cudaError_t done(cudaError_t code);
 /* What stands in the way of a call: a failure that a test asked for, or that the current device is lost. */
 cudaError_t obstacle(const char *name, cudaError_t when_failing = cudaErrorUnknown);
-/* Calls that may not be made while this thread captures: ends the capture in failure. */
-bool forbidden_now();
 std::shared_ptr<line> line_of(cudaStream_t stream); /* NULL: no such stream */
 /* The host waits for what stands before place `until` of the line: counted when nobody has before. */
 void meet(const std::shared_ptr<line> &there, uint64_t until);
