@@ -158,20 +158,19 @@ void convolution_close(struct convolution_plan *plan) {
 
 /* --- ways --- */
 
-/* Adds what cuDNN lists when it may be used: exact enough, repeatable, of little memory. ALLOW_CONVERSION
- * would round to fewer bits than tf32 has. */
+/* Adds what cuDNN lists when it may be used: exact enough, repeatable. ALLOW_CONVERSION would round to fewer
+ * bits than tf32 has. A list may name an algorithm once for each kind of arithmetic; in fp32 these are one.
+ */
 static void add_way(struct convolution_plan *plan, cudnnStatus_t status, int algorithm, cudnnMathType_t math,
-                    cudnnDeterminism_t determinism, size_t workspace) {
+                    cudnnDeterminism_t determinism) {
     const cudnnMathType_t wanted = math_of(plan->device);
+    const struct way way = {.algorithm = algorithm, .math = wanted == CUDNN_FMA_MATH ? wanted : math};
     if (status != CUDNN_STATUS_SUCCESS || determinism != CUDNN_DETERMINISTIC ||
-        math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION || workspace > most_workspace ||
-        plan->count == MOST_WAYS)
+        math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION || plan->count == MOST_WAYS)
         return;
-    plan->ways[plan->count++] = (struct way){
-        .algorithm = algorithm,
-        .math = wanted == CUDNN_FMA_MATH ? wanted : math,
-        .workspace = workspace,
-    };
+    for (int i = 0; i < plan->count; i++)
+        if (plan->ways[i].algorithm == way.algorithm && plan->ways[i].math == way.math) return;
+    plan->ways[plan->count++] = way;
 }
 
 /* Calls one of cuDNN's three lists, which differ in their types alone. */
@@ -181,8 +180,7 @@ static void add_way(struct convolution_plan *plan, cudnnStatus_t status, int alg
         if (convolution_is_impossible(status_)) return OK;                                                   \
         if (status_ != CUDNN_STATUS_SUCCESS) return DNN_FAILED(plan->device, #list, status_, error);         \
         for (int i = 0; i < count; i++)                                                                      \
-            add_way(plan, found[i].status, (int)found[i].algo, found[i].mathType, found[i].determinism,      \
-                    found[i].memory);                                                                        \
+            add_way(plan, found[i].status, (int)found[i].algo, found[i].mathType, found[i].determinism);     \
     } while (0)
 
 static int find_forward(struct convolution_plan *plan, const struct queue *queue, struct error *error) {
@@ -206,6 +204,41 @@ static int find_grad_kernel(struct convolution_plan *plan, const struct queue *q
     int count = 0;
     FIND(cudnnGetConvolutionBackwardFilterAlgorithm_v7, plan->x_form, plan->y_form, plan->convolution,
          plan->kernel_form);
+    return OK;
+}
+
+static cudnnStatus_t ask_workspace(const struct convolution_plan *plan, const struct queue *queue,
+                                   const struct way *way, size_t *bytes) {
+    switch (plan->direction) {
+    case GRAD_X:
+        return cudnnGetConvolutionBackwardDataWorkspaceSize(
+            queue->dnn, plan->kernel_form, plan->y_form, plan->convolution, plan->x_form,
+            (cudnnConvolutionBwdDataAlgo_t)way->algorithm, bytes);
+    case GRAD_KERNEL:
+        return cudnnGetConvolutionBackwardFilterWorkspaceSize(
+            queue->dnn, plan->x_form, plan->y_form, plan->convolution, plan->kernel_form,
+            (cudnnConvolutionBwdFilterAlgo_t)way->algorithm, bytes);
+    default:
+        return cudnnGetConvolutionForwardWorkspaceSize(queue->dnn, plan->x_form, plan->kernel_form,
+                                                       plan->convolution, plan->y_form,
+                                                       (cudnnConvolutionFwdAlgo_t)way->algorithm, bytes);
+    }
+}
+
+/* Of each way how much workspace it wants, and only those that want little. What a list says of it is of the
+ * arithmetic that the list names, and not of that which is set here. */
+static int set_workspaces(struct convolution_plan *plan, const struct queue *queue, struct error *error) {
+    const int count = plan->count;
+    plan->count = 0;
+    for (int i = 0; i < count; i++) {
+        struct way way = plan->ways[i];
+        DNN_TRY(plan->device, cudnnSetConvolutionMathType(plan->convolution, way.math), error);
+        const cudnnStatus_t status = ask_workspace(plan, queue, &way, &way.workspace);
+        if (convolution_is_impossible(status)) continue;
+        if (status != CUDNN_STATUS_SUCCESS)
+            return DNN_FAILED(plan->device, "cudnnGetConvolution...WorkspaceSize", status, error);
+        if (way.workspace <= most_workspace) plan->ways[plan->count++] = way;
+    }
     return OK;
 }
 
@@ -241,6 +274,7 @@ int convolution_find_ways(const struct task *task, struct convolution_plan *plan
         RETURN_IF(find_grad_kernel(plan, queue, error));
         break;
     }
+    RETURN_IF(set_workspaces(plan, queue, error));
     if (plan->activation) add_fused(plan, task->attributes->activation);
     return OK;
 }

@@ -93,8 +93,11 @@ extern struct library cublaslt_library;
     X(cudnnDestroyFilterDescriptor)                                                                          \
     X(cudnnDestroyTensorDescriptor)                                                                          \
     X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                           \
+    X(cudnnGetConvolutionBackwardDataWorkspaceSize)                                                          \
     X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                                         \
+    X(cudnnGetConvolutionBackwardFilterWorkspaceSize)                                                        \
     X(cudnnGetConvolutionForwardAlgorithm_v7)                                                                \
+    X(cudnnGetConvolutionForwardWorkspaceSize)                                                               \
     X(cudnnGetErrorString)                                                                                   \
     X(cudnnSetActivationDescriptor)                                                                          \
     X(cudnnSetConvolution2dDescriptor)                                                                       \
@@ -124,9 +127,14 @@ extern struct library cudnn_library;
 #define cudnnDestroyTensorDescriptor LIBRARY_CALL(cudnn, cudnnDestroyTensorDescriptor)
 #define cudnnGetConvolutionBackwardDataAlgorithm_v7                                                          \
     LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardDataAlgorithm_v7)
+#define cudnnGetConvolutionBackwardDataWorkspaceSize                                                         \
+    LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardDataWorkspaceSize)
 #define cudnnGetConvolutionBackwardFilterAlgorithm_v7                                                        \
     LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardFilterAlgorithm_v7)
+#define cudnnGetConvolutionBackwardFilterWorkspaceSize                                                       \
+    LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardFilterWorkspaceSize)
 #define cudnnGetConvolutionForwardAlgorithm_v7 LIBRARY_CALL(cudnn, cudnnGetConvolutionForwardAlgorithm_v7)
+#define cudnnGetConvolutionForwardWorkspaceSize LIBRARY_CALL(cudnn, cudnnGetConvolutionForwardWorkspaceSize)
 #define cudnnGetErrorString LIBRARY_CALL(cudnn, cudnnGetErrorString)
 #define cudnnSetActivationDescriptor LIBRARY_CALL(cudnn, cudnnSetActivationDescriptor)
 #define cudnnSetConvolution2dDescriptor LIBRARY_CALL(cudnn, cudnnSetConvolution2dDescriptor)

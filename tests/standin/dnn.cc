@@ -3,8 +3,9 @@
  *
  * The lists of algorithms hold what real lists hold: some that cannot be had, as their status says; some that
  * turn out to be impossible when run; some that are not deterministic, and here give other bits in every run;
- * some that want more workspace than there is; one that rounds more than float32 allows. What is refused
- * follows cuDNN's documentation of each call. */
+ * some that want more workspace than there is; one that rounds more than float32 allows. They name an
+ * algorithm once for each kind of arithmetic that is not float32's own, with the workspace for that one. What
+ * is refused follows cuDNN's documentation of each call. */
 #include "cudnn.h"
 
 #include <atomic>
@@ -80,7 +81,8 @@ template <class T> static cudnnStatus_t unmake(T *object) {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
     int device = 0;
-    if (cudaGetDevice(&device) != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
+    if (cudaGetDevice(&device) != cudaSuccess || standin::forbidden_now())
+        return CUDNN_STATUS_NOT_INITIALIZED;
     const cudnnStatus_t status = make(handle, "cudnnCreate");
     if (status == CUDNN_STATUS_SUCCESS) (*handle)->device = device;
     return status;
@@ -199,6 +201,12 @@ static const algorithm *find(direction which, int number) {
     return nullptr;
 }
 
+/* Each kind of arithmetic wants another one. */
+static size_t workspace_for(const algorithm &a, cudnnMathType_t math) {
+    const size_t more = math == CUDNN_FMA_MATH ? 600 : math == CUDNN_TENSOR_OP_MATH ? 300 : 0;
+    return a.workspace > 0 ? a.workspace + more : 0;
+}
+
 /* Whether the three fit together as x, the kernel and y, in types and forms that such a convolution has. */
 static cudnnStatus_t check(cudnnHandle_t handle, const cudnnTensorStruct *x, const cudnnTensorStruct *w,
                            const cudnnConvolutionStruct *c, const cudnnTensorStruct *y) {
@@ -231,27 +239,30 @@ static cudnnStatus_t list(direction which, cudnnHandle_t handle, const cudnnTens
     if (status != CUDNN_STATUS_SUCCESS) return status;
     if (standin::fails(call)) return CUDNN_STATUS_INTERNAL_ERROR;
     *returned = 0;
-    for (const algorithm &a : algorithms[which]) {
-        if (*returned == requested) break;
-        if (a.is == COARSE && c->math == CUDNN_FMA_MATH) continue;
-        Result *result = &results[(*returned)++];
-        *result = {};
-        result->algo = (Number)a.number;
-        result->status = a.is == REFUSED ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_SUCCESS;
-        result->time = a.is == REFUSED ? -1.0f : (float)*returned;
-        result->memory = a.workspace;
-        result->determinism = a.is == RANDOM ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
-        result->mathType = a.is == COARSE ? CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION : c->math;
-    }
+    for (const algorithm &a : algorithms[which])
+        for (const cudnnMathType_t math : {CUDNN_TENSOR_OP_MATH, CUDNN_DEFAULT_MATH}) {
+            if (*returned == requested) break;
+            if (a.is == COARSE && c->math == CUDNN_FMA_MATH) continue;
+            Result *result = &results[(*returned)++];
+            *result = {};
+            result->algo = (Number)a.number;
+            result->status = a.is == REFUSED ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_SUCCESS;
+            result->time = a.is == REFUSED ? -1.0f : (float)*returned;
+            result->memory = workspace_for(a, math);
+            result->determinism = a.is == RANDOM ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
+            result->mathType = a.is == COARSE ? CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION : math;
+        }
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t workspace_of(direction which, cudnnStatus_t status, int number, size_t *bytes) {
+static cudnnStatus_t workspace_of(direction which, cudnnStatus_t status,
+                                  const cudnnConvolutionStruct *convolution, int number, size_t *bytes) {
     if (status != CUDNN_STATUS_SUCCESS) return status;
+    if (standin::fails("cudnnGetConvolutionWorkspaceSize")) return CUDNN_STATUS_INTERNAL_ERROR;
     const algorithm *a = find(which, number);
     if (!bytes) return CUDNN_STATUS_BAD_PARAM;
     if (!a || a->is == REFUSED) return CUDNN_STATUS_NOT_SUPPORTED;
-    *bytes = a->workspace;
+    *bytes = workspace_for(*a, convolution->math);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -268,7 +279,7 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cons
                                                       const cudnnConvolutionDescriptor_t convolution,
                                                       const cudnnTensorDescriptor_t y,
                                                       cudnnConvolutionFwdAlgo_t algorithm, size_t *bytes) {
-    return workspace_of(FORWARD, check(handle, x, w, convolution, y), algorithm, bytes);
+    return workspace_of(FORWARD, check(handle, x, w, convolution, y), convolution, algorithm, bytes);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
     cudnnHandle_t handle, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
@@ -281,7 +292,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     cudnnHandle_t handle, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
     const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t dx,
     cudnnConvolutionBwdDataAlgo_t algorithm, size_t *bytes) {
-    return workspace_of(DATA, check(handle, dx, w, convolution, dy), algorithm, bytes);
+    return workspace_of(DATA, check(handle, dx, w, convolution, dy), convolution, algorithm, bytes);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
@@ -294,7 +305,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
     const cudnnConvolutionDescriptor_t convolution, const cudnnFilterDescriptor_t dw,
     cudnnConvolutionBwdFilterAlgo_t algorithm, size_t *bytes) {
-    return workspace_of(FILTER, check(handle, x, dw, convolution, dy), algorithm, bytes);
+    return workspace_of(FILTER, check(handle, x, dw, convolution, dy), convolution, algorithm, bytes);
 }
 
 /* --- the loops --- */
@@ -410,17 +421,18 @@ static cudnnStatus_t launch(direction which, const char *call, cudnnHandle_t han
     if (status != CUDNN_STATUS_SUCCESS) return status;
     const algorithm *a = find(which, number);
     if (!a || a->is == REFUSED || a->is == IMPOSSIBLE) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (workspace_bytes < a->workspace || (a->workspace > 0 && !workspace)) return CUDNN_STATUS_BAD_PARAM;
+    const size_t needed = workspace_for(*a, c->math);
+    if (workspace_bytes < needed || (needed > 0 && !workspace)) return CUDNN_STATUS_BAD_PARAM;
     if (standin::fails(call)) return CUDNN_STATUS_EXECUTION_FAILED;
     const void *addresses[] = {p.x, p.w, p.y, p.result};
     for (const void *address : addresses) {
-        if (!address) return CUDNN_STATUS_BAD_PARAM;
+        if (!address || (uintptr_t)address % 16 != 0) return CUDNN_STATUS_BAD_PARAM;
         standin::reach(handle->stream, address, call);
     }
+    if (p.bias && (uintptr_t)p.bias % 16 != 0) return CUDNN_STATUS_BAD_PARAM;
     if (p.bias) standin::reach(handle->stream, p.bias, call);
     const cudnnTensorStruct xd = *x, wd = *w, yd = *y;
     const cudnnConvolutionStruct cd = *c;
-    const size_t needed = a->workspace;
     const trait is = a->is;
     const cudaError_t queued = standin::queue(handle->stream, [=] {
         if (needed > 0) memset(workspace, 0xA5, needed);
