@@ -219,8 +219,8 @@ static int convolve(const struct call *call, struct error *error) {
 static int run(const struct call *call, struct error *error) {
     const int code = convolve(call, error);
     if (code != KERNEL_DECLINED) return code;
-    return gpu_failed(call->task->device, call_name(call->plan), "what was possible is no longer", __FILE__,
-                      __LINE__, error);
+    return gpu_failed(call->task->device, call_name(call->plan), 0, "what was possible is no longer",
+                      __FILE__, __LINE__, error);
 }
 
 static int take(const struct task *task, void *prepared, int number, struct error *error) {

@@ -48,36 +48,34 @@ cudaError_t gpu_enter(const struct device *device);
 int gpu_open(const struct device *device, struct error *error);
 void gpu_close(const struct device *device);
 
-/* Reports a failed call in one line: "gpu:0: cudaMalloc(&block, bytes): out of memory (memory.c:41)", and has
- * the runtime forget it. Returns ERROR_DEVICE. */
-int gpu_failed(const struct device *device, const char *call, const char *why, const char *file, int line,
-               struct error *error);
+/* Reports a failed call in one line: "gpu:0: cudaMalloc(&block, bytes): out of memory (code 2, memory.c:41)",
+ * and has the runtime forget it. code: the runtime's or the library's; 0: none to tell. Returns ERROR_DEVICE.
+ */
+int gpu_failed(const struct device *device, const char *call, int code, const char *why, const char *file,
+               int line, struct error *error);
 
 /* The same for a code that was looked at before it is reported. */
 #define GPU_FAILED(device, call, code, error)                                                                \
-    gpu_failed(device, call, cudaGetErrorString(code), __FILE__, __LINE__, error)
+    gpu_failed(device, call, (int)(code), cudaGetErrorString(code), __FILE__, __LINE__, error)
 #define BLAS_FAILED(device, call, code, error)                                                               \
-    gpu_failed(device, call, cublasLtGetStatusString(code), __FILE__, __LINE__, error)
+    gpu_failed(device, call, (int)(code), cublasLtGetStatusString(code), __FILE__, __LINE__, error)
 #define DNN_FAILED(device, call, code, error)                                                                \
-    gpu_failed(device, call, cudnnGetErrorString(code), __FILE__, __LINE__, error)
+    gpu_failed(device, call, (int)(code), cudnnGetErrorString(code), __FILE__, __LINE__, error)
 
 #define GPU_TRY(device, call, error)                                                                         \
     do {                                                                                                     \
         const cudaError_t gpu_code_ = (call);                                                                \
-        if (gpu_code_ != cudaSuccess)                                                                        \
-            return gpu_failed(device, #call, cudaGetErrorString(gpu_code_), __FILE__, __LINE__, error);      \
+        if (gpu_code_ != cudaSuccess) return GPU_FAILED(device, #call, gpu_code_, error);                    \
     } while (0)
 #define BLAS_TRY(device, call, error)                                                                        \
     do {                                                                                                     \
         const cublasStatus_t gpu_code_ = (call);                                                             \
-        if (gpu_code_ != CUBLAS_STATUS_SUCCESS)                                                              \
-            return gpu_failed(device, #call, cublasLtGetStatusString(gpu_code_), __FILE__, __LINE__, error); \
+        if (gpu_code_ != CUBLAS_STATUS_SUCCESS) return BLAS_FAILED(device, #call, gpu_code_, error);         \
     } while (0)
 #define DNN_TRY(device, call, error)                                                                         \
     do {                                                                                                     \
         const cudnnStatus_t gpu_code_ = (call);                                                              \
-        if (gpu_code_ != CUDNN_STATUS_SUCCESS)                                                               \
-            return gpu_failed(device, #call, cudnnGetErrorString(gpu_code_), __FILE__, __LINE__, error);     \
+        if (gpu_code_ != CUDNN_STATUS_SUCCESS) return DNN_FAILED(device, #call, gpu_code_, error);           \
     } while (0)
 
 /* memory.c */

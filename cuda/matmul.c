@@ -277,7 +277,7 @@ static int multiply(const struct call *call, struct error *error) {
 static int run(const struct call *call, struct error *error) {
     const int code = multiply(call, error);
     if (code != KERNEL_DECLINED) return code;
-    return gpu_failed(call->task->device, "cublasLtMatmul", "what was possible is no longer", __FILE__,
+    return gpu_failed(call->task->device, "cublasLtMatmul", 0, "what was possible is no longer", __FILE__,
                       __LINE__, error);
 }
 

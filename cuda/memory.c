@@ -6,10 +6,21 @@
  */
 #include "gpu.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static double megabytes(size_t bytes) {
     return (double)bytes / 1e6;
+}
+
+/* What failed for lack of memory, and how much was wanted for what. */
+static int out_of_memory(const struct device *device, const char *call, int line, size_t bytes,
+                         const char *what, const char *left, struct error *error) {
+    struct error failed = {0};
+    gpu_failed(device, call, cudaErrorMemoryAllocation, cudaGetErrorString(cudaErrorMemoryAllocation),
+               __FILE__, line, &failed);
+    return error_set(error, ERROR_DEVICE, "%s: %.1f MB wanted for %s%s", failed.words, megabytes(bytes), what,
+                     left);
 }
 
 /* cudaMalloc gives addresses on borders of 256 bytes at least. */
@@ -18,10 +29,11 @@ static int get(const struct device *device, void **out, size_t bytes, const char
     if (code == cudaSuccess) return OK;
     if (code != cudaErrorMemoryAllocation) return GPU_FAILED(device, "cudaMalloc(out, bytes)", code, error);
     size_t free_bytes = 0, total = 0;
+    char left[80] = "";
     cudaGetLastError();
-    GPU_TRY(device, cudaMemGetInfo(&free_bytes, &total), error);
-    return error_set(error, ERROR_DEVICE, "%s: out of memory: %.1f MB wanted for %s, %.0f of %.0f MB free",
-                     device->name, megabytes(bytes), what, megabytes(free_bytes), megabytes(total));
+    if (cudaMemGetInfo(&free_bytes, &total) == cudaSuccess)
+        snprintf(left, sizeof left, ", %.0f of %.0f MB free", megabytes(free_bytes), megabytes(total));
+    return out_of_memory(device, "cudaMalloc(out, bytes)", __LINE__, bytes, what, left, error);
 }
 
 static int zero(const struct device *device, const struct queue *queue, void *block, size_t bytes,
@@ -57,13 +69,10 @@ int gpu_allocate_host(const struct device *device, void **out, size_t bytes, con
     GPU_TRY(device, gpu_enter(device), error);
     if (bytes == 0) bytes = 1;
     const cudaError_t code = cudaHostAlloc(out, bytes, cudaHostAllocPortable);
-    if (code == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
-        return error_set(error, ERROR_DEVICE, "%s: out of host memory: %.1f MB wanted for %s", device->name,
-                         megabytes(bytes), what);
-    }
-    if (code != cudaSuccess)
-        return GPU_FAILED(device, "cudaHostAlloc(out, bytes, cudaHostAllocPortable)", code, error);
+    static const char call[] = "cudaHostAlloc(out, bytes, cudaHostAllocPortable)";
+    if (code == cudaErrorMemoryAllocation)
+        return out_of_memory(device, call, __LINE__, bytes, what, " in pinned host memory", error);
+    if (code != cudaSuccess) return GPU_FAILED(device, call, code, error);
     memset(*out, 0, bytes);
     return OK;
 }

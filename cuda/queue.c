@@ -5,6 +5,7 @@
  * because who closes the GPU is another thread, and the threads may have ended by then. These two are all the
  * state that the backend has outside of what its callers hold. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../src/base/memory.h"
@@ -25,11 +26,13 @@ static _Thread_local struct {
     } gpu[GPUS];
 } mine;
 
-int gpu_failed(const struct device *device, const char *call, const char *why, const char *file, int line,
-               struct error *error) {
+int gpu_failed(const struct device *device, const char *call, int code, const char *why, const char *file,
+               int line, struct error *error) {
+    char number[24] = "";
     cudaGetLastError(); /* or the next launch would report it */
     const char *slash = strrchr(file, '/');
-    return error_set(error, ERROR_DEVICE, "%s: %s: %s (%s:%d)", device->name, call, why,
+    if (code != 0) snprintf(number, sizeof number, "code %d, ", code);
+    return error_set(error, ERROR_DEVICE, "%s: %s: %s (%s%s:%d)", device->name, call, why, number,
                      slash ? slash + 1 : file, line);
 }
 
@@ -99,8 +102,7 @@ int gpu_dnn(const struct device *device, struct queue *queue, struct error *erro
     const cudnnStatus_t code = cudnnSetStream(dnn, queue->stream);
     if (code != CUDNN_STATUS_SUCCESS) {
         cudnnDestroy(dnn);
-        return gpu_failed(device, "cudnnSetStream(dnn, queue->stream)", cudnnGetErrorString(code), __FILE__,
-                          __LINE__, error);
+        return DNN_FAILED(device, "cudnnSetStream(dnn, queue->stream)", code, error);
     }
     queue->dnn = dnn;
     return OK;

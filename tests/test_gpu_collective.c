@@ -209,7 +209,7 @@ static void check_each_call(void) {
         CHECK((code == OK) == (rig.group != NULL), "call %ld: code %d", n, code);
         for (int turn = 0; turn < 2 && code == OK; turn++) code = try_mean(&rig, 2, 50);
         standin_fail(0);
-        if (code != OK) expect_words(&rig, code, "gpu:", "(collective.c:");
+        if (code != OK) expect_words(&rig, code, "gpu:", "collective.c:");
         CHECK(code != OK || standin_calls() - before < n, "call %ld failed, and nobody saw it", n);
         failed += code != OK;
         close_vectors(&rig, 2);
