@@ -186,10 +186,9 @@ static int note_losses(struct run *run, struct error *error) {
     return error_set(error, ERROR_PEER, "every worker was lost");
 }
 
-/* A device that failed takes what it was learning with it: what is left is said in the same line. */
-static int fail(struct run *run, struct error *error) {
-    const int code = training_end(&run->training, error);
-    if (code != ERROR_DEVICE) return code;
+/* A device that failed, under a worker or when the store was read, takes what it was learning with it: what
+ * is left is said in the same line. */
+static int say_way_back(const struct run *run, struct error *error) {
     const size_t used = strlen(error->words);
     if (run->checkpoint_steps > 0)
         snprintf(error->words + used, sizeof error->words - used,
@@ -198,7 +197,7 @@ static int fail(struct run *run, struct error *error) {
     else
         snprintf(error->words + used, sizeof error->words - used,
                  "; there is no checkpoint yet (--checkpoint-every=SECONDS)");
-    return code;
+    return ERROR_DEVICE;
 }
 
 static int coordinate(struct run *run, struct error *error) {
@@ -210,7 +209,7 @@ static int coordinate(struct run *run, struct error *error) {
     while (run->epoch < run->settings.epochs && !run->interrupted) {
         dealer_set_limit(&run->dealer, run->epoch);
         RETURN_IF(run_segment(run, error));
-        if (training_failed(&run->training)) return fail(run, error);
+        if (training_failed(&run->training)) return training_end(&run->training, error);
         RETURN_IF(hosting_fetch(&run->hosting, error));
         RETURN_IF(store_fetch(&run->store, error));
         RETURN_IF(note_losses(run, error));
@@ -335,7 +334,8 @@ static int lead(struct run *run, struct run_result *result, struct error *error)
     run->checkpoint_s = world_now(run->world);
     run->target_s = (double)NAN;
     RETURN_IF(await_start(run, error));
-    RETURN_IF(coordinate(run, error));
+    const int code = coordinate(run, error);
+    if (code != OK) return code == ERROR_DEVICE ? say_way_back(run, error) : code;
     return run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
 }
 
