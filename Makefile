@@ -22,6 +22,10 @@ PROGRAM = $(if $(filter build,$(B)),trainer,$(B)/trainer)
 ONEDNN := $(shell printf '\043include <oneapi/dnnl/dnnl.h>\n\043if DNNL_VERSION_MAJOR < 2 || DNNL_VERSION_MAJOR > 3\n\043error\n\043endif\n' | \
             $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
+# zlib's header may be missing where the library is not, as on a machine with little more than a compiler: then what is used of it is
+# declared in src/base/zlib. ZLIB=0: so also where the header is here.
+ZLIB := $(shell printf '\043include <zlib.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
+
 # What is optional beside it: libcurl with OpenSSL for `trainer fetch`; CURL=0 builds without the command.
 CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
@@ -104,8 +108,8 @@ CFLAGS = -g
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
 DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
-          -DTRAINER_VERSION='"$(VERSION)"'
-LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(CUDA_LIBS) -lz -lm -pthread
+          -DTRAINER_VERSION='"$(VERSION)"' $(if $(filter 0,$(ZLIB)),-Isrc/base/zlib)
+LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
 LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER)
 
 # --- plug-ins: folder -> table of descriptors ---
