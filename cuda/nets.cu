@@ -91,7 +91,7 @@ KERNEL softmax_cross_entropy_grad(gpu_rows rows, const float *x, const int *labe
         const float sum = exponentials(from, rows.length, top_of(from, rows.length), to);
         const float weight = is_class(rows, label) ? dloss[row] : NAN;
         for (uint32_t i = 0; i < rows.length; i++)
-            to[i] = (to[i] / sum - ((int)i == label ? 1.0f : 0.0f)) * weight;
+            to[i] = formula_softmax_cross_entropy_grad(to[i] / sum, (int)i == label ? 1.0f : 0.0f, weight);
     }
 }
 

@@ -156,8 +156,11 @@ static int run_softmax_cross_entropy_grad(const struct call *call, struct error 
     float *dx = call->output;
     softmax_rows(l.x, l.batch, l.classes, dx);
     for (size_t i = 0; i < l.batch; i++, dx += l.classes) {
-        dx[l.labels[i]] -= 1.0f;
-        for (size_t c = 0; c < l.classes; c++) dx[c] *= dloss[i];
+        const size_t label = (size_t)l.labels[i];
+        const float own = formula_softmax_cross_entropy_grad(dx[label], 1.0f, dloss[i]);
+        for (size_t c = 0; c < l.classes; c++)
+            dx[c] = formula_softmax_cross_entropy_grad(dx[c], 0.0f, dloss[i]);
+        dx[label] = own;
     }
     return OK;
 }

@@ -122,6 +122,10 @@ FORMULA float formula_cross_entropy_grad(float p, float dloss) {
 FORMULA float formula_softmax_cross_entropy(float x, float largest, float sum) {
     return logf(sum) - (x - largest);
 }
+/* From p, the softmax; label: 1 where it is the label's, else 0. */
+FORMULA float formula_softmax_cross_entropy_grad(float p, float label, float dloss) {
+    return (p - label) * dloss;
+}
 
 /* Local response normalisation: with s = bias + alpha * the squares around, y = x s^-beta. */
 struct formula_powers {
