@@ -28,6 +28,12 @@ def driver_gpus():
         return 0
 
 
+def nccl_version(library):
+    number = ctypes.c_int(0)
+    library.ncclGetVersion(ctypes.byref(number))
+    return number.value
+
+
 def table(names, rows):
     lines = [names, ["---"] * len(names), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
@@ -71,13 +77,15 @@ class Check:
                 if not shutil.which(tool): self.stop(ERROR_INTERNAL, f"{tool} is not on the path; it is needed to build")
             if not shutil.which("nvcc") and not os.path.exists("/usr/local/cuda/bin/nvcc"):
                 self.stop(ERROR_INTERNAL, "nvcc is neither on the path nor in /usr/local/cuda/bin; it is needed to build")
-            header = subprocess.run(["gcc", "-E", "-"], input="#include <zlib.h>\n", capture_output=True, text=True)
-            if header.returncode: self.stop(ERROR_INTERNAL, "zlib.h is not here (Debian: apt-get install zlib1g-dev); there is no build without")
+            library = ["gcc", "-shared", "-o", os.path.join(self.scratch, "probe"), "-l:libz.so.1"]
+            if subprocess.run(library, capture_output=True).returncode:
+                self.stop(ERROR_INTERNAL, "zlib's library, libz.so.1, is not here (Debian: zlib1g); there is no build without")
             print(f"{self.name}: building", flush=True)
-            done = subprocess.run(["make", "-C", ROOT, "CUDA=1", f"-j{os.cpu_count()}", "all", *[os.path.join("build", t) for t in targets]],
-                                  capture_output=True, text=True)
-            said = [line for line in done.stderr.splitlines() if "error" in line or "***" in line]
-            if done.returncode: self.stop(ERROR_INTERNAL, f"the build failed: {' / '.join(said[:3])}")
+            code, _, said = self.run(["make", "-C", ROOT, "CUDA=1", f"PYTHON={sys.executable}", f"-j{os.cpu_count()}", "all",
+                                      *[os.path.join("build", t) for t in targets]])
+            if code == 124: self.stop(ERROR_INTERNAL, f"the build {said}")
+            said = [line for line in said.splitlines() if "error" in line or "***" in line]
+            if code: self.stop(ERROR_INTERNAL, f"the build failed: {' / '.join(said[:3])}")
         found = subprocess.run([self.trainer, "devices"], capture_output=True, text=True)
         lines = [line for line in found.stdout.splitlines() if line.startswith("gpu:0 ")]
         if not lines: self.stop(ERROR_DEVICE, "no GPU here, nothing is checked" + "".join(f" ({l})" for l in found.stdout.splitlines() if l.startswith("gpu:")))
@@ -86,22 +94,28 @@ class Check:
         self.a.report = self.a.report or os.path.join(ROOT, "docs", "gpu-report.md")
 
     def machine(self):
-        cudnn = re.search(r"=> (\S*libcudnn\.so\S*)", subprocess.run(["ldd", self.trainer], capture_output=True, text=True).stdout)
-        version = 0
-        if cudnn:
-            try: version = ctypes.CDLL(cudnn.group(1)).cudnnGetVersion()
-            except (OSError, AttributeError): pass
         nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
         release = re.search(r"release (\S+),", subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout) if os.path.exists(nvcc) else None
         cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
         rows = [("GPU", self.gpu),
                 ("driver", first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]) or "unknown"),
                 ("CUDA", release.group(1) if release else "unknown"),
-                ("cuDNN", f"{version // 10000}.{version % 10000 // 100}.{version % 100}" if version else "unknown"),
+                ("cuDNN", self.version_of("libcudnn.so", lambda library: library.cudnnGetVersion())),
+                ("NCCL", self.version_of("libnccl.so", nccl_version)),
                 ("CPU", f"{cpu.group(1) if cpu else platform.machine()}, {len(os.sched_getaffinity(0))} cores"),
                 ("version", first_line(["git", "-C", ROOT, "describe", "--always", "--dirty"]) or "unknown"),
                 ("command", f"`{self.command}`")]
         return table(["machine", ""], rows)
+
+    def version_of(self, name, ask):
+        """What a library says of itself that the program loads: the system's, or one in the folders that the build knows."""
+        try: folders = open(os.path.join(self.build, "flags.cuda")).read().split()[-1].split(":")
+        except (OSError, IndexError): folders = []
+        for path in [*glob.glob(f"/usr/lib/*/{name}.[0-9]*"), *[found for folder in folders for found in sorted(glob.glob(f"{folder}/{name}.[0-9]*"))]]:
+            try: number = ask(ctypes.CDLL(path))
+            except (OSError, AttributeError): continue
+            return f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
+        return "unknown"
 
     # --- the clock ---
 
@@ -153,6 +167,10 @@ class Check:
         folders = [folder for folder in (self.a.data, os.path.expanduser("~/.cache/trainer")) if folder]
         return any(glob.glob(os.path.join(folder, file)) for folder in folders for file in files[dataset])
 
+    def lacks(self, what, dataset):
+        """Notes what is left out because the data set is not here."""
+        self.open.append(f"{what}: {dataset}/ is not in {self.a.data or '~/.cache/trainer'} (./trainer fetch {dataset}; --data=DIR or $TRAINER_DATA says where)")
+
     def made_up(self, dataset):
         """A folder with files of random pixels in the data set's form and size, for where the real ones are not here."""
         data, rng = os.path.join(self.scratch, "data"), random.Random(1)
@@ -192,5 +210,6 @@ class Check:
         text = f"\n## {self.name}, {now}: {verdict}\n\n{self.machine()}\n\n" + "\n".join(parts)
         with open(self.a.report, "a") as file: file.write(text)
         shutil.rmtree(self.scratch, ignore_errors=True)
+        for words in self.open: print(f"{self.name}: left out: {words}")
         print(f"\n{self.name}: {verdict}, {len(self.wrong)} wrong; took {time.monotonic() - self.began:.0f} s; appended to {os.path.relpath(self.a.report)}")
         sys.exit(1 if self.wrong else 0)

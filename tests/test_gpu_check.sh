@@ -53,12 +53,30 @@ run() { # script, parts of the report, options...
     [ $code -eq 0 ] || fail "$script: exit code $code: $(tail -n 20 "$scratch/out")"
     [ "$(($(grep -c '^### ' "$scratch/report") - before))" -eq "$parts" ] || fail "$script: expected $parts parts: $(cat "$scratch/report")"
 }
-run tests/gpu_correct.py 6
+run tests/gpu_correct.py 7
 run bench/gpu_speed.py 3 --peer="$peer"
 run bench/gpu_accuracy.py 3
+[ "$(grep -cE '^\| (cuDNN|NCCL|version|command) \| [^ ]' "$scratch/report")" -eq 12 ] || fail "not every report says what it is of: $(cat "$scratch/report")"
 [ "$(grep -c '^## .*: passed$' "$scratch/report")" -eq 3 ] || fail "not all passed: $(cat "$scratch/report")"
 for word in '| GPU | stand-in' 'gpu:0,gpu:0' '| mlp | digits | 32 | bf16' '| gpu:0,gpu:1 | collective | NCCL' '| pull + push |' '| async-lockfree'; do
     grep -qF -- "$word" "$scratch/report" || fail "no '$word' in the report"
+done
+
+# What is not here is told, and what can be done without is done: PyTorch, data sets.
+"$root/bench/gpu_speed.py" --trainer="$TRAINER" --quick --report="$scratch/less" --python="$scratch/none" >"$scratch/out" 2>&1
+code=$?
+[ $code -eq 1 ] && [ "$(grep -c '^### ' "$scratch/less")" -eq 3 ] && grep -q "^\* nothing is compared with PyTorch: no PyTorch in $scratch/none" "$scratch/less" ||
+    fail "without PyTorch: exit code $code: $(cat "$scratch/out")"
+HOME=$scratch "$root/bench/gpu_accuracy.py" --trainer="$TRAINER" --report="$scratch/less" --data="$scratch/none" >"$scratch/out" 2>&1
+code=$?
+[ $code -eq 0 ] && [ "$(grep -c '^gpu-accuracy: left out: .*: \(mnist\|cifar10\)/ is not in .*/none (./trainer fetch' "$scratch/out")" -eq 2 ] ||
+    fail "without data sets: exit code $code: $(cat "$scratch/out")"
+grep -q '^## gpu-accuracy, .*: passed, as far as it went$' "$scratch/less" || fail "without data sets: $(cat "$scratch/less")"
+# The recipe is the one that is documented; its batch is that of both workers there.
+recipe=$(sed -n '/^## AlexNet on CIFAR-10$/,/^```$/p' "$root/docs/recipes.md")
+for option in $(cd "$root/bench" && python3 -c 'import gpu_accuracy; print(gpu_accuracy.RECIPE)'); do
+    case $option in --batch=*) option=--batch=$((${option#*=} / 2)) ;; esac
+    case $recipe in *" $option "*) ;; *) fail "$option is not in docs/recipes.md" ;; esac
 done
 
 # What goes wrong gets into the report and the exit code: a program whose GPU starts from other weights, each time others where the
