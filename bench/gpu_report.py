@@ -3,7 +3,7 @@
 Each of the three is one command that ends within its --seconds: what there is no time left for is named in the report, never left out
 unseen. Without --trainer the program is built first (CUDA=1). Exit code 0: all is as it should be; 1: something is not; 4: no GPU.
 """
-import argparse, csv, ctypes, datetime, glob, json, os, platform, random, re, shutil, subprocess, sys, tempfile, time
+import argparse, csv, ctypes, datetime, glob, json, os, platform, random, re, shutil, signal, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ERROR_INTERNAL, ERROR_DEVICE = 1, 4
@@ -131,16 +131,19 @@ class Check:
     # --- running ---
 
     def run(self, command, seconds=None, **more):
-        """exit code, standard output, standard error; killed when the time is over, which is code 124."""
+        """exit code, standard output, standard error; killed with all that it has started when the time is over, which is code 124."""
         limit = max(1.0, min(self.left(), seconds or self.left()))
         environment = dict(os.environ)
         if self.a.data: environment["TRAINER_DATA"] = os.path.abspath(self.a.data)
         environment.update(more)
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL)
-        except subprocess.TimeoutExpired:
-            return 124, "", f"took more than {limit:.0f} s"
-        return done.returncode, done.stdout, done.stderr
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL,
+                              start_new_session=True) as child:
+            try: out, error = child.communicate(timeout=limit)
+            except BaseException as why:
+                os.killpg(child.pid, signal.SIGKILL)
+                if not isinstance(why, subprocess.TimeoutExpired): raise
+                return 124, "", f"took more than {limit:.0f} s"
+        return child.returncode, out, error
 
     def train(self, *options, seconds=None):
         """A run of the program: (summary or None, folder); what went wrong is noted."""

@@ -36,6 +36,7 @@ if grep -q -e -DTRAINER_CUDA=1 "$BUILD/flags"; then
 else
     nm "$TRAINER" | grep -iE 'cuda|cublas|cudnn|nccl| gpu_' && fail "symbols of CUDA in a build without"
     ldd "$TRAINER" | grep -iE 'lib(cuda|cublas|cudnn|nccl)' && fail "libraries of CUDA in a build without"
+    grep -aoiE '[ -~]*(cuda|cublas|cudnn|nccl)[ -~]*' "$TRAINER" && fail "CUDA is named in a build without"
     { "$TRAINER" --help && "$TRAINER" train --help && "$TRAINER" list; } >"$scratch/help" || fail "no help"
     grep -i cuda "$scratch/help" && fail "CUDA in the help of a build without"
     grep -q gpu "$scratch/devices" && fail "GPUs in a build without: $(cat "$scratch/devices")"

@@ -72,6 +72,15 @@ code=$?
 [ $code -eq 0 ] && [ "$(grep -c '^gpu-accuracy: left out: .*: \(mnist\|cifar10\)/ is not in .*/none (./trainer fetch' "$scratch/out")" -eq 2 ] ||
     fail "without data sets: exit code $code: $(cat "$scratch/out")"
 grep -q '^## gpu-accuracy, .*: passed, as far as it went$' "$scratch/less" || fail "without data sets: $(cat "$scratch/less")"
+# Who takes too long is ended with all that it has started, which would go on using the GPU beside what is measured next.
+(cd "$root/bench" && python3 -c '
+import sys
+from gpu_report import Check
+marker, sys.argv = sys.argv[1], ["test"]
+print(*Check("test", "").run(["sh", "-c", f"(sleep 4; touch {marker}) & sleep 30"], 0.5))
+' "$scratch/marker") >"$scratch/out" 2>&1
+sleep 3.5
+grep -q '^124  took more than 1 s$' "$scratch/out" && [ ! -e "$scratch/marker" ] || fail "a command that takes too long: $(cat "$scratch/out")"
 # The recipe is the one that is documented; its batch is that of both workers there.
 recipe=$(sed -n '/^## AlexNet on CIFAR-10$/,/^```$/p' "$root/docs/recipes.md")
 for option in $(cd "$root/bench" && python3 -c 'import gpu_accuracy; print(gpu_accuracy.RECIPE)'); do
