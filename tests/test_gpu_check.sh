@@ -25,7 +25,7 @@ for script in $scripts; do
     [ "$(cat "$scratch/out" "$scratch/err" | wc -l)" -eq 1 ] && grep -q 'no GPU here' "$scratch/err" || fail "$script without a GPU: $(cat "$scratch/err")"
     [ ! -e "$scratch/none" ] || fail "$script without a GPU: wrote a report"
 done
-for program in kernels matmul convolution gather vectors homes collective; do
+for program in kernels measure matmul convolution gather vectors homes collective; do
     program=$BUILD/tests/test_gpu_$program
     [ -x "$program" ] || continue # a build without GPUs
     CUDA_VISIBLE_DEVICES=-1 STANDIN_GPUS=0 "$program" >"$scratch/out" 2>"$scratch/err"
