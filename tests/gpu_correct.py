@@ -124,9 +124,12 @@ def curves(c):
 def promises(c):
     dataset = "digits:take=320" if c.a.quick else "mnist:take=20000" if c.has("mnist") else "digits"
     strategies = "sync,ssp,async-lockfree:apply=worker" if c.a.quick else "all"
-    rows, workers = [], 2
-    for row in c.bench(f"--strategies={strategies}", "--devices=gpu:0,gpu:0", "--model=mlp", f"--dataset={dataset}", "--batch=32",
-                       f"--epochs={1 if c.a.quick else 2}", "--optimizer=sgd:rate=0.1", "--repeats=1") or []:
+    rows, workers, found = [], 2, []
+    for some in strategies, "async-lockfree:apply=worker,adds=atomic":
+        more = c.bench(f"--strategies={some}", "--devices=gpu:0,gpu:0", "--model=mlp", f"--dataset={dataset}", "--batch=32", "--homes=gpu",
+                       f"--epochs={1 if c.a.quick else 2}", "--optimizer=sgd:rate=0.1", "--repeats=1") or []
+        found += [row for row in more if not found or row["baseline"] == "0"]
+    for row in found:
         name, lost, stale, dropped = row["strategy"], float(row["lost_updates"]), float(row["staleness_max"]), float(row["dropped"])
         bound = re.match(r"ssp:bound=(\d+)", name)
         wrong = []
@@ -138,7 +141,7 @@ def promises(c):
         rows.append((name, row["devices"], f"{float(row['updates']):.0f}", f"{lost:.0f}", f"{stale:.0f}", f"{dropped:.0f}",
                      f"{100 * float(row['test_accuracy']):.1f}", ", ".join(wrong) or "ok"))
         if wrong: c.fail(f"{name}: {', '.join(wrong)}")
-    if not rows: c.fail("trainer bench left no rows")
+    if len(rows) < 2: c.fail("trainer bench left no rows")
     c.part(f"Promises of the strategies, two replicas on one GPU, mlp on {dataset}",
            table(["strategy", "devices", "updates", "lost", "staleness, most", "dropped", "accuracy, %", ""], rows))
 

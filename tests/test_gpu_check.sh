@@ -58,7 +58,7 @@ run bench/gpu_speed.py 3 --peer="$peer"
 run bench/gpu_accuracy.py 3
 [ "$(grep -cE '^\| (cuDNN|NCCL|version|command) \| [^ ]' "$scratch/report")" -eq 12 ] || fail "not every report says what it is of: $(cat "$scratch/report")"
 [ "$(grep -c '^## .*: passed$' "$scratch/report")" -eq 3 ] || fail "not all passed: $(cat "$scratch/report")"
-for word in '| GPU | stand-in' 'gpu:0,gpu:0' '| mlp | digits | 32 | bf16' '| gpu:0,gpu:1 | collective | NCCL' '| pull + push |' '| async-lockfree'; do
+for word in '| GPU | stand-in' 'gpu:0,gpu:0' '| mlp | digits | 32 | bf16' '| gpu:0,gpu:1 | collective | NCCL' '| pull + push |' '| async-lockfree' 'adds=atomic | gpu:0 x1, gpu:0 x1 |'; do
     grep -qF -- "$word" "$scratch/report" || fail "no '$word' in the report"
 done
 
