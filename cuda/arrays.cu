@@ -5,7 +5,7 @@
 
 namespace {
 
-template <class T> KERNEL move(gpu_walk walk, const T *x, T *y) {
+template <class T> KERNEL move(CONSTANT gpu_walk walk, const T *x, T *y) {
     EACH(i, walk.count) {
         const places places = places_of(walk, (uint32_t)i);
         y[places.at[1]] = x[places.at[0]];

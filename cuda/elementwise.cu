@@ -9,7 +9,7 @@
 namespace {
 
 template <class In, class Out, Out (*formula)(In, In)>
-KERNEL pairs(gpu_walk walk, const In *a, const In *b, Out *y) {
+KERNEL pairs(CONSTANT gpu_walk walk, const In *a, const In *b, Out *y) {
     EACH(i, walk.count) {
         const places from = places_of(walk, (uint32_t)i);
         y[i] = formula(a[from.at[0]], b[from.at[1]]);

@@ -11,6 +11,9 @@
 #ifdef __CUDACC__
 #    define KERNEL __global__ void
 #    define DEVICE static __device__ __forceinline__
+/* Of a structure that a kernel is given and looks into by an index: else every thread makes a copy of its
+ * own, in memory, before it begins. */
+#    define CONSTANT const __grid_constant__
 #    define EACH(i, count)                                                                                   \
         for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (count);                          \
              i += (size_t)gridDim.x * blockDim.x)
@@ -23,7 +26,9 @@ static inline unsigned launch_blocks(size_t count) {
 #else
 #    define KERNEL static void
 #    define DEVICE static inline
-#    define EACH(i, count) for (size_t i = 0; i < (count); i++)
+#    define CONSTANT const
+/* Backwards, so that a kernel that needs its elements in order is seen to. */
+#    define EACH(i, count) for (size_t i = (count); i-- > 0;)
 #    define LAUNCH(stream, count, kernel, ...) standin_launch(stream, count, #    kernel, kernel, __VA_ARGS__)
 #endif
 

@@ -43,6 +43,7 @@ template <class Kernel, class... Arguments>
 cudaError_t standin_launch(cudaStream_t stream, size_t threads, const char *name, Kernel kernel,
                            Arguments... arguments) {
     (void)threads;
+    static_assert((sizeof(Arguments) + ... + 0) <= 4096, "4 KB of arguments are what every GPU takes");
     if (standin::fails(name)) return cudaErrorUnknown;
     (standin::check(stream, name, arguments), ...);
     return standin::queue(stream, [=] { kernel(arguments...); });
