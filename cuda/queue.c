@@ -119,7 +119,8 @@ static unsigned waiting(void) {
     return cores.count >= 4 * gpus_here ? cudaDeviceScheduleSpin : cudaDeviceScheduleYield;
 }
 
-/* Lets the kernels and copies of one GPU reach the memory of the other, where the machine can. */
+/* Lets the kernels and copies of one GPU reach the memory of the other, where the machine can, and as long as
+ * the GPU has not reached as many as it may: other copies go by the host's memory. */
 static int reach(const struct device *device, int label, int other, struct error *error) {
     int can = 0;
     GPU_TRY(device, cudaDeviceCanAccessPeer(&can, label, other), error);
@@ -128,7 +129,8 @@ static int reach(const struct device *device, int label, int other, struct error
     from.label = label;
     GPU_TRY(device, gpu_enter(&from), error);
     const cudaError_t code = cudaDeviceEnablePeerAccess(other, 0);
-    if (code == cudaErrorPeerAccessAlreadyEnabled) { /* since an earlier opening */
+    if (code == cudaErrorPeerAccessAlreadyEnabled /* since an earlier opening */ ||
+        code == cudaErrorTooManyPeers) {
         cudaGetLastError();
         return OK;
     }

@@ -221,16 +221,25 @@ static void test_failures(void) {
     CHECK(failed > 8, "%d calls failed", failed);
 }
 
+/* Rows that are sent and work that is done as soon as it is queued: they have to be there before. */
+static int on_an_eager_gpu(void) {
+    struct error error = {0};
+    CHECK(gpu_open(&gpu, &error) == OK, "%s", error.words);
+    check_all(INT32_MAX);
+    gpu_close(&gpu);
+    return check_end();
+}
+
 /* In a process of its own, before this one's stand-in reads its settings. */
-static void test_small_gpu(void) {
+static void test_other_gpu(const char *name, int (*body)(void)) {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        setenv("STANDIN_MEMORY", "1", 1);
-        exit(on_a_small_gpu());
+        setenv(name, "1", 1);
+        exit(body());
     }
     int status = -1;
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "on a small GPU: status %d", status);
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "with %s=1: status %d", name, status);
 }
 
 /* More than the GPU has memory for: rows are sent. The stand-in's is outgrown by examples that there are not;
@@ -256,7 +265,10 @@ static void check_sent(void) {
 int main(void) {
     struct error error = {0};
     fill();
-    if (STANDIN) test_small_gpu();
+    if (STANDIN) {
+        test_other_gpu("STANDIN_MEMORY", on_a_small_gpu);
+        test_other_gpu("STANDIN_EAGER", on_an_eager_gpu);
+    }
     gpu_or_skip();
     CHECK(gpu_open(&gpu, &error) == OK, "%s", error.words);
     check_all(EXAMPLES);

@@ -461,6 +461,7 @@ int main(void) {
     CHECK(in_a_process("STANDIN_GPUS", "0", without_driver) == 0, "without a driver");
     CHECK(in_a_process("STANDIN_CAPABILITY", "75", old_gpu) == 0, "compute capability 7.5");
     CHECK(in_a_process("STANDIN_PEER", "0", copies) == 0, "without peer access");
+    CHECK(in_a_process("STANDIN_PEERS", "0", copies) == 0, "with as many peers as there may be");
     test_devices();
     test_memory();
     copies();

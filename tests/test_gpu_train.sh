@@ -213,6 +213,14 @@ refuse 4 'tf32' --devices=cpu:0 --precision=tf32
 if "$TRAINER" devices | grep -q 'stand-in'; then
     # shellcheck disable=SC2086
     train good $small --devices=gpu:0 --epochs=1
+    # Whether a GPU does at once what is queued, or not before somebody waits for it.
+    for where in gpu:0,gpu:0 "gpu:0,gpu:1 --shards=2" "gpu:0,gpu:0 --homes=cpu" "gpu:0,cpu:0 --prefetch=0" "gpu:0,gpu:1 --strategy=local-sgd"; do
+        # shellcheck disable=SC2086
+        train late $small --deterministic --devices=$where
+        # shellcheck disable=SC2086
+        STANDIN_EAGER=1 train early $small --deterministic --devices=$where
+        same late early
+    done
     # A mean that never ends, and a GPU that is gone: its GPUs, in time.
     STANDIN_HANG=3 refuse 4 'gpu:0,gpu:1: ncclReduce(.*: not done on gpu:0 after 1\.6 s' --devices=gpu:0,gpu:1 --timeout=2
     STANDIN_HANG=1 refuse 4 'gpu:0,gpu:1: ncclCommInitRankConfig(.*: not done on gpu:0 .*--links=copies does without' --devices=gpu:0,gpu:1 --timeout=1

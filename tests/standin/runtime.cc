@@ -1,6 +1,7 @@
 /* The stand-in's devices, streams, events and graphs. A stream is a line of closures; they run when somebody
  * waits for them: for the stream, for an event behind them, for the device, or when another stream's work
- * waits for such an event and is itself waited for. */
+ * waits for such an event and is itself waited for. Or, when a test wants it so, at once: then what the host
+ * puts where work that is queued already reads it comes too late. */
 #include "runtime.hh"
 
 #include <chrono>
@@ -38,6 +39,8 @@ state::state() {
     memory = static_cast<size_t>(number("STANDIN_MEMORY", 1024)) << 20;
     capability = static_cast<int>(number("STANDIN_CAPABILITY", 90));
     peer = number("STANDIN_PEER", 1) != 0;
+    peers = number("STANDIN_PEERS", 8);
+    eager = number("STANDIN_EAGER", 0) != 0;
     fail_at = number("STANDIN_FAIL", 0);
     hang_at = number("STANDIN_HANG", 0);
     break_at = number("STANDIN_BREAK", 0);
@@ -112,6 +115,7 @@ void meet(const std::shared_ptr<line> &there, uint64_t until) {
 static void push(const std::shared_ptr<line> &there, item next) {
     there->items.push_back(std::move(next));
     there->queued++;
+    if (all().eager) run(there, there->queued);
 }
 
 cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhere,
@@ -317,6 +321,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int other, unsigned flags) {
     if (!all().peer) return done(cudaErrorPeerAccessUnsupported);
     unsigned &peers = all().gpus[static_cast<size_t>(current)].peers;
     if (peers >> other & 1) return done(cudaErrorPeerAccessAlreadyEnabled);
+    if (__builtin_popcount(peers) >= all().peers) return done(cudaErrorTooManyPeers);
     peers |= 1u << other;
     return cudaSuccess;
 }

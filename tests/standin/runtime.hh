@@ -50,6 +50,8 @@ struct state {
     size_t memory;
     int capability;
     bool peer;
+    long peers; /* that a GPU may reach */
+    bool eager; /* work is done as soon as it is queued */
     long calls = 0, fail_at = 0, waits = 0;
     long hang_at = 0, break_at = 0; /* of the collectives */
     std::map<std::string, int> open;

@@ -1,10 +1,11 @@
 /* What a test may ask of the stand-in runtime, and does not exist in the real one.
  *
  * Environment, read once: STANDIN_GPUS (how many; 2), STANDIN_MEMORY (MB of each; 1024), STANDIN_PEER (0: no
- * GPU reaches another's memory), STANDIN_CAPABILITY (major * 10 + minor; 90), STANDIN_FAIL (as standin_fail),
- * STANDIN_HANG and STANDIN_BREAK (as standin_hang and standin_break),
- * STANDIN_WAITS (1: what standin_waits says is written to stderr at exit).
- * At exit, what was not given back is named on stderr and the exit code becomes 99. */
+ * GPU reaches another's memory), STANDIN_PEERS (how many others a GPU may reach; 8), STANDIN_EAGER (1: work
+ * is done as soon as it is queued), STANDIN_CAPABILITY (major * 10 + minor; 90), STANDIN_FAIL (as
+ * standin_fail), STANDIN_HANG and STANDIN_BREAK (as standin_hang and standin_break), STANDIN_WAITS (1: what
+ * standin_waits says is written to stderr at exit). At exit, what was not given back is named on stderr and
+ * the exit code becomes 99. */
 #ifndef STANDIN_STANDIN_H
 #define STANDIN_STANDIN_H
 

@@ -27,6 +27,7 @@ const words table[] = {
     ROW(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
     ROW(cudaErrorPeerAccessAlreadyEnabled, "peer access is already enabled"),
     ROW(cudaErrorPeerAccessNotEnabled, "peer access has not been enabled"),
+    ROW(cudaErrorTooManyPeers, "peer mapping resources exhausted"),
     ROW(cudaErrorLaunchFailure, "unspecified launch failure"),
     ROW(cudaErrorNotSupported, "operation not supported"),
     ROW(cudaErrorSystemNotReady, "system not yet initialized"),
