@@ -4,9 +4,9 @@
 # process NAME printed is in NAME.out and NAME.err.
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2086 # the scripts use the variables; options are several words
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
 declare -A started=() # name -> its shell
 kill_all() {
     local name
@@ -16,10 +16,7 @@ kill_all() {
 }
 trap kill_all EXIT
 trap 'exit 1' INT TERM
-unset TRAINER_DATA TF_CONFIG
-export HOME=$scratch
 cd "$scratch" || exit 1
-failures=0
 if grep -Eqa '__[at]san_init' "$TRAINER"; then
     slow=1 limit=120 patience=10 last=60
 else
@@ -30,11 +27,6 @@ small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
 long="--dataset=digits --epochs=240" good='test_accuracy > 0.85'
 [ -z "$slow" ] || long="$small --epochs=60" good=True
 endless="$small --epochs=1000000 --timeout=$patience"
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 # --- processes ---
 

@@ -2,21 +2,11 @@
 # trainer bench: a row for every variant of every registered strategy and for both baselines, figures that agree with the runs'
 # own, rows for what failed, what an interrupt leaves, and one line for what it does not take. Nothing here depends on speed.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-child=
-trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null; rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
 cd "$scratch" || exit 1
-failures=0
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1"
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 bench() { # exit code expected, options...
     local want=$1 code

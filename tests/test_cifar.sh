@@ -2,19 +2,10 @@
 # Training on augmented images end to end, on files made here: that evaluate and predict see what the tests of the training saw,
 # that the same seed gives the same weights however batches are built, in one run, in two, and over the bridge.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA TF_CONFIG
-export HOME=$scratch
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
 cd "$scratch" || exit 1
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 good() { # arguments...: standard output is left in the file out
     "$TRAINER" "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"

@@ -1,16 +1,8 @@
 #!/bin/bash
 # The command line: help, version, list, and one line on standard error with exit code 2 for every slip.
 set -u
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
-
-root=$(cd "$(dirname "$0")/.." && pwd)
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
 cd "$scratch" || exit 1 # should one of the bad ones below run, its output goes here
 
 good() { # pattern that standard output must have, arguments...

@@ -2,16 +2,9 @@
 # What a build says of GPUs. One without CUDA has no trace of it; one with CUDA, where there is no GPU, says why, trains on the
 # CPU as ever, and ends with exit code 4 when a GPU is asked for.
 set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
 export CUDA_VISIBLE_DEVICES=-1 STANDIN_GPUS=0 # none, also where there are some
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
-
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
 
 bad() { # the one line, as a pattern
     local code

@@ -1,21 +1,11 @@
 #!/bin/bash
 # bench/demo: both strategies train, and the table at the end says what their files say.
 set -u
-: "${TRAINER:?expected the path of the program}"
-demo=$(cd "$(dirname "$0")/.." && pwd)/bench/demo
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
 cd "$scratch" || exit 1
-failures=0
 
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
-
-"$demo" "$TRAINER" >out 2>err || fail "exit code $?: $(cat err)"
+"$root/bench/demo" "$TRAINER" >out 2>err || fail "exit code $?: $(cat err)"
 [ "$(grep -c '^Test-Accuracy: ' out)" -eq 2 ] || fail "expected two accuracies: $(cat out)"
 LC_ALL=C tail -n 3 out | awk '
     NR == 1 { if ($0 !~ /^strategy +accuracy +time +waiting +every step$/) { print "heading: " $0; wrong = 1 }; next }
@@ -39,7 +29,7 @@ grep -q '^trainer: async-lockfree, 2 workers (cpu:0 .*, cpu:1 ' err || fail "not
 
 # --- a program that fails ends it there, with its code; it was given what the first line of each run shows ---
 printf '#!/bin/sh\necho "$*" >>given\necho "trainer: no" >&2\nexit 4\n' >broken && chmod +x broken
-"$demo" ./broken >out 2>err
+"$root/bench/demo" ./broken >out 2>err
 [ $? -eq 4 ] || fail "a program that fails with 4: not passed on"
 [ "$(cat err)" = "trainer: no" ] || fail "a program that fails: $(cat err)"
 [[ $(cat given) == "--strategy=async-lockfree --devices=cpu:0,cpu:1 "* && $(wc -l <given) -eq 1 ]] || fail "given: $(cat given)"

@@ -3,18 +3,10 @@
 # culprit, the exit code, and nothing written. (test_command_line covers how the words are read; this, what they mean; test_sweeps,
 # what fails in the middle.)
 set -u
-: "${TRAINER:?expected the path of the program}"
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
 cd "$scratch" || exit 1
-failures=0 rows=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
+rows=0
 
 tree() { find . -path ./logs -prune -o ! -name out ! -name err -print | sort; }
 

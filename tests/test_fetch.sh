@@ -2,23 +2,16 @@
 # trainer fetch, against a server of our own that cuts, lies, stalls and forgets: whatever happens, a file has its name only when
 # it is the right one, and what came is not asked for again. A build without the command names the addresses instead.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-tests=$(cd "$(dirname "$0")" && pwd)
 data=${TRAINER_DATA:-}
-scratch=$(mktemp -d) || exit 1
-server= child=
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
+server=''
 trap 'for p in $server $child; do { kill -9 "$p"; wait "$p"; } 2>/dev/null; done; rm -rf "$scratch"' EXIT
-unset TRAINER_DATA http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
+unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 export HOME=$scratch/home
 mkdir "$HOME"
 cd "$scratch" || exit 1
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 # --- what a missing data set says ---
 "$TRAINER" --dataset=mnist >out 2>err

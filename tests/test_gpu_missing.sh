@@ -3,20 +3,13 @@
 # exit code 4; and whatever needs it not, goes on without. A copy of the stand-in's program does not find the stand-in's libraries beside
 # it, but in a folder of the build that is empty but for what is put there here; so this is a test of the stand-in's build alone.
 set -u
-: "${TRAINER:?expected the path of the program}"
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
 libraries=${BUILD:-build}/tests/standin
 [ -f "$libraries/libcudnn.so.0" ] || { echo "no stand-in here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
 loaded=$(cd "${BUILD:-build}" && pwd)/tests/loaded
 rm -rf "$loaded" && mkdir "$loaded" || exit 1
 trap 'rm -rf "$scratch" "$loaded"' EXIT
-export HOME=$scratch
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 run() { # options...
     "$scratch/trainer" --quiet --dataset=digits:take=64 --epochs=1 --out="$scratch/run" "$@" >"$scratch/out" 2>"$scratch/err"

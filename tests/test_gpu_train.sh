@@ -3,24 +3,15 @@
 # replicas on one GPU, on two, and mixed with a CPU, wherever the shards live; what must leave the same bits; checkpoints from one device to
 # another; operations that go to the CPU; a GPU that fails. Skips itself in a build without GPUs, and where there is none.
 set -u
-: "${TRAINER:?expected the path of the program}"
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
 "$TRAINER" devices | grep -q '^gpu:0 ' || { echo "no GPU here"; exit 77; }
 flags=$(cat "${BUILD:-build}/flags" 2>/dev/null)
 case $flags in *-fsanitize=thread*) echo "in place on a GPU is a race, and the stand-in's kernels are threads" && exit 77 ;; esac
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-tests=$(cd "$(dirname "$0")" && pwd)
-export HOME=$scratch
-failures=0
+need python3
 second=gpu:1
 "$TRAINER" devices | grep -q '^gpu:1 ' || second=gpu:0
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --epochs=3"
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 train() { # name of the run, options...
     local name=$1 code

@@ -2,17 +2,10 @@
 # How often a training step waits for a GPU, whole runs counted by the stand-in of tests/standin: every strategy, shards on the GPU and in
 # the host's memory, images, and a feeder. Skips itself on real GPUs.
 set -u
-: "${TRAINER:?expected the path of the program}"
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
 "$TRAINER" devices | grep -q '^gpu:0 .*stand-in' || { echo "no GPU here that counts"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-export HOME=$scratch STANDIN_WAITS=1
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
+export STANDIN_WAITS=1
 
 # Waits of a run of so many steps with all that is around them: of two runs, the difference is the steps'.
 waits() { # steps, options...

@@ -2,18 +2,9 @@
 # `make install`: into a folder below DESTDIR or straight into PREFIX goes the program and nothing else; it runs from any folder
 # without the sources, and `make uninstall` takes it away and nothing else.
 set -u
-: "${TRAINER:?expected the path of the program}"
-root=$(cd "$(dirname "$0")/.." && pwd)
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA MAKEFLAGS MFLAGS MAKELEVEL # what the make that runs the tests was told is not for this one
-export HOME=$scratch
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+unset MAKEFLAGS MFLAGS MAKELEVEL # what the make that runs the tests was told is not for this one
 
 # The program counts as made, whatever it was built with.
 install_by() { make -C "$root" -s -o "$TRAINER" PROGRAM="$TRAINER" "$@" >"$scratch/log" 2>&1 || fail "make $*: $(cat "$scratch/log")"; }

@@ -2,20 +2,10 @@
 # Ctrl-C, SIGTERM and kill -9: the first two end a run with its checkpoint written, a second one ends it at once, and no kill,
 # whenever it comes, leaves a checkpoint that cannot be read and gone on from.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-child=
-trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null; rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
 cd "$scratch" || exit 1
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 start() { # options...; sets $child
     "$TRAINER" "$@" >out 2>err &

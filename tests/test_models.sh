@@ -2,18 +2,9 @@
 # Every model of the program's own list, trained end to end on digits; and --explain: what it says of a step, and that it changes
 # nothing.
 set -u
-: "${TRAINER:?expected the path of the program}"
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
-failures=0
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
 small="--dataset=digits:take=160 --batch=8 --devices=cpu:0 --threads=1"
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 train() { # name of the run, options...
     local name=$1 code

@@ -2,20 +2,10 @@
 # What a run leaves: the columns and types of its tables, times that add up, a summary that agrees with them, and what is printed:
 # results on standard output, the rest on standard error, nothing but text in either.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-tests=$(cd "$(dirname "$0")" && pwd)
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
 cd "$scratch" || exit 1
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 cat >check.py <<'PYTHON'
 import csv, json, math, re, sys

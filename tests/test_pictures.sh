@@ -2,20 +2,12 @@
 # trainer predict on pictures: a digit written as PNG gets the class and the probabilities that its row of bytes gets, however it is
 # written down; colour goes to a network that was trained on colour; what is no picture is one line.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
 data=${TRAINER_DATA:-}
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
 cd "$scratch" || exit 1
-failures=0
 
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 predict() { # arguments...; standard output in out, standard error in err, $code
     "$TRAINER" predict "$@" >out 2>err
     code=$?

@@ -3,20 +3,10 @@
 # bits of the run that was left alone; with another strategy, number of workers, optimizer, batch or sharding no example may be
 # lost or seen twice.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-child=
-trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null; rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
 cd "$scratch" || exit 1
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 cat >look.py <<'PYTHON'
 import hashlib, json, struct, sys

@@ -3,19 +3,10 @@
 # is then on the disk can be read and gone on from, or the program says that there is nothing yet; and a run that was stopped again
 # and again ends, under sync, with the bits of one that was left alone. KILLS=N is how often each signal is sent.
 set -u
-: "${TRAINER:?expected the path of the program}"
-scratch=$(mktemp -d) || exit 1
-child=
-trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null; rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
-kills=${KILLS:-7} failures=0
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+kills=${KILLS:-7}
 cd "$scratch" || exit 1
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 # The data behind a safetensors file's header, which has times in it.
 weights() {

@@ -3,21 +3,13 @@
 # no other edit it is listed, trains, has its row in a comparison and passes the tests; each promise that is made false fails there
 # by name. The copy takes over the objects that are built already, so only the new file, the tables and the programs are made.
 set -u
-: "${TRAINER:?expected the path of the program}" "${BUILD:?expected the build folder}"
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+: "${BUILD:?expected the build folder}"
 flags=$(<"$BUILD/flags") || exit 1
 case $flags in *-fsanitize=*) echo "built with a sanitizer: the build of a copy would take too long" && exit 77 ;; esac
-root=$(cd "$(dirname "$0")/.." && pwd)
-tree=$(mktemp -d) || exit 1
-child=
-trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null; rm -rf "$tree"' EXIT
-unset TRAINER_DATA MAKEFLAGS MFLAGS MAKELEVEL # what the make that runs the tests was told is not for the one in the copy
-export HOME=$tree
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
+tree=$scratch
+unset MAKEFLAGS MFLAGS MAKELEVEL # what the make that runs the tests was told is not for the one in the copy
 
 # --- a copy of the sources, with what is built of them; times are kept, so that it counts as built ---
 copy_tree() {

@@ -4,21 +4,15 @@
 # error, the exit code, nothing half-written; a checkpoint that was there before can still be read, and a run that ends well is whole.
 # SWEEP=1 takes every place; else every few, fewer under a sanitizer.
 set -u
-: "${TRAINER:?expected the path of the program}" "${BUILD:?expected the build folder}"
-for tool in python3 prlimit; do command -v $tool >/dev/null || { echo "no $tool here"; exit 77; }; done
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
-failures=0 slow=
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+: "${BUILD:?expected the build folder}"
+need python3
+need prlimit
+slow=''
 case $(<"$BUILD/flags") in *-fsanitize=* | *TRAINER_CUDA=1*) slow=1 ;; esac
 fail_nth=$(cd "$BUILD" && pwd)/tests/fail_nth
 cd "$scratch" || exit 1
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 # The second where a run takes longer: with a sanitizer, or with CUDA, whose libraries take a tenth of a second to load.
 stride() { echo "${SWEEP:-${slow:+$2}}" | grep . || echo "$1"; } # usual, slow

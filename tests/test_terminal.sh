@@ -1,12 +1,11 @@
 #!/bin/bash
 # What a run draws on a terminal, of any width and while that changes; and that a file, a pipe, a dumb terminal get plain lines.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA NO_COLOR
-export HOME=$scratch TERM=xterm
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
+unset NO_COLOR
+export TERM=xterm
 cd "$scratch" || exit 1
 
 cat >terminal.py <<'PYTHON'

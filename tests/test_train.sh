@@ -4,19 +4,10 @@
 #
 # A run leaves its folder in $scratch; what is expected of it goes into one list, which one reader checks at the end.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
-failures=0
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 train() { # name of the run, options...
     local name=$1 code

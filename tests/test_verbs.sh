@@ -1,19 +1,10 @@
 #!/bin/bash
 # The verbs beside train, and training's --weights: what one part of the program writes, the others must read with the same result.
 set -u
-: "${TRAINER:?expected the path of the program}"
-command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
-scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-unset TRAINER_DATA
-export HOME=$scratch
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
+need python3
 cd "$scratch" || exit 1
-failures=0
-
-fail() {
-    echo "$*"
-    failures=$((failures + 1))
-}
 
 good() { # arguments...: standard output is left in the file out
     local code
