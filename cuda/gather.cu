@@ -87,7 +87,7 @@ KERNEL stretch(augment a, gpu_picks picks, const uint8_t *images, const gpu_crop
         const bool cut = row >= draw.cut_top && row < draw.cut_bottom && column >= draw.cut_left &&
                          column < draw.cut_right;
         const uint8_t byte = pixel(a, draw, image_of(a, picks, i, images), row, column, c);
-        out[at] = cut ? 0.0f : (float)byte * line.slope + line.offset[c];
+        out[at] = cut ? 0.0f : augment_value(byte, line.slope, line.offset[c]);
     }
 }
 

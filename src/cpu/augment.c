@@ -84,8 +84,8 @@ static inline __attribute__((always_inline)) void stretch(const uint8_t *restric
     size_t at = 0;
     for (size_t k = 0; k < group; k++) offset[k] = line->offset[k % channels];
     for (; at + group <= bytes; at += group)
-        for (size_t k = 0; k < group; k++) out[at + k] = (float)crop[at + k] * slope + offset[k];
-    for (size_t k = 0; at + k < bytes; k++) out[at + k] = (float)crop[at + k] * slope + offset[k];
+        for (size_t k = 0; k < group; k++) out[at + k] = augment_value(crop[at + k], slope, offset[k]);
+    for (size_t k = 0; at + k < bytes; k++) out[at + k] = augment_value(crop[at + k], slope, offset[k]);
 }
 
 static void measure_crop(const struct augment *a, const uint8_t *crop, size_t bytes,

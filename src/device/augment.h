@@ -131,4 +131,9 @@ AUGMENT_INLINE struct augment_line augment_line(const struct augment *a, const s
     return line;
 }
 
+/* A byte of the crop as the network gets it. */
+AUGMENT_INLINE float augment_value(uint8_t byte, float slope, float offset) {
+    return (float)byte * slope + offset;
+}
+
 #endif
