@@ -120,6 +120,23 @@ train --resume=clipped --out=still --epochs=3
 train --resume=clipped --out=free --epochs=3 --clip=0
 [ "$(weights still)" != "$(weights free)" ] || fail "--clip=0 did not switch off the saved clip"
 
+# --- the precision goes on, too, until another is named; what has no bf16 says so ---
+# shellcheck disable=SC2086
+if "$TRAINER" --quiet --out=narrow $small --epochs=2 --precision=bf16 >out 2>err; then
+    train --out=alone $small --epochs=3 --precision=bf16
+    train --resume=narrow --out=wide --devices=cpu:0,cpu:1 --threads=1 --epochs=3 --precision=fp32
+    train --resume=narrow --devices=cpu:0,cpu:1 --threads=1 --epochs=3
+    [ "$(summary narrow precision) $(summary wide precision)" = "bf16 fp32" ] || fail "precision: $(summary narrow precision), $(summary wide precision)"
+    "$TRAINER" --resume=narrow --out=told --devices=cpu:0 --epochs=4 >out 2>err
+    grep -q ' in bf16, ' err || fail "bf16 goes on and is not said: $(head -n 3 err)"
+    [ "$(weights narrow)" = "$(weights alone)" ] || fail "2 epochs in bf16 and 1 more: not the weights of 3"
+    "$TRAINER" --quiet --resume=narrow --out=plain --epochs=4 --kernels=reference >out 2>err
+    code=$?
+    [ $code -eq 4 ] && grep -q 'no bf16 without' err || fail "bf16 goes on where there is none: exit code $code: $(cat err)"
+else
+    grep -q 'no bf16 without' err || fail "bf16: $(cat err)"
+fi
+
 # --- with something else: the position stays, the examples add up ---
 goes_on() { # what, examples expected at last, options...
     local what=$1 wanted=$2 found

@@ -150,7 +150,7 @@ int compare_open(struct comparison *comparison, const struct run_settings *setti
     comparison->rows = block;
     const struct device_settings device = {.reference_only = settings->kernels == 1,
                                            .threads = settings->threads,
-                                           .precision = (enum precision)settings->precision};
+                                           .precision = (enum precision)comparison->settings.precision};
     int code = devices_open(settings->devices, &device, &devices, &workers, &shared, error);
     if (code == OK) code = check_faults(settings, devices, workers, error);
     if (code == OK) add_contenders(comparison, devices, workers);

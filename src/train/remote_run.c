@@ -195,13 +195,13 @@ static int resolve(struct run_settings *settings, struct error *error) {
 
 static int open_parts(struct remote_run *run, struct error *error) {
     struct run_settings *settings = &run->settings;
-    const struct device_settings device = {.reference_only = settings->kernels == 1,
-                                           .threads = settings->threads,
-                                           .precision = (enum precision)settings->precision};
     const struct strategy *strategy;
     void *block = NULL;
     bool shared = false;
     RETURN_IF(resolve(settings, error));
+    const struct device_settings device = {.reference_only = settings->kernels == 1,
+                                           .threads = settings->threads,
+                                           .precision = (enum precision)settings->precision};
     RETURN_IF(settings_choose(settings, &run->choices, error));
     RETURN_IF(devices_open(settings->devices, &device, &run->devices, &run->count, &shared, error));
     RETURN_IF(memory_zeroed(&block, (size_t)run->count, sizeof(char *), "device names", error));

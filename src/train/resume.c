@@ -129,6 +129,7 @@ int resume_texts_make(struct resume_texts *texts, const struct run_settings *set
     RETURN_IF(add_format(texts, error, "clip", "%.17g", settings->clip));
     RETURN_IF(add_format(texts, error, "decay", "%.17g", settings->decay));
     RETURN_IF(add_format(texts, error, "average", "%.17g", settings->average));
+    RETURN_IF(add_text(texts, "precision", precision_name((enum precision)settings->precision), error));
     RETURN_IF(add_format(texts, error, "sharding", "%d", settings->sharding));
     RETURN_IF(add_format(texts, error, "workers", "%d", standing->workers));
     RETURN_IF(add_format(texts, error, "position", "%ld", standing->position));

@@ -252,6 +252,7 @@ static void say_start(struct run *run, int shards) {
     const struct layout *layout = &run->network.graph.layout;
     const struct dataset *dataset = &run->dataset;
     char workers[200] = "", homes[200];
+    const bool narrow = run->settings.precision != PRECISION_FP32;
     store_name_homes(&run->store, homes, sizeof homes);
     for (int w = 0; w < run->workers; w++) {
         const size_t used = strlen(workers);
@@ -265,11 +266,12 @@ static void say_start(struct run *run, int shards) {
     progress_say(&run->progress, "%s (%zu parameters) on %s (%d train, %d test examples, %d classes)",
                  run->settings.model, layout->parameters, run->settings.dataset, dataset->train.count,
                  dataset->test.count, dataset->classes);
-    progress_say(&run->progress, "%s, %d %s (%s), %d shard%s%s%s; batch %d x %d = %d, %s, %s, seed %ld",
+    progress_say(&run->progress, "%s, %d %s (%s), %d shard%s%s%s; batch %d x %d = %d%s%s, %s, %s, seed %ld",
                  run->settings.strategy, run->workers, run->workers == 1 ? "worker" : "workers", workers,
                  shards, shards == 1 ? "" : "s", homes[0] ? " on " : "", homes, run->settings.batch,
-                 run->workers, run->settings.batch * run->workers, run->settings.optimizer,
-                 run->settings.schedule, run->settings.seed);
+                 run->workers, run->settings.batch * run->workers, narrow ? " in " : "",
+                 narrow ? precision_name((enum precision)run->settings.precision) : "",
+                 run->settings.optimizer, run->settings.schedule, run->settings.seed);
     if (run->store.link[0]) progress_say(&run->progress, "the mean of a round: %s", run->store.link);
     if (run->settings.average > 0.0)
         progress_say(&run->progress, "tested and kept: the moving average of the weights, decay %g",

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "../data/dataset.h"
+#include "../device/device.h"
 #include "../graph/model.h"
 #include "../store/strategy.h"
 #include "../world/world.h"
@@ -148,12 +149,13 @@ const struct option run_options[] = {
      .choices = "auto|reference",
      .help = "reference: the plain kernels only"},
     {.name = "precision",
-     AT(precision),
+     AT(precision_given),
      .type = OPTION_CHOICE,
-     .fallback = "fp32",
+     .fallback = "auto",
 #if TRAINER_CUDA
-     .choices = "fp32|bf16|tf32",
-     .help = "of matrix products and of the values between layers; tf32: of products on GPUs only"},
+     .choices = "auto|fp32|bf16|tf32",
+     .help = "of matrix products and of the values between layers; tf32: of products on GPUs only; auto: "
+             "fp32, or that of the run that goes on"},
     {.name = "homes",
      AT(homes),
      .type = OPTION_CHOICE,
@@ -179,8 +181,9 @@ const struct option run_options[] = {
      .type = OPTION_FLAG,
      .help = "an operation that a device has no kernel for is an error"},
 #else
-     .choices = "fp32|bf16",
-     .help = "of matrix products and of the values between layers; bf16 needs a processor that has it"},
+     .choices = "auto|fp32|bf16",
+     .help = "of matrix products and of the values between layers; bf16 needs a processor that has it; auto: "
+             "fp32, or that of the run that goes on"},
 #endif
     {.name = "explain",
      AT(explain),
@@ -267,6 +270,18 @@ static double settle_real(double given, const char *from_checkpoint) {
     return from_checkpoint ? strtod(from_checkpoint, NULL) : 0.0;
 }
 
+static int settle_precision(struct run_settings *settings, const char *from_checkpoint, struct error *error) {
+    settings->precision = settings->precision_given > 0 ? settings->precision_given - 1 : PRECISION_FP32;
+    if (settings->precision_given > 0 || !from_checkpoint) return OK;
+    for (int p = PRECISION_FP32; p <= PRECISION_TF32; p++)
+        if (strcmp(from_checkpoint, precision_name((enum precision)p)) == 0) {
+            settings->precision = p;
+            return OK;
+        }
+    return error_set(error, ERROR_FILE, "%s: its precision is '%s', expected fp32, bf16 or tf32",
+                     settings->resume, from_checkpoint);
+}
+
 int settings_resolve(struct run_settings *settings, const struct safetensors *checkpoint,
                      struct error *error) {
     settle_text(settings->model, sizeof settings->model, saved(checkpoint, "model"), "mlp");
@@ -285,6 +300,7 @@ int settings_resolve(struct run_settings *settings, const struct safetensors *ch
     settings->sharding = settings->sharding_given > 0 ? settings->sharding_given - 1
                          : sharding                   ? (int)strtol(sharding, NULL, 10)
                                                       : 0;
+    RETURN_IF(settle_precision(settings, saved(checkpoint, "precision"), error));
     settings->patience_s =
         3.0 * settings->timeout_s; /* others may be waited for meanwhile, or the ps evaluates */
     if (settings->resume[0] && settings->weights[0])

@@ -33,7 +33,7 @@ struct run_settings {
     double checkpoint_every_s;
     int log_every, print_every;
     bool quiet, explain;
-    int precision; /* enum precision */
+    int precision_given; /* position in "auto|fp32|bf16|tf32" */
     struct cluster_settings cluster;
     double start_timeout_s;
     double target_accuracy; /* when the test accuracy first reaches it is noted; NAN: not asked */
@@ -42,6 +42,7 @@ struct run_settings {
     long seed;
     double clip, decay, average;
     int sharding;                 /* enum data_sharding */
+    int precision;                /* enum precision */
     double patience_s;            /* of the bridge, for a peer's next word */
     const struct cluster *hosted; /* NULL: workers are threads of this process; else those of the cluster */
     bool mirrored;                /* the parameter servers are in the workers' processes */
