@@ -12,6 +12,9 @@
 #include "augment.h"
 #include "update.h"
 
+/* 1: this build has a backend for GPUs, whose options are then options of a run. */
+#define DEVICES_MAY_BE_GPUS TRAINER_CUDA
+
 struct device;
 
 /* One node to compute, as a kernel sees it; constant for the program's life. */

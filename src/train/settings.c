@@ -29,7 +29,7 @@ const struct option run_options[] = {
     {.name = "devices",
      TEXT(devices),
      .fallback = "auto",
-#if TRAINER_CUDA
+#if DEVICES_MAY_BE_GPUS
      .help = "cpu:0,cpu:1 or gpu:0,gpu:1 or cpu:* (one a core) or gpu:* or auto"},
 #else
      .help = "cpu:0,cpu:1 or cpu:* (one a core) or auto"},
@@ -152,7 +152,7 @@ const struct option run_options[] = {
      AT(precision_given),
      .type = OPTION_CHOICE,
      .fallback = "auto",
-#if TRAINER_CUDA
+#if DEVICES_MAY_BE_GPUS
      .choices = "auto|fp32|bf16|tf32",
      .help = "of matrix products and of the values between layers; tf32: of products on GPUs only; auto: "
              "fp32, or that of the run that goes on"},
