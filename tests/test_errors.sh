@@ -244,7 +244,7 @@ done <<'TABLE'
 2|--stall=server: this strategy has no servers|--quiet --devices=cpu:0,cpu:1 --stall=server
 2|--fail: "worker:one", expected worker:1@step:50|--quiet --fail=worker:one
 2|--slow: no worker is on cpu:9|--quiet --devices=cpu:0,cpu:1 --slow=cpu:9=3x
-3|nowhere: No such file|--resume=nowhere
+3|nowhere: No such file or folder, expected a run.s folder|--resume=nowhere
 3|data: no checkpoint in it, expected data/checkpoint/state.safetensors|--resume=data
 3|data: no checkpoint in it, expected data/checkpoint/state.safetensors|evaluate --checkpoint=data
 3|file: |--resume=file
@@ -252,7 +252,7 @@ done <<'TABLE'
 3|nowhere: No such file|--weights=nowhere
 3|noise.safetensors: |--weights=noise.safetensors
 2|evaluate: expected --checkpoint=DIR|evaluate
-3|nowhere: No such file|evaluate --checkpoint=nowhere
+3|nowhere: No such file or folder, expected a run.s folder|evaluate --checkpoint=nowhere
 2|takes no arguments, found "run"|evaluate run
 2|--part=all: expected one of test¦train|evaluate --checkpoint=run --part=all
 2|iris: examples \[4\] in 3 classes, expected \[64\] in 10 classes|evaluate --checkpoint=run --dataset=iris

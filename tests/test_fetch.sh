@@ -30,6 +30,8 @@ grep -q 'found no train-images-idx3-ubyte (nor train-images-idx3-ubyte.gz), trai
 [ $? -eq 2 ] && grep -qx 'trainer: fetch: "digits": nothing to download: .*; embedded (one of cifar10, iris, mnist)' err || fail "fetch digits: $(cat err)"
 "$TRAINER" fetch digit >out 2>err
 [ $? -eq 2 ] && grep -qx 'trainer: fetch: "digit": unknown (one of cifar10, iris, mnist)' err || fail "fetch digit: $(cat err)"
+"$TRAINER" fetch >out 2>err
+[ $? -eq 2 ] && grep -qx 'trainer: fetch: expected the name of a data set (one of cifar10, iris, mnist)' err || fail "fetch: $(cat err)"
 
 # --- the server ---
 mkdir served

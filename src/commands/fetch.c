@@ -78,15 +78,26 @@ static void tell(void *argument, const struct fetch_news *news) {
     }
 }
 
-static int find_source(const char *name, const struct source **source, struct error *error) {
-    const char *names[16] = {0};
-    char list[200] = "";
+enum { MOST_NAMES = 16 };
+
+/* The data sets that can be fetched, as a list and in words: "cifar10, iris, mnist". */
+static void name_sources(const char *names[MOST_NAMES], char *list, size_t bytes) {
     size_t used = 0;
-    for (size_t i = 0; sources[i].dataset != NULL && i < sizeof names / sizeof *names - 1; i++) {
+    memset(names, 0, MOST_NAMES * sizeof *names);
+    for (size_t i = 0; sources[i].dataset != NULL && i < MOST_NAMES - 1; i++) {
         names[i] = sources[i].dataset;
-        if (used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+        if (used < bytes)
+            used += (size_t)snprintf(list + used, bytes - used, "%s%s", i > 0 ? ", " : "", names[i]);
     }
+}
+
+/* name: NULL where none was given. */
+static int find_source(const char *name, const struct source **source, struct error *error) {
+    const char *names[MOST_NAMES];
+    char list[200] = "";
+    name_sources(names, list, sizeof list);
+    if (name == NULL)
+        return error_set(error, ERROR_USAGE, "fetch: expected the name of a data set (one of %s)", list);
     *source = source_find(name);
     if (*source != NULL) return OK;
     for (int i = 0; datasets[i]; i++)
@@ -105,9 +116,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     const struct source *source;
     char folder[PATH_BYTES];
     struct progress progress;
-    if (argument_count == 0)
-        return error_set(error, ERROR_USAGE,
-                         "fetch: expected the name of a data set, as in trainer fetch mnist");
+    if (argument_count == 0) return find_source(NULL, &source, error);
     for (int i = 0; i < argument_count; i++) RETURN_IF(find_source(arguments[i], &source, error));
     if (settings->from[0] && strncmp(settings->from, "http://", 7) && strncmp(settings->from, "https://", 8))
         return error_set(error, ERROR_USAGE,

@@ -98,6 +98,11 @@ int checkpoint_read(const char *path, struct safetensors *content, struct error 
                              path, file);
         }
         found = file;
+    } else if (!file_exists(path)) {
+        return error_set(
+            error, ERROR_FILE,
+            "%s: No such file or folder, expected a run's folder or a .safetensors file that a run wrote",
+            path);
     }
     RETURN_IF(safetensors_read(found, content, error));
     if (safetensors_text(content, "checksum")) return OK;
