@@ -30,7 +30,7 @@ static const struct option options[] = {DATASET_COMMON_ROWS,
 
 /* Which files are needed: all that hold the examples that are taken, and the test part. */
 static int train_files(const struct dataset_common *common) {
-    const int wanted = (common->take + FILE_RECORDS - 1) / FILE_RECORDS;
+    const int wanted = common->take / FILE_RECORDS + (common->take % FILE_RECORDS > 0);
     return common->take > 0 && wanted < TRAIN_FILES ? wanted : TRAIN_FILES;
 }
 

@@ -1,24 +1,16 @@
 /* Fuzzing of the CIFAR reader: clang -fsanitize=fuzzer,address over this file and the library. The first two
  * bytes say how many records are expected and how the rest is stretched: what follows is repeated up to the
  * length of that many records, so that short inputs can be whole files; a byte more or less by the second
- * one. Says at the end how many were accepted. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+ * one. */
 #include "../src/base/memory.h"
 #include "../src/data/cifar.h"
+#include "fuzz.h"
 
-static long accepted, inputs;
+static const char *const kinds[] = {"files", NULL};
 
-static void report(void) {
-    fprintf(stderr, "accepted: %ld of %ld inputs\n", accepted, inputs);
-    if (accepted == 0) _Exit(1);
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     enum { MOST = 4 };
-    if (inputs++ == 0) atexit(report);
+    fuzz_count(kinds);
     if (bytes < 3) return 0;
     const int records = 1 + data[0] % MOST;
     const size_t whole = (size_t)records * CIFAR_RECORD, rest = bytes - 2;
@@ -32,15 +24,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         for (size_t i = 0; i < length; i++) copy[i] = data[2 + i % rest];
         const struct cifar_file file = {.name = "f", .bytes = copy, .length = length};
         if (cifar_parse(&file, records, pixels, labels, &error) == OK) {
-            accepted++;
-            if (length != whole) abort();
+            fuzz.accepted[0]++;
+            fuzz_require(length == whole);
             for (int r = 0; r < records; r++)
-                if (labels[r] < 0 || labels[r] >= CIFAR_CLASSES || labels[r] != copy[r * CIFAR_RECORD])
-                    abort();
-            if (memcmp(&pixels[(records - 1) * CIFAR_PIXELS + CIFAR_PIXELS - 1], &copy[whole - 1], 1) != 0)
-                abort();
-        } else if (!*error.words) {
-            abort();
+                fuzz_require(labels[r] >= 0 && labels[r] < CIFAR_CLASSES &&
+                             labels[r] == copy[r * CIFAR_RECORD]);
+            fuzz_require(pixels[records * CIFAR_PIXELS - 1] == copy[whole - 1]);
+        } else {
+            fuzz_require(*error.words != '\0');
         }
     }
     memory_free(copy);

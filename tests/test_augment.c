@@ -539,6 +539,7 @@ static void check_text(void) {
                                         "32x32x3 pad -1 crop 24x24 standardize 1",
                                         "32x32x3 pad 4 crop 0x24 standardize 1",
                                         "200x200x3 pad 0 crop 200x200 standardize 1",
+                                        "32768x32768x4 pad 0 crop 1x1 standardize 0",
                                         "99999x32x3 pad 0 crop 2x2 standardize 1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         got = (struct augment){0};

@@ -34,7 +34,7 @@ PY
 
 # Each class has a colour and stripes of its own; a hundred images, over and over, so that whole files stay small in every other way.
 python3 - <<'PY'
-import os, random
+import os, random, struct, zlib
 os.makedirs('data/cifar10')
 def images(seed):
     r, records = random.Random(seed), []
@@ -52,6 +52,15 @@ write('test_batch', test)
 with open('images.csv', 'w') as file:
     for _, pixels in test:
         file.write(','.join(str(pixels[1024 * channel + i]) for i in range(1024) for channel in range(3)) + '\n')
+def png(path, pixels):
+    def chunk(name, data):
+        return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))
+    lines = b''.join(b'\0' + bytes(pixels[1024 * channel + 32 * y + x] for x in range(32) for channel in range(3)) for y in range(32))
+    with open(path, 'wb') as file:
+        file.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 32, 32, 8, 2, 0, 0, 0)) +
+                   chunk(b'IDAT', zlib.compress(lines)) + chunk(b'IEND', b''))
+for i in range(5):
+    png(f'picture-{i}.png', test[i][1])
 names = 'airplane automobile bird cat deer dog frog horse ship truck'.split()
 with open('labels', 'w') as file:
     file.writelines(names[label] + '\n' for label, _ in test)
@@ -66,6 +75,7 @@ train() { # folder, data set's settings, more...
 
 # --- what is tested, evaluated and predicted is the same ---
 chains="augment=none augment=distnet whiten=1 whiten=1,crop=31,standardize=image pad=4,crop=20,flip=1,cutout=8,standardize=image crop=20,brightness=30,contrast=0.5-1.5" epochs=8
+pictures=$("$TRAINER" predict --help | grep PNG) # or built without stb_image
 # Every run is tested on 10,000 images, which takes a sanitizer long.
 grep -Eqa '__[at]san_init' "$TRAINER" && chains="augment=distnet,crop=12 whiten=1 pad=4,crop=20,brightness=30,contrast=0.5-1.5" epochs=2
 for settings in $chains; do
@@ -76,6 +86,11 @@ for settings in $chains; do
     good predict --checkpoint=run images.csv
     right=$(sed 's/^Prediction is "\(.*\)" (.*/\1/' out | paste - labels | awk '$1 == $2' | wc -l)
     [ "$tested" = "$(awk "BEGIN { printf \"%.4f\", $right / 100 }")" ] || fail "$settings: accuracy $tested, but $right of 100 predicted"
+    if [ -n "$pictures" ]; then
+        head -n 5 out >rows
+        good predict --checkpoint=run picture-?.png
+        sed 's/^picture-[0-9]*\.png: //' out | cmp -s - rows || fail "$settings: pictures and rows differ: $(cat out rows)"
+    fi
     [ "$right" -gt $((2 * epochs)) ] || fail "$settings: only $right of 100 right"
 done
 refused 2 "examples [32, 32, 3] in 10 classes, expected [20, 20, 3]" evaluate --checkpoint=run --data-dir=data --dataset=cifar10:take=1
@@ -134,6 +149,7 @@ same once bridge || fail "other weights over the bridge: $(cat ps.out worker*.ou
 refused 2 'augment=foo: expected one of none|distnet' --data-dir=data --dataset=cifar10:augment=foo
 refused 2 'cifar10: crop=33: expected at most 32, the padded image' --data-dir=data --dataset=cifar10:crop=33
 refused 3 'cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin' --data-dir=data --dataset=cifar10
+refused 3 'cifar10 needs data_batch_1.bin to data_batch_5.bin and test_batch.bin' --data-dir=data --dataset=cifar10:take=2147483647
 truncate -s 30726927 data/cifar10/test_batch.bin
 refused 3 'found 30726927 bytes, expected 30730000' --data-dir=data --dataset=cifar10:take=1
 [ $failures -eq 0 ]

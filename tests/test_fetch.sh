@@ -48,6 +48,16 @@ done
 at=http://127.0.0.1:$(cat port)
 place=$HOME/.cache/trainer/iris
 
+# --- a line now and then where there is no terminal: looked at in the end, as it takes more than ten seconds ---
+mkdir -p slow/iris
+cp served/iris_test.csv slow/iris
+timeout 60 "$TRAINER" fetch iris --from="$at/drip=1950" --data-dir=slow >slow.out 2>slow.err &
+slow=$!
+until [ -s log ] || [ $tries -ge 400 ]; do
+    sleep 0.05
+    tries=$((tries + 1))
+done
+
 fetch() { # mode, further options...: sets $code; standard output in out, standard error in err, requests in log
     local mode=$1
     shift
@@ -251,6 +261,11 @@ fetch good
 is_right "a full disk, then room"
 asked "a full disk, then room" "good iris_training.csv 1024" "good iris_test.csv -"
 anew
+mkdir -p "$place/iris_training.csv"
+fetch good
+[ $code -eq 3 ] && grep -q '^trainer: .*/iris_training.csv: cannot be read: Is a directory$' err && [ -d "$place/iris_training.csv" ] ||
+    fail "a folder in a file's place: exit code $code: $(cat err)"
+anew
 mkdir -p "$HOME/.cache"
 echo >"$HOME/.cache/trainer"
 fetch good
@@ -278,6 +293,18 @@ finish() {
     code=$?
     child=
 }
+# What is amiss here is amiss with any server.
+anew
+python3 - "$TRAINER" <<'PYTHON' >out 2>err
+import fcntl, os, subprocess, sys
+folder = os.path.expanduser("~/.cache/trainer/mnist")
+os.makedirs(folder)
+with open(folder + "/train-images-idx3-ubyte.gz.part", "wb") as part:
+    fcntl.flock(part, fcntl.LOCK_EX)
+    sys.exit(subprocess.run([sys.argv[1], "fetch", "mnist", "--timeout=5"]).returncode)
+PYTHON
+code=$?
+refused "mnist, held by another" 3 'train-images-idx3-ubyte.gz.part: another process is writing it$'
 for signal in INT TERM KILL; do
     anew
     start
@@ -403,5 +430,8 @@ PYTHON
 else
     echo "cifar10 is not in TRAINER_DATA: not fetched" >&2
 fi
+
+wait $slow || fail "slowly: exit code $?: $(cat slow.err)"
+grep -Eqx 'trainer: iris_training.csv  [0-9]+ %  [0-9,]+ bytes  [0-9,]+ bytes/s  [0-9]+ s left' slow.err || fail "slowly: said: $(cat slow.err)"
 
 [ $failures -eq 0 ]

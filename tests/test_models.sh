@@ -73,6 +73,15 @@ for run in alexnet-explained plain; do
         "$scratch/$run.out" >"$scratch/out" || fail "$run: columns are not below their titles: $(cat "$scratch/out")"
 done
 
+# A weight is laid out anew at most once a step in fp32, and in bf16, where that is its rounding too, once for each direction; rows
+# whose result is a weight's gradient have no weight among their operands.
+reorders() { # name of the run: most reorders of one weight
+    awk '/, reordered (x\+)?kernel/ && / \[8, / { for (i = 1; i <= NF; i++) if ($i ~ /\/kernel$/) { n[$i]++; if (n[$i] > most) most = n[$i] } } END { print most + 0 }' "$scratch/$1.out"
+}
+for model in $models; do
+    [ "$(reorders "$model-explained")" -le 1 ] || fail "$model: a weight is reordered $(reorders "$model-explained") times a step"
+done
+
 # --- bf16: other bits, a loss that falls, and named in --explain; or a clear line ---
 refused() { # words, options...
     local words=$1
@@ -98,6 +107,7 @@ else
         [ "$(losses narrow)" != "$(losses lenet)" ] || fail "bf16: the losses of fp32"
         said narrow '^conv2d \+ bias \+ relu conv2/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*bf16, reordered kernel +bf16 '
         said narrow '^matmul \+ bias dense3/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*bf16, .* float32 '
+        [ "$(reorders narrow)" -eq 2 ] || fail "bf16: a weight is reordered $(reorders narrow) times a step"
         said narrow '^maxpool .* reference:maxpool +bf16 '
     fi
 fi

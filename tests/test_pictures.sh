@@ -170,6 +170,22 @@ sed 's/^patch-[0-9]\.png: //' out >lines
 cmp -s lines rows || fail "colour: $(diff lines rows | head -n 4)"
 [ "$(cut -d'"' -f2 lines | tr '\n' ,)" = "red,green,blue,red,green,blue," ] || fail "colour: $(cat out)"
 
+# --- a JPEG: 20 x 12 pixels with little red and green at the left and above, and the same pixels as PNG ---
+python3 - "$tests" <<'PYTHON'
+import re, struct, sys, zlib
+text = open(sys.argv[1] + "/jpeg_sample.h").read()
+open("sample.jpg", "wb").write(bytes(int(byte, 16) for byte in re.findall(r"0x([0-9a-f]{2})\b", text)))
+def chunk(name, data): return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+data = b"".join(b"\0" + bytes(v for x in range(20) for v in (12 * x, 20 * y, 99)) for y in range(12))
+open("sample.png", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 20, 12, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
+PYTHON
+good --checkpoint=colours --top=3 sample.jpg sample.png
+python3 - <<'PYTHON' || fail "a JPEG: $(cat out)"
+import re
+lines = [dict(re.findall(r'"(\w+)" \(([0-9.]+)%\)', line)) for line in open("out")]
+assert len(lines) == 2 and all(len(line) == 3 and abs(float(line[c]) - float(lines[0][c])) < 2 for line in lines for c in line), lines
+PYTHON
+
 # --- no picture, or none for this network ---
 printf 'GIF89a\1\1' >cat.gif
 printf 'nothing\n' >cat.jpg

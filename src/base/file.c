@@ -186,11 +186,18 @@ int file_create(struct file_new *file, const char *path, struct error *error) {
     return file->stream != NULL ? OK : not_writable(file, error);
 }
 
+/* Whether the path is still that of the open file: another process may have renamed it. */
+static bool is_still(int handle, const char *path) {
+    struct stat opened, named;
+    return fstat(handle, &opened) == 0 && stat(path, &named) == 0 && opened.st_dev == named.st_dev &&
+           opened.st_ino == named.st_ino;
+}
+
 int file_continue(struct file_new *file, const char *path, struct error *error) {
     RETURN_IF(name_part(file, path, error));
     const int handle = open(file->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (handle < 0) return not_writable(file, error);
-    if (flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if ((flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !is_still(handle, file->part)) {
         close(handle);
         return error_set(error, ERROR_FILE, "%s: another process is writing it", file->part);
     }
@@ -228,26 +235,19 @@ int file_commit(struct file_new *file, struct error *error) {
     bool written = !ferror(file->stream);
     written = fflush(file->stream) == 0 && written;
     written = written && fsync(fileno(file->stream)) == 0;
-    int reason = errno;
-    if (fclose(file->stream) != 0 && written) {
-        written = false;
-        reason = errno;
-    }
-    file->stream = NULL;
-    if (written && (rename(file->part, file->path) != 0 || !sync_folder_of(file->path))) {
-        written = false;
-        reason = errno;
-    }
+    written = written && rename(file->part, file->path) == 0 && sync_folder_of(file->path);
+    const int reason = errno;
+    if (!written) unlink(file->part);
+    file_leave(file); /* after that: closing gives the lock away */
     if (written) return OK;
-    unlink(file->part);
     return error_set(error, ERROR_FILE, "%s: not written: %s", file->path,
                      reason == 0 ? "a write failed" : strerror(reason));
 }
 
 void file_abandon(struct file_new *file) {
     if (file->stream == NULL) return;
-    file_leave(file);
     unlink(file->part);
+    file_leave(file);
 }
 
 void file_leave(struct file_new *file) {

@@ -10,7 +10,7 @@
 #include "../world/world.h"
 #include "command.h"
 
-enum { ADDRESS_BYTES = 1024, LINE_BYTES = 600 };
+enum { ADDRESS_BYTES = 1024, LINE_BYTES = 600, LINES_EVERY_S = 10 };
 
 struct fetch_settings {
     char data_dir[PATH_BYTES], from[ADDRESS_BYTES];
@@ -39,7 +39,17 @@ static const struct option rows[] = {
     {0},
 };
 
-static void show_moving(struct progress *progress, const struct fetch_news *news) {
+/* Who is told. */
+struct audience {
+    struct progress progress;
+    long long
+        next_s; /* of the clock of world_utc_seconds: when the next line is due where there is no terminal */
+};
+
+/* In the bar's place; a line now and then where there is no terminal. */
+static void show_moving(struct audience *audience, const struct fetch_news *news) {
+    const long long now_s = world_utc_seconds();
+
     char have[DIGITS_BYTES], rate[DIGITS_BYTES], line[LINE_BYTES], share[16] = "", left[32] = "";
     digits_thousands(have, (double)news->bytes);
     digits_thousands(rate, news->bytes_per_s);
@@ -47,16 +57,21 @@ static void show_moving(struct progress *progress, const struct fetch_news *news
     if (news->total > 0 && news->bytes_per_s > 0)
         snprintf(left, sizeof left, "  %.0f s left", (double)(news->total - news->bytes) / news->bytes_per_s);
     snprintf(line, sizeof line, "%s%s  %s bytes  %s bytes/s%s", news->name, share, have, rate, left);
-    progress_status(progress, line);
+    progress_status(&audience->progress, line);
+    if (audience->next_s == 0) audience->next_s = now_s + LINES_EVERY_S;
+    if (audience->progress.terminal || now_s < audience->next_s) return;
+    audience->next_s = now_s + LINES_EVERY_S;
+    progress_say(&audience->progress, "%s", line);
 }
 
 static void tell(void *argument, const struct fetch_news *news) {
-    struct progress *progress = argument;
+    struct audience *audience = argument;
+    struct progress *progress = &audience->progress;
     char bytes[DIGITS_BYTES];
     digits_thousands(bytes, (double)news->bytes);
     switch (news->event) {
     case FETCH_MOVING:
-        show_moving(progress, news);
+        show_moving(audience, news);
         return;
     case FETCH_THERE:
         progress_clear(progress);
@@ -115,7 +130,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     const struct fetch_settings *settings = settings_given;
     const struct source *source;
     char folder[PATH_BYTES];
-    struct progress progress;
+    struct audience audience = {0};
     if (argument_count == 0) return find_source(NULL, &source, error);
     for (int i = 0; i < argument_count; i++) RETURN_IF(find_source(arguments[i], &source, error));
     if (settings->from[0] && strncmp(settings->from, "http://", 7) && strncmp(settings->from, "https://", 8))
@@ -123,7 +138,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
                          "--from=%s: expected an address that begins with http:// or https://",
                          settings->from);
     world_catch_interrupts();
-    progress_open(&progress, stderr, settings->quiet);
+    progress_open(&audience.progress, stderr, settings->quiet);
     int code = OK;
     for (int i = 0; i < argument_count && code == OK; i++) {
         code = find_source(arguments[i], &source, error);
@@ -135,9 +150,9 @@ static int run(const void *settings_given, const char *const *arguments, int arg
                                     .from = settings->from[0] ? settings->from : NULL,
                                     .patience_s = settings->timeout,
                                     .tell = tell,
-                                    .argument = &progress};
+                                    .argument = &audience};
         if (code == OK) code = fetch_run(&fetch, error);
-        progress_clear(&progress);
+        progress_clear(&audience.progress);
         if (code == OK) printf("%s is in %s\n", source->dataset, folder);
     }
     return code;

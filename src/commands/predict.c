@@ -47,22 +47,22 @@ static const struct option rows[] = {
     {0},
 };
 
+/* A name can hold anything; a line of results is one line. */
+static void print_name(const char *name) {
+    for (const char *c = name; *c; c++) putchar((unsigned char)*c < ' ' || *c == 127 ? '?' : *c);
+}
+
 static void print_row(const struct restored *restored, float *probabilities, int top) {
     for (int k = 0; k < top && k < restored->classes; k++) {
         int best = 0;
         for (int c = 1; c < restored->classes; c++)
             if (probabilities[c] > probabilities[best]) best = c;
-        printf(k == 0 ? "Prediction is \"%s\" (%.1f%%)" : ", \"%s\" (%.1f%%)", restored->class_names[best],
-               100.0 * (double)probabilities[best]);
+        printf(k == 0 ? "Prediction is \"" : ", \"");
+        print_name(restored->class_names[best]);
+        printf("\" (%.1f%%)", 100.0 * (double)probabilities[best]);
         probabilities[best] = -1.0f;
     }
     putchar('\n');
-}
-
-/* A file's name can hold anything; a line of results is one line. */
-static void print_name(const char *path) {
-    for (const char *c = path; *c; c++) putchar((unsigned char)*c < ' ' || *c == 127 ? '?' : *c);
-    printf(": ");
 }
 
 /* named: a picture's line begins with its file's name. */
@@ -80,7 +80,10 @@ static int predict_file(struct restored *restored, const char *path, int top, bo
         code = evaluator_predict(&restored->evaluator, &examples, restored->weights, probabilities, error);
     }
     for (int i = 0; code == OK && i < features.count; i++) {
-        if (named && features.is_picture) print_name(path);
+        if (named && features.is_picture) {
+            print_name(path);
+            printf(": ");
+        }
         print_row(restored, &probabilities[(size_t)i * (size_t)restored->classes], top);
     }
     features_close(&features);

@@ -1,4 +1,4 @@
-/* Reference kernels: pooling and local response normalisation. All loops run along the channels, which lie
+/* Reference kernels: pooling. All loops run along the channels, which lie
  * side by side, so they fill vectors; these are the kernels that run everywhere, as they are bound by memory.
  */
 #include <string.h>

@@ -79,7 +79,7 @@ void augment_text(const struct augment *a, char *out, size_t bytes) {
 }
 
 bool augment_from_text(struct augment *augment, const char *text) {
-    enum { MOST = 1 << 15 };
+    enum { MOST = 1 << 15, MOST_NUMBERS = 1 << 26 };
     struct augment a = chains[0];
     int used = 0;
     const int read = sscanf(text, "%6dx%6dx%6d pad %6d crop %6dx%6d standardize %6d%n", &a.height, &a.width,
@@ -88,10 +88,10 @@ bool augment_from_text(struct augment *augment, const char *text) {
     a.whitened = strcmp(text + used, whitened) == 0;
     if (!a.whitened && text[used] != '\0') return false;
     if (a.height < 1 || a.height > MOST || a.width < 1 || a.width > MOST || a.channels < 1 ||
-        a.channels > AUGMENT_CHANNELS || a.pad < 0 || a.pad > MOST || a.rows < 1 || a.columns < 1 ||
-        a.rows > a.height + 2 * a.pad || a.columns > a.width + 2 * a.pad ||
-        (long)a.rows * a.columns * a.channels > AUGMENT_BYTES || (a.standardize != 0 && a.standardize != 1) ||
-        (a.whitened && a.channels != WHITEN_CHANNELS))
+        a.channels > AUGMENT_CHANNELS || (long)a.height * a.width * a.channels > MOST_NUMBERS || a.pad < 0 ||
+        a.pad > MOST || a.rows < 1 || a.columns < 1 || a.rows > a.height + 2 * a.pad ||
+        a.columns > a.width + 2 * a.pad || (long)a.rows * a.columns * a.channels > AUGMENT_BYTES ||
+        (a.standardize != 0 && a.standardize != 1) || (a.whitened && a.channels != WHITEN_CHANNELS))
         return false;
     *augment = a;
     return true;

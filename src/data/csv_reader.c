@@ -41,6 +41,15 @@ static int wrong_cell(const struct csv_table *table, int column, const char *exp
                      csv_shown(cell, shown), expected);
 }
 
+/* Names of columns and classes are kept in lists that tabs separate. */
+static int check_name(const struct csv_table *table, int column, struct error *error) {
+    const char *cell = table->source.cells[column];
+    char shown[CSV_SHOWN_BYTES];
+    if (!strchr(cell, '\t')) return OK;
+    return error_set(error, ERROR_FILE, "%s: row %d, column %d: found \"%s\", expected a name without a tab",
+                     table->source.name, table->source.row, column + 1, csv_shown(cell, shown));
+}
+
 /* Whether the row in hand is a header, judged by its features. */
 static bool looks_like_header(const struct csv_table *table) {
     float value;
@@ -112,6 +121,7 @@ static int read_columns(struct csv_table *table, const struct csv_format *format
 
 static int keep_names(struct csv_table *table, const struct csv_table *like, struct error *error) {
     void *names = NULL;
+    for (int c = 0; c < table->columns; c++) RETURN_IF(check_name(table, c, error));
     RETURN_IF(memory_zeroed(&names, (size_t)table->columns, sizeof(char *), "column names", error));
     memcpy(names, table->source.cells, (size_t)table->columns * sizeof(char *));
     table->names = names;
@@ -153,6 +163,7 @@ static int add_row(struct csv_table *table, struct error *error) {
     for (int c = 0; c < table->columns; c++) {
         if (c == table->label) {
             if (!*row->cells[c]) return wrong_cell(table, c, "a label", error);
+            RETURN_IF(check_name(table, c, error));
             table->labels[table->rows] = row->cells[c];
         } else {
             const char *expected = read_number(row->cells[c], out++);

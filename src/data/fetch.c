@@ -43,8 +43,11 @@ static int sum_contents(const struct job *job, const char *path, char text[SHA25
                         struct error *error) {
     struct sha256 sum = {0};
     text[0] = '\0';
+    errno = 0;
     gzFile file = gzopen(path, "rbe");
-    if (file == NULL) return OK;
+    if (file == NULL)
+        return error_set(error, ERROR_FILE, "%s: cannot be read: %s", path,
+                         strerror(errno == 0 ? ENOMEM : errno));
     int code = sha256_open(&sum, error), got = 0;
     while (code == OK && (got = gzread(file, job->room, STEP_BYTES)) > 0) {
         code = sha256_add(&sum, job->room, (size_t)got, error);
@@ -52,6 +55,8 @@ static int sum_contents(const struct job *job, const char *path, char text[SHA25
     }
     int state = Z_OK;
     gzerror(file, &state);
+    if (code == OK && state == Z_ERRNO)
+        code = error_set(error, ERROR_FILE, "%s: cannot be read: %s", path, strerror(errno));
     if (code == OK && got == 0 && (state == Z_OK || state == Z_STREAM_END))
         code = sha256_end(&sum, text, error);
     sha256_close(&sum);
@@ -248,22 +253,28 @@ static int accept_archive(const struct job *job, struct file_new *part, bool *wr
 
 /* --- one piece --- */
 
-/* *stale: what came turned out wrong, but began with bytes of an earlier time; without them it may be right.
- */
-static int fetch_once(const struct job *job, const char *folder, const struct want *want, bool *stale,
-                      struct error *error) {
+/* What another try may mend. */
+struct verdict {
+    bool stale;  /* what came turned out wrong, but began with bytes of an earlier time */
+    bool theirs; /* the server has it not, or has a wrong one */
+};
+
+static int fetch_once(const struct job *job, const char *folder, const struct want *want,
+                      struct verdict *verdict, struct error *error) {
     char path[PATH_BYTES];
     struct file_new part = {0};
     long long kept = 0;
     bool wrong = false;
-    *stale = false;
+    *verdict = (struct verdict){0};
     RETURN_IF(file_join(path, job->fetch->folder, want->name, error));
     RETURN_IF(file_continue(&part, path, error));
     int code = download(job, folder, want, &part, &kept, error);
+    verdict->theirs = code != OK && !ferror(part.stream);
     if (code == OK)
         code = want->file != NULL ? accept_file(job, want, &part, &wrong, error)
                                   : accept_archive(job, &part, &wrong, error);
-    *stale = wrong && kept > 0;
+    verdict->stale = wrong && kept > 0;
+    verdict->theirs = verdict->theirs || wrong;
     const bool is_empty =
         part.stream != NULL && fseek(part.stream, 0, SEEK_END) == 0 && ftell(part.stream) == 0;
     if (wrong || is_empty)
@@ -273,12 +284,16 @@ static int fetch_once(const struct job *job, const char *folder, const struct wa
     return code;
 }
 
-static int fetch_from(const struct job *job, const char *folder, const struct want *want,
+/* *theirs: the server is to blame. */
+static int fetch_from(const struct job *job, const char *folder, const struct want *want, bool *theirs,
                       struct error *error) {
     struct error first = {0};
-    bool stale;
-    const int code = fetch_once(job, folder, want, &stale, &first);
-    if (stale) return fetch_once(job, folder, want, &stale, error);
+    struct verdict verdict;
+    int code = fetch_once(job, folder, want, &verdict, &first);
+    const bool again = verdict.stale;
+    if (again) code = fetch_once(job, folder, want, &verdict, error);
+    *theirs = verdict.theirs;
+    if (again) return code;
     if (code != OK) return error_set(error, code, "%s", first.words);
     return OK;
 }
@@ -289,9 +304,10 @@ static int fetch_want(const struct job *job, const struct want *want, struct err
     const char *const *addresses = job->fetch->from != NULL ? given : job->fetch->source->addresses;
     for (int i = 0;; i++) {
         struct error own = {0};
-        const int code = fetch_from(job, addresses[i], want, &own);
+        bool theirs;
+        const int code = fetch_from(job, addresses[i], want, &theirs, &own);
         if (code == OK) return OK;
-        if (addresses[i + 1] == NULL || code == ERROR_INTERRUPTED)
+        if (addresses[i + 1] == NULL || code == ERROR_INTERRUPTED || !theirs)
             return error_set(error, code, "%s", own.words);
         tell(job, FETCH_FAILED, own.words, 0, 0);
     }

@@ -11,10 +11,10 @@
 enum { TAR_NAME_BYTES = 257 }; /* prefix, slash, name and a 0 */
 
 struct tar {
-    const char *path; /* borrowed, for the words */
-    void *stream;     /* zlib's, owned */
-    long long left;   /* bytes of the file in hand that were not read, its padding included */
-    long long padding;
+    const char *path;  /* borrowed, for the words */
+    void *stream;      /* zlib's, owned */
+    long long left;    /* bytes of the file in hand that were not read */
+    long long padding; /* bytes behind them, up to a whole block */
 };
 
 struct tar_file {

@@ -79,15 +79,14 @@ static int picture_size(const struct restored *restored, const char *path, int s
     const int grey = side_of(shape->dims[0]),
               colour = shape->dims[0] % 3 == 0 ? side_of(shape->dims[0] / 3) : 0;
     char text[64];
+    size[0] = shape->rank == 1 ? (grey ? grey : colour) : shape->dims[0];
+    size[1] = shape->rank == 1 ? size[0] : shape->dims[1];
+    size[2] = shape->rank == 1 ? (grey ? 1 : 3) : shape->rank == 2 ? 1 : shape->dims[2];
     if (has_images(restored)) {
         size[0] = restored->augment.height;
         size[1] = restored->augment.width;
         size[2] = restored->augment.channels;
-        return OK;
     }
-    size[0] = shape->rank == 1 ? (grey ? grey : colour) : shape->dims[0];
-    size[1] = shape->rank == 1 ? size[0] : shape->dims[1];
-    size[2] = shape->rank == 1 ? (grey ? 1 : 3) : shape->rank == 2 ? 1 : shape->dims[2];
     if (restored->feature_names == NULL && shape->rank <= 3 && size[0] > 0 && (size[2] == 1 || size[2] == 3))
         return OK;
     return error_set(error, ERROR_USAGE, "%s: a picture, but the network takes examples %s%s%s", path,

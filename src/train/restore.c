@@ -15,18 +15,20 @@ static int missing(const char *path, const char *name, struct error *error) {
                      path, name);
 }
 
-/* Splits "a\tb\tc" into names[count], which point into *block. */
-static int split_names(const char *text, int count, char ***names, char **block, struct error *error) {
+/* Splits the text of that name, "a\tb\tc", into names[count], which point into *block. */
+static int split_names(const struct restored *restored, const char *path, const char *name, int count,
+                       char ***names, char **block, struct error *error) {
     void *memory = NULL;
-    RETURN_IF(memory_text(block, text, error));
+    RETURN_IF(memory_text(block, safetensors_text(&restored->content, name), error));
     RETURN_IF(memory_zeroed(&memory, (size_t)count, sizeof(char *), "names", error));
     *names = memory;
     char *at = *block;
     for (int i = 0; i < count; i++) {
         (*names)[i] = at;
         char *end = strchr(at, '\t');
+        if ((end != NULL) != (i < count - 1)) return missing(path, name, error);
         if (end) *end = '\0';
-        at = end ? end + 1 : at + strlen(at);
+        at = end ? end + 1 : at;
     }
     return OK;
 }
@@ -75,10 +77,11 @@ static int read_dataset(struct restored *restored, const char *path, struct erro
     const char *classes = safetensors_text(&restored->content, "class_names");
     const char *features = safetensors_text(&restored->content, "feature_names");
     if (!classes) return missing(path, "class_names", error);
-    RETURN_IF(split_names(classes, restored->classes, &restored->class_names, &restored->blocks[0], error));
+    RETURN_IF(split_names(restored, path, "class_names", restored->classes, &restored->class_names,
+                          &restored->blocks[0], error));
     if (features)
-        RETURN_IF(
-            split_names(features, restored->features, &restored->feature_names, &restored->blocks[1], error));
+        RETURN_IF(split_names(restored, path, "feature_names", restored->features, &restored->feature_names,
+                              &restored->blocks[1], error));
     restored->scale = (float)resume_real(&restored->content, "scale", 1.0);
     RETURN_IF(read_image(restored, path, error));
     RETURN_IF(read_reals(restored, path, "mean", &restored->mean, error));
