@@ -19,7 +19,7 @@ static const struct option rows[] = {{0}};
 
 const struct model model_lenet = {
     .plugin = {.name = "lenet",
-               .help = "LeNet-5: two 5x5 convolutions with pooling, three dense layers",
+               .help = "after LeNet-5: two padded 5x5 convolutions with pooling, three dense layers",
                .options = rows},
     .build = build,
 };

@@ -86,6 +86,17 @@ for strategy in $variants async-lockfree:apply=worker; do
     done
 done
 
+# --- a folder is one run's at a time ---
+# shellcheck disable=SC2086
+start $long --quiet --devices=cpu:0 --out=held
+wait_until has_rows held
+"$TRAINER" --quiet --epochs=1 --out=held >other.out 2>other.err
+[ $? -eq 3 ] && [ "$(cat other.err)" = "trainer: held: another run writes there, expected a folder of its own" ] || fail "two runs in one folder: $(cat other.err)"
+kill -INT "$child"
+finish
+python3 look.py interrupted held >look.out 2>&1 || fail "two runs in one folder: $(cat look.out)"
+"$TRAINER" --quiet --resume=held --epochs=1 >out 2>err || fail "a folder that was held: $(cat err)"
+
 # --- a second Ctrl-C: a step that takes seconds is not waited for ---
 start --devices=cpu:0 --threads=1 --kernels=reference --model=mlp:hidden=3000-3000 --dataset=digits --batch=1437 --epochs=1000 --out=second
 wait_until grep -q 'go to second' err

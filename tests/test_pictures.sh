@@ -134,6 +134,15 @@ for picture in digit-00.png colour.png opaque.PNG sixteen packed.png.gz; do
 done
 good --checkpoint=digits --top=10 digits.csv digit-00.png
 [ "$(wc -l <out)" -eq 21 ] && [ "$(tail -n 1 out)" = "digit-00.png: $(cat first)" ] || fail "a table and a picture: $(tail -n 1 out)"
+# More than one batch, and a table in between; what is wrong with some does not concern the others.
+pictures=$(for i in {1..15}; do echo digit-??.png; done)
+# shellcheck disable=SC2086
+good --checkpoint=digits --top=10 $pictures digits.csv digit-01.png
+{ for i in {1..15}; do cat rows; done; cat rows; sed -n 2p rows; } >wanted
+sed 's/^digit-[0-9]*\.png: //' out | cmp -s - wanted || fail "many pictures: $(wc -l <out) lines, $(sed 's/^digit-[0-9]*\.png: //' out | diff - wanted | head -n 3)"
+predict --checkpoint=digits --top=10 digit-00.png cut.png nowhere.png digit-01.png damaged.png digit-02.png
+[ $code -eq 3 ] && [ "$(grep -c '^trainer: ' err) $(wc -l <err)" = "3 3" ] || fail "three of six are wrong: exit code $code: $(cat err)"
+sed 's/^digit-[0-9]*\.png: //' out | cmp -s - <(head -n 3 rows) || fail "three of six are right: $(cat out)"
 good --checkpoint=digits $'line\nend.png' digit-01.png
 [ "$(head -n 1 out | cut -d' ' -f1)" = "line?end.png:" ] || fail "a name with a line's end: $(cat out)"
 
@@ -197,6 +206,8 @@ refused 3 'huge.png: 20000 x 20000 pixels, expected at most 67108864 together$' 
 refused 3 'cat.jpg: neither a PNG nor a JPEG picture$' --checkpoint=digits cat.jpg
 refused 3 'empty.png: neither a PNG nor a JPEG picture$' --checkpoint=digits empty.png
 refused 3 'cat.gif: ' --checkpoint=digits cat.gif
+printf 'GIF89a\1\0' >cat.gif
+refused 3 'cat.gif: neither a PNG nor a JPEG picture, nor a table \(it has 0 bytes\)$' --checkpoint=digits cat.gif
 refused 3 'folder.png: a folder, expected a file$' --checkpoint=digits folder.png
 refused 3 'nowhere.png: No such file' --checkpoint=digits nowhere.png
 train --dataset=iris --epochs=1 --out=flowers

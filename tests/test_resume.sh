@@ -114,6 +114,16 @@ train --resume=two --devices=cpu:0,cpu:1
 [ "$(weights two)" = "$before" ] || fail "a finished run that goes on changed its weights"
 ! grep -qi nan out || fail "a finished run that goes on printed: $(tr '\n' ' ' <out)"
 
+# --- a run is known by its folder and by what is in it ---
+cp -r two known
+train --resume=known/checkpoint/state.safetensors --devices=cpu:0,cpu:1 --threads=1 --epochs=3
+[ "$(texts known epochs position)" = "3 60" ] || fail "--resume=known/checkpoint/state.safetensors: $(texts known epochs position)"
+train --resume=known/checkpoint/ --devices=cpu:0,cpu:1 --threads=1 --epochs=4
+[ "$(texts known epochs position) $(weights known)" = "4 80 $(weights four)" ] || fail "--resume=known/checkpoint/: $(texts known epochs position)"
+"$TRAINER" --quiet --resume=known/model.safetensors --out=from --epochs=5 >out 2>err
+[ $? -eq 3 ] && grep -q 'momentum:dense1/kernel is missing here, .*; --weights=FILE takes the weights alone$' err || fail "--resume=model.safetensors: $(cat err)"
+[ "$(ls -d known/checkpoint/* known/model.safetensors/* 2>/dev/null)" = known/checkpoint/state.safetensors ] || fail "a run in a run: $(ls -R known)"
+
 # --- a 0 that was typed is not "not given" ---
 train --out=clipped $small --epochs=2 --clip=0.01
 train --resume=clipped --out=still --epochs=3

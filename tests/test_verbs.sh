@@ -81,6 +81,7 @@ for what in "--model=mlp:hidden=20 --epochs=3" "--model=softmax --epochs=3 --str
 done
 good evaluate --checkpoint=run1 --part=train
 has '^Examples: 1437$'
+has '^Train-Accuracy: [01][.]'
 good evaluate --checkpoint=run3 --dataset=iris:take=100 --part=train
 has '^Examples: 100$'
 

@@ -1,6 +1,7 @@
 /* Files: zlib reads plain files and gzip alike, checks their checksums and tells a cut-off one; new files
  * become visible only when they are whole and on the disk. */
 #include "file.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -141,6 +142,24 @@ int file_make_folder(const char *path, struct error *error) {
         *slash = '/';
     }
     return OK;
+}
+
+int file_hold(void **hold, const char *folder, struct error *error) {
+    *hold = NULL;
+    DIR *opened = opendir(folder);
+    if (opened == NULL)
+        return error_set(error, ERROR_FILE, "%s: cannot be opened: %s", folder, strerror(errno));
+    if (flock(dirfd(opened), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        closedir(opened);
+        return error_set(error, ERROR_FILE, "%s: another run writes there, expected a folder of its own",
+                         folder);
+    }
+    *hold = opened;
+    return OK;
+}
+
+void file_release(void *hold) {
+    if (hold != NULL) closedir(hold);
 }
 
 size_t file_existing(const char *path) {

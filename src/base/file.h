@@ -20,6 +20,12 @@ int file_join(char out[PATH_BYTES], const char *folder, const char *name, struct
 /* Makes a folder and the ones above it; an existing one is fine. */
 int file_make_folder(const char *path, struct error *error);
 
+/* Keeps other processes, and other callers in this one, from holding the same folder until file_release.
+ * Where a file system knows no locks, nobody is kept from anything. Errors: ERROR_FILE: another one holds it.
+ */
+int file_hold(void **hold, const char *folder, struct error *error);
+void file_release(void *hold); /* safe on NULL */
+
 /* For a folder that was made in vain: how many bytes of its path are there before; and, after, to remove of
  * the folders below those what is empty. */
 size_t file_existing(const char *path);

@@ -46,7 +46,8 @@ static int evaluate_on(struct restored *restored, const struct dataset *dataset,
             shape_text(&restored->shape, want, sizeof want), restored->classes);
     }
     RETURN_IF(evaluator_run(&restored->evaluator, examples, restored->weights, &result, error));
-    printf("Examples: %d\nTest-Accuracy: %.4f\nTest-Cost: %.4f\n", result.examples, result.accuracy,
+    const char *name = part == 0 ? "Test" : "Train";
+    printf("Examples: %d\n%s-Accuracy: %.4f\n%s-Cost: %.4f\n", result.examples, name, result.accuracy, name,
            result.cost);
     return OK;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "../base/memory.h"
+#include "../output/progress.h"
 #include "../train/features.h"
 #include "command.h"
 
@@ -65,42 +66,101 @@ static void print_row(const struct restored *restored, float *probabilities, int
     putchar('\n');
 }
 
-/* named: a picture's line begins with its file's name. */
-static int predict_file(struct restored *restored, const char *path, int top, bool named,
-                        struct error *error) {
-    struct features features;
+/* Pictures wait until there are enough of them for a batch, or something else has its turn. */
+struct predictor {
+    struct restored restored;
+    int top;
+    bool named; /* a picture's line begins with its file's name */
+    struct features waiting[EVALUATE_BATCH];
+    const char *names[EVALUATE_BATCH]; /* borrowed */
+    int count;
+};
+
+/* names: [features->count] of pictures, or NULL. */
+static int predict(struct predictor *predictor, const struct features *features, const char *const *names,
+                   struct error *error) {
+    struct restored *restored = &predictor->restored;
+    const struct examples examples = features_examples(features, restored);
     void *block = NULL;
-    int code = features_read(&features, restored, path, error);
-    if (code == OK)
-        code = memory_zeroed(&block, (size_t)features.count * (size_t)restored->classes, sizeof(float),
-                             "probabilities", error);
+    RETURN_IF(memory_zeroed(&block, (size_t)features->count * (size_t)restored->classes, sizeof(float),
+                            "probabilities", error));
     float *probabilities = block;
-    if (code == OK) {
-        const struct examples examples = features_examples(&features, restored);
-        code = evaluator_predict(&restored->evaluator, &examples, restored->weights, probabilities, error);
-    }
-    for (int i = 0; code == OK && i < features.count; i++) {
-        if (named && features.is_picture) {
-            print_name(path);
+    const int code =
+        evaluator_predict(&restored->evaluator, &examples, restored->weights, probabilities, error);
+    for (int i = 0; code == OK && i < features->count; i++) {
+        if (names && predictor->named) {
+            print_name(names[i]);
             printf(": ");
         }
-        print_row(restored, &probabilities[(size_t)i * (size_t)restored->classes], top);
+        print_row(restored, &probabilities[(size_t)i * (size_t)restored->classes], predictor->top);
     }
-    features_close(&features);
     memory_free(probabilities);
     return code;
+}
+
+static int predict_waiting(struct predictor *predictor, struct error *error) {
+    struct features together = {0};
+    int code = OK;
+    if (predictor->count > 0)
+        code = features_join(&together, predictor->waiting, predictor->count, &predictor->restored, error);
+    if (code == OK && predictor->count > 0) code = predict(predictor, &together, predictor->names, error);
+    features_close(&together);
+    for (int i = 0; i < predictor->count; i++) features_close(&predictor->waiting[i]);
+    predictor->count = 0;
+    return code;
+}
+
+static int take_file(struct predictor *predictor, const char *path, struct error *failure,
+                     struct error *error) {
+    struct features features;
+    int code = features_read(&features, &predictor->restored, path, failure);
+    if (code == OK && features.is_picture) {
+        predictor->names[predictor->count] = path;
+        predictor->waiting[predictor->count++] = features;
+        return predictor->count == EVALUATE_BATCH ? predict_waiting(predictor, error) : OK;
+    }
+    const int before = predict_waiting(predictor, error);
+    if (code == OK && before == OK) code = predict(predictor, &features, NULL, error);
+    features_close(&features);
+    return before == OK ? code : before;
+}
+
+/* What is wrong with one file does not keep the others from their turn; the last such word is the caller's.
+ */
+static int predict_files(struct predictor *predictor, const char *const *paths, int count,
+                         struct error *error) {
+    struct progress progress;
+    struct error failure = {0};
+    progress_open(&progress, stderr, false);
+    for (int i = 0; i < count; i++) {
+        struct error own = {0};
+        const int code = take_file(predictor, paths[i], &own, error);
+        if (error->code != OK) return code;
+        if (own.code != OK && own.code != ERROR_FILE && own.code != ERROR_USAGE)
+            return error_set(error, own.code, "%s", own.words);
+        if (own.code == OK) continue;
+        if (failure.code != OK) progress_warn(&progress, "%s", failure.words);
+        failure = own;
+    }
+    RETURN_IF(predict_waiting(predictor, error));
+    return failure.code == OK ? OK : error_set(error, failure.code, "%s", failure.words);
 }
 
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
                struct error *error) {
     const struct predict_settings *settings = settings_given;
-    struct restored restored = {0};
+    void *block = NULL;
     if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "predict: expected --checkpoint=DIR");
     if (argument_count == 0) return error_set(error, ERROR_USAGE, "predict: expected a " FILES_TAKEN);
-    int code = restored_open(&restored, settings->checkpoint, settings->kernels == 1, error);
-    for (int i = 0; i < argument_count && code == OK; i++)
-        code = predict_file(&restored, arguments[i], settings->top, argument_count > 1, error);
-    restored_close(&restored);
+    RETURN_IF(memory_zeroed(&block, 1, sizeof(struct predictor), "pictures", error));
+    struct predictor *predictor = block;
+    predictor->top = settings->top;
+    predictor->named = argument_count > 1;
+    int code = restored_open(&predictor->restored, settings->checkpoint, settings->kernels == 1, error);
+    if (code == OK) code = predict_files(predictor, arguments, argument_count, error);
+    for (int i = 0; i < predictor->count; i++) features_close(&predictor->waiting[i]);
+    restored_close(&predictor->restored);
+    memory_free(predictor);
     return code;
 }
 

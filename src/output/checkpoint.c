@@ -83,6 +83,26 @@ static bool is_folder(const char *path) {
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+/* Takes the last part off a path when it is that one. */
+static void take_off(char *path, const char *part) {
+    const size_t bytes = strlen(path), tail = strlen(part);
+    if (bytes < tail || strcmp(path + bytes - tail, part) != 0) return;
+    if (bytes == tail)
+        strcpy(path, ".");
+    else if (path[bytes - tail - 1] == '/')
+        path[bytes - tail - (bytes - tail > 1)] = '\0';
+}
+
+void checkpoint_run(const char *path, char out[PATH_BYTES]) {
+    char inner[PATH_BYTES];
+    struct error ignored = {0};
+    snprintf(out, PATH_BYTES, "%s", path);
+    for (size_t bytes = strlen(out); bytes > 1 && out[bytes - 1] == '/'; bytes--) out[bytes - 1] = '\0';
+    take_off(out, "state.safetensors");
+    /* A run's own folder may have any name. */
+    if (file_join(inner, out, "checkpoint", &ignored) == OK && !is_folder(inner)) take_off(out, "checkpoint");
+}
+
 int checkpoint_read(const char *path, struct safetensors *content, struct error *error) {
     *content = (struct safetensors){0};
     char inner[PATH_BYTES], file[PATH_BYTES];
@@ -118,7 +138,8 @@ static int find_tensor(const char *path, const struct safetensors *content, cons
     *found = safetensors_tensor(content, name);
     shape_text(&range->shape, here, sizeof here);
     if (!*found)
-        return error_set(error, ERROR_FILE, "%s: %s is missing here, %s in the model", path, name, here);
+        return error_set(error, ERROR_FILE, "%s: %s is missing here, %s in the model%s", path, name, here,
+                         *prefix ? "; --weights=FILE takes the weights alone" : "");
     if (shape_equal(&(*found)->shape, &range->shape)) return OK;
     return error_set(error, ERROR_FILE, "%s: %s is %s here, %s in the model", path, name,
                      shape_text(&(*found)->shape, there, sizeof there), here);

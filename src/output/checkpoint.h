@@ -8,6 +8,7 @@
 #ifndef TRAINER_OUTPUT_CHECKPOINT_H
 #define TRAINER_OUTPUT_CHECKPOINT_H
 
+#include "../base/file.h"
 #include "../graph/layout.h"
 #include "safetensors.h"
 
@@ -23,6 +24,10 @@ struct snapshot {
 /* Writes DIR/checkpoint/state.safetensors (temporary name, fsync, rename). Errors: ERROR_FILE. */
 int checkpoint_write(const char *folder, const struct layout *layout, const struct snapshot *snapshot,
                      struct error *error);
+
+/* The run's folder: DIR of DIR, DIR/checkpoint and DIR/checkpoint/state.safetensors; of any other file, the
+ * file. */
+void checkpoint_run(const char *path, char out[PATH_BYTES]);
 
 /* Reads a checkpoint's file; names and texts can then be looked up with safetensors_tensor and
  * safetensors_text. */

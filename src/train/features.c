@@ -134,6 +134,9 @@ int features_read(struct features *features, const struct restored *restored, co
     features->is_picture = code == OK && (picture_is(bytes, count) || is_named_picture(path));
     if (features->is_picture)
         code = read_picture(features, restored, path, bytes, count, error);
+    else if (code == OK && memchr(bytes, 0, count))
+        code = error_set(error, ERROR_FILE,
+                         "%s: neither a PNG nor a JPEG picture, nor a table (it has 0 bytes)", path);
     else if (code == OK)
         code = csv_parse_features(path, bytes, count, numbers_of(restored),
                                   (const char *const *)restored->feature_names, &features->floats,
@@ -142,6 +145,27 @@ int features_read(struct features *features, const struct restored *restored, co
     if (code == OK && has_images(restored)) return make_bytes(features, restored, path, error);
     if (code == OK) prepare(features, restored);
     return code;
+}
+
+int features_join(struct features *all, const struct features *files, int count,
+                  const struct restored *restored, struct error *error) {
+    const bool images = has_images(restored);
+    const size_t numbers = (size_t)numbers_of(restored), size = images ? 1 : sizeof(float);
+    void *block = NULL;
+    *all = (struct features){.is_picture = files->is_picture};
+    for (int i = 0; i < count; i++) all->count += files[i].count;
+    RETURN_IF(memory_zeroed(&block, (size_t)all->count * numbers, size, "examples", error));
+    if (images)
+        all->bytes = block;
+    else
+        all->floats = block;
+    char *to = block;
+    for (int i = 0; i < count; i++) {
+        const size_t bytes = (size_t)files[i].count * numbers * size;
+        memcpy(to, images ? (const void *)files[i].bytes : files[i].floats, bytes);
+        to += bytes;
+    }
+    return OK;
 }
 
 struct examples features_examples(const struct features *features, const struct restored *restored) {

@@ -15,6 +15,9 @@ struct features {
 /* Errors: ERROR_FILE: the file, or its format; ERROR_USAGE: a picture for a network that takes none. */
 int features_read(struct features *features, const struct restored *restored, const char *path,
                   struct error *error);
+/* Several files' examples, one after the other; whether they are pictures is the first one's. */
+int features_join(struct features *all, const struct features *files, int count,
+                  const struct restored *restored, struct error *error);
 /* As the evaluator wants them; borrowed from the features. */
 struct examples features_examples(const struct features *features, const struct restored *restored);
 void features_close(struct features *features); /* safe on a zeroed one */

@@ -112,8 +112,12 @@ static int finish_epoch(struct run *run, struct error *error) {
     run->epoch_s = seconds;
     run->epoch_examples = examples;
     run->epoch++;
-    if (isnan(run->target_s) && run->tested.accuracy >= run->settings.target_accuracy)
+    if (isnan(run->target_s) && run->tested.accuracy >= run->settings.target_accuracy) {
         run->target_s = row.time_s;
+        progress_say(&run->progress,
+                     "epoch %d: the first with an accuracy of %g or more (%.4f), after %.1f s", row.epoch,
+                     run->settings.target_accuracy, row.test_accuracy, row.time_s);
+    }
     return epochs_add(&run->epochs, &row, error);
 }
 

@@ -9,8 +9,7 @@
 /* In a mirrored cluster all processes may have been told the same one: that is the chief's, theirs are in it.
  */
 static int default_folder(struct run_settings *settings, const struct choices *choices, struct error *error) {
-    if (!settings->out[0] && settings->resume[0])
-        snprintf(settings->out, sizeof settings->out, "%s", settings->resume);
+    if (!settings->out[0] && settings->resume[0]) checkpoint_run(settings->resume, settings->out);
     RETURN_IF(settings_folder(settings, choices->model.plugin->name, choices->strategy.plugin->name, error));
     if (!settings->mirrored || settings->hosted->task == 0) return OK;
     char name[32], folder[PATH_BYTES];
@@ -231,6 +230,7 @@ static int open_output(struct run *run, struct error *error) {
     char path[PATH_BYTES];
     const bool quiet = run->settings.quiet;
     RETURN_IF(file_make_folder(run->settings.out, error));
+    RETURN_IF(file_hold(&run->folder, run->settings.out, error));
     RETURN_IF(file_join(path, run->settings.out, "summary.json", error));
     if (!run->settings.resume[0] && file_exists(path))
         progress_say(&run->progress, "%s has an earlier run, which this one replaces", run->settings.out);
@@ -394,6 +394,7 @@ void run_close(struct run *run) {
     progress_clear(&run->progress);
     epochs_close(&run->epochs);
     log_close(&run->log);
+    file_release(run->folder);
     hosting_close(&run->hosting);
     host_close(&run->host);
     replicas_close(&run->replicas);

@@ -35,6 +35,7 @@ struct run {
     struct replicas replicas;
     struct evaluator evaluator;
     struct training training;
+    void *folder; /* where its files go, held against other runs */
     struct log log;
     struct epochs epochs;
     struct progress progress;
