@@ -138,8 +138,7 @@ static int find_tensor(const char *path, const struct safetensors *content, cons
     *found = safetensors_tensor(content, name);
     shape_text(&range->shape, here, sizeof here);
     if (!*found)
-        return error_set(error, ERROR_FILE, "%s: %s is missing here, %s in the model%s", path, name, here,
-                         *prefix ? "; --weights=FILE takes the weights alone" : "");
+        return error_set(error, ERROR_FILE, "%s: %s is missing here, %s in the model", path, name, here);
     if (shape_equal(&(*found)->shape, &range->shape)) return OK;
     return error_set(error, ERROR_FILE, "%s: %s is %s here, %s in the model", path, name,
                      shape_text(&(*found)->shape, there, sizeof there), here);

@@ -18,6 +18,17 @@ static int load_vector(struct run *run, const char *name, float *values, struct 
                            values, error);
 }
 
+/* Whether the checkpoint has any of it: a model's file has the weights alone. */
+static bool has_vector(const struct run *run, const char *name) {
+    const struct layout *layout = &run->network.graph.layout;
+    char tensor[200];
+    for (int i = 0; i < layout->count; i++) {
+        snprintf(tensor, sizeof tensor, "%s:%s", name, layout->ranges[i].name);
+        if (safetensors_tensor(&run->checkpoint, tensor)) return true;
+    }
+    return false;
+}
+
 static int load_moments(struct run *run, struct error *error) {
     const struct optimizer *optimizer = (const struct optimizer *)(const void *)run->choices.optimizer.plugin;
     const char *saved = safetensors_text(&run->checkpoint, "optimizer");
@@ -28,6 +39,12 @@ static int load_moments(struct run *run, struct error *error) {
                      optimizer->plugin.name, saved ? saved : "none");
         return OK;
     }
+    if (optimizer->moments > 0 && !has_vector(run, optimizer->moment_names[0]))
+        return error_set(
+            error, ERROR_FILE,
+            "%s: the state of the optimizer, %s, is missing here; --weights=FILE takes the weights "
+            "alone",
+            run->settings.resume, optimizer->plugin.name);
     for (int m = 0; m < optimizer->moments; m++)
         RETURN_IF(load_vector(run, optimizer->moment_names[m], run->store.host.moments[m], error));
     return OK;
