@@ -88,7 +88,7 @@ static void take_off(char *path, const char *part) {
     const size_t bytes = strlen(path), tail = strlen(part);
     if (bytes < tail || strcmp(path + bytes - tail, part) != 0) return;
     if (bytes == tail)
-        strcpy(path, ".");
+        memcpy(path, ".", sizeof ".");
     else if (path[bytes - tail - 1] == '/')
         path[bytes - tail - (bytes - tail > 1)] = '\0';
 }
