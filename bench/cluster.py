@@ -36,7 +36,7 @@ def free_ports(count):
 def run(servers, workers, options, folder):
     """The summary of a run; servers: -1 threads of one process, 0 mirrored, else that many."""
     common = [os.path.join(ROOT, "trainer"), "--quiet", "--dataset=mnist", "--batch=100", "--log-every=0",
-              "--print-every=0", "--checkpoint-every=0", "--threads=1", "--out=" + folder] + options
+              "--print-every=0", "--checkpoint-every=0", "--threads=1", "--out=" + folder, "--replace"] + options
     if servers < 0:
         commands = [common + ["--devices=" + ",".join(f"cpu:{w}" for w in range(workers))]]
     else:

@@ -71,8 +71,8 @@ static double memcpy_seconds(size_t floats, int rounds, bool fresh, const struct
     for (int w = 0; w < WORKERS; w++) copiers[w].from_other = copiers[(w + 1) % WORKERS].from;
     for (int w = 0; w < WORKERS; w++)
         world_spawn(world, "copy", &cores[w], copy_slabs, &copiers[w], &threads[w], &error);
+    for (int w = 0; w < WORKERS; w++) world_join(threads[w]); /* each writes the other's slab, too */
     for (int w = 0; w < WORKERS; w++) {
-        world_join(threads[w]);
         sum += copiers[w].seconds;
         memory_free(copiers[w].from);
         memory_free(copiers[w].to);
@@ -83,10 +83,10 @@ static double memcpy_seconds(size_t floats, int rounds, bool fresh, const struct
 
 /* --- strategies --- */
 
-static int load_nothing(void *self, int worker, int buffer, long number, const struct picks *picks,
+static int load_nothing(void *self, int worker, int buffer, long number, const struct indices *indices,
                         struct error *error) {
     struct rig *rig = self;
-    (void)worker, (void)picks, (void)error;
+    (void)worker, (void)indices, (void)error;
     rig->number[worker][buffer] = number;
     sleep_until_tick(rig->world, 0.5);
     return OK;
@@ -150,9 +150,9 @@ static void time_strategy(const char *text, const struct strategy *strategy, voi
 
 /* --- the loop itself --- */
 
-static int load_at_once(void *self, int worker, int buffer, long number, const struct picks *picks,
+static int load_at_once(void *self, int worker, int buffer, long number, const struct indices *indices,
                         struct error *error) {
-    (void)self, (void)worker, (void)buffer, (void)number, (void)picks, (void)error;
+    (void)self, (void)worker, (void)buffer, (void)number, (void)indices, (void)error;
     return OK;
 }
 

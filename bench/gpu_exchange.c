@@ -15,12 +15,14 @@
 #include <stdlib.h>
 
 #include "../src/device/device.h"
+#include "../src/store/optimizer.h"
 
 enum { STEPS_MOST = 10000, WARM = 5 };
 
 struct exchange {
     struct world *world;
     struct device *devices; /* one */
+    struct choice optimizer;
     int count, steps;
     size_t floats, large;
     float *weights, *replica, *gradient; /* [large] on the GPU; gradient [floats] */
@@ -44,12 +46,14 @@ static int fetch_gradient(struct exchange *x, size_t floats, struct error *error
 }
 static int queue_copy(struct exchange *x, size_t floats, struct error *error) {
     const float *const one[] = {x->weights};
-    const float weight[] = {1.0f};
-    return x->devices->backend->vectors->mean(x->devices, one, weight, 1, floats, x->replica, error);
+    return x->devices->backend->vectors->mean(x->devices, one, NULL, 1, 0, floats, 1.0f, x->replica, error);
 }
 static int queue_step(struct exchange *x, size_t floats, struct error *error) {
-    const struct update update = {.rule = UPDATE_SGD, .rate = 0.01f};
-    const struct update_window window = {.floats = floats, .weights = x->weights, .gradient = x->gradient};
+    struct update update = optimizer_update(&x->optimizer, 1);
+    update.rate = 0.01f;
+    const struct state state = {.count = 1, .vector = {{"", x->weights}}};
+    const float *const gradient = x->gradient;
+    const struct update_window window = {.end = floats, .state = &state, .count = 1, .gradients = &gradient};
     return x->devices->backend->vectors->update(x->devices, &update, &window, error);
 }
 static int push(struct exchange *x, size_t floats, struct error *error) {
@@ -133,11 +137,12 @@ static int run(struct exchange *x, struct error *error) {
 static int open_exchange(struct exchange *x, const char *device, struct error *error) {
     const struct device_settings settings = {0};
     bool shared;
+    RETURN_IF(plugin_choose(&x->optimizer, (const void *const *)optimizers, "optimizer", "sgd", error));
     RETURN_IF(world_open_threads(&x->world, error));
     RETURN_IF(devices_open(device, &settings, &x->devices, &x->count, &shared, error));
     const struct device *gpu = x->devices;
     const struct backend *backend = gpu->backend;
-    if (!backend->vectors)
+    if (!backend->own_memory)
         return error_set(error, ERROR_DEVICE, "%s has no memory of its own; expected a GPU", gpu->name);
     backend->enter(gpu);
     const size_t bytes = x->large * sizeof(float);

@@ -148,7 +148,7 @@ class Check:
     def train(self, *options, seconds=None):
         """A run of the program: (summary or None, folder); what went wrong is noted."""
         out = tempfile.mkdtemp(dir=self.scratch)
-        code, _, error = self.run([self.trainer, "--quiet", "--checkpoint-every=0", f"--out={out}", *options], seconds)
+        code, _, error = self.run([self.trainer, "--quiet", "--checkpoint-every=0", "--replace", f"--out={out}", *options], seconds)
         if code:
             self.fail(f"`trainer {' '.join(options)}`: exit code {code}: {error.strip()[-300:]}")
             return None, out

@@ -41,12 +41,12 @@ struct bench {
 
 static void build(struct bench *bench, bool test) {
     const struct device device = {.name = "cpu:0", .threads = 1};
-    const struct picks picks = {
+    const struct indices indices = {
         .count = bench->stream.batch, .index = bench->index, .key = test ? NULL : bench->key};
     stream_batch(&bench->stream, 0, bench->number, bench->index);
     stream_keys(&bench->stream, 0, bench->number, bench->key);
     bench->number++;
-    backends[0]->gather(&device, &bench->examples, &picks, bench->out, NULL);
+    backends[0]->gather(&device, &bench->examples, &indices, bench->out, NULL);
 }
 
 /* Milliseconds a batch: the mean over a second, and the fastest ten batches in a row. */

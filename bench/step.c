@@ -16,7 +16,7 @@
 #include "../src/base/rng.h"
 #include "../src/graph/model.h"
 #include "../src/program/program.h"
-#include "../src/train/network.h"
+#include "../src/engine/network.h"
 
 enum { CLASSES = 10, EXAMPLES = 60000, RUNS = 4 };
 
@@ -125,8 +125,9 @@ static int run_gather(void *argument, struct error *error) {
     (void)error;
     for (int i = 0; i < gathering->batch; i++)
         gathering->index[i] = (int)(rng_unit(rng_philox(2, 0, gathering->draws++).word[0]) * EXAMPLES);
-    const struct picks picks = {.count = gathering->batch, .index = gathering->index};
-    gathering->device->backend->gather(gathering->device, &gathering->examples, &picks, gathering->out, NULL);
+    const struct indices indices = {.count = gathering->batch, .index = gathering->index};
+    gathering->device->backend->gather(gathering->device, &gathering->examples, &indices, gathering->out,
+                                       NULL);
     return OK;
 }
 

@@ -16,7 +16,7 @@
 #include "../src/world/endpoint.h"
 
 enum { MOST_ROUNDS = 200, SMALL = 64, LARGE = 4273192 /* AlexNet's floats */ };
-#define PATIENCE_S 10.0
+#define TIMEOUT_S 10.0
 
 struct side {
     struct world *world;
@@ -37,8 +37,7 @@ static void send_one(struct side *side) {
     struct error error = {0};
     if (side->endpoint) {
         const struct piece piece = {side->buffer, side->bytes};
-        if (endpoint_send(side->endpoint, "a message", &piece, 1, PATIENCE_S, &error) != OK)
-            fail(error.words);
+        if (endpoint_send(side->endpoint, "a message", &piece, 1, TIMEOUT_S, &error) != OK) fail(error.words);
         return;
     }
     for (size_t sent = 0; sent < side->bytes;) {
@@ -51,8 +50,7 @@ static void send_one(struct side *side) {
 static void receive_one(struct side *side) {
     struct error error = {0};
     if (side->endpoint) {
-        if (endpoint_receive(side->endpoint, "a message", side->buffer, side->bytes, PATIENCE_S, &error) !=
-            OK)
+        if (endpoint_receive(side->endpoint, "a message", side->buffer, side->bytes, TIMEOUT_S, &error) != OK)
             fail(error.words);
         return;
     }
@@ -118,8 +116,8 @@ static void connect_endpoints(struct side sides[2]) {
     char address[32];
     if (endpoint_listen(sides[0].world, "127.0.0.1:0", &listener, &error) != OK) fail(error.words);
     snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
-    if (endpoint_connect(sides[0].world, address, &sides[0].endpoint, PATIENCE_S, &error) != OK ||
-        listener_accept(listener, &sides[1].endpoint, PATIENCE_S, &error) != OK || !sides[1].endpoint)
+    if (endpoint_connect(sides[0].world, address, &sides[0].endpoint, TIMEOUT_S, &error) != OK ||
+        listener_accept(listener, &sides[1].endpoint, TIMEOUT_S, &error) != OK || !sides[1].endpoint)
         fail(error.words);
     listener_close(listener);
 }

@@ -22,7 +22,7 @@ struct rank {
 
 struct group {
     struct world *world;
-    double patience_s;
+    double timeout_s;
     char names[200]; /* "gpu:0,gpu:1" */
     int count;
     struct rank *ranks; /* [count] */
@@ -77,7 +77,7 @@ static int settle(struct group *group, bool streams, const char *call, struct er
         }
         const double waited_s = world_now(group->world) - began_s;
         snprintf(words, sizeof words, "not done on %s after %.1f s", group->ranks[i].device->name, waited_s);
-        if (!why && waited_s > group->patience_s) why = words;
+        if (!why && waited_s > group->timeout_s) why = words;
         if (!why && world_stopped(group->world)) why = "the run was stopped meanwhile";
         if (why) return fail(group, call, why, __LINE__, error);
         if (waited_s > looking_s) world_sleep(group->world, pause_s);
@@ -106,8 +106,7 @@ static int make_group(const struct device *const *devices, int count, struct gro
     size_t used = 0;
     RETURN_IF(memory_zeroed(&block, 1, sizeof(struct group), "a group of GPUs", error));
     struct group *group = *out = block;
-    RETURN_IF(memory_zeroed(&block, (size_t)count, sizeof(struct rank), "a group of GPUs", error));
-    group->ranks = block;
+    RETURN_IF(memory_array(&group->ranks, count, "a group of GPUs", error));
     group->count = count;
     for (int i = 0; i < count; i++) {
         group->ranks[i].device = devices[i];
@@ -143,7 +142,7 @@ static int join(struct group *group, struct error *error) {
     return settle(group, false, "ncclCommInitRankConfig(&comm, count, id, i, &config)", error);
 }
 
-static int open_group(const struct device *const *devices, int count, struct world *world, double patience_s,
+static int open_group(const struct device *const *devices, int count, struct world *world, double timeout_s,
                       void **out, struct error *error) {
     struct group *group = NULL;
     *out = NULL;
@@ -159,7 +158,7 @@ static int open_group(const struct device *const *devices, int count, struct wor
     }
     if (code == OK) {
         group->world = world;
-        group->patience_s = patience_s;
+        group->timeout_s = timeout_s;
         code = join(group, error);
     }
     if (code == OK)

@@ -65,86 +65,33 @@ KERNEL dropout(uint64_t seed, const int *step, float rate, const float *x, float
 
 } // namespace
 
-#define PAIRS(In, Out, formula) LAUNCH(stream, walk->count, (pairs<In, Out, formula>), *walk, a, b, y)
+/* --- one launch for each elementwise row of ops.def --- */
 
-cudaError_t launch_pairs(cudaStream_t stream, enum gpu_pairs op, const struct gpu_walk *walk, const float *a,
-                         const float *b, float *y) {
-    switch (op) {
-    case PAIRS_ADD:
-        return PAIRS(float, float, formula_add);
-    case PAIRS_SUB:
-        return PAIRS(float, float, formula_sub);
-    case PAIRS_MUL:
-        return PAIRS(float, float, formula_mul);
-    case PAIRS_DIV:
-        return PAIRS(float, float, formula_div);
-    case PAIRS_POW:
-        return PAIRS(float, float, formula_pow);
+#define PAIRS(In, Out, formula)                                                                              \
+    LAUNCH(stream, walk->count, (pairs<In, Out, formula>), *walk, (const In *)a, (const In *)b, (Out *)y)
+/* By the types of a row. */
+#define PAIRS_number(name) ints ? PAIRS(int, int, formula_##name##_int) : PAIRS(float, float, formula_##name)
+#define PAIRS_float(name) ints ? cudaErrorInvalidValue : PAIRS(float, float, formula_##name)
+#define PAIRS_truth(name)                                                                                    \
+    ints ? PAIRS(int, uint8_t, formula_##name##_int) : PAIRS(float, uint8_t, formula_##name)
+
+#define BINARY(name, types, ...)                                                                             \
+    cudaError_t elementwise_##name(cudaStream_t stream, const struct gpu_walk *walk, int ints,               \
+                                   const void *a, const void *b, void *y) {                                  \
+        return PAIRS_##types(name);                                                                          \
     }
-    return cudaErrorInvalidValue;
-}
-
-cudaError_t launch_pairs_int(cudaStream_t stream, enum gpu_pairs op, const struct gpu_walk *walk,
-                             const int *a, const int *b, int *y) {
-    switch (op) {
-    case PAIRS_ADD:
-        return PAIRS(int, int, formula_add_int);
-    case PAIRS_SUB:
-        return PAIRS(int, int, formula_sub_int);
-    case PAIRS_MUL:
-        return PAIRS(int, int, formula_mul_int);
-    default:
-        return cudaErrorInvalidValue;
+#define UNARY(name, ...)                                                                                     \
+    cudaError_t elementwise_##name(cudaStream_t stream, const float *x, float *y, uint32_t count) {          \
+        return LAUNCH(stream, count, map<formula_##name>, x, y, count);                                      \
     }
-}
-
-cudaError_t launch_tests(cudaStream_t stream, enum gpu_tests op, const struct gpu_walk *walk, const float *a,
-                         const float *b, uint8_t *y) {
-    switch (op) {
-    case TESTS_GREATER:
-        return PAIRS(float, uint8_t, formula_greater);
-    case TESTS_LESS:
-        return PAIRS(float, uint8_t, formula_less);
-    case TESTS_EQUAL:
-        return PAIRS(float, uint8_t, formula_equal);
+#define SLOPE(name)                                                                                          \
+    cudaError_t elementwise_##name(cudaStream_t stream, const float *y, const float *dy, float *dx,          \
+                                   uint32_t count) {                                                         \
+        return LAUNCH(stream, count, slope<formula_##name>, y, dy, dx, count);                               \
     }
-    return cudaErrorInvalidValue;
-}
+#include "../src/graph/ops.def"
 
-cudaError_t launch_tests_int(cudaStream_t stream, enum gpu_tests op, const struct gpu_walk *walk,
-                             const int *a, const int *b, uint8_t *y) {
-    switch (op) {
-    case TESTS_GREATER:
-        return PAIRS(int, uint8_t, formula_greater_int);
-    case TESTS_LESS:
-        return PAIRS(int, uint8_t, formula_less_int);
-    case TESTS_EQUAL:
-        return PAIRS(int, uint8_t, formula_equal_int);
-    }
-    return cudaErrorInvalidValue;
-}
-
-cudaError_t launch_map(cudaStream_t stream, enum gpu_map op, const float *x, float *y, uint32_t count) {
-    switch (op) {
-    case MAP_EXP:
-        return LAUNCH(stream, count, map<formula_exp>, x, y, count);
-    case MAP_LOG:
-        return LAUNCH(stream, count, map<formula_log>, x, y, count);
-    case MAP_RELU:
-        return LAUNCH(stream, count, map<formula_relu>, x, y, count);
-    case MAP_SIGMOID:
-        return LAUNCH(stream, count, map<formula_sigmoid>, x, y, count);
-    case MAP_TANH:
-        return LAUNCH(stream, count, map<formula_tanh>, x, y, count);
-    }
-    return cudaErrorInvalidValue;
-}
-
-cudaError_t launch_slope(cudaStream_t stream, enum gpu_slope op, const float *y, const float *dy, float *dx,
-                         uint32_t count) {
-    if (op == SLOPE_SIGMOID) return LAUNCH(stream, count, slope<formula_sigmoid_grad>, y, dy, dx, count);
-    return LAUNCH(stream, count, slope<formula_tanh_grad>, y, dy, dx, count);
-}
+/* --- the others --- */
 
 /* The types settled one after the other. */
 template <class Y, class DY>

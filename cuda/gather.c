@@ -53,13 +53,13 @@ static int open_source(const struct device *device, struct queue *queue, const s
 
 /* Sends the rows that are picked, one behind the other. */
 static int send_rows(const struct device *device, struct queue *queue, const struct source *source,
-                     const struct gpu_picks *picks, struct error *error) {
-    const size_t bytes = (size_t)picks->count * source->row_bytes;
+                     const struct gpu_indices *indices, struct error *error) {
+    const size_t bytes = (size_t)indices->count * source->row_bytes;
     struct outbox *box = NULL;
     RETURN_IF(gpu_outbox(device, queue, (size_t)source->most * source->row_bytes, &box, error));
-    for (int i = 0; i < picks->count; i++)
+    for (int i = 0; i < indices->count; i++)
         memcpy((char *)box->block + (size_t)i * source->row_bytes,
-               source->host + (size_t)picks->index[i] * source->row_bytes, source->row_bytes);
+               source->host + (size_t)indices->index[i] * source->row_bytes, source->row_bytes);
     return gpu_outbox_send(device, queue, box, bytes, source->rows, error);
 }
 
@@ -70,24 +70,24 @@ static bool is_measured(const struct augment *a, const uint64_t *keys) {
     return a->standardize || (keys && contrast);
 }
 
-/* count <= source->most examples from number `first` of the picks on. */
+/* count <= source->most examples from number `first` of the indices on. */
 static int gather_part(const struct device *device, struct queue *queue, const struct source *source,
-                       const struct picks *picks, int first, int count, float *out, struct error *error) {
+                       const struct indices *indices, int first, int count, float *out, struct error *error) {
     const struct examples *examples = source->examples;
     const void *from = source->there;
-    struct gpu_picks part = {.count = count};
-    memcpy(part.index, picks->index + first, (size_t)count * sizeof *part.index);
+    struct gpu_indices part = {.count = count};
+    memcpy(part.index, indices->index + first, (size_t)count * sizeof *part.index);
     if (!from) {
         RETURN_IF(send_rows(device, queue, source, &part, error));
         from = source->rows;
         for (int i = 0; i < count; i++) part.index[i] = i;
     }
     if (is_images(examples)) {
-        struct gpu_keys keys = {.drawn = picks->key != NULL};
-        if (picks->key) memcpy(keys.key, picks->key + first, (size_t)count * sizeof *keys.key);
+        struct gpu_keys keys = {.drawn = indices->key != NULL};
+        if (indices->key) memcpy(keys.key, indices->key + first, (size_t)count * sizeof *keys.key);
         GPU_TRY(device,
                 launch_augment(queue->stream, &examples->augment, &part, &keys, from, examples->scale,
-                               is_measured(&examples->augment, picks->key), source->crops, out),
+                               is_measured(&examples->augment, indices->key), source->crops, out),
                 error);
     } else if (examples->bytes) {
         GPU_TRY(
@@ -100,30 +100,30 @@ static int gather_part(const struct device *device, struct queue *queue, const s
     return OK;
 }
 
-int gpu_gather(const struct device *device, const struct examples *examples, const struct picks *picks,
+int gpu_gather(const struct device *device, const struct examples *examples, const struct indices *indices,
                float *out, struct error *error) {
     struct queue *queue = gpu_queue(device, error);
     struct source source;
     if (!queue) return error->code;
-    if (picks->count == 0) return OK;
-    RETURN_IF(open_source(device, queue, examples, picks->count, &source, error));
-    for (int first = 0; first < picks->count; first += source.most) {
-        const int left = picks->count - first;
-        RETURN_IF(gather_part(device, queue, &source, picks, first, left < source.most ? left : source.most,
+    if (indices->count == 0) return OK;
+    RETURN_IF(open_source(device, queue, examples, indices->count, &source, error));
+    for (int first = 0; first < indices->count; first += source.most) {
+        const int left = indices->count - first;
+        RETURN_IF(gather_part(device, queue, &source, indices, first, left < source.most ? left : source.most,
                               out + (size_t)first * (size_t)examples->features, error));
     }
     return OK;
 }
 
 /* Labels are so few that the numbers themselves are sent. */
-int gpu_gather_labels(const struct device *device, const struct examples *examples, const struct picks *picks,
-                      int *out, struct error *error) {
+int gpu_gather_labels(const struct device *device, const struct examples *examples,
+                      const struct indices *indices, int *out, struct error *error) {
     struct queue *queue = gpu_queue(device, error);
     if (!queue) return error->code;
-    for (int first = 0; first < picks->count; first += GPU_PICKS) {
-        struct gpu_picks part = {.count = picks->count - first};
+    for (int first = 0; first < indices->count; first += GPU_PICKS) {
+        struct gpu_indices part = {.count = indices->count - first};
         if (part.count > GPU_PICKS) part.count = GPU_PICKS;
-        for (int i = 0; i < part.count; i++) part.index[i] = examples->labels[picks->index[first + i]];
+        for (int i = 0; i < part.count; i++) part.index[i] = examples->labels[indices->index[first + i]];
         GPU_TRY(device, launch_numbers(queue->stream, &part, out + first), error);
     }
     return OK;

@@ -6,23 +6,23 @@
 
 namespace {
 
-KERNEL numbers(gpu_picks picks, int *out) {
-    EACH(i, (size_t)picks.count) out[i] = picks.index[i];
+KERNEL numbers(gpu_indices indices, int *out) {
+    EACH(i, (size_t)indices.count) out[i] = indices.index[i];
 }
 
-KERNEL rows(gpu_picks picks, size_t features, const float *values, float *out) {
+KERNEL rows(gpu_indices indices, size_t features, const float *values, float *out) {
     const uint32_t length = (uint32_t)features;
-    EACH(i, (size_t)picks.count * features) {
+    EACH(i, (size_t)indices.count * features) {
         const uint32_t row = (uint32_t)i / length, column = (uint32_t)i % length;
-        out[i] = values[(size_t)picks.index[row] * features + column];
+        out[i] = values[(size_t)indices.index[row] * features + column];
     }
 }
 
-KERNEL rows_bytes(gpu_picks picks, size_t features, const uint8_t *bytes, float scale, float *out) {
+KERNEL rows_bytes(gpu_indices indices, size_t features, const uint8_t *bytes, float scale, float *out) {
     const uint32_t length = (uint32_t)features;
-    EACH(i, (size_t)picks.count * features) {
+    EACH(i, (size_t)indices.count * features) {
         const uint32_t row = (uint32_t)i / length, column = (uint32_t)i % length;
-        out[i] = (float)bytes[(size_t)picks.index[row] * features + column] * scale;
+        out[i] = (float)bytes[(size_t)indices.index[row] * features + column] * scale;
     }
 }
 
@@ -35,8 +35,9 @@ DEVICE uint8_t pixel(const augment &a, const struct augment_draw &draw, const ui
     return image[((size_t)y * (size_t)a.width + (size_t)x) * (size_t)a.channels + (size_t)c];
 }
 
-DEVICE const uint8_t *image_of(const augment &a, const gpu_picks &picks, uint32_t i, const uint8_t *images) {
-    return images + (size_t)picks.index[i] * (size_t)a.height * (size_t)a.width * (size_t)a.channels;
+DEVICE const uint8_t *image_of(const augment &a, const gpu_indices &indices, uint32_t i,
+                               const uint8_t *images) {
+    return images + (size_t)indices.index[i] * (size_t)a.height * (size_t)a.width * (size_t)a.channels;
 }
 
 DEVICE struct augment_draw draw_of(const augment &a, const gpu_keys &keys, uint32_t i) {
@@ -44,10 +45,10 @@ DEVICE struct augment_draw draw_of(const augment &a, const gpu_keys &keys, uint3
 }
 
 /* A thread sums the rows part, part + GPU_CROP_PARTS, ... of one crop. */
-KERNEL measure(augment a, gpu_picks picks, gpu_keys keys, const uint8_t *images, gpu_crops *crops) {
-    EACH(at, (size_t)picks.count * GPU_CROP_PARTS) {
+KERNEL measure(augment a, gpu_indices indices, gpu_keys keys, const uint8_t *images, gpu_crops *crops) {
+    EACH(at, (size_t)indices.count * GPU_CROP_PARTS) {
         const uint32_t i = (uint32_t)at / GPU_CROP_PARTS, part = (uint32_t)at % GPU_CROP_PARTS;
-        const uint8_t *image = image_of(a, picks, i, images);
+        const uint8_t *image = image_of(a, indices, i, images);
         const struct augment_draw draw = draw_of(a, keys, i);
         gpu_crop_sums sums = {{0, 0, 0, 0}, 0};
         for (int row = (int)part; row < a.rows; row += GPU_CROP_PARTS)
@@ -62,8 +63,9 @@ KERNEL measure(augment a, gpu_picks picks, gpu_keys keys, const uint8_t *images,
 }
 
 /* A thread a crop. */
-KERNEL draw_lines(augment a, gpu_picks picks, gpu_keys keys, float scale, int measured, gpu_crops *crops) {
-    EACH(i, (size_t)picks.count) {
+KERNEL draw_lines(augment a, gpu_indices indices, gpu_keys keys, float scale, int measured,
+                  gpu_crops *crops) {
+    EACH(i, (size_t)indices.count) {
         augment_sums sums = {{0, 0, 0, 0}, 0};
         for (int part = 0; measured && part < GPU_CROP_PARTS; part++) {
             for (int c = 0; c < a.channels; c++) sums.sum[c] += crops->sums[i][part].sum[c];
@@ -75,10 +77,10 @@ KERNEL draw_lines(augment a, gpu_picks picks, gpu_keys keys, float scale, int me
     }
 }
 
-KERNEL stretch(augment a, gpu_picks picks, const uint8_t *images, const gpu_crops *crops, float *out) {
+KERNEL stretch(augment a, gpu_indices indices, const uint8_t *images, const gpu_crops *crops, float *out) {
     const uint32_t channels = (uint32_t)a.channels, row_bytes = (uint32_t)a.columns * channels;
     const uint32_t bytes = (uint32_t)a.rows * row_bytes;
-    EACH(at, (size_t)picks.count * bytes) {
+    EACH(at, (size_t)indices.count * bytes) {
         const uint32_t i = (uint32_t)at / bytes, place = (uint32_t)at % bytes;
         const int row = (int)(place / row_bytes), column = (int)(place % row_bytes / channels);
         const int c = (int)(place % channels);
@@ -86,35 +88,35 @@ KERNEL stretch(augment a, gpu_picks picks, const uint8_t *images, const gpu_crop
         const struct augment_line &line = crops->image[i].line;
         const bool cut = row >= draw.cut_top && row < draw.cut_bottom && column >= draw.cut_left &&
                          column < draw.cut_right;
-        const uint8_t byte = pixel(a, draw, image_of(a, picks, i, images), row, column, c);
+        const uint8_t byte = pixel(a, draw, image_of(a, indices, i, images), row, column, c);
         out[at] = cut ? 0.0f : augment_value(byte, line.slope, line.offset[c]);
     }
 }
 
 } // namespace
 
-cudaError_t launch_numbers(cudaStream_t stream, const struct gpu_picks *picks, int *out) {
-    return LAUNCH(stream, picks->count, numbers, *picks, out);
+cudaError_t launch_numbers(cudaStream_t stream, const struct gpu_indices *indices, int *out) {
+    return LAUNCH(stream, indices->count, numbers, *indices, out);
 }
 
-cudaError_t launch_rows(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+cudaError_t launch_rows(cudaStream_t stream, const struct gpu_indices *indices, size_t features,
                         const float *values, float *out) {
-    return LAUNCH(stream, picks->count * features, rows, *picks, features, values, out);
+    return LAUNCH(stream, indices->count * features, rows, *indices, features, values, out);
 }
 
-cudaError_t launch_rows_bytes(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+cudaError_t launch_rows_bytes(cudaStream_t stream, const struct gpu_indices *indices, size_t features,
                               const uint8_t *bytes, float scale, float *out) {
-    return LAUNCH(stream, picks->count * features, rows_bytes, *picks, features, bytes, scale, out);
+    return LAUNCH(stream, indices->count * features, rows_bytes, *indices, features, bytes, scale, out);
 }
 
-cudaError_t launch_augment(cudaStream_t stream, const struct augment *a, const struct gpu_picks *picks,
+cudaError_t launch_augment(cudaStream_t stream, const struct augment *a, const struct gpu_indices *indices,
                            const struct gpu_keys *keys, const uint8_t *images, float scale, int measured,
                            struct gpu_crops *crops, float *out) {
-    const size_t count = (size_t)picks->count, floats = (size_t)a->rows * a->columns * a->channels;
+    const size_t count = (size_t)indices->count, floats = (size_t)a->rows * a->columns * a->channels;
     cudaError_t code = cudaSuccess;
-    if (measured) code = LAUNCH(stream, count * GPU_CROP_PARTS, measure, *a, *picks, *keys, images, crops);
+    if (measured) code = LAUNCH(stream, count * GPU_CROP_PARTS, measure, *a, *indices, *keys, images, crops);
     if (code == cudaSuccess)
-        code = LAUNCH(stream, count, draw_lines, *a, *picks, *keys, scale, measured, crops);
-    if (code == cudaSuccess) code = LAUNCH(stream, count * floats, stretch, *a, *picks, images, crops, out);
+        code = LAUNCH(stream, count, draw_lines, *a, *indices, *keys, scale, measured, crops);
+    if (code == cudaSuccess) code = LAUNCH(stream, count * floats, stretch, *a, *indices, images, crops, out);
     return code;
 }

@@ -5,17 +5,17 @@
 
 #include "libraries.h"
 
-/* What the rows call `none`: a placeholder in the table, never run. */
-#define OP(name, inputs, shape, gradient, reference, onednn, gpu) extern const struct kernel gpu_##gpu;
+/* What the rows call `none`: a placeholder in the table, never run. Behind the GPU's column may be others. */
+#define OP(name, inputs, shape, gradient, reference, onednn, ...) DECLARE(__VA_ARGS__, end)
+#define DECLARE(gpu, ...) extern const struct kernel gpu_##gpu;
 #include "../src/graph/ops.def"
-#undef OP
 const struct kernel gpu_none = {.name = "none"};
 
-#define OP(name, inputs, shape, gradient, reference, onednn, gpu) {&gpu_##gpu, NULL},
+#define OP(name, inputs, shape, gradient, reference, onednn, ...) KERNELS(__VA_ARGS__, end)
+#define KERNELS(gpu, ...) {&gpu_##gpu, NULL},
 static const struct kernel *const table[OPS][2] = {
 #include "../src/graph/ops.def"
 };
-#undef OP
 
 static const struct kernel *const *kernels(const struct device *device, enum op op) {
     (void)device;
@@ -71,6 +71,7 @@ static void enter(const struct device *device) {
 
 const struct backend gpu_backend = {
     .name = "gpu",
+    .own_memory = true,
     .count = count,
     .missing = missing,
     .describe = describe,

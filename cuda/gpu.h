@@ -110,10 +110,10 @@ int gpu_outbox_send(const struct device *device, const struct queue *queue, cons
 void gpu_queue_scratch_close(struct queue *queue);
 
 /* gather.c */
-int gpu_gather(const struct device *device, const struct examples *examples, const struct picks *picks,
+int gpu_gather(const struct device *device, const struct examples *examples, const struct indices *indices,
                float *out, struct error *error);
-int gpu_gather_labels(const struct device *device, const struct examples *examples, const struct picks *picks,
-                      int *out, struct error *error);
+int gpu_gather_labels(const struct device *device, const struct examples *examples,
+                      const struct indices *indices, int *out, struct error *error);
 
 /* examples.c */
 

@@ -28,10 +28,6 @@ struct gpu_walk {
     uint32_t count, dims[GPU_RANK], stride[2][GPU_RANK];
 };
 
-enum gpu_pairs { PAIRS_ADD, PAIRS_SUB, PAIRS_MUL, PAIRS_DIV, PAIRS_POW };
-enum gpu_tests { TESTS_GREATER, TESTS_LESS, TESTS_EQUAL };
-enum gpu_map { MAP_EXP, MAP_LOG, MAP_RELU, MAP_SIGMOID, MAP_TANH };
-enum gpu_slope { SLOPE_SIGMOID, SLOPE_TANH };
 /* From type to type. */
 enum gpu_cast {
     CAST_FLOAT_INT,
@@ -42,20 +38,19 @@ enum gpu_cast {
     CAST_BOOL_INT
 };
 
-/* y = a op b; y may be a where a is not broadcast. */
-cudaError_t launch_pairs(cudaStream_t stream, enum gpu_pairs op, const struct gpu_walk *walk, const float *a,
-                         const float *b, float *y);
-cudaError_t launch_pairs_int(cudaStream_t stream, enum gpu_pairs op, const struct gpu_walk *walk,
-                             const int *a, const int *b, int *y); /* add, sub, mul; else invalid value */
-cudaError_t launch_tests(cudaStream_t stream, enum gpu_tests op, const struct gpu_walk *walk, const float *a,
-                         const float *b, uint8_t *y);
-cudaError_t launch_tests_int(cudaStream_t stream, enum gpu_tests op, const struct gpu_walk *walk,
-                             const int *a, const int *b, uint8_t *y);
-cudaError_t launch_map(cudaStream_t stream, enum gpu_map op, const float *x, float *y, uint32_t count);
-/* dx from the results y of an activation. */
-cudaError_t launch_slope(cudaStream_t stream, enum gpu_slope op, const float *y, const float *dy, float *dx,
-                         uint32_t count);
-/* The same of relu; `narrow` says which are bf16: bit 0 y, bit 1 dy, bit 2 dx. */
+/* One for each elementwise row of ops.def. y = formula(a, b), of float32 or int32 (`ints`), a float or a
+ * bool; y may be a where a is not broadcast. y = formula(x). dx = formula(y, dy). */
+typedef cudaError_t gpu_binary(cudaStream_t stream, const struct gpu_walk *walk, int ints, const void *a,
+                               const void *b, void *y);
+typedef cudaError_t gpu_unary(cudaStream_t stream, const float *x, float *y, uint32_t count);
+typedef cudaError_t gpu_slope(cudaStream_t stream, const float *y, const float *dy, float *dx,
+                              uint32_t count);
+#define BINARY(name, ...) gpu_binary elementwise_##name;
+#define UNARY(name, ...) gpu_unary elementwise_##name;
+#define SLOPE(name) gpu_slope elementwise_##name;
+#include "../src/graph/ops.def"
+
+/* dx = dy where y > 0, else 0; `narrow` says which are bf16: bit 0 y, bit 1 dy, bit 2 dx. */
 cudaError_t launch_relu_slope(cudaStream_t stream, int narrow, const void *y, const void *dy, void *dx,
                               uint32_t count);
 cudaError_t launch_cast(cudaStream_t stream, enum gpu_cast cast, const void *x, void *y, uint32_t count);
@@ -156,11 +151,21 @@ cudaError_t launch_norm_grad(cudaStream_t stream, struct gpu_rows rows, float ep
 
 /* --- vectors.cu --- */
 
-cudaError_t launch_update(cudaStream_t stream, const struct update *update,
-                          const struct update_window *window);
+/* A step of floats weights; [floats] each. */
+struct gpu_step {
+    size_t floats;
+    float *weights, *moments[UPDATE_MOMENTS];
+    const float *gradient;
+    float *average;  /* or NULL */
+    double *witness; /* or NULL */
+    int atomic;
+};
+cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_step *step);
+/* out = factor (weight[0] values[0] + ...); `more`: out + that. */
 enum { GPU_MEAN_VECTORS = 64 };
 struct gpu_mean {
-    int count;
+    int count, more;
+    float factor;
     float weight[GPU_MEAN_VECTORS];
     const float *values[GPU_MEAN_VECTORS];
 };
@@ -177,7 +182,7 @@ cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, floa
 /* Which examples make a part of a batch: goes to the device as an argument of the launch, which copies it, so
  * that nothing has to be kept or waited for. 4 KB is what every GPU takes. */
 enum { GPU_PICKS = 256 };
-struct gpu_picks {
+struct gpu_indices {
     int count;
     int index[GPU_PICKS];
 };
@@ -186,11 +191,11 @@ struct gpu_keys {
     uint64_t key[GPU_PICKS];
 };
 /* out[i] = the index itself */
-cudaError_t launch_numbers(cudaStream_t stream, const struct gpu_picks *picks, int *out);
+cudaError_t launch_numbers(cudaStream_t stream, const struct gpu_indices *indices, int *out);
 /* out[count][features] from rows of floats, or of bytes times scale */
-cudaError_t launch_rows(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+cudaError_t launch_rows(cudaStream_t stream, const struct gpu_indices *indices, size_t features,
                         const float *values, float *out);
-cudaError_t launch_rows_bytes(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+cudaError_t launch_rows_bytes(cudaStream_t stream, const struct gpu_indices *indices, size_t features,
                               const uint8_t *bytes, float scale, float *out);
 
 /* What augmenting a part of a batch takes beside it. */
@@ -207,9 +212,10 @@ struct gpu_crops {
 };
 /* images [..][height][width][channels]; crops: scratch; `measured`: what an image gets may depend on its
  * pixels */
-cudaError_t launch_augment(cudaStream_t stream, const struct augment *augment, const struct gpu_picks *picks,
-                           const struct gpu_keys *keys, const uint8_t *images, float scale, int measured,
-                           struct gpu_crops *crops, float *out);
+cudaError_t launch_augment(cudaStream_t stream, const struct augment *augment,
+                           const struct gpu_indices *indices, const struct gpu_keys *keys,
+                           const uint8_t *images, float scale, int measured, struct gpu_crops *crops,
+                           float *out);
 
 #ifdef __cplusplus
 }

@@ -8,11 +8,11 @@
 
 /* Runs are timed until this has been spent on an algorithm. */
 static const float ENOUGH_MS = 1.0f;
-enum { MOST_RUNS = 10, BORDER = 256 };
+enum { MOST_RUNS = 10, BOUNDARY = 256 };
 
 size_t gpu_part(size_t *bytes, size_t more) {
     const size_t begin = *bytes;
-    *bytes += (more + BORDER - 1) / BORDER * BORDER;
+    *bytes += (more + BOUNDARY - 1) / BOUNDARY * BOUNDARY;
     return begin;
 }
 

@@ -20,7 +20,7 @@ struct contest {
  * calling thread's queue. KERNEL_DECLINED: none can do it. */
 int gpu_measure(const struct task *task, void *plan, const struct contest *contest, struct error *error);
 
-/* Where parts of one block of GPU memory begin: on borders that every library is content with. */
+/* Where parts of one block of GPU memory begin: on boundaries that every library is content with. */
 size_t gpu_part(size_t *bytes, size_t more);
 
 #endif

@@ -23,7 +23,7 @@ static int out_of_memory(const struct device *device, const char *call, int line
                      left);
 }
 
-/* cudaMalloc gives addresses on borders of 256 bytes at least. */
+/* cudaMalloc gives addresses on boundaries of 256 bytes at least. */
 static int get(const struct device *device, void **out, size_t bytes, const char *what, struct error *error) {
     const cudaError_t code = cudaMalloc(out, bytes);
     if (code == cudaSuccess) return OK;

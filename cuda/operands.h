@@ -18,7 +18,7 @@ cudaError_t operand_convert(cudaStream_t stream, void *out, enum type to, const 
 cudaError_t operand_turn(cudaStream_t stream, void *out, enum type to, const void *in, enum type from,
                          int rows, int columns);
 
-/* Images [batch, rows, columns, channels] that get a border of zeros, or lose one. */
+/* Images [batch, rows, columns, channels] that get a boundary of zeros, or lose one. */
 struct frame {
     int batch, channels;
     int in[2], out[2]; /* rows, columns */

@@ -2,27 +2,47 @@
 #include "gpu.h"
 #include "kernels.h"
 
-static int update(const struct device *device, const struct update *update,
-                  const struct update_window *window, struct error *error) {
+static int mean(const struct device *device, const float *const *values, const float *weight, int count,
+                size_t begin, size_t end, float factor, float *out, struct error *error) {
     struct queue *queue = gpu_queue(device, error);
     if (!queue) return error->code;
-    if (window->floats > 0) GPU_TRY(device, launch_update(queue->stream, update, window), error);
+    if (begin == end) return OK;
+    for (int first = 0; first < count; first += GPU_MEAN_VECTORS) {
+        const int left = count - first;
+        struct gpu_mean sum = {.count = left < GPU_MEAN_VECTORS ? left : GPU_MEAN_VECTORS,
+                               .more = first > 0,
+                               .factor = left > GPU_MEAN_VECTORS ? 1.0f : factor};
+        for (int i = 0; i < sum.count; i++) {
+            sum.weight[i] = weight ? weight[first + i] : 1.0f;
+            sum.values[i] = values[first + i] + begin;
+        }
+        GPU_TRY(device, launch_mean(queue->stream, &sum, end - begin, out + begin), error);
+    }
     return OK;
 }
 
-static int mean(const struct device *device, const float *const *values, const float *weight, int count,
-                size_t floats, float *out, struct error *error) {
-    struct gpu_mean sum = {.count = count};
+static float *at(float *vector, size_t begin) {
+    return vector ? vector + begin : NULL;
+}
+
+static int update(const struct device *device, const struct update *update,
+                  const struct update_window *window, struct error *error) {
+    const float *gradient = window->weight ? window->mean : window->gradients[0];
     struct queue *queue = gpu_queue(device, error);
     if (!queue) return error->code;
-    if (count < 1 || count > GPU_MEAN_VECTORS)
-        return error_set(error, ERROR_INTERNAL, "%s: a mean of %d vectors, expected 1 to %d", device->name,
-                         count, GPU_MEAN_VECTORS);
-    for (int i = 0; i < count; i++) {
-        sum.weight[i] = weight[i];
-        sum.values[i] = values[i];
-    }
-    if (floats > 0) GPU_TRY(device, launch_mean(queue->stream, &sum, floats, out), error);
+    if (window->begin == window->end) return OK;
+    if (window->weight)
+        RETURN_IF(mean(device, window->gradients, window->weight, window->count, window->begin, window->end,
+                       1.0f, window->mean, error));
+    struct gpu_step step = {.floats = window->end - window->begin,
+                            .weights = at(window->state->vector[0].at, window->begin),
+                            .gradient = gradient + window->begin,
+                            .average = at(window->average, window->begin),
+                            .witness = window->witness,
+                            .atomic = window->atomic};
+    for (int m = 0; m < update->moments; m++)
+        step.moments[m] = at(window->state->vector[1 + m].at, window->begin);
+    GPU_TRY(device, launch_update(queue->stream, update, &step), error);
     return OK;
 }
 

@@ -1,18 +1,38 @@
 /* Kernels: arithmetic of the store on windows of flat vectors. */
 #include "kernels.h"
 #include "launch.h"
+#include "optimizers.h" /* generated: the formulas, and OPTIMIZERS(ROW) */
 
 namespace {
 
+/* An optimizer's formula as a type, so that each has a kernel of its own. */
+#define FORMULA(number, name)                                                                                \
+    struct by_##name {                                                                                       \
+        enum { moments = name##_moments };                                                                   \
+        UPDATE_INLINE float weight(const update *u, float w, float g, float *moment) {                       \
+            return name##_weight(u, w, update_decayed(g, w, u->decay), moment);                              \
+        }                                                                                                    \
+    };
+OPTIMIZERS(FORMULA)
+
+struct by_subtracting {
+    enum { moments = 0 };
+    UPDATE_INLINE float weight(const update *, float w, float g, float *) { return w - g; }
+};
+
+struct by_nothing {
+    enum { moments = 0 };
+    UPDATE_INLINE float weight(const update *, float w, float, float *) { return w; }
+};
+
 /* 4 bytes read and 4 written of the weights and of each moment and average, 4 read of the gradient. */
-KERNEL step(update update, update_window window) {
+template <class Formula> KERNEL step(update update, gpu_step window) {
     EACH(i, window.floats) {
         const float before = window.weights[i];
-        float m0 = window.moments[0] ? window.moments[0][i] : 0.0f;
-        float m1 = window.moments[1] ? window.moments[1][i] : 0.0f;
-        const float after = update_weight(&update, before, window.gradient[i], &m0, &m1);
-        if (window.moments[0]) window.moments[0][i] = m0;
-        if (window.moments[1]) window.moments[1][i] = m1;
+        float moment[Formula::moments + 1];
+        for (int m = 0; m < Formula::moments; m++) moment[m] = window.moments[m][i];
+        const float after = Formula::weight(&update, before, window.gradient[i], moment);
+        for (int m = 0; m < Formula::moments; m++) window.moments[m][i] = moment[m];
         if (window.atomic)
             atomicAdd(&window.weights[i], after - before);
         else
@@ -29,9 +49,10 @@ KERNEL step(update update, update_window window) {
 
 KERNEL mean_of(gpu_mean mean, size_t floats, float *out) {
     EACH(i, floats) {
-        float sum = mean.weight[0] * mean.values[0][i];
+        const float first = mean.weight[0] * mean.values[0][i];
+        float sum = mean.more ? out[i] + first : first;
         for (int k = 1; k < mean.count; k++) sum += mean.weight[k] * mean.values[k][i];
-        out[i] = sum;
+        out[i] = mean.factor * sum;
     }
 }
 
@@ -52,9 +73,19 @@ KERNEL scale(float *values, size_t floats, float factor) {
 
 } // namespace
 
-cudaError_t launch_update(cudaStream_t stream, const struct update *update,
-                          const struct update_window *window) {
-    return LAUNCH(stream, window->floats, step, *update, *window);
+cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_step *window) {
+    switch (update->rule) {
+#define STEP(number, name)                                                                                   \
+    case number:                                                                                             \
+        return LAUNCH(stream, window->floats, step<by_##name>, *update, *window);
+        OPTIMIZERS(STEP)
+    case UPDATE_SUBTRACT:
+        return LAUNCH(stream, window->floats, step<by_subtracting>, *update, *window);
+    case UPDATE_NONE:
+        return LAUNCH(stream, window->floats, step<by_nothing>, *update, *window);
+    default:
+        return cudaErrorInvalidValue;
+    }
 }
 cudaError_t launch_mean(cudaStream_t stream, const struct gpu_mean *mean, size_t floats, float *out) {
     return LAUNCH(stream, floats, mean_of, *mean, floats, out);

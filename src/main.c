@@ -77,7 +77,7 @@ static int print_command_help(const struct command *command, struct error *error
     RETURN_IF(join_rows(command, &rows, error));
     printf("trainer %s: %s\n\nusage: trainer %s [--option=value]...%s%s\n", name, command->plugin.help, name,
            arguments != NULL ? " " : "", arguments != NULL ? arguments : "");
-    if (rows->name != NULL) printf("\noptions:\n");
+    if (rows->name != NULL) printf(rows->group != NULL ? "\n" : "\noptions:\n");
     option_help(stdout, rows, "--");
     memory_free(rows);
     if (command->examples != NULL) printf("\nexamples:\n%s", command->examples);

@@ -3,7 +3,7 @@
  * Who applies:   the shard's server, in order of arrival.
  * What guards:   the shard's lock: a worker copies the weights, or the server changes them.
  * How old:       what the others have had applied since this worker read its weights: about W-1 updates.
- * Bytes a step:  the weights, once: its own update is always news. The gradient is read where it lies.
+ * Bytes a step:  the weights, once: its own update always changes them. The gradient is read where it lies.
  * Reproducible:  with one worker, bit for bit equal to serial training; else not.
  *
  * Source: the parameter server of Dean et al., "Large scale distributed deep networks", NIPS 2012 (Downpour).
@@ -22,7 +22,7 @@ static const struct traits apply_traits = {
     .exactly_once = true,
     .own_update_in_reply = true,
     .whole_reads = true,
-    .bytes_moved = strategy_bytes_news,
+    .bytes_moved = strategy_bytes_changed,
 };
 
 const struct strategy strategy_async_apply = {

@@ -4,7 +4,7 @@
  * What guards:   the shard's lock: a worker copies the weights, or the server changes them; never both.
  * How old:       what the others have pushed meanwhile, and up to `slots` gradients of the worker's own that
  *                are still in its mailbox.
- * Bytes a step:  the weights, once, when there is news. The gradient is read where it lies.
+ * Bytes a step:  the weights, once, when they have changed. The gradient is read where it lies.
  * Reproducible:  not. */
 #include "../src/store/strategy.h"
 
@@ -13,7 +13,7 @@ static const struct traits locked_traits = {
     .servers = true,
     .exactly_once = true,
     .whole_reads = true,
-    .bytes_moved = strategy_bytes_news,
+    .bytes_moved = strategy_bytes_changed,
 };
 
 const struct strategy strategy_async_locked = {

@@ -7,7 +7,7 @@
  * How old:       server: what the others have pushed meanwhile, and up to `slots` gradients of the worker's
  *                own that are still in its mailbox. In place: the updates of others since this forward pass
  *                began.
- * Bytes a step:  server: the weights, once, when there is news. In place: none are copied.
+ * Bytes a step:  server: the weights, once, when they have changed. In place: none are copied.
  * Reproducible:  with one worker in place, bit for bit equal to serial training; else not.
  *
  * Sources: Niu et al., "Hogwild!", NIPS 2011; Chilimbi et al., "Project Adam", OSDI 2014. */
@@ -38,7 +38,8 @@ static const struct option rows[] = {
 };
 
 static int apply_of(const struct shard *shard) {
-    return ((const struct lockfree_settings *)(const void *)shard->store->settings.strategy->settings)->apply;
+    const struct lockfree_settings *settings = choice_settings(shard->store->settings.strategy);
+    return settings->apply;
 }
 
 static int lockfree_open(struct shard *shard, const void *settings, struct error *error) {
@@ -64,7 +65,7 @@ static const struct traits traits[] = {
                       .servers = true,
                       .exactly_once = true,
                       .lock_free = true,
-                      .bytes_moved = strategy_bytes_news},
+                      .bytes_moved = strategy_bytes_changed},
     [APPLY_WORKER] = {.steps_own = true,
                       .own_update_in_reply = true,
                       .lock_free = true,

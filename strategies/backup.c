@@ -2,9 +2,9 @@
  *
  * Who applies:   the worker whose gradient completes the round, with the mean of those that are there, added
  *                in roster order and weighted by examples.
- * What guards:   the shard's lock, for laying, stepping and copying.
+ * What guards:   the shard's lock, for contributing, stepping and copying.
  * How old:       a gradient that is applied is never stale; one of an earlier round is dropped and counted.
- * Bytes a step:  the weights, once, when there is news: a slow worker still computes on its copy while a
+ * Bytes a step:  the weights, once, when they have changed: a slow worker still computes on its copy while a
  *                round ends without it. The gradients are read where they lie.
  * Reproducible:  with one worker, bit for bit equal to serial training; else not: who is first decides.
  *
@@ -35,19 +35,17 @@ struct backup_line {
 };
 
 struct backup_state {
-    _Atomic int arrived;       /* gradients laid in this round; written under the lock */
+    _Atomic int arrived;       /* gradients contributed in this round; written under the lock */
     struct backup_line *lines; /* [workers] */
 };
 
 static int backup_open(struct shard *shard, const void *settings, struct error *error) {
     const size_t workers = (size_t)shard->store->settings.roster->workers;
-    void *block = NULL;
+    struct backup_state *state = NULL;
     (void)settings;
-    RETURN_IF(memory_zeroed(&block, 1, sizeof(struct backup_state), "the round of a shard", error));
-    struct backup_state *state = shard->state = block;
-    RETURN_IF(memory_zeroed(&block, workers, sizeof *state->lines, "workers of a round", error));
-    state->lines = block;
-    return OK;
+    RETURN_IF(memory_array(&state, 1, "the round of a shard", error));
+    shard->state = state;
+    return memory_array(&state->lines, workers, "workers of a round", error);
 }
 
 static void backup_close(struct shard *shard) {
@@ -81,26 +79,26 @@ static bool may_come(const struct shard *shard, int worker) {
 
 static bool is_complete(const struct shard *shard) {
     const struct store_settings *store = &shard->store->settings;
-    const struct backup_settings *settings = (const void *)store->strategy->settings;
+    const struct backup_settings *settings = choice_settings(store->strategy);
     const struct backup_state *state = shard->state;
     const int most = store->roster->workers - settings->backups, arrived = atomic_load(&state->arrived);
     int running = 0;
     for (int w = 0; w < store->roster->workers; w++)
-        running += atomic_load(&shard->laid[w]) || may_come(shard, w);
+        running += atomic_load(&shard->contributed[w]) || may_come(shard, w);
     return arrived > 0 && (arrived >= most || arrived >= running);
 }
 
-/* Under the lock: ends the round if enough gradients are there. */
-static void end_round(struct shard *shard) {
+/* On this worker's thread, under the lock: ends the round if enough gradients are there. */
+static void end_round(struct shard *shard, int worker) {
     struct backup_state *state = shard->state;
     if (!is_complete(shard)) return;
     const long version = atomic_load(&shard->version);
-    shard_step_share(shard, 0, 1);
+    shard_step_share(shard, worker, 0, 1);
     shard_settle(shard);
     shard_end_round(shard);
     atomic_store(&state->arrived, 0);
     for (int w = 0; w < shard->store->settings.roster->workers; w++) {
-        struct gradient *gradient = atomic_exchange(&shard->laid[w], NULL);
+        struct gradient *gradient = atomic_exchange(&shard->contributed[w], NULL);
         if (gradient) shard_done(shard, gradient, version);
     }
 }
@@ -112,9 +110,9 @@ static int backup_push(struct shard *shard, struct gradient *gradient, struct er
     shard_lock(shard, gradient->worker);
     const bool late = gradient->version[shard->index] < atomic_load(&shard->version);
     if (!late) {
-        shard_lay(shard, gradient);
+        shard_contribute(shard, gradient);
         atomic_fetch_add(&state->arrived, 1);
-        end_round(shard);
+        end_round(shard, gradient->worker);
     }
     lock_release(&shard->lock);
     if (late) shard_drop(shard, gradient);
@@ -135,7 +133,7 @@ static bool is_over(void *argument) {
 static bool is_late(void *argument, int member) {
     const struct round_wait *wait = argument;
     return member < wait->shard->store->settings.roster->workers &&
-           !atomic_load(&wait->shard->laid[member]) && may_come(wait->shard, member);
+           !atomic_load(&wait->shard->contributed[member]) && may_come(wait->shard, member);
 }
 
 /* The first to come back after a pause finds everybody resting, itself too: a new segment begins for all. */
@@ -156,12 +154,12 @@ static int await_round(struct shard *shard, int worker, long version, struct err
     struct round_wait wait = {.shard = shard, .version = version};
     while (atomic_load(&shard->version) == version) {
         atomic_store(&line->waiting, version + 1);
-        const int code = wait_patiently(shard->store->settings.roster, worker, &shard->applied, is_over,
-                                        is_late, &wait, "the end of the round", error);
+        const int code = wait_with_timeout(shard->store->settings.roster, worker, &shard->applied, is_over,
+                                           is_late, &wait, "the end of the round", error);
         atomic_store(&line->waiting, 0);
         RETURN_IF(code);
         shard_lock(shard, worker);
-        end_round(shard);
+        end_round(shard, worker);
         lock_release(&shard->lock);
     }
     return OK;
@@ -182,7 +180,7 @@ static int backup_rest(struct shard *shard, struct worker_side *side, struct err
     if (atomic_load(&line->resting)) come_back(shard, side->worker);
     shard_lock(shard, side->worker);
     atomic_store(&line->resting, true);
-    end_round(shard);
+    end_round(shard, side->worker);
     lock_release(&shard->lock);
     if (line->sent) RETURN_IF(await_round(shard, side->worker, side->version[shard->index], error));
     line->sent = false;
@@ -195,7 +193,7 @@ static const struct traits backup_traits = {
     .drops = true,
     .whole_reads = true,
     .staleness_bound = strategy_never_stale,
-    .bytes_moved = strategy_bytes_news,
+    .bytes_moved = strategy_bytes_changed,
 };
 
 const struct strategy strategy_backup = {

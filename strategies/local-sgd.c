@@ -2,7 +2,7 @@
  *
  * Who applies:   each worker its own gradients to its own weights, with optimizer state of its own. Every H
  *                steps each averages its share of weights and optimizer state, and all take the result.
- * What guards:   two gates a shard and average: all have offered their copies; all shares are averaged.
+ * What guards:   two barriers per shard and average: all have offered their copies; all shares are averaged.
  * How old:       never stale: a gradient is applied to the very weights that it was computed on.
  * Bytes a step:  1/H of weights and optimizer state.
  * Reproducible:  bit for bit between runs that pause at the same places (a pause averages, too); with one
@@ -40,35 +40,33 @@ struct local_line {
 };
 
 struct local_state {
-    struct gate offered, averaged;
-    struct copies *copies, *sharing; /* [workers] everybody's; the ones in the average, a row a worker */
-    struct local_line *lines;        /* [workers] */
+    struct barrier offered, averaged;
+    const struct state **copies,
+        **sharing;            /* [workers] everybody's; the ones in the average, a row a worker */
+    struct local_line *lines; /* [workers] */
 };
 
 static int local_open(struct shard *shard, const void *settings, struct error *error) {
     struct roster *roster = shard->store->settings.roster;
     const size_t workers = (size_t)roster->workers;
-    void *block = NULL;
+    struct local_state *state = NULL;
     (void)settings;
-    RETURN_IF(memory_zeroed(&block, 1, sizeof(struct local_state), "averages of a shard", error));
-    struct local_state *state = shard->state = block;
-    RETURN_IF(memory_zeroed(&block, workers, sizeof(struct copies), "copies of a shard", error));
-    state->copies = block;
-    RETURN_IF(memory_zeroed(&block, workers * workers, sizeof(struct copies), "copies in an average", error));
-    state->sharing = block;
-    RETURN_IF(memory_zeroed(&block, workers, sizeof(struct local_line), "steps of a shard", error));
-    state->lines = block;
-    RETURN_IF(gate_open(&state->offered, roster, "the gate where all have come to average", error));
-    return gate_open(&state->averaged, roster, "the gate where all shares are averaged", error);
+    RETURN_IF(memory_array(&state, 1, "averages of a shard", error));
+    shard->state = state;
+    RETURN_IF(memory_array(&state->copies, workers, "copies of a shard", error));
+    RETURN_IF(memory_array(&state->sharing, workers * workers, "copies in an average", error));
+    RETURN_IF(memory_array(&state->lines, workers, "steps of a shard", error));
+    RETURN_IF(barrier_open(&state->offered, roster, "the barrier where all have come to average", error));
+    return barrier_open(&state->averaged, roster, "the barrier where all shares are averaged", error);
 }
 
 static void local_close(struct shard *shard) {
     struct local_state *state = shard->state;
     if (!state) return;
-    gate_close(&state->offered);
-    gate_close(&state->averaged);
-    memory_free(state->copies);
-    memory_free(state->sharing);
+    barrier_close(&state->offered);
+    barrier_close(&state->averaged);
+    memory_free((void *)state->copies);
+    memory_free((void *)state->sharing);
     memory_free(state->lines);
     memory_free(state);
     shard->state = NULL;
@@ -78,36 +76,32 @@ static int local_push(struct shard *shard, struct gradient *gradient, struct err
     const struct local_state *state = shard->state;
     const long version = gradient->version[shard->index];
     (void)error;
-    if (gradient->examples > 0) shard_step_own(shard, &state->copies[gradient->worker], gradient, version);
+    if (gradient->examples > 0) shard_step_own(shard, state->copies[gradient->worker], gradient, version);
     shard_done(shard, gradient, version);
     return OK;
 }
 
 static void take_copy(const struct shard *shard, struct worker_side *side) {
-    const struct local_state *state = shard->state;
-    const struct copies *own = &state->copies[side->worker];
-    shard_copy(shard, own);
-    const float *const vectors[] = {own->weights, own->moments[0], own->moments[1], own->average};
-    for (int i = 0; i < 4; i++)
-        if (vectors[i]) side->bytes_moved += strategy_window_bytes(shard);
+    shard_copy(shard, &side->own);
+    side->bytes_moved += side->own.count * strategy_window_bytes(shard);
 }
 
 static int average(struct shard *shard, struct worker_side *side, struct error *error) {
     struct local_state *state = shard->state;
     const int worker = side->worker, workers = shard->store->settings.roster->workers;
     struct local_line *line = &state->lines[worker];
-    struct copies *sharing = &state->sharing[worker * workers];
+    const struct state **sharing = &state->sharing[worker * workers];
     const long round = line->averages++;
     line->unshared = 0;
-    gate_arrive(&state->offered, worker, round);
-    RETURN_IF(gate_wait(&state->offered, worker, round, error));
+    barrier_arrive(&state->offered, worker, round);
+    RETURN_IF(barrier_wait(&state->offered, worker, round, error));
     for (int w = 0; w < workers; w++)
-        sharing[w] = gate_has(&state->offered, w, round) ? state->copies[w] : (struct copies){0};
+        sharing[w] = barrier_has(&state->offered, w, round) ? state->copies[w] : NULL;
     int shares = 0;
-    const int share = gate_rank(&state->offered, worker, round, &shares);
-    shard_reduce_share(shard, sharing, share, shares);
-    gate_arrive(&state->averaged, worker, round);
-    RETURN_IF(gate_wait(&state->averaged, worker, round, error));
+    const int share = barrier_rank(&state->offered, worker, round, &shares);
+    shard_reduce_share(shard, worker, sharing, share, shares);
+    barrier_arrive(&state->averaged, worker, round);
+    RETURN_IF(barrier_wait(&state->averaged, worker, round, error));
     /* Nobody writes the store again before all have offered theirs again. */
     if (share == 0) atomic_store(&shard->version, side->version[shard->index]);
     take_copy(shard, side);
@@ -127,9 +121,7 @@ static void count_steps(struct shard *shard, struct worker_side *side) {
 static int local_pull(struct shard *shard, struct worker_side *side, struct error *error) {
     struct local_state *state = shard->state;
     if (side->version[shard->index] < 0) {
-        state->copies[side->worker] = (struct copies){.weights = side->weights,
-                                                      .moments = {side->moments[0], side->moments[1]},
-                                                      .average = side->average};
+        state->copies[side->worker] = &side->own;
         side->version[shard->index] = atomic_load(&shard->version);
         take_copy(shard, side);
     }
@@ -145,9 +137,9 @@ static int local_rest(struct shard *shard, struct worker_side *side, struct erro
     return state->lines[side->worker].unshared > 0 ? average(shard, side, error) : OK;
 }
 
-static long long local_bytes(const void *settings, long long bytes, int moments, long steps, long news) {
+static long long local_bytes(const void *settings, long long bytes, int moments, long steps, long changed) {
     const long every = every_of(settings);
-    (void)news;
+    (void)changed;
     return bytes * (1 + moments) * (1 + (steps + every - 1) / every);
 }
 

@@ -4,7 +4,7 @@
  * What guards:   nothing, as in async-lockfree.
  * How old:       as in async-lockfree, but shard by shard: a worker may have one shard's newest weights and
  *                another's older ones, and each shard counts its own versions.
- * Bytes a step:  of each shard its window, once, when there is news.
+ * Bytes a step:  of each shard its window, once, when they have changed.
  * Reproducible:  not.
  *
  * Source: Chilimbi et al., "Project Adam", OSDI 2014. */
@@ -34,7 +34,7 @@ static const struct traits sharded_traits = {
     .servers = true,
     .exactly_once = true,
     .lock_free = true,
-    .bytes_moved = strategy_bytes_news,
+    .bytes_moved = strategy_bytes_changed,
 };
 
 const struct strategy strategy_sharded = {

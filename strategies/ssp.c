@@ -6,7 +6,7 @@
  *                gradient is an update of its own.
  * How old:       at most (W-1)(2 bound+1) updates of others and `bound` of its own: others are at most
  *                bound+1 steps ahead of what was read, and bound behind.
- * Bytes a step:  the weights, once, when there is news. The gradient is read where it lies.
+ * Bytes a step:  the weights, once, when they have changed. The gradient is read where it lies.
  * Reproducible:  with one worker and bound=0, bit for bit equal to serial training; else not.
  *
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server", NIPS
@@ -53,7 +53,7 @@ static const struct traits traits[] = {
      .whole_reads = true,
      .staleness_bound = ssp_staleness,
      .lead = bound_of,
-     .bytes_moved = strategy_bytes_news},
+     .bytes_moved = strategy_bytes_changed},
     {.own_weights = true, /* bound=0 */
      .servers = true,
      .rounds = true,
@@ -62,7 +62,7 @@ static const struct traits traits[] = {
      .whole_reads = true,
      .staleness_bound = ssp_staleness,
      .lead = bound_of,
-     .bytes_moved = strategy_bytes_news},
+     .bytes_moved = strategy_bytes_changed},
 };
 
 static const struct traits *ssp_traits(const void *settings) {

@@ -62,7 +62,7 @@ static uint8_t *put_head(uint8_t *at, uint32_t magic, const uint32_t *sizes) {
 
 /* Heads and cut as they must be for as many examples as there is room for, with `less` labels less; returns
  * the bytes that are then used. */
-static size_t mend(uint8_t *data, size_t bytes, uint32_t less) {
+static size_t recover(uint8_t *data, size_t bytes, uint32_t less) {
     const size_t heads = CUT + IMAGES_HEAD + LABELS_HEAD;
     const uint32_t count = bytes > heads ? (uint32_t)((bytes - heads) / (PIXELS + 1)) : 0;
     const size_t cut = IMAGES_HEAD + (size_t)count * PIXELS;
@@ -80,7 +80,7 @@ static size_t make_sample(uint8_t *data, size_t most, unsigned seed) {
     size_t bytes = CUT + IMAGES_HEAD + LABELS_HEAD + count * (PIXELS + 1);
     if (bytes > most) return 0;
     for (size_t i = 0; i < bytes; i++) data[i] = (uint8_t)(i * seed % CLASSES);
-    bytes = mend(data, bytes, 0);
+    bytes = recover(data, bytes, 0);
     if (seed / 4 % 4 > 0) return bytes;
     data[0] = (uint8_t)(seed / 16 % 2);
     uint8_t *end = put_head(data + CUT, data[0] ? IDX_IMAGES : IDX_LABELS, (const uint32_t[]){count, 2, 3});
@@ -93,5 +93,5 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t most, unsigne
         if (made > 0) return made;
     }
     bytes = LLVMFuzzerMutate(data, bytes, most);
-    return seed / 16 % 4 == 0 ? bytes : mend(data, bytes, seed / 64 % 8 == 0);
+    return seed / 16 % 4 == 0 ? bytes : recover(data, bytes, seed / 64 % 8 == 0);
 }

@@ -1,13 +1,13 @@
 /* Fuzzing of options: clang -fsanitize=fuzzer,address over this file and the library. The first byte chooses
  * what the text behind it is: one of the kinds of plug-ins with its settings, an option of train, a name that
  * is looked for, or faults to put in. Starts from each plug-in with each of its settings, and each option, at
- * its default and at and beyond its borders. What is accepted is written back as text and must then be
+ * its default and at and beyond its boundaries. What is accepted is written back as text and must then be
  * accepted as the same. */
 #include <math.h>
 #include <string.h>
 #include "../src/commands/kinds.h"
-#include "../src/train/faults.h"
-#include "../src/train/settings.h"
+#include "../src/config/config.h"
+#include "../src/engine/faults.h"
 #include "fuzz.h"
 
 enum { PLUGINS, OPTIONS, NAMES, FAULT_LISTS };
@@ -23,6 +23,7 @@ static void check_fields(const struct option *rows, const void *settings, void *
     char text[TEXT_BYTES], back[TEXT_BYTES];
     memset(again, 0, bytes);
     for (const struct option *row = rows; row && row->name; row++) {
+        if (row->flags & OPTION_ABSENT) continue;
         struct error error = {0};
         double real = 0;
         if (row->type == OPTION_TEXT)
@@ -54,7 +55,7 @@ static void fuzz_plugin(int kind, const char *text) {
 }
 
 static void fuzz_option(char *text) {
-    static struct run_settings settings, again;
+    static struct typed settings, again;
     struct error error = {0};
     char *value = strchr(text, '=');
     if (value) *value++ = '\0';
@@ -119,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
 
 /* --- samples --- */
 
-/* One of the rows, as it could be typed: with its default, or at and just beyond its borders. */
+/* One of the rows, as it could be typed: with its default, or at and just beyond its boundaries. */
 static int type_row(char *out, size_t bytes, const struct option *rows, unsigned seed) {
     unsigned count = 0;
     char text[TEXT_BYTES];
@@ -127,15 +128,15 @@ static int type_row(char *out, size_t bytes, const struct option *rows, unsigned
     if (count == 0) return snprintf(out, bytes, "%s", "");
     const struct option *row = &rows[seed % count];
     const char *usual = row->fallback ? row->fallback : row->type == OPTION_TEXT ? "text" : "1";
-    const unsigned border = seed / count % 5;
+    const unsigned boundary = seed / count % 5;
     snprintf(text, sizeof text, "%s", usual);
-    if (border > 0 && row->type == OPTION_TEXT && row->bytes + 2 < sizeof text) {
+    if (boundary > 0 && row->type == OPTION_TEXT && row->bytes + 2 < sizeof text) {
         memset(text, 'x', row->bytes + 1);
-        text[row->bytes - 2 + border % 3] = '\0';
-    } else if (border > 0 && row->least < row->most) {
+        text[row->bytes - 2 + boundary % 3] = '\0';
+    } else if (boundary > 0 && row->least < row->most) {
         const double beyond = row->type == OPTION_REAL ? 0.5 : 1.0;
         snprintf(text, sizeof text, "%.12g",
-                 border < 3 ? row->least - (border - 1) * beyond : row->most + (border - 3) * beyond);
+                 boundary < 3 ? row->least - (boundary - 1) * beyond : row->most + (boundary - 3) * beyond);
     }
     return snprintf(out, bytes, "%s=%s", row->name, text);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "../src/output/safetensors.h"
+#include "../src/formats/safetensors.h"
 
 enum { SAMPLES = 4, SAMPLE_BYTES = 1024 };
 
@@ -101,7 +101,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments) {
 }
 
 /* Makes the length that of the header as it is now, and the checksum true. */
-static void mend(uint8_t *data, size_t bytes, const uint8_t *header_end) {
+static void recover(uint8_t *data, size_t bytes, const uint8_t *header_end) {
     if (bytes < 10) return;
     const uint64_t length = (uint64_t)(header_end - data) - 8;
     if (length <= bytes - 8) memcpy(data, &length, sizeof length);
@@ -127,6 +127,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t most, unsigne
     if (!end) return bytes;
     end++;
     while (end < data + bytes && *end == ' ') end++;
-    mend(data, bytes, end);
+    recover(data, bytes, end);
     return bytes;
 }

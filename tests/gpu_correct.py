@@ -153,7 +153,7 @@ def links(c):
         for links in "collective", "copies":
             folder = f"{c.scratch}/links-{links}-{len(devices)}"
             code, out, error = c.run([c.trainer, "--model=mlp", "--dataset=digits:take=320", "--batch=16", "--epochs=2", "--strategy=sync", "--quiet", "--explain",
-                                      f"--devices={devices}", f"--links={links}", f"--shards={1 + devices.count(',')}", f"--out={folder}"])
+                                      f"--devices={devices}", f"--links={links}", f"--shards={1 + devices.count(',')}", "--replace", f"--out={folder}"])
             said = re.search(r"^mean of a round: (.*)$", out, re.M)
             accuracy = re.search(r"^Test-Accuracy: (.*)$", out, re.M)
             accuracies.append(float(accuracy.group(1)) if accuracy else 0.0)
@@ -175,7 +175,7 @@ def sanitize(c):
     for check, model, devices in runs:
         if not c.has_time(f"compute-sanitizer {check} of {model}", 30): continue
         code, out, error = c.run([tool, f"--tool={check}", "--error-exitcode=99", c.trainer, f"--model={model}", "--dataset=digits:take=64", "--batch=16",
-                                  "--epochs=1", "--strategy=async-lockfree", f"--devices={devices}", "--quiet", f"--out={c.scratch}/{check}-{model}"], 100)
+                                  "--epochs=1", "--strategy=async-lockfree", f"--devices={devices}", "--quiet", "--replace", f"--out={c.scratch}/{check}-{model}"], 100)
         said = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", out + error)
         rows.append((check, model, devices, said[-1] if said else f"exit code {code}"))
         # Some guests of a virtual machine may train on a GPU, but not look into it.

@@ -21,7 +21,6 @@ static const struct device cpu = {.name = "cpu:0", .threads = 1, .reference_only
 static const struct kernel *const reference_kernels[OPS] = {
 #define OP(name, inputs, shape, gradient, reference, ...) [OP_##name] = &reference_##reference,
 #include "../src/graph/ops.def"
-#undef OP
 };
 #undef reference_source
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../src/base/rng.h"
-#include "../src/train/worker.h"
+#include "../src/engine/worker.h"
 #include "check.h"
 
 enum { HARNESS_WORKERS = 16, HARNESS_BUFFERS = 5 };
@@ -53,14 +53,14 @@ struct rig {
     struct world *world;
     struct roster roster;
     struct store store;
-    struct dealer dealer;
+    struct sampler sampler;
     struct training training;
     struct error error;                            /* of the training */
     _Atomic long computed[HARNESS_WORKERS];        /* forward passes begun */
     long number[HARNESS_WORKERS][HARNESS_BUFFERS]; /* batch in each input buffer */
-    _Atomic long seen_batches[4096]; /* how often each batch of the shared stream was computed */
-    _Atomic long overwritten;        /* batches that were built anew while they were computed */
-    long news[HARNESS_WORKERS][8];   /* how often a worker came to other weights of a shard than before */
+    _Atomic long seen_batches[4096];  /* how often each batch of the shared stream was computed */
+    _Atomic long overwritten;         /* batches that were built anew while they were computed */
+    long changed[HARNESS_WORKERS][8]; /* how often a worker came to other weights of a shard than before */
     long last_version[HARNESS_WORKERS][8]; /* plus 1; what it came to last */
     _Atomic long at_the_bound;             /* how often a formula saw the promised bound reached */
     _Atomic long wrong;                    /* what a formula found wrong */
@@ -71,20 +71,20 @@ struct rig {
     float loss_of[4096];     /* of each batch of the shared stream, as its row should say */
 };
 
-static int rig_load(void *self, int worker, int buffer, long number, const struct picks *picks,
+static int rig_load(void *self, int worker, int buffer, long number, const struct indices *indices,
                     struct error *error) {
     struct rig *rig = self;
-    (void)picks;
+    (void)indices;
     (void)error;
     rig->number[worker][buffer] = number;
     return OK;
 }
 
 /* On the worker's thread, or when it has ended. */
-static inline void rig_note_news(struct rig *rig, int worker) {
+static inline void rig_note_changes(struct rig *rig, int worker) {
     for (int s = 0; s < rig->settings.shards && s < 8; s++) {
         const long version = rig->training.workers[worker].side.version[s] + 1;
-        rig->news[worker][s] += version != rig->last_version[worker][s];
+        rig->changed[worker][s] += version != rig->last_version[worker][s];
         rig->last_version[worker][s] = version;
     }
 }
@@ -103,7 +103,7 @@ static int rig_compute(void *self, int worker, int buffer, float *weights, float
     const long number = rig->number[worker][buffer];
     if (number < 4096) atomic_fetch_add(&rig->seen_batches[number], 1);
     atomic_fetch_add(&rig->computed[worker], 1);
-    rig_note_news(rig, worker);
+    rig_note_changes(rig, worker);
     /* In virtual time workers are unequal, so that they overtake each other. */
     if (rig->settings.together)
         world_work(rig->world, 1e-3);
@@ -151,7 +151,7 @@ static inline void rig_finished(void *argument, struct gradient *gradient) {
     bool right = atomic_load(&gradient->left) != 0 && row->worker == gradient->worker &&
                  row->step == gradient->step + 1 && row->examples == gradient->examples;
     if (row->examples > 0) right = right && memcmp(&row->learning_rate, &rate, sizeof rate) == 0;
-    if (row->examples > 0 && rig->settings.sharding == SHARDING_SHARED && rig->dealer.epochs == 1)
+    if (row->examples > 0 && rig->settings.sharding == SHARDING_SHARED && rig->sampler.epochs == 1)
         right = right && memcmp(&row->loss, &rig->loss_of[row->batch - 1], sizeof rate) == 0;
     if (!right) atomic_fetch_add(&rig->wrong_rows, 1);
     atomic_fetch_add(&rig->finished, 1);
@@ -201,7 +201,7 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                   .batch = 4,
                                   .workers = settings->workers,
                                   .sharding = settings->sharding};
-    RETURN_IF(dealer_open(&rig->dealer, &stream, traits->rounds, 1, 0, NULL, error));
+    RETURN_IF(sampler_open(&rig->sampler, &stream, traits->rounds, 1, 0, NULL, error));
     const struct store_settings store = {.layout = &rig->layout,
                                          .roster = &rig->roster,
                                          .shards = settings->shards,
@@ -210,7 +210,7 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                          .strategy = &rig->strategy,
                                          .optimizer = &rig->optimizer,
                                          .schedule = &rig->schedule,
-                                         .total_updates = dealer_updates(&rig->dealer, traits->merged),
+                                         .total_updates = sampler_updates(&rig->sampler, traits->merged),
                                          .devices = settings->devices,
                                          .on_devices = settings->devices != NULL,
                                          .average = settings->average,
@@ -231,14 +231,14 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
         .roster = &rig->roster,
         .store = &rig->store,
         .strategy = &rig->strategy,
-        .dealer = &rig->dealer,
+        .sampler = &rig->sampler,
         .clip = settings->clip,
         .prefetch = settings->prefetch,
         .devices = settings->devices,
         .compute = {.open = settings->compute.open,
                     .load = rig_load,
                     .run = settings->devices ? settings->compute.run : rig_compute,
-                    .meet = settings->compute.meet,
+                    .synchronize = settings->compute.synchronize,
                     .self = rig}};
     if (fabs(settings->opening_s) > 0.0) training.compute.open = rig_open_worker;
     return training_open(&rig->training, &training, error);
@@ -247,7 +247,7 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
 static inline void rig_close(struct rig *rig) {
     training_close(&rig->training);
     store_close(&rig->store);
-    dealer_close(&rig->dealer);
+    sampler_close(&rig->sampler);
     roster_close(&rig->roster);
     world_close(rig->world);
 }
@@ -260,15 +260,15 @@ static inline int rig_note_losses(struct rig *rig) {
         if (rig->lost[w] || !training_lost(&rig->training, w, &step, &words)) continue;
         rig->lost[w] = true;
         snprintf(rig->lost_words, sizeof rig->lost_words, "%s", words);
-        RETURN_IF(dealer_lose(&rig->dealer, w, step, &rig->error));
+        RETURN_IF(sampler_lose(&rig->sampler, w, step, &rig->error));
     }
     return OK;
 }
 
 /* Goes on until the epoch is complete or something failed. */
 static inline int rig_go_through(struct rig *rig) {
-    while (!training_failed(&rig->training) && !dealer_reached(&rig->dealer, 0)) {
-        dealer_set_limit(&rig->dealer, 0);
+    while (!training_failed(&rig->training) && !sampler_reached(&rig->sampler, 0)) {
+        sampler_set_limit(&rig->sampler, 0);
         training_go(&rig->training);
         while (!training_wait(&rig->training, rig->settings.simulated ? 1.0 : 0.02)) {
         }
@@ -286,10 +286,10 @@ static inline int rig_run(struct rig *rig, const struct rig_settings *settings, 
         return code;
     }
     if (pauses) {
-        dealer_set_limit(&rig->dealer, 0);
+        sampler_set_limit(&rig->sampler, 0);
         training_go(&rig->training);
         training_wait(&rig->training, settings->simulated ? 0.02 : 0.001);
-        dealer_stop(&rig->dealer);
+        sampler_stop(&rig->sampler);
         while (!training_wait(&rig->training, 1.0)) {
         }
         RETURN_IF(rig_note_losses(rig));

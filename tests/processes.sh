@@ -18,15 +18,15 @@ trap kill_all EXIT
 trap 'exit 1' INT TERM
 cd "$scratch" || exit 1
 if grep -Eqa '__[at]san_init' "$TRAINER"; then
-    slow=1 limit=120 patience=10 last=60
+    slow=1 limit=120 timeout=10 last=60
 else
-    slow='' limit=40 patience=2 last=5
+    slow='' limit=40 timeout=2 last=5
 fi # last: lines of what a process said
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
 # A run of a second or so, in which a worker can be lost, and what the others are to make of it.
 long="--dataset=digits --epochs=240" good='test_accuracy > 0.85'
 [ -z "$slow" ] || long="$small --epochs=60" good=True
-endless="$small --epochs=1000000 --timeout=$patience"
+endless="$small --epochs=1000000 --timeout=$timeout"
 
 # --- processes ---
 

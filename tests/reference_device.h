@@ -16,7 +16,6 @@
 static const struct kernel *const reference_kernels[OPS][2] = {
 #define OP(name, inputs, shape, gradient, reference, ...) [OP_##name] = {&reference_##reference, NULL},
 #include "../src/graph/ops.def"
-#undef OP
 };
 #undef reference_source
 

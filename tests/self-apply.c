@@ -15,7 +15,7 @@ static const struct traits self_traits = {
     .exactly_once = true, /* what it promises, from here on */
     .own_update_in_reply = true,
     .whole_reads = true,
-    .bytes_moved = strategy_bytes_news,
+    .bytes_moved = strategy_bytes_changed,
 };
 
 const struct strategy strategy_self_apply = {

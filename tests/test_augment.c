@@ -106,8 +106,8 @@ static void check_images(const struct augment *a, bool test, uint64_t seed) {
     long wrong = 0;
     for (int i = 0; i < IMAGES; i++) key[i] = rng_mix(seed, (uint64_t)i);
     for (size_t i = 0; i < sizeof out / sizeof *out; i++) out[i] = -77.0f;
-    const struct picks picks = {.count = IMAGES, .index = index, .key = test ? NULL : key};
-    backends[0]->gather(&device, &examples, &picks, out + GUARD, NULL);
+    const struct indices indices = {.count = IMAGES, .index = index, .key = test ? NULL : key};
+    backends[0]->gather(&device, &examples, &indices, out + GUARD, NULL);
     for (int i = 0; i < IMAGES; i++) {
         const struct augment_draw draw = test ? augment_centre(a) : augment_draw(a, key[i]);
         const uint8_t *image = images + (size_t)index[i] * stored;
@@ -164,9 +164,9 @@ static void check_plain_crop(void) {
     const struct examples examples = {
         .count = IMAGES, .features = 48, .bytes = images, .scale = 1.0f / 255.0f, .augment = a};
     const int index[1] = {2};
-    const struct picks picks = {.count = 1, .index = index};
+    const struct indices indices = {.count = 1, .index = index};
     float out[48], other[48];
-    backends[0]->gather(&device, &examples, &picks, out, NULL);
+    backends[0]->gather(&device, &examples, &indices, out, NULL);
     for (int i = 0; i < 48; i++) {
         const int row = 2 + i / 12, column = 2 + i % 12 / 3;
         const float expected = (float)images[2 * 192 + (row * 8 + column) * 3 + i % 3] * (1.0f / 255.0f);
@@ -178,7 +178,7 @@ static void check_plain_crop(void) {
     changed.augment.contrast_least = 0.2f;
     changed.augment.contrast_most = 1.8f;
     changed.augment.cutout = 3;
-    backends[0]->gather(&device, &changed, &picks, other, NULL);
+    backends[0]->gather(&device, &changed, &indices, other, NULL);
     CHECK(memcmp(out, other, sizeof out) == 0, "a test draws something");
 }
 
@@ -198,14 +198,14 @@ static void check_standardized(void) {
                         .standardize = 1};
     struct examples examples = {
         .count = 2, .features = n, .bytes = flat, .scale = 1.0f / 255.0f, .augment = a};
-    const struct picks picks = {.count = 2, .index = index};
+    const struct indices indices = {.count = 2, .index = index};
     memset(flat, 200, sizeof flat);
     flat[n + 77] = 201; /* deviation 0.02405, below 1/sqrt(1728) = 0.02406 */
-    backends[0]->gather(&device, &examples, &picks, out, NULL);
+    backends[0]->gather(&device, &examples, &indices, out, NULL);
     for (int i = 0; i < n; i++) CHECK(fabsf(out[i]) < 1e-4f, "one colour: %g", (double)out[i]);
     CHECK(fabs((double)out[n + 77] - (1.0 - 1.0 / n) * sqrt(n)) < 1e-3, "%g", (double)out[n + 77]);
     examples.bytes = images;
-    backends[0]->gather(&device, &examples, &picks, out, NULL);
+    backends[0]->gather(&device, &examples, &indices, out, NULL);
     double sum = 0.0, squares = 0.0;
     for (int i = 0; i < n; i++) {
         sum += (double)out[i];
@@ -265,7 +265,7 @@ static void check_draws(void) {
     }
     CHECK(chi < 80.0 + 5.0 * sqrt(160.0), "places: chi-square %g for 80 degrees of freedom", chi);
     CHECK(near(flips / (double)DRAWS, 0.5, 5.0, 0.5), "%d flips", flips);
-    for (int i = 4; i <= 20; i++) /* both borders too: a cutout is whole only with its centre in 4 .. 20 */
+    for (int i = 4; i <= 20; i++) /* both boundaries too: a cutout is whole only with its centre in 4 .. 20 */
         CHECK(near(centres[i] / (double)DRAWS, 1.0 / 24, 5.0, 0.2), "%d cutouts at %d", centres[i], i);
     CHECK(near(bright / DRAWS, 0.0, 5.0, 63.0 / sqrt(3)), "brightness %g", bright / DRAWS);
     CHECK(near(bright2 / DRAWS, 63.0 * 63.0 / 3, 5.0, 63.0 * 63.0 * sqrt(4.0 / 45)), "squares %g",
@@ -309,7 +309,7 @@ static void check_own_bits(void) {
 enum { BATCHES = 60, BATCH = 4 };
 
 struct seen {
-    struct picks picks[BATCHES];
+    struct indices indices[BATCHES];
     int index[BATCHES][BATCH];
     uint64_t key[BATCHES][BATCH];
     _Atomic long loads, wrong;
@@ -318,14 +318,14 @@ struct seen {
 static struct seen seen;
 
 /* Every batch comes once, with the numbers and keys that one worker alone would be given. */
-static int load_looking(void *self, int worker, int buffer, long number, const struct picks *picks,
+static int load_looking(void *self, int worker, int buffer, long number, const struct indices *indices,
                         struct error *error) {
-    const bool known = number >= 0 && number < BATCHES && picks->count == BATCH;
+    const bool known = number >= 0 && number < BATCHES && indices->count == BATCH;
     atomic_fetch_add(&seen.loads, 1);
-    if (!known || memcmp(picks->index, seen.index[number], sizeof seen.index[number]) != 0 ||
-        memcmp(picks->key, seen.key[number], sizeof seen.key[number]) != 0)
+    if (!known || memcmp(indices->index, seen.index[number], sizeof seen.index[number]) != 0 ||
+        memcmp(indices->key, seen.key[number], sizeof seen.key[number]) != 0)
         atomic_fetch_add(&seen.wrong, 1);
-    return rig_load(self, worker, buffer, number, picks, error);
+    return rig_load(self, worker, buffer, number, indices, error);
 }
 
 static void check_workers(const char *text, const struct strategy *strategy, void *argument) {

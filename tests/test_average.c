@@ -46,7 +46,7 @@ static float average_after(long n) {
 static void check_shard(const char *name, const struct rig *rig, const struct shard *shard, bool exact) {
     const long n = atomic_load(&shard->version);
     const float expected = average_after(n);
-    const float *average = rig->store.average;
+    const float *average = state_find(&rig->store.host, "average");
     long wrong = 0;
     for (int r = 0; r < rig->layout.count; r++)
         for (size_t i = rig->ranges[r].begin; i < rig->ranges[r].begin + rig->ranges[r].floats; i++) {
@@ -116,7 +116,8 @@ static void check_seen(const char *text, int workers, const char *optimizer, dou
             float average = 0.0f; /* the first weights */
             for (long n = 1; n <= steps; n++)
                 average = update_average(average, mean_seen(&rig, n, i), update_average_rate(0.75, n));
-            furthest = fmax(furthest, fabs((double)average - (double)rig.store.average[i]));
+            furthest =
+                fmax(furthest, fabs((double)average - (double)state_find(&rig.store.host, "average")[i]));
         }
         CHECK(furthest <= most_off, "%s, %d workers, %s: the average is %g off", text, workers, optimizer,
               furthest);
@@ -136,7 +137,8 @@ static void check_unmoved(const char *text, const struct strategy *strategy, voi
         settings.formula = formula_mixed;
         settings.average = average ? 0.75 : 0.0;
         CHECK(rig_run(&rig, &settings, true) == OK, "%s: %s", text, rig.error.words);
-        CHECK((rig.store.average != NULL) == (average == 1), "%s: an average, or none", text);
+        CHECK((state_find(&rig.store.host, "average") != NULL) == (average == 1), "%s: an average, or none",
+              text);
         if (average == 0) memcpy(without, rig.store.weights, rig.layout.floats * sizeof *without);
         CHECK(memcmp(without, rig.store.weights, rig.layout.floats * sizeof *without) == 0,
               "%s: other weights with an average beside them", text);

@@ -14,7 +14,7 @@ train() { # folder, more...
     local out=$1
     shift
     good --dataset=digits:take=480 --model=mlp:hidden=16 --batch=16 --optimizer=momentum:rate=0.05 --epochs=4 \
-        --devices=cpu:0,cpu:1 --threads=1 --quiet --out="$out" "$@"
+        --devices=cpu:0,cpu:1 --threads=1 --quiet --replace --out="$out" "$@"
 }
 
 accuracy() { sed -n 's/^Test-Accuracy: //p' out; }
@@ -67,7 +67,7 @@ for strategy in sync local-sgd:every=3; do
 
     # An average that begins later begins with the weights there are; one that is given up is gone.
     train late --strategy=$strategy --epochs=4
-    good --resume=late --out=later --average=0.95 --epochs=4 --devices=cpu:0,cpu:1 --quiet
+    good --resume=late --replace --out=later --average=0.95 --epochs=4 --devices=cpu:0,cpu:1 --quiet
     same later/$state average later/$state '' || fail "$strategy: the average does not begin with the weights"
     good --resume=parts --average=0 --epochs=5 --devices=cpu:0,cpu:1 --quiet
     ! same parts/$state average parts/$state average || fail "$strategy: --average=0 keeps an average"
@@ -99,7 +99,7 @@ options="--dataset=digits:take=480 --model=mlp:hidden=16 --batch=16 --optimizer=
 # shellcheck disable=SC2086 # several words
 for strategy in sync local-sgd:every=3; do
     train once --strategy=$strategy --average=0.95
-    timeout 100 "$TRAINER" --job=ps --task=0 $cluster $options --strategy=$strategy --average=0.95 --out=bridge >ps.out 2>&1 &
+    timeout 100 "$TRAINER" --job=ps --task=0 $cluster $options --strategy=$strategy --average=0.95 --replace --out=bridge >ps.out 2>&1 &
     ps=$!
     for task in 0 1; do timeout 100 "$TRAINER" --job=worker --task=$task $cluster $options --strategy=$strategy --devices=cpu:0 --threads=1 >worker$task.out 2>&1 & done
     wait $ps || fail "the parameter server: $(cat ps.out)"

@@ -28,8 +28,8 @@ static void check_no_backups(void) {
                 settings.batches = ROUNDS * settings.workers;
                 CHECK(rig_run(&rig, &settings, pauses) == OK, "%d workers: %s", settings.workers,
                       rig.error.words);
-                /* A worker is dealt its next batch before the round in hand is over, so where steps are not
-                 * equally long, and at a stop, one may have had a batch more than another at the end. */
+                /* A worker is assigned its next batch before the round in hand is over, so where steps are
+                 * not equally long, and at a stop, one may have had a batch more than another at the end. */
                 const int more = !simulated + 2 * pauses;
                 for (int s = 0; s < settings.shards; s++) {
                     const long version = atomic_load(&rig.store.shards[s].version);

@@ -8,6 +8,7 @@
 #include <zlib.h>
 #include "../src/base/file.h"
 #include "../src/base/memory.h"
+#include "../src/base/text.h"
 #include "check.h"
 
 static void test_error(void) {
@@ -245,11 +246,32 @@ static void check_keep(void) {
     remove(folder);
 }
 
+static void test_text(void) {
+    char small[8];
+    struct text cut = text_into(small, sizeof small);
+    CHECK(small[0] == '\0', "an empty text ends with a 0");
+    text_add(&cut, "%d,", 12);
+    CHECK(!cut.cut && strcmp(small, "12,") == 0 && cut.used == 3, "\"%s\"", small);
+    text_add(&cut, "%s", "345678");
+    CHECK(cut.cut && strcmp(small, "12,3456") == 0 && cut.used == 7, "\"%s\"", small);
+    text_add(&cut, "9");
+    CHECK(strcmp(small, "12,3456") == 0 && text_end(&cut) == OK, "\"%s\"", small);
+    struct error error = {0};
+    struct text grown = text_growing(&error);
+    CHECK(grown.bytes == NULL && text_end(&grown) == OK, "nothing was added yet");
+    for (int i = 0; i < 1000; i++) text_add(&grown, "%03d ", i);
+    text_add_bytes(&grown, "end", 3);
+    CHECK(grown.used == 4003 && strcmp(grown.bytes + 3996, "999 end") == 0, "%zu characters", grown.used);
+    CHECK(text_end(&grown) == OK && !grown.cut, "%s", error.words);
+    memory_free(grown.bytes);
+}
+
 int main(void) {
     char folder[] = "/tmp/test_base.XXXXXX", command[64];
     test_failing_memory(); /* first: it counts from the first request of the process */
     test_error();
     test_memory();
+    test_text();
     test_join();
     if (mkdtemp(folder) == NULL) return 1;
     test_read(folder);

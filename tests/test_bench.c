@@ -9,11 +9,11 @@
 #include <unistd.h>
 #include "../src/base/memory.h"
 #include "../src/base/option.h"
-#include "../src/output/digits.h"
-#include "../src/output/progress.h"
+#include "../src/outputs/digits.h"
+#include "../src/outputs/progress.h"
 #include "../src/store/strategy.h"
-#include "../src/train/compare_rows.h"
-#include "../src/train/strategy_list.h"
+#include "../src/compare/rows.h"
+#include "../src/compare/strategy_list.h"
 #include "check.h"
 
 /* --- statistics --- */
@@ -143,13 +143,16 @@ static struct run_result result_of(double speed, double accuracy, struct worker_
 }
 
 static void test_rows(void) {
-    struct worker_result workers[2] = {
-        {.wait_s = 3, .waited_at = "gate a", .waited_at_s = 2, .waited_for = "worker 1", .waited_for_s = 3},
-        {.wait_s = 1,
-         .waited_at = "gate b",
-         .waited_at_s = 1,
-         .waited_for = "worker 0",
-         .waited_for_s = 1.5}};
+    struct worker_result workers[2] = {{.wait_s = 3,
+                                        .waited_at = "barrier a",
+                                        .waited_at_s = 2,
+                                        .waited_for = "worker 1",
+                                        .waited_for_s = 3},
+                                       {.wait_s = 1,
+                                        .waited_at = "barrier b",
+                                        .waited_at_s = 1,
+                                        .waited_for = "worker 0",
+                                        .waited_for_s = 1.5}};
     struct bench_row rows[3];
     struct wait_sums sums[3] = {0};
     const double speeds[3][2] = {{100, 100}, {200, 200}, {70, 50}}, accuracies[3] = {0.75, 0.5, 0.875};
@@ -176,8 +179,8 @@ static void test_rows(void) {
     CHECK(row->updates_ratio == 0.6, "%g", row->updates_ratio);
     CHECK(row->staleness_max == 7, "%ld", row->staleness_max);
     CHECK(row->target_s.count == 0 && statistic_mean(&row->staleness_p99) == 3, "target and p99");
-    CHECK(strcmp(row->waited_at, "gate a") == 0 && row->waited_at_share == 4 / 9.0, "%s %g", row->waited_at,
-          row->waited_at_share);
+    CHECK(strcmp(row->waited_at, "barrier a") == 0 && row->waited_at_share == 4 / 9.0, "%s %g",
+          row->waited_at, row->waited_at_share);
     CHECK(strcmp(row->waited_for, "worker 1") == 0 && row->waited_for_share == 6 / 9.0, "%s %g",
           row->waited_for, row->waited_for_share);
 
@@ -257,19 +260,21 @@ static void test_waiting_sentences(void) {
     row.speedup_one = 0.5;
     row.speedup_all = NAN;
     row.wait_share = same(0.61);
-    row.waited_at = "the gate";
+    row.waited_at = "the barrier";
     row.waited_for = "worker 1";
     row.waited_at_share = row.waited_for_share = 0.95;
-    check_sentence(&row, "slower than one device (0.50 times its speed): 61 % of the time waits at the gate, "
-                         "mostly for worker 1");
+    check_sentence(&row,
+                   "slower than one device (0.50 times its speed): 61 % of the time waits at the barrier, "
+                   "mostly for worker 1");
     row.waited_at_share = 0.7;
     check_sentence(&row, "slower than one device (0.50 times its speed): 61 % of the time waits, mostly for "
-                         "worker 1 and at the gate");
+                         "worker 1 and at the barrier");
     row.waited_for_share = 0.5;
     check_sentence(
-        &row, "slower than one device (0.50 times its speed): 61 % of the time waits, mostly at the gate");
+        &row, "slower than one device (0.50 times its speed): 61 % of the time waits, mostly at the barrier");
     row.waited_at_share = 1;
-    check_sentence(&row, "slower than one device (0.50 times its speed): 61 % of the time waits at the gate");
+    check_sentence(&row,
+                   "slower than one device (0.50 times its speed): 61 % of the time waits at the barrier");
     row.waited_at = row.waited_for = NULL;
     row.pull_share = same(0.25);
     check_sentence(&row, "slower than one device (0.50 times its speed): 61 % of the time waits; 30 % of the "
@@ -348,7 +353,7 @@ static struct bench made_up(struct bench_row rows[4]) {
     strcpy(rows[1].name, long_name);
     rows[1].target_s = of(1, (const double[]){1.5});
     strcpy(rows[2].name, "a:x=1,say=\"y\"");
-    rows[2].waited_at = "the gate";
+    rows[2].waited_at = "the barrier";
     rows[2].waited_at_share = 0.75;
     row_open(&rows[3], 3);
     strcpy(rows[3].name, "bad");
@@ -434,7 +439,7 @@ static void test_files(void) {
     static const char *const in_bench[] = {
         "strategy,baseline,devices,workers,threads,runs,failed,examples_per_s,examples_per_s_sd,speedup_one,",
         "\none device,1,cpu:0,1,1,3,0,123456,0,1.75,0.125,1.25,0.125,",
-        "\n\"a:x=1,say=\"\"y\"\"\",0,\"cpu:0 x1, cpu:1 x1\",2,1,3,0,", ",the gate,0.75,,nan,0,0,",
+        "\n\"a:x=1,say=\"\"y\"\"\",0,\"cpu:0 x1, cpu:1 x1\",2,1,3,0,", ",the barrier,0.75,,nan,0,0,",
         ",0.625,0.125,0.25,0,nan,nan,0.5,0.5,0,0.7,0.05,0.05,0.05,0.2,3000,0,0,nan,"};
     check_csv(path, 5, in_bench, sizeof in_bench / sizeof *in_bench);
     unlink(path);

@@ -155,7 +155,7 @@ echo mine >2
 # shellcheck disable=SC2086
 "$TRAINER" bench $small --strategies=backup --dataset=nothing --out=used >out 2>err && fail "a comparison that cannot start"
 [ -s used/bench.csv ] && [ -s used/sync/2/summary.json ] || fail "a comparison that cannot start took the earlier one away"
-bench 0 --epochs=1 --repeats=1 --strategies=backup --out=used
+bench 0 --epochs=1 --repeats=1 --strategies=backup --replace --out=used
 grep -qx 'trainer: used had an earlier comparison, which this one replaces' err || fail "used: not told: $(cat err)"
 look used 1 $((1 + $(wc -l <<<"$baselines")))
 wanted=$(printf '%s\n' .runs backup/1 bench.csv mine/1 notes.txt one-device/1 runs.csv ssp/1 sync/2 sync/3 sync/notes.txt)
@@ -167,10 +167,10 @@ for file in used/notes.txt used/sync/notes.txt used/sync/2/plot.svg used/sync/3/
     [ "$(cat $file)" = mine ] || fail "used: $file was touched"
 done
 rm used/backup/1/summary.json # as when it was killed
-bench 0 --quiet --epochs=1 --repeats=1 --strategies=sync --out=used
+bench 0 --quiet --epochs=1 --repeats=1 --strategies=sync --replace --out=used
 [ ! -e used/backup ] || fail "used: left of a run that was killed: $(find used/backup)"
 # shellcheck disable=SC2086
-"$TRAINER" bench $small --epochs=1 --repeats=999 --strategies=sync --out=used >out 2>err &
+"$TRAINER" bench $small --epochs=1 --repeats=999 --strategies=sync --replace --out=used >out 2>err &
 child=$!
 tries=0
 until grep -q ' 999$' used/.runs || [ $tries -ge 1500 ]; do

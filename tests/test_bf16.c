@@ -3,7 +3,7 @@
 #include "../src/cpu/bf16.h"
 #include "../src/graph/model.h"
 #include "../src/graph/window.h"
-#include "../src/program/parts.h"
+#include "../src/program/passes.h"
 #include "naive.h"
 
 static struct device wide = {.name = "cpu:0", .threads = 1},

@@ -7,7 +7,7 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/processes.sh"
 
-start_ps() { start ps "$TRAINER" --job=ps --task=0 $hosts --out=run "$@"; }
+start_ps() { start ps "$TRAINER" --job=ps --task=0 $hosts --replace --out=run "$@"; }
 
 start_cluster() { # workers, options for all...: a new cluster, which writes to run/
     local workers=$1 w
@@ -48,7 +48,7 @@ for strategy in $(for name in $(names_of strategies); do variants_of "$name"; do
     same_results ps w0 w1
     summary_is "$strategy" '(rows, steps, examples)' '(20, 20, 320)'
     case $strategy in sync* | local-sgd*)
-        "$TRAINER" --quiet $small --epochs=1 --strategy="$strategy" --devices=cpu:0,cpu:1 --threads=1 --out=alone >alone.out ||
+        "$TRAINER" --quiet $small --epochs=1 --strategy="$strategy" --devices=cpu:0,cpu:1 --threads=1 --replace --out=alone >alone.out ||
             fail "$strategy in one process: exit code $?"
         same_weights "$strategy" run alone
         ;;
@@ -70,8 +70,27 @@ ends 0 ps w0 w1
 same_results ps w0 w1
 summary_is "two devices" 'len(per_worker), rows == steps == 21' '(3, True)'
 summary_is "two devices" '[w["name"][:8] for w in per_worker]' "['worker 0', 'worker 0', 'worker 1']"
-"$TRAINER" $short --devices=cpu:0,cpu:1,cpu:2 --threads=1 --out=alone >alone.out || fail "three devices in one process: exit code $?"
+"$TRAINER" $short --devices=cpu:0,cpu:1,cpu:2 --threads=1 --replace --out=alone >alone.out || fail "three devices in one process: exit code $?"
 same_weights "two devices" run alone
+
+# --- what the training is, is said at the parameter server alone: its workers build what it has ---
+first_loss() { awk -F , '$2 == 0 && $5 == 1 { print $6 }' "$1/steps.csv"; } # of worker 0
+new_cluster 1 2
+decayed="$small --epochs=1 --quiet --strategy=sync --decay=0.1 --clip=0.5 --shards=3 --shard-by=round-robin --average=0.9 --optimizer=adam"
+start_ps $decayed
+for w in 0 1; do start worker$w "$TRAINER" --job=worker --task=$w $hosts --devices=cpu:0 --threads=1 --quiet; done
+ends 0 ps worker0 worker1
+same_results ps worker0 worker1
+"$TRAINER" $decayed --devices=cpu:0,cpu:1 --threads=1 --replace --out=alone >alone.out || fail "--decay in one process: exit code $?"
+same_weights "what the workers were not told" run alone
+[ "$(first_loss run)" = "$(first_loss alone)" ] || fail "--decay at the parameter server: the first loss is $(first_loss run), in one process $(first_loss alone)"
+
+# --- what is asked of a worker's devices is looked at there ---
+if "$TRAINER" train --help | grep -q -- --without-kernel; then
+    start_worker 0 $small --without-kernel=gpu:nosuch
+    ends 2 w0
+    says w0 'there is no operation nosuch'
+fi
 
 cat >peer.py <<'PYTHON'
 import socket, struct, sys, time
@@ -102,7 +121,7 @@ if what == "crowd": # so many that the first of them are thrown out
     sys.exit()
 
 with connect() as s:
-    header = lambda bytes, type=1, version=2: struct.pack("<4sHHIQ", b"TRNR", version, type, 0, bytes)
+    header = lambda bytes, type=1, version=3: struct.pack("<4sHHIQ", b"TRNR", version, type, 0, bytes)
     s.sendall({"http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "half": header(9)[:7], "huge": header(4 << 30),
                "version": header(8, version=99), "type": header(8, type=77), "other": header(8, type=6) + bytes(8),
                "hello": header(64) + b"\xff" * 64, "silent": b"", "begun": header(64) + bytes(7)}[what])
@@ -237,11 +256,11 @@ signal 9 w1
 began=$SECONDS
 finish w1
 ends 5 ps w0 w2
-[ $((SECONDS - began)) -le $((2 * patience + 3)) ] || fail "killed worker: the others took $((SECONDS - began)) s to end"
+[ $((SECONDS - began)) -le $((2 * timeout + 3)) ] || fail "killed worker: the others took $((SECONDS - began)) s to end"
 for name in ps w0 w2; do says $name 'worker 1 \(127.0.0.1:[0-9]+ cpu:0\)'; done
 
 for strategy in sync async-lockfree; do
-    start_cluster 3 $long --strategy=$strategy --on-loss=continue --timeout=$patience
+    start_cluster 3 $long --strategy=$strategy --on-loss=continue --timeout=$timeout
     wait_until is_training
     signal 9 w1
     finish w1
@@ -263,7 +282,7 @@ finish w1
 for name in ps w0 w2; do says $name 'worker 1 \(127.0.0.1:[0-9]+ cpu:0\)'; done
 
 # --- Ctrl-C at a worker is a loss like another ---
-start_cluster 2 $long --strategy=async-lockfree --on-loss=continue --timeout=$patience
+start_cluster 2 $long --strategy=async-lockfree --on-loss=continue --timeout=$timeout
 wait_until is_training
 signal INT w0
 ends 130 w0
@@ -282,8 +301,8 @@ says ps "interrupted after $examples examples; go on with: trainer --resume=run"
 for w in 0 1; do says w$w "the parameter server 127.0.0.1:$port ended: interrupted after $examples examples"; done
 
 resume() { # options of the ps...
-    start_ps --quiet --resume=run --timeout=$patience "$@"
-    for w in 0 1; do start_worker $w $small --timeout=$patience; done
+    start_ps --quiet --resume=run --timeout=$timeout "$@"
+    for w in 0 1; do start_worker $w $small --timeout=$timeout; done
 }
 touch mark
 is_newer() { [ run/checkpoint/state.safetensors -nt mark ]; }

@@ -1,6 +1,6 @@
 /* Checkpoints: what was written comes back bit for bit; any damage is refused; a write that fails leaves the
  * old one. */
-#include "../src/output/checkpoint.h"
+#include "../src/formats/checkpoint.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -49,12 +49,9 @@ static int write_noted(uint32_t seed, const char *note, struct error *error) {
     fill(first, seed + 1);
     fill(second, seed + 2);
     const struct text_entry texts[] = {{"model", "mlp:hidden=3"}, {"position", "17"}, {"note", note}};
-    const struct snapshot snapshot = {.weights = weights,
-                                      .vectors = 2,
-                                      .vector = {first, second},
-                                      .vector_name = {"momentum", "variance"},
-                                      .texts = texts,
-                                      .text_count = note ? 3 : 2};
+    const struct state vectors = {.count = 3,
+                                  .vector = {{"", weights}, {"momentum", first}, {"variance", second}}};
+    const struct snapshot snapshot = {.state = &vectors, .texts = texts, .text_count = note ? 3 : 2};
     *error = (struct error){0};
     return checkpoint_write(folder, &layout, &snapshot, error);
 }

@@ -70,7 +70,7 @@ train() { # folder, data set's settings, more...
     local out=$1 settings=$2
     shift 2
     good --data-dir=data --dataset="cifar10:take=320,$settings" --model=mlp:hidden=8 --batch=16 --optimizer=sgd:rate=0.05 \
-        --devices=cpu:0,cpu:1 --epochs=2 --quiet --out="$out" "$@"
+        --devices=cpu:0,cpu:1 --epochs=2 --quiet --replace --out="$out" "$@"
 }
 
 # --- what is tested, evaluated and predicted is the same ---
@@ -137,7 +137,7 @@ cluster="--ps-hosts=127.0.0.1:$port --worker-hosts=127.0.0.1:$((port + 1)),127.0
 options="--data-dir=data --dataset=cifar10:take=320,$all --model=mlp:hidden=8 --batch=16 --optimizer=sgd:rate=0.05 --epochs=2 --quiet"
 # shellcheck disable=SC2086 # several words
 {
-    timeout 100 "$TRAINER" --job=ps --task=0 $cluster $options --out=bridge >ps.out 2>&1 &
+    timeout 100 "$TRAINER" --job=ps --task=0 $cluster $options --replace --out=bridge >ps.out 2>&1 &
     ps=$!
     for task in 0 1; do timeout 100 "$TRAINER" --job=worker --task=$task $cluster $options --devices=cpu:0 >worker$task.out 2>&1 & done
 }

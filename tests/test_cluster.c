@@ -11,7 +11,7 @@
 enum { FLAGS_MOST = 4, SHOWN_BYTES = 512 };
 
 /* What a process is given: options as typed, the text of its --cluster file, TF_CONFIG. */
-struct given {
+struct process_given {
     const char *flags[FLAGS_MOST + 1]; /* "job_name=ps", ended by NULL */
     const char *file, *tf_config;      /* NULL: none */
 };
@@ -23,20 +23,19 @@ static void write_file(const char *text) {
     CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, "%s is not written", file_path);
 }
 
-static int resolve(struct cluster *cluster, const struct given *given, struct error *error) {
-    static const struct cluster_settings empty;
-    struct cluster_settings settings = empty;
+static int resolve(struct cluster *cluster, const struct process_given *given, struct error *error) {
+    static struct config settings;
     memset(cluster, 0, sizeof *cluster);
-    option_defaults(cluster_options, &settings);
+    option_defaults(config_options, &settings);
     for (int i = 0; given->flags[i] != NULL; i++) {
         char name[32] = "";
         const size_t length = strcspn(given->flags[i], "=");
         memcpy(name, given->flags[i], length);
-        RETURN_IF(option_set(cluster_options, &settings, "--", name, given->flags[i] + length + 1, error));
+        RETURN_IF(option_set(config_options, &settings, "--", name, given->flags[i] + length + 1, error));
     }
     if (given->file != NULL) {
         write_file(given->file);
-        RETURN_IF(option_set(cluster_options, &settings, "--", "cluster", file_path, error));
+        RETURN_IF(option_set(config_options, &settings, "--", "cluster", file_path, error));
     }
     return cluster_resolve(cluster, &settings, given->tf_config, error);
 }
@@ -52,7 +51,7 @@ static void show(const struct cluster *cluster, char out[SHOWN_BYTES]) {
         used += snprintf(out + used, SHOWN_BYTES - (size_t)used, " %s", cluster->workers.list[i].text);
 }
 
-static void expect(struct given given, const char *shown) {
+static void expect(struct process_given given, const char *shown) {
     struct error error = {0};
     struct cluster cluster;
     char found[SHOWN_BYTES] = "";
@@ -63,7 +62,7 @@ static void expect(struct given given, const char *shown) {
 }
 
 /* FILE in front of `words` stands for the path. */
-static void refuse(struct given given, int code, const char *words) {
+static void refuse(struct process_given given, int code, const char *words) {
     struct error error = {0};
     struct cluster cluster;
     char expected[sizeof error.words];
@@ -76,9 +75,9 @@ static void refuse(struct given given, int code, const char *words) {
     cluster_free(&cluster);
 }
 
-#define FLAGS(...) ((struct given){.flags = {__VA_ARGS__}})
-#define TEXT_IN_FILE(text) ((struct given){.file = (text)})
-#define TEXT_IN_TF_CONFIG(text) ((struct given){.tf_config = (text)})
+#define FLAGS(...) ((struct process_given){.flags = {__VA_ARGS__}})
+#define TEXT_IN_FILE(text) ((struct process_given){.file = (text)})
+#define TEXT_IN_TF_CONFIG(text) ((struct process_given){.tf_config = (text)})
 
 /* --- what is understood --- */
 
@@ -97,9 +96,9 @@ static void test_three_ways(void) {
         expect(FLAGS(job, task, "ps_hosts=a:2222", "worker_hosts=b:2222, c:2222 ,d:2222"), shown);
         const char *const cluster =
             "{\"worker\": [\"b:2222\", \"c:2222\", \"d:2222\"],\n \"ps\": [\"a:2222\"]}";
-        expect((struct given){.flags = {job, task}, .file = cluster}, shown);
+        expect((struct process_given){.flags = {job, task}, .file = cluster}, shown);
         snprintf(config, sizeof config, "{\"cluster\": %s}", cluster);
-        expect((struct given){.flags = {job, task}, .file = config}, shown);
+        expect((struct process_given){.flags = {job, task}, .file = config}, shown);
         snprintf(config, sizeof config, "{\"cluster\": %s, \"task\": {\"type\": \"%s\", \"index\": %s}}",
                  cluster, jobs[i], tasks[i]);
         expect(TEXT_IN_FILE(config), shown);
@@ -128,13 +127,13 @@ static void test_tf_config(void) {
 /* The chief comes before the workers, wherever its job stands in the text. */
 static void test_chief(void) {
     const char *const cluster = "{\"worker\": [\"w0:1\", \"w1:1\"], \"ps\": [\"p:1\"], \"chief\": [\"c:1\"]}";
-    expect((struct given){.flags = {"job=chief", "task=0"}, .file = cluster},
+    expect((struct process_given){.flags = {"job=chief", "task=0"}, .file = cluster},
            "chief 0; ps p:1; workers c:1 w0:1 w1:1");
-    expect((struct given){.flags = {"job=worker", "task=0"}, .file = cluster},
+    expect((struct process_given){.flags = {"job=worker", "task=0"}, .file = cluster},
            "worker 1; ps p:1; workers c:1 w0:1 w1:1");
-    expect((struct given){.flags = {"job=worker", "task=1"}, .file = cluster},
+    expect((struct process_given){.flags = {"job=worker", "task=1"}, .file = cluster},
            "worker 2; ps p:1; workers c:1 w0:1 w1:1");
-    refuse((struct given){.flags = {"job=worker", "task=2"}, .file = cluster}, ERROR_USAGE,
+    refuse((struct process_given){.flags = {"job=worker", "task=2"}, .file = cluster}, ERROR_USAGE,
            "--task=2: the cluster has workers 0 to 1");
     expect(FLAGS("job=chief", "task=0", "worker-hosts=a:1,b:1"), "chief 0; ps; workers a:1 b:1");
     expect(TEXT_IN_TF_CONFIG("{\"cluster\": {\"ps\": [\"p:1\"], \"chief\": [\"c:1\"]},"
@@ -144,7 +143,7 @@ static void test_chief(void) {
 
 static void test_no_cluster(void) {
     const char *const none = "none -1; ps; workers";
-    expect((struct given){0}, none);
+    expect((struct process_given){0}, none);
     expect(TEXT_IN_TF_CONFIG(""), none);
     expect(TEXT_IN_TF_CONFIG("{}"), none);
     expect(TEXT_IN_TF_CONFIG("{\"cluster\": {}, \"task\": {\"type\": \"worker\", \"index\": 0}}"), none);
@@ -155,7 +154,7 @@ static void test_no_cluster(void) {
 static void test_order_of_sources(void) {
     const char *const config = "{\"cluster\": {\"worker\": [\"a:1\", \"b:1\"], \"ps\": [\"p:1\"]},"
                                " \"task\": {\"type\": \"worker\", \"index\": 1}}";
-    const struct given cases[] = {
+    const struct process_given cases[] = {
         {.tf_config = config},
         {.tf_config = config, .flags = {"task=0"}},
         {.tf_config = config, .flags = {"job=ps", "task=0"}},
@@ -177,7 +176,7 @@ static void test_order_of_sources(void) {
         "chief 0; ps; workers x:1",
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) expect(cases[i], shown[i]);
-    refuse((struct given){.tf_config = config, .flags = {"job=ps"}}, ERROR_USAGE,
+    refuse((struct process_given){.tf_config = config, .flags = {"job=ps"}}, ERROR_USAGE,
            "--job=ps: expected --task=N too, which of them this process is");
 }
 
@@ -201,7 +200,7 @@ static void test_address_parts(void) {
 
 static void test_refused_options(void) {
     const struct {
-        struct given given;
+        struct process_given given;
         const char *words;
     } cases[] = {
         {FLAGS("job=worker", "task=3", "worker-hosts=a:1,b:1"), "--task=3: the cluster has workers 0 to 1"},
@@ -233,9 +232,9 @@ static void test_refused_options(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         refuse(cases[i].given, ERROR_USAGE, cases[i].words);
-    refuse((struct given){.file = "{}", .flags = {"ps-hosts=a:1"}}, ERROR_USAGE,
+    refuse((struct process_given){.file = "{}", .flags = {"ps-hosts=a:1"}}, ERROR_USAGE,
            "--cluster and --ps-hosts: expected one of them, both say who is where");
-    refuse((struct given){.file = "{}", .flags = {"worker-hosts=a:1"}}, ERROR_USAGE,
+    refuse((struct process_given){.file = "{}", .flags = {"worker-hosts=a:1"}}, ERROR_USAGE,
            "--cluster and --worker-hosts: expected one of them, both say who is where");
 }
 
@@ -294,8 +293,8 @@ static void test_most_addresses(void) {
         snprintf(text + used, sizeof text - used, "]}");
         struct error error = {0};
         struct cluster cluster;
-        const int code =
-            resolve(&cluster, &(struct given){.flags = {"job=worker", "task=1023"}, .file = text}, &error);
+        const int code = resolve(
+            &cluster, &(struct process_given){.flags = {"job=worker", "task=1023"}, .file = text}, &error);
         char words[300];
         snprintf(words, sizeof words, "%s: cluster: worker 1024: found more than 1024 addresses", file_path);
         if (i == ADDRESSES_MOST - 1)
@@ -387,12 +386,13 @@ static void test_help(void) {
     FILE *file = open_memstream(&text, &bytes);
     CHECK(file != NULL, "no memory");
     if (file == NULL) return;
-    option_help(file, cluster_options, "--");
+    option_help(file, config_options, "--");
     fclose(file);
-    CHECK(strstr(text,
-                 "  --job=TEXT                what this process is in a cluster: ps, worker or chief (also "
-                 "--job_name)\n") != NULL,
-          "\n%s", text);
+    CHECK(
+        strstr(text,
+               "  --job=TEXT                what this process is: ps, worker or chief (also --job_name)\n") !=
+            NULL,
+        "\n%s", text);
     CHECK(strstr(text, "also --task_index; default -1; -1 to 1023)\n") != NULL, "\n%s", text);
     free(text);
 }

@@ -5,6 +5,7 @@ set -u
 . "$(dirname "$0")/setup.sh"
 cd "$scratch" || exit 1
 
+"$TRAINER" --quiet --epochs=1 --out=runs/demo-sync >out 2>err || fail "an earlier run: $(cat err)" # which the demo replaces
 "$root/bench/demo" "$TRAINER" >out 2>err || fail "exit code $?: $(cat err)"
 [ "$(grep -c '^Test-Accuracy: ' out)" -eq 2 ] || fail "expected two accuracies: $(cat out)"
 LC_ALL=C tail -n 3 out | awk '

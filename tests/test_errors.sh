@@ -302,7 +302,7 @@ for fault in fail=worker:1@step:500 fail=worker:0@step:600 stall=worker:0@step:9
     grep -q "^trainer: --$fault was never reached: that worker took [1-9] steps\?\$" err || fail "nothing is said of --$fault: $(cat err)"
 done
 [ "$(wc -l <err)" -eq 3 ] || fail "faults that never came: $(cat err)"
-"$TRAINER" --quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree --dataset=iris --epochs=20 --fail=worker:1@step:1 --out=logs >out 2>err ||
+"$TRAINER" --quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree --dataset=iris --epochs=20 --fail=worker:1@step:1 --replace --out=logs >out 2>err ||
     fail "a fault that came: exit code $?: $(cat err)"
 ! grep 'never reached' err || fail "a fault that came is said not to have come"
 

@@ -80,9 +80,9 @@ static void check_stream(const struct rig *rig, const char *name, int lost) {
         missing += seen == 0;
     }
     const int most = lost * (1 + rig->settings.prefetch);
-    CHECK(missing <= most && missing == rig->dealer.in_flight,
+    CHECK(missing <= most && missing == rig->sampler.in_flight,
           "%s: %ld batches were never computed, %ld were in flight with %d lost workers", name, missing,
-          rig->dealer.in_flight, lost);
+          rig->sampler.in_flight, lost);
     for (int w = 0; w < rig->settings.workers; w++) {
         steps += training_totals(&rig->training, w)->steps;
         updates += rig->store.shards[0].tallies[w].updates + rig->store.shards[0].tallies[w].dropped;
@@ -136,7 +136,7 @@ static void check_going_on(const char *text, const struct strategy *strategy, vo
     check_loss(text, true, 5, "worker:0@step:3,worker:3@step:3,worker:2@step:6", NULL, 3, 0, 2);
     check_loss(text, true, 3, NULL, "worker:2@step:4", 1, 0, 2);
     check_loss(text, true, 3, "worker:0@step:7", "worker:2@step:6", 2, 2, 2);
-    /* A worker may fall silent at any step, also in the last ones before the border, where others rest. */
+    /* A worker may fall silent at any step, also in the last ones before the boundary, where others rest. */
     for (int step = 1; step <= 20; step++) {
         char stall[40];
         snprintf(stall, sizeof stall, "worker:1@step:%d", step);
@@ -161,11 +161,11 @@ static int formula_sleeping(struct rig *rig, int worker, long number, float *wei
     return formula_blocks(rig, worker, number, weights, gradient, loss, error);
 }
 
-static int load_sleeping(void *self, int worker, int buffer, long number, const struct picks *picks,
+static int load_sleeping(void *self, int worker, int buffer, long number, const struct indices *indices,
                          struct error *error) {
     struct rig *rig = self;
     if (worker == 1 && atomic_load(&rig->computed[1]) == 3) world_sleep(rig->world, 25.0);
-    return rig_load(self, worker, buffer, number, picks, error);
+    return rig_load(self, worker, buffer, number, indices, error);
 }
 
 static void check_coming_back(const char *text, const struct strategy *strategy, void *argument) {
@@ -229,19 +229,19 @@ static int formula_ones(struct rig *rig, int worker, long number, float *weights
 }
 
 /* In its input a worker has sent its gradient and not taken the weights yet. */
-static int load_failing(void *self, int worker, int buffer, long number, const struct picks *picks,
+static int load_failing(void *self, int worker, int buffer, long number, const struct indices *indices,
                         struct error *error) {
     struct rig *rig = self;
     if (worker == 0 && atomic_load(&rig->computed[0]) == 3)
         return error_set(error, ERROR_DEVICE, "worker 0 failed in its input");
-    return rig_load(self, worker, buffer, number, picks, error);
+    return rig_load(self, worker, buffer, number, indices, error);
 }
 
-static int load_silent(void *self, int worker, int buffer, long number, const struct picks *picks,
+static int load_silent(void *self, int worker, int buffer, long number, const struct indices *indices,
                        struct error *error) {
     struct rig *rig = self;
     if (worker == 0 && atomic_load(&rig->computed[0]) == 3) world_sleep(rig->world, 25.0);
-    return rig_load(self, worker, buffer, number, picks, error);
+    return rig_load(self, worker, buffer, number, indices, error);
 }
 
 enum loss { FAILS_COMPUTING, FAILS_IN_INPUT, SILENT_IN_INPUT, LOSSES };
@@ -290,7 +290,7 @@ static int formula_slowly(struct rig *rig, int worker, long number, float *weigh
     return formula_blocks(rig, worker, number, weights, gradient, loss, error);
 }
 
-static void check_patience(const char *text, const struct strategy *strategy, void *argument) {
+static void check_timeout(const char *text, const struct strategy *strategy, void *argument) {
     static struct rig rig;
     struct rig_settings settings = usual(text, true, 3);
     (void)strategy;
@@ -455,7 +455,7 @@ int main(void) {
     each_strategy(check_coming_back, NULL);
     each_strategy(check_split, NULL);
     each_strategy(check_weights, NULL);
-    each_strategy(check_patience, NULL);
+    each_strategy(check_timeout, NULL);
     each_strategy(check_diverging, NULL);
     each_strategy(check_slow, NULL);
     check_hanging();

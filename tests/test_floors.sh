@@ -17,14 +17,14 @@ trap 'rm -rf "$tree"' EXIT
 # A tree in which all rules hold: a file a floor, and their objects.
 make_tree() {
     rm -rf "$tree/root"
-    mkdir -p "$tree"/root/{src/{base,world,graph,store/optimizers,train,commands},strategies,models,docs,build}
+    mkdir -p "$tree"/root/{src/{base,world,graph,store/optimizers,engine,commands},strategies,models,docs,build}
     cd "$tree/root" || exit 1
-    touch Makefile README.md LICENSE .gitignore src/base/base.h src/world/world.h src/store/store.h src/train/train.h src/graph/graph.h
+    touch Makefile README.md LICENSE .gitignore src/base/base.h src/world/world.h src/store/store.h src/engine/train.h src/graph/graph.h
     echo 'int base(void); int base(void) { return 1; }' >src/base/base.c
     printf '#include <pthread.h>\n#include "world.h"\n#include "../base/base.h"\npthread_t me(void); pthread_t me(void) { return pthread_self(); }\n' >src/world/world.c
     printf '#include "../store.h"\n#include "../../base/base.h"\n' >src/store/optimizers/sgd.c
     printf '#include "../src/store/store.h"\n' >strategies/sync.c
-    printf '#include "base/base.h"\n  #  include "train/train.h"\n' >src/main.c
+    printf '#include "base/base.h"\n  #  include "engine/train.h"\n' >src/main.c
 }
 
 # expect holds|breaks WORDS: what floors says of the tree. A source is compiled once: $tree/known keeps it and its object.
@@ -50,28 +50,28 @@ expect() {
 
 make_tree
 expect holds ""
-echo '#include "../../src/train/train.h"' >src/store/up.c
-expect breaks 'src/store/up.c: includes "../../src/train/train.h" of src/train, a higher floor'
+echo '#include "../../src/engine/train.h"' >src/store/up.c
+expect breaks 'src/store/up.c: includes "../../src/engine/train.h" of src/engine, a higher floor'
 echo '#include "../world/world.h"' >src/graph/neighbour.c
 expect breaks 'src/graph/neighbour.c: includes "../world/world.h" of its neighbour src/world'
-echo '#include "../../train/train.h"' >src/store/optimizers/deep.c
-expect breaks 'deep.c: includes "../../train/train.h" of src/train, a higher floor'
+echo '#include "../../engine/train.h"' >src/store/optimizers/deep.c
+expect breaks 'deep.c: includes "../../engine/train.h" of src/engine, a higher floor'
 mkdir src/attic && echo '#include "../base/base.h"' >src/attic/old.c
 expect breaks 'src/attic has no floor'
-mkdir src/attic && touch src/attic/old.h && echo '#include "../attic/old.h"' >src/train/uses.c
+mkdir src/attic && touch src/attic/old.h && echo '#include "../attic/old.h"' >src/engine/uses.c
 expect breaks 'src/attic, which has no floor'
-printf '#include <stddef.h>\n#  include <cublasLt.h>\n' >src/train/gpu.h
-expect breaks 'src/train/gpu.h: #  include <cublasLt.h>, which only cuda/ may'
-mkdir cuda && printf '#include <cuda_runtime.h>\n' >cuda/gpu.h && echo '#include "../../cuda/gpu.h"' >src/train/gpu.h
-expect breaks 'src/train/gpu.h: #include "../../cuda/gpu.h", which only cuda/ may'
+printf '#include <stddef.h>\n#  include <cublasLt.h>\n' >src/engine/gpu.h
+expect breaks 'src/engine/gpu.h: #  include <cublasLt.h>, which only cuda/ may'
+mkdir cuda && printf '#include <cuda_runtime.h>\n' >cuda/gpu.h && echo '#include "../../cuda/gpu.h"' >src/engine/gpu.h
+expect breaks 'src/engine/gpu.h: #include "../../cuda/gpu.h", which only cuda/ may'
 mkdir cuda && printf '#include "../src/base/base.h"\n#include "gpu.h"\n' >cuda/gpu.h
 expect holds ""
 mkdir cuda && echo '#include "../src/store/store.h"' >cuda/gpu.h
 expect breaks 'cuda/gpu.h: includes "../src/store/store.h" of its neighbour src/store'
-echo '#include "../src/train/train.h"' >models/mlp.h
+echo '#include "../src/engine/train.h"' >models/mlp.h
 expect breaks 'models/mlp.h: includes'
-printf '#include <unistd.h>\nvoid nap(void); void nap(void) { usleep(5); }\n' >src/train/nap.c
-expect breaks 'src/train/nap.o: calls usleep'
+printf '#include <unistd.h>\nvoid nap(void); void nap(void) { usleep(5); }\n' >src/engine/nap.c
+expect breaks 'src/engine/nap.o: calls usleep'
 printf '#include <time.h>\nlong now(void); long now(void) { return time(0); }\n' >strategies/clocked.c
 expect breaks 'strategies/clocked.o: calls time'
 printf '#include <signal.h>\n#include <pthread.h>\nint main(void) { signal(2, SIG_IGN); return pthread_join(pthread_self(), 0); }\n' >src/main.c

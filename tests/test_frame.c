@@ -174,17 +174,17 @@ static void test_strangers(void) {
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 5});
     header[3] = 'X';
     expect_refusal(header, sizeof header, false,
-                   "expected a trainer peer, found \"TRNX\\x02\\x00\\x01\\x00\"");
+                   "expected a trainer peer, found \"TRNX\\x03\\x00\\x01\\x00\"");
     header[3] = 'R';
     header[5] = 1;
-    expect_refusal(header, sizeof header, false, "speaks version 258 of the protocol, expected 2");
+    expect_refusal(header, sizeof header, false, "speaks version 259 of the protocol, expected 3");
     header[5] = 0;
     header[7] = 1;
-    expect_refusal(header, sizeof header, false, "a frame of type 257, expected 1 to 12");
+    expect_refusal(header, sizeof header, false, "a frame of type 257, expected 1 to 14");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_NONE});
-    expect_refusal(header, sizeof header, false, "a frame of type 0, expected 1 to 12");
+    expect_refusal(header, sizeof header, false, "a frame of type 0, expected 1 to 14");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_TYPE_COUNT});
-    expect_refusal(header, sizeof header, false, "a frame of type 13, expected 1 to 12");
+    expect_refusal(header, sizeof header, false, "a frame of type 15, expected 1 to 14");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_GRADIENT, .bytes = LIMIT + 1});
     expect_refusal(header, sizeof header, false, "a gradient of 65537 bytes, expected at most 65536");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 4ull << 30});

@@ -21,8 +21,8 @@ static void check_batch(const struct examples *examples, const int *index, int c
     const size_t features = (size_t)examples->features, floats = (size_t)count * features;
     float *out = block + GUARD;
     for (size_t i = 0; i < floats + 2 * GUARD; i++) block[i] = -77.0f;
-    const struct picks picks = {.count = count, .index = index};
-    backends[0]->gather(&device, examples, &picks, out, NULL);
+    const struct indices indices = {.count = count, .index = index};
+    backends[0]->gather(&device, examples, &indices, out, NULL);
     size_t wrong = 0, touched = 0;
     for (size_t i = 0; i < floats; i++) {
         const size_t from = (size_t)index[i / features] * features + i % features;
@@ -36,7 +36,7 @@ static void check_batch(const struct examples *examples, const int *index, int c
 
     int labels[EXAMPLES + 1];
     for (int i = 0; i <= count; i++) labels[i] = -1;
-    backends[0]->gather_labels(&device, examples, &picks, labels, NULL);
+    backends[0]->gather_labels(&device, examples, &indices, labels, NULL);
     for (int i = 0; i < count; i++)
         CHECK(labels[i] == examples->labels[index[i]], "label %d is %d", i, labels[i]);
     CHECK(labels[count] == -1, "label %d written", count);

@@ -23,14 +23,14 @@ struct rig {
     struct error error;
 };
 
-static int open_rig(struct rig *rig, const char *text, double patience_s) {
+static int open_rig(struct rig *rig, const char *text, double timeout_s) {
     const struct device_settings settings = {0};
     const struct device *devices[RANKS];
     bool shared = false;
     *rig = (struct rig){0};
     RETURN_IF(devices_open(text, &settings, &rig->devices, &rig->count, &shared, &rig->error));
     for (int i = 0; i < rig->count && i < RANKS; i++) devices[i] = &rig->devices[i];
-    return collective->open(devices, rig->count, world, patience_s, &rig->group, &rig->error);
+    return collective->open(devices, rig->count, world, timeout_s, &rig->group, &rig->error);
 }
 
 static void close_rig(struct rig *rig) {
@@ -137,26 +137,26 @@ static void check_twice(void) {
 /* What never ends does end, in time, and the words say for whom it was waited. */
 static void check_no_end(void) {
     static struct rig rig;
-    const double patience_s = 0.2, began_s = world_now(world);
+    const double timeout_s = 0.2, began_s = world_now(world);
     standin_hang(1);
-    expect_words(&rig, open_rig(&rig, "gpu:0,gpu:2", patience_s), "gpu:0,gpu:2: ncclCommInitRankConfig(",
+    expect_words(&rig, open_rig(&rig, "gpu:0,gpu:2", timeout_s), "gpu:0,gpu:2: ncclCommInitRankConfig(",
                  ": not done on gpu:0 after 0.2 s (collective.c:");
     close_rig(&rig);
-    CHECK(open_rig(&rig, "gpu:2,gpu:0,gpu:1", patience_s) == OK, "%s", rig.error.words);
+    CHECK(open_rig(&rig, "gpu:2,gpu:0,gpu:1", timeout_s) == OK, "%s", rig.error.words);
     CHECK(open_vectors(&rig, 1, 1000) == OK, "%s", rig.error.words);
     CHECK(try_mean(&rig, 1, 1000) == OK, "%s", rig.error.words);
     standin_hang(1);
     expect_words(&rig, try_mean(&rig, 1, 1000), "gpu:2,gpu:0,gpu:1: ncclReduce(",
                  ": not done on gpu:2 after 0.2 s (collective.c:");
     const double took_s = world_now(world) - began_s;
-    CHECK(took_s >= 2.0 * patience_s && took_s < 20.0, "two waits of %g s took %g s", patience_s, took_s);
+    CHECK(took_s >= 2.0 * timeout_s && took_s < 20.0, "two waits of %g s took %g s", timeout_s, took_s);
     rig.error = (struct error){0};
     expect_words(&rig, try_mean(&rig, 1, 1000), "gpu:2,gpu:0,gpu:1: not used again", "after a failure");
     close_vectors(&rig, 1);
     close_rig(&rig);
 }
 
-/* A rank that is gone, and a run that was stopped: at once, not after the patience. */
+/* A rank that is gone, and a run that was stopped: at once, not after the timeout. */
 static void check_broken(void) {
     static struct rig rig;
     const double began_s = world_now(world);

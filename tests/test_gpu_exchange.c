@@ -24,7 +24,7 @@ static int compute_on_gpu(void *self, int worker, int buffer, float *weights, fl
     const size_t bytes = rig->layout.floats * sizeof(float);
     (void)loss;
     rig->loss_of[number] = 1.0f + (float)number;
-    rig_note_news(rig, worker);
+    rig_note_changes(rig, worker);
     RETURN_IF(gpu->marks->set(device, began[worker], error));
     if (rig->training.traits->own_weights)
         RETURN_IF(gpu->queue_copy(device, seen[worker], weights, bytes, error));
@@ -54,7 +54,8 @@ static void look_at_weights(const struct rig *rig, int worker) {
     }
 }
 
-static int meet_gpu(void *self, int worker, bool waited, struct outcome *outcome, struct error *error) {
+static int synchronize_gpu(void *self, int worker, bool waited, struct outcome *outcome,
+                           struct error *error) {
     struct rig *rig = self;
     const struct device *device = &devices[worker];
     if (!waited) RETURN_IF(gpu->finish(device, error));
@@ -75,7 +76,7 @@ static struct rig_settings usual(const char *strategy, int workers, int shards, 
                                  .batches = BATCHES,
                                  .block = block,
                                  .devices = devices,
-                                 .compute = {.run = compute_on_gpu, .meet = meet_gpu}};
+                                 .compute = {.run = compute_on_gpu, .synchronize = synchronize_gpu}};
 }
 
 static void open_memory(size_t floats) {
@@ -120,7 +121,7 @@ static void look_at_the_end(struct rig *rig, const char *text) {
     for (int s = 0; s < rig->settings.shards; s++) {
         const struct shard *shard = &rig->store.shards[s];
         const long version = atomic_load(&shard->version);
-        const float *weights = rig->store.host.weights;
+        const float *weights = rig->store.host.vector[0].at;
         CHECK(version > 0 && (long)-weights[shard->begin] == version &&
                   (long)-weights[shard->end - 1] == version,
               "%s: shard %d is at version %ld, its weights at %g and %g", text, s, version,
@@ -173,9 +174,10 @@ static void check_divergence(const char *text, const struct strategy *strategy, 
 #define BEGUN_S 3e-3    /* ... so long at the computation and what comes after ... */
 #define COMPUTED_S 1e-3 /* ... and so long at what comes after it */
 
-static int meet_slowly(void *self, int worker, bool waited, struct outcome *outcome, struct error *error) {
+static int synchronize_slowly(void *self, int worker, bool waited, struct outcome *outcome,
+                              struct error *error) {
     struct rig *rig = self;
-    RETURN_IF(meet_gpu(self, worker, waited, outcome, error));
+    RETURN_IF(synchronize_gpu(self, worker, waited, outcome, error));
     world_work(rig->world, WAITED_S);
     outcome->begun_s = BEGUN_S;
     outcome->computed_s = COMPUTED_S;
@@ -192,12 +194,12 @@ static void check_times(const char *text, const struct strategy *strategy, void 
     struct rig_settings settings = usual(text, 1, 1, 1000);
     (void)strategy, (void)argument;
     settings.simulated = true;
-    settings.compute.meet = meet_slowly;
+    settings.compute.synchronize = synchronize_slowly;
     CHECK(rig_run(&rig, &settings, false) == OK, "%s: %s", text, rig.error.words);
     const struct traits *traits = rig.training.traits;
     const struct worker_totals *totals = training_totals(&rig.training, 0);
     /* steps before which the device had to copy, or to step a share */
-    const long queued = traits->steps_own ? 0 : traits->own_weights ? rig.news[0][0] : totals->steps - 1;
+    const long queued = traits->steps_own ? 0 : traits->own_weights ? rig.changed[0][0] : totals->steps - 1;
     const double before = WAITED_S - BEGUN_S, after = traits->steps_own ? COMPUTED_S : 0.0;
     CHECK(totals->steps == BATCHES, "%s: %ld steps", text, totals->steps);
     check_share(text, "what came before computing", totals->pull_s, queued, before);

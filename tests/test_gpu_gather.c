@@ -15,33 +15,33 @@ extern const struct backend gpu_backend;
 static const struct device gpu = {.backend = &gpu_backend, .name = "gpu:0", .threads = 1};
 static const struct device cpu = {.name = "cpu:0", .threads = 1};
 
-enum { EXAMPLES = 37, MOST_PICKS = 600, MOST_BYTES = 12 * 10 * 4 };
+enum { EXAMPLES = 37, MOST_INDICES = 600, MOST_BYTES = 12 * 10 * 4 };
 
 static uint8_t bytes[EXAMPLES * MOST_BYTES];
 static float floats[EXAMPLES * MOST_BYTES];
-static int labels[EXAMPLES], indices[MOST_PICKS];
-static uint64_t keys[MOST_PICKS];
+static int labels[EXAMPLES], indices[MOST_INDICES];
+static uint64_t keys[MOST_INDICES];
 
 static void fill(void) {
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)rng_philox(3, 0, i).word[0];
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) floats[i] = (float)i * 0.37f - 5.0f;
     for (int i = 0; i < EXAMPLES; i++) labels[i] = i * i % 10;
-    for (int i = 0; i < MOST_PICKS; i++) {
+    for (int i = 0; i < MOST_INDICES; i++) {
         indices[i] = (int)(rng_philox(4, 0, (uint64_t)i).word[0] % EXAMPLES);
         keys[i] = rng_mix(9, (uint64_t)i);
     }
 }
 
-/* One batch on both; queued twice in a row with other picks, so that what the first still needs is not
+/* One batch on both; queued twice in a row with other indices, so that what the first still needs is not
  * overwritten. */
 static void check_batch(const struct examples *examples, int count, bool drawn, const char *kind) {
-    const struct picks first = {count, indices, drawn ? keys : NULL},
-                       second = {count, indices + MOST_PICKS - count,
-                                 drawn ? keys + MOST_PICKS - count : NULL};
+    const struct indices first = {count, indices, drawn ? keys : NULL},
+                         second = {count, indices + MOST_INDICES - count,
+                                   drawn ? keys + MOST_INDICES - count : NULL};
     const size_t size = (size_t)count * (size_t)examples->features * sizeof(float), guard = 256;
     struct error error = {0};
     char *host = NULL, *expected = NULL, *on = NULL;
-    int *on_labels = NULL, found_labels[2 * MOST_PICKS];
+    int *on_labels = NULL, found_labels[2 * MOST_INDICES];
     int code = memory_zeroed((void **)&host, 2 * size + 2 * guard, 1, "batch", &error);
     if (code == OK) code = memory_zeroed((void **)&expected, 2 * size + 2 * guard, 1, "batch", &error);
     if (code == OK) code = gpu.backend->allocate(&gpu, (void **)&on, 2 * size + 2 * guard, "batch", &error);
@@ -193,7 +193,7 @@ static void test_failures(void) {
                                       .bytes = bytes,
                                       .features = 216,
                                       .augment = augment};
-    const struct picks picks = {300, indices, keys};
+    const struct indices batch = {300, indices, keys};
     int failed = 0;
     for (long n = 1;; n++) {
         struct error error = {0};
@@ -204,8 +204,8 @@ static void test_failures(void) {
         CHECK(code == OK, "%s", error.words);
         const long calls = standin_calls();
         standin_fail(n);
-        if (code == OK) code = gpu_gather(&gpu, &examples, &picks, out, &error);
-        if (code == OK) code = gpu_gather_labels(&gpu, &examples, &picks, out_labels, &error);
+        if (code == OK) code = gpu_gather(&gpu, &examples, &batch, out, &error);
+        if (code == OK) code = gpu_gather_labels(&gpu, &examples, &batch, out_labels, &error);
         const bool all = standin_calls() - calls < n;
         standin_fail(0);
         failed += code != OK;

@@ -35,7 +35,7 @@ struct rig {
     struct store store;
     struct gradient gradients[WORKERS];
     float *values[WORKERS];
-    struct copies own[WORKERS];
+    struct state own[WORKERS];
     struct error error;
 };
 
@@ -61,12 +61,9 @@ static bool open_devices_at(struct rig *rig, const struct place *place, bool det
 
 static bool open_own(struct rig *rig, int worker) {
     const struct store *store = &rig->store;
-    struct copies *own = &rig->own[worker];
-    bool well = store_own_vector(store, worker, &rig->values[worker], "values", &rig->error) == OK &&
-                store_own_vector(store, worker, &own->weights, "weights", &rig->error) == OK &&
-                store_own_vector(store, worker, &own->average, "average", &rig->error) == OK;
-    for (int m = 0; m < 2 && well && store->moments[m]; m++)
-        well = store_own_vector(store, worker, &own->moments[m], "moments", &rig->error) == OK;
+    const bool well = store_own_vector(store, worker, &rig->values[worker], "values", &rig->error) == OK &&
+                      store_own_state(store, worker, true, &rig->own[worker], &rig->error) == OK;
+    CHECK(rig->own[worker].count == store->host.count, "%d own vectors", rig->own[worker].count);
     rig->gradients[worker] =
         (struct gradient){.worker = worker, .values = rig->values[worker], .examples = 8};
     return well;
@@ -109,7 +106,7 @@ static bool open_rig(struct rig *rig, const struct place *place, int shards, enu
     if (!well) return false;
     for (int i = 0; i < RANGES; i++)
         for (size_t k = 0; k < rig->ranges[i].floats; k++)
-            rig->store.host.weights[rig->ranges[i].begin + k] = some(99, k + 7 * (size_t)i);
+            rig->store.host.vector[0].at[rig->ranges[i].begin + k] = some(99, k + 7 * (size_t)i);
     store_begin_average(&rig->store);
     CHECK(store_send(&rig->store, error) == OK, "%s", error->words);
     return true;
@@ -117,10 +114,8 @@ static bool open_rig(struct rig *rig, const struct place *place, int shards, enu
 
 static void close_rig(struct rig *rig) {
     for (int w = 0; rig->store.shards && w < rig->roster.workers; w++) {
-        const struct copies *own = &rig->own[w];
-        float *const vectors[] = {rig->values[w], own->weights, own->average, own->moments[0],
-                                  own->moments[1]};
-        for (int v = 0; v < 5; v++) store_own_vector_free(&rig->store, w, vectors[v]);
+        store_own_vector_free(&rig->store, w, rig->values[w]);
+        store_own_state_free(&rig->store, w, &rig->own[w]);
     }
     store_close(&rig->store);
     roster_close(&rig->roster);
@@ -153,25 +148,25 @@ static void step(struct rig *rig, enum way way, int workers, long round) {
     give(rig, round);
     for (int s = 0; s < rig->store.settings.shards; s++) {
         struct shard *shard = &rig->store.shards[s];
-        struct copies sharing[WORKERS] = {0};
+        const struct state *sharing[WORKERS] = {0};
         for (int w = 0; w < workers; w++) {
             struct gradient *gradient = &rig->gradients[w];
-            atomic_store(&shard->laid[w], NULL);
+            atomic_store(&shard->contributed[w], NULL);
             gradient->examples = way == WAY_UNEQUAL ? 8 + w : 8;
             if (way == WAY_LEFT_OUT && w == 1) continue;
-            if (way <= WAY_LEFT_OUT) shard_lay(shard, gradient);
+            if (way <= WAY_LEFT_OUT) shard_contribute(shard, gradient);
             if (way == WAY_APPLY) shard_apply(shard, gradient);
             if (way == WAY_RACY) shard_apply_racy(shard, gradient);
             if (way != WAY_OWN) continue;
             shard_copy(shard, &rig->own[w]);
             shard_step_own(shard, &rig->own[w], gradient, round);
-            sharing[w] = rig->own[w];
+            sharing[w] = &rig->own[w];
         }
         for (int share = workers - 1; share >= 0 && way <= WAY_LEFT_OUT; share--)
-            shard_step_share(shard, share, workers);
+            shard_step_share(shard, share, share, workers);
         shard_settle(shard);
         for (int share = 0; share < workers && way == WAY_OWN; share++)
-            shard_reduce_share(shard, sharing, share, workers);
+            shard_reduce_share(shard, share, sharing, share, workers);
         shard_end_round(shard);
     }
     CHECK(store_check(&rig->store, &rig->error) == OK, "%s", rig->error.words);
@@ -180,30 +175,31 @@ static void step(struct rig *rig, enum way way, int workers, long round) {
 /* The largest difference in a number of any vector, as the host and as a reader have them; 0: the same bits.
  */
 static double difference(struct rig *a, struct rig *b) {
-    const struct copies *x = &a->store.host, *y = &b->store.host;
-    const float *const one[] = {x->weights, x->moments[0], x->moments[1], x->average};
-    const float *const other[] = {y->weights, y->moments[0], y->moments[1], y->average};
+    const struct state *x = &a->store.host, *y = &b->store.host;
     static float read[FLOATS];
     double largest = 0.0;
     long version = -1;
     const struct device cpu = {.backend = backends[0], .name = "cpu:0"};
     CHECK(store_fetch(&a->store, &a->error) == OK, "%s", a->error.words);
     CHECK(store_fetch(&b->store, &b->error) == OK, "%s", b->error.words);
-    for (int v = 0; v < 4; v++)
-        for (size_t i = 0; one[v] && i < a->layout.floats; i++)
-            if (memcmp(&one[v][i], &other[v][i], sizeof *one[v]) != 0)
-                largest = fmax(largest, fabs((double)one[v][i] - (double)other[v][i]) + 1e-30);
+    CHECK(x->count == y->count, "%d vectors and %d", x->count, y->count);
+    for (int v = 0; v < x->count; v++)
+        for (size_t i = 0; i < a->layout.floats; i++) {
+            const float one = x->vector[v].at[i], other = y->vector[v].at[i];
+            if (memcmp(&one, &other, sizeof one) != 0)
+                largest = fmax(largest, fabs((double)one - (double)other) + 1e-30);
+        }
     memset(read, 1, sizeof read);
     for (int s = 0; s < a->store.settings.shards; s++, version = -1)
         shard_read(&a->store.shards[s], &cpu, read, &version);
-    CHECK(memcmp(read, x->weights, a->layout.floats * sizeof *read) == 0, "what is read is not there");
+    CHECK(memcmp(read, x->vector[0].at, a->layout.floats * sizeof *read) == 0, "what is read is not there");
     memset(read, 1, sizeof read);
     CHECK(store_copy_weights(&a->store, &cpu, read, &a->error) == OK, "%s", a->error.words);
-    CHECK(memcmp(read, x->weights, a->layout.floats * sizeof *read) == 0, "what is copied is not there");
+    CHECK(memcmp(read, x->vector[0].at, a->layout.floats * sizeof *read) == 0, "what is copied is not there");
     return largest;
 }
 
-/* The shards are dealt over the workers' GPUs, each once, in turn. */
+/* The shards are spread over the workers' GPUs, each once, in turn. */
 static void check_homes(const struct rig *rig, const struct place *place, const char *what) {
     const struct store *store = &rig->store;
     int labels[WORKERS], count = 0;
@@ -226,7 +222,7 @@ static void check_homes(const struct rig *rig, const struct place *place, const 
         const bool mine = count == 1 && place->gpu[w] != NO_GPU && labels[0] == rig->devices[w].label;
         CHECK(store_shares_memory(store, &rig->devices[w]) == mine, "%s: %s in place", what,
               rig->devices[w].name);
-        CHECK(store_own_device(store, w) == (place->gpu[w] == NO_GPU ? NULL : &rig->devices[w]),
+        CHECK(store_own_device(store, w) == (place->gpu[w] == NO_GPU ? &store->processor : &rig->devices[w]),
               "%s: where %s has its own", what, rig->devices[w].name);
     }
 }
@@ -305,9 +301,9 @@ static void check_failure(const struct place *place) {
     if (!STANDIN) return;
     if (open_rig(&rig, place, 3, LINKS_AUTO, false, "sgd")) {
         give(&rig, 0);
-        for (int w = 0; w < place->workers; w++) shard_lay(&rig.store.shards[1], &rig.gradients[w]);
+        for (int w = 0; w < place->workers; w++) shard_contribute(&rig.store.shards[1], &rig.gradients[w]);
         standin_break(1);
-        shard_step_share(&rig.store.shards[1], 0, place->workers);
+        shard_step_share(&rig.store.shards[1], 0, 0, place->workers);
         CHECK(store_check(&rig.store, &rig.error) == ERROR_DEVICE &&
                   strncmp(rig.error.words, "gpu:0,gpu:1,gpu:2: ncclReduce(", 30) == 0,
               "'%s'", rig.error.words);

@@ -12,7 +12,7 @@ rm -rf "$loaded" && mkdir "$loaded" || exit 1
 trap 'rm -rf "$scratch" "$loaded"' EXIT
 
 run() { # options...
-    "$scratch/trainer" --quiet --dataset=digits:take=64 --epochs=1 --out="$scratch/run" "$@" >"$scratch/out" 2>"$scratch/err"
+    "$scratch/trainer" --quiet --dataset=digits:take=64 --epochs=1 --out="$scratch/run" --replace "$@" >"$scratch/out" 2>"$scratch/err"
 }
 good() { run "$@" || fail "$*: exit code $?: $(cat "$scratch/err")"; }
 bad() { # the one line, as a pattern; options...
@@ -44,7 +44,7 @@ bad "gpu:1: libcudnn.so.0: $absent; $dnn" --model=cnn --devices=gpu:1
 
 # Without the one that makes means, by copies: it is said, and it is an error only for who asked for it.
 nccl="gpu:0: libnccl.so.0: $absent"
-"$scratch/trainer" --quiet --explain --dataset=digits:take=64 --epochs=1 --out="$scratch/run" --devices=gpu:0,gpu:1 >"$scratch/out" 2>"$scratch/err" ||
+"$scratch/trainer" --quiet --explain --dataset=digits:take=64 --epochs=1 --out="$scratch/run" --replace --devices=gpu:0,gpu:1 >"$scratch/out" 2>"$scratch/err" ||
     fail "no NCCL: exit code $?: $(cat "$scratch/err")"
 grep -q "^mean of a round: copies, in roster order ($nccl" "$scratch/out" || fail "no NCCL: it is not said: $(cat "$scratch/out")"
 bad "$nccl; expected NCCL 0 for CUDA 0 \(package libnccl0, or Python.s nvidia-nccl-cu0\)" --devices=gpu:0,gpu:1 --links=collective

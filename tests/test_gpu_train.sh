@@ -16,7 +16,7 @@ small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --epochs=3"
 train() { # name of the run, options...
     local name=$1 code
     shift
-    timeout 120 "$TRAINER" --quiet --out="$scratch/$name" "$@" >"$scratch/out" 2>"$scratch/err"
+    timeout 120 "$TRAINER" --quiet --replace --out="$scratch/$name" "$@" >"$scratch/out" 2>"$scratch/err"
     code=$?
     [ $code -eq 0 ] || fail "$name ($*): exit code $code: $(cat "$scratch/err")"
     [ -s "$scratch/err" ] && fail "$name ($*): wrote to standard error: $(cat "$scratch/err")"
@@ -79,7 +79,7 @@ for optimizer in sgd:rate=0.1 nesterov:rate=0.05 adam; do
     same a d
     at_least "$(accuracy c)" "$(awk -v a="$(accuracy a)" 'BEGIN { print a - 0.05 }')" || fail "$optimizer: accuracy $(accuracy a), homes=cpu $(accuracy c)"
 done
-# However many GPUs the shards are dealt over; from a checkpoint of one GPU on several.
+# However many GPUs the shards are spread over; from a checkpoint of one GPU on several.
 gpus="gpu:0,$second,gpu:0,$second"
 "$TRAINER" devices | grep -q 'stand-in' && export STANDIN_GPUS=4 && gpus=gpu:2,gpu:0,gpu:3,gpu:1
 for strategy in sync local-sgd:every=3; do
@@ -120,7 +120,7 @@ homes() { # words expected, options...
     local expected=$1
     shift
     # shellcheck disable=SC2086
-    "$TRAINER" $small --epochs=1 --out="$scratch/said" "$@" >"$scratch/out" 2>"$scratch/err" || fail "$*: $(cat "$scratch/err")"
+    "$TRAINER" $small --epochs=1 --replace --out="$scratch/said" "$@" >"$scratch/out" 2>"$scratch/err" || fail "$*: $(cat "$scratch/err")"
     grep -q -- "$expected" "$scratch/err" || fail "$*: expected '$expected': $(cat "$scratch/err")"
 }
 homes ', 3 shards; ' --devices=gpu:0,gpu:0 --shards=3 --homes=cpu
@@ -143,7 +143,7 @@ train a $small --devices=gpu:0 --deterministic
 train b $small --devices=gpu:0 --deterministic --strategy=async-lockfree:apply=worker
 same a b
 # shellcheck disable=SC2086
-train b $small --devices=gpu:0 --deterministic --prefetch=2 # a feeder's queue beside the worker's
+train b $small --devices=gpu:0 --deterministic --prefetch=2 # a prefetcher's queue beside the worker's
 same a b
 # shellcheck disable=SC2086
 train a $small --devices=gpu:0,gpu:0 --deterministic --clip=0.1
@@ -185,7 +185,7 @@ grep -q 'gpu:0 has no kernel for .*sigmoid.*: the CPU computes it' "$scratch/err
 refuse() { # exit code, words, options...
     local expected=$1 words=$2 code
     shift 2
-    "$TRAINER" --quiet --out="$scratch/refused" "$@" >/dev/null 2>"$scratch/err"
+    "$TRAINER" --quiet --replace --out="$scratch/refused" "$@" >/dev/null 2>"$scratch/err"
     code=$?
     if [ $code -ne "$expected" ] || ! grep -q -- "$words" "$scratch/err"; then
         fail "$*: exit code $code, expected $expected and '$words': $(cat "$scratch/err")"
@@ -218,7 +218,7 @@ if "$TRAINER" devices | grep -q 'stand-in'; then
     STANDIN_BREAK=3 refuse 4 'gpu:1,gpu:0: ncclReduce(.*: remote process exited' --devices=gpu:1,gpu:0 --shards=2
     for n in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987; do
         # shellcheck disable=SC2086
-        STANDIN_FAIL=$n timeout 60 "$TRAINER" --quiet $small --devices=gpu:0 --out="$scratch/failed" >/dev/null 2>"$scratch/err"
+        STANDIN_FAIL=$n timeout 60 "$TRAINER" --quiet $small --devices=gpu:0 --replace --out="$scratch/failed" >/dev/null 2>"$scratch/err"
         code=$?
         [ $code -eq 0 ] && continue # fewer calls than that
         if [ $code -ne 4 ] || [ "$(wc -l <"$scratch/err")" -ne 1 ] || ! grep -q 'gpu' "$scratch/err"; then
@@ -230,14 +230,14 @@ if "$TRAINER" devices | grep -q 'stand-in'; then
     said=0
     for ((n = 800; n > 0 && said < 8; n -= 5)); do
         # shellcheck disable=SC2086
-        STANDIN_FAIL=$n timeout 60 "$TRAINER" --quiet $few --out="$scratch/failed" >/dev/null 2>"$scratch/err" && continue
+        STANDIN_FAIL=$n timeout 60 "$TRAINER" --quiet $few --replace --out="$scratch/failed" >/dev/null 2>"$scratch/err" && continue
         said=$((said + 1))
         grep -Eq '^trainer: gpu:0: [a-zA-Z_]+[^:]*: .* \(code [0-9]+, [a-z_]+\.c:[0-9]+\).*; there is no checkpoint yet' "$scratch/err" ||
             fail "call $n fails: $(cat "$scratch/err")"
     done
     [ $said -eq 8 ] || fail "$said of the last calls fail, expected 8"
     # shellcheck disable=SC2086
-    STANDIN_FAIL=6000 timeout 60 "$TRAINER" --quiet $small --epochs=1000 --devices=gpu:0 --checkpoint-every=0.001 --out="$scratch/failed" >/dev/null 2>"$scratch/err"
+    STANDIN_FAIL=6000 timeout 60 "$TRAINER" --quiet $small --epochs=1000 --devices=gpu:0 --checkpoint-every=0.001 --replace --out="$scratch/failed" >/dev/null 2>"$scratch/err"
     steps=$(sed -n "s|^trainer: gpu:0: .*; go on from step \([0-9]*\) with: trainer --resume=$scratch/failed\$|\1|p" "$scratch/err")
     [ -n "$steps" ] || fail "no checkpoint is named: $(cat "$scratch/err")"
     train failed --resume="$scratch/failed" --epochs=$((${steps:-0} / 20 + 1))

@@ -53,14 +53,17 @@ static size_t differences(struct rig *rig, struct error *error) {
     return wrong;
 }
 
-static struct update_window window_of(const struct rig *rig, int moments, bool average, bool witness) {
-    return (struct update_window){
-        .floats = FLOATS,
-        .weights = rig->on[0],
-        .gradient = rig->on[1],
-        .moments = {moments > 0 ? rig->on[2] : NULL, moments > 1 ? rig->on[3] : NULL},
-        .average = average ? rig->on[4] : NULL,
-        .witness = witness ? rig->witness : NULL};
+/* The window of all floats, with the first gradient alone. */
+static struct update_window window_of(const struct rig *rig, struct state *state, int moments, bool average,
+                                      bool witness) {
+    *state = (struct state){.count = 1, .vector = {{"", rig->on[0]}}};
+    for (int m = 0; m < moments; m++) state->vector[state->count++].at = rig->on[2 + m];
+    return (struct update_window){.end = FLOATS,
+                                  .state = state,
+                                  .average = average ? rig->on[4] : NULL,
+                                  .count = 1,
+                                  .gradients = (const float *const *)&rig->on[1],
+                                  .witness = witness ? rig->witness : NULL};
 }
 
 /* Steps on both sides, with and without decay. */
@@ -73,22 +76,16 @@ static void check_optimizer(const struct optimizer *optimizer, float decay, bool
           "%s", error.words);
     int code = open_rig(&rig, &error);
     for (long number = 1; number <= UPDATES && code == OK; number++) {
-        const float rate = 0.1f / (float)number, towards = update_average_rate(0.9, number);
-        const struct step step = {.floats = FLOATS,
-                                  .weights = rig.here[0],
-                                  .gradient = rig.here[1],
-                                  .moments = {rig.here[2], rig.here[3]},
-                                  .rate = rate,
-                                  .decay = decay,
-                                  .update = number};
-        struct update update = {.rate = rate, .decay = decay, .towards = towards};
-        const struct update_window window = window_of(&rig, optimizer->moments, average, true);
-        optimizer->step(choice.settings, &step);
+        float *const moments[] = {rig.here[2], rig.here[3]};
+        struct update update = optimizer_update(&choice, number);
+        update.rate = 0.1f / (float)number;
+        update.decay = decay;
+        update.towards = update_average_rate(0.9, number);
+        struct state state;
+        const struct update_window window = window_of(&rig, &state, optimizer->moments, average, true);
+        update.step(&update, FLOATS, rig.here[0], moments, rig.here[1]);
         for (size_t i = 0; i < FLOATS && average; i++)
-            rig.here[4][i] = update_average(rig.here[4][i], rig.here[0][i], towards);
-        optimizer->formula(choice.settings, &update, number);
-        CHECK(!(update.rate < rate || update.rate > rate || update.decay < decay || update.decay > decay),
-              "%s: the formula changes what is the caller's", optimizer->plugin.name);
+            rig.here[4][i] = update_average(rig.here[4][i], rig.here[0][i], update.towards);
         code = gpu_vectors.update(&gpu, &update, &window, &error);
         if (code == OK)
             CHECK(differences(&rig, &error) == 0, "%s, decay %g, update %ld: other bits",
@@ -102,14 +99,20 @@ static void check_optimizer(const struct optimizer *optimizer, float decay, bool
 }
 
 static void test_optimizers(void) {
-    int with = 0;
-    for (int i = 0; optimizers[i]; i++) {
-        if (!optimizers[i]->formula) continue;
-        with++;
-        check_optimizer(optimizers[i], 0.0f, false);
-        check_optimizer(optimizers[i], 0.01f, true);
+    int count = 0;
+    for (; optimizers[count]; count++) {
+        CHECK(optimizers[count]->moments <= VECTORS - 3, "%s: more vectors of state than are tested",
+              optimizers[count]->plugin.name);
+        check_optimizer(optimizers[count], 0.0f, false);
+        check_optimizer(optimizers[count], 0.01f, true);
     }
-    CHECK(with == 5, "%d optimizers step on a GPU", with);
+    CHECK(count == 5, "%d optimizers step on a GPU", count);
+    struct error error = {0};
+    const struct update unknown = {.rule = count};
+    const struct state state = {.count = 1, .vector = {{"", NULL}}};
+    const float *const none = NULL;
+    const struct update_window one = {.end = 1, .state = &state, .count = 1, .gradients = &none};
+    CHECK(gpu_vectors.update(&gpu, &unknown, &one, &error) == ERROR_DEVICE, "a formula that is not there");
 }
 
 /* Statistics, frozen weights, and steps by atomic additions. */
@@ -118,7 +121,8 @@ static void test_other_rules(void) {
     struct error error = {0};
     struct update update = {.rule = UPDATE_SUBTRACT, .rate = 9.0f, .decay = 9.0f, .towards = 0.25f};
     int code = open_rig(&rig, &error);
-    struct update_window window = window_of(&rig, 0, true, false);
+    struct state state;
+    struct update_window window = window_of(&rig, &state, 0, true, false);
     if (code == OK) code = gpu_vectors.update(&gpu, &update, &window, &error);
     for (size_t i = 0; i < FLOATS; i++) {
         rig.here[0][i] -= rig.here[1][i];
@@ -131,43 +135,78 @@ static void test_other_rules(void) {
         rig.here[4][i] = update_average(rig.here[4][i], rig.here[0][i], 0.25f);
     CHECK(code == OK && differences(&rig, &error) == 0, "frozen weights: %s", error.words);
 
-    update = (struct update){.rule = UPDATE_SGD, .rate = 0.5f};
-    window = window_of(&rig, 0, false, true);
+    struct choice choice;
+    CHECK(plugin_choose(&choice, (const void *const *)optimizers, "optimizer", "sgd", &error) == OK, "%s",
+          error.words);
+    update = optimizer_update(&choice, 1);
+    update.rate = 0.5f;
+    window = window_of(&rig, &state, 0, false, true);
     window.atomic = 1;
     for (int i = 0; i < 3 && code == OK; i++) code = gpu_vectors.update(&gpu, &update, &window, &error);
     for (size_t i = 0; i < FLOATS; i++)
         for (int k = 0; k < 3; k++) {
-            const float after =
-                update_sgd(rig.here[0][i], update_decayed(rig.here[1][i], rig.here[0][i], 0.0f), 0.5f);
+            const float after = rig.here[0][i] - 0.5f * (rig.here[1][i] + 0.0f * rig.here[0][i]);
             rig.here[0][i] += after - rig.here[0][i];
         }
     double witness = 0.0;
     if (code == OK) code = gpu_transfer(&gpu, &witness, rig.witness, sizeof witness, &error);
     CHECK(code == OK && differences(&rig, &error) == 0 && witness == 3.0, "atomic: witness %g, %s", witness,
           error.words);
-    window.floats = 0;
+    window.end = 0;
     CHECK(gpu_vectors.update(&gpu, &update, &window, &error) == OK, "no floats: %s", error.words);
     close_rig(&rig);
 }
 
-/* As the store adds laid gradients up: in order, the first not added to anything. */
-static void check_mean(int count) {
+/* As the store adds contributed gradients up: in order, the first not added to anything, and more than one
+ * kernel is given too; then a step with that, or the mean times a factor. */
+static void check_mean(int count, bool steps) {
+    enum { MOST = 200 };
     static struct rig rig;
+    static float sum[FLOATS];
+    struct choice choice;
     struct error error = {0};
-    const float *values[64];
-    float weight[64];
+    const float *values[MOST];
+    float weight[MOST];
+    const size_t begin = 16, end = FLOATS - 1;
     int code = open_rig(&rig, &error);
     for (int k = 0; k < count; k++) {
-        values[k] = rig.on[k % 4 ? 1 : 4];
+        values[k] = rig.on[k % 3 ? 1 : 3];
         weight[k] = (float)(k + 1) / 7.0f;
     }
-    if (code == OK) code = gpu_vectors.mean(&gpu, values, weight, count, FLOATS, rig.on[0], &error);
-    for (size_t i = 0; i < FLOATS; i++)
+    random_vector(rig.here[3], FLOATS, 9);
+    if (code == OK) code = gpu_transfer(&gpu, rig.on[3], rig.here[3], sizeof rig.here[3], &error);
+    for (size_t i = begin; i < end; i++)
         for (int k = 0; k < count; k++) {
-            const float value = rig.here[k % 4 ? 1 : 4][i];
-            rig.here[0][i] = k == 0 ? weight[k] * value : rig.here[0][i] + weight[k] * value;
+            const float value = rig.here[k % 3 ? 1 : 3][i];
+            sum[i] = k == 0 ? weight[k] * value : sum[i] + weight[k] * value;
         }
+    CHECK(plugin_choose(&choice, (const void *const *)optimizers, "optimizer", "sgd", &error) == OK, "%s",
+          error.words);
+    struct state state;
+    struct update update = optimizer_update(&choice, 1);
+    struct update_window window = window_of(&rig, &state, 0, false, false);
+    update.rate = 0.3f;
+    window.begin = begin;
+    window.end = end;
+    window.count = count;
+    window.gradients = values;
+    window.weight = weight;
+    window.mean = rig.on[2];
+    if (code == OK && steps) code = gpu_vectors.update(&gpu, &update, &window, &error);
+    for (size_t i = begin; i < end && steps; i++) {
+        rig.here[2][i] = sum[i];
+        rig.here[0][i] -= 0.3f * (sum[i] + 0.0f * rig.here[0][i]);
+    }
+    if (code == OK && !steps)
+        code = gpu_vectors.mean(&gpu, values, weight, count, begin, end, 0.3f, rig.on[0], &error);
+    for (size_t i = begin; i < end && !steps; i++) rig.here[0][i] = 0.3f * sum[i];
     CHECK(code == OK && differences(&rig, &error) == 0, "mean of %d: %s", count, error.words);
+    for (int k = 0; k < count && k < 2; k++) /* weight NULL: 1 each */
+        sum[0] = k == 0 ? rig.here[3][20] : sum[0] + rig.here[1][20];
+    if (code == OK)
+        code = gpu_vectors.mean(&gpu, values, NULL, count < 2 ? count : 2, 20, 21, 1.0f, rig.on[0], &error);
+    rig.here[0][20] = sum[0];
+    CHECK(code == OK && differences(&rig, &error) == 0, "sum of %d: %s", count, error.words);
     close_rig(&rig);
 }
 
@@ -209,7 +248,9 @@ int main(void) {
     if (error.code != OK) return check_end();
     test_optimizers();
     test_other_rules();
-    for (int count = 1; count <= 64; count += count < 4 ? 1 : 30) check_mean(count);
+    static const int counts[] = {1, 2, 3, 63, 64, 65, 128, 130, 200};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (int steps = 0; steps < 2; steps++) check_mean(counts[i], steps == 1);
     const size_t sizes[] = {0, 1, 127, 128, 129, 16384, 16385, 100003};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int whole = 0; whole < 2; whole++) check_squares(sizes[i], whole == 1);

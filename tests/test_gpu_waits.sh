@@ -1,6 +1,6 @@
 #!/bin/bash
 # How often a training step waits for a GPU, whole runs counted by the stand-in of tests/standin: every strategy, shards on the GPU and in
-# the host's memory, images, and a feeder. Skips itself on real GPUs.
+# the host's memory, images, and a prefetcher. Skips itself on real GPUs.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/setup.sh"
@@ -12,10 +12,10 @@ export STANDIN_WAITS=1
 waits() { # steps, options...
     local steps=$1 code
     shift
-    timeout 120 "$TRAINER" --quiet --deterministic --checkpoint-every=0 --dataset=digits:take=$((steps * 10)) --batch=10 --epochs=1 \
-        --out="$scratch/run" "$@" >/dev/null 2>"$scratch/err"
+    timeout 300 "$TRAINER" --quiet --deterministic --checkpoint-every=0 --dataset=digits:take=$((steps * 10)) --batch=10 --epochs=1 \
+        --replace --out="$scratch/run" "$@" >/dev/null 2>"$scratch/err"
     code=$?
-    grep -q "\"steps\": $steps," "$scratch/run/summary.json" || fail "$*: $(grep '"steps"' "$scratch/run/summary.json"), expected $steps"
+    grep -q "\"steps\": $steps," "$scratch/run/summary.json" || fail "$*: $(grep '"steps"' "$scratch/run/summary.json"), expected $steps" >&2
     sed -n 's/^stand-in: \([0-9]*\) waits$/\1/p' "$scratch/err"
     [ $code -eq 0 ] || fail "$*: exit code $code: $(cat "$scratch/err")" >&2
 }
@@ -53,14 +53,14 @@ for strategy in $strategies async-lockfree:apply=worker; do
 done
 expect 80 --model=mlp:hidden=20 --devices=gpu:0 --homes=cpu --strategy=async-apply
 
-# Nobody waits for a batch, but a feeder, beside the worker.
+# Nobody waits for a batch, but a prefetcher, beside the worker.
 expect 40 --model=alexnet --devices=gpu:0 --homes=gpu
 expect 40 --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --average=0.9 --optimizer=adam
 expect 80 --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --prefetch=2
 
 # And though it is looked at later, the loss of a row is that of its step: the CPU's, up to rounding.
 losses() { # options...
-    timeout 120 "$TRAINER" --quiet --dataset=digits:take=160 --model=mlp:hidden=20 --batch=10 --epochs=1 --out="$scratch/run" "$@" \
+    timeout 120 "$TRAINER" --quiet --dataset=digits:take=160 --model=mlp:hidden=20 --batch=10 --epochs=1 --replace --out="$scratch/run" "$@" \
         >/dev/null 2>&1 || fail "$*: exit code $?"
     cut -d, -f5,6 "$scratch/run/steps.csv"
 }

@@ -5,51 +5,22 @@
  * graph is compared with differences of the same loss, summed in double. The walk over ops.def fails when an
  * operation with a gradient has no case. */
 #include "../src/graph/rules.h"
+#include "elementwise.h"
 #include "reference_device.h"
 
 enum { CASE_VARIABLES = 3, LOSS_FLOATS = 512 };
 
 struct gradient_case {
-    enum op op; /* that must be in what build makes */
-    node (*build)(struct graph *g, const node *v);
+    enum op op;                                    /* that must be in what build makes */
+    node (*build)(struct graph *g, const node *v); /* NULL: op of all variables */
     float least, most;                   /* of the variables' values; both signs are drawn when least is 0 */
     struct shape shapes[CASE_VARIABLES]; /* of the variables; rank -1: none */
 };
 #define NO_SHAPE                                                                                             \
     { .rank = -1 }
 
-static node build_add(struct graph *g, const node *v) {
-    return graph_add(g, v[0], v[1]);
-}
-static node build_sub(struct graph *g, const node *v) {
-    return graph_sub(g, v[0], v[1]);
-}
-static node build_mul(struct graph *g, const node *v) {
-    return graph_mul(g, v[0], v[1]);
-}
 static node build_square(struct graph *g, const node *v) {
     return graph_mul(g, v[0], v[0]);
-}
-static node build_div(struct graph *g, const node *v) {
-    return graph_div(g, v[0], v[1]);
-}
-static node build_pow(struct graph *g, const node *v) {
-    return graph_pow(g, v[0], v[1]);
-}
-static node build_exp(struct graph *g, const node *v) {
-    return graph_exp(g, v[0]);
-}
-static node build_log(struct graph *g, const node *v) {
-    return graph_log(g, v[0]);
-}
-static node build_relu(struct graph *g, const node *v) {
-    return graph_relu(g, v[0]);
-}
-static node build_sigmoid(struct graph *g, const node *v) {
-    return graph_sigmoid(g, v[0]);
-}
-static node build_tanh(struct graph *g, const node *v) {
-    return graph_tanh(g, v[0]);
 }
 static node build_cast(struct graph *g, const node *v) {
     return graph_mul(g, v[0], graph_cast(g, v[0], TYPE_FLOAT));
@@ -203,21 +174,7 @@ static node build_softmax_cross_entropy(struct graph *g, const node *v) {
 }
 
 static const struct gradient_case cases[] = {
-    {OP_add, build_add, 0, 1, {{2, {3, 7}}, {2, {3, 7}}, NO_SHAPE}},
-    {OP_add, build_add, 0, 1, {{2, {7, 3}}, {1, {3}}, NO_SHAPE}},
-    {OP_add, build_add, 0, 1, {{0}, {4, {2, 3, 1, 5}}, NO_SHAPE}},
-    {OP_sub, build_sub, 0, 1, {{2, {7, 1}}, {2, {1, 3}}, NO_SHAPE}},
-    {OP_mul, build_mul, 0, 1, {{3, {2, 1, 5}}, {4, {3, 1, 7, 5}}, NO_SHAPE}},
-    {OP_mul, build_mul, 0, 1, {{2, {1, 1}}, {1, {5}}, NO_SHAPE}},
     {OP_mul, build_square, 0, 1, {{1, {17}}, NO_SHAPE, NO_SHAPE}},
-    {OP_div, build_div, 0.5f, 2, {{2, {3, 7}}, {1, {7}}, NO_SHAPE}},
-    {OP_div, build_div, 0.5f, 2, {{0}, {2, {3, 7}}, NO_SHAPE}},
-    {OP_pow, build_pow, 0.5f, 2, {{2, {3, 7}}, {2, {3, 1}}, NO_SHAPE}},
-    {OP_exp, build_exp, 0, 1, {{2, {3, 7}}, NO_SHAPE, NO_SHAPE}},
-    {OP_log, build_log, 0.5f, 2, {{2, {3, 7}}, NO_SHAPE, NO_SHAPE}},
-    {OP_relu, build_relu, 0, 1, {{2, {7, 7}}, NO_SHAPE, NO_SHAPE}},
-    {OP_sigmoid, build_sigmoid, 0, 2, {{2, {3, 7}}, NO_SHAPE, NO_SHAPE}},
-    {OP_tanh, build_tanh, 0, 2, {{2, {3, 7}}, NO_SHAPE, NO_SHAPE}},
     {OP_cast, build_cast, 0, 1, {{1, {7}}, NO_SHAPE, NO_SHAPE}},
     {OP_dropout, build_dropout, 0, 1, {{2, {7, 5}}, NO_SHAPE, NO_SHAPE}},
     {OP_copy, build_copy, 0, 1, {{1, {7}}, NO_SHAPE, NO_SHAPE}},
@@ -276,10 +233,10 @@ static const struct gradient_case cases[] = {
 enum { CASES = sizeof cases / sizeof *cases };
 
 /* Values with a distance of at least 1/32 of the span between any two, and from 0, so that no step of a
- * difference crosses a kink. */
-static void fill_apart(float *out, size_t count, float least, float most) {
+ * difference crosses a kink; `shift` is where in its share of the span each one lies. */
+static void fill_apart(float *out, size_t count, float least, float most, float shift) {
     for (size_t i = 0; i < count; i++) {
-        const float share = ((float)rng_permute(7, (uint32_t)count, (uint32_t)i) + 0.5f) / (float)count;
+        const float share = ((float)rng_permute(7, (uint32_t)count, (uint32_t)i) + shift) / (float)count;
         out[i] = least > 0.0f ? least + (most - least) * share : most * (2.0f * share - 1.0f);
         if (fabsf(out[i]) < 0.02f) out[i] = 0.02f;
     }
@@ -318,8 +275,8 @@ static void check_against_differences(struct session *s, node y, const float *fa
     }
 }
 
-static void check_case(int number) {
-    const struct gradient_case *c = &cases[number];
+/* Without `build` the variables' values lie apart from each other's, too. */
+static void check_case(const struct gradient_case *c, int number) {
     struct graph g;
     struct session s;
     graph_open(&g, true, 5);
@@ -328,11 +285,14 @@ static void check_case(int number) {
     int count = 0;
     for (; count < CASE_VARIABLES && c->shapes[count].rank >= 0; count++) {
         const char *const names[] = {"first", "second", "third"};
-        fill_apart(values[count], shape_count(&c->shapes[count]), c->least, c->most);
+        fill_apart(values[count], shape_count(&c->shapes[count]), c->least, c->most,
+                   c->build || count == 0 ? 0.5f : 0.75f);
         v[count] =
             graph_variable(&g, names[count], c->shapes[count], (struct initial){.values = values[count]});
     }
-    const node y = c->build(&g, v);
+    struct node_info info = {.op = c->op, .inputs = count};
+    memcpy(info.input, v, (size_t)count * sizeof *v);
+    const node y = c->build ? c->build(&g, v) : graph_make(&g, &info);
     CHECK(y != NONE, "case %d: %s", number, g.error.words);
     if (y == NONE) {
         graph_close(&g);
@@ -363,16 +323,42 @@ static void check_case(int number) {
     graph_close(&g);
 }
 
+/* Where every formula has a value, and below 0 where it has one there. */
+static void check_row(const struct elementwise *row, int number) {
+    static const struct shape broadcast[][2] = {{{2, {3, 7}}, {2, {3, 7}}},
+                                                {{2, {7, 3}}, {1, {3}}},
+                                                {{0}, {4, {2, 3, 1, 5}}},
+                                                {{2, {7, 1}}, {2, {1, 3}}},
+                                                {{3, {2, 1, 5}}, {4, {3, 1, 2, 5}}}};
+    struct gradient_case c = {
+        .op = row->op, .least = 0.5f, .most = 2, .shapes = {{2, {2, 7}}, NO_SHAPE, NO_SHAPE}};
+    const bool below = row->unary ? isfinite(row->unary(-1)) : takes_ints(row);
+    if (row->slope || row->truth || strcmp(row->gradient, "NONE") == 0) return;
+    for (size_t p = 0; p < sizeof broadcast / sizeof *broadcast && row->inputs == 2; p++) {
+        c.shapes[0] = broadcast[p][0];
+        c.shapes[1] = broadcast[p][1];
+        check_case(&c, number);
+    }
+    c.shapes[0] = SHAPE(2, 7);
+    if (row->inputs == 2) c.shapes[1] = SHAPE(2, 7);
+    check_case(&c, number);
+    c.least = 0;
+    if (below) check_case(&c, number);
+}
+
 static void test_every_gradient(void) {
     bool has_case[OPS] = {false};
     for (int i = 0; i < CASES; i++) {
-        check_case(i);
+        check_case(&cases[i], i);
         has_case[cases[i].op] = true;
+    }
+    for (int i = 0; i < ROWS; i++) {
+        check_row(&elementwise_rows[i], CASES + i);
+        has_case[elementwise_rows[i].op] = true;
     }
 #define OP(name, inputs, shape, gradient, ...)                                                               \
     CHECK(has_case[OP_##name] || strcmp(#gradient, "none") == 0, "the gradient of " #name " has no case");
 #include "../src/graph/ops.def"
-#undef OP
 }
 
 /* --- what the gradient graph promises --- */

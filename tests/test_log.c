@@ -1,6 +1,6 @@
 /* The log: rows come out once, whole, in order of time; the CSV's and the printed line's exact bytes; the
  * numbers' digits. */
-#include "../src/output/log.h"
+#include "../src/outputs/log.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "../src/output/digits.h"
+#include "../src/outputs/digits.h"
 #include "check.h"
 
 static const char *const devices[] = {"cpu:0", "cpu:1", "gpu:0", "gpu:1"};

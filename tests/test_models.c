@@ -4,7 +4,7 @@
 #include "alexnet_gradients.h"
 #include "../src/device/update.h"
 #include "../src/graph/model.h"
-#include "../src/train/network.h"
+#include "../src/engine/network.h"
 #include "reference_device.h"
 
 enum { CLASSES = 10, PIXELS = 64, BATCH = 6, MOST_FETCHES = 40 };
@@ -102,6 +102,26 @@ static void check_model(const char *model) {
     }
     CHECK(loss > 0.5f && loss < 20.0f, "%s: first loss %g", model, (double)loss);
     memory_free(first);
+}
+
+/* Between the layers of an mlp stands what was asked for. */
+static void test_activations(void) {
+    const struct {
+        const char *model;
+        enum op op;
+    } known[] = {{"mlp:hidden=4-3", OP_sigmoid},
+                 {"mlp:hidden=4-3,activation=sigmoid", OP_sigmoid},
+                 {"mlp:hidden=4-3,activation=relu", OP_relu},
+                 {"mlp:hidden=4-3,activation=tanh", OP_tanh}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct network network;
+        struct choice choice;
+        int found = 0;
+        open_network(&network, &choice, known[i].model, SHAPE(5), 1, 0);
+        for (node n = 0; n < network.graph.count; n++) found += network.graph.nodes[n].op == known[i].op;
+        CHECK(found == 2, "%s: %d of %s, expected 2", known[i].model, found, op_name(known[i].op));
+        network_close(&network);
+    }
 }
 
 static void test_parameters(void) {
@@ -258,6 +278,7 @@ int main(void) {
     fastest.backend->enter(&fastest);
     for (int i = 0; models[i]; i++) check_model(models[i]->plugin.name);
     test_parameters();
+    test_activations();
     test_first_weights();
     check_table(&reference_device);
     if (TRAINER_ONEDNN) check_table(&fastest);

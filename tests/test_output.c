@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include "../src/base/json.h"
 #include "../src/base/memory.h"
-#include "../src/output/epochs.h"
-#include "../src/output/progress.h"
-#include "../src/output/summary.h"
+#include "../src/outputs/epochs.h"
+#include "../src/outputs/progress.h"
+#include "../src/outputs/summary.h"
 #include "check.h"
 
 static char folder[] = "/tmp/test_output.XXXXXX";
@@ -40,35 +40,46 @@ static const struct worker_result two_workers[2] = {{.name = "worker 0 (cpu:0)",
                                                      .compute_s = 0.125,
                                                      .push_s = 2.5,
                                                      .wait_s = 3.5,
-                                                     .waited_at = "a gate",
+                                                     .waited_at = "a barrier",
                                                      .waited_for = "worker 1 (cpu:1)",
                                                      .waited_for_s = 1.5,
                                                      .staleness_mean = 4.5,
                                                      .staleness_max = 17,
                                                      .lost = true},
                                                     {.name = "worker 1 (cpu:1)"}};
+static struct config config; /* what is shown of it */
+
+static void fill_config(void) {
+    static const char *const values[][2] = {{"model", "mlp:hidden=100"},
+                                            {"dataset", "mnist"},
+                                            {"strategy", "ssp"},
+                                            {"optimizer", "adam:rate=0.5"},
+                                            {"batch", "18"},
+                                            {"schedule", "step:every=\"2\""},
+                                            {"decay", "0.375"},
+                                            {"clip", "0.75"},
+                                            {"average", "0.875"},
+                                            {"precision", "bf16"},
+                                            {"kernels", "reference"},
+                                            {"data-sharding", "split"},
+                                            {"seed", "4"}};
+    struct error error = {0};
+    option_defaults(config_options, &config);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        CHECK(option_set(config_options, &config, "--", values[i][0], values[i][1], &error) == OK, "%s",
+              error.words);
+}
+
 static const struct summary summary = {
+    .config = &config,
     .program = "trainer 1",
-    .optimizer = "adam:rate=0.5",
-    .schedule = "step:every=\"2\"",
-    .batch = 18,
-    .decay = 0.375,
-    .clip = 0.75,
-    .average = 0.875,
-    .precision = "bf16",
-    .kernels = "reference",
-    .sharding = "split",
     .shards = 19,
     .homes = "gpu:1",
     .faults = "--slow=cpu:1=3x",
     .first_cost = 1.25,
-    .model = "mlp:hidden=100",
-    .dataset = "mnist",
-    .strategy = "sync",
     .devices = "cpu:0,\"cpu:1\"",
     .workers = 2,
     .threads = 3,
-    .seed = 4,
     .epochs = 5.5,
     .steps = 6,
     .updates = 7,
@@ -128,7 +139,7 @@ static void test_summary(const char *path) {
     static const char *const texts[][2] = {{"program", "trainer 1"},
                                            {"model", "mlp:hidden=100"},
                                            {"dataset", "mnist"},
-                                           {"strategy", "sync"},
+                                           {"strategy", "ssp"},
                                            {"optimizer", "adam:rate=0.5"},
                                            {"schedule", "step:every=\"2\""},
                                            {"precision", "bf16"},
@@ -145,6 +156,7 @@ static void test_summary(const char *path) {
     static const char *const staleness_names[] = {"mean", "p50", "p99", "max"};
     static const double staleness_values[] = {1.5, 1, 2, 3};
     struct error error = {0};
+    fill_config();
     CHECK(summary_write(path, &summary, &error) == OK, "%s", error.words);
     char *text = NULL;
     size_t bytes = 0;

@@ -26,9 +26,9 @@ STEPS = {"time_s": REAL, "worker": WHOLE, "device": r"[a-z]+:[0-9]+", "epoch": W
          "staleness": WHOLE, "version": WHOLE}
 EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL, "test_accuracy": REAL, "examples_per_s": REAL}
 TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
-SUMMARY = {"program": str, "model": str, "dataset": str, "strategy": str, "optimizer": str, "schedule": str, "batch": int, "decay": float,
-           "clip": float, "average": float, "precision": str, "kernels": str, "data_sharding": str, "devices": str, "workers": int, "threads": int,
-           "shards": int, "homes": str, "seed": int, "faults": str, "epochs": float,
+SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "optimizer": str, "schedule": str, "decay": float, "clip": float,
+           "average": float, "seed": int, "strategy": str, "data_sharding": str, "kernels": str, "precision": str, "devices": str,
+           "workers": int, "threads": int, "shards": int, "homes": str, "faults": str, "epochs": float,
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "test_accuracy": float,
            "test_cost": float, "first_cost": float, "final_cost": float, "target_s": type(None), "staleness": dict, "wait_share": float, "pull_share": float, "push_share": float,
            "compute_share": float, "input_share": float, "lost_updates": int, "dropped": int, "lost_workers": int,
@@ -97,7 +97,7 @@ def check_run(run, train_examples, batch):
     assert moments == sorted(moments) and max(float(row["time_s"]) for row in rows) <= moments[-1] + 1e-3, "epochs.csv: times"
     finals = [float(own[-1]["loss"]) for own in by_worker.values() if own]
     assert math.isclose(s["final_cost"], sum(finals) / len(finals), rel_tol=1e-5), s["final_cost"]
-    for number, row in enumerate(epochs, 1): # an epoch is what was dealt between two borders, give or take a batch a worker
+    for number, row in enumerate(epochs, 1): # an epoch is what was assigned between two boundaries, give or take a batch a worker
         losses = [float(r["loss"]) for r in rows if int(r["epoch"]) == number]
         assert abs(float(row["train_loss"]) - sum(losses) / len(losses)) < 0.2 * float(row["train_loss"]) + 0.1, (row, sum(losses) / len(losses))
 
@@ -110,7 +110,7 @@ def check_times(run): # between steps of one epoch, so that no pause lies betwee
         parts = sum(float(b[name]) for _, b in pairs for name in TIMES)
         if len(pairs) < 20 or not -0.01 * passed <= passed - parts <= 0.01 * passed + 0.2:
             return f"worker {w}: {passed} ms passed between its {len(pairs)} rows, its five times add up to {parts}"
-    for name in TIMES: # what a worker does at a border, coming to rest and waking up, is in the totals but in no row
+    for name in TIMES: # what a worker does at a step or epoch boundary, coming to rest and waking up, is in the totals but in no row
         rows_s = sum(float(row[name]) for row in rows) / 1e3
         total_s = sum(worker[name[:-3] + "_s"] for worker in s["per_worker"])
         if total_s < rows_s * 0.99 - 1e-4 or name in ("compute_ms", "push_ms") and total_s > rows_s * 1.01 + 1e-4:
@@ -164,7 +164,7 @@ PYTHON
 train() { # folder, options...
     local folder=$1
     shift
-    "$TRAINER" --out="$folder" "$@" >out 2>err || fail "$*: exit code $?: $(cat err)"
+    "$TRAINER" --replace --out="$folder" "$@" >out 2>err || fail "$*: exit code $?: $(cat err)"
 }
 
 check() { # what, folder, ...
@@ -294,7 +294,7 @@ done
 if [ -w /dev/full ]; then
     for more in "--quiet" "--print-every=1" "--print-every=0"; do
         # shellcheck disable=SC2086
-        "$TRAINER" $small --epochs=2 --out=full $more >/dev/full 2>err
+        "$TRAINER" $small --epochs=2 --replace --out=full $more >/dev/full 2>err
         code=$?
         [ $code -eq 3 ] || fail "a full disk behind standard output ($more): exit code $code, expected 3"
         tail -n 1 err | grep -q '^trainer: .*No space left on device$' || fail "a full disk behind standard output ($more): said: $(cat err)"

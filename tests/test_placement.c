@@ -5,7 +5,7 @@
 
 #include "../src/graph/model.h"
 #include "../src/program/partition.h"
-#include "../src/train/network.h"
+#include "../src/engine/network.h"
 #include "reference_device.h"
 
 enum { ROUNDS = 20, BATCH = 6, FEATURES = 9, CLASSES = 4, MOST_PARTS = 3 };
@@ -65,7 +65,8 @@ static struct backend fake_device(struct device *device) {
     backend.name = "fake";
     backend.kernels = fake_kernels;
     backend.allocate = allocate_rubbish;
-    backend.copy = fake_copy;
+    backend.own_memory = true;
+    backend.copy = backend.queue_copy = fake_copy;
     snprintf(device->name, sizeof device->name, "fake:0");
     refused[0] = refused[1] = failing = OPS;
     failing_run = tanh_runs = 0;

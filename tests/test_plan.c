@@ -1,7 +1,7 @@
 /* Where a program's values live: the plan of the arena, views, and what is computed straight into the slabs.
  *
  * The rule behind most checks: wherever values lie, they are those of the same graph with every node fetched,
- * where nothing is laid over anything else. */
+ * where nothing is contributed over anything else. */
 #include "reference_device.h"
 
 static const struct initial random_values = {INITIAL_NORMAL, 0.5f, NULL};

@@ -2,7 +2,7 @@
  * memory runs out.
  *
  * The rule behind most checks: whatever the compiler does, the values are those of the same graph with every
- * node fetched, where nothing is pruned, fused or laid over anything else. */
+ * node fetched, where nothing is pruned, fused or contributed over anything else. */
 #include <stdlib.h>
 #include "reference_device.h"
 

@@ -73,11 +73,12 @@ static void check_torn(const char *text, const struct strategy *strategy, void *
 
 static struct world *slow_world; /* of the run, for the optimizer */
 
-static void slow_step(const void *settings, const struct step *step) {
-    (void)settings;
-    for (size_t i = 0; i < step->floats; i++) {
-        if (i == step->floats / 2) world_work(slow_world, 5e-4);
-        step->weights[i] -= step->rate * step->gradient[i];
+static void slow_step(const struct update *update, size_t floats, float *weights, float *const *moments,
+                      const float *gradient) {
+    (void)moments;
+    for (size_t i = 0; i < floats; i++) {
+        if (i == floats / 2) world_work(slow_world, 5e-4);
+        weights[i] -= update->rate * gradient[i];
     }
 }
 
@@ -151,15 +152,9 @@ enum { MOST_FLOATS = 8192 };
 
 static void step_copy(const struct rig *rig, const struct choice *choice, float *weights,
                       float *const moments[2], const float *gradient, long update) {
-    const struct optimizer *optimizer = (const struct optimizer *)(const void *)choice->plugin;
-    const struct step step = {
-        .floats = rig->layout.floats,
-        .weights = weights,
-        .gradient = gradient,
-        .moments = {moments[0], moments[1]},
-        .rate = (float)((const struct optimizer_common *)(const void *)choice->settings)->rate,
-        .update = update};
-    optimizer->step(choice->settings, &step);
+    struct update step = optimizer_update(choice, update);
+    step.rate = (float)((const struct optimizer_common *)(const void *)choice->settings)->rate;
+    step.step(&step, rig->layout.floats, weights, moments, gradient);
 }
 
 static void average(float (*vectors)[MOST_FLOATS], int count, size_t floats) {
@@ -203,11 +198,13 @@ static void check_local(int workers, int every, const char *optimizer, bool simu
     }
     CHECK(memcmp(weights[0], rig.store.weights, serial.layout.floats * sizeof(float)) == 0,
           "%s, %d workers, %s: the weights differ from serial local SGD", text, workers, optimizer);
-    for (int m = 0; m < 2; m++)
-        if (rig.store.moments[m])
-            CHECK(memcmp(moments[m][0], rig.store.moments[m], serial.layout.floats * sizeof(float)) == 0,
-                  "%s, %d workers, %s: the optimizer state differs from serial local SGD", text, workers,
-                  optimizer);
+    CHECK(optimizer_of(&rig.optimizer)->moments <= 2, "%s: more vectors of state than are looked at",
+          optimizer);
+    for (int m = 0; m < optimizer_of(&rig.optimizer)->moments; m++)
+        CHECK(memcmp(moments[m][0], rig.store.host.vector[1 + m].at, serial.layout.floats * sizeof(float)) ==
+                  0,
+              "%s, %d workers, %s: the optimizer state differs from serial local SGD", text, workers,
+              optimizer);
     rig_close(&rig);
 }
 

@@ -1,98 +1,67 @@
 /* Reference kernels, all but those of arrays, reductions and images: every operation against a formula said
- * naively, one element at a time, over odd shapes. The last check is that no operation was forgotten. Whole
- * numbers make sums and products exact, so most comparisons are for equality. */
-#include "../src/device/formulas.h"
+ * naively, one element at a time, over odd shapes; those of the elementwise rows against the formulas of
+ * formulas.h, and these against the C library in double. The last check is that no operation was forgotten.
+ * Whole numbers make sums and products exact, so most comparisons are for equality. */
+#include "elementwise.h"
 #include "naive.h"
 #include "pairs.h"
 
-/* --- two operands --- */
+/* --- the elementwise rows --- */
 
-static float naive_binary(enum op op, float a, float b) {
-    switch (op) {
-    case OP_add:
-        return a + b;
-    case OP_sub:
-        return a - b;
-    case OP_mul:
-        return a * b;
-    case OP_div:
-        return a / b;
-    case OP_pow:
-        return powf(a, b);
-    case OP_greater:
-        return a > b;
-    case OP_less:
-        return a < b;
-    default:
-        return a == b;
-    }
+static node operand_of(struct graph *g, struct shape shape, uint64_t seed, bool ints, bool few) {
+    return ints ? whole_int(g, shape, seed) : few ? whole(g, shape, seed) : between(g, shape, seed, -5, 5);
 }
 
-static void check_binary(enum op op, size_t pair, bool ints) {
+/* `few`: whole numbers, many of which are equal. */
+static void check_row(const struct elementwise *row, struct shape shape_a, struct shape shape_b, bool ints,
+                      bool few) {
     struct graph g;
     struct session s;
     graph_open(&g, false, 1);
-    /* for div and pow: no division by 0, no root of a negative number */
-    const bool positive = op == OP_div || op == OP_pow;
-    const node a = ints       ? whole_int(&g, pairs[pair].a, 1)
-                   : positive ? between(&g, pairs[pair].a, 1, 0.5f, 3)
-                              : whole(&g, pairs[pair].a, 1);
-    const node b = ints       ? whole_int(&g, pairs[pair].b, 2)
-                   : positive ? between(&g, pairs[pair].b, 2, 0.5f, 3)
-                              : whole(&g, pairs[pair].b, 2);
-    const node y = graph_make(&g, &(struct node_info){.op = op, .inputs = 2, .input = {a, b}});
+    const node a = operand_of(&g, shape_a, 1, ints, few), b = operand_of(&g, shape_b, 2, ints, few);
+    const node y = graph_make(&g, &(struct node_info){.op = row->op, .inputs = row->inputs, .input = {a, b}});
     evaluate(&s, &g, y);
-    const bool truth = op == OP_greater || op == OP_less || op == OP_equal;
     const struct shape out = g.nodes[y].shape;
     for (size_t i = 0; i < shape_count(&out) && s.error.code == OK; i++) {
-        const size_t at_a = broadcast_position(&out, &pairs[pair].a, i),
-                     at_b = broadcast_position(&out, &pairs[pair].b, i);
-        const float left = ints ? (float)((const int *)g.nodes[a].constant)[at_a] : constant(&g, a)[at_a];
-        const float right = ints ? (float)((const int *)g.nodes[b].constant)[at_b] : constant(&g, b)[at_b];
-        const float found = truth  ? (float)((const uint8_t *)session_value(&s, y))[i]
-                            : ints ? (float)session_int(&s, y, i)
-                                   : session_float(&s, y, i);
-        const float want = naive_binary(op, left, right);
-        CHECK(found == want, "%s, pair %zu, element %zu: %g of %g and %g", op_name(op), pair, i,
-              (double)found, (double)left, (double)right);
+        const size_t at_a = broadcast_position(&out, &shape_a, i),
+                     at_b = broadcast_position(&out, &shape_b, i);
+        const float left = constant(&g, a)[at_a], right = constant(&g, b)[at_b];
+        const int *int_a = g.nodes[a].constant, *int_b = g.nodes[b].constant;
+        const double want =
+            row->unary   ? (double)row->unary(left)
+            : row->truth ? (double)(ints ? row->truth_int(int_a[at_a], int_b[at_b]) : row->truth(left, right))
+            : ints       ? (double)row->binary_int(int_a[at_a], int_b[at_b])
+                         : (double)row->binary(left, right);
+        const double found = row->truth ? (double)((const uint8_t *)session_value(&s, y))[i]
+                             : ints     ? (double)session_int(&s, y, i)
+                                        : (double)session_float(&s, y, i);
+        CHECK(found == want || (isnan(found) && isnan(want)), "%s, element %zu: %g, expected %g",
+              op_name(row->op), i, found, want);
     }
     finish(&s, &g);
 }
 
-static void test_binary(void) {
-    const enum op ops[] = {OP_add, OP_sub, OP_mul, OP_div, OP_pow, OP_greater, OP_less, OP_equal};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        for (size_t pair = 0; pair < sizeof pairs / sizeof *pairs; pair++) {
-            check_binary(ops[i], pair, false);
-            if (ops[i] != OP_div && ops[i] != OP_pow) check_binary(ops[i], pair, true);
+static void test_rows(void) {
+    const struct shape shapes[] = {SCALAR, SHAPE(1), SHAPE(3), SHAPE(17), SHAPE(100), SHAPE(7, 3)};
+    for (const struct elementwise *row = elementwise_rows; row < elementwise_rows + ROWS; row++)
+        for (int few = 0; few < 2; few++) {
+            const bool broadcasts = row->inputs == 2 && !row->slope;
+            for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+                check_row(row, shapes[i], shapes[i], false, few == 1);
+            for (size_t p = 0; p < sizeof pairs / sizeof *pairs && broadcasts; p++) {
+                check_row(row, pairs[p].a, pairs[p].b, false, few == 1);
+                if (takes_ints(row)) check_row(row, pairs[p].a, pairs[p].b, true, few == 1);
+            }
         }
 }
 
-/* --- one operand, and the gradients of activations --- */
-
-static void check_unary(enum op op, int count, float least, float most, double (*formula)(double)) {
-    struct graph g;
-    struct session s;
-    graph_open(&g, false, 1);
-    const node x = between(&g, SHAPE(count), 3, least, most);
-    const node y = graph_make(&g, &(struct node_info){.op = op, .inputs = 1, .input = {x}});
-    evaluate(&s, &g, y);
-    for (size_t i = 0; i < (size_t)count; i++) {
-        const double want = formula(constant(&g, x)[i]), found = session_float(&s, y, i);
-        CHECK(fabs(found - want) <= 3e-7 * fmax(1, fabs(want)), "%s(%g) is %g, expected %g", op_name(op),
-              (double)constant(&g, x)[i], found, want);
-    }
-    finish(&s, &g);
-}
+/* --- the formulas --- */
 
 static double naive_relu(double x) {
     return x > 0 ? x : 0;
 }
 static double naive_sigmoid(double x) {
     return 1 / (1 + exp(-x));
-}
-static double naive_same(double x) {
-    return x;
 }
 static double naive_relu_grad(double y, double dy) {
     return y > 0 ? dy : 0;
@@ -104,34 +73,64 @@ static double naive_tanh_grad(double y, double dy) {
     return dy * (1 - y * y);
 }
 
-static void check_activation_gradient(enum op op, int count, double (*formula)(double, double)) {
+static void check_unary(float (*formula)(float), float least, float most, double (*expected)(double)) {
+    for (int i = 0; i <= 1000; i++) {
+        const float x = least + (most - least) * (float)i / 1000;
+        const double want = expected(x), found = formula(x);
+        CHECK(fabs(found - want) <= 3e-7 * fmax(1, fabs(want)), "of %g: %g, expected %g", (double)x, found,
+              want);
+    }
+}
+
+static void check_slope(float (*formula)(float, float), double (*expected)(double, double)) {
+    for (int i = -10; i <= 10; i++)
+        for (int k = -10; k <= 10; k++) {
+            const float y = (float)i / 10, dy = (float)k / 5;
+            CHECK(fabs(formula(y, dy) - expected(y, dy)) <= 1e-6, "of %g and %g", (double)y, (double)dy);
+        }
+}
+
+static void test_formulas(void) {
+    check_unary(formula_exp, -5, 5, exp);
+    check_unary(formula_log, 0.01f, 50, log);
+    check_unary(formula_relu, -1, 1, naive_relu);
+    check_unary(formula_sigmoid, -20, 20, naive_sigmoid);
+    check_unary(formula_tanh, -4, 4, tanh);
+    check_slope(formula_relu_grad, naive_relu_grad);
+    check_slope(formula_sigmoid_grad, naive_sigmoid_grad);
+    check_slope(formula_tanh_grad, naive_tanh_grad);
+    for (int a = -4; a <= 4; a++)
+        for (int b = -4; b <= 4; b++) {
+            const float x = (float)a, y = (float)b;
+            CHECK(formula_add(x, y) == x + y && formula_sub(x, y) == x - y && formula_mul(x, y) == x * y &&
+                      formula_greater(x, y) == (a > b) && formula_less(x, y) == (a < b) &&
+                      formula_equal(x, y) == (a == b) && (b == 0 || formula_div(x, y) == x / y) &&
+                      (a < 1 || formula_pow(x, y) == (float)pow(a, b)),
+                  "of %d and %d", a, b);
+            CHECK(formula_add_int(a, b) == a + b && formula_sub_int(a, b) == a - b &&
+                      formula_mul_int(a, b) == a * b && formula_greater_int(a, b) == (a > b) &&
+                      formula_less_int(a, b) == (a < b) && formula_equal_int(a, b) == (a == b),
+                  "of ints %d and %d", a, b);
+        }
+}
+
+/* --- elementwise operations with kernels of their own --- */
+
+static void test_copy_and_relu_grad(void) {
     struct graph g;
     struct session s;
     graph_open(&g, false, 1);
-    const node y = between(&g, SHAPE(count), 4, -1, 1), dy = between(&g, SHAPE(count), 5, -2, 2);
-    const node dx = graph_make(&g, &(struct node_info){.op = op, .inputs = 2, .input = {y, dy}});
-    evaluate(&s, &g, dx);
-    for (size_t i = 0; i < (size_t)count; i++) {
-        const double want = formula(constant(&g, y)[i], constant(&g, dy)[i]);
-        CHECK(fabs(session_float(&s, dx, i) - want) <= 1e-6, "%s: %g, expected %g", op_name(op),
-              (double)session_float(&s, dx, i), want);
+    const node y = whole(&g, SHAPE(101), 4), dy = between(&g, SHAPE(101), 5, -2, 2);
+    const node copy = graph_unary(&g, OP_copy, y), dx = graph_binary(&g, OP_relu_grad, y, dy);
+    session_open(&s, &g, (node[]){copy, dx}, 2);
+    session_run(&s);
+    covered[OP_copy] = covered[OP_relu_grad] = true;
+    for (size_t i = 0; i < 101; i++) {
+        const float at = constant(&g, y)[i];
+        CHECK(session_float(&s, copy, i) == at, "copy, element %zu", i);
+        CHECK(session_float(&s, dx, i) == (at > 0 ? constant(&g, dy)[i] : 0), "relu_grad, element %zu", i);
     }
     finish(&s, &g);
-}
-
-static void test_unary(void) {
-    const int counts[] = {1, 3, 7, 17, 100};
-    for (size_t i = 0; i < 5; i++) {
-        check_unary(OP_exp, counts[i], -5, 5, exp);
-        check_unary(OP_log, counts[i], 0.01f, 50, log);
-        check_unary(OP_relu, counts[i], -1, 1, naive_relu);
-        check_unary(OP_sigmoid, counts[i], -20, 20, naive_sigmoid);
-        check_unary(OP_tanh, counts[i], -4, 4, tanh);
-        check_unary(OP_copy, counts[i], -4, 4, naive_same);
-        check_activation_gradient(OP_relu_grad, counts[i], naive_relu_grad);
-        check_activation_gradient(OP_sigmoid_grad, counts[i], naive_sigmoid_grad);
-        check_activation_gradient(OP_tanh_grad, counts[i], naive_tanh_grad);
-    }
 }
 
 static void test_special_values(void) {
@@ -366,18 +365,17 @@ static void test_state(void) {
 }
 
 static void test_nothing_forgotten(void) {
-    for (int i = 0; i < ARRAY_OPERATIONS; i++) covered[array_operations[i]] = true;
-    for (int i = 0; i < IMAGE_OPERATIONS; i++) covered[image_operations[i]] = true;
 #define OP(name, inputs, shape, gradient, reference, ...)                                                    \
-    CHECK(covered[OP_##name] || strcmp(#reference, "source") == 0,                                           \
+    CHECK(covered[OP_##name] || is_of_arrays(OP_##name) || is_of_images(OP_##name) ||                        \
+              strcmp(#reference, "source") == 0,                                                             \
           "the operation " #name " has no test here");
 #include "../src/graph/ops.def"
-#undef OP
 }
 
 int main(void) {
-    test_binary();
-    test_unary();
+    test_rows();
+    test_formulas();
+    test_copy_and_relu_grad();
     test_special_values();
     test_cast();
     test_dropout();

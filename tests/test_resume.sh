@@ -152,7 +152,7 @@ goes_on() { # what, examples expected at last, options...
     local what=$1 wanted=$2 found
     shift 2
     rm -rf other
-    train --resume=start --out=other --epochs=4 "$@"
+    train --resume=start --replace --out=other --epochs=4 "$@"
     found=$(summary other examples)
     [ "$found" = "$wanted" ] || fail "$what ($*): $found examples in the end, expected $wanted"
     found=$(awk -F, 'NR > 1 { sum += $8 } END { print sum + 0 }' other/steps.csv)
@@ -177,14 +177,14 @@ goes_on "a larger batch" 1280 --batch=32 --devices=cpu:0,cpu:1
 goes_on "a smaller batch" 1280 --batch=8 --devices=cpu:0,cpu:1
 goes_on "split data" 1280 --data-sharding=split --devices=cpu:0,cpu:1
 # shellcheck disable=SC2086
-train --out=start $small --epochs=2 --data-sharding=split
+train --replace --out=start $small --epochs=2 --data-sharding=split
 goes_on "shared data" 1280 --data-sharding=shared --devices=cpu:0,cpu:1
 goes_on "another number of workers" 1280 --devices=cpu:0,cpu:1,cpu:2,cpu:3
 goes_on "async with split data" 1280 --strategy=async-lockfree --devices=cpu:0,cpu:1
 
 # Asynchronous workers with data of their own stop at different places; rounds must bring all of them to the end.
 # shellcheck disable=SC2086
-train --out=start $small --epochs=2 --data-sharding=split --strategy=async-lockfree
+train --replace --out=start $small --epochs=2 --data-sharding=split --strategy=async-lockfree
 python3 - <<'PYTHON'
 import zlib
 path = "start/checkpoint/state.safetensors"
@@ -199,7 +199,7 @@ open(path, "wb").write(data)
 PYTHON
 for strategy in async-lockfree sync; do
     rm -rf other
-    timeout 10 "$TRAINER" --quiet --resume=start --out=other --epochs=3 --devices=cpu:0,cpu:1 --strategy=$strategy >out 2>err
+    timeout 10 "$TRAINER" --quiet --resume=start --replace --out=other --epochs=3 --devices=cpu:0,cpu:1 --strategy=$strategy >out 2>err
     code=$?
     [ $code -eq 0 ] || fail "$strategy after workers that stopped at different places: exit code $code (124: after 10 s): $(cat err)"
     found=$(summary other examples 2>/dev/null || echo 0)
@@ -250,7 +250,7 @@ awk -v before="$before" '$1 >= before * 1e3 { bad = 1 } END { exit bad || NR == 
     fail "AvgTime after going on counts what was before: $(head -n 2 times)"
 
 # A new run in the same folder: what the earlier one left must not pass for what this one, which fails, did.
-"$TRAINER" --quiet --out=over --model=softmax --fail=worker:0@step:2 --on-loss=stop >out 2>err
+"$TRAINER" --quiet --replace --out=over --model=softmax --fail=worker:0@step:2 --on-loss=stop >out 2>err
 [ $? -eq 4 ] || fail "--fail in a used folder: $(cat err)"
 for left in summary.json model.safetensors checkpoint/state.safetensors; do
     [ -e "over/$left" ] && fail "a run that failed leaves the $left of an earlier one"

@@ -1,6 +1,6 @@
 /* safetensors: golden bytes, round trips bit for bit, and a long list of files that must be refused with the
  * right words. */
-#include "../src/output/safetensors.h"
+#include "../src/formats/safetensors.h"
 
 #include <math.h>
 #include <stdint.h>

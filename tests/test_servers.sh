@@ -14,7 +14,7 @@ start_ps() { # task, options...
     local task=$1 out=elsewhere
     shift
     [ "$task" -gt 0 ] || out=run
-    start "ps$task" "$TRAINER" --job=ps --task="$task" $hosts --out=$out "$@"
+    start "ps$task" "$TRAINER" --job=ps --task="$task" $hosts --replace --out=$out "$@"
 }
 
 # Those whom the leader looks for first, as it looks but once a second.
@@ -24,7 +24,7 @@ start_all() { # parameter servers, workers, options for all...; sets $all
     all=''
     for ((i = servers - 1; i >= 0; i--)); do start_ps $i "$@"; done
     for ((i = workers - 1; i >= 0; i--)); do
-        if [ $servers -gt 0 ]; then start_worker $i --out=elsewhere "$@"; else start_worker $i --out=run "$@"; fi
+        if [ $servers -gt 0 ]; then start_worker $i --out=elsewhere "$@"; else start_worker $i --replace --out=run "$@"; fi
     done
     for ((i = 0; i < servers; i++)); do all+="ps$i "; done
     for ((i = 0; i < workers; i++)); do all+="w$i "; done
@@ -40,7 +40,7 @@ start_cluster() { # parameter servers, workers, options for all...: a new one
 same_alone() { # label, devices, options...
     local label=$1 devices=$2
     shift 2
-    "$TRAINER" --quiet "$@" --devices="$devices" --threads=1 --out=alone >alone.out 2>alone.err ||
+    "$TRAINER" --quiet "$@" --devices="$devices" --threads=1 --replace --out=alone >alone.out 2>alone.err ||
         fail "$label in one process: exit code $?: $(cat alone.err)"
     same_weights "$label" run alone
 }
@@ -68,7 +68,7 @@ in_time() { # label, seconds at most, since $began
     [ $((SECONDS - began)) -le "$2" ] || fail "$1: the others took $((SECONDS - began)) s to end, expected at most $2"
 }
 
-half=$((patience / 2)) soon=$((patience + 2))
+half=$((timeout / 2)) soon=$((timeout + 2))
 has_checkpoint() { [ -s run/checkpoint/state.safetensors ]; }
 
 # --- every strategy and variant over two parameter servers; what has rounds has the bits of a run in one process ---
@@ -140,9 +140,9 @@ in_time "killed parameter server 1" $soon
 others_are_named "$(second)" ps0 w0 w1
 
 go_on() { # options of all...
-    start_ps 1 $small --timeout=$patience --strategy=sync --optimizer=adam:rate=0.001 "$@"
-    for w in 0 1; do start_worker $w $small --timeout=$patience "$@"; done
-    start_ps 0 --quiet --resume=run --timeout=$patience "$@"
+    start_ps 1 $small --timeout=$timeout --strategy=sync --optimizer=adam:rate=0.001 "$@"
+    for w in 0 1; do start_worker $w $small --timeout=$timeout "$@"; done
+    start_ps 0 --quiet --resume=run --timeout=$timeout "$@"
 }
 touch mark
 is_newer() { [ run/checkpoint/state.safetensors -nt mark ]; }
@@ -255,7 +255,7 @@ disagree() { # option of ps 1, what is said
 disagree --optimizer=adam:rate=0.01 '--optimizer momentum:rate=0.1, the parameter server has adam:rate=0.01'
 disagree --strategy=ssp '--strategy sync, the parameter server has ssp'
 disagree --epochs=2 '--epochs 1, the parameter server has 2'
-disagree --shards=4 'shards: 2, the parameter server has 4'
+disagree --shards=4 '--shards 0, the parameter server has 4'
 disagree --seed=2 '--seed 1, the parameter server has 2' stays
 rm -rf run
 for w in 0 1; do start_worker $w $short; done
@@ -400,7 +400,7 @@ updates=40 mirror 2 4 --strategy=async-lockfree
 updates=40 mirror 1 2 --strategy=sync
 for w in 0 1; do
     new_cluster 0 2
-    start_worker $w --out=run $small --strategy=backup
+    start_worker $w --replace --out=run $small --strategy=backup
     ends 2 w$w
     says w$w '--strategy=backup: expected one parameter server, found none: which'
 done
@@ -461,10 +461,10 @@ same_weights "mirrored, resumed once more" run run/worker-1
 # --- mirrored: a port in use, one who is missing, one who disagrees ---
 new_cluster 0 2
 keep_port $((port + 1))
-start_worker 1 --out=run $short
+start_worker 1 --replace --out=run $short
 ends 4 w1
 says w1 "port $((port + 1)) is in use"
-start_worker 0 --out=run $short --start-timeout=$late
+start_worker 0 --replace --out=run $short --start-timeout=$late
 began=$SECONDS
 ends 5 w0
 in_time "mirrored, port in use" $((late + 3))
@@ -472,14 +472,14 @@ others_are_named "$(mirrored 1)" w0
 leave_port
 for missing in 0 1; do
     new_cluster 0 2
-    start_worker $((1 - missing)) --out=run $short --start-timeout=$late
+    start_worker $((1 - missing)) --replace --out=run $short --start-timeout=$late
     ends 5 w$((1 - missing))
     others_are_named "$(mirrored $missing)" w$((1 - missing))
     without_ps "worker $missing is missing"
 done
 new_cluster 0 2
-start_worker 1 --out=run $short --seed=2
-start_worker 0 --out=run $short
+start_worker 1 --replace --out=run $short --seed=2
+start_worker 0 --replace --out=run $short
 ends 5 w0 w1
 others_are_named '--seed 1, the process that it came to has 2' w0
 without_ps "one disagrees"

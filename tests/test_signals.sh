@@ -38,7 +38,7 @@ check_left() { # signal
     fi
     "$TRAINER" --resume=stopped >/dev/null 2>said
     [ $? -eq 3 ] || fail "$1: --resume without a checkpoint: $(cat said)"
-    grep -Eqx 'trainer: stopped: (no checkpoint in it.*|No such file or directory)' said || fail "$1: --resume without a checkpoint: $(cat said)"
+    grep -Eqx 'trainer: stopped: (no checkpoint in it.*|No such file or folder, expected .*)' said || fail "$1: --resume without a checkpoint: $(cat said)"
 }
 
 stop_often() { # signal, exit code

@@ -12,10 +12,10 @@
 #include "../src/store/strategy.h"
 #include "check.h"
 
-enum { WORKERS = 3, RANGES = 9, FLOATS = 2048 };
+enum { WORKERS = 3, RANGES = 9, FLOATS = 8192 };
 
-/* Neighbours that are alike and that are not, sizes that end inside a line, and one that is longer than the
- * racy loop's block. */
+/* Neighbours that are alike and that are not, sizes that end inside a line, and one that is longer than two
+ * blocks of a mean, and than the racy loop's. */
 static const struct range sample[RANGES] = {
     {.floats = 37, .decay = 0.1f, .rate_multiplier = 1.0f},
     {.floats = 16, .decay = 0.1f, .rate_multiplier = 1.0f},
@@ -23,7 +23,7 @@ static const struct range sample[RANGES] = {
     {.floats = 33, .kind = RANGE_FROZEN, .decay = 0.1f, .rate_multiplier = 1.0f},
     {.floats = 70, .decay = 0.0f, .rate_multiplier = 2.0f},
     {.floats = 5, .decay = 0.1f, .rate_multiplier = 2.0f},
-    {.floats = 1300, .decay = 0.1f, .rate_multiplier = 0.5f},
+    {.floats = 5300, .decay = 0.1f, .rate_multiplier = 0.5f},
     {.floats = 1, .kind = RANGE_STATISTIC, .rate_multiplier = 0.5f},
     {.floats = 90, .decay = 0.2f, .rate_multiplier = 0.5f},
 };
@@ -78,7 +78,7 @@ static bool bench_open(struct bench *bench, const struct bench_settings *setting
     struct error *error = &bench->error;
     memset(bench, 0, sizeof *bench);
     lay_out(bench->ranges, &bench->layout);
-    store_deal_ranges(&bench->layout, settings->shards, settings->by);
+    store_spread_ranges(&bench->layout, settings->shards, settings->by);
     bool well =
         plugin_choose(&bench->strategy, (const void *const *)strategies, "strategy", "sync", error) == OK &&
         plugin_choose(&bench->optimizer, (const void *const *)optimizers, "optimizer", settings->optimizer,
@@ -131,7 +131,7 @@ static struct gradient *give(struct bench *bench, int worker, long step, int exa
     return gradient;
 }
 
-/* --- where the borders are --- */
+/* --- where the boundaries are --- */
 
 /* Stores that have the shards between them step what one store with all of them steps, each its window. */
 static void check_windows(enum shard_by by, int stores, int each) {
@@ -179,29 +179,29 @@ static void check_windows(enum shard_by by, int stores, int each) {
 }
 
 static void check_cut_by_bytes(void) {
-    size_t border[66];
+    size_t boundary[66];
     struct error error = {0};
     for (size_t lines = 1; lines <= 64; lines++) {
         struct range range = {.floats = lines * LINE_FLOATS};
         const struct layout layout = {.ranges = &range, .count = 1, .floats = range.floats};
         for (int shards = 1; shards <= (int)lines; shards++) {
             size_t least = SIZE_MAX, most = 0;
-            CHECK(store_cut(&layout, shards, SHARD_BY_BYTES, border, &error) == OK, "%s", error.words);
-            CHECK(border[0] == 0 && border[shards] == layout.floats, "%d shards cover %zu to %zu", shards,
-                  border[0], border[shards]);
+            CHECK(store_cut(&layout, shards, SHARD_BY_BYTES, boundary, &error) == OK, "%s", error.words);
+            CHECK(boundary[0] == 0 && boundary[shards] == layout.floats, "%d shards cover %zu to %zu", shards,
+                  boundary[0], boundary[shards]);
             for (int s = 0; s < shards; s++) {
-                const size_t floats = border[s + 1] - border[s];
-                CHECK(border[s] % LINE_FLOATS == 0, "border %d of %d is at %zu, inside a line", s, shards,
-                      border[s]);
+                const size_t floats = boundary[s + 1] - boundary[s];
+                CHECK(boundary[s] % LINE_FLOATS == 0, "boundary %d of %d is at %zu, inside a line", s, shards,
+                      boundary[s]);
                 if (floats < least) least = floats;
                 if (floats > most) most = floats;
             }
             CHECK(least > 0 && most - least <= LINE_FLOATS, "%zu lines, %d shards: from %zu to %zu floats",
                   lines, shards, least, most);
         }
-        CHECK(store_cut(&layout, (int)lines + 1, SHARD_BY_BYTES, border, &error) == ERROR_USAGE,
+        CHECK(store_cut(&layout, (int)lines + 1, SHARD_BY_BYTES, boundary, &error) == ERROR_USAGE,
               "%zu lines, a shard more", lines);
-        CHECK(store_cut(&layout, 0, SHARD_BY_BYTES, border, &error) == ERROR_USAGE, "no shard");
+        CHECK(store_cut(&layout, 0, SHARD_BY_BYTES, boundary, &error) == ERROR_USAGE, "no shard");
     }
 }
 
@@ -212,22 +212,22 @@ static void check_cut_by_arrays(void) {
             struct range ranges[RANGES];
             struct layout layout;
             struct error error = {0};
-            size_t border[RANGES + 2];
+            size_t boundary[RANGES + 2];
             bool taken[FLOATS / LINE_FLOATS] = {false};
             int last = 0;
             lay_out(ranges, &layout);
-            store_deal_ranges(&layout, shards, (enum shard_by)by);
-            CHECK(store_cut(&layout, shards, (enum shard_by)by, border, &error) == OK, "%s", error.words);
-            CHECK(border[0] == 0 && border[shards] == layout.floats, "%d shards end at %zu", shards,
-                  border[shards]);
+            store_spread_ranges(&layout, shards, (enum shard_by)by);
+            CHECK(store_cut(&layout, shards, (enum shard_by)by, boundary, &error) == OK, "%s", error.words);
+            CHECK(boundary[0] == 0 && boundary[shards] == layout.floats, "%d shards end at %zu", shards,
+                  boundary[shards]);
             for (int s = 0; s < shards; s++)
-                CHECK(border[s] % LINE_FLOATS == 0 && border[s] < border[s + 1], "border %d of %d is at %zu",
-                      s, shards, border[s]);
+                CHECK(boundary[s] % LINE_FLOATS == 0 && boundary[s] < boundary[s + 1],
+                      "boundary %d of %d is at %zu", s, shards, boundary[s]);
             for (int i = 0; i < RANGES; i++) {
                 const size_t end = ranges[i].begin + padded(ranges[i].floats);
                 int home = 0;
-                while (home < shards - 1 && ranges[i].begin >= border[home + 1]) home++;
-                CHECK(ranges[i].begin % LINE_FLOATS == 0 && end <= border[home + 1],
+                while (home < shards - 1 && ranges[i].begin >= boundary[home + 1]) home++;
+                CHECK(ranges[i].begin % LINE_FLOATS == 0 && end <= boundary[home + 1],
                       "array %d reaches past shard %d of %d", i, home, shards);
                 if (by == SHARD_BY_ROUND_ROBIN)
                     CHECK(home == i % shards, "array %d of %d shards is in shard %d", i, shards, home);
@@ -242,17 +242,17 @@ static void check_cut_by_arrays(void) {
             }
             for (size_t line = 0; line < layout.floats / LINE_FLOATS; line++)
                 CHECK(taken[line], "line %zu is in no array", line);
-            CHECK(store_cut(&layout, RANGES + 1, (enum shard_by)by, border, &error) == ERROR_USAGE,
+            CHECK(store_cut(&layout, RANGES + 1, (enum shard_by)by, boundary, &error) == ERROR_USAGE,
                   "more shards than arrays");
         }
     struct range ranges[RANGES];
     struct layout layout;
     size_t at = 0;
     lay_out(ranges, &layout);
-    store_deal_ranges(&layout, 3, SHARD_BY_BYTES);
-    store_deal_ranges(&layout, 3, SHARD_BY_TENSOR);
+    store_spread_ranges(&layout, 3, SHARD_BY_BYTES);
+    store_spread_ranges(&layout, 3, SHARD_BY_TENSOR);
     for (int i = 0; i < RANGES; at += padded(ranges[i++].floats))
-        CHECK(ranges[i].begin == at, "array %d was moved although it is not dealt", i);
+        CHECK(ranges[i].begin == at, "array %d was moved although it is not assigned", i);
 }
 
 static bool alike(const struct span *span, const struct range *range) {
@@ -345,15 +345,15 @@ static const char *const way_names[] = {"shard_apply", "shard_apply_racy", "shar
 
 /* On a worker's own copy, which then replaces what is in the store: the mean of one. */
 static void step_own(struct shard *shard, const struct gradient *gradient, long update) {
-    static float own[4][FLOATS];
-    struct copies copies[WORKERS] = {0};
-    struct copies *copy = &copies[gradient->worker];
-    *copy = (struct copies){
-        .weights = own[0], .moments = {own[1], own[2]}, .average = shard->store->average ? own[3] : NULL};
-    shard_copy(shard, copy);
-    shard_step_own(shard, copy, gradient, update);
+    static float own[STATE_VECTORS][FLOATS];
+    struct state copy = shard->store->host;
+    const struct state *copies[WORKERS] = {0};
+    for (int v = 0; v < copy.count; v++) copy.vector[v].at = own[v];
+    copies[gradient->worker] = &copy;
+    shard_copy(shard, &copy);
+    shard_step_own(shard, &copy, gradient, update);
     CHECK(atomic_load(&shard->version) == update, "the version went up before the end of the round");
-    for (int share = 4; share >= 0; share--) shard_reduce_share(shard, copies, share, 5);
+    for (int share = 4; share >= 0; share--) shard_reduce_share(shard, 0, copies, share, 5);
     shard_end_round(shard);
 }
 
@@ -367,9 +367,9 @@ static void step_all(struct bench *bench, enum way way, long update) {
         if (way == WAY_RACY) before = shard_apply_racy(shard, gradient);
         if (way == WAY_OWN) step_own(shard, gradient, update);
         if (way == WAY_SHARES) {
-            for (int w = 0; w < WORKERS; w++) atomic_store(&shard->laid[w], NULL);
-            shard_lay(shard, gradient);
-            for (int share = 4; share >= 0; share--) shard_step_share(shard, share, 5);
+            for (int w = 0; w < WORKERS; w++) atomic_store(&shard->contributed[w], NULL);
+            shard_contribute(shard, gradient);
+            for (int share = 4; share >= 0; share--) shard_step_share(shard, 0, share, 5);
             CHECK(atomic_load(&shard->version) == update, "the version went up before the end of the round");
             shard_end_round(shard);
         }
@@ -385,13 +385,13 @@ static void step_all(struct bench *bench, enum way way, long update) {
 static void check_average(const struct bench *bench, float *average, long n, const char *what) {
     const double decay = bench->store.settings.average, early = (1.0 + (double)n) / (10.0 + (double)n);
     const float towards = (float)(1.0 - (early < decay ? early : decay));
+    const float *found = state_find(&bench->store.host, "average");
     long wrong = 0;
-    CHECK((bench->store.average != NULL) == (decay > 0.0), "decay %g: an average, or none", decay);
-    CHECK(store_tested(&bench->store) == (decay > 0.0 ? bench->store.average : bench->store.weights),
-          "what is tested");
-    for (size_t i = 0; bench->store.average && i < bench->layout.floats; i++) {
+    CHECK((found != NULL) == (decay > 0.0), "decay %g: an average, or none", decay);
+    CHECK(store_tested(&bench->store) == (decay > 0.0 ? found : bench->store.weights), "what is tested");
+    for (size_t i = 0; found && i < bench->layout.floats; i++) {
         average[i] += towards * (bench->store.weights[i] - average[i]);
-        wrong += memcmp(&average[i], &bench->store.average[i], sizeof *average) != 0;
+        wrong += memcmp(&average[i], &found[i], sizeof *average) != 0;
     }
     CHECK(wrong == 0, "%s: %ld of the averages are wrong after update %ld", what, wrong, n);
 }
@@ -433,7 +433,8 @@ static void check_optimizer(const char *optimizer, enum way way, int shards, boo
                       way_names[way], shards, update, r, i, got, model[i].w);
                 model[i].w = got; /* so that rounding does not add up */
                 for (int m = 0; m < 2; m++) {
-                    const double moment = bench.store.moments[m] ? (double)bench.store.moments[m][i] : 0.0;
+                    const bool there = m < optimizer_of(&bench.optimizer)->moments;
+                    const double moment = there ? (double)bench.store.host.vector[1 + m].at[i] : 0.0;
                     const double expected = m == 0 ? model[i].m : model[i].v;
                     CHECK(fabs(moment - expected) < 2e-5,
                           "%s, %s: moment %d of weight %zu is %.7g, expected %.7g", optimizer, way_names[way],
@@ -462,9 +463,23 @@ static void check_optimizer(const char *optimizer, enum way way, int shards, boo
     bench_close(&bench);
 }
 
+/* By its name a vector is found in a state and in a checkpoint. */
+static void check_names(const struct optimizer *optimizer) {
+    CHECK(optimizer->moments >= 0 && optimizer->moments <= UPDATE_MOMENTS, "%s: %d vectors",
+          optimizer->plugin.name, optimizer->moments);
+    for (int m = 0; m < optimizer->moments; m++) {
+        const char *name = optimizer->moment_names[m];
+        CHECK(name && name[0] && strcmp(name, "average") != 0, "%s: vector %d has no name of its own",
+              optimizer->plugin.name, m);
+        for (int other = 0; other < m; other++)
+            CHECK(strcmp(name, optimizer->moment_names[other]) != 0, "%s: two vectors are called %s",
+                  optimizer->plugin.name, name);
+    }
+}
+
 static void check_optimizers(void) {
     int tested = 0, known = 0;
-    while (optimizers[known]) known++;
+    while (optimizers[known]) check_names(optimizers[known++]);
     for (size_t o = 0; o < sizeof stepped / sizeof *stepped; o++, tested++)
         for (int way = 0; way < WAYS; way++)
             for (int shards = 1; shards <= 4; shards += 3)
@@ -498,9 +513,9 @@ static void check_mean(void) {
             for (int s = 0; s < 3; s++) {
                 for (int w = WORKERS - 1; w >= 0; w--)
                     if (examples[c][w] > 0 || shares % 2)
-                        shard_lay(&bench.store.shards[s], given[w]); /* else none was laid */
+                        shard_contribute(&bench.store.shards[s], given[w]); /* else none was contributed */
                 for (int share = 0; share < shares; share++)
-                    shard_step_share(&bench.store.shards[s], share, shares);
+                    shard_step_share(&bench.store.shards[s], 0, share, shares);
             }
             for (int r = 0; r < RANGES; r++)
                 for (size_t i = bench.ranges[r].begin; i < bench.ranges[r].begin + bench.ranges[r].floats;
@@ -550,14 +565,14 @@ static void check_reading(void) {
                 }
                 copy[shard->begin] = 78.0f;
                 CHECK(!read(shard, NULL, copy, &version) && version == s && copy[shard->begin] > 77.5f,
-                      "%s: copied without news", name);
+                      "%s: copied what had not changed", name);
                 step_all(&bench, WAY_APPLY, s);
                 CHECK(read(shard, NULL, copy, &version) && version == s + 1,
-                      "%s: did not see news, version %ld", name, version);
+                      "%s: did not see a change, version %ld", name, version);
                 CHECK(memcmp(copy + shard->begin, bench.store.weights + shard->begin,
                              (shard->end - shard->begin) * sizeof *copy) == 0,
-                      "%s: news of shard %d were not copied", name, s);
-                store_set_version(&bench.store, 0); /* an older version is news too: a resumed run */
+                      "%s: what had changed of shard %d was not copied", name, s);
+                store_set_version(&bench.store, 0); /* an older version is a change too: a resumed run */
                 CHECK(read(shard, NULL, copy, &version) && version == 0, "%s: version %ld after setting back",
                       name, version);
                 store_set_version(&bench.store, s + 1);

@@ -71,7 +71,7 @@ false_promise() { # test, edit, words of the complaint
 }
 false_promise strategies 's/\.whole_reads = true,/& .lock_free = true,/' 'locks taken'
 false_promise reads 's/= strategy_read_locked/= strategy_read_racy/' 'torn'
-false_promise training 's/= strategy_bytes_news/= strategy_bytes_none/' 'bytes'
+false_promise training 's/= strategy_bytes_changed/= strategy_bytes_none/' 'bytes'
 
 wait "$child" || fail "test_strategies: $(head -n 20 kept.out)"
 child=

@@ -167,7 +167,6 @@ static float *serial(const struct rig_settings *settings) {
     CHECK(plugin_choose(&choice, (const void *const *)optimizers, "optimizer", settings->optimizer, &error) ==
               OK,
           "%s", error.words);
-    const struct optimizer *optimizer = (const struct optimizer *)(const void *)choice.plugin;
     const size_t floats = rig.layout.floats;
     float *weights = calloc(floats, sizeof *weights),
           *moments[2] = {calloc(floats, sizeof(float)), calloc(floats, sizeof(float))};
@@ -182,14 +181,9 @@ static float *serial(const struct rig_settings *settings) {
             mean[i] = share * gradients[0][i];
             for (int w = 1; w < given; w++) mean[i] += share * gradients[w][i];
         }
-        const struct step step = {
-            .floats = floats,
-            .weights = weights,
-            .gradient = mean,
-            .moments = {moments[0], moments[1]},
-            .rate = (float)((const struct optimizer_common *)(const void *)choice.settings)->rate,
-            .update = round + 1};
-        optimizer->step(choice.settings, &step);
+        struct update step = optimizer_update(&choice, round + 1);
+        step.rate = (float)((const struct optimizer_common *)(const void *)choice.settings)->rate;
+        step.step(&step, floats, weights, moments, mean);
     }
     free(moments[0]);
     free(moments[1]);
@@ -337,7 +331,7 @@ static void check_held_server(const char *text, const struct strategy *strategy,
             const struct traits *traits = rig.training.traits;
             if (traits->servers && !traits->own_update_in_reply) {
                 atomic_store(&rig.training.hold_servers, true);
-                dealer_set_limit(&rig.dealer, 0);
+                sampler_set_limit(&rig.sampler, 0);
                 training_go(&rig.training);
                 CHECK(!training_wait(&rig.training, 1.0), "%s: ended although the servers were held", text);
                 const long lead = traits->lead ? traits->lead(rig.strategy.settings) : slots,
@@ -387,7 +381,7 @@ static void check_stalest(const char *text, const struct strategy *strategy, voi
         settings.formula = formula_late;
         CHECK(rig_open(&rig, &settings) == OK, "%s: %s", text, rig.error.words);
         atomic_store(&rig.training.hold_servers, true);
-        dealer_set_limit(&rig.dealer, 0);
+        sampler_set_limit(&rig.sampler, 0);
         training_go(&rig.training);
         CHECK(!training_wait(&rig.training, 0.5), "%s: ended although the servers were held", text);
         atomic_store(&rig.training.hold_servers, false);
@@ -442,7 +436,7 @@ static void check_failing(const char *text, const struct strategy *strategy, voi
             CHECK(rig_run(&rig, &settings, false) == ERROR_DEVICE, "%s: the failure did not come up", text);
             snprintf(words, sizeof words, "worker %d was made to fail", settings.workers - 1);
             CHECK(strcmp(rig.error.words, words) == 0, "%s: words are \"%s\"", text, rig.error.words);
-            /* Nobody waits for the worker that failed until patience ends, nor goes on for long without it.
+            /* Nobody waits for the worker that failed until timeout ends, nor goes on for long without it.
              */
             for (int v = 0; simulated && v < settings.workers; v++)
                 CHECK(training_totals(&rig.training, v)->steps < 30 && world_now(rig.world) < 5.0,

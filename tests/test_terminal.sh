@@ -13,7 +13,7 @@ import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, tim
 
 trainer = sys.argv[1]
 failures = 0
-long_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--batch=16", "--epochs=1000000", "--print-every=0", "--out=run"]
+long_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--batch=16", "--epochs=1000000", "--print-every=0", "--replace", "--out=run"]
 
 def fail(*words):
     global failures
@@ -135,7 +135,7 @@ def plain(what, drawn):
     if b"logs, model and checkpoint go to run" not in drawn:
         fail(f"{what}: where the logs are is not said: {drawn}")
 
-short_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--epochs=2", "--print-every=5", "--out=run"]
+short_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--epochs=2", "--print-every=5", "--replace", "--out=run"]
 drawn, _ = draw(80, lambda drawn: False, command=short_run, TERM="dumb")
 plain("TERM=dumb", drawn)
 ran = subprocess.run(short_run, stdin=subprocess.DEVNULL, capture_output=True)

@@ -9,29 +9,26 @@
 #include "../src/bridge/lead.h"
 #include "../src/bridge/terms.h"
 
-static const struct hello sample_hello = {.leader = true,
-                                          .terms = {.program = "1.2.3",
-                                                    .model = "mlp:hidden=10",
-                                                    .dataset = "digits:take=3",
-                                                    .batch = 11,
-                                                    .examples = 12,
-                                                    .layout = 0xfedcba9876543210u,
-                                                    .floats = 13},
-                                          .rules = {.strategy = "ssp:bound=3",
-                                                    .optimizer = "adam:rate=0.5",
-                                                    .schedule = "cosine",
-                                                    .shards = 14,
-                                                    .shard_by = 2,
-                                                    .slots = 15,
-                                                    .epochs = 16,
-                                                    .sharding = 1,
-                                                    .seed = 17,
-                                                    .decay = 0.1,
-                                                    .average = 0.25},
-                                          .task = 18,
-                                          .device = 19,
-                                          .devices = 20,
-                                          .device_name = "cpu:3"};
+static struct hello sample; /* of a leader */
+
+static void make_sample(void) {
+    struct error error = {0};
+    sample = (struct hello){.leader = true,
+                            .program = "1.2.3",
+                            .fingerprint = {.examples = 12, .floats = 13, .layout = 0xfedcba9876543210u},
+                            .task = 18,
+                            .device = 19,
+                            .devices = 20,
+                            .device_name = "cpu:3"};
+    option_defaults(run_options, &sample.agreed);
+    for (const struct option *row = run_options; row->name; row++) {
+        char value[CONFIG_VALUE_BYTES];
+        if (!(row->flags & OPTION_AGREED)) continue;
+        option_text(row, &sample.agreed, value, sizeof value); /* given, with its default */
+        CHECK(option_set(run_options, &sample.agreed, "--", row->name, value, &error) == OK, "%s",
+              error.words);
+    }
+}
 
 /* --- every message, whole and cut short at every byte --- */
 
@@ -89,11 +86,10 @@ static void check_message(const union message *sent, size_t bytes, size_t room, 
 /* Compared byte by byte, so what is not a field is zero here, as it is in what was read. */
 static void check_messages(void) {
     static union message message;
-    message.hello = sample_hello;
+    message.hello = sample;
     check_message(&message, sizeof message.hello, HELLO_BYTES, put_hello, get_hello);
     memset(&message, 0, sizeof message);
-    message.welcome.worker = 1, message.welcome.workers = 2, message.welcome.seed = 3;
-    message.welcome.sharding = 2, message.welcome.clip = 0.5;
+    message.welcome.worker = 1, message.welcome.workers = 2;
     message.welcome.begin = 16, message.welcome.end = 64;
     check_message(&message, sizeof message.welcome, WELCOME_BYTES, put_welcome, get_welcome);
     memset(&message, 0, sizeof message);
@@ -125,47 +121,85 @@ static void check_request(void) {
 
 static const char us[] = "the parameter server";
 
-static void expect_difference(const struct hello *peers, const char *words) {
-    struct error error = {0};
+static void expect_words(int code, const struct error *error, const char *words) {
     char expected[300];
-    int code = terms_agree(&sample_hello.terms, &peers->terms, us, "a:1", &error);
-    if (code == OK) code = rules_agree(&sample_hello.rules, &peers->rules, us, "a:1", &error);
     snprintf(expected, sizeof expected, "a:1 has %s", words);
-    CHECK(code == ERROR_PEER && strcmp(error.words, expected) == 0, "\"%s\", expected \"%s\"", error.words,
+    CHECK(code == ERROR_PEER && strcmp(error->words, expected) == 0, "\"%s\", expected \"%s\"", error->words,
           expected);
 }
 
+/* Another value than the default, which the row takes. */
+static const char *other_value(const struct option *row, char *out, size_t bytes) {
+    if (row->type == OPTION_CHOICE)
+        snprintf(out, bytes, "%s", strchr(row->choices, '|') + 1);
+    else if (row->type == OPTION_TEXT)
+        snprintf(out, bytes, "another");
+    else
+        snprintf(out, bytes, "%g", row->type == OPTION_REAL ? row->least + 0.25 : row->least + 6);
+    out[strcspn(out, "|")] = '\0';
+    return out;
+}
+
+/* Every row that is agreed on: given and different it is refused with both values; not given it is not looked
+ * at. */
+static void check_rows(void) {
+    static struct typed peers;
+    int rows = 0;
+    for (const struct option *row = run_options; row->name; row++) {
+        struct error error = {0};
+        char other[64], ours[CONFIG_VALUE_BYTES], words[CONFIG_VALUE_BYTES + 200];
+        if (!(row->flags & OPTION_AGREED)) continue;
+        option_defaults(run_options, &peers);
+        CHECK(settings_agree(&sample.agreed.value, &peers, us, "a:1", &error) == OK, "%s", error.words);
+        CHECK(option_set(run_options, &peers, "--", row->name, other_value(row, other, sizeof other),
+                         &error) == OK,
+              "%s", error.words);
+        option_text(row, &sample.agreed, ours, sizeof ours);
+        snprintf(words, sizeof words, "--%s %s, the parameter server has %s", row->name, other, ours);
+        const int code = settings_agree(&sample.agreed.value, &peers, us, "a:1", &error);
+        expect_words(code, &error, words);
+        rows++;
+    }
+    CHECK(rows > 10, "%d rows", rows);
+}
+
+/* A row that nobody knows, and a value that none takes, are told apart from what is cut short. */
+static void check_strangers(void) {
+    static const char *const pairs[][3] = {{"no-such-row", "1", "has an unknown setting"},
+                                           {"quiet", "1", "has an unknown setting"},
+                                           {"epochs", "none", "has a setting with an invalid value"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        static struct typed got;
+        uint8_t bytes[200];
+        struct error error = {0};
+        struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+        frame_put_u32(&writer, 1);
+        frame_put_text(&writer, pairs[i][0]);
+        frame_put_text(&writer, pairs[i][1]);
+        struct frame_reader reader = {.bytes = bytes, .length = writer.used};
+        CHECK(settings_get(&got, &reader, "a peer", &error) == ERROR_PEER && strstr(error.words, pairs[i][2]),
+              "\"%s\"", error.words);
+    }
+}
+
 static void check_agreement(void) {
-    static struct hello peers;
-    struct error error = {0};
-    CHECK(terms_agree(&sample_hello.terms, &sample_hello.terms, us, "a:1", &error) == OK, "%s", error.words);
-    CHECK(rules_agree(&sample_hello.rules, &sample_hello.rules, us, "a:1", &error) == OK, "%s", error.words);
-#define DIFFERS(change, words)                                                                               \
-    do {                                                                                                     \
-        peers = sample_hello;                                                                                \
-        change;                                                                                              \
-        expect_difference(&peers, words);                                                                    \
-    } while (0)
-    DIFFERS(peers.terms.program[0] = '2', "trainer 2.2.3, the parameter server has 1.2.3");
-    DIFFERS(peers.terms.model[0] = 'M', "--model Mlp:hidden=10, the parameter server has mlp:hidden=10");
-    DIFFERS(peers.terms.dataset[0] = 'D', "--dataset Digits:take=3, the parameter server has digits:take=3");
-    DIFFERS(peers.terms.batch = 1, "--batch 1, the parameter server has 11");
-    DIFFERS(peers.terms.examples = 1, "training examples: 1, the parameter server has 12");
-    DIFFERS(peers.terms.floats = 1, "a model of floats: 1, the parameter server has 13");
-    DIFFERS(peers.terms.layout++,
-            "a layout with hash fedcba9876543211, the parameter server has fedcba9876543210");
-    DIFFERS(peers.rules.strategy[0] = 'S', "--strategy Ssp:bound=3, the parameter server has ssp:bound=3");
-    DIFFERS(peers.rules.optimizer[0] = 'A',
-            "--optimizer Adam:rate=0.5, the parameter server has adam:rate=0.5");
-    DIFFERS(peers.rules.schedule[0] = 'C', "--schedule Cosine, the parameter server has cosine");
-    DIFFERS(peers.rules.shards = 1, "shards: 1, the parameter server has 14");
-    DIFFERS(peers.rules.shard_by = 1, "--shard-by tensor, the parameter server has round-robin");
-    DIFFERS(peers.rules.slots = 1, "--slots 1, the parameter server has 15");
-    DIFFERS(peers.rules.epochs = 1, "--epochs 1, the parameter server has 16");
-    DIFFERS(peers.rules.sharding = 2, "--data-sharding all, the parameter server has split");
-    DIFFERS(peers.rules.seed = 1, "--seed 1, the parameter server has 17");
-    DIFFERS(peers.rules.average = 0.5, "--average 0.5, the parameter server has 0.25");
-    DIFFERS(peers.rules.decay = 0.5, "--decay 0.5, the parameter server has 0.10000000000000001");
+    const struct fingerprint ours = sample.fingerprint;
+    struct fingerprint theirs = ours;
+    struct error same = {0}, error = {0};
+    CHECK(settings_agree(&sample.agreed.value, &sample.agreed, us, "a:1", &same) == OK, "%s", same.words);
+    CHECK(fingerprints_agree(&ours, &ours, us, "a:1", &same) == OK, "%s", same.words);
+    CHECK(programs_agree(TRAINER_VERSION, us, "a:1", &same) == OK, "%s", same.words);
+    expect_words(programs_agree("2.2.3", us, "a:1", &error), &error,
+                 "trainer 2.2.3, the parameter server has " TRAINER_VERSION);
+    error = (struct error){0}, theirs.examples = 1;
+    expect_words(fingerprints_agree(&ours, &theirs, us, "a:1", &error), &error,
+                 "training examples: 1, the parameter server has 12");
+    error = (struct error){0}, theirs = ours, theirs.floats = 1;
+    expect_words(fingerprints_agree(&ours, &theirs, us, "a:1", &error), &error,
+                 "a model of floats: 1, the parameter server has 13");
+    error = (struct error){0}, theirs = ours, theirs.layout++;
+    expect_words(fingerprints_agree(&ours, &theirs, us, "a:1", &error), &error,
+                 "a layout with hash fedcba9876543211, the parameter server has fedcba9876543210");
 }
 
 /* --- what goes as a frame of its own --- */
@@ -208,20 +242,20 @@ static int receive_window(struct wire *wire, struct window *window) {
 }
 
 static void check_window(int count) {
-    static float sent[WINDOW_VECTORS][FLOATS], got[WINDOW_VECTORS][FLOATS];
+    static float sent[STATE_VECTORS][FLOATS], got[STATE_VECTORS][FLOATS];
     struct wire wire;
-    struct window there = {.begin = 16, .end = 48, .version = 77, .count = count};
-    struct window here = {.begin = 16, .end = 48, .count = count};
+    struct window there = {.begin = 16, .end = 48, .version = 77, .state = {.count = count}};
+    struct window here = {.begin = 16, .end = 48, .state = {.count = count}};
     open_wire(&wire);
-    for (int v = 0; v < WINDOW_VECTORS; v++) {
+    for (int v = 0; v < STATE_VECTORS; v++) {
         fill(sent[v], 1000.0f * (float)v);
         fill(got[v], -5000.0f);
-        there.vectors[v] = sent[v];
-        here.vectors[v] = got[v];
+        there.state.vector[v].at = sent[v];
+        here.state.vector[v].at = got[v];
     }
     CHECK(window_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(receive_window(&wire, &here) == OK && here.version == 77, "%s", wire.error.words);
-    for (int v = 0; v < WINDOW_VECTORS; v++)
+    for (int v = 0; v < STATE_VECTORS; v++)
         for (int i = 0; i < FLOATS; i++) {
             const bool inside = v < count && i >= 16 && i < 48;
             const float expected = inside ? sent[v][i] : -5000.0f + (float)i;
@@ -257,11 +291,14 @@ static void check_tallies(void) {
 }
 
 int main(void) {
+    make_sample();
     check_messages();
     check_request();
     check_agreement();
+    check_rows();
+    check_strangers();
     check_next();
-    for (int count = 1; count <= WINDOW_VECTORS; count++) check_window(count);
+    for (int count = 1; count <= STATE_VECTORS; count++) check_window(count);
     check_tallies();
     return check_end();
 }

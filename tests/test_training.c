@@ -17,16 +17,17 @@ static struct rig_settings usual(const char *strategy, int workers) {
 
 /* --- totals --- */
 
-/* What the strategy says that a worker copies, from its steps and from the news that it was seen to find. */
+/* What the strategy says that a worker copies, from its steps and from the changed that it was seen to find.
+ */
 static long long stated_bytes(struct rig *rig, int worker) {
     const struct optimizer *optimizer = (const struct optimizer *)(const void *)rig->optimizer.plugin;
     const struct worker_side *side = &rig->training.workers[worker].side;
     long long bytes = 0;
-    rig_note_news(rig, worker);
+    rig_note_changes(rig, worker);
     for (int s = 0; s < rig->settings.shards; s++)
         bytes += rig->training.traits->bytes_moved(
             rig->strategy.settings, strategy_window_bytes(&rig->store.shards[s]),
-            optimizer->moments + (rig->settings.average > 0.0), side->step, rig->news[worker][s]);
+            optimizer->moments + (rig->settings.average > 0.0), side->step, rig->changed[worker][s]);
     return bytes;
 }
 
@@ -136,10 +137,10 @@ static void check_pause_is_not_training(void) {
     const struct rig_settings settings = usual("sync", 3);
     CHECK(rig_open(&rig, &settings) == OK, "%s", rig.error.words);
     CHECK(training_seconds(&rig.training) <= 0.0, "%g s before the start", training_seconds(&rig.training));
-    dealer_set_limit(&rig.dealer, 0);
+    sampler_set_limit(&rig.sampler, 0);
     training_go(&rig.training);
     training_wait(&rig.training, 0.02);
-    dealer_stop(&rig.dealer);
+    sampler_stop(&rig.sampler);
     while (!training_wait(&rig.training, 1.0)) {
     }
     const double first = training_seconds(&rig.training);
@@ -147,7 +148,7 @@ static void check_pause_is_not_training(void) {
     world_sleep(rig.world, 100.0);
     CHECK(fabs(training_seconds(&rig.training) - first) < 1e-9, "the clock went on in the pause: %g s",
           training_seconds(&rig.training));
-    dealer_set_limit(&rig.dealer, 0);
+    sampler_set_limit(&rig.sampler, 0);
     training_go(&rig.training);
     while (!training_wait(&rig.training, 1.0)) {
     }
@@ -170,18 +171,18 @@ static void check_pause(const char *text, const struct strategy *strategy, void 
             settings.slots = 3;
             settings.batches = 200;
             CHECK(rig_open(&rig, &settings) == OK, "%s: %s", text, rig.error.words);
-            dealer_set_limit(&rig.dealer, 0);
+            sampler_set_limit(&rig.sampler, 0);
             training_go(&rig.training);
             training_wait(&rig.training, 0.005 + 0.002 * again);
-            dealer_stop(&rig.dealer);
+            sampler_stop(&rig.sampler);
             while (!training_wait(&rig.training, 1.0)) {
             }
-            const long position = dealer_position(&rig.dealer);
+            const long position = sampler_position(&rig.sampler);
             long steps = 0;
             for (int w = 0; w < workers; w++) steps += training_totals(&rig.training, w)->steps;
             CHECK(position > 0 && position < settings.batches, "%s: paused at batch %ld, not in the middle",
                   text, position);
-            CHECK(steps == position, "%s: %ld steps, the dealer is at %ld", text, steps, position);
+            CHECK(steps == position, "%s: %ld steps, the sampler is at %ld", text, steps, position);
             const struct traits *traits = rig.training.traits;
             const long rounds = (steps + workers - 1) / workers, expected = traits->merged ? rounds : steps;
             CHECK(traits->drops || store_version(&rig.store) == expected,
@@ -201,7 +202,7 @@ static void check_slow_start(const char *text, const struct strategy *strategy, 
     (void)strategy;
     (void)argument;
     struct rig_settings settings = usual(text, 3);
-    settings.opening_s = 100.0; /* five times the patience of the others */
+    settings.opening_s = 100.0; /* five times the timeout of the others */
     CHECK(rig_open(&rig, &settings) == OK, "%s: %s", text, rig.error.words);
     const double began = world_now(rig.world);
     CHECK(training_starting(&rig.training, 1.0) == 2, "%s: not the last worker is starting", text);
@@ -209,7 +210,7 @@ static void check_slow_start(const char *text, const struct strategy *strategy, 
     }
     const double took = world_now(rig.world) - began;
     CHECK(took > 99.9 && took < 100.1, "%s: the start took %g s", text, took);
-    dealer_set_limit(&rig.dealer, 0);
+    sampler_set_limit(&rig.sampler, 0);
     training_go(&rig.training);
     training_wait(&rig.training,
                   0.0); /* looks before anybody woke up, whose last sign of life is 100 s old */

@@ -31,7 +31,7 @@ for option in model dataset strategy devices threads epochs batch optimizer sche
     has "^  --${option}[= ]"
 done
 good devices
-has '^cpu:0 +[0-9]+ cores?, dealt between the CPU devices of a run; [^ ]'
+has '^cpu:0 +[0-9]+ cores?, shared by the CPU devices; [^ ]'
 [ "$(grep -c '^cpu:' out)" -eq "$(nproc)" ] || fail "devices: not a label a core: $(cat out)"
 ! grep -Evq '^[a-z]+:([0-9]+|\*)? ' out || fail "devices: $(cat out)"
 good --version
@@ -144,7 +144,7 @@ PYTHON
 for change in plain missing extra shape half; do python3 change.py $change run1/model.safetensors $change.safetensors; done
 for file in run1/model.safetensors run1/checkpoint/state.safetensors plain.safetensors; do
     # shellcheck disable=SC2086
-    good $still --weights=$file --out=started
+    good $still --weights=$file --replace --out=started
     grep -q "\"test_accuracy\": $accuracy," started/summary.json || fail "--weights=$file: $(cat out) expected $accuracy"
     python3 - <<'PYTHON' || fail "--weights=$file: not the weights of the file"
 import json, struct

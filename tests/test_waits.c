@@ -1,4 +1,4 @@
-/* Roster, patience, gate and mailbox, in both worlds. */
+/* Roster, timeout, barrier and mailbox, in both worlds. */
 #include "check.h"
 
 #include <math.h>
@@ -208,11 +208,11 @@ static void test_mailbox_burst(void) {
     world_close(office.world);
 }
 
-/* --- gate --- */
+/* --- barrier --- */
 
 struct hall {
     struct roster roster;
-    struct gate gate;
+    struct barrier barrier;
     long rounds;
     int leaver; /* leaves before round leave_round; -1: nobody */
     long leave_round;
@@ -221,7 +221,7 @@ struct hall {
         _Alignas(64) struct hall *hall;
         int number;
         long wrong;
-        long plain[2]; /* written before the gate of an even and an odd round, read by all after it */
+        long plain[2]; /* written before the barrier of an even and an odd round, read by all after it */
         _Atomic long arrived;
         struct error error;
         int code;
@@ -254,20 +254,21 @@ static void visit(void *argument) {
         if (self->number == hall->leaver && round == hall->leave_round) break;
         self->plain[round % 2] = round * 100 + self->number;
         atomic_store(&self->arrived, round + 1);
-        gate_arrive(&hall->gate, self->number, round);
-        self->code = gate_wait(&hall->gate, self->number, round, &self->error);
+        barrier_arrive(&hall->barrier, self->number, round);
+        self->code = barrier_wait(&hall->barrier, self->number, round, &self->error);
         if (!self->code) check_round(self, round);
     }
     roster_leave(&hall->roster, self->number, PHASE_DONE);
 }
 
-static void test_gate(bool simulated, int workers, long rounds, int leaver) {
+static void test_barrier(bool simulated, int workers, long rounds, int leaver) {
     static struct hall hall;
     memset(&hall, 0, sizeof hall);
     struct world *world = open_world(simulated, 3);
     struct error error = {0};
     open_roster(&hall.roster, world, workers, 1, 20);
-    CHECK(gate_open(&hall.gate, &hall.roster, "the gate of the test", &error) == OK, "%s", error.words);
+    CHECK(barrier_open(&hall.barrier, &hall.roster, "the barrier of the test", &error) == OK, "%s",
+          error.words);
     hall.rounds = rounds;
     hall.leaver = leaver;
     hall.leave_round = rounds / 2;
@@ -287,55 +288,56 @@ static void test_gate(bool simulated, int workers, long rounds, int leaver) {
         CHECK(visitor->arrived == (i == leaver ? rounds / 2 : rounds), "worker %d: %ld rounds", i,
               atomic_load(&visitor->arrived));
     }
-    gate_close(&hall.gate);
-    gate_close(&hall.gate);
+    barrier_close(&hall.barrier);
+    barrier_close(&hall.barrier);
     roster_close(&hall.roster);
     world_close(world);
 }
 
-static void test_gate_alone(void) {
+static void test_barrier_alone(void) {
     struct world *world = open_world(false, 0);
     struct roster roster;
-    struct gate gate;
+    struct barrier barrier;
     struct error error = {0};
     open_roster(&roster, world, 2, 0, 60);
-    CHECK(gate_open(&gate, &roster, "a gate", &error) == OK, "%s", error.words);
-    gate_arrive(&gate, 0, 0);
-    CHECK(!gate_is_open(&gate, 0) && gate.event.count == 0, "one of two");
-    gate_arrive(&gate, 1, 0);
-    CHECK(gate_is_open(&gate, 0) && gate.event.count == 1, "the last one opens and posts once");
-    CHECK(!gate_is_open(&gate, 1), "the next round is open already");
+    CHECK(barrier_open(&barrier, &roster, "a barrier", &error) == OK, "%s", error.words);
+    barrier_arrive(&barrier, 0, 0);
+    CHECK(!barrier_is_open(&barrier, 0) && barrier.event.count == 0, "one of two");
+    barrier_arrive(&barrier, 1, 0);
+    CHECK(barrier_is_open(&barrier, 0) && barrier.event.count == 1, "the last one opens and posts once");
+    CHECK(!barrier_is_open(&barrier, 1), "the next round is open already");
     const double since = roster.members[0].since;
-    CHECK(gate_wait(&gate, 0, 0, &error) == OK, "%s", error.words);
+    CHECK(barrier_wait(&barrier, 0, 0, &error) == OK, "%s", error.words);
     CHECK(roster.members[0].since == since && roster.members[0].waited_s == 0,
-          "an open gate leaves no trace");
+          "an open barrier leaves no trace");
     world_stop(world);
-    CHECK(gate_wait(&gate, 0, 0, &error) == OK, "an open gate lets pass in a stopped world too");
-    gate_close(&gate);
+    CHECK(barrier_wait(&barrier, 0, 0, &error) == OK, "an open barrier lets pass in a stopped world too");
+    barrier_close(&barrier);
     roster_close(&roster);
     world_close(world);
 }
 
 /* Whoever arrived for a round counts in it, also when it has left since; whoever left before does not. */
-static void test_gate_rank(void) {
+static void test_barrier_rank(void) {
     struct world *world = open_world(false, 0);
     struct roster roster;
-    struct gate gate;
+    struct barrier barrier;
     struct error error = {0};
     int arrived = 0;
     open_roster(&roster, world, 4, 0, 60);
-    CHECK(gate_open(&gate, &roster, "a gate", &error) == OK, "%s", error.words);
-    gate_arrive(&gate, 0, 0);
-    gate_arrive(&gate, 2, 0);
-    gate_arrive(&gate, 3, 0);
-    CHECK(!gate_is_open(&gate, 0), "one is missing");
+    CHECK(barrier_open(&barrier, &roster, "a barrier", &error) == OK, "%s", error.words);
+    barrier_arrive(&barrier, 0, 0);
+    barrier_arrive(&barrier, 2, 0);
+    barrier_arrive(&barrier, 3, 0);
+    CHECK(!barrier_is_open(&barrier, 0), "one is missing");
     roster_leave(&roster, 1, PHASE_FAILED);
-    CHECK(gate_is_open(&gate, 0), "nobody is missing any more");
+    CHECK(barrier_is_open(&barrier, 0), "nobody is missing any more");
     roster_leave(&roster, 2, PHASE_FAILED);
-    CHECK(gate_rank(&gate, 0, 0, &arrived) == 0 && arrived == 3, "the first of %d", arrived);
-    CHECK(gate_rank(&gate, 3, 0, &arrived) == 2 && arrived == 3, "the last of %d", arrived);
-    CHECK(gate_has(&gate, 2, 0) && !gate_has(&gate, 1, 0) && !gate_has(&gate, 2, 1), "who has arrived");
-    gate_close(&gate);
+    CHECK(barrier_rank(&barrier, 0, 0, &arrived) == 0 && arrived == 3, "the first of %d", arrived);
+    CHECK(barrier_rank(&barrier, 3, 0, &arrived) == 2 && arrived == 3, "the last of %d", arrived);
+    CHECK(barrier_has(&barrier, 2, 0) && !barrier_has(&barrier, 1, 0) && !barrier_has(&barrier, 2, 1),
+          "who has arrived");
+    barrier_close(&barrier);
     roster_close(&roster);
     world_close(world);
 }
@@ -355,14 +357,14 @@ static void test_expelling(void) {
     world_close(world);
 }
 
-/* --- patience --- */
+/* --- timeout --- */
 
 struct scene {
     struct roster roster;
-    struct gate gate;
+    struct barrier barrier;
     int lives;         /* phase changes that worker 1 makes before it hangs */
     double life_s;     /* seconds between them */
-    bool arrives;      /* after them it arrives at the gate */
+    bool arrives;      /* after them it arrives at the barrier */
     bool seen_waiting; /* worker 1 saw worker 0 wait at its place */
     struct error errors[3];
     int codes[3];
@@ -372,12 +374,12 @@ struct role {
     int number;
 };
 
-static void wait_at_gate(void *argument) {
+static void wait_at_barrier(void *argument) {
     const struct role *role = argument;
     struct scene *scene = role->scene;
     roster_phase(&scene->roster, role->number, PHASE_PULL);
-    gate_arrive(&scene->gate, role->number, 0);
-    scene->codes[role->number] = gate_wait(&scene->gate, role->number, 0, &scene->errors[role->number]);
+    barrier_arrive(&scene->barrier, role->number, 0);
+    scene->codes[role->number] = barrier_wait(&scene->barrier, role->number, 0, &scene->errors[role->number]);
 }
 
 static void hang(void *argument) {
@@ -390,9 +392,9 @@ static void hang(void *argument) {
         roster_phase(&scene->roster, 1, life % 2 ? PHASE_COMPUTE : PHASE_INPUT);
     }
     const struct member *first = &scene->roster.members[0];
-    scene->seen_waiting = first->phase == PHASE_WAIT && first->place == scene->gate.place;
+    scene->seen_waiting = first->phase == PHASE_WAIT && first->place == scene->barrier.place;
     if (scene->arrives)
-        gate_arrive(&scene->gate, 1, 0);
+        barrier_arrive(&scene->barrier, 1, 0);
     else
         world_sleep(world, 1e6); /* until the world is stopped */
 }
@@ -410,9 +412,10 @@ static void play(struct scene *scene, bool simulated, double timeout_s) {
     struct world *world = open_world(simulated, 4);
     struct error error = {0};
     open_roster(&scene->roster, world, 3, 1, timeout_s);
-    CHECK(gate_open(&scene->gate, &scene->roster, "the gate of shard 0", &error) == OK, "%s", error.words);
+    CHECK(barrier_open(&scene->barrier, &scene->roster, "the barrier of shard 0", &error) == OK, "%s",
+          error.words);
     struct role roles[4] = {{scene, 0}, {scene, 1}, {scene, 2}, {scene, 3}};
-    world_body *const bodies[4] = {wait_at_gate, hang, wait_at_gate, be_busy};
+    world_body *const bodies[4] = {wait_at_barrier, hang, wait_at_barrier, be_busy};
     struct world_thread *threads[4];
     for (int i = 0; i < 4; i++) threads[i] = spawn(world, bodies[i], &roles[i]);
     world_join(threads[0]);
@@ -428,7 +431,7 @@ static void play(struct scene *scene, bool simulated, double timeout_s) {
 
 static void end(struct scene *scene) {
     struct world *world = scene->roster.world;
-    gate_close(&scene->gate);
+    barrier_close(&scene->barrier);
     roster_close(&scene->roster);
     world_close(world);
 }
@@ -439,7 +442,7 @@ static void test_gives_up(void) {
     CHECK(scene.codes[0] == ERROR_PEER && scene.codes[2] == ERROR_PEER, "codes %d %d", scene.codes[0],
           scene.codes[2]);
     const char *expected =
-        "worker 0 (cpu:0) gave up after 60 s at the gate of shard 0: waiting for worker 1 (cpu:1), "
+        "worker 0 (cpu:0) gave up after 60 s at the barrier of shard 0: waiting for worker 1 (cpu:1), "
         "computing for 60.0 s at step 51; arrived: worker 0 (cpu:0), worker 2 (cpu:2)";
     CHECK(strcmp(scene.errors[0].words, expected) == 0, "%s", scene.errors[0].words);
     CHECK(fabs(scene.roster.members[0].waited_s - 60) < 1e-6, "waited %g s",
@@ -448,7 +451,7 @@ static void test_gives_up(void) {
 
     scene = (struct scene){0};
     play(&scene, false, 0.2);
-    const char *must = "worker 2 (cpu:2) gave up after 0.2 s at the gate of shard 0: waiting for worker 1 "
+    const char *must = "worker 2 (cpu:2) gave up after 0.2 s at the barrier of shard 0: waiting for worker 1 "
                        "(cpu:1), computing";
     CHECK(strncmp(scene.errors[2].words, must, strlen(must)) == 0, "%s", scene.errors[2].words);
     const double waited = scene.roster.members[2].waited_s;
@@ -468,13 +471,13 @@ static void test_signs_of_life(bool simulated) {
     const struct member *first = &scene.roster.members[0];
     CHECK(fabs(first->waited_for[1] - waited) < 1e-9 && fabs(first->waited_for[2]) < 1e-9,
           "of %g s, %g for worker 1 and %g for worker 2", waited, first->waited_for[1], first->waited_for[2]);
-    CHECK(first->waited_at[0].place && strcmp(first->waited_at[0].place, "the gate of shard 0") == 0 &&
+    CHECK(first->waited_at[0].place && strcmp(first->waited_at[0].place, "the barrier of shard 0") == 0 &&
               fabs(first->waited_at[0].seconds - waited) < 1e-9 && !first->waited_at[1].place,
           "%g s at %s", first->waited_at[0].seconds, first->waited_at[0].place);
     end(&scene);
 
     if (!simulated) return;
-    scene = (struct scene){.lives = 3, .life_s = 50}; /* then it hangs: 150 s of life and 60 of patience */
+    scene = (struct scene){.lives = 3, .life_s = 50}; /* then it hangs: 150 s of life and 60 of timeout */
     play(&scene, simulated, 60);
     CHECK(scene.codes[0] == ERROR_PEER, "code %d", scene.codes[0]);
     CHECK(fabs(scene.roster.members[0].waited_s - 210) < 1e-6, "waited %g s",
@@ -493,13 +496,14 @@ static void test_stopped(bool simulated) {
     struct world *world = open_world(simulated, 5);
     struct error error = {0};
     open_roster(&scene.roster, world, 3, 0, 60);
-    CHECK(gate_open(&scene.gate, &scene.roster, "the gate of shard 0", &error) == OK, "%s", error.words);
+    CHECK(barrier_open(&scene.barrier, &scene.roster, "the barrier of shard 0", &error) == OK, "%s",
+          error.words);
     struct role role = {&scene, 0};
-    struct world_thread *waiter = spawn(world, wait_at_gate, &role);
+    struct world_thread *waiter = spawn(world, wait_at_barrier, &role);
     struct world_thread *stopper = spawn(world, stop_later, world);
     world_join(waiter);
     world_join(stopper);
-    const char *expected = "worker 0 (cpu:0) was stopped while waiting at the gate of shard 0";
+    const char *expected = "worker 0 (cpu:0) was stopped while waiting at the barrier of shard 0";
     CHECK(scene.codes[0] == ERROR_PEER && strcmp(scene.errors[0].words, expected) == 0, "%s",
           scene.errors[0].words);
     const double waited = scene.roster.members[0].waited_s;
@@ -511,17 +515,17 @@ static void test_stopped(bool simulated) {
 static void test_many_words(void) {
     struct world *world = open_world(true, 6);
     struct roster roster;
-    struct gate gate;
+    struct barrier barrier;
     struct error error = {0};
     open_roster(&roster, world, 1000, 0, 60);
-    CHECK(gate_open(&gate, &roster, "the gate of shard 0", &error) == OK, "%s", error.words);
+    CHECK(barrier_open(&barrier, &roster, "the barrier of shard 0", &error) == OK, "%s", error.words);
     roster_leave(&roster, 999, PHASE_FAILED);
-    for (int worker = 0; worker < 500; worker++) gate_arrive(&gate, worker, 0);
-    CHECK(gate_wait(&gate, 0, 0, &error) == ERROR_PEER, "499 never come");
+    for (int worker = 0; worker < 500; worker++) barrier_arrive(&barrier, worker, 0);
+    CHECK(barrier_wait(&barrier, 0, 0, &error) == ERROR_PEER, "499 never come");
     CHECK(strstr(error.words, "worker 500 (cpu:500), starting for 60.0 s at step 0") != 0, "%s", error.words);
     CHECK(strstr(error.words, "; and 496 more; arrived: worker 0 (cpu:0), worker 1") != 0, "%s", error.words);
     CHECK(strcmp(error.words + strlen(error.words) - 13, " and 495 more") == 0, "%s", error.words);
-    gate_close(&gate);
+    barrier_close(&barrier);
     roster_close(&roster);
     world_close(world);
 }
@@ -551,8 +555,8 @@ static void wait_for_other(void *argument) {
     struct pair *pair = half->pair;
     const int self = half->number;
     pair->codes[self] =
-        wait_patiently(&pair->roster, self, &pair->event, not_ready, is_other, half,
-                       self ? "the mailbox of shard 0" : "the reply of shard 0", &pair->errors[self]);
+        wait_with_timeout(&pair->roster, self, &pair->event, not_ready, is_other, half,
+                          self ? "the mailbox of shard 0" : "the reply of shard 0", &pair->errors[self]);
 }
 
 static void test_mutual(void) {
@@ -628,7 +632,8 @@ static void wait_at_desk(void *argument) {
         CHECK(fabs(self->waited_s - 1.5 * (turn + 1)) < 1e-6 && self->phase == PHASE_PULL,
               "waited %g s for the lock, is %s", self->waited_s, phase_name((enum phase)self->phase));
     }
-    CHECK(wait_patiently(&desk->roster, 0, &desk->event, is_ready, is_first, desk, "the end", &error) == OK,
+    CHECK(wait_with_timeout(&desk->roster, 0, &desk->event, is_ready, is_first, desk, "the end", &error) ==
+              OK,
           "%s", error.words);
 }
 
@@ -657,18 +662,18 @@ static void test_whom_and_where(void) {
 int main(void) {
     test_mailbox_alone();
     for (int i = 0; i < 3; i++) test_mailbox_burst();
-    test_gate_alone();
-    test_gate_rank();
+    test_barrier_alone();
+    test_barrier_rank();
     test_expelling();
     for (int simulated = 0; simulated <= 1; simulated++) {
         test_roster(simulated);
         test_mailbox_many(simulated);
-        test_gate(simulated, 1, 300, -1);
-        test_gate(simulated, 2, 1000, -1);
-        test_gate(simulated, 3, 500, -1);
-        test_gate(simulated, 8, 200, -1);
-        test_gate(simulated, 3, 100, 2);
-        test_gate(simulated, 2, 100, 0);
+        test_barrier(simulated, 1, 300, -1);
+        test_barrier(simulated, 2, 1000, -1);
+        test_barrier(simulated, 3, 500, -1);
+        test_barrier(simulated, 8, 200, -1);
+        test_barrier(simulated, 3, 100, 2);
+        test_barrier(simulated, 2, 100, 0);
         test_signs_of_life(simulated);
         test_stopped(simulated);
     }

@@ -144,6 +144,27 @@ int file_make_folder(const char *path, struct error *error) {
     return OK;
 }
 
+int file_make_new_folder(char path[PATH_BYTES], struct error *error) {
+    char name[PATH_BYTES + 16], above[PATH_BYTES];
+    snprintf(above, sizeof above, "%s", path);
+    char *slash = strrchr(above, '/');
+    if (slash != NULL && slash != above) {
+        *slash = '\0';
+        RETURN_IF(file_make_folder(above, error));
+    }
+    snprintf(name, sizeof name, "%s", path);
+    for (int n = 2; mkdir(name, 0777) != 0; n++) {
+        if (errno != EEXIST)
+            return error_set(error, ERROR_FILE, "%s: cannot be made a folder: %s", name, strerror(errno));
+        snprintf(name, sizeof name, "%s-%d", path, n);
+    }
+    if (strlen(name) >= PATH_BYTES)
+        return error_set(error, ERROR_FILE, "%.100s...: a path of %zu bytes, expected fewer than %d", name,
+                         strlen(name), PATH_BYTES);
+    memcpy(path, name, strlen(name) + 1);
+    return OK;
+}
+
 int file_hold(void **hold, const char *folder, struct error *error) {
     *hold = NULL;
     DIR *opened = opendir(folder);

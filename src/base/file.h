@@ -20,6 +20,10 @@ int file_join(char out[PATH_BYTES], const char *folder, const char *name, struct
 /* Makes a folder and the ones above it; an existing one is fine. */
 int file_make_folder(const char *path, struct error *error);
 
+/* Makes a folder that was not there: `path`, or the first free of path-2, path-3, ..., which path[PATH_BYTES]
+ * then is. Nobody else gets the same one. */
+int file_make_new_folder(char path[PATH_BYTES], struct error *error);
+
 /* Keeps other processes, and other callers in this one, from holding the same folder until file_release.
  * Where a file system knows no locks, nobody is kept from anything. Errors: ERROR_FILE: another one holds it.
  */

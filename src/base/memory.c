@@ -1,5 +1,5 @@
-/* Memory: zeroed blocks on cache-line borders, so that two threads' blocks never share a line; and a way for
- * tests to make the n-th request fail, so that every clean-up path can be walked.
+/* Memory: zeroed blocks on cache-line boundaries, so that two threads' blocks never share a line; and a way
+ * for tests to make the n-th request fail, so that every clean-up path can be walked.
  *
  * The count of requests is the only static state of the program. It has to be: the test asks for "the n-th of
  * the process", and handing a counter through every signature for a test's sake would cost more than this one
@@ -31,9 +31,9 @@ int memory_zeroed(void **out, size_t count, size_t bytes, const char *what, stru
     const size_t wanted = count * bytes;
     const size_t lines = wanted == 0 ? 1 : (wanted + CACHE_LINE - 1) / CACHE_LINE;
     const bool large = lines * CACHE_LINE >= 2 * HUGE_PAGE;
-    const size_t border = large ? HUGE_PAGE : CACHE_LINE,
-                 size = (lines * CACHE_LINE + border - 1) / border * border;
-    void *block = must_fail() ? NULL : aligned_alloc(border, size);
+    const size_t boundary = large ? HUGE_PAGE : CACHE_LINE,
+                 size = (lines * CACHE_LINE + boundary - 1) / boundary * boundary;
+    void *block = must_fail() ? NULL : aligned_alloc(boundary, size);
     if (block == NULL)
         return error_set(error, ERROR_DEVICE, "memory: no %zu bytes left for %s", lines * CACHE_LINE, what);
     /* Batches take rows from anywhere in a data set: with huge pages they miss the TLB less. A wish, not a
@@ -42,6 +42,13 @@ int memory_zeroed(void **out, size_t count, size_t bytes, const char *what, stru
     memset(block, 0, lines * CACHE_LINE);
     *out = block;
     return OK;
+}
+
+int memory_array_of(void *out, size_t count, size_t bytes, const char *what, struct error *error) {
+    void *block;
+    const int code = memory_zeroed(&block, count, bytes, what, error);
+    memcpy(out, &block, sizeof block); /* whatever the pointer points to */
+    return code;
 }
 
 int memory_grow(void **block, size_t old_count, size_t new_count, size_t bytes, const char *what,

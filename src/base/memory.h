@@ -1,6 +1,6 @@
 /* Memory: one way to get it, with a written contract.
  *
- * `memory_zeroed` gives `count * bytes` zeroed bytes on a 64-byte border; it fails with ERROR_DEVICE and
+ * `memory_zeroed` gives `count * bytes` zeroed bytes on a 64-byte boundary; it fails with ERROR_DEVICE and
  * words that name what was wanted. Nothing is allocated inside the training loop. For tests, the environment
  * variable TRAINER_FAIL_ALLOCATION=N makes the N-th call (from 1) of the process fail. */
 #ifndef TRAINER_BASE_MEMORY_H
@@ -13,6 +13,11 @@ enum { CACHE_LINE = 64, LINE_FLOATS = CACHE_LINE / (int)sizeof(float) };
 
 /* *out = count * bytes zeroed bytes (at least one line); what = what it is for, for the words. */
 int memory_zeroed(void **out, size_t count, size_t bytes, const char *what, struct error *error);
+
+/* The same, typed: `struct point *points; RETURN_IF(memory_array(&points, n, "the points", error));` */
+#define memory_array(out, count, what, error)                                                                \
+    memory_array_of((out), (size_t)(count), sizeof **(out), (what), (error))
+int memory_array_of(void *out, size_t count, size_t bytes, const char *what, struct error *error);
 
 /* Grows (or makes, when *block is NULL) an array from old_count to new_count elements; new ones are zeroed.
  */

@@ -20,7 +20,9 @@ static bool same_name(const char *a, const char *b) {
 
 const struct option *option_find(const struct option *rows, const char *name) {
     for (const struct option *row = rows; row != NULL && row->name != NULL; row++)
-        if (same_name(row->name, name) || (row->also != NULL && same_name(row->also, name))) return row;
+        if (!(row->flags & OPTION_ABSENT) &&
+            (same_name(row->name, name) || (row->also != NULL && same_name(row->also, name))))
+            return row;
     return NULL;
 }
 
@@ -72,7 +74,7 @@ static int unknown_name(const struct option *rows, const char *owner, const char
     const char *names[NAMES_MOST + 1] = {0};
     int count = 0;
     for (const struct option *row = rows; row != NULL && row->name != NULL && count < NAMES_MOST; row++)
-        names[count++] = row->name;
+        if (!(row->flags & OPTION_ABSENT)) names[count++] = row->name;
     const char *nearest = option_nearest(name, names);
     const bool typed_with_dashes = owner[0] == '-';
     if (typed_with_dashes && nearest != NULL)
@@ -103,8 +105,9 @@ static void expected_words(const struct option *row, bool is_number, char *out, 
     const char *kind = is_number ? "" : row->type == OPTION_REAL ? "a number" : "a whole number";
     if (is_number && range[0] == '\0')
         kind = row->type == OPTION_REAL ? "a smaller number" : "a smaller whole number";
-    snprintf(out, bytes, "%s%s%s%s%s", kind, kind[0] != '\0' && range[0] != '\0' ? ", " : "", range,
-             row->unit != NULL ? " " : "", row->unit != NULL ? row->unit : "");
+    snprintf(out, bytes, "%s%s%s%s%s%s", kind, kind[0] != '\0' && range[0] != '\0' ? ", " : "", range,
+             row->unit != NULL ? " " : "", row->unit != NULL ? row->unit : "",
+             row->flags & OPTION_AUTO ? ", or auto" : "");
 }
 
 static int bad_value(const struct option *row, const char *owner, const char *value, const char *expected,
@@ -174,7 +177,7 @@ static int set_choice(const struct option *row, void *field, const char *owner, 
         choice += length + 1;
     }
     char words[WORDS_BYTES];
-    snprintf(words, sizeof words, "one of %s", row->choices);
+    snprintf(words, sizeof words, "one of %s%s", row->flags & OPTION_AUTO ? "auto|" : "", row->choices);
     return bad_value(row, owner, value, words, error);
 }
 
@@ -192,20 +195,8 @@ static int set_text(const struct option *row, void *field, const char *owner, co
     return OK;
 }
 
-int option_set(const struct option *rows, void *settings, const char *owner, const char *name,
-               const char *value, struct error *error) {
-    const struct option *row = option_find(rows, name);
-    if (row == NULL) return unknown_name(rows, owner, name, error);
-    void *field = (char *)settings + row->offset;
-    if (value == NULL && row->type == OPTION_FLAG) value = "1";
-    /* An empty text is an unset variable of the shell, not a wish. */
-    if (value != NULL && value[0] == '\0' && row->type == OPTION_TEXT) value = NULL;
-    if (value == NULL && owner[0] == '-')
-        return error_set(error, ERROR_USAGE, "--%s: a value is missing, expected --%s=...", row->name,
-                         row->name);
-    if (value == NULL)
-        return error_set(error, ERROR_USAGE, "%s: %s: a value is missing, expected %s=...", owner, row->name,
-                         row->name);
+static int set_value(const struct option *row, void *field, const char *owner, const char *value,
+                     struct error *error) {
     switch (row->type) {
     case OPTION_FLAG:
         return set_flag(row, field, owner, value, error);
@@ -238,17 +229,48 @@ static size_t field_bytes(const struct option *row) {
     return sizeof(int);
 }
 
+static void set_given(const struct option *row, void *settings, bool given) {
+    if (row->given > 0) memcpy((char *)settings + row->given, &given, sizeof given);
+}
+
+static void set_default(const struct option *row, void *settings) {
+    char *field = (char *)settings + row->offset;
+    const double no_number = NAN; /* told apart from a 0 that was given */
+    const int automatic = OPTION_AUTOMATIC;
+    memset(field, 0, field_bytes(row));
+    set_given(row, settings, false);
+    if (row->fallback == NULL && row->type == OPTION_REAL) memcpy(field, &no_number, sizeof no_number);
+    if (row->fallback == NULL && row->type == OPTION_INT && row->flags & OPTION_AUTO)
+        memcpy(field, &automatic, sizeof automatic);
+    if (row->fallback == NULL) return;
+    struct error error = {0};
+    const int code = set_value(row, field, "default", row->fallback, &error);
+    assert(code == OK && "a default must be a value that could be typed");
+    (void)code;
+}
+
 void option_defaults(const struct option *rows, void *settings) {
-    for (const struct option *row = rows; row != NULL && row->name != NULL; row++) {
-        memset((char *)settings + row->offset, 0, field_bytes(row));
-        if (row->fallback == NULL && row->type == OPTION_REAL) { /* told apart from a 0 that was typed */
-            const double not_given = NAN;
-            memcpy((char *)settings + row->offset, &not_given, sizeof not_given);
-        }
-        if (row->fallback == NULL) continue;
-        struct error error = {0};
-        const int code = option_set(rows, settings, "default", row->name, row->fallback, &error);
-        assert(code == OK && "a default must be a value that could be typed");
-        (void)code;
+    for (const struct option *row = rows; row != NULL && row->name != NULL; row++) set_default(row, settings);
+}
+
+int option_set(const struct option *rows, void *settings, const char *owner, const char *name,
+               const char *value, struct error *error) {
+    const struct option *row = option_find(rows, name);
+    if (row == NULL) return unknown_name(rows, owner, name, error);
+    if (value == NULL && row->type == OPTION_FLAG) value = "1";
+    /* An empty text is an unset variable of the shell, not a wish. */
+    if (value != NULL && value[0] == '\0' && row->type == OPTION_TEXT) value = NULL;
+    if (value == NULL && owner[0] == '-')
+        return error_set(error, ERROR_USAGE, "--%s: a value is missing, expected --%s=...", row->name,
+                         row->name);
+    if (value == NULL)
+        return error_set(error, ERROR_USAGE, "%s: %s: a value is missing, expected %s=...", owner, row->name,
+                         row->name);
+    if (row->flags & OPTION_AUTO && strcmp(value, "auto") == 0) {
+        set_default(row, settings);
+        return OK;
     }
+    RETURN_IF(set_value(row, (char *)settings + row->offset, owner, value, error));
+    set_given(row, settings, true);
+    return OK;
 }

@@ -21,6 +21,16 @@ enum option_type {
     OPTION_CHOICE, /* int: the position in `choices`, "glorot|normal" */
 };
 
+/* What else a row says. */
+enum option_flag {
+    OPTION_SAVED = 1,  /* kept in a checkpoint */
+    OPTION_AGREED = 2, /* the same in all processes of a cluster */
+    OPTION_SHOWN = 4,  /* in a run's first lines and summary */
+    OPTION_AUTO = 8,   /* "auto" is understood: as if nothing had been given */
+    OPTION_ABSENT = 16 /* not in this build: has its default, and cannot be given */
+};
+enum { OPTION_AUTOMATIC = -1 }; /* the value of an OPTION_INT without a default that is OPTION_AUTO */
+
 struct option {
     const char *name; /* as typed, without the dashes */
     const char *also; /* another name for it that is understood, or NULL */
@@ -32,6 +42,9 @@ struct option {
     const char *choices;  /* OPTION_CHOICE */
     const char *unit;     /* "examples", "s", ... or NULL; shown by --help */
     const char *help;     /* one line, lower case, no full stop */
+    const char *group;    /* the heading in --help, or NULL */
+    int flags;            /* enum option_flag */
+    size_t given;         /* of a bool that says whether it was given; 0: nobody asks */
 };
 
 struct plugin {
@@ -50,7 +63,13 @@ struct choice {
     char text[512];                                    /* as typed */
 };
 
-/* Fills a settings struct with the rows' defaults. Without a fallback: zero or empty; NAN for OPTION_REAL. */
+/* Its settings struct, whatever that is. */
+static inline const void *choice_settings(const struct choice *choice) {
+    return choice->settings;
+}
+
+/* Fills a settings struct with the rows' defaults: nothing is given. Without a fallback: zero or empty; NAN
+ * for OPTION_REAL; OPTION_AUTOMATIC for an OPTION_INT that is OPTION_AUTO. */
 void option_defaults(const struct option *rows, void *settings);
 
 /* Sets one option by name. `owner` names whose it is in the words ("--batch", "sgd"). Errors: ERROR_USAGE:

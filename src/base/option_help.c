@@ -19,7 +19,10 @@ void option_text(const struct option *row, const void *settings, char *out, size
         return;
     case OPTION_INT:
         memcpy(&number, field, sizeof number);
-        snprintf(out, bytes, "%d", number);
+        if (row->flags & OPTION_AUTO && number == OPTION_AUTOMATIC)
+            snprintf(out, bytes, "auto");
+        else
+            snprintf(out, bytes, "%d", number);
         return;
     case OPTION_LONG:
         memcpy(&whole, field, sizeof whole);
@@ -95,7 +98,7 @@ static void print_row(FILE *file, const struct option *row, const char *prefix) 
         snprintf(left, sizeof left, "  %s%s%s%s", prefix, has_dashes && is_on ? "no-" : "", row->name,
                  has_dashes ? "" : "=0|1");
     else
-        snprintf(left, sizeof left, "  %s%s=%s", prefix, row->name,
+        snprintf(left, sizeof left, "  %s%s=%s%s", prefix, row->name, row->flags & OPTION_AUTO ? "auto|" : "",
                  row->type == OPTION_CHOICE ? row->choices : value);
     note_words(row, prefix, notes, sizeof notes);
     const char *help = row->help != NULL ? row->help : "";
@@ -115,6 +118,12 @@ static void print_row(FILE *file, const struct option *row, const char *prefix) 
 }
 
 void option_help(FILE *file, const struct option *rows, const char *prefix) {
-    for (const struct option *row = rows; row != NULL && row->name != NULL; row++)
+    const char *group = NULL;
+    for (const struct option *row = rows; row != NULL && row->name != NULL; row++) {
+        if (row->flags & OPTION_ABSENT) continue;
+        if (row->group != NULL && (group == NULL || strcmp(row->group, group) != 0))
+            fprintf(file, "%s%s:\n", row == rows ? "" : "\n", row->group);
+        group = row->group;
         print_row(file, row, prefix);
+    }
 }

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "../base/error.h"
+#include "../config/config.h"
 
-enum { ADDRESSES_MOST = 1024, ADDRESS_HOST_BYTES = 256 };
+enum { ADDRESSES_MOST = CLUSTER_TASKS, ADDRESS_HOST_BYTES = 256 };
 
 struct address {
     char text[ADDRESS_HOST_BYTES + 16]; /* as given */

@@ -10,8 +10,6 @@
 
 enum { FILE_BYTES_MOST = 1 << 20, WHERE_BYTES = PATH_BYTES + 64 };
 
-const struct option cluster_options[] = {CLUSTER_ROWS(0), {0}};
-
 /* Where addresses or a task come from, as the words name it, and the code of an error there. */
 struct source {
     const char *name; /* "cluster" for the options, a path, "TF_CONFIG"; NULL: nothing was given */
@@ -26,7 +24,7 @@ struct document {
 };
 
 /* The job and the task of this process; `said_*` is how that was said, for the words. */
-struct task {
+struct own_task {
     const char *job; /* NULL: not given */
     int index;       /* -1: not given */
     int job_code, index_code;
@@ -157,9 +155,9 @@ static int check_addresses(const struct cluster *cluster, const struct source *s
 }
 
 /* The addresses, and in *source where they come from. */
-static int find_addresses(struct cluster *cluster, struct source *source,
-                          const struct cluster_settings *settings, const struct document *file,
-                          const struct document *environment, struct error *error) {
+static int find_addresses(struct cluster *cluster, struct source *source, const struct config *settings,
+                          const struct document *file, const struct document *environment,
+                          struct error *error) {
     const bool has_ps = settings->ps_hosts[0] != '\0', has_workers = settings->worker_hosts[0] != '\0';
     *source = (struct source){0};
     if (has_ps || has_workers) {
@@ -189,7 +187,7 @@ static int index_of(const struct json_value *value) {
 }
 
 /* What was not given by the options, from a document's task. Its index belongs to its job. */
-static int task_from_document(struct task *task, const struct document *document, struct error *error) {
+static int task_from_document(struct own_task *task, const struct document *document, struct error *error) {
     const struct source *source = &document->source;
     const struct json_value *type = json_member(&document->json, document->task, "type");
     const struct json_value *index = json_member(&document->json, document->task, "index");
@@ -224,13 +222,13 @@ static int task_from_document(struct task *task, const struct document *document
     return OK;
 }
 
-static int find_task(struct task *task, const struct cluster_settings *settings, const struct document *file,
+static int find_task(struct own_task *task, const struct config *settings, const struct document *file,
                      const struct document *environment, struct error *error) {
     const struct document *document = file->task != NULL ? file : environment;
-    *task = (struct task){.job = settings->job[0] != '\0' ? settings->job : NULL,
-                          .index = settings->task,
-                          .job_code = ERROR_USAGE,
-                          .index_code = ERROR_USAGE};
+    *task = (struct own_task){.job = settings->job[0] != '\0' ? settings->job : NULL,
+                              .index = settings->task,
+                              .job_code = ERROR_USAGE,
+                              .index_code = ERROR_USAGE};
     snprintf(task->said_job, sizeof task->said_job, "--job=%s", settings->job);
     snprintf(task->said_index, sizeof task->said_index, "--task=%d", settings->task);
     if (document->task == NULL || (task->job != NULL && task->index >= 0)) return OK;
@@ -238,7 +236,7 @@ static int find_task(struct task *task, const struct cluster_settings *settings,
 }
 
 /* `jobs` is `job` for many of them. */
-static int check_index(const struct task *task, const char *job, const char *jobs, int count,
+static int check_index(const struct own_task *task, const char *job, const char *jobs, int count,
                        struct error *error) {
     if (task->index < count) return OK;
     if (count == 0) return error_set(error, task->job_code, "%s: the cluster has no %s", task->said_job, job);
@@ -249,7 +247,7 @@ static int check_index(const struct task *task, const char *job, const char *job
 }
 
 /* The role and the place of this process, of a cluster that has addresses. */
-static int find_place(struct cluster *cluster, const struct task *task, const struct source *source,
+static int find_place(struct cluster *cluster, const struct own_task *task, const struct source *source,
                       struct error *error) {
     if (task->job == NULL && task->index >= 0)
         return error_set(error, ERROR_USAGE, "%s: expected --job=ps, worker or chief too", task->said_index);
@@ -283,10 +281,10 @@ static int find_place(struct cluster *cluster, const struct task *task, const st
     return OK;
 }
 
-static int resolve(struct cluster *cluster, const struct cluster_settings *settings,
-                   const struct document *file, const struct document *environment, struct error *error) {
+static int resolve(struct cluster *cluster, const struct config *settings, const struct document *file,
+                   const struct document *environment, struct error *error) {
     struct source source;
-    struct task task;
+    struct own_task task;
     RETURN_IF(find_addresses(cluster, &source, settings, file, environment, error));
     if (source.name == NULL && (settings->job[0] != '\0' || settings->task >= 0)) {
         const struct document nothing = {0};
@@ -300,17 +298,16 @@ static int resolve(struct cluster *cluster, const struct cluster_settings *setti
     return find_place(cluster, &task, &source, error);
 }
 
-int cluster_resolve(struct cluster *out, const struct cluster_settings *settings, const char *tf_config,
+int cluster_resolve(struct cluster *out, const struct config *settings, const char *tf_config,
                     struct error *error) {
     struct document file = {0}, environment = {.source = {"TF_CONFIG", ERROR_USAGE}};
     *out = (struct cluster){.role = CLUSTER_NONE, .task = -1};
-    if (settings->cluster_file[0] != '\0' &&
-        (settings->ps_hosts[0] != '\0' || settings->worker_hosts[0] != '\0'))
+    if (settings->cluster[0] != '\0' && (settings->ps_hosts[0] != '\0' || settings->worker_hosts[0] != '\0'))
         return error_set(error, ERROR_USAGE,
                          "--cluster and --%s: expected one of them, both say who is where",
                          settings->ps_hosts[0] != '\0' ? "ps-hosts" : "worker-hosts");
     int code = OK;
-    if (settings->cluster_file[0] != '\0') code = read_file(&file, settings->cluster_file, error);
+    if (settings->cluster[0] != '\0') code = read_file(&file, settings->cluster, error);
     if (code == OK && tf_config != NULL && tf_config[0] != '\0')
         code = parse_document(&environment, tf_config, strlen(tf_config), false, error);
     if (code == OK) code = resolve(out, settings, &file, &environment, error);

@@ -14,10 +14,8 @@
 #include <stddef.h>
 #include "../base/error.h"
 #include "../base/file.h"
-#include "../base/option.h"
+#include "../config/config.h"
 #include "addresses.h"
-
-enum { CLUSTER_HOSTS_BYTES = 8192 };
 
 enum cluster_role {
     CLUSTER_NONE,   /* there is no cluster: this process is alone */
@@ -34,53 +32,14 @@ struct cluster {
     int task; /* of this process: its place in ps or in workers; -1 without a role */
 };
 
-/* As typed; empty texts were not given. */
-struct cluster_settings {
-    char job[32];
-    int task; /* -1: not given */
-    char ps_hosts[CLUSTER_HOSTS_BYTES], worker_hosts[CLUSTER_HOSTS_BYTES];
-    char cluster_file[PATH_BYTES];
-};
-
-/* The rows of a struct cluster_settings that stands `base` bytes into a command's settings. */
-#define CLUSTER_TEXT_AT(base, field)                                                                         \
-    .type = OPTION_TEXT, .offset = (base) + offsetof(struct cluster_settings, field),                        \
-    .bytes = sizeof((struct cluster_settings *)0)->field
-#define CLUSTER_ROWS(base)                                                                                   \
-    {.name = "job",                                                                                          \
-     .also = "job_name",                                                                                     \
-     CLUSTER_TEXT_AT(base, job),                                                                             \
-     .help = "what this process is in a cluster: ps, worker or chief"},                                      \
-        {.name = "task",                                                                                     \
-         .also = "task_index",                                                                               \
-         .type = OPTION_INT,                                                                                 \
-         .offset = (base) + offsetof(struct cluster_settings, task),                                         \
-         .fallback = "-1",                                                                                   \
-         .least = -1,                                                                                        \
-         .most = ADDRESSES_MOST - 1,                                                                         \
-         .help = "which of that job it is, from 0 (-1: as the cluster's file or TF_CONFIG says)"},           \
-        {.name = "ps-hosts",                                                                                 \
-         CLUSTER_TEXT_AT(base, ps_hosts),                                                                    \
-         .help =                                                                                             \
-             "where the parameter servers are: HOST:PORT,HOST:PORT; none: the workers have the weights"},    \
-        {.name = "worker-hosts",                                                                             \
-         CLUSTER_TEXT_AT(base, worker_hosts),                                                                \
-         .help = "where the workers are: HOST:PORT,HOST:PORT"},                                              \
-    {                                                                                                        \
-        .name = "cluster", CLUSTER_TEXT_AT(base, cluster_file),                                              \
-        .help = "JSON file that says where all are, instead of the lists of hosts"                           \
-    }
-
-extern const struct option cluster_options[]; /* of a struct cluster_settings by itself */
-
 /* What who has a part of the store is called: "parameter server"; in a mirrored cluster "process". */
 const char *cluster_server(const struct cluster *cluster);
 
-/* Finds out who is where. `tf_config` is the environment variable, NULL when there is none; without any
- * cluster *out has role CLUSTER_NONE. Errors: ERROR_USAGE for options and TF_CONFIG, ERROR_FILE for the file:
- * not JSON, a wrong type, an address that is none or is there twice, no workers, an unknown job, a task that
- * the cluster does not have. */
-int cluster_resolve(struct cluster *out, const struct cluster_settings *settings, const char *tf_config,
+/* Finds out who is where, by the options job, task, ps-hosts, worker-hosts and cluster. `tf_config` is the
+ * environment variable, NULL when there is none; without any cluster *out has role CLUSTER_NONE. Errors:
+ * ERROR_USAGE for options and TF_CONFIG, ERROR_FILE for the file: not JSON, a wrong type, an address that is
+ * none or is there twice, no workers, an unknown job, a task that the cluster does not have. */
+int cluster_resolve(struct cluster *out, const struct config *typed, const char *tf_config,
                     struct error *error);
 void cluster_free(struct cluster *cluster); /* safe on a zeroed one */
 

@@ -79,7 +79,7 @@ int frame_unpack_header(struct frame_header *header, const uint8_t bytes[FRAME_H
 /* --- frames --- */
 
 int frame_write(struct endpoint *endpoint, enum frame_type type, uint32_t flags, const struct piece *pieces,
-                int count, double patience_s, struct error *error) {
+                int count, double timeout_s, struct error *error) {
     assert(count >= 0 && count <= FRAME_PIECES);
     uint8_t bytes[FRAME_HEADER_BYTES];
     struct piece all[FRAME_PIECES + 1] = {{bytes, sizeof bytes}};
@@ -89,20 +89,20 @@ int frame_write(struct endpoint *endpoint, enum frame_type type, uint32_t flags,
         all[i + 1] = pieces[i];
     }
     frame_pack_header(bytes, &header);
-    return endpoint_send(endpoint, type_words[type], all, count + 1, patience_s, error);
+    return endpoint_send(endpoint, type_words[type], all, count + 1, timeout_s, error);
 }
 
 int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limit,
-                      struct frame_header *header, double patience_s, struct error *error) {
+                      struct frame_header *header, double timeout_s, struct error *error) {
     uint8_t bytes[FRAME_HEADER_BYTES];
     *header = (struct frame_header){0};
-    RETURN_IF(endpoint_receive(endpoint, what, bytes, sizeof bytes, patience_s, error));
+    RETURN_IF(endpoint_receive(endpoint, what, bytes, sizeof bytes, timeout_s, error));
     return frame_unpack_header(header, bytes, limit, endpoint_name(endpoint), error);
 }
 
 int frame_read_payload(struct endpoint *endpoint, const struct frame_header *header, void *memory,
-                       double patience_s, struct error *error) {
-    return endpoint_receive(endpoint, type_words[header->type], memory, (size_t)header->bytes, patience_s,
+                       double timeout_s, struct error *error) {
+    return endpoint_receive(endpoint, type_words[header->type], memory, (size_t)header->bytes, timeout_s,
                             error);
 }
 

@@ -19,12 +19,12 @@
 #include "../base/error.h"
 #include "../world/endpoint.h"
 
-enum { FRAME_VERSION = 2, FRAME_HEADER_BYTES = 20 };
+enum { FRAME_VERSION = 3, FRAME_HEADER_BYTES = 20 };
 
 /* The types: name, words. A number is its row's; new rows go to the end, or the version goes up. */
 #define FRAME_TYPES(row)                                                                                     \
-    row(HELLO, "a hello")             /* worker or leader: who I am, which model, which settings */          \
-        row(WELCOME, "a welcome")     /* host: come in, this is how things stand */                          \
+    row(HELLO, "a hello")             /* worker or leader: who I am, which settings I was given */           \
+        row(WELCOME, "a welcome")     /* host: all are there, this is how things stand */                    \
         row(FAILURE, "a failure")     /* either: the words of an error; the connection ends */               \
         row(NEXT, "a batch's number") /* leader to worker to followers; flags: enum next */                  \
         row(WEIGHTS, "weights")       /* host: of its window */                                              \
@@ -34,7 +34,9 @@ enum { FRAME_VERSION = 2, FRAME_HEADER_BYTES = 20 };
         row(FETCH, "a fetch")         /* leader to follower: tallies and window, once all are paused */      \
         row(TALLIES, "tallies")       /* follower: what its shards have counted */                           \
         row(WINDOW, "a window")       /* either of them: weights and optimizer state */                      \
-        row(GOODBYE, "a goodbye")     /* host: this was the last frame */
+        row(GOODBYE, "a goodbye")     /* host: this was the last frame */                                    \
+        row(CONFIG, "the settings")   /* host: what this run is, for the worker to build */                  \
+        row(READY, "a ready")         /* worker: it is built; the fingerprint of what it has */
 
 enum frame_type {
     FRAME_NONE,
@@ -52,19 +54,19 @@ struct frame_header {
 
 const char *frame_type_words(enum frame_type type); /* "a gradient" */
 
-/* --- frames to and from one peer; patience as in world/endpoint.h --- */
+/* --- frames to and from one peer; timeout as in world/endpoint.h --- */
 
 /* The pieces together are the payload; FRAME_PIECES at most. */
 enum { FRAME_PIECES = 15 };
 int frame_write(struct endpoint *endpoint, enum frame_type type, uint32_t flags, const struct piece *pieces,
-                int count, double patience_s, struct error *error);
+                int count, double timeout_s, struct error *error);
 
 /* limit: the most bytes of payload that are welcome. `what` is awaited, for the words: "a reply". */
 int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limit,
-                      struct frame_header *header, double patience_s, struct error *error);
+                      struct frame_header *header, double timeout_s, struct error *error);
 /* All of the payload; memory has [header->bytes]. */
 int frame_read_payload(struct endpoint *endpoint, const struct frame_header *header, void *memory,
-                       double patience_s, struct error *error);
+                       double timeout_s, struct error *error);
 /* Error when it is of another type, or its payload is not of exactly so many bytes. A FAILURE frame is left
  * to the caller, who can read its words. */
 int frame_expect(const struct endpoint *endpoint, const struct frame_header *header, enum frame_type type,

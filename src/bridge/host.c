@@ -75,7 +75,7 @@ static int check_leader(const struct host *host, const struct hello *hello, cons
     if (host->settings.cluster->task == 0 || host->leader)
         return error_set(error, ERROR_PEER, "%s is %s 0, which has come already", peer,
                          cluster_server(host->settings.cluster));
-    return rules_agree(host->settings.rules, &hello->rules, our_name(host), peer, error);
+    return fingerprints_agree(host->settings.fingerprint, &hello->fingerprint, our_name(host), peer, error);
 }
 
 static int add_peer(struct host *host, struct endpoint *endpoint, const struct hello *hello,
@@ -133,24 +133,70 @@ static void drop_gone(struct host *host) {
     if (host->leader && has_ended(host->leader)) drop_leader(host);
 }
 
+/* What it is to build. */
+static int tell_settings(const struct host *host, struct endpoint *endpoint, struct error *error) {
+    uint8_t bytes[SETTINGS_BYTES];
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    RETURN_IF(settings_put(host->settings.config, &writer, error));
+    const struct piece piece = {bytes, writer.used};
+    return frame_write(endpoint, FRAME_CONFIG, 0, &piece, 1, HELLO_S, error);
+}
+
 /* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
 static int receive_peer(struct host *host, struct endpoint *endpoint, struct error *error) {
-    struct hello hello;
+    struct hello *hello = &host->hello;
     struct error why = {0};
     const char *name = endpoint_name(endpoint);
-    int code = read_hello(endpoint, &hello, &why);
+    int code = read_hello(endpoint, hello, &why);
     const bool is_ours = code == OK;
     if (is_ours) drop_gone(host);
-    if (code == OK) code = terms_agree(host->settings.terms, &hello.terms, our_name(host), name, &why);
+    if (code == OK) code = programs_agree(hello->program, our_name(host), name, &why);
+    if (code == OK) code = settings_agree(host->settings.config, &hello->agreed, our_name(host), name, &why);
     if (code == OK)
-        code = hello.leader ? check_leader(host, &hello, name, &why) : check_worker(host, &hello, name, &why);
-    if (code == OK && hello.leader) {
+        code = hello->leader ? check_leader(host, hello, name, &why) : check_worker(host, hello, name, &why);
+    if (code == OK && hello->leader) {
         host->leader = endpoint;
         return OK;
     }
-    if (code == OK) return add_peer(host, endpoint, &hello, error);
+    if (code == OK) code = tell_settings(host, endpoint, &why);
+    if (code == OK) return add_peer(host, endpoint, hello, error);
     refuse(host, endpoint, why.words, is_ours);
     return OK;
+}
+
+/* --- those who build what they compute with --- */
+
+static int read_ready(const struct host *host, struct endpoint *endpoint, struct error *error) {
+    struct frame_header header;
+    struct fingerprint fingerprint;
+    uint8_t bytes[500] = {0};
+    RETURN_IF(frame_read_header(endpoint, "a ready", sizeof bytes - 1, &header, HELLO_S, error));
+    if (header.type != FRAME_FAILURE)
+        RETURN_IF(frame_expect(endpoint, &header, FRAME_READY, READY_BYTES, error));
+    RETURN_IF(frame_read_payload(endpoint, &header, bytes, HELLO_S, error));
+    if (header.type == FRAME_FAILURE) /* it says itself why it goes */
+        return error_set(error, ERROR_PEER, "%s: %s", endpoint_name(endpoint), (const char *)bytes);
+    struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
+    RETURN_IF(fingerprint_get(&fingerprint, &reader, endpoint_name(endpoint), error));
+    return fingerprints_agree(host->settings.fingerprint, &fingerprint, our_name(host),
+                              endpoint_name(endpoint), error);
+}
+
+/* One that is ready, or has failed. */
+static void hear_peers(struct host *host) {
+    for (int i = host->count - 1; i >= 0; i--) {
+        struct peer *peer = &host->peers[i];
+        struct error why = {0};
+        uint8_t bytes[FRAME_HEADER_BYTES + READY_BYTES];
+        bool ended = false;
+        if (peer->ready ||
+            endpoint_peek(peer->endpoint, bytes, FRAME_HEADER_BYTES, 0.0, &ended) < FRAME_HEADER_BYTES)
+            continue;
+        peer->ready = read_ready(host, peer->endpoint, &why) == OK;
+        if (peer->ready) continue;
+        refuse(host, peer->endpoint, why.words, true);
+        *peer = host->peers[--host->count];
+    }
 }
 
 /* --- guests: they have connected, and said nothing yet that is complete; nobody waits for them --- */
@@ -225,50 +271,60 @@ static int check_waiting(const struct host *host, double waited_s, const char *w
 /* --- the other parameter servers --- */
 
 static int open_followers(struct host *host, struct error *error) {
-    void *block = NULL;
     if (host->settings.cluster->task > 0) return OK;
     host->follower_count = host->settings.cluster->ps.count - 1;
-    RETURN_IF(memory_zeroed(&block, (size_t)host->follower_count, sizeof(struct follower),
-                            "parameter servers", error));
-    host->followers = block;
+    RETURN_IF(memory_array(&host->followers, host->follower_count, "parameter servers", error));
     for (int f = 0; f < host->follower_count; f++)
         snprintf(host->followers[f].name, sizeof host->followers[f].name, "the %s %d (%.60s)",
                  cluster_server(host->settings.cluster), f + 1, address_of(host, f + 1)->text);
     return OK;
 }
 
-/* What it says while others are missing is that it is there; the rest is read once all have come. */
-static bool has_gone(struct endpoint *endpoint) {
-    uint8_t bytes[FRAME_HEADER_BYTES + 600];
+/* What it says while others are missing is that it is there, or why it refuses us; the rest is read once all
+ * have come. *gone: it is not there any more. */
+static int look_at(const struct follower *follower, bool *gone, struct error *error) {
+    uint8_t bytes[FRAME_HEADER_BYTES + 601] = {0};
     struct frame_header header;
     struct error ignored = {0};
     bool ended = false;
     while (true) {
-        const size_t count = endpoint_peek(endpoint, bytes, sizeof bytes, 0.0, &ended);
-        if (count < FRAME_HEADER_BYTES) return ended;
-        if (frame_unpack_header(&header, bytes, sizeof bytes - FRAME_HEADER_BYTES, "", &ignored) != OK ||
-            header.type != FRAME_HEARTBEAT)
-            return false;
+        const size_t count = endpoint_peek(follower->endpoint, bytes, sizeof bytes - 1, 0.0, &ended);
+        *gone = ended;
+        if (count < FRAME_HEADER_BYTES) return OK;
+        *gone = false;
+        if (frame_unpack_header(&header, bytes, sizeof bytes - 1 - FRAME_HEADER_BYTES, "", &ignored) != OK ||
+            (header.type != FRAME_HEARTBEAT && header.type != FRAME_FAILURE))
+            return OK;
         const size_t whole = FRAME_HEADER_BYTES + (size_t)header.bytes;
-        if (count < whole) return ended;
-        if (endpoint_receive(endpoint, "a heartbeat", bytes, whole, HELLO_S, &ignored) != OK) return true;
+        *gone = ended;
+        if (count < whole) return OK;
+        bytes[whole] = '\0';
+        if (header.type == FRAME_FAILURE)
+            return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name,
+                             (const char *)bytes + FRAME_HEADER_BYTES);
+        *gone = endpoint_receive(follower->endpoint, "a heartbeat", bytes, whole, HELLO_S, &ignored) != OK;
+        if (*gone) return OK;
     }
 }
 
 /* One try at each that is not there yet, or has gone again; why it failed is said when all the time is over.
  */
 static int try_followers(struct host *host, struct error *error) {
-    const struct hello hello = {
-        .leader = true, .terms = *host->settings.terms, .rules = *host->settings.rules};
+    struct hello *hello = &host->hello;
     uint8_t bytes[HELLO_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
-    RETURN_IF(hello_put(&hello, &writer, error));
+    *hello = (struct hello){.leader = true, .fingerprint = *host->settings.fingerprint};
+    hello->agreed.value = *host->settings.config;
+    snprintf(hello->program, sizeof hello->program, "%s", TRAINER_VERSION);
+    RETURN_IF(hello_put(hello, &writer, error));
     const struct piece piece = {bytes, writer.used};
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
         struct error why = {0};
         if (follower->endpoint) {
-            if (!has_gone(follower->endpoint)) continue;
+            bool gone = false;
+            RETURN_IF(look_at(follower, &gone, error));
+            if (!gone) continue;
             say_gone(host, follower->name);
             endpoint_close(follower->endpoint);
             follower->endpoint = NULL;
@@ -298,14 +354,14 @@ static int await_word(const struct host *host, const struct follower *follower, 
 /* All workers have come to it, too. */
 static int await_follower(struct host *host, struct follower *follower, struct welcome *welcome,
                           struct error *error) {
-    const double patience_s = host->settings.patience_s;
+    const double timeout_s = host->settings.timeout_s;
     while (true) {
         struct frame_header header;
         char words[WELCOME_BYTES > 600 ? WELCOME_BYTES : 600] = "";
         RETURN_IF(await_word(host, follower, error));
         int code =
-            frame_read_header(follower->endpoint, "a welcome", sizeof words - 1, &header, patience_s, error);
-        if (code == OK) code = frame_read_payload(follower->endpoint, &header, words, patience_s, error);
+            frame_read_header(follower->endpoint, "a welcome", sizeof words - 1, &header, timeout_s, error);
+        if (code == OK) code = frame_read_payload(follower->endpoint, &header, words, timeout_s, error);
         if (code != OK) return error_prefix(error, "%s: ", follower->name);
         struct frame_reader reader = {.bytes = (const uint8_t *)words, .length = header.bytes};
         if (header.type == FRAME_HEARTBEAT) continue;
@@ -322,7 +378,7 @@ static int await_follower(struct host *host, struct follower *follower, struct w
 static bool is_missing(const struct host *host, int task) {
     const struct peer *first = find_peer(host, task, -1);
     int come = 0;
-    for (int i = 0; i < host->count; i++) come += host->peers[i].task == task;
+    for (int i = 0; i < host->count; i++) come += host->peers[i].task == task && host->peers[i].ready;
     return !first || come < first->devices;
 }
 
@@ -374,6 +430,13 @@ static void close_guests(struct host *host) {
     host->guest_count = 0;
 }
 
+/* Somebody who has come is still to speak. */
+static bool is_busy(const struct host *host) {
+    for (int i = 0; i < host->count; i++)
+        if (!host->peers[i].ready) return true;
+    return host->guest_count > 0;
+}
+
 int host_open(struct host *host, const struct host_settings *settings, struct error *error) {
     struct world *world = settings->world;
     char words[500];
@@ -396,10 +459,10 @@ int host_open(struct host *host, const struct host_settings *settings, struct er
                 settings->say(settings->argument, words);
             }
         }
-        RETURN_IF(
-            listener_accept(host->listener, &endpoint, host->guest_count > 0 ? GUEST_S : ACCEPT_S, error));
+        RETURN_IF(listener_accept(host->listener, &endpoint, is_busy(host) ? GUEST_S : ACCEPT_S, error));
         if (endpoint) add_guest(host, endpoint);
         RETURN_IF(hear_guests(host, error));
+        hear_peers(host);
     }
     listener_close(host->listener);
     host->listener = NULL;
@@ -420,19 +483,19 @@ void host_close(struct host *host) {
     *host = (struct host){0};
 }
 
-static int send_welcome(struct endpoint *endpoint, const struct welcome *welcome, double patience_s,
+static int send_welcome(struct endpoint *endpoint, const struct welcome *welcome, double timeout_s,
                         struct error *error) {
     uint8_t bytes[WELCOME_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     RETURN_IF(welcome_put(welcome, &writer, error));
     const struct piece piece = {bytes, writer.used};
-    return frame_write(endpoint, FRAME_WELCOME, 0, &piece, 1, patience_s, error);
+    return frame_write(endpoint, FRAME_WELCOME, 0, &piece, 1, timeout_s, error);
 }
 
 int host_welcome(struct host *host, const struct welcome *welcome, struct error *error) {
-    const double patience_s = host->settings.patience_s;
+    const double timeout_s = host->settings.timeout_s;
     struct welcome own = *welcome;
-    const uint64_t floats = host->settings.terms->floats;
+    const uint64_t floats = host->settings.fingerprint->floats;
     uint64_t end = welcome->end;
     own.workers = host->count;
     for (int f = 0; f < host->follower_count; f++) {
@@ -448,10 +511,10 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
         follower->begin = end;
         follower->end = end = theirs.end;
     }
-    if (host->leader) RETURN_IF(send_welcome(host->leader, &own, patience_s, error));
+    if (host->leader) RETURN_IF(send_welcome(host->leader, &own, timeout_s, error));
     for (int i = 0; i < host->count; i++) {
         own.worker = i;
-        RETURN_IF(send_welcome(host->peers[i].endpoint, &own, patience_s, error));
+        RETURN_IF(send_welcome(host->peers[i].endpoint, &own, timeout_s, error));
     }
     return OK;
 }

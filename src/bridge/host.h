@@ -5,9 +5,9 @@
  * its compute is another: it sends weights and the number of a batch, and gets loss and gradient. So
  * strategies, data order, pauses, checkpoints and losses know nothing of the network.
  *
- * Several parameter servers have a window of the vector each. The first is the *leader*: it deals batches,
- * evaluates and writes; the workers pass on what they are dealt to the *followers*. What leader and followers
- * say to each other is in lead.h. */
+ * Several parameter servers have a window of the vector each. The first is the *leader*: it assigns batches,
+ * evaluates and writes; the workers pass on what they are assigned to the *followers*. What leader and
+ * followers say to each other is in lead.h. */
 #ifndef TRAINER_BRIDGE_HOST_H
 #define TRAINER_BRIDGE_HOST_H
 
@@ -19,6 +19,7 @@
 struct peer {
     struct endpoint *endpoint;
     int task, device, devices; /* of which worker's process; which of its devices, of how many */
+    bool ready;                /* it has built what it computes with */
     char device_name[16];
     char name[96]; /* "worker 1 (127.0.0.1:4000 cpu:0)" */
 };
@@ -36,10 +37,10 @@ typedef void host_say(void *argument, const char *words);
 struct host_settings {
     struct world *world;
     const struct cluster *cluster; /* borrowed, as all here */
-    const struct terms *terms;
-    const struct rules *rules;
+    const struct config *config;
+    const struct fingerprint *fingerprint;
     double start_s;              /* how long all may take to come */
-    double patience_s;           /* for a peer's next word */
+    double timeout_s;            /* for a peer's next word */
     const _Atomic bool *give_up; /* set when it is not to wait any longer; NULL: never */
     host_say *say;
     void *argument;
@@ -65,13 +66,15 @@ struct host {
     struct follower *followers; /* [follower_count] of the leader, the first ps: all others */
     int follower_count;
     struct endpoint *leader; /* of the others */
+    struct hello hello;      /* of whom is heard just now */
     struct roster *roster;   /* borrowed; NULL or where a peer's signs of life are noted, by its place */
 };
 
 /* Listens at the ps's address and waits until every worker of the cluster has come with all its devices, and
- * the other parameter servers: the first, the leader, connects to all others. A peer that is none, or has
- * other terms, is refused with words, and the waiting goes on. Errors: ERROR_DEVICE (the port is in use),
- * ERROR_PEER (somebody is missing after start_s), ERROR_INTERRUPTED. */
+ * the other parameter servers: the first, the leader, connects to all others. Who says hello is told the
+ * settings, builds network and data set by them, and says that it is ready. A peer that is none, was given
+ * other settings, or has built something else, is refused with words, and the waiting goes on. Errors:
+ * ERROR_DEVICE (the port is in use), ERROR_PEER (somebody is missing after start_s), ERROR_INTERRUPTED. */
 int host_open(struct host *host, const struct host_settings *settings, struct error *error);
 void host_close(struct host *host); /* safe on a zeroed or half-open one */
 
@@ -80,18 +83,18 @@ void host_close(struct host *host); /* safe on a zeroed or half-open one */
  * not make one vector, a follower that refuses. */
 int host_welcome(struct host *host, const struct welcome *welcome, struct error *error);
 
-/* At the leader: tells the worker what it is dealt next. At the others: is told by the worker. */
-int peer_tell_next(struct peer *peer, enum next next, long number, double patience_s, struct error *error);
-int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double patience_s,
+/* At the leader: tells the worker what it is assigned next. At the others: is told by the worker. */
+int peer_tell_next(struct peer *peer, enum next next, long number, double timeout_s, struct error *error);
+int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double timeout_s,
                    struct error *error);
 
 /* Has a batch computed there: weights[floats] go, the loss and gradient[floats] come. Errors: ERROR_PEER, the
  * worker's own failure. */
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
-                 float *gradient, float *loss, size_t floats, double patience_s, struct error *error);
+                 float *gradient, float *loss, size_t floats, double timeout_s, struct error *error);
 
 /* At the leader: the next frame of a follower; when it says why it ends, that is the error. */
-int follower_hear(struct follower *follower, const char *what, struct frame_header *header, double patience_s,
+int follower_hear(struct follower *follower, const char *what, struct frame_header *header, double timeout_s,
                   struct error *error);
 
 /* Bytes to and from all workers so far. */

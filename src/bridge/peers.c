@@ -7,29 +7,29 @@
 
 /* A peer says itself why it ends. */
 static int read_failure(struct endpoint *endpoint, const char *name, const struct frame_header *header,
-                        double patience_s, struct error *error) {
+                        double timeout_s, struct error *error) {
     char words[500] = "";
     if (header->bytes >= sizeof words)
         return error_set(error, ERROR_PEER, "%s: failed with %llu bytes of words, expected less than %zu",
                          name, (unsigned long long)header->bytes, sizeof words);
-    RETURN_IF(frame_read_payload(endpoint, header, words, patience_s, error));
+    RETURN_IF(frame_read_payload(endpoint, header, words, timeout_s, error));
     return error_set(error, ERROR_PEER, "%s: %s", name, words);
 }
 
-int follower_hear(struct follower *follower, const char *what, struct frame_header *header, double patience_s,
+int follower_hear(struct follower *follower, const char *what, struct frame_header *header, double timeout_s,
                   struct error *error) {
-    const int code = frame_read_header(follower->endpoint, what, UINT64_MAX, header, patience_s, error);
+    const int code = frame_read_header(follower->endpoint, what, UINT64_MAX, header, timeout_s, error);
     if (code != OK) return error_prefix(error, "%s: ", follower->name);
     if (header->type != FRAME_FAILURE) return OK;
-    return read_failure(follower->endpoint, follower->name, header, patience_s, error);
+    return read_failure(follower->endpoint, follower->name, header, timeout_s, error);
 }
 
 /* What a worker says, apart from that it is still there. */
 static int read_word(struct host *host, struct peer *peer, const char *what, uint64_t limit,
-                     struct frame_header *header, double patience_s, struct error *error) {
+                     struct frame_header *header, double timeout_s, struct error *error) {
     const int place = (int)(peer - host->peers);
     do {
-        RETURN_IF(frame_read_header(peer->endpoint, what, limit, header, patience_s, error));
+        RETURN_IF(frame_read_header(peer->endpoint, what, limit, header, timeout_s, error));
         if (header->type == FRAME_HEARTBEAT && header->bytes > 0)
             return error_set(error, ERROR_PEER, "%s: a heartbeat of %llu bytes, expected none",
                              endpoint_name(peer->endpoint), (unsigned long long)header->bytes);
@@ -39,39 +39,39 @@ static int read_word(struct host *host, struct peer *peer, const char *what, uin
     return OK;
 }
 
-int peer_tell_next(struct peer *peer, enum next next, long number, double patience_s, struct error *error) {
-    const int code = next_write(peer->endpoint, next, number, patience_s, error);
+int peer_tell_next(struct peer *peer, enum next next, long number, double timeout_s, struct error *error) {
+    const int code = next_write(peer->endpoint, next, number, timeout_s, error);
     return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
 }
 
-int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double patience_s,
+int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double timeout_s,
                    struct error *error) {
     struct frame_header header;
-    const int code = read_word(host, peer, "a batch's number", 500, &header, patience_s, error);
+    const int code = read_word(host, peer, "a batch's number", 500, &header, timeout_s, error);
     if (code != OK) return error_prefix(error, "%s: ", peer->name);
     if (header.type == FRAME_FAILURE)
-        return read_failure(peer->endpoint, peer->name, &header, patience_s, error);
-    return next_read(peer->endpoint, &header, next, number, patience_s, error);
+        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
+    return next_read(peer->endpoint, &header, next, number, timeout_s, error);
 }
 
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
-                 float *gradient, float *loss, size_t floats, double patience_s, struct error *error) {
+                 float *gradient, float *loss, size_t floats, double timeout_s, struct error *error) {
     uint8_t bytes[REQUEST_BYTES], answer[LOSS_BYTES];
     request_put(request, bytes);
     const struct piece pieces[] = {{bytes, sizeof bytes}, {weights, floats * sizeof(float)}};
     struct frame_header header;
-    int code = frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 2, patience_s, error);
+    int code = frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 2, timeout_s, error);
     if (code == OK)
-        code = read_word(host, peer, "a gradient", sizeof answer + floats * sizeof(float), &header,
-                         patience_s, error);
+        code = read_word(host, peer, "a gradient", sizeof answer + floats * sizeof(float), &header, timeout_s,
+                         error);
     if (code != OK) return error_prefix(error, "%s: ", peer->name);
     if (header.type == FRAME_FAILURE)
-        return read_failure(peer->endpoint, peer->name, &header, patience_s, error);
+        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     RETURN_IF(
         frame_expect(peer->endpoint, &header, FRAME_GRADIENT, sizeof answer + floats * sizeof(float), error));
-    RETURN_IF(endpoint_receive(peer->endpoint, "a gradient", answer, sizeof answer, patience_s, error));
+    RETURN_IF(endpoint_receive(peer->endpoint, "a gradient", answer, sizeof answer, timeout_s, error));
     RETURN_IF(
-        endpoint_receive(peer->endpoint, "a gradient", gradient, floats * sizeof(float), patience_s, error));
+        endpoint_receive(peer->endpoint, "a gradient", gradient, floats * sizeof(float), timeout_s, error));
     struct frame_reader reader = {.bytes = answer, .length = sizeof answer};
     *loss = (float)frame_get_f64(&reader);
     return OK;

@@ -15,7 +15,7 @@ static int read_words(struct remote *remote, struct remote_host *host, char word
     if (host->header.bytes >= 500)
         return error_set(error, ERROR_PEER, "%s: %llu bytes of words, expected less than 500",
                          endpoint_name(host->endpoint), (unsigned long long)host->header.bytes);
-    return frame_read_payload(host->endpoint, &host->header, words, remote->patience_s, error);
+    return frame_read_payload(host->endpoint, &host->header, words, remote->timeout_s, error);
 }
 
 static int read_finish(struct remote *remote, struct remote_host *host, struct finish *finish,
@@ -25,7 +25,7 @@ static int read_finish(struct remote *remote, struct remote_host *host, struct f
     if (host->header.bytes > sizeof bytes)
         return error_set(error, ERROR_PEER, "%s: a goodbye of %llu bytes, expected at most %zu", peer,
                          (unsigned long long)host->header.bytes, sizeof bytes);
-    RETURN_IF(frame_read_payload(host->endpoint, &host->header, bytes, remote->patience_s, error));
+    RETURN_IF(frame_read_payload(host->endpoint, &host->header, bytes, remote->timeout_s, error));
     struct frame_reader reader = {.bytes = bytes, .length = host->header.bytes};
     return finish_get(finish, &reader, peer, error);
 }
@@ -56,58 +56,65 @@ static int stopped(const struct remote *remote, int host, const char *what, stru
 }
 
 /* The next frame of a host before the training begins. */
-static int hear_host(struct remote *remote, struct remote_host *host, const struct remote_settings *settings,
-                     double quiet_s, struct error *error) {
+static int hear_host(struct remote *remote, struct remote_host *host, struct error *error) {
+    const struct remote_settings *settings = &remote->settings;
+    const char *peer = endpoint_name(host->endpoint);
     char words[500];
-    uint8_t bytes[WELCOME_BYTES];
-    RETURN_IF(frame_read_header(host->endpoint, "a welcome", FINISH_BYTES, &host->header, quiet_s, error));
+    uint8_t bytes[SETTINGS_BYTES];
+    RETURN_IF(frame_read_header(host->endpoint, "a welcome", sizeof bytes, &host->header, remote->timeout_s,
+                                error));
     if (host->header.type == FRAME_HEARTBEAT) {
         RETURN_IF(read_words(remote, host, words, error));
         if (words[0] != '\0') settings->say(settings->argument, words);
         return OK;
     }
-    if (host->header.type != FRAME_WELCOME || host->header.bytes > sizeof bytes)
-        return read_end(remote, host, error);
-    RETURN_IF(frame_read_payload(host->endpoint, &host->header, bytes, remote->patience_s, error));
+    const bool welcomes = host->header.type == FRAME_WELCOME && host->told;
+    if (!welcomes && host->header.type != FRAME_CONFIG) return read_end(remote, host, error);
+    RETURN_IF(frame_read_payload(host->endpoint, &host->header, bytes, remote->timeout_s, error));
     struct frame_reader reader = {.bytes = bytes, .length = host->header.bytes};
-    host->welcomed = true;
-    return welcome_get(&host->welcome, &reader, endpoint_name(host->endpoint), error);
+    host->welcomed = welcomes;
+    host->told = true;
+    if (welcomes) return welcome_get(&host->welcome, &reader, peer, error);
+    return host == remote->hosts ? settings_get(&remote->agreed, &reader, peer, error) : OK;
+}
+
+/* Whether it has said what is waited for: a welcome, or, by the leader alone, the settings. */
+static bool has_said(const struct remote *remote, const struct remote_host *host, enum frame_type what) {
+    return host->welcomed || (what == FRAME_CONFIG && (host->told || host != remote->hosts));
 }
 
 /* What those say who are there already: they may refuse, or end. */
-static int hear_others(struct remote *remote, int count, const struct remote_settings *settings,
-                       struct error *error) {
+static int hear_others(struct remote *remote, int count, struct error *error) {
     for (int h = 0; h < count; h++) {
         struct remote_host *host = &remote->hosts[h];
         bool ended = false;
         uint8_t byte;
         while (!host->welcomed && (endpoint_peek(host->endpoint, &byte, 1, 0.0, &ended) > 0 || ended))
-            RETURN_IF(hear_host(remote, host, settings, remote->patience_s, error));
+            RETURN_IF(hear_host(remote, host, error));
     }
     return OK;
 }
 
 /* The ps, which waits as long, is to be the first to give up: it names who is missing. */
-static int await_welcomes(struct remote *remote, const struct remote_settings *settings,
-                          struct error *error) {
-    const double quiet_s = settings->start_s + settings->patience_s;
+static int await_all(struct remote *remote, enum frame_type what, struct error *error) {
+    const double quiet_s = remote->settings.start_s + remote->timeout_s;
     double heard = world_now(remote->world);
     for (int h = 0; h < remote->count;) {
         struct remote_host *host = &remote->hosts[h];
         bool ended = false;
         uint8_t byte;
-        if (host->welcomed) {
+        if (has_said(remote, host, what)) {
             h++;
             heard = world_now(remote->world);
         } else if (endpoint_peek(host->endpoint, &byte, 1, LOOK_S, &ended) > 0 || ended) {
-            RETURN_IF(hear_host(remote, host, settings, remote->patience_s, error));
+            RETURN_IF(hear_host(remote, host, error));
             heard = world_now(remote->world);
         } else {
-            RETURN_IF(hear_others(remote, remote->count, settings, error));
-            if (world_stopped(remote->world)) return stopped(remote, h, "a welcome", error);
+            RETURN_IF(hear_others(remote, remote->count, error));
+            if (world_stopped(remote->world)) return stopped(remote, h, frame_type_words(what), error);
             if (world_now(remote->world) - heard < quiet_s) continue;
-            return error_set(error, ERROR_PEER, "%s: no byte of a welcome for %g s",
-                             endpoint_name(host->endpoint), quiet_s);
+            return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", endpoint_name(host->endpoint),
+                             frame_type_words(what), quiet_s);
         }
     }
     return OK;
@@ -123,8 +130,8 @@ static int fail_connecting(const struct remote_settings *settings, const char *a
 }
 
 /* Whom all wait for is said by the leader once it is there; until then by us. */
-static int connect_host(struct remote *remote, int index, const struct remote_settings *settings,
-                        struct error *error) {
+static int connect_host(struct remote *remote, int index, struct error *error) {
+    const struct remote_settings *settings = &remote->settings;
     struct remote_host *host = &remote->hosts[index];
     const char *address = settings->hosts->list[index].text;
     const double deadline = world_now(settings->world) + settings->start_s;
@@ -139,7 +146,7 @@ static int connect_host(struct remote *remote, int index, const struct remote_se
             endpoint_connect(settings->world, address, &host->endpoint, left < TRY_S ? left : TRY_S, &why);
         if (code != OK && (left <= TRY_S || world_stopped(settings->world)))
             return fail_connecting(settings, address, &why, error);
-        RETURN_IF(hear_others(remote, index, settings, error));
+        RETURN_IF(hear_others(remote, index, error));
         if (code == OK || said) continue;
         char words[400];
         snprintf(words, sizeof words, "waiting for the %s %d (%s)", settings->server, index, address);
@@ -147,7 +154,7 @@ static int connect_host(struct remote *remote, int index, const struct remote_se
         said = true;
     }
     const struct piece piece = {bytes, writer.used};
-    return frame_write(host->endpoint, FRAME_HELLO, 0, &piece, 1, remote->patience_s, error);
+    return frame_write(host->endpoint, FRAME_HELLO, 0, &piece, 1, remote->timeout_s, error);
 }
 
 /* The windows lie one after the other, and all hosts mean the same place in the roster. */
@@ -170,26 +177,38 @@ static int check_windows(const struct remote *remote, uint64_t floats, struct er
                      (unsigned long long)end, (unsigned long long)floats);
 }
 
-static int open_hosts(struct remote *remote, const struct remote_settings *settings, struct error *error) {
-    for (int h = 0; h < remote->count; h++) RETURN_IF(connect_host(remote, h, settings, error));
-    RETURN_IF(await_welcomes(remote, settings, error));
-    return check_windows(remote, settings->hello->terms.floats, error);
+static int open_hosts(struct remote *remote, struct error *error) {
+    for (int h = 0; h < remote->count; h++) RETURN_IF(connect_host(remote, h, error));
+    return await_all(remote, FRAME_CONFIG, error);
 }
 
 int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error) {
-    void *block = NULL;
-    *remote = (struct remote){.world = settings->world,
+    *remote = (struct remote){.settings = *settings,
+                              .world = settings->world,
                               .server = settings->server,
-                              .patience_s = settings->patience_s,
+                              .timeout_s = settings->timeout_s,
                               .beat_s = settings->beat_s,
                               .count = settings->hosts->count};
-    RETURN_IF(
-        memory_zeroed(&block, (size_t)remote->count, sizeof(struct remote_host), "parameter servers", error));
-    remote->hosts = block;
-    RETURN_IF(
-        memory_zeroed(&block, (size_t)remote->count, sizeof(struct transfer), "parameter servers", error));
-    remote->transfers = block;
-    const int code = open_hosts(remote, settings, error);
+    RETURN_IF(memory_array(&remote->hosts, remote->count, "parameter servers", error));
+    RETURN_IF(memory_array(&remote->transfers, remote->count, "parameter servers", error));
+    const int code = open_hosts(remote, error);
+    return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
+}
+
+static int get_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error) {
+    uint8_t bytes[READY_BYTES];
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    fingerprint_put(fingerprint, &writer);
+    const struct piece piece = {bytes, sizeof bytes};
+    for (int h = 0; h < remote->count; h++)
+        RETURN_IF(
+            frame_write(remote->hosts[h].endpoint, FRAME_READY, 0, &piece, 1, remote->timeout_s, error));
+    RETURN_IF(await_all(remote, FRAME_WELCOME, error));
+    return check_windows(remote, fingerprint->floats, error);
+}
+
+int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error) {
+    const int code = get_ready(remote, fingerprint, error);
     return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
 }
 
@@ -204,9 +223,9 @@ void remote_close(struct remote *remote) {
 
 /* Hosts are waited for in their order. One that stands still holds all workers up, some of them at the hosts
  * before it, so these are given more time: whoever waits for the right one is to be the first to give up. */
-static double patience_with(const struct remote *remote, int host) {
+static double timeout_with(const struct remote *remote, int host) {
     const int last = remote->count - 1;
-    return remote->patience_s * (1.0 + (double)(last - host) / (3.0 * last));
+    return remote->timeout_s * (1.0 + (double)(last - host) / (3.0 * last));
 }
 
 /* What a host that says no more said last: why it ended, after what it had to say before. */
@@ -214,13 +233,13 @@ static int read_last(struct remote *remote, struct remote_host *host, struct err
     char dropped[4096];
     while (true) {
         RETURN_IF(frame_read_header(host->endpoint, "a last word", UINT64_MAX, &host->header,
-                                    remote->patience_s, error));
+                                    remote->timeout_s, error));
         if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
             return read_end(remote, host, error);
         for (uint64_t left = host->header.bytes; left > 0;) {
             const size_t some = left < sizeof dropped ? (size_t)left : sizeof dropped;
             RETURN_IF(
-                endpoint_receive(host->endpoint, "a last word", dropped, some, remote->patience_s, error));
+                endpoint_receive(host->endpoint, "a last word", dropped, some, remote->timeout_s, error));
             left -= some;
         }
     }
@@ -235,21 +254,21 @@ static int await_host(struct remote *remote, int host, const char *what, struct 
     bool ended = false;
     uint8_t byte;
     if (remote->count == 1) return OK;
-    const double patience_s = patience_with(remote, host);
+    const double timeout_s = timeout_with(remote, host);
     while (endpoint_peek(endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) {
         const double now = world_now(remote->world);
         if (world_stopped(remote->world)) return stopped(remote, host, what, error);
         if (host > 0) endpoint_peek(remote->hosts[0].endpoint, &byte, 1, 0.0, &ended);
         if (ended) return read_last(remote, &remote->hosts[0], error); /* it knows why */
-        if (now - began > patience_s)
+        if (now - began > timeout_s)
             return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", endpoint_name(endpoint), what,
-                             patience_s);
+                             timeout_s);
         if (now - beaten < remote->beat_s) continue;
         beaten = now;
         for (int h = 0; h < remote->count; h++)
             if (h != host)
                 RETURN_IF(frame_write(remote->hosts[h].endpoint, FRAME_HEARTBEAT, 0, NULL, 0,
-                                      remote->patience_s, error));
+                                      remote->timeout_s, error));
     }
     return OK;
 }
@@ -259,12 +278,12 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
     struct remote_host *leader = &remote->hosts[0];
     RETURN_IF(await_host(remote, 0, "a batch's number", error));
     RETURN_IF(frame_read_header(leader->endpoint, "a batch's number", FINISH_BYTES, &leader->header,
-                                remote->patience_s, error));
+                                remote->timeout_s, error));
     *over = leader->header.type == FRAME_GOODBYE;
     if (*over) return read_finish(remote, leader, finish, error);
-    RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, remote->patience_s, error));
+    RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, remote->timeout_s, error));
     for (int h = 1; h < remote->count; h++)
-        RETURN_IF(next_write(remote->hosts[h].endpoint, *next, *number, remote->patience_s, error));
+        RETURN_IF(next_write(remote->hosts[h].endpoint, *next, *number, remote->timeout_s, error));
     return OK;
 }
 
@@ -279,7 +298,7 @@ static size_t window_bytes(const struct remote_host *host) {
 }
 
 static int receive_all(struct remote *remote, struct error *error) {
-    return endpoints_exchange(remote->transfers, remote->count, remote->patience_s, error);
+    return endpoints_exchange(remote->transfers, remote->count, remote->timeout_s, error);
 }
 
 static struct transfer *begin_receive(struct remote *remote, int host, void *buffer, size_t bytes) {
@@ -341,7 +360,7 @@ int remote_answer(struct remote *remote, float loss, const float *gradient, stru
         remote->transfers[h] = (struct transfer){
             .endpoint = host->endpoint, .sends = "a gradient", .pieces = host->pieces, .piece_count = 3};
     }
-    const int code = endpoints_exchange(remote->transfers, remote->count, remote->patience_s, error);
+    const int code = endpoints_exchange(remote->transfers, remote->count, remote->timeout_s, error);
     return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 

@@ -1,7 +1,7 @@
 /* The remote: one device of a worker whose weights live at the parameter servers. It says hello to all of
- * them, waits until all have come, and then computes what it is dealt: by the first of them, the leader, and
- * it tells the others. Weights come from all at once, and the gradient goes to all at once. The other side is
- * host.h. */
+ * them, waits until all have come, and then computes what it is assigned: by the first of them, the leader,
+ * and it tells the others. Weights come from all at once, and the gradient goes to all at once. The other
+ * side is host.h. */
 #ifndef TRAINER_BRIDGE_REMOTE_H
 #define TRAINER_BRIDGE_REMOTE_H
 
@@ -12,20 +12,11 @@
 struct remote_host {
     struct endpoint *endpoint;
     struct welcome welcome; /* once welcomed */
-    bool welcomed;
+    bool told, welcomed;    /* the settings; that all have come */
     struct frame_header header;
     uint8_t head[FRAME_HEADER_BYTES]; /* of the frame that comes or goes */
     uint8_t request[REQUEST_BYTES];
     struct piece pieces[3]; /* of a gradient */
-};
-
-struct remote {
-    struct world *world;
-    struct remote_host *hosts;  /* [count] the leader first */
-    struct transfer *transfers; /* [count] */
-    int count;
-    const char *server; /* what a host is called: "parameter server" */
-    double patience_s, beat_s;
 };
 
 /* Is told in words whom all are waiting for. */
@@ -36,20 +27,33 @@ struct remote_settings {
     const struct addresses *hosts; /* of the parameter servers, borrowed */
     const char *server;            /* what they are called, borrowed: "parameter server" */
     const struct hello *hello;
-    double start_s;    /* until all are there */
-    double patience_s; /* for the next word */
-    double beat_s;     /* between two signs of life to the others, while one is waited for */
+    double start_s;   /* until all are there */
+    double timeout_s; /* for the next word */
+    double beat_s;    /* between two signs of life to the others, while one is waited for */
     remote_say *say;
     void *argument;
 };
 
-/* Connects to all parameter servers and waits until all have come, as long as they give signs of life.
- * Errors: ERROR_PEER: nobody is there, or one refuses or ends, in its words; windows that do not make the
- * hello's vector. */
+struct remote {
+    struct remote_settings settings;
+    struct world *world;
+    struct remote_host *hosts;  /* [count] the leader first */
+    struct transfer *transfers; /* [count] */
+    int count;
+    const char *server; /* what a host is called: "parameter server" */
+    double timeout_s, beat_s;
+    struct typed agreed; /* the settings of the run, as the leader has told them */
+};
+
+/* Connects to all parameter servers and waits until the leader has told the settings of the run. Errors:
+ * ERROR_PEER: nobody is there, or one refuses or ends, in its words. */
 int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error);
+/* Says what was built by them, and waits until all have come, as long as they give signs of life. Errors:
+ * ERROR_PEER: as above; windows that do not make the vector. */
+int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error);
 void remote_close(struct remote *remote); /* safe on a zeroed one */
 
-/* What is dealt next; or the end: *over, and how it ended. */
+/* What is assigned next; or the end: *over, and how it ended. */
 int remote_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
                 struct error *error);
 /* For a batch: weights[floats], and what the leader says of it; or the end. */

@@ -12,51 +12,105 @@ static void put_whole(struct frame_writer *writer, long value) {
 static long get_whole(struct frame_reader *reader, long most) {
     const uint64_t value = frame_get_u64(reader);
     if (value <= (uint64_t)most) return (long)value;
-    if (!reader->wrong) reader->wrong = "a number out of its range";
+    if (!reader->wrong) reader->wrong = "has a number out of its range";
     return 0;
 }
 
 enum { MOST = 1000000000 };
 static const long most_long = 1000000000000000000L;
 
-static void put_rules(struct frame_writer *writer, const struct rules *rules) {
-    frame_put_text(writer, rules->strategy);
-    frame_put_text(writer, rules->optimizer);
-    frame_put_text(writer, rules->schedule);
-    put_whole(writer, rules->shards);
-    put_whole(writer, rules->shard_by);
-    put_whole(writer, rules->slots);
-    put_whole(writer, rules->epochs);
-    put_whole(writer, rules->sharding);
-    frame_put_u64(writer, rules->seed);
-    frame_put_f64(writer, rules->decay);
-    frame_put_f64(writer, rules->average);
+/* --- settings: how many rows, then name and value of each --- */
+
+struct rows {
+    struct frame_writer *writer;
+    const struct given *given; /* NULL: all */
+    int count;
+};
+
+static bool is_given(const struct rows *rows, const struct option *row) {
+    const struct option *typed = option_find(run_options, row->name);
+    bool given = true;
+    if (rows->given && typed)
+        memcpy(&given, (const char *)rows->given + typed->given - offsetof(struct typed, given),
+               sizeof given);
+    return given;
 }
 
-static void get_rules(struct frame_reader *reader, struct rules *rules) {
-    frame_get_text(reader, rules->strategy, sizeof rules->strategy);
-    frame_get_text(reader, rules->optimizer, sizeof rules->optimizer);
-    frame_get_text(reader, rules->schedule, sizeof rules->schedule);
-    rules->shards = (int)get_whole(reader, MOST);
-    rules->shard_by = (int)get_whole(reader, 2);
-    rules->slots = (int)get_whole(reader, MOST);
-    rules->epochs = (int)get_whole(reader, MOST);
-    rules->sharding = (int)get_whole(reader, 2);
-    rules->seed = frame_get_u64(reader);
-    rules->decay = frame_get_f64(reader);
-    rules->average = frame_get_f64(reader);
+static int count_row(void *argument, const struct option *row, const char *value) {
+    struct rows *rows = argument;
+    (void)value;
+    rows->count += is_given(rows, row);
+    return OK;
+}
+
+static int put_row(void *argument, const struct option *row, const char *value) {
+    struct rows *rows = argument;
+    if (!is_given(rows, row)) return OK;
+    frame_put_text(rows->writer, row->name);
+    frame_put_text(rows->writer, value);
+    return OK;
+}
+
+static void put_settings(const struct config *config, const struct given *given,
+                         struct frame_writer *writer) {
+    struct rows rows = {.writer = writer, .given = given};
+    config_each(config, OPTION_AGREED, count_row, &rows);
+    frame_put_u32(writer, (uint32_t)rows.count);
+    config_each(config, OPTION_AGREED, put_row, &rows);
+}
+
+static void get_settings(struct typed *agreed, struct frame_reader *reader) {
+    option_defaults(run_options, agreed);
+    const uint32_t count = frame_get_u32(reader);
+    for (uint32_t i = 0; i < count && !reader->wrong; i++) {
+        char name[64], value[CONFIG_VALUE_BYTES];
+        struct error ignored = {0};
+        frame_get_text(reader, name, sizeof name);
+        frame_get_text(reader, value, sizeof value);
+        if (reader->wrong) return;
+        const struct option *row = option_find(run_options, name);
+        if (!row || !(row->flags & OPTION_AGREED))
+            reader->wrong = "has an unknown setting";
+        else if (option_set(run_options, agreed, "--", name, value, &ignored) != OK)
+            reader->wrong = "has a setting with an invalid value";
+    }
+}
+
+int settings_put(const struct config *config, struct frame_writer *writer, struct error *error) {
+    put_settings(config, NULL, writer);
+    return frame_put_end(writer, "the settings", error);
+}
+
+int settings_get(struct typed *agreed, struct frame_reader *reader, const char *peer, struct error *error) {
+    get_settings(agreed, reader);
+    return frame_get_end(reader, "the settings", peer, error);
+}
+
+/* --- the others --- */
+
+void fingerprint_put(const struct fingerprint *fingerprint, struct frame_writer *writer) {
+    frame_put_u64(writer, fingerprint->examples);
+    frame_put_u64(writer, fingerprint->floats);
+    frame_put_u64(writer, fingerprint->layout);
+}
+
+static void get_fingerprint(struct fingerprint *fingerprint, struct frame_reader *reader) {
+    fingerprint->examples = frame_get_u64(reader);
+    fingerprint->floats = frame_get_u64(reader);
+    fingerprint->layout = frame_get_u64(reader);
+}
+
+int fingerprint_get(struct fingerprint *fingerprint, struct frame_reader *reader, const char *peer,
+                    struct error *error) {
+    get_fingerprint(fingerprint, reader);
+    return frame_get_end(reader, "a ready", peer, error);
 }
 
 int hello_put(const struct hello *hello, struct frame_writer *writer, struct error *error) {
     put_whole(writer, hello->leader);
-    frame_put_text(writer, hello->terms.program);
-    frame_put_text(writer, hello->terms.model);
-    frame_put_text(writer, hello->terms.dataset);
-    put_whole(writer, hello->terms.batch);
-    put_whole(writer, hello->terms.examples);
-    frame_put_u64(writer, hello->terms.layout);
-    frame_put_u64(writer, hello->terms.floats);
-    put_rules(writer, &hello->rules);
+    frame_put_text(writer, hello->program);
+    put_settings(&hello->agreed.value, hello->leader ? NULL : &hello->agreed.given, writer);
+    fingerprint_put(&hello->fingerprint, writer);
     put_whole(writer, hello->task);
     put_whole(writer, hello->device);
     put_whole(writer, hello->devices);
@@ -67,14 +121,9 @@ int hello_put(const struct hello *hello, struct frame_writer *writer, struct err
 int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer, struct error *error) {
     *hello = (struct hello){0};
     hello->leader = get_whole(reader, 1) == 1;
-    frame_get_text(reader, hello->terms.program, sizeof hello->terms.program);
-    frame_get_text(reader, hello->terms.model, sizeof hello->terms.model);
-    frame_get_text(reader, hello->terms.dataset, sizeof hello->terms.dataset);
-    hello->terms.batch = (int)get_whole(reader, MOST);
-    hello->terms.examples = (int)get_whole(reader, MOST);
-    hello->terms.layout = frame_get_u64(reader);
-    hello->terms.floats = frame_get_u64(reader);
-    get_rules(reader, &hello->rules);
+    frame_get_text(reader, hello->program, sizeof hello->program);
+    get_settings(&hello->agreed, reader);
+    get_fingerprint(&hello->fingerprint, reader);
     hello->task = (int)get_whole(reader, MOST);
     hello->device = (int)get_whole(reader, MOST);
     hello->devices = (int)get_whole(reader, MOST);
@@ -85,9 +134,6 @@ int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer
 int welcome_put(const struct welcome *welcome, struct frame_writer *writer, struct error *error) {
     put_whole(writer, welcome->worker);
     put_whole(writer, welcome->workers);
-    frame_put_u64(writer, welcome->seed);
-    put_whole(writer, welcome->sharding);
-    frame_put_f64(writer, welcome->clip);
     frame_put_u64(writer, welcome->begin);
     frame_put_u64(writer, welcome->end);
     return frame_put_end(writer, "a welcome", error);
@@ -97,9 +143,6 @@ int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char
     *welcome = (struct welcome){0};
     welcome->worker = (int)get_whole(reader, MOST);
     welcome->workers = (int)get_whole(reader, MOST);
-    welcome->seed = frame_get_u64(reader);
-    welcome->sharding = (int)get_whole(reader, 2);
-    welcome->clip = frame_get_f64(reader);
     welcome->begin = frame_get_u64(reader);
     welcome->end = frame_get_u64(reader);
     return frame_get_end(reader, "a welcome", peer, error);
@@ -133,24 +176,24 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
 
 enum { NEXT_BYTES = 8 };
 
-int next_write(struct endpoint *endpoint, enum next next, long number, double patience_s,
+int next_write(struct endpoint *endpoint, enum next next, long number, double timeout_s,
                struct error *error) {
     uint8_t bytes[NEXT_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     put_whole(&writer, next == NEXT_BATCH ? number : 0);
     const struct piece piece = {bytes, sizeof bytes};
-    return frame_write(endpoint, FRAME_NEXT, (uint32_t)next, &piece, 1, patience_s, error);
+    return frame_write(endpoint, FRAME_NEXT, (uint32_t)next, &piece, 1, timeout_s, error);
 }
 
 int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,
-              double patience_s, struct error *error) {
+              double timeout_s, struct error *error) {
     uint8_t bytes[NEXT_BYTES];
     struct frame_reader reader = {.bytes = bytes, .length = sizeof bytes};
     RETURN_IF(frame_expect(endpoint, header, FRAME_NEXT, sizeof bytes, error));
     if (header->flags >= NEXTS)
         return error_set(error, ERROR_PEER, "%s: a batch's number of kind %u, expected less than %d",
                          endpoint_name(endpoint), (unsigned)header->flags, NEXTS);
-    RETURN_IF(frame_read_payload(endpoint, header, bytes, patience_s, error));
+    RETURN_IF(frame_read_payload(endpoint, header, bytes, timeout_s, error));
     *next = (enum next)header->flags;
     *number = get_whole(&reader, most_long);
     return frame_get_end(&reader, "a batch's number", endpoint_name(endpoint), error);
@@ -208,44 +251,42 @@ static int same_number(const struct pair *pair, const char *what, long long thei
     return same_text(pair, what, found, expected, error);
 }
 
-static int same_real(const struct pair *pair, const char *what, double theirs, double ours,
-                     struct error *error) {
-    char found[40], expected[40];
-    snprintf(found, sizeof found, "%.17g", theirs);
-    snprintf(expected, sizeof expected, "%.17g", ours);
-    return same_text(pair, what, found, expected, error);
+struct agreement {
+    const struct pair *pair;
+    const struct typed *peers;
+    struct error *error;
+};
+
+static int same_row(void *argument, const struct option *row, const char *value) {
+    const struct agreement *agreement = argument;
+    const struct rows rows = {.given = &agreement->peers->given};
+    char theirs[CONFIG_VALUE_BYTES], what[64];
+    if (!is_given(&rows, row)) return OK;
+    option_text(row, &agreement->peers->value, theirs, sizeof theirs);
+    snprintf(what, sizeof what, "--%s", row->name);
+    return same_text(agreement->pair, what, theirs, value, agreement->error);
 }
 
-int terms_agree(const struct terms *host, const struct terms *peers, const char *us, const char *peer,
-                struct error *error) {
+int settings_agree(const struct config *host, const struct typed *peers, const char *us, const char *peer,
+                   struct error *error) {
     const struct pair pair = {.peer = peer, .us = us};
-    RETURN_IF(same_text(&pair, "trainer", peers->program, host->program, error));
-    RETURN_IF(same_text(&pair, "--model", peers->model, host->model, error));
-    RETURN_IF(same_text(&pair, "--dataset", peers->dataset, host->dataset, error));
-    RETURN_IF(same_number(&pair, "--batch", peers->batch, host->batch, error));
-    RETURN_IF(same_number(&pair, "training examples:", peers->examples, host->examples, error));
+    struct agreement agreement = {&pair, peers, error};
+    return config_each(host, OPTION_AGREED, same_row, &agreement);
+}
+
+int programs_agree(const char *peers, const char *us, const char *peer, struct error *error) {
+    const struct pair pair = {.peer = peer, .us = us};
+    return same_text(&pair, "trainer", peers, TRAINER_VERSION, error);
+}
+
+int fingerprints_agree(const struct fingerprint *host, const struct fingerprint *peers, const char *us,
+                       const char *peer, struct error *error) {
+    const struct pair pair = {.peer = peer, .us = us};
+    RETURN_IF(same_number(&pair, "training examples:", (long long)peers->examples, (long long)host->examples,
+                          error));
     RETURN_IF(
         same_number(&pair, "a model of floats:", (long long)peers->floats, (long long)host->floats, error));
-    if (host->layout != peers->layout)
-        return error_set(error, ERROR_PEER, "%s has a layout with hash %016llx, %s has %016llx", peer,
-                         (unsigned long long)peers->layout, us, (unsigned long long)host->layout);
-    return OK;
-}
-
-int rules_agree(const struct rules *host, const struct rules *peers, const char *us, const char *peer,
-                struct error *error) {
-    const struct pair pair = {.peer = peer, .us = us};
-    static const char *const shard_by[] = {"bytes", "tensor", "round-robin"};
-    static const char *const shardings[] = {"shared", "split", "all"};
-    RETURN_IF(same_text(&pair, "--strategy", peers->strategy, host->strategy, error));
-    RETURN_IF(same_text(&pair, "--optimizer", peers->optimizer, host->optimizer, error));
-    RETURN_IF(same_text(&pair, "--schedule", peers->schedule, host->schedule, error));
-    RETURN_IF(same_number(&pair, "shards:", peers->shards, host->shards, error));
-    RETURN_IF(same_number(&pair, "--slots", peers->slots, host->slots, error));
-    RETURN_IF(same_number(&pair, "--epochs", peers->epochs, host->epochs, error));
-    RETURN_IF(same_number(&pair, "--seed", (long long)peers->seed, (long long)host->seed, error));
-    RETURN_IF(same_real(&pair, "--decay", peers->decay, host->decay, error));
-    RETURN_IF(same_real(&pair, "--average", peers->average, host->average, error));
-    RETURN_IF(same_text(&pair, "--shard-by", shard_by[peers->shard_by], shard_by[host->shard_by], error));
-    return same_text(&pair, "--data-sharding", shardings[peers->sharding], shardings[host->sharding], error);
+    if (host->layout == peers->layout) return OK;
+    return error_set(error, ERROR_PEER, "%s has a layout with hash %016llx, %s has %016llx", peer,
+                     (unsigned long long)peers->layout, us, (unsigned long long)host->layout);
 }

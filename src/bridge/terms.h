@@ -3,40 +3,30 @@
 #ifndef TRAINER_BRIDGE_TERMS_H
 #define TRAINER_BRIDGE_TERMS_H
 
+#include "../config/config.h"
 #include "frame.h"
 
-/* What all must have alike. */
-struct terms {
-    char program[32]; /* version */
-    char model[512], dataset[1024];
-    int batch, examples; /* training examples */
-    uint64_t layout;     /* layout_hash */
-    uint64_t floats;     /* of the flat vector */
-};
-
-/* What all parameter servers must have alike, too. */
-struct rules {
-    char strategy[512], optimizer[512], schedule[512];
-    int shards, shard_by, slots, epochs, sharding;
-    uint64_t seed;
-    double decay, average;
+/* What a process has built, to be compared with what another one has. */
+struct fingerprint {
+    uint64_t examples; /* training examples */
+    uint64_t floats;   /* of the flat vector */
+    uint64_t layout;   /* layout_hash */
 };
 
 /* HELLO, from each device of a worker, and from the first parameter server to the others. */
 struct hello {
-    bool leader; /* it is the first parameter server: task is 0, and it has no device */
-    struct terms terms;
-    struct rules rules;        /* of the leader; empty from a worker */
-    int task, device, devices; /* which worker; which of its devices, of how many */
+    bool leader;      /* it is the first parameter server: task is 0, and it has no device */
+    char program[32]; /* version */
+    struct typed
+        agreed; /* the rows that all must agree on: of a worker those that were typed, of a leader all */
+    struct fingerprint fingerprint; /* of a leader; a worker's comes with its READY */
+    int task, device, devices;      /* which worker; which of its devices, of how many */
     char device_name[16];
 };
 
 /* WELCOME: all have come. */
 struct welcome {
     int worker, workers; /* place in the roster, and its size */
-    uint64_t seed;
-    int sharding;        /* enum data_sharding */
-    double clip;         /* the worker cuts its gradient to this norm; 0: not */
     uint64_t begin, end; /* the host's window of the flat vector */
 };
 
@@ -63,7 +53,9 @@ struct finish {
 };
 
 enum {
-    HELLO_BYTES = 4096, /* at most, as for the next */
+    SETTINGS_BYTES = 8192, /* at most, as for the next: all rows that are agreed on */
+    HELLO_BYTES = SETTINGS_BYTES + 256,
+    READY_BYTES = 24, /* exactly */
     WELCOME_BYTES = 128,
     FINISH_BYTES = 640,
     REQUEST_BYTES = 64, /* exactly; before the weights, whose place stays a cache line's */
@@ -72,24 +64,32 @@ enum {
 
 int hello_put(const struct hello *hello, struct frame_writer *writer, struct error *error);
 int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer, struct error *error);
+/* All rows that are agreed on, with their values. */
+int settings_put(const struct config *config, struct frame_writer *writer, struct error *error);
+/* Into a record in which only these are given. Errors: ERROR_PEER: a row that there is none of, a value that
+ * is none. */
+int settings_get(struct typed *agreed, struct frame_reader *reader, const char *peer, struct error *error);
+void fingerprint_put(const struct fingerprint *fingerprint, struct frame_writer *writer);
+int fingerprint_get(struct fingerprint *fingerprint, struct frame_reader *reader, const char *peer,
+                    struct error *error);
 int welcome_put(const struct welcome *welcome, struct frame_writer *writer, struct error *error);
 int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char *peer, struct error *error);
 void request_put(const struct request *request, uint8_t bytes[REQUEST_BYTES]);
 int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], const char *peer,
                 struct error *error);
-int next_write(struct endpoint *endpoint, enum next next, long number, double patience_s,
-               struct error *error);
+int next_write(struct endpoint *endpoint, enum next next, long number, double timeout_s, struct error *error);
 /* After its header was read. */
 int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,
-              double patience_s, struct error *error);
+              double timeout_s, struct error *error);
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error);
 int finish_get(struct finish *finish, struct frame_reader *reader, const char *peer, struct error *error);
 
-/* Whether a peer's terms are the host's; `us` and `peer` are what they are called in words. Errors:
- * ERROR_PEER, with both values of the first that differs. */
-int terms_agree(const struct terms *host, const struct terms *peers, const char *us, const char *peer,
-                struct error *error);
-int rules_agree(const struct rules *host, const struct rules *peers, const char *us, const char *peer,
-                struct error *error);
+/* Whether what a peer was given is what the host has; `us` and `peer` are what they are called in words.
+ * Errors: ERROR_PEER, with both values of the first that differs. */
+int settings_agree(const struct config *host, const struct typed *peers, const char *us, const char *peer,
+                   struct error *error);
+int programs_agree(const char *peers, const char *us, const char *peer, struct error *error);
+int fingerprints_agree(const struct fingerprint *host, const struct fingerprint *peers, const char *us,
+                       const char *peer, struct error *error);
 
 #endif

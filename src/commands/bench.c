@@ -1,9 +1,9 @@
 /* trainer bench: strategies side by side, on the same model with the same seeds and data order. */
-#include "../train/compare.h"
+#include "../compare/compare.h"
 #include "command.h"
 
 struct bench_settings {
-    struct run_settings run; /* first: the rows of a run fill it */
+    struct typed run; /* first: the rows of a run fill it */
     char strategies[4096];
     int repeats;
 };
@@ -25,9 +25,10 @@ static const struct option rows[] = {
      .unit = "runs",
      .help = "of each, the first with --seed, each further one with the next seed"},
     {.name = "out",
-     TEXT(run.out),
+     TEXT(run.value.out),
+     .given = offsetof(struct bench_settings, run.given.out),
      .help = "folder for bench.csv, runs.csv and a folder a run (default runs/<time>-<model>-bench)"},
-    {.name = "quiet", AT(run.quiet), .type = OPTION_FLAG, .help = "no progress, only results"},
+    {.name = "quiet", AT(run.value.quiet), .type = OPTION_FLAG, .help = "no progress, only results"},
     {0},
 };
 
@@ -56,7 +57,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (code == OK) code = compare_run(&comparison, error);
     if (comparison.ended > 0) {
         bench_print(stdout, &comparison.bench);
-        printf("\nbench.csv, runs.csv and all runs are in %s\n", comparison.settings.out);
+        printf("\nbench.csv, runs.csv and all runs are in %s\n", comparison.typed.value.out);
     }
     compare_close(&comparison);
     return code;

@@ -6,7 +6,7 @@
 
 #include "../data/dataset.h"
 #include "../graph/model.h"
-#include "../train/network.h"
+#include "../engine/network.h"
 #include "command.h"
 
 struct describe_settings {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../data/dataset.h"
-#include "../train/restore.h"
+#include "../infer/restore.h"
 #include "command.h"
 
 struct evaluate_settings {

@@ -5,8 +5,8 @@
 #include "../base/file.h"
 #include "../data/dataset.h"
 #include "../data/fetch.h"
-#include "../output/digits.h"
-#include "../output/progress.h"
+#include "../outputs/digits.h"
+#include "../outputs/progress.h"
 #include "../world/world.h"
 #include "command.h"
 
@@ -47,16 +47,18 @@ struct audience {
 };
 
 /* In the bar's place; a line now and then where there is no terminal. */
-static void show_moving(struct audience *audience, const struct fetch_news *news) {
+static void show_moving(struct audience *audience, const struct fetch_report *report) {
     const long long now_s = world_utc_seconds();
 
     char have[DIGITS_BYTES], rate[DIGITS_BYTES], line[LINE_BYTES], share[16] = "", left[32] = "";
-    digits_thousands(have, (double)news->bytes);
-    digits_thousands(rate, news->bytes_per_s);
-    if (news->total > 0) snprintf(share, sizeof share, "  %d %%", (int)(100 * news->bytes / news->total));
-    if (news->total > 0 && news->bytes_per_s > 0)
-        snprintf(left, sizeof left, "  %.0f s left", (double)(news->total - news->bytes) / news->bytes_per_s);
-    snprintf(line, sizeof line, "%s%s  %s bytes  %s bytes/s%s", news->name, share, have, rate, left);
+    digits_thousands(have, (double)report->bytes);
+    digits_thousands(rate, report->bytes_per_s);
+    if (report->total > 0)
+        snprintf(share, sizeof share, "  %d %%", (int)(100 * report->bytes / report->total));
+    if (report->total > 0 && report->bytes_per_s > 0)
+        snprintf(left, sizeof left, "  %.0f s left",
+                 (double)(report->total - report->bytes) / report->bytes_per_s);
+    snprintf(line, sizeof line, "%s%s  %s bytes  %s bytes/s%s", report->name, share, have, rate, left);
     progress_status(&audience->progress, line);
     if (audience->next_s == 0) audience->next_s = now_s + LINES_EVERY_S;
     if (audience->progress.terminal || now_s < audience->next_s) return;
@@ -64,31 +66,31 @@ static void show_moving(struct audience *audience, const struct fetch_news *news
     progress_say(&audience->progress, "%s", line);
 }
 
-static void tell(void *argument, const struct fetch_news *news) {
+static void tell(void *argument, const struct fetch_report *report) {
     struct audience *audience = argument;
     struct progress *progress = &audience->progress;
     char bytes[DIGITS_BYTES];
-    digits_thousands(bytes, (double)news->bytes);
-    switch (news->event) {
+    digits_thousands(bytes, (double)report->bytes);
+    switch (report->event) {
     case FETCH_MOVING:
-        show_moving(audience, news);
+        show_moving(audience, report);
         return;
     case FETCH_THERE:
         progress_clear(progress);
-        printf("%s: is there, SHA-256 right\n", news->name);
+        printf("%s: is there, SHA-256 right\n", report->name);
         return;
     case FETCH_DONE:
         progress_clear(progress);
-        printf("%s: %s bytes, SHA-256 right\n", news->name, bytes);
+        printf("%s: %s bytes, SHA-256 right\n", report->name, bytes);
         return;
     case FETCH_RESUME:
-        progress_say(progress, "%s: %s bytes are here already", news->name, bytes);
+        progress_say(progress, "%s: %s bytes are here already", report->name, bytes);
         return;
     case FETCH_WRONG:
-        progress_warn(progress, "%s: not the published file; kept under another name", news->name);
+        progress_warn(progress, "%s: not the published file; kept under another name", report->name);
         return;
     case FETCH_FAILED:
-        progress_say(progress, "%s; trying the next address", news->name);
+        progress_say(progress, "%s; trying the next address", report->name);
         return;
     }
 }
@@ -148,7 +150,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
         const struct fetch fetch = {.source = source,
                                     .folder = folder,
                                     .from = settings->from[0] ? settings->from : NULL,
-                                    .patience_s = settings->timeout,
+                                    .timeout_s = settings->timeout,
                                     .tell = tell,
                                     .argument = &audience};
         if (code == OK) code = fetch_run(&fetch, error);

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "../base/memory.h"
-#include "../output/progress.h"
-#include "../train/features.h"
+#include "../outputs/progress.h"
+#include "../infer/features.h"
 #include "command.h"
 
 #if TRAINER_STB

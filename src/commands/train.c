@@ -1,10 +1,9 @@
 /* trainer train: the main job, and what happens without a verb. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "../train/mirrored.h"
-#include "../train/run.h"
+#include "../cluster/follower.h"
+#include "../cluster/mirrored.h"
 #include "command.h"
 
 static void print_results(double accuracy, double seconds, double cost) {
@@ -13,31 +12,37 @@ static void print_results(double accuracy, double seconds, double cost) {
     printf("Final Cost: %.4f\n", cost);
 }
 
-static int train_here(const struct run_settings *settings, struct error *error) {
-    struct run_result result;
-    const int code = run_train(settings, &result, error);
+static int end(int code, struct run_result *result) {
     if (code == OK)
-        print_results(result.summary.test_accuracy, result.summary.train_seconds, result.summary.final_cost);
-    run_result_free(&result);
+        print_results(result->summary.test_accuracy, result->summary.train_seconds,
+                      result->summary.final_cost);
+    run_result_free(result);
     return code;
 }
 
-/* As what this process is in the cluster: alone, a parameter server, or a worker, which has one device if
- * nothing else is said: there are other processes beside it. */
-static int train_as(const struct run_settings *typed, const struct cluster *cluster, struct error *error) {
-    struct run_settings settings = *typed;
+/* A parameter server: the first of them leads the others. */
+static int serve(const struct typed *typed, const struct cluster *cluster, struct error *error) {
+    const struct members_settings settings = {.cluster = cluster};
+    const struct crew crew = members_crew(&settings);
+    struct run_result result = {0};
+    struct world *world = NULL;
+    RETURN_IF(world_open_threads(&world, error));
+    const int code = cluster->task > 0 ? follow_train(typed, &settings, world, &result, error)
+                                       : run_train(typed, &crew, world, &result, error);
+    if (!result.abandoned) world_close(world);
+    return end(code, &result);
+}
+
+/* As what this process is in the cluster: alone, a parameter server, or a worker. */
+static int train_as(const struct typed *typed, const struct cluster *cluster, struct error *error) {
+    struct run_result result;
     struct finish finish;
-    if (cluster->role == CLUSTER_NONE) return train_here(&settings, error);
-    settings.servers = cluster->ps.count;
-    if (cluster->role == CLUSTER_PS) {
-        settings.hosted = cluster;
-        return train_here(&settings, error);
-    }
-    if (strcmp(settings.devices, "auto") == 0) snprintf(settings.devices, sizeof settings.devices, "cpu:0");
+    if (cluster->role == CLUSTER_NONE) return end(run_train_here(typed, &result, error), &result);
+    if (cluster->role == CLUSTER_PS) return serve(typed, cluster, error);
     if (cluster->ps.count > 0)
-        RETURN_IF(remote_train(&settings, cluster, &finish, error));
+        RETURN_IF(worker_train(typed, cluster, NULL, &finish, error));
     else
-        RETURN_IF(mirrored_train(&settings, cluster, &finish, error));
+        RETURN_IF(mirrored_train(typed, cluster, &finish, error));
     print_results(finish.test_accuracy, finish.train_seconds, finish.final_cost);
     return OK;
 }
@@ -46,8 +51,8 @@ static int run(const void *settings, const char *const *arguments, int argument_
     if (argument_count > 0)
         return error_set(error, ERROR_USAGE, "train: unexpected \"%s\"; expected only options", arguments[0]);
     struct cluster cluster;
-    const struct run_settings *typed = settings;
-    RETURN_IF(cluster_resolve(&cluster, &typed->cluster, getenv("TF_CONFIG"), error));
+    const struct typed *typed = settings;
+    RETURN_IF(cluster_resolve(&cluster, &typed->value, getenv("TF_CONFIG"), error));
     const int code = train_as(typed, &cluster, error);
     cluster_free(&cluster);
     return code;
@@ -57,7 +62,7 @@ const struct command command_train = {
     .plugin = {.name = "train",
                .help = "train a network; also without a verb",
                .options = run_options,
-               .settings_bytes = sizeof(struct run_settings)},
+               .settings_bytes = sizeof(struct typed)},
     .examples =
         "  trainer\n"
         "  trainer --strategy=async-lockfree --devices=cpu:0,cpu:1\n"

@@ -10,7 +10,6 @@
 #define OP(name, inputs, shape, gradient, reference, onednn, ...)                                            \
     extern const struct kernel reference_##reference, onednn_##onednn;
 #include "../graph/ops.def"
-#undef OP
 const struct kernel onednn_none = {.name = "none"};
 const struct kernel reference_source = {.name = "source"};
 
@@ -29,7 +28,6 @@ void omp_set_num_threads(
 static const struct kernel *const table[OPS][3] = {
 #include "../graph/ops.def"
 };
-#undef OP
 
 static const struct kernel *const *kernels(const struct device *device, enum op op) {
     const struct kernel *const *list = table[op];
@@ -67,7 +65,7 @@ static void describe(int label, char *description, size_t bytes) {
     const char *vectors = strstr(flags, " avx512f") ? ", AVX-512" : strstr(flags, " avx2") ? ", AVX2" : "";
     const char *bf16 = strstr(flags, " avx512_bf16") || strstr(flags, " amx_bf16") ? ", bf16" : "";
     const int cores = count();
-    snprintf(description, bytes, "%d core%s, dealt between the CPU devices of a run; %s%s%s", cores,
+    snprintf(description, bytes, "%d core%s, shared by the CPU devices; %.48s%s%s", cores,
              cores == 1 ? "" : "s", model[0] ? model : "unknown processor", vectors, bf16);
 }
 
@@ -102,6 +100,43 @@ static void release(const struct device *device, void *block) {
     memory_free(block);
 }
 
+/* What is queued on a CPU is done at once. */
+
+static int copy(const struct device *device, void *out, const void *in, size_t bytes, struct error *error) {
+    (void)device, (void)error;
+    memcpy(out, in, bytes);
+    return OK;
+}
+
+static int finish(const struct device *device, struct error *error) {
+    (void)device, (void)error;
+    return OK;
+}
+
+static int open_mark(const struct device *device, bool timed, void **mark, struct error *error) {
+    (void)device, (void)timed, (void)error;
+    *mark = NULL;
+    return OK;
+}
+
+static void close_mark(const struct device *device, void *mark) {
+    (void)device, (void)mark;
+}
+
+static int use_mark(const struct device *device, void *mark, struct error *error) {
+    (void)device, (void)mark, (void)error;
+    return OK;
+}
+
+static int since_mark(const struct device *device, void *mark, double *seconds, struct error *error) {
+    (void)device, (void)mark, (void)error;
+    *seconds = 0.0;
+    return OK;
+}
+
+static const struct marks marks = {
+    .open = open_mark, .close = close_mark, .set = use_mark, .follow = use_mark, .since = since_mark};
+
 const struct backend cpu_backend = {
     .name = "cpu",
     .count = count,
@@ -111,6 +146,13 @@ const struct backend cpu_backend = {
     .enter = enter,
     .allocate = allocate,
     .release = release,
+    .allocate_host = allocate,
+    .release_host = release,
+    .copy = copy,
+    .queue_copy = copy,
+    .finish = finish,
+    .vectors = &cpu_vectors,
+    .marks = &marks,
     .gather = cpu_gather,
     .gather_labels = cpu_gather_labels,
 };

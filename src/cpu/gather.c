@@ -14,29 +14,29 @@ static void scale_row(const uint8_t *restrict bytes, float scale, size_t feature
 }
 
 /* Images: each is drawn its place and change by its key. */
-static void gather_images(const struct examples *examples, const struct picks *picks, float *out) {
+static void gather_images(const struct examples *examples, const struct indices *indices, float *out) {
     enum { AHEAD = 2 };
     const struct augment *augment = &examples->augment;
     const size_t bytes = (size_t)augment->height * (size_t)augment->width * (size_t)augment->channels;
-    for (int i = 0; i < picks->count; i++) {
+    for (int i = 0; i < indices->count; i++) {
         const struct augment_draw draw =
-            picks->key ? augment_draw(augment, picks->key[i]) : augment_centre(augment);
-        if (i + AHEAD < picks->count)
-            fetch_ahead(examples->bytes + (size_t)picks->index[i + AHEAD] * bytes, bytes);
-        cpu_augment(augment, &draw, examples->bytes + (size_t)picks->index[i] * bytes, examples->scale,
+            indices->key ? augment_draw(augment, indices->key[i]) : augment_centre(augment);
+        if (i + AHEAD < indices->count)
+            fetch_ahead(examples->bytes + (size_t)indices->index[i + AHEAD] * bytes, bytes);
+        cpu_augment(augment, &draw, examples->bytes + (size_t)indices->index[i] * bytes, examples->scale,
                     out + (size_t)i * (size_t)examples->features);
     }
 }
 
-static void gather_rows(const struct examples *examples, const struct picks *picks, float *out) {
+static void gather_rows(const struct examples *examples, const struct indices *indices, float *out) {
     enum { AHEAD = 4 };
     const size_t features = (size_t)examples->features;
-    for (int i = 0; i < picks->count; i++) {
-        const size_t from = (size_t)picks->index[i] * features;
+    for (int i = 0; i < indices->count; i++) {
+        const size_t from = (size_t)indices->index[i] * features;
         float *row = out + (size_t)i * features;
         if (examples->bytes) {
-            if (i + AHEAD < picks->count)
-                fetch_ahead(examples->bytes + (size_t)picks->index[i + AHEAD] * features, features);
+            if (i + AHEAD < indices->count)
+                fetch_ahead(examples->bytes + (size_t)indices->index[i + AHEAD] * features, features);
             scale_row(examples->bytes + from, examples->scale, features, row);
         } else {
             memcpy(row, examples->floats + from, features * sizeof *row);
@@ -44,19 +44,19 @@ static void gather_rows(const struct examples *examples, const struct picks *pic
     }
 }
 
-int cpu_gather(const struct device *device, const struct examples *examples, const struct picks *picks,
+int cpu_gather(const struct device *device, const struct examples *examples, const struct indices *indices,
                float *out, struct error *error) {
     (void)device, (void)error;
     if (examples->bytes && examples->augment.height > 0)
-        gather_images(examples, picks, out);
+        gather_images(examples, indices, out);
     else
-        gather_rows(examples, picks, out);
+        gather_rows(examples, indices, out);
     return OK;
 }
 
-int cpu_gather_labels(const struct device *device, const struct examples *examples, const struct picks *picks,
-                      int *out, struct error *error) {
+int cpu_gather_labels(const struct device *device, const struct examples *examples,
+                      const struct indices *indices, int *out, struct error *error) {
     (void)device, (void)error;
-    for (int i = 0; i < picks->count; i++) out[i] = examples->labels[picks->index[i]];
+    for (int i = 0; i < indices->count; i++) out[i] = examples->labels[indices->index[i]];
     return OK;
 }

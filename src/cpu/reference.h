@@ -12,7 +12,6 @@
 /* One kernel an operation; `source` names none. */
 #define OP(name, inputs, shape, gradient, reference, ...) extern const struct kernel reference_##reference;
 #include "../graph/ops.def"
-#undef OP
 
 /* Lets a loop over a formula be compiled once for each formula, with the formula inside. */
 #define INLINED static inline __attribute__((always_inline))

@@ -1,5 +1,5 @@
-/* Reference kernels: elementwise with two operands that broadcast. The output may lie over the first operand
- * when both have its shape (assign_add). */
+/* Reference kernels: elementwise with two operands that broadcast, one for each row BINARY of ops.def. The
+ * output may lie over the first operand when both have its shape (assign_add). */
 #include "../device/formulas.h"
 #include "reference.h"
 
@@ -44,50 +44,16 @@ static bool ints(const struct call *call) {
     return call->task->input[0].type == TYPE_INT;
 }
 
-static int run_add(const struct call *call, struct error *error) {
-    (void)error;
-    return ints(call) ? on_ints(call, formula_add_int) : on_floats(call, formula_add);
-}
-const struct kernel reference_add = {.name = "reference:add", .run = run_add};
+/* By the types of a row. */
+#define RUN_number(name) ints(call) ? on_ints(call, formula_##name##_int) : on_floats(call, formula_##name)
+#define RUN_float(name) on_floats(call, formula_##name)
+#define RUN_truth(name)                                                                                      \
+    ints(call) ? compare_ints(call, formula_##name##_int) : compare_floats(call, formula_##name)
 
-static int run_sub(const struct call *call, struct error *error) {
-    (void)error;
-    return ints(call) ? on_ints(call, formula_sub_int) : on_floats(call, formula_sub);
-}
-const struct kernel reference_sub = {.name = "reference:sub", .run = run_sub};
-
-static int run_mul(const struct call *call, struct error *error) {
-    (void)error;
-    return ints(call) ? on_ints(call, formula_mul_int) : on_floats(call, formula_mul);
-}
-const struct kernel reference_mul = {.name = "reference:mul", .run = run_mul};
-
-static int run_div(const struct call *call, struct error *error) {
-    (void)error;
-    return on_floats(call, formula_div);
-}
-const struct kernel reference_div = {.name = "reference:div", .run = run_div};
-
-static int run_pow(const struct call *call, struct error *error) {
-    (void)error;
-    return on_floats(call, formula_pow);
-}
-const struct kernel reference_pow = {.name = "reference:pow", .run = run_pow};
-
-static int run_greater(const struct call *call, struct error *error) {
-    (void)error;
-    return ints(call) ? compare_ints(call, formula_greater_int) : compare_floats(call, formula_greater);
-}
-const struct kernel reference_greater = {.name = "reference:greater", .run = run_greater};
-
-static int run_less(const struct call *call, struct error *error) {
-    (void)error;
-    return ints(call) ? compare_ints(call, formula_less_int) : compare_floats(call, formula_less);
-}
-const struct kernel reference_less = {.name = "reference:less", .run = run_less};
-
-static int run_equal(const struct call *call, struct error *error) {
-    (void)error;
-    return ints(call) ? compare_ints(call, formula_equal_int) : compare_floats(call, formula_equal);
-}
-const struct kernel reference_equal = {.name = "reference:equal", .run = run_equal};
+#define BINARY(op, types, ...)                                                                               \
+    static int run_##op(const struct call *call, struct error *error) {                                      \
+        (void)error;                                                                                         \
+        return RUN_##types(op);                                                                              \
+    }                                                                                                        \
+    const struct kernel reference_##op = {.name = "reference:" #op, .run = run_##op};
+#include "../graph/ops.def"

@@ -1,5 +1,5 @@
-/* Reference kernels: elementwise with one operand, the gradients of the activations, casts, copies and
- * dropout. */
+/* Reference kernels: elementwise with one operand and the gradients of the activations, one for each row
+ * UNARY and SLOPE of ops.def; casts, copies and dropout. */
 #include <string.h>
 #include "../device/formulas.h"
 #include "bf16.h"
@@ -23,35 +23,19 @@ INLINED int map_gradient(const struct call *call, float (*formula)(float, float)
     return OK;
 }
 
-static int run_exp(const struct call *call, struct error *error) {
-    (void)error;
-    return map(call, formula_exp);
-}
-const struct kernel reference_exp = {.name = "reference:exp", .run = run_exp};
-
-static int run_log(const struct call *call, struct error *error) {
-    (void)error;
-    return map(call, formula_log);
-}
-const struct kernel reference_log = {.name = "reference:log", .run = run_log};
-
-static int run_relu(const struct call *call, struct error *error) {
-    (void)error;
-    return map(call, formula_relu);
-}
-const struct kernel reference_relu = {.name = "reference:relu", .run = run_relu};
-
-static int run_sigmoid(const struct call *call, struct error *error) {
-    (void)error;
-    return map(call, formula_sigmoid);
-}
-const struct kernel reference_sigmoid = {.name = "reference:sigmoid", .run = run_sigmoid};
-
-static int run_tanh(const struct call *call, struct error *error) {
-    (void)error;
-    return map(call, formula_tanh);
-}
-const struct kernel reference_tanh = {.name = "reference:tanh", .run = run_tanh};
+#define UNARY(op, ...)                                                                                       \
+    static int run_##op(const struct call *call, struct error *error) {                                      \
+        (void)error;                                                                                         \
+        return map(call, formula_##op);                                                                      \
+    }                                                                                                        \
+    const struct kernel reference_##op = {.name = "reference:" #op, .run = run_##op};
+#define SLOPE(op)                                                                                            \
+    static int run_##op(const struct call *call, struct error *error) {                                      \
+        (void)error;                                                                                         \
+        return map_gradient(call, formula_##op);                                                             \
+    }                                                                                                        \
+    const struct kernel reference_##op = {.name = "reference:" #op, .run = run_##op};
+#include "../graph/ops.def"
 
 INLINED int relu_grad(const struct call *call, enum type y_type, enum type dy_type, enum type dx_type) {
     const size_t count = shape_count(&call->task->output.shape);
@@ -72,18 +56,6 @@ static int run_relu_grad(const struct call *call, struct error *error) {
     return map_gradient(call, formula_relu_grad);
 }
 const struct kernel reference_relu_grad = {.name = "reference:relu_grad", .run = run_relu_grad};
-
-static int run_sigmoid_grad(const struct call *call, struct error *error) {
-    (void)error;
-    return map_gradient(call, formula_sigmoid_grad);
-}
-const struct kernel reference_sigmoid_grad = {.name = "reference:sigmoid_grad", .run = run_sigmoid_grad};
-
-static int run_tanh_grad(const struct call *call, struct error *error) {
-    (void)error;
-    return map_gradient(call, formula_tanh_grad);
-}
-const struct kernel reference_tanh_grad = {.name = "reference:tanh_grad", .run = run_tanh_grad};
 
 static void copy_operand(const struct call *call, int i) {
     const struct task *task = call->task;

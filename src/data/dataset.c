@@ -39,9 +39,8 @@ int dataset_folder(char path[1024], const char *dataset, const char *data_dir, s
 int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir,
                  struct error *error) {
     *dataset = (struct dataset){.name = choice->plugin->name};
-    const struct dataset_plugin *plugin =
-        (const struct dataset_plugin *)(const void *)choice->plugin; /* its first member */
-    const struct dataset_common *common = (const struct dataset_common *)(const void *)choice->settings;
+    const struct dataset_plugin *plugin = dataset_of(choice);
+    const struct dataset_common *common = choice_settings(choice);
     const char *folders[MAX_FOLDERS + 1];
     char cache[PATH_BYTES];
     int code = search_folders(folders, cache, data_dir, error);

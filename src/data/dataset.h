@@ -39,6 +39,10 @@ struct dataset_common {
 
 extern const struct dataset_plugin *const datasets[]; /* generated, ended by NULL */
 
+static inline const struct dataset_plugin *dataset_of(const struct choice *choice) {
+    return (const struct dataset_plugin *)(const void *)choice->plugin;
+}
+
 /* Opens the chosen data set and applies `take`. Looks for files in data_dir (NULL: not given), $TRAINER_DATA,
  * ~/.cache/trainer. */
 int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir,

@@ -26,8 +26,8 @@ struct job {
 
 static void tell(const struct job *job, enum fetch_event event, const char *name, long long bytes,
                  long long total) {
-    const struct fetch_news news = {.event = event, .name = name, .bytes = bytes, .total = total};
-    job->fetch->tell(job->fetch->argument, &news);
+    const struct fetch_report report = {.event = event, .name = name, .bytes = bytes, .total = total};
+    job->fetch->tell(job->fetch->argument, &report);
 }
 
 static int check_interrupt(const char *name, struct error *error) {
@@ -112,12 +112,12 @@ struct moving {
 static void moved(void *argument, long long bytes, long long total, double bytes_per_s) {
     const struct moving *moving = argument;
     const struct fetch *fetch = moving->job->fetch;
-    const struct fetch_news news = {.event = FETCH_MOVING,
-                                    .name = moving->want->name,
-                                    .bytes = bytes,
-                                    .total = total > 0 ? total : moving->want->listed,
-                                    .bytes_per_s = bytes_per_s};
-    fetch->tell(fetch->argument, &news);
+    const struct fetch_report report = {.event = FETCH_MOVING,
+                                        .name = moving->want->name,
+                                        .bytes = bytes,
+                                        .total = total > 0 ? total : moving->want->listed,
+                                        .bytes_per_s = bytes_per_s};
+    fetch->tell(fetch->argument, &report);
 }
 
 /* What is not yet there is asked for. *kept = bytes of earlier times that are still in it. */
@@ -139,7 +139,7 @@ static int download(const struct job *job, const char *folder, const struct want
                                       .name = part->part,
                                       .bytes = want->bytes,
                                       .most = want->most,
-                                      .patience_s = job->fetch->patience_s,
+                                      .timeout_s = job->fetch->timeout_s,
                                       .progress = moved,
                                       .argument = &moving};
     return download_run(job->downloader, &download, kept, error);
@@ -253,7 +253,7 @@ static int accept_archive(const struct job *job, struct file_new *part, bool *wr
 
 /* --- one piece --- */
 
-/* What another try may mend. */
+/* What another try may recover. */
 struct verdict {
     bool stale;  /* what came turned out wrong, but began with bytes of an earlier time */
     bool theirs; /* the server has it not, or has a wrong one */

@@ -15,7 +15,7 @@ enum fetch_event {
     FETCH_DONE,   /* the file is in its place */
 };
 
-struct fetch_news {
+struct fetch_report {
     enum fetch_event event;
     const char *name;
     long long bytes, total; /* total: 0 when not known */
@@ -26,8 +26,8 @@ struct fetch {
     const struct source *source;
     const char *folder; /* where the files go; it is made, and not left behind empty */
     const char *from;   /* address of a folder to download from instead of the public ones, or NULL */
-    int patience_s;     /* how long a server may say nothing */
-    void (*tell)(void *argument, const struct fetch_news *news);
+    int timeout_s;      /* how long a server may say nothing */
+    void (*tell)(void *argument, const struct fetch_report *report);
     void *argument;
 };
 

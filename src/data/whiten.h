@@ -13,7 +13,7 @@ enum { WHITEN_CHANNELS = 3, WHITEN_REACH = 2, WHITEN_ONE = 256 };
  * channel `out`, in units of 1/WHITEN_ONE. */
 int whiten_weight(int rows, int columns, int in, int out);
 
-/* image[height][width][3] is filtered, its outermost pixels standing for what lies beyond its border, and
+/* image[height][width][3] is filtered, its outermost pixels standing for what lies beyond its boundary, and
  * stays bytes: 128 + 48 * the filter's answer to the image with mean 0 and deviation 1, cut to 0..255. The
  * same bytes on every machine, and of a mirrored image the mirrored ones. height * width is at most 2^20, and
  * `room` has whiten_room(height, width) bytes. */

@@ -138,7 +138,7 @@ static struct cores take_cores(const struct cores *all, int wanted, int *core) {
     return taken;
 }
 
-static void deal_cores(struct list *list, const struct device_settings *settings, bool *shared) {
+static void divide_cores(struct list *list, const struct device_settings *settings, bool *shared) {
     struct cores all;
     world_cores(&all);
     int cpus = 0;
@@ -210,7 +210,7 @@ static int make_list(struct list *list, const char *text, const struct device_se
     }
     RETURN_IF(devices_without(list->devices, list->count, settings->without, error));
     RETURN_IF(check_precision(list, error));
-    deal_cores(list, settings, shared);
+    divide_cores(list, settings, shared);
     return open_all(list, error);
 }
 

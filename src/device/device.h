@@ -65,7 +65,7 @@ const char *precision_name(enum precision precision); /* "bf16" */
 /* Settings that all devices of a run share. */
 struct device_settings {
     bool reference_only; /* --kernels=reference */
-    int threads;         /* --threads; 0: the cores dealt evenly */
+    int threads;         /* --threads; 0: the cores divided evenly */
     enum precision precision;
     bool deterministic, hard;
     const char *without; /* "gpu:lrn,gpu:maxpool"; NULL: nothing */
@@ -84,7 +84,7 @@ struct examples {
 };
 
 /* Which examples make a batch. */
-struct picks {
+struct indices {
     int count;
     const int *index;    /* [count] of the examples */
     const uint64_t *key; /* [count] what each one's augmentation is drawn by; NULL: none, as in tests */
@@ -92,6 +92,7 @@ struct picks {
 
 struct backend {
     const char *name;   /* "cpu", "gpu" */
+    bool own_memory;    /* its devices have memory of their own; else they compute in the host's */
     int (*count)(void); /* labels run from 0 to count-1 */
     /* Why count is 0, in words; NULL slot: it never is. */
     const char *(*missing)(void);
@@ -104,39 +105,40 @@ struct backend {
     const char *(*lacks)(const struct device *device, enum precision precision);
     /* Called by the thread that will compute on the device, before anything else: sets its thread count. */
     void (*enter)(const struct device *device);
-    /* Memory on the device, zeroed, on a 64-byte border. */
+    /* Memory on the device, zeroed, on a 64-byte boundary. */
     int (*allocate)(const struct device *device, void **out, size_t bytes, const char *what,
                     struct error *error);
     void (*release)(const struct device *device, void *block);
-    /* Copies between this device's memory and its own, the host's or that of another device of any backend
-     * (link.h), after what is queued on the device, and is complete on return. Called by the thread that
-     * drives one of the two devices. NULL: the device computes in the host's memory. */
-    int (*copy)(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
-    /* The same, queued: there for what the calling thread queues next on the device, and for others after
-     * `finish`. Of the host's memory only that of allocate_host: for other memory the call waits. NULL where
-     * `copy` is. */
-    int (*queue_copy)(const struct device *device, void *out, const void *in, size_t bytes,
-                      struct error *error);
-    /* Builds a batch: row i of out[count][features] is example index[i] of `examples`, scaled or augmented.
-     * Queued: it is there for what the calling thread queues next, and for others after `finish`. */
-    int (*gather)(const struct device *device, const struct examples *examples, const struct picks *picks,
-                  float *out, struct error *error);
-    /* Labels of the same examples: out[count]. Queued, too. */
-    int (*gather_labels)(const struct device *device, const struct examples *examples,
-                         const struct picks *picks, int *out, struct error *error);
-
-    /* --- only of a backend with memory of its own; all NULL where a device computes in the host's --- */
-    /* Opens what the device needs beside its threads' queues, or says why it cannot be had. Called by
-     * devices_open for each device, and undone by close, when no thread uses the device any more. */
-    int (*open)(const struct device *device, struct error *error);
-    void (*close)(const struct device *device);
     /* Host memory that this backend's devices copy from and to at full speed; zeroed; released by
      * release_host. */
     int (*allocate_host)(const struct device *device, void **out, size_t bytes, const char *what,
                          struct error *error);
     void (*release_host)(const struct device *device, void *block);
+    /* Copies between this device's memory and its own, the host's or that of another device of any backend
+     * (link.h), after what is queued on the device, and is complete on return. Called by the thread that
+     * drives one of the two devices. */
+    int (*copy)(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
+    /* The same, queued: there for what the calling thread queues next on the device, and for others after
+     * `finish`. Of the host's memory only that of allocate_host: for other memory the call waits. */
+    int (*queue_copy)(const struct device *device, void *out, const void *in, size_t bytes,
+                      struct error *error);
     /* Waits until all that the calling thread has queued on the device is done. */
     int (*finish)(const struct device *device, struct error *error);
+    const struct vectors *vectors; /* arithmetic of the store, on windows that lie on the device */
+    const struct marks *marks;     /* order between the queues of several threads, and times on the device */
+    /* Builds a batch: row i of out[count][features] is example index[i] of `examples`, scaled or augmented.
+     * Queued: it is there for what the calling thread queues next, and for others after `finish`. */
+    int (*gather)(const struct device *device, const struct examples *examples, const struct indices *indices,
+                  float *out, struct error *error);
+    /* Labels of the same examples: out[count]. Queued, too. */
+    int (*gather_labels)(const struct device *device, const struct examples *examples,
+                         const struct indices *indices, int *out, struct error *error);
+
+    /* --- only of a backend with memory of its own; else NULL --- */
+    /* Opens what the device needs beside its threads' queues, or says why it cannot be had. Called by
+     * devices_open for each device, and undone by close, when no thread uses the device any more. */
+    int (*open)(const struct device *device, struct error *error);
+    void (*close)(const struct device *device);
     /* What a thread queues between record and recorded is not done but kept, as one thing that replay queues
      * again: same kernels, same addresses. recorded leaves *recording NULL when what was queued cannot be
      * kept; nothing of it is done then. What allocates or waits fails between the two, and recorded has to be
@@ -145,14 +147,13 @@ struct backend {
     int (*recorded)(const struct device *device, void **recording, struct error *error);
     int (*replay)(const struct device *device, void *recording, struct error *error);
     void (*forget)(const struct device *device, void *recording);
-    const struct vectors *vectors; /* arithmetic of the store, on windows that lie on the device */
-    const struct marks *marks;     /* order between the queues of several threads, and times on the device */
     const struct collective *collective; /* what several devices compute together; NULL: nothing */
 };
 
 /* Marks: places in a thread's queue, so that others' queues come behind it and nobody waits. */
 struct marks {
-    /* timed: `since` is asked of it. */
+    /* timed: `since` is asked of it. *mark NULL: what is queued here is done at once, so there is nothing to
+     * set or to follow. */
     int (*open)(const struct device *device, bool timed, void **mark, struct error *error);
     void (*close)(const struct device *device, void *mark); /* NULL is fine */
     /* The mark is reached when all is done that the calling thread has queued on the device so far. Anew with
@@ -168,19 +169,20 @@ struct marks {
 
 /* What the store does to vectors that lie in a device's memory: queued on the calling thread's queue. */
 struct vectors {
-    /* weights, moments and average of a window stepped, as `update` says (update.h). With `witness` the last
-     * of these lines of 64 bytes gets 1 added to its first double in the same pass; `atomic`: each weight by
-     * one atomic addition of what the step changes it by, so that no update of others is lost. */
+    /* Steps a window of weights, optimizer state and average, as update.h says. */
     int (*update)(const struct device *device, const struct update *update,
                   const struct update_window *window, struct error *error);
-    /* out[floats] = sum over i of weight[i] * values[i][floats], added in this order; count <= 64. */
+    /* out[begin..end) = factor times the sum over i of weight[i] * values[i][begin..end), added in this
+     * order; weight NULL: 1 each. out overlaps none of the values. */
     int (*mean)(const struct device *device, const float *const *values, const float *weight, int count,
-                size_t floats, float *out, struct error *error);
+                size_t begin, size_t end, float factor, float *out, struct error *error);
     /* *out (host) = sum of squares of values[floats], in double. Complete on return. */
     int (*squares)(const struct device *device, const float *values, size_t floats, double *out,
                    struct error *error);
     int (*scale)(const struct device *device, float *values, size_t floats, float factor,
                  struct error *error);
+    /* Copies what others may be stepping meanwhile, within the device's memory; NULL: as queue_copy does. */
+    void (*copy_racy)(float *out, const float *in, size_t floats, struct world *world);
 };
 
 /* Devices of one backend, no two of them the same, that compute as a group: how the gradients of a round
@@ -188,10 +190,10 @@ struct vectors {
  * backend's choice. */
 enum { COLLECTIVE_DECLINED = -1 };
 struct collective {
-    /* Joins devices[count] as *group. A wait of it ends after patience_s without success, and when the world
+    /* Joins devices[count] as *group. A wait of it ends after timeout_s without success, and when the world
      * is stopped. Returns OK, COLLECTIVE_DECLINED (it cannot be had on this machine; the words of `error` say
      * why) or ERROR_DEVICE. */
-    int (*open)(const struct device *const *devices, int count, struct world *world, double patience_s,
+    int (*open)(const struct device *const *devices, int count, struct world *world, double timeout_s,
                 void **group, struct error *error);
     void (*close)(void *group); /* when nothing of it is under way; NULL is fine */
     /* out[floats], on device number `root`, = the mean of values[i][floats], each on device number i, all of
@@ -216,8 +218,23 @@ struct device {
     bool without[OPS];  /* operations to be treated as if the device had no kernel for them */
 };
 
+/* Whether a device has memory of its own; NULL: the host's memory. */
+static inline bool device_apart(const struct device *device) {
+    return device && device->backend->own_memory;
+}
+/* Whether two devices compute in one memory. */
+static inline bool device_same_memory(const struct device *one, const struct device *other) {
+    if (!device_apart(one) || !device_apart(other)) return device_apart(one) == device_apart(other);
+    return one->backend == other->backend && one->label == other->label;
+}
+
 /* The backends of this build, ended by NULL; the CPU's is the first. */
 extern const struct backend *const backends[];
+
+/* A device for what lies in the host's memory and is nobody else's. */
+static inline struct device device_processor(void) {
+    return (struct device){.backend = backends[0], .name = "cpu", .threads = 1};
+}
 
 /* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices, opened (devices_close gives them back). With D CPU
  * devices each gets max(1, cores/D) threads on cores of its own; when there are more devices than cores they

@@ -1,5 +1,5 @@
 /* Links: how one device gets at another's memory. All that goes from device to device goes through here, so a
- * backend with memory of its own has one slot to fill (backend.copy). */
+ * backend with memory of its own has two slots to fill (backend.copy and queue_copy). */
 #ifndef TRAINER_DEVICE_LINK_H
 #define TRAINER_DEVICE_LINK_H
 

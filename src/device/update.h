@@ -1,16 +1,76 @@
-/* The optimizers' formulas for one weight, shared by the CPU and by device code (the common part of C and
- * C++). g is the gradient with decay already added; rate includes the range's multiplier. */
+/* A step of the weights: what the optimizers' formulas (src/store/optimizers) have in common, and what a
+ * backend is told of one. The common part of C and C++, shared by the processor's code and by device code. */
 #ifndef TRAINER_DEVICE_UPDATE_H
 #define TRAINER_DEVICE_UPDATE_H
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #ifdef __CUDACC__
 #    define UPDATE_INLINE static inline __host__ __device__
 #else
 #    define UPDATE_INLINE static inline
 #endif
+
+/* The most that an optimizer can ask for: vectors of state, and numbers that its formula is given. */
+enum { UPDATE_MOMENTS = 6, UPDATE_CONSTANTS = 8 };
+
+/* Which formula steps a window: one of these, or the place of an optimizer in its table. */
+enum {
+    UPDATE_NONE = -2,    /* frozen weights: only their average moves */
+    UPDATE_SUBTRACT = -1 /* statistics: w -= g */
+};
+
+struct update {
+    int rule;
+    int moments;       /* vectors of state that the formula has */
+    float rate, decay; /* learning rate, with the range's multiplier; decay * w is added to the gradient */
+    float constant[UPDATE_CONSTANTS]; /* the formula's own */
+    float towards;                    /* of update_average */
+    /* The formula over a window in the host's memory: weights[floats] and moments[moments][floats], with
+     * gradient[floats], which overlaps none of them. NULL unless rule >= 0. */
+    void (*step)(const struct update *update, size_t floats, float *weights, float *const *moments,
+                 const float *gradient);
+};
+
+/* What a step changes: named vectors of the layout's floats each, all in one memory. */
+enum { STATE_VECTORS = 1 + UPDATE_MOMENTS + 1 };
+struct state {
+    int count;
+    struct {
+        const char *name; /* "", the weights; then the optimizer's, as it names them; then "average", where
+                             there is a moving average of the weights */
+        float *at;        /* [layout floats] */
+    } vector[STATE_VECTORS];
+};
+
+/* The vector of that name; NULL: there is none. */
+static inline float *state_find(const struct state *state, const char *name) {
+    for (int v = 0; v < state->count; v++)
+        if (strcmp(state->vector[v].name, name) == 0) return state->vector[v].at;
+    return NULL;
+}
+
+struct world;
+
+/* The window [begin, end) of a state and the gradients that it is stepped with, all in one device's memory.
+ */
+struct update_window {
+    size_t begin, end;
+    const struct state *state;
+    float *average;                /* the state's, or NULL */
+    int count;                     /* of gradients, 1 or more */
+    const float *const *gradients; /* [count][layout floats] */
+    const float *weight; /* [count] of each gradient in the sum that is the step's, added in this order; NULL:
+                            one gradient, as it is */
+    float *mean;         /* [layout floats] for that sum, on a device with memory of its own; else NULL */
+    /* Others may step the same window meanwhile; then there is one gradient. */
+    int racy;
+    int atomic;          /* 1: the weights are changed by atomic additions */
+    double *witness;     /* one number, to which the last line's step adds 1; NULL: none */
+    struct world *world; /* of the calling thread */
+};
 
 /* The moving average of the weights after update n (1 for the first): its decay is small at first, so that
  * the first weights are soon forgotten. Source: TensorFlow's ExponentialMovingAverage with num_updates. What
@@ -28,88 +88,6 @@ UPDATE_INLINE float update_average(float a, float w, float rate) {
 /* The gradient of the loss plus decay/2 |w|^2. */
 UPDATE_INLINE float update_decayed(float g, float w, float decay) {
     return g + decay * w;
-}
-
-/* w -= rate g */
-UPDATE_INLINE float update_sgd(float w, float g, float rate) {
-    return w - rate * g;
-}
-
-/* v = momentum v + g; w -= rate v. Source: Polyak 1964, in the form of Sutskever et al. 2013 with the rate
- * outside. */
-UPDATE_INLINE float update_momentum(float w, float *v, float g, float rate, float momentum) {
-    *v = momentum * *v + g;
-    return w - rate * *v;
-}
-
-/* The same, looking ahead: w -= rate (g + momentum v). */
-UPDATE_INLINE float update_nesterov(float w, float *v, float g, float rate, float momentum) {
-    *v = momentum * *v + g;
-    return w - rate * (g + momentum * *v);
-}
-
-/* a += g^2; w -= rate g / (sqrt(a) + epsilon). Source: Duchi, Hazan and Singer 2011. */
-UPDATE_INLINE float update_adagrad(float w, float *a, float g, float rate, float epsilon) {
-    *a += g * g;
-    return w - rate * g / (sqrtf(*a) + epsilon);
-}
-
-/* Source: Kingma and Ba 2015, algorithm 1. unbias1 = 1/(1-beta1^t), unbias2 = 1/(1-beta2^t). */
-UPDATE_INLINE float update_adam(float w, float *m, float *v, float g, float rate, float beta1, float beta2,
-                                float epsilon, float unbias1, float unbias2) {
-    *m = beta1 * *m + (1.0f - beta1) * g;
-    *v = beta2 * *v + (1.0f - beta2) * (g * g);
-    return w - rate * (*m * unbias1) / (sqrtf(*v * unbias2) + epsilon);
-}
-
-/* Which of these formulas a step is made with, and its constants: what a device other than the CPU is told.
- * The CPU's optimizers call the formulas themselves; that both agree is tested for every optimizer. */
-enum update_rule {
-    UPDATE_NONE,     /* frozen weights: only their average moves */
-    UPDATE_SUBTRACT, /* statistics: w -= g */
-    UPDATE_SGD,
-    UPDATE_MOMENTUM, /* a: momentum */
-    UPDATE_NESTEROV, /* a: momentum */
-    UPDATE_ADAGRAD,  /* a: epsilon */
-    UPDATE_ADAM      /* a, b: beta1, beta2; c: epsilon; unbias1, unbias2 */
-};
-
-struct update {
-    enum update_rule rule;
-    float rate, decay;
-    float a, b, c, unbias1, unbias2;
-    float towards; /* of update_average */
-};
-
-/* A window of vectors that lie in one device's memory. */
-struct update_window {
-    size_t floats;
-    float *weights;        /* [floats] */
-    const float *gradient; /* [floats] */
-    float *moments[2];     /* [floats] each, or NULL */
-    float *average;        /* [floats], or NULL */
-    double *witness;       /* one number; NULL: none */
-    int atomic;            /* 1: the weights are changed by atomic additions */
-};
-
-/* The weight after the step; moments are changed in place. m0 and m1 may be any address where the rule has no
- * such moment. */
-UPDATE_INLINE float update_weight(const struct update *u, float w, float g, float *m0, float *m1) {
-    if (u->rule == UPDATE_NONE) return w;
-    if (u->rule == UPDATE_SUBTRACT) return w - g;
-    g = update_decayed(g, w, u->decay);
-    switch (u->rule) {
-    case UPDATE_MOMENTUM:
-        return update_momentum(w, m0, g, u->rate, u->a);
-    case UPDATE_NESTEROV:
-        return update_nesterov(w, m0, g, u->rate, u->a);
-    case UPDATE_ADAGRAD:
-        return update_adagrad(w, m0, g, u->rate, u->a);
-    case UPDATE_ADAM:
-        return update_adam(w, m0, m1, g, u->rate, u->a, u->b, u->c, u->unbias1, u->unbias2);
-    default:
-        return update_sgd(w, g, u->rate);
-    }
 }
 
 #endif

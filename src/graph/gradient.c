@@ -5,9 +5,66 @@
  * lead to a target are differentiated: the gradient with respect to a network's input is never built.
  * Contributions to one node are added up in the order in which the walk meets them, so the same graph gives
  * the same bits. */
+#include <string.h>
 #include "../base/memory.h"
 #include "graph.h"
 #include "rules.h"
+
+/* --- for the rules --- */
+
+struct shape shape_of(const struct graph *g, node n) {
+    return n == NONE ? SCALAR : g->nodes[n].shape;
+}
+
+struct attributes backward_attributes(const struct backward *b) {
+    return b->g->nodes[b->y].attributes;
+}
+
+node backward_node(struct backward *b, enum op op, node first, node second) {
+    return graph_make(
+        b->g, &(struct node_info){
+                  .op = op, .inputs = 2, .input = {first, second}, .attributes = backward_attributes(b)});
+}
+
+/* A scalar constant is multiplied here and now. */
+node backward_scale(struct graph *g, node dy, float factor) {
+    if (dy == NONE) return NONE;
+    const struct node_info *info = &g->nodes[dy];
+    if (info->op == OP_constant && info->shape.rank == 0 && info->type == TYPE_FLOAT)
+        return graph_scalar(g, *(const float *)info->constant * factor);
+    return graph_mul(g, dy, graph_scalar(g, factor));
+}
+
+/* Undoes a broadcast: sums dy over the axes along which a value of shape `to` was repeated. */
+static node sum_to(struct graph *g, node dy, struct shape to) {
+    struct shape from = shape_of(g, dy);
+    if (dy == NONE || shape_equal(&from, &to)) return dy;
+    if (shape_count(&to) == 1) return graph_reshape(g, graph_reduce_sum(g, dy, ALL_AXES, false), to);
+    const int extra = from.rank - to.rank;
+    /* A maxpool's gradient puts each element of what it reads in one place of the same channel: their sum is
+     * that of the fewer. */
+    if (extra == 3 && g->nodes[dy].op == OP_maxpool_grad) {
+        dy = g->nodes[dy].input[1];
+        from = shape_of(g, dy);
+    }
+    if (extra > 0) { /* the leading axes as one, so that rows are added */
+        struct shape rows = {.rank = to.rank + 1, .dims = {1}};
+        for (int axis = 0; axis < extra; axis++) rows.dims[0] *= from.dims[axis];
+        memcpy(rows.dims + 1, from.dims + extra, (size_t)to.rank * sizeof(int));
+        if (extra > 1) dy = graph_reshape(g, dy, rows);
+        dy = graph_reduce_sum(g, dy, 0, false);
+    }
+    from = shape_of(g, dy);
+    for (int axis = 0; axis < to.rank; axis++)
+        if (to.dims[axis] == 1 && from.dims[axis] != 1) dy = graph_reduce_sum(g, dy, axis, true);
+    return dy;
+}
+
+void backward_give(struct backward *b, int i, node dx) {
+    b->dx[i] = sum_to(b->g, dx, shape_of(b->g, b->x[i]));
+}
+
+/* --- the walk --- */
 
 /* State of one graph_gradients. */
 struct walk {
@@ -74,7 +131,7 @@ static node settle(struct walk *walk, node target) {
     if (g->nodes[n].gradient_of == range) return n; /* the same target twice */
     if (g->nodes[n].gradient_of >= 0 || g->nodes[n].inputs == 0) {
         const int before = g->count;
-        n = graph_make(g, &(struct node_info){.op = OP_copy, .inputs = 1, .input = {n}});
+        n = graph_unary(g, OP_copy, n);
         belong(g, before, target);
     }
     if (n != NONE) g->nodes[n].gradient_of = range;
@@ -99,9 +156,8 @@ void graph_gradients(struct graph *g, node loss, const node *targets, int count,
     /* Nodes made from here on are not older than any that the walk visits, and a settled copy counts as older
      * for the next call. */
     struct walk walk = {.g = g, .count = loss + 1};
-    const size_t nodes = (size_t)walk.count;
-    if (memory_zeroed((void **)&walk.leads, nodes, sizeof *walk.leads, "gradients", &g->error) != OK ||
-        memory_zeroed((void **)&walk.sums, nodes, sizeof *walk.sums, "gradients", &g->error) != OK)
+    if (memory_array(&walk.leads, walk.count, "gradients", &g->error) != OK ||
+        memory_array(&walk.sums, walk.count, "gradients", &g->error) != OK)
         goto clean_up;
     for (node n = 0; n < walk.count; n++) walk.sums[n] = NONE;
     find_leads(&walk, targets, count);

@@ -15,7 +15,6 @@ const struct operation operations[OPS] = {
 #define OP(name, inputs, rule, gradient, ...)                                                                \
     [OP_##name] = {#name, inputs, shape_##rule, gradient_##gradient},
 #include "ops.def"
-#undef OP
 };
 
 const char *op_name(enum op op) {
@@ -100,8 +99,8 @@ static node make_constant(struct graph *g, enum type type, struct shape shape, c
         graph_make(g, &(struct node_info){.op = OP_constant, .type = type, .attributes.shape = shape});
     if (n == NONE) return NONE;
     const size_t bytes = shape_count(&shape) * type_bytes(type);
-    void *copy = NULL;
-    if (memory_zeroed(&copy, bytes, 1, "constant", &g->error) != OK) return NONE;
+    char *copy = NULL;
+    if (memory_array(&copy, bytes, "constant", &g->error) != OK) return NONE;
     memcpy(copy, values, bytes);
     g->nodes[n].constant = copy;
     return n;

@@ -18,7 +18,6 @@
 enum op {
 #define OP(name, ...) OP_##name,
 #include "ops.def"
-#undef OP
     OPS
 };
 
@@ -107,19 +106,11 @@ node graph_assign(struct graph *g, node variable,
 node graph_assign_add(struct graph *g, node variable, node value);
 
 /* --- elementwise; shapes broadcast as in NumPy --- */
-node graph_add(struct graph *g, node a, node b);
-node graph_sub(struct graph *g, node a, node b);
-node graph_mul(struct graph *g, node a, node b);
-node graph_div(struct graph *g, node a, node b);
-node graph_pow(struct graph *g, node a, node b);
-node graph_greater(struct graph *g, node a, node b); /* bool */
-node graph_less(struct graph *g, node a, node b);
-node graph_equal(struct graph *g, node a, node b);
-node graph_exp(struct graph *g, node x);
-node graph_log(struct graph *g, node x);
-node graph_relu(struct graph *g, node x);
-node graph_sigmoid(struct graph *g, node x);
-node graph_tanh(struct graph *g, node x);
+/* graph_add(g, a, b), graph_exp(g, x), ...: one for each elementwise row of ops.def. */
+#define UNARY(name, ...) node graph_##name(struct graph *g, node x);
+#define BINARY(name, ...) node graph_##name(struct graph *g, node a, node b);
+#define SLOPE(name) node graph_##name(struct graph *g, node y, node dy);
+#include "ops.def"
 node graph_activate(struct graph *g, node x, enum activation activation);
 node graph_cast(struct graph *g, node x, enum type type);
 node graph_dropout(struct graph *g, node x,

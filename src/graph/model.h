@@ -13,4 +13,8 @@ struct model {
 
 extern const struct model *const models[]; /* generated, ended by NULL */
 
+static inline const struct model *model_of(const struct choice *choice) {
+    return (const struct model *)(const void *)choice->plugin;
+}
+
 #endif

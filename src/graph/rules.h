@@ -33,6 +33,14 @@ extern const struct operation operations[OPS];
  * from its shape rule. After a mistake: NONE. */
 node graph_make(struct graph *g, const struct node_info *wanted);
 
+/* The same of one operand or two, without attributes. */
+static inline node graph_unary(struct graph *g, enum op op, node x) {
+    return graph_make(g, &(struct node_info){.op = op, .inputs = 1, .input = {x}});
+}
+static inline node graph_binary(struct graph *g, enum op op, node a, node b) {
+    return graph_make(g, &(struct node_info){.op = op, .inputs = 2, .input = {a, b}});
+}
+
 /* Remembers a mistake (the first one counts); returns its code. */
 __attribute__((format(printf, 2, 3))) int graph_mistake(struct graph *g, const char *format, ...);
 
@@ -57,44 +65,29 @@ const struct shape *operand_shape(const struct graph *g, const struct node_info 
 int expect_type(struct graph *g, const struct node_info *n, int i, enum type type);
 int expect_shape(struct graph *g, const struct node_info *n, int i, const struct shape *shape);
 int expect_rank(struct graph *g, const struct node_info *n, int i, int rank);
+/* *axis from 0 to rank-1, counted from the end when negative. */
+int expect_axis(struct graph *g, const struct node_info *n, int rank, int *axis);
 /* At most MAX_RANK dimensions, each at least 1, and no more elements than can be counted in bytes. */
 int expect_valid(struct graph *g, const struct node_info *n, const struct shape *shape);
 
-#define OP(name, inputs, rule, ...) int shape_##rule(struct graph *g, struct node_info *n);
-#include "ops.def"
-#undef OP
+/* For calls: the shape of a node with so many dimensions; NULL after a mistake, which is remembered. */
+const struct shape *expect_dims(struct graph *g, const char *what, node x, int least, int most);
 
-/* The row that says `none` has no function. */
+/* For gradient rules. A shape and attributes are copies: a node that is made may move all others. */
+struct shape shape_of(const struct graph *g, node n); /* of NONE: a scalar's */
+struct attributes backward_attributes(const struct backward *b);
+/* A node that reads two others, with the attributes of y. */
+node backward_node(struct backward *b, enum op op, node first, node second);
+/* dy times a number. */
+node backward_scale(struct graph *g, node dy, float factor);
+/* Sets the gradient of operand i to dx, summed over the axes along which the operand was broadcast. */
+void backward_give(struct backward *b, int i, node dx);
+
+/* `none`: such rows have no function. */
+#define OP(name, inputs, rule, gradient, ...)                                                                \
+    int shape_##rule(struct graph *g, struct node_info *n);                                                  \
+    void gradient_##gradient(struct backward *b);
+#include "ops.def"
 #define gradient_none NULL
-void gradient_add(struct backward *b);
-void gradient_sub(struct backward *b);
-void gradient_mul(struct backward *b);
-void gradient_div(struct backward *b);
-void gradient_pow(struct backward *b);
-void gradient_exp(struct backward *b);
-void gradient_log(struct backward *b);
-void gradient_relu(struct backward *b);
-void gradient_sigmoid(struct backward *b);
-void gradient_tanh(struct backward *b);
-void gradient_cast(struct backward *b);
-void gradient_dropout(struct backward *b);
-void gradient_copy(struct backward *b);
-void gradient_matmul(struct backward *b);
-void gradient_reshape(struct backward *b);
-void gradient_transpose(struct backward *b);
-void gradient_concat(struct backward *b);
-void gradient_slice(struct backward *b);
-void gradient_pad(struct backward *b);
-void gradient_broadcast_to(struct backward *b);
-void gradient_reduce_sum(struct backward *b);
-void gradient_reduce_mean(struct backward *b);
-void gradient_reduce_max(struct backward *b);
-void gradient_conv2d(struct backward *b);
-void gradient_maxpool(struct backward *b);
-void gradient_lrn(struct backward *b);
-void gradient_batch_norm(struct backward *b);
-void gradient_softmax(struct backward *b);
-void gradient_cross_entropy(struct backward *b);
-void gradient_softmax_cross_entropy(struct backward *b);
 
 #endif

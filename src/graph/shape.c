@@ -1,7 +1,7 @@
 /* Shapes and types: counting, comparing, and the words for them. */
 #include "shape.h"
 
-#include <stdio.h>
+#include "../base/text.h"
 
 size_t shape_count(const struct shape *shape) {
     size_t count = 1;
@@ -18,10 +18,11 @@ bool shape_equal(const struct shape *a, const struct shape *b) {
 
 const char *shape_text(const struct shape *shape, char *out, size_t bytes) {
     if (bytes == 0) return out;
-    size_t used = (size_t)snprintf(out, bytes, "[");
-    for (int axis = 0; axis < shape->rank && used < bytes; axis++)
-        used += (size_t)snprintf(out + used, bytes - used, axis > 0 ? ", %d" : "%d", shape->dims[axis]);
-    if (used < bytes) snprintf(out + used, bytes - used, "]");
+    struct text text = text_into(out, bytes);
+    text_add(&text, "[");
+    for (int axis = 0; axis < shape->rank; axis++)
+        text_add(&text, axis > 0 ? ", %d" : "%d", shape->dims[axis]);
+    text_add(&text, "]");
     return out;
 }
 

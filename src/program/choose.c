@@ -1,6 +1,6 @@
 /* Steps and their kernels: of each operation's kernels on the device, the first one that takes the task. */
 #include "../base/memory.h"
-#include "parts.h"
+#include "passes.h"
 
 static void describe_task(struct task *task, const struct program *program, node n) {
     const struct node_info *info = &program->values[n].info;

@@ -1,7 +1,7 @@
 /* A program explained: what was fused, which implementation does it, how much it moves and how long it took.
  */
 #include <string.h>
-#include "parts.h"
+#include "passes.h"
 
 static double multiply_adds_of(const struct step *step) {
     const struct shape *operand[MAX_INPUTS];

@@ -5,7 +5,7 @@
  * What is made takes the place of the last of them. It is done when nobody else wants the values in between;
  * the gradients do not, as they are computed from the activation's result. On a device without kernels for
  * `dense` or `conv2d_bias` the three stay what they are. */
-#include "parts.h"
+#include "passes.h"
 
 static bool only_for_us(const struct value *value) {
     return value->readers == 1 && !value->fetched;

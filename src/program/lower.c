@@ -4,7 +4,7 @@
  * what else there is, weights, their gradients, losses and sums, stays float32. A kernel converts where the
  * two meet. What no kernel of the device takes is widened again. */
 #include "../base/memory.h"
-#include "parts.h"
+#include "passes.h"
 
 /* Their kernels read and write bf16. */
 static bool writes_narrow(enum op op) {

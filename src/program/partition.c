@@ -3,7 +3,7 @@
 #include "partition.h"
 
 #include "../base/memory.h"
-#include "parts.h"
+#include "passes.h"
 #include "split.h"
 
 static int compile_part(struct partition *partition, int i, struct error *error) {

@@ -2,7 +2,7 @@
  * the weights, a fetched gradient is computed straight into the gradients, a reshape is another view of its
  * operand; all else goes to the arena. */
 #include "../base/memory.h"
-#include "parts.h"
+#include "passes.h"
 
 static size_t range_offset(const struct program *program, int range) {
     return program->graph->layout.ranges[range].begin * sizeof(float);

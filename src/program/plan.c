@@ -4,7 +4,7 @@
  * another device sends live for ever. Steps are walked in their order; each result takes the smallest hole
  * that is large enough, else the arena grows. Everything lies on a cache line. */
 #include "../base/memory.h"
-#include "parts.h"
+#include "passes.h"
 
 struct hole {
     size_t offset, bytes;

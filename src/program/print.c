@@ -1,6 +1,6 @@
 /* A program in words, one line a step: what runs, by which kernel, on which shapes, and where the result
  * goes. */
-#include "parts.h"
+#include "passes.h"
 
 static void print_place(const struct program *program, node n, FILE *file) {
     const struct place *place = &program->values[program->values[n].root].place;

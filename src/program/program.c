@@ -7,7 +7,7 @@
 #include "program.h"
 
 #include "../base/memory.h"
-#include "parts.h"
+#include "passes.h"
 
 int program_check_fetches(const struct graph *graph, const node *fetches, int count, struct error *error) {
     RETURN_IF(graph_check(graph, error));

@@ -35,10 +35,11 @@ void *arena_address(const struct arena *arena, node n);
 int arena_read(const struct arena *arena, node n, void *host, size_t bytes, struct error *error);
 int arena_write(const struct arena *arena, node n, const void *host, size_t bytes, struct error *error);
 
-/* From the next run on the program reads a placeholder at `address` on the device, on a cache line's border,
- * instead of in the arena: a batch that somebody else builds need not be copied. arena_address still gives
- * the arena's own memory of it; setting that one puts it back. Costs a look at every step's operands; nothing
- * when the program does not need the placeholder. Not for one that is fetched, itself or as a reshape. */
+/* From the next run on the program reads a placeholder at `address` on the device, on a cache line's
+ * boundary, instead of in the arena: a batch that somebody else builds need not be copied. arena_address
+ * still gives the arena's own memory of it; setting that one puts it back. Costs a look at every step's
+ * operands; nothing when the program does not need the placeholder. Not for one that is fetched, itself or as
+ * a reshape. */
 void arena_set_input(struct arena *arena, node n, const void *address);
 
 /* Runs every step once. weights, gradients: [layout.floats] floats on the device; gradients may be NULL when

@@ -1,6 +1,6 @@
 /* Pruning: what no fetch needs, does not run. Assigns and gradients are nodes like others and run when they
  * are fetched, or feed what is. */
-#include "parts.h"
+#include "passes.h"
 
 void program_prune(struct program *program, const node *fetches, int count) {
     for (int i = 0; i < count; i++)

@@ -1,6 +1,6 @@
 /* Rendezvous: where the parts of a partition meet: their arenas, the channels between, and running a part. */
 #include "../base/memory.h"
-#include "parts.h"
+#include "passes.h"
 #include "transfer.h"
 
 /* Joins the two ends of a crossing: the calls of its send and its receive share the channel. */

@@ -6,7 +6,7 @@
 
 #include "../base/memory.h"
 #include "../device/link.h"
-#include "parts.h"
+#include "passes.h"
 
 /* An address that depends on the slabs of a run. Exactly one of input and output is set. */
 struct patch {
@@ -69,7 +69,7 @@ static int copy_constants(struct arena *arena, struct error *error) {
     const struct program *program = arena->program;
     const struct device *device = program->device;
     const size_t all = constant_offset(program, program->count);
-    if (!device->backend->copy || all == 0) return OK;
+    if (!device_apart(device) || all == 0) return OK;
     RETURN_IF(device->backend->allocate(device, (void **)&arena->constants, all, "constants", error));
     for (node n = 0; n < program->count; n++) {
         const struct value *value = &program->values[n];
@@ -310,8 +310,7 @@ int program_time(const struct program *program, struct arena *arena, float *weig
     double began = world_now(world);
     for (int s = 0; s < program->step_count; s++) {
         RETURN_IF(program->steps[s].kernel->run(&arena->calls[s], error));
-        if (program->device->backend->finish)
-            RETURN_IF(program->device->backend->finish(program->device, error));
+        RETURN_IF(program->device->backend->finish(program->device, error));
         const double now = world_now(world);
         if (seconds[s] <= 0.0 || now - began < seconds[s]) seconds[s] = now - began;
         began = now;

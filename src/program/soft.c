@@ -4,7 +4,7 @@
  * is sent back. The wrapper is a kernel like any other, so the program around it does not know. */
 #include "../base/memory.h"
 #include "../device/link.h"
-#include "parts.h"
+#include "passes.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "split.h"
 
 #include "../base/memory.h"
-#include "parts.h"
+#include "passes.h"
 
 struct splitter {
     struct partition *partition;

@@ -5,7 +5,7 @@
 #include "transfer.h"
 
 #include "../device/link.h"
-#include "parts.h"
+#include "passes.h"
 
 static bool is_over(const struct channel *channel) {
     return atomic_load(&channel->rendezvous->failed) != 0;

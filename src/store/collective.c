@@ -3,13 +3,12 @@
  * meanwhile and one thread at a time comes here: the one that has the first share of the window. */
 #include <stdio.h>
 
-#include "home.h"
+#include "device_state.h"
 #include "strategy.h"
 
 static bool makes_means(const struct store *store) {
     const struct choice *choice = store->settings.strategy;
-    const struct traits *traits =
-        strategy_traits((const struct strategy *)(const void *)choice->plugin, choice->settings);
+    const struct traits *traits = strategy_traits(strategy_of(choice), choice->settings);
     return traits->rounds && traits->merged && !traits->own_weights;
 }
 
@@ -17,11 +16,11 @@ static bool makes_means(const struct store *store) {
 static const char *obstacle(const struct store *store) {
     const struct store_settings *settings = &store->settings;
     const int workers = settings->roster->workers;
-    if (store->home_count == 0) return "the shards are in the host's memory";
+    if (!store_on_devices(store)) return "the shards are in the host's memory";
     if (!makes_means(store)) return "the strategy makes no mean of all workers' gradients";
     for (int w = 0; w < workers; w++) {
         const struct device *device = &settings->devices[w];
-        if (!device->backend->vectors) return "not all workers are on devices with memory of their own";
+        if (!device_apart(device)) return "not all workers are on devices with memory of their own";
         if (!device->backend->collective) return "this build has no library for it";
         if (device->deterministic) return "--deterministic promises roster order";
         for (int other = 0; other < w; other++) {
@@ -38,17 +37,16 @@ static const struct collective *collective_of(const struct store *store) {
 }
 
 static int join(struct store *store, struct error *error) {
-    /* Who waits for the one that drives the group has the roster's patience: the words of the group, which
+    /* Who waits for the one that drives the group has the roster's timeout: the words of the group, which
      * name the devices, are to come first. */
-    const double share_of_patience = 0.8;
+    const double share_of_timeout = 0.8;
     const struct roster *roster = store->settings.roster;
-    void *block = NULL;
-    RETURN_IF(memory_zeroed(&block, (size_t)roster->workers, sizeof(struct device *), "a group", error));
-    const struct device **devices = block;
+    const struct device **devices = NULL;
+    RETURN_IF(memory_array(&devices, roster->workers, "a group", error));
     for (int w = 0; w < roster->workers; w++) devices[w] = &store->settings.devices[w];
     const int code = collective_of(store)->open(devices, roster->workers, store->world,
-                                                share_of_patience * roster->timeout_s, &store->group, error);
-    memory_free(block);
+                                                share_of_timeout * roster->timeout_s, &store->group, error);
+    memory_free((void *)devices);
     return code;
 }
 
@@ -57,7 +55,7 @@ int store_open_group(struct store *store, struct error *error) {
     const char *why = obstacle(store);
     struct error words = {0};
     if (asked && why) return error_set(error, ERROR_USAGE, "--links=collective: %s", why);
-    if (!asked && (store->home_count == 0 || store->settings.roster->workers < 2 || !makes_means(store)))
+    if (!asked && (!store_on_devices(store) || store->settings.roster->workers < 2 || !makes_means(store)))
         return OK;
     if (store->settings.links == LINKS_COPIES) why = "--links=copies";
     if (why) {
@@ -85,22 +83,21 @@ bool group_takes(const struct shard *shard) {
     int examples = 0;
     if (!shard->store->group) return false;
     for (int w = 0; w < workers; w++) {
-        const struct gradient *gradient = atomic_load_explicit(&shard->laid[w], memory_order_relaxed);
+        const struct gradient *gradient = atomic_load_explicit(&shard->contributed[w], memory_order_relaxed);
         if (!gradient || gradient->examples == 0 || (w > 0 && gradient->examples != examples)) return false;
         examples = gradient->examples;
     }
     return true;
 }
 
-void group_mean(struct shard *shard) {
-    enum { MOST = 1024 };
+void group_mean(struct shard *shard, int worker) {
     struct store *store = shard->store;
     const int workers = store->settings.roster->workers;
-    const float *values[MOST];
+    const float **values = store->workers[worker].values;
     struct error error = {0};
     int root = 0;
-    for (int w = 0; w < workers && w < MOST; w++) {
-        values[w] = atomic_load_explicit(&shard->laid[w], memory_order_relaxed)->values + shard->begin;
+    for (int w = 0; w < workers; w++) {
+        values[w] = atomic_load_explicit(&shard->contributed[w], memory_order_relaxed)->values + shard->begin;
         if (store->settings.devices[w].label == shard->home->device->label) root = w;
     }
     home_remember(store,

@@ -1,4 +1,9 @@
-/* Optimizers: a plug-in a file in src/store/optimizers/. */
+/* Optimizers: a plug-in a file in src/store/optimizers/, which is all that a new one takes.
+ *
+ * The file begins with the formula for one weight, in the common part of C and C++: the GPU's kernels include
+ * it for that (cuda/vectors.cu). NAME_moments says how many vectors of state it has; NAME_weight gives the
+ * weight after the step: g is the gradient with decay already added, moment[moments] are this weight's and
+ * are changed in place. What follows, from #ifndef __cplusplus on, is the processor's alone. */
 #ifndef TRAINER_STORE_OPTIMIZER_H
 #define TRAINER_STORE_OPTIMIZER_H
 
@@ -6,25 +11,15 @@
 #include "../base/option.h"
 #include "../device/update.h"
 
-/* One step on a window of the flat vector in which decay and rate multiplier are constant. */
-struct step {
-    size_t floats;
-    float *weights;        /* [floats], read and written */
-    const float *gradient; /* [floats]; may not overlap the others */
-    float *moments[2];     /* [floats] each, as many as the optimizer has; read and written */
-    float rate;            /* learning rate, times the range's multiplier */
-    float decay;           /* decay * w is added to the gradient */
-    long update;           /* 1 for the first update of this shard */
-};
-
 struct optimizer {
-    struct plugin plugin;        /* settings begin with a `struct optimizer_common` */
-    int moments;                 /* vectors of state: 0 to 2 */
-    const char *moment_names[2]; /* for checkpoints: "momentum", "variance" */
-    void (*step)(const void *settings, const struct step *step);
-    /* Fills in rule and constants of update number `number` (1 for the first), by which update_weight makes
-     * the same step bit for bit; rate and decay are the caller's. NULL: it steps in host memory only. */
-    void (*formula)(const void *settings, struct update *update, long number);
+    struct plugin plugin;                     /* settings begin with a `struct optimizer_common` */
+    int moments;                              /* vectors of state */
+    const char *moment_names[UPDATE_MOMENTS]; /* for checkpoints: "momentum", "variance" */
+    /* Fills in the constants of update number `number` (1 for the first); NULL: the formula has none. */
+    void (*constants)(const void *settings, struct update *update, long number);
+    /* The formula in a loop (struct update): optimizer_loop with the file's own formula. */
+    void (*step)(const struct update *update, size_t floats, float *weights, float *const *moments,
+                 const float *gradient);
 };
 
 /* First member of every optimizer's settings. */
@@ -38,5 +33,29 @@ struct optimizer_common {
     }
 
 extern const struct optimizer *const optimizers[]; /* generated, ended by NULL */
+
+static inline const struct optimizer *optimizer_of(const struct choice *choice) {
+    return (const struct optimizer *)(const void *)choice->plugin;
+}
+
+/* The step that a choice of this table makes as update number `number`; rate, decay and what moves the
+ * average are the caller's. */
+struct update optimizer_update(const struct choice *choice, long number);
+
+/* Inlined into each optimizer with its formula, of which the compiler then makes vector instructions. */
+typedef float optimizer_formula(const struct update *update, float w, float g, float *moment);
+static inline __attribute__((always_inline)) void
+optimizer_loop(optimizer_formula *formula, int moments, const struct update *update, size_t floats,
+               float *restrict weights, float *const *moment, const float *restrict gradient) {
+    const struct update u = *update;
+    float *restrict at[UPDATE_MOMENTS];
+    for (int m = 0; m < moments; m++) at[m] = moment[m];
+    for (size_t i = 0; i < floats; i++) {
+        float now[UPDATE_MOMENTS];
+        for (int m = 0; m < moments; m++) now[m] = at[m][i];
+        weights[i] = formula(&u, weights[i], update_decayed(gradient[i], weights[i], u.decay), now);
+        for (int m = 0; m < moments; m++) at[m][i] = now[m];
+    }
+}
 
 #endif

@@ -2,8 +2,8 @@
 #include "schedule.h"
 
 double schedule_factor(const struct choice *choice, long update, long total) {
-    const struct schedule *schedule = (const struct schedule *)(const void *)choice->plugin;
-    const struct schedule_common *common = (const struct schedule_common *)(const void *)choice->settings;
+    const struct schedule *schedule = schedule_of(choice);
+    const struct schedule_common *common = choice_settings(choice);
     const double warm = common->warmup * (double)total;
     if ((double)update < warm) return (double)(update + 1) / (warm + 1.0);
     const double rest = (double)total - warm;

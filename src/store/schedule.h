@@ -22,6 +22,10 @@ struct schedule_common {
 
 extern const struct schedule *const schedules[]; /* generated, ended by NULL */
 
+static inline const struct schedule *schedule_of(const struct choice *choice) {
+    return (const struct schedule *)(const void *)choice->plugin;
+}
+
 /* The factor on the base rate for an update (from 0) of `total`. */
 double schedule_factor(const struct choice *schedule, long update, long total);
 

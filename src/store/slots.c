@@ -79,14 +79,14 @@ int store_wait_room(struct store *store, int worker, struct error *error) {
     wait.most = store->settings.slots > 0 ? store->settings.slots - 1 : 0;
     if (has_room(&wait)) return OK;
     store->workers[worker].room_waits++;
-    return wait_patiently(store->settings.roster, worker, &store->workers[worker].room, has_room, awaits,
-                          &wait, "its own mailbox, for room", error);
+    return wait_with_timeout(store->settings.roster, worker, &store->workers[worker].room, has_room, awaits,
+                             &wait, "its own mailbox, for room", error);
 }
 
 int store_drain(struct store *store, int worker, struct error *error) {
     struct room_wait wait = {.store = store, .worker = worker, .most = 0};
-    return wait_patiently(store->settings.roster, worker, &store->workers[worker].room, has_room, awaits,
-                          &wait, "the pause, for its last gradients to be applied", error);
+    return wait_with_timeout(store->settings.roster, worker, &store->workers[worker].room, has_room, awaits,
+                             &wait, "the pause, for its last gradients to be applied", error);
 }
 
 /* --- waiting for a shard to be done with gradients --- */
@@ -127,6 +127,6 @@ static bool is_owed_by(void *argument, int member) {
 int shard_await(struct shard *shard, int self, int worker, long step, const char *place,
                 struct error *error) {
     struct shard_wait wait = {.shard = shard, .worker = worker, .step = step};
-    return wait_patiently(shard->store->settings.roster, self, &shard->applied, is_done, is_owed_by, &wait,
-                          place, error);
+    return wait_with_timeout(shard->store->settings.roster, self, &shard->applied, is_done, is_owed_by, &wait,
+                             place, error);
 }

@@ -1,16 +1,16 @@
 /* The store opened and closed: the vector cut into shards, and every worker's slots. */
-#include "home.h"
+#include "device_state.h"
 
 #include <string.h>
 
-int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *border,
+int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *boundary,
               struct error *error) {
     const size_t lines = layout->floats / LINE_FLOATS;
     const size_t pieces = by == SHARD_BY_BYTES ? lines : (size_t)layout->count;
     if (shards < 1 || (size_t)shards > pieces)
         return error_set(error, ERROR_USAGE, "%d shards: expected 1 to %zu, the model's %s", shards, pieces,
                          by == SHARD_BY_BYTES ? "cache lines" : "arrays");
-    for (int s = 0; s <= shards; s++) border[s] = lines * (size_t)s / (size_t)shards * LINE_FLOATS;
+    for (int s = 0; s <= shards; s++) boundary[s] = lines * (size_t)s / (size_t)shards * LINE_FLOATS;
     if (by == SHARD_BY_BYTES) return OK;
     /* Whole ranges: shard s ends where the first range of the next group begins. The groups lie one after the
      * other. */
@@ -20,12 +20,12 @@ int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t 
             const int group = by == SHARD_BY_TENSOR ? (int)((long)i * shards / layout->count) : i % shards;
             if (group == s && layout->ranges[i].begin < first) first = layout->ranges[i].begin;
         }
-        border[s] = first;
+        boundary[s] = first;
     }
     return OK;
 }
 
-void store_deal_ranges(struct layout *layout, int shards, enum shard_by by) {
+void store_spread_ranges(struct layout *layout, int shards, enum shard_by by) {
     if (by != SHARD_BY_ROUND_ROBIN) return;
     size_t at = 0;
     for (int s = 0; s < shards; s++)
@@ -73,50 +73,42 @@ static void find_spans(struct shard *shard, const struct layout *layout) {
     }
 }
 
-static int open_shard(struct store *store, int index, const size_t *border, struct error *error) {
+static int open_shard(struct store *store, int index, const size_t *boundary, struct error *error) {
     const struct store_settings *settings = &store->settings;
     struct shard *shard = &store->shards[index];
     const int workers = settings->roster->workers;
     void *block = NULL;
     shard->store = store;
     shard->index = index;
-    shard->begin = border[index];
-    shard->end = border[index + 1];
+    shard->home = &store->homes[index % store->home_count];
+    shard->begin = boundary[index];
+    shard->end = boundary[index + 1];
     lock_open(&shard->lock, store->world);
     event_open(&shard->applied, store->world);
     RETURN_IF(mailbox_open(&shard->mailbox, workers * (settings->slots + 1), error));
-    RETURN_IF(memory_zeroed(&block, (size_t)settings->layout->count, sizeof(struct span), "spans of a shard",
-                            error));
-    shard->spans = block;
-    RETURN_IF(memory_zeroed(&block, (size_t)workers, sizeof(struct tally), "tallies of a shard", error));
-    shard->tallies = block;
-    RETURN_IF(memory_zeroed(&block, (size_t)workers, sizeof *shard->laid, "gradients of a round", error));
-    shard->laid = block;
-    if (store->home_count > 0) shard->home = &store->homes[index % store->home_count];
-    const struct device *home = shard->home ? shard->home->device : NULL;
-    if (home)
-        RETURN_IF(home->backend->allocate(home, &block, CACHE_LINE, "witness line", error));
-    else
-        RETURN_IF(memory_zeroed(&block, 1, CACHE_LINE, "witness line", error));
+    RETURN_IF(memory_array(&shard->spans, settings->layout->count, "spans of a shard", error));
+    RETURN_IF(memory_array(&shard->tallies, workers, "tallies of a shard", error));
+    RETURN_IF(memory_array(&shard->contributed, workers, "gradients of a round", error));
+    const struct device *home = shard->home->device;
+    RETURN_IF(home->backend->allocate(home, &block, CACHE_LINE, "witness line", error));
     shard->witness = block;
-    if (shard->home) RETURN_IF(home_open_order(shard, error));
+    RETURN_IF(home_open_order(shard, error));
     find_spans(shard, settings->layout);
     return OK;
 }
 
 static int open_slots(struct store *store, int worker, struct error *error) {
     struct worker_slots *slots = &store->workers[worker];
-    const int count = store->settings.slots + 1, shards = store->settings.shards;
-    void *block = NULL;
+    const int count = store->settings.slots + 1, workers = store->settings.roster->workers;
     event_open(&slots->room, store->world);
-    RETURN_IF(memory_zeroed(&block, (size_t)count, sizeof(struct gradient), "slots of a worker", error));
-    slots->gradients = block;
+    RETURN_IF(memory_array(&slots->gradients, count, "slots of a worker", error));
+    RETURN_IF(memory_array(&slots->values, workers, "gradients of a mean", error));
+    RETURN_IF(memory_array(&slots->weight, workers, "weights of a mean", error));
     for (int i = 0; i < count; i++) {
         struct gradient *gradient = &slots->gradients[i];
         gradient->worker = worker;
         gradient->slot = i;
-        RETURN_IF(memory_zeroed(&block, (size_t)shards, sizeof(long), "versions of a slot", error));
-        gradient->version = block;
+        RETURN_IF(memory_array(&gradient->version, store->settings.shards, "versions of a slot", error));
     }
     return OK;
 }
@@ -124,28 +116,22 @@ static int open_slots(struct store *store, int worker, struct error *error) {
 int store_open(struct store *store, const struct store_settings *settings, struct error *error) {
     *store = (struct store){.settings = *settings, .world = settings->roster->world};
     const int workers = settings->roster->workers;
-    void *block = NULL;
-    size_t *border = NULL;
+    size_t *boundary = NULL;
     const int all = settings->shards_all > 0 ? settings->shards_all : settings->shards;
-    int code = memory_zeroed(&block, (size_t)(all > 0 ? all : 0) + 1, sizeof *border, "borders", error);
+    int code = memory_array(&boundary, (all > 0 ? all : 0) + 1, "boundaries", error);
     if (code != OK) return code;
-    border = block;
-    if ((code = store_cut(settings->layout, all, settings->shard_by, border, error)) != OK) goto end;
-    store->begin = border[settings->shard_first];
-    store->end = border[settings->shard_first + settings->shards];
+    if ((code = store_cut(settings->layout, all, settings->shard_by, boundary, error)) != OK) goto end;
+    store->begin = boundary[settings->shard_first];
+    store->end = boundary[settings->shard_first + settings->shards];
     if ((code = store_open_vectors(store, error)) != OK) goto end;
     if ((code = store_open_group(store, error)) != OK) goto end;
-    if ((code = memory_zeroed(&block, (size_t)settings->shards, sizeof(struct shard), "shards", error)) != OK)
-        goto end;
-    store->shards = block;
-    if ((code = memory_zeroed(&block, (size_t)workers, sizeof(struct worker_slots), "slots", error)) != OK)
-        goto end;
-    store->workers = block;
+    if ((code = memory_array(&store->shards, settings->shards, "shards", error)) != OK) goto end;
+    if ((code = memory_array(&store->workers, workers, "slots", error)) != OK) goto end;
     for (int s = 0; s < settings->shards && code == OK; s++)
-        code = open_shard(store, s, border + settings->shard_first, error);
+        code = open_shard(store, s, boundary + settings->shard_first, error);
     for (int w = 0; w < workers && code == OK; w++) code = open_slots(store, w, error);
 end:
-    memory_free(border);
+    memory_free(boundary);
     return code;
 }
 
@@ -156,17 +142,15 @@ void store_close(struct store *store) {
         mailbox_close(&shard->mailbox);
         memory_free(shard->spans);
         memory_free(shard->tallies);
-        memory_free((void *)shard->laid);
-        const struct device *home = shard->home ? shard->home->device : NULL;
-        if (home && shard->witness)
-            home->backend->release(home, shard->witness);
-        else
-            memory_free(shard->witness);
+        memory_free((void *)shard->contributed);
+        if (shard->witness) shard->home->device->backend->release(shard->home->device, shard->witness);
     }
     for (int w = 0; store->workers && w < store->settings.roster->workers; w++) {
         struct gradient *gradients = store->workers[w].gradients;
         for (int i = 0; gradients && i <= store->settings.slots; i++) memory_free(gradients[i].version);
         memory_free(gradients);
+        memory_free((void *)store->workers[w].values);
+        memory_free(store->workers[w].weight);
     }
     memory_free(store->shards);
     memory_free(store->workers);
@@ -176,18 +160,17 @@ void store_close(struct store *store) {
 }
 
 void store_begin_average(struct store *store) {
-    if (store->host.average)
-        memcpy(store->host.average, store->host.weights,
-               store->settings.layout->floats * sizeof *store->host.average);
+    float *average = state_find(&store->host, "average");
+    if (average) memcpy(average, store->host.vector[0].at, store->settings.layout->floats * sizeof *average);
 }
 
 float *store_tested(const struct store *store) {
-    return store->host.average ? store->host.average : store->host.weights;
+    float *average = state_find(&store->host, "average");
+    return average ? average : store->host.vector[0].at;
 }
 
 float store_rate(const struct store *store, long version) {
-    const struct optimizer_common *common =
-        (const struct optimizer_common *)(const void *)store->settings.optimizer->settings;
+    const struct optimizer_common *common = choice_settings(store->settings.optimizer);
     return (float)(common->rate *
                    schedule_factor(store->settings.schedule, version, store->settings.total_updates));
 }
@@ -209,7 +192,6 @@ long store_version(const struct store *store) {
 static double witness_of(const struct shard *shard) {
     double seen = (double)atomic_load(&shard->racy_updates);
     struct error ignored = {0};
-    if (!shard->home) return shard->witness[0];
     const struct device *home = shard->home->device;
     home->backend->copy(home, &seen, shard->witness, sizeof seen, &ignored);
     return seen;

@@ -1,30 +1,30 @@
 /* The store: the model's vector, its optimizer state, and the verbs that strategies are made of.
  *
- * The vector is cut into shards: windows [begin, end) whose borders are cache lines, so shards share nothing.
- * A store may have some of them only, when others are in other processes.
- * A shard has its window of the weights and moments, a version (updates applied), a lock, a mailbox, and a
- * tally a worker. The weights of all shards lie in one slab, in the order of the layout, so a replica in the
- * same process can compute on them in place.
+ * The vector is cut into shards: windows [begin, end) whose boundaries are cache lines, so shards share
+ * nothing. A store may have some of them only, when others are in other processes. A shard has its window of
+ * the weights and moments, a version (updates applied), a lock, a mailbox, and one tally per worker. The
+ * weights of all shards lie in one slab, in the order of the layout, so a replica in the same process can
+ * compute on them in place.
  *
  * Verbs, the whole vocabulary of strategies:
- *   shard_apply        step with one gradient; the caller sees to it that nobody else writes
- *   shard_apply_racy   the same without any guard: the only racy writer
- *   shard_lay          lay a gradient into its worker's place for the round
- *   shard_step_share   step a share of the window with the mean of what was laid, added in roster order
- *   shard_end_round    version + 1, when all shares are stepped
- *   shard_read         copy the window if it has news; the caller sees to it that nobody writes
- *   shard_read_racy    the same without any guard
- *   shard_post         put a gradient into the shard's mailbox
- *   shard_done         the shard has applied this gradient: measure its staleness, let go of the slot
- *   shard_drop         the shard throws this gradient away
- *   shard_settle       wait until what this thread has stepped is stepped
- *   shard_follow       see to it that what this thread computes next is computed on all stepped shares
- *   shard_lock         take the shard's lock on a worker's thread: time spent on it is waiting
- *   shard_unlock       give it back: who writes next comes after what this worker has read
- *   shard_await        wait until the shard is done with a worker's gradients
- *   shard_step_own     step a worker's own copy of the window
- *   shard_reduce_share write the mean of the workers' own copies, a share of the window
- *   shard_copy         copy the window and its optimizer state into a worker's own copy
+ *   shard_apply         step with one gradient; the caller sees to it that nobody else writes
+ *   shard_apply_racy    the same without any guard: the only racy writer
+ *   shard_contribute    put a gradient into its worker's place for the round
+ *   shard_step_share    step a share of the window with the mean of what was contributed, in roster order
+ *   shard_end_round     version + 1, when all shares are stepped
+ *   shard_read          copy the window if it has changed; the caller sees to it that nobody writes
+ *   shard_read_racy     the same without any guard
+ *   shard_post          put a gradient into the shard's mailbox
+ *   shard_done          the shard has applied this gradient: measure its staleness, release the slot
+ *   shard_drop          the shard throws this gradient away
+ *   shard_settle        wait until what this thread has stepped is stepped
+ *   shard_follow        see to it that what this thread computes next is computed on all stepped shares
+ *   shard_lock          take the shard's lock on a worker's thread: time spent on it is waiting
+ *   shard_unlock        give it back: who writes next comes after what this worker has read
+ *   shard_await         wait until the shard is done with a worker's gradients
+ *   shard_step_own      step a worker's own copy of the window
+ *   shard_reduce_share  write the mean of the workers' own copies, a share of the window
+ *   shard_copy          copy the window and its optimizer state into a worker's own copy
  */
 #ifndef TRAINER_STORE_STORE_H
 #define TRAINER_STORE_STORE_H
@@ -85,22 +85,22 @@ struct span {
 struct shard {
     struct store *store;
     int index;
-    const struct home *home; /* where it lives; NULL: in the host's memory */
+    const struct home *home; /* where it lives */
     size_t begin, end;       /* of the flat vector; multiples of LINE_FLOATS */
     struct span *spans;      /* [span_count], they cover the window */
     int span_count;
-    _Alignas(64) _Atomic long version; /* updates applied */
-    struct lock lock;                  /* rank 1: nothing else is taken under it */
-    struct event applied;              /* posted whenever the shard is done with a gradient */
-    struct mailbox mailbox;            /* to its server */
-    struct event *mail;                /* its server's event; NULL: nobody serves */
-    struct tally *tallies;             /* [workers] */
-    struct gradient *_Atomic *laid;    /* [workers] of the round */
-    struct shard_order *order;         /* on a device: in which its queues come; else NULL */
-    bool atomic;                       /* racy steps add to weights atomically */
-    double *witness;                   /* [one line] the racy loop adds 1 to it with each update ... */
-    _Atomic long racy_updates;         /* ... so that these minus the witness are the lost updates */
-    void *state;                       /* of the strategy, made by its open */
+    _Alignas(64) _Atomic long version;     /* updates applied */
+    struct lock lock;                      /* rank 1: nothing else is taken under it */
+    struct event applied;                  /* posted whenever the shard is done with a gradient */
+    struct mailbox mailbox;                /* to its server */
+    struct event *mail;                    /* its server's event; NULL: nobody serves */
+    struct tally *tallies;                 /* [workers] */
+    struct gradient *_Atomic *contributed; /* [workers] of the round */
+    struct shard_order *order;             /* in which the queues of its home come */
+    bool atomic;                           /* racy steps add to weights atomically */
+    double *witness;                       /* [one line] the racy loop adds 1 to it with each update ... */
+    _Atomic long racy_updates;             /* ... so that these minus the witness are the lost updates */
+    void *state;                           /* of the strategy, made by its open */
 };
 
 struct store_settings {
@@ -116,8 +116,8 @@ struct store_settings {
     const struct choice *schedule;  /* descriptor: struct schedule */
     long total_updates;             /* of each shard in the whole training; for the schedule */
     const struct device *devices;   /* [roster workers] of the workers; NULL: they are elsewhere, or none */
-    /* The shards live on the workers' devices that have memory of their own (those with `vectors`), dealt
-     * over them in turn; else in the host's memory. */
+    /* The shards live on the workers' devices that have memory of their own, spread over them in turn; else
+     * in the host's memory. */
     bool on_devices;
     enum links links;
     double average; /* decay of the moving average of the weights, at most; 0: there is none */
@@ -131,20 +131,16 @@ struct worker_slots {
     struct gradient *gradients; /* [slots + 1] */
     struct event room;          /* posted when a slot becomes free */
     long room_waits;            /* times the worker found no room; its own thread's */
-};
-
-/* Copies of the store's vectors: weights, as many moments as the optimizer has, and, where the store has one,
- * the moving average; [layout floats] each. */
-struct copies {
-    float *weights, *moments[2], *average;
+    const float **values;       /* [workers] for its own thread: what it makes a mean of, ... */
+    float *weight;              /* [workers] ... and how much each counts */
 };
 
 /* A device in whose memory shards live. Its vectors have room for the whole layout, of which it uses the
  * windows of its shards: so a place in the layout is the same place in every vector there is. */
 struct home {
     const struct device *device;
-    struct copies vectors;
-    float *mean; /* [layout floats] of a round */
+    struct state state; /* the store's; in the host's memory it is store->host */
+    float *mean;        /* [layout floats] of a round; NULL in the host's memory */
     /* [workers][layout floats]: where a window of what is a worker's own is brought before it is used; NULL:
      * it is in this device's memory already. */
     float **brought;
@@ -154,20 +150,18 @@ struct store {
     struct store_settings settings;
     struct world *world;
     size_t begin, end;            /* the window of its shards */
-    float *weights;               /* [layout floats], of which it keeps its window; with homes the first's */
-    float *moments[2];            /* [layout floats] each, as many as the optimizer has */
-    float *average;               /* [layout floats] of the weights, moved by every step; NULL: none */
+    float *weights;               /* [layout floats], of which it keeps its window; the first home's */
     struct shard *shards;         /* [settings.shards] */
     struct worker_slots *workers; /* [roster workers] */
-    struct copies host; /* the same vectors where the processor can read them: themselves, or the host's
-                           copies of what lives on devices, as old as the last store_fetch */
-    struct home *homes; /* [home_count] shard s lives on number s % home_count */
-    int home_count;     /* 0: all is in the host's memory */
-    void *group;        /* the workers' devices, by whom the mean of a round is made; NULL: by copies */
-    char link[200];     /* that in words: "NCCL 2.28.9"; "": nothing on devices has a mean */
-    const struct device
-        *reader;          /* whose allocate_host gives host memory to copy from and to; NULL: any does */
-    struct error failure; /* of a device, the first; once `failed` */
+    struct state host;            /* the store's vectors where the processor can read them: themselves, or the
+                                     host's copies of what lives on devices, as old as the last store_fetch */
+    struct home *homes;           /* [home_count] shard s lives on number s % home_count */
+    int home_count;
+    struct device processor; /* the home of all, unless they live on the workers' devices */
+    void *group;             /* the workers' devices, by whom the mean of a round is made; NULL: by copies */
+    char link[200];          /* that in words: "NCCL 2.28.9"; "": nothing on devices has a mean */
+    const struct device *reader; /* whose allocate_host gives host memory to copy from and to */
+    struct error failure;        /* of a device, the first; once `failed` */
     _Atomic bool failing, failed;
 };
 
@@ -183,26 +177,31 @@ void store_begin_average(struct store *store);
 float *store_tested(const struct store *store);
 
 /* Brings what lives on devices into store->host, or what was written there to the devices; nothing to do
- * where all is in the host's memory. While nobody trains. Errors: ERROR_DEVICE. */
+ * where that is the same. While nobody trains. Errors: ERROR_DEVICE. */
 int store_fetch(const struct store *store, struct error *error);
 int store_send(const struct store *store, struct error *error);
-/* Copies the weights of all shards to weights[layout floats] in the memory of `to`,
- * by the thread that drives it: on its queue, or, when it has none, complete. Errors: ERROR_DEVICE. */
+/* Copies the weights of all shards to weights[layout floats] in the memory of `to`, by the thread that drives
+ * it: on its queue when it has memory of its own, else complete. Errors: ERROR_DEVICE. */
 int store_copy_weights(const struct store *store, const struct device *to, float *weights,
                        struct error *error);
 
-/* out: "gpu:0,gpu:1", the devices that shards live on; "": all is in the host's memory. */
+/* Whether the shards live on devices with memory of their own. */
+bool store_on_devices(const struct store *store);
+/* out: "gpu:0,gpu:1", those devices; "": all is in the host's memory. */
 void store_name_homes(const struct store *store, char *out, size_t bytes);
 /* Whether a device computes on the store's weights themselves: all of them are in its memory. */
 bool store_shares_memory(const struct store *store, const struct device *device);
 /* What is a worker's own (its gradients, its copies of the store's vectors) lies where both it and the shards
  * get at it: where shards live on devices, in the memory of its own device, or, when that computes in the
- * host's, there. Else in the host's memory for all. store_own_device: that device; NULL: the host's memory.
- * store_own_vector: one [layout floats], zeroed. Errors: ERROR_DEVICE. */
+ * host's, there. Else in the host's memory for all. store_own_device: that device, or the processor.
+ * store_own_vector: one [layout floats], zeroed. store_own_state: the store's vectors anew; without `all` the
+ * weights alone. Errors: ERROR_DEVICE. */
 const struct device *store_own_device(const struct store *store, int worker);
 int store_own_vector(const struct store *store, int worker, float **out, const char *what,
                      struct error *error);
 void store_own_vector_free(const struct store *store, int worker, float *vector); /* NULL is fine */
+int store_own_state(const struct store *store, int worker, bool all, struct state *out, struct error *error);
+void store_own_state_free(const struct store *store, int worker, const struct state *state);
 /* What a device that shards live on has failed at, if anything: verbs themselves return no errors. */
 int store_check(const struct store *store, struct error *error);
 
@@ -232,24 +231,25 @@ bool store_is_clear(const struct store *store, int worker); /* none of its gradi
  * has sent it. */
 void store_release(struct store *store, struct gradient *gradient);
 
-/* Borders of the shards: border[shards + 1] floats of the flat vector. By bytes: equal to a cache line. By
- * tensor or round-robin: whole ranges, in groups. Errors: ERROR_USAGE: more shards than there are cache
+/* Boundaries of the shards: boundary[shards + 1] floats of the flat vector. By bytes: equal to a cache line.
+ * By tensor or round-robin: whole ranges, in groups. Errors: ERROR_USAGE: more shards than there are cache
  * lines, or ranges. */
-int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *border, struct error *error);
+int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *boundary,
+              struct error *error);
 /* For round-robin, before anything else uses the layout: gives the ranges i with i % shards == 0 the first
  * places in the flat vector, and so on. */
-void store_deal_ranges(struct layout *layout, int shards, enum shard_by by);
+void store_spread_ranges(struct layout *layout, int shards, enum shard_by by);
 
 /* --- verbs --- */
 long shard_apply(struct shard *shard, const struct gradient *gradient);      /* returns the version before */
 long shard_apply_racy(struct shard *shard, const struct gradient *gradient); /* returns the version before */
 void shard_lock(struct shard *shard, int worker);   /* on a worker's thread; with lock_release, when it ... */
 void shard_unlock(struct shard *shard, int worker); /* ... has not read, or with this */
-void shard_lay(struct shard *shard, struct gradient *gradient);
-/* Steps the `share`-th of `shares` equal parts of the window. Where the vectors live on a device, it may only
- * be queued there: before the version says that it is done comes shard_settle, or, when everyone who reads
- * the weights says so first, shard_follow. */
-void shard_step_share(struct shard *shard, int share, int shares);
+void shard_contribute(struct shard *shard, struct gradient *gradient);
+/* Steps, on the worker's thread, the `share`-th of `shares` equal parts of the window. On the queue of the
+ * shard's home: before the version says that it is done comes shard_settle, or, when everyone who reads the
+ * weights says so first, shard_follow. */
+void shard_step_share(struct shard *shard, int worker, int share, int shares);
 void shard_settle(struct shard *shard);
 void shard_follow(struct shard *shard, int worker); /* on the worker's thread */
 void shard_end_round(struct shard *shard);
@@ -263,15 +263,16 @@ int shard_post(struct shard *shard, struct gradient *gradient, struct error *err
  * every worker that takes part. Errors: ERROR_PEER. */
 int shard_await(struct shard *shard, int self, int worker, long step, const char *place, struct error *error);
 /* Steps the own copy, which is at `version`. */
-void shard_step_own(struct shard *shard, const struct copies *copies, const struct gradient *gradient,
+void shard_step_own(struct shard *shard, const struct state *own, const struct gradient *gradient,
                     long version);
-/* The `share`-th of `shares` equal parts of the window in the store = the mean of the copies that are given
- * (those with weights NULL are left out), added in their order. copies[workers]. */
-void shard_reduce_share(struct shard *shard, const struct copies *copies, int share, int shares);
-/* Border number `share` of `shares` equal parts of the window, on a cache line. */
-size_t shard_border(const struct shard *shard, int share, int shares);
-/* Copies the window from the store into the own copies. */
-void shard_copy(const struct shard *shard, const struct copies *copies);
+/* On the worker's thread: the `share`-th of `shares` equal parts of the window in the store = the mean of the
+ * own copies[workers], NULL those that are left out, added in their order. */
+void shard_reduce_share(struct shard *shard, int worker, const struct state *const *copies, int share,
+                        int shares);
+/* Boundary number `share` of `shares` equal parts of the window, on a cache line. */
+size_t shard_boundary(const struct shard *shard, int share, int shares);
+/* Copies the window from the store into the own copy. */
+void shard_copy(const struct shard *shard, const struct state *own);
 void shard_done(struct shard *shard, struct gradient *gradient, long version_before);
 void shard_drop(struct shard *shard, struct gradient *gradient);
 

@@ -38,9 +38,10 @@ struct traits {
      */
     long (*lead)(const void *settings);
     /* Bytes copied between a worker's memory and the store in a segment (from one pause to the next) of
-     * `steps` steps, in which it found the weights of the store changed `news` times: `bytes` is the size of
-     * the weights, `moments` how many vectors of optimizer state there are, a moving average among them. */
-    long long (*bytes_moved)(const void *settings, long long bytes, int moments, long steps, long news);
+     * `steps` steps, in which it found the weights of the store changed `changed` times: `bytes` is the size
+     * of the weights, `moments` how many vectors of optimizer state there are, a moving average among them.
+     */
+    long long (*bytes_moved)(const void *settings, long long bytes, int moments, long steps, long changed);
 };
 
 /* The worker's side of an exchange. */
@@ -50,9 +51,9 @@ struct worker_side {
     int worker;
     long step;                   /* steps finished so far: the round that `pull` must wait for is step - 1 */
     float *weights;              /* [layout floats] its own copy, or the store's */
-    const struct device *device; /* in whose memory its own copy is; NULL: in that of the store */
-    float *moments[2];           /* [layout floats] its own optimizer state, or NULL */
-    float *average;              /* [layout floats] the moving average of its own weights, or NULL */
+    const struct device *device; /* in whose memory its own copy is */
+    struct state own;            /* its own copies where the store gets at them: the weights, with
+                                    traits.own_moments all vectors; count 0: none */
     long *version;               /* [shards] of the weights that it has; set by pull, always */
     bool queued; /* what pull did may still be under way on the worker's device, before what comes next; set
                     by pull, cleared by the worker */
@@ -83,6 +84,11 @@ struct strategy {
 
 extern const struct strategy *const strategies[]; /* generated, ended by NULL */
 
+/* What a choice of this table's is. */
+static inline const struct strategy *strategy_of(const struct choice *choice) {
+    return (const struct strategy *)(const void *)choice->plugin;
+}
+
 /* What the strategy needs and promises with these settings. */
 const struct traits *strategy_traits(const struct strategy *strategy, const void *settings);
 
@@ -95,14 +101,15 @@ int strategy_rest_all(struct worker_side *side, struct error *error); /* rest at
  * comes (an empty one is only let go); under the shard's lock, or not. */
 int strategy_serve(struct shard *shard, struct gradient *gradient, struct error *error);
 int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct error *error);
-/* A copy of the shard's weights for the worker, when there is news; under the shard's lock, or not. */
+/* A copy of the shard's weights for the worker, when they have changed; under the shard's lock, or not. */
 int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error);
 int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error);
 /* In pull, before the worker computes on weights in place of which others have stepped shares. */
 void strategy_follow(struct shard *shard, struct worker_side *side);
-/* Values of `bytes_moved`: nothing is copied; the weights once for each news. */
-long long strategy_bytes_none(const void *settings, long long bytes, int moments, long steps, long news);
-long long strategy_bytes_news(const void *settings, long long bytes, int moments, long steps, long news);
+/* Values of `bytes_moved`: nothing is copied; the weights once for each change. */
+long long strategy_bytes_none(const void *settings, long long bytes, int moments, long steps, long changed);
+long long strategy_bytes_changed(const void *settings, long long bytes, int moments, long steps,
+                                 long changed);
 /* Value of `staleness_bound`: 0. */
 long strategy_never_stale(const void *settings, int workers, int slots);
 

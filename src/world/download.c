@@ -188,9 +188,9 @@ static void set_options(struct downloader *downloader, struct transfer *transfer
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
 #endif
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)download->patience_s);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)download->timeout_s);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)download->patience_s);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)download->timeout_s);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, downloader->words);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, read_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, transfer);
@@ -225,7 +225,7 @@ static int judge(struct downloader *downloader, struct transfer *transfer, CURLc
     if (result == CURLE_OPERATION_TIMEDOUT && transfer->begun)
         return error_set(error, ERROR_PEER,
                          "%s: nothing came for %d s, after %lld bytes; the same command goes on from there",
-                         download->address, download->patience_s, transfer->have);
+                         download->address, download->timeout_s, transfer->have);
     *again = came > 0;
     if (*again) return OK;
     const char *words = downloader->words[0] != '\0' ? downloader->words : curl_easy_strerror(result);

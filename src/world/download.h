@@ -1,5 +1,5 @@
 /* Downloads over HTTP and HTTPS, by libcurl. What a file has already is not asked for again, a connection
- * that is cut is taken up again, and nothing is waited for longer than the caller's patience. */
+ * that is cut is taken up again, and nothing is waited for longer than the caller's timeout. */
 #ifndef TRAINER_WORLD_DOWNLOAD_H
 #define TRAINER_WORLD_DOWNLOAD_H
 
@@ -17,7 +17,7 @@ struct download {
     const char *name; /* of that file, for the words */
     long long bytes;  /* size that the whole must have; 0: not known */
     long long most;   /* never more than this */
-    int patience_s;   /* how long a server may say nothing */
+    int timeout_s;    /* how long a server may say nothing */
     /* Called now and then, some ten times a second at most. bytes: in the file; total: 0 when not known. */
     void (*progress)(void *argument, long long bytes, long long total, double bytes_per_s);
     void *argument;

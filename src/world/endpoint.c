@@ -133,9 +133,8 @@ static bool is_passing(int reason) { /* of accept: the one who came has gone aga
     return reason == EAGAIN || reason == EINTR || reason == ECONNABORTED || reason == EPROTO;
 }
 
-int listener_accept(struct listener *listener, struct endpoint **out, double patience_s,
-                    struct error *error) {
-    const double deadline = world_now(listener->world) + patience_s;
+int listener_accept(struct listener *listener, struct endpoint **out, double timeout_s, struct error *error) {
+    const double deadline = world_now(listener->world) + timeout_s;
     *out = NULL;
     while (true) {
         struct sockaddr_storage peer;
@@ -215,7 +214,7 @@ static int connect_once(struct world *world, const struct netname *netname, cons
     return code;
 }
 
-int endpoint_connect(struct world *world, const char *address, struct endpoint **out, double patience_s,
+int endpoint_connect(struct world *world, const char *address, struct endpoint **out, double timeout_s,
                      struct error *error) {
     struct netname parsed;
     *out = NULL;
@@ -224,7 +223,7 @@ int endpoint_connect(struct world *world, const char *address, struct endpoint *
     if (!parsed.host[0] || strtol(parsed.port, NULL, 10) == 0)
         return error_set(error, ERROR_USAGE, "address \"%s\": a host and a port from 1 are needed to connect",
                          address);
-    const double deadline = world_now(world) + patience_s;
+    const double deadline = world_now(world) + timeout_s;
     while (true) {
         const char *why = "";
         bool resolved = false;
@@ -235,9 +234,9 @@ int endpoint_connect(struct world *world, const char *address, struct endpoint *
         const double now = world_now(world);
         if (now >= deadline && !resolved)
             return error_set(error, ERROR_USAGE, "host '%s' does not resolve: %s (tried for %g s)",
-                             parsed.host, why, patience_s);
+                             parsed.host, why, timeout_s);
         if (now >= deadline)
-            return error_set(error, ERROR_PEER, "%s: not connected after %g s: %s", address, patience_s, why);
+            return error_set(error, ERROR_PEER, "%s: not connected after %g s: %s", address, timeout_s, why);
         world_sleep(world, fmin(RETRY_S, deadline - now));
     }
 }
@@ -264,11 +263,11 @@ size_t endpoint_peek(struct endpoint *endpoint, void *buffer, size_t bytes, doub
     }
 }
 
-void endpoint_finish(struct endpoint *endpoint, double patience_s) {
-    const double deadline = world_now(endpoint->world) + patience_s;
+void endpoint_finish(struct endpoint *endpoint, double timeout_s) {
+    const double deadline = world_now(endpoint->world) + timeout_s;
     char dropped[4096];
     shutdown(endpoint->socket, SHUT_WR);
-    for (double left = patience_s; left > 0.0; left = deadline - world_now(endpoint->world)) {
+    for (double left = timeout_s; left > 0.0; left = deadline - world_now(endpoint->world)) {
         const ssize_t bytes = recv(endpoint->socket, dropped, sizeof dropped, MSG_DONTWAIT);
         if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) return;
         if (bytes > 0) continue;

@@ -1,6 +1,6 @@
 /* Endpoints: the network of the world. Byte streams to other processes, over TCP, IPv4 and IPv6.
  *
- * Every wait is limited by `patience_s`: it gives up when so many seconds went by in which the peer did not
+ * Every wait is limited by `timeout_s`: it gives up when so many seconds went by in which the peer did not
  * complete what was awaited, nor move LIFE_BYTES of it. So a long message over a slow line takes the time it
  * needs, while a peer that sends a byte now and then holds nobody. Words name the peer, what was awaited and
  * for how long. INFINITY waits until the world is stopped.
@@ -28,19 +28,19 @@ int endpoint_listen(struct world *world, const char *address, struct listener **
 int listener_port(const struct listener *listener);
 bool listener_is_loopback(const struct listener *listener); /* only this machine can reach it */
 /* The next who connects; *out is NULL when nobody did: the caller knows whom it waited for. */
-int listener_accept(struct listener *listener, struct endpoint **out, double patience_s, struct error *error);
+int listener_accept(struct listener *listener, struct endpoint **out, double timeout_s, struct error *error);
 void listener_close(struct listener *listener); /* NULL is fine */
 
 /* Connects to "host:port". While the host does not resolve, or nobody listens there yet, it tries again:
  * machines of a cluster start in any order. A look-up of a name that is under way cannot be woken. */
-int endpoint_connect(struct world *world, const char *address, struct endpoint **out, double patience_s,
+int endpoint_connect(struct world *world, const char *address, struct endpoint **out, double timeout_s,
                      struct error *error);
 void endpoint_close(struct endpoint *endpoint); /* NULL is fine */
 
 /* Before closing, when the peer is to get the last message whatever it sent meanwhile: ends what goes out,
  * then takes and drops what comes in until the peer closes. (Closing while there are unread bytes resets the
  * connection, and what was not delivered yet is lost.) */
-void endpoint_finish(struct endpoint *endpoint, double patience_s);
+void endpoint_finish(struct endpoint *endpoint, double timeout_s);
 
 /* From any thread: ends the connection both ways and wakes who waits on it. It is still to be closed. */
 void endpoint_interrupt(struct endpoint *endpoint);
@@ -61,9 +61,9 @@ struct piece {
 
 /* Sends all of the pieces, in order; receives exactly so many bytes. `what` is for the words: "a reply". */
 int endpoint_send(struct endpoint *endpoint, const char *what, const struct piece *pieces, int count,
-                  double patience_s, struct error *error);
+                  double timeout_s, struct error *error);
 int endpoint_receive(struct endpoint *endpoint, const char *what, void *buffer, size_t bytes,
-                     double patience_s, struct error *error);
+                     double timeout_s, struct error *error);
 
 /* What goes out to one peer and what comes in from it; either may be nothing. */
 struct transfer {
@@ -85,7 +85,7 @@ struct transfer {
 };
 
 /* Moves all of it, all peers and both directions at once, so two peers that send each other more than the
- * kernels hold do not lock each other out. Patience is counted for each peer by itself. */
-int endpoints_exchange(struct transfer *transfers, int count, double patience_s, struct error *error);
+ * kernels hold do not lock each other out. Timeout is counted for each peer by itself. */
+int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error);
 
 #endif

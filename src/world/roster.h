@@ -19,7 +19,7 @@ enum phase {
     PHASE_WAIT,    /* for somebody else, at `place` */
     PHASE_APPLY,   /* a server applies a gradient */
     PHASE_IDLE,    /* a server without mail */
-    PHASE_PAUSED,  /* at the border of an epoch or checkpoint */
+    PHASE_PAUSED,  /* at the end of an epoch or checkpoint */
     PHASE_DONE,    /* ended well */
     PHASE_FAILED,  /* ended with an error */
 };

@@ -125,9 +125,9 @@ static int move_some(struct transfer *transfers, int count, bool *moved, bool *d
 
 /* Notes signs of life, and gives up on the first peer that is silent for too long. *left: how long the most
  * silent one may still be so. */
-static int check_patience(struct transfer *transfers, int count, double now, double patience_s, double *left,
-                          struct error *error) {
-    *left = patience_s;
+static int check_timeout(struct transfer *transfers, int count, double now, double timeout_s, double *left,
+                         struct error *error) {
+    *left = timeout_s;
     for (int i = 0; i < count; i++) {
         struct transfer *transfer = &transfers[i];
         const size_t moved = transfer->sent + transfer->received;
@@ -139,8 +139,8 @@ static int check_patience(struct transfer *transfers, int count, double now, dou
             transfer->cursor.since = now;
         }
         const double silent_s = now - transfer->cursor.since;
-        if (silent_s >= patience_s) return fail_waiting(transfer, patience_s, error);
-        *left = fmin(*left, patience_s - silent_s);
+        if (silent_s >= timeout_s) return fail_waiting(transfer, timeout_s, error);
+        *left = fmin(*left, timeout_s - silent_s);
     }
     return OK;
 }
@@ -156,7 +156,7 @@ static void sleep_until_ready(struct transfer *transfers, int count, double seco
     endpoint_poll(waits, waiting, seconds);
 }
 
-int endpoints_exchange(struct transfer *transfers, int count, double patience_s, struct error *error) {
+int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error) {
     if (count == 0) return OK;
     const struct world *world = transfers[0].endpoint->world;
     const double begin = world_now(world);
@@ -167,19 +167,19 @@ int endpoints_exchange(struct transfer *transfers, int count, double patience_s,
         if (done) return OK;
         if (moved) continue;
         double left_s;
-        RETURN_IF(check_patience(transfers, count, world_now(world), patience_s, &left_s, error));
+        RETURN_IF(check_timeout(transfers, count, world_now(world), timeout_s, &left_s, error));
         sleep_until_ready(transfers, count, left_s);
     }
 }
 
 int endpoint_send(struct endpoint *endpoint, const char *what, const struct piece *pieces, int count,
-                  double patience_s, struct error *error) {
+                  double timeout_s, struct error *error) {
     struct transfer transfer = {.endpoint = endpoint, .sends = what, .pieces = pieces, .piece_count = count};
-    return endpoints_exchange(&transfer, 1, patience_s, error);
+    return endpoints_exchange(&transfer, 1, timeout_s, error);
 }
 
 int endpoint_receive(struct endpoint *endpoint, const char *what, void *buffer, size_t bytes,
-                     double patience_s, struct error *error) {
+                     double timeout_s, struct error *error) {
     struct transfer transfer = {.endpoint = endpoint, .awaits = what, .buffer = buffer, .bytes = bytes};
-    return endpoints_exchange(&transfer, 1, patience_s, error);
+    return endpoints_exchange(&transfer, 1, timeout_s, error);
 }

@@ -1,4 +1,4 @@
-/* Waiting with patience: as long as one of those awaited shows signs of life, but no longer than the roster's
+/* Waiting with timeout: as long as one of those awaited shows signs of life, but no longer than the roster's
  * timeout without any.
  *
  * The wait is cut into slices. After each it looks who is still missing and when the last of them changed its
@@ -134,8 +134,8 @@ static int gave_up(const struct wait *wait, double now, struct error *error) {
 
 /* --- the wait --- */
 
-/* Takes those who were silent for the whole patience off the roster, if they can be spared. Who is missing
- * may have changed since patience ended: what is awaited may be there now, and whoever lives is left alone.
+/* Takes those who were silent for the whole timeout off the roster, if they can be spared. Who is missing
+ * may have changed since timeout ended: what is awaited may be there now, and whoever lives is left alone.
  * False: somebody is silent, and none of them could be removed, or nobody is left to wait for. */
 static bool remove_silent(const struct wait *wait, bool (*ready)(void *argument), double start, double now) {
     const struct roster *roster = wait->roster;
@@ -175,9 +175,9 @@ static int wait_in_slices(const struct wait *wait, struct event *event, bool (*r
     }
 }
 
-int wait_patiently(struct roster *roster, int self, struct event *event, bool (*ready)(void *argument),
-                   bool (*missing)(void *argument, int member), void *argument, const char *place,
-                   struct error *error) {
+int wait_with_timeout(struct roster *roster, int self, struct event *event, bool (*ready)(void *argument),
+                      bool (*missing)(void *argument, int member), void *argument, const char *place,
+                      struct error *error) {
     world_yield(roster->world);
     if (ready(argument)) return OK;
     struct member *member = &roster->members[self];

@@ -1,4 +1,4 @@
-/* Waits that can name whom they wait for: the gate, the mailbox, and waiting with patience.
+/* Waits that can name whom they wait for: the barrier, the mailbox, and waiting with timeout.
  *
  * A wait gives up when none of those it waits for showed a sign of life for the roster's timeout. Its error
  * (ERROR_PEER) names the place, who arrived, who did not, and the phase each is in. Time spent is added to
@@ -11,41 +11,41 @@
 #include "roster.h"
 
 /* Waits on `event` until ready(argument), in the name of member `self`. `missing(argument, member)` tells
- * whether that member is one of those still awaited. `place` is a constant text ("the gate of shard 0"). Sets
- * the phase to PHASE_WAIT meanwhile and back after. Returns OK, ERROR_PEER (gave up, or the world was stopped
- * by another's failure). Costs nothing when ready is true at once. */
-int wait_patiently(struct roster *roster, int self, struct event *event, bool (*ready)(void *argument),
-                   bool (*missing)(void *argument, int member), void *argument, const char *place,
-                   struct error *error);
+ * whether that member is one of those still awaited. `place` is a constant text ("the barrier of shard 0").
+ * Sets the phase to PHASE_WAIT meanwhile and back after. Returns OK, ERROR_PEER (gave up, or the world was
+ * stopped by another's failure). Costs nothing when ready is true at once. */
+int wait_with_timeout(struct roster *roster, int self, struct event *event, bool (*ready)(void *argument),
+                      bool (*missing)(void *argument, int member), void *argument, const char *place,
+                      struct error *error);
 
 /* Puts time down that a member waited, or was kept waiting: at a place, a constant text, for another member
  * (-1: for nobody in particular). On the member's thread, or while it is at rest. */
 void note_wait(struct roster *roster, int self, const char *place, int awaited, double seconds);
 
 /* Takes a lock in the name of a member: time it has to wait for it counts as waiting at `place`. Who holds it
- * waits for nobody, so it needs no patience. */
+ * waits for nobody, so it needs no timeout. */
 void lock_take_as(struct lock *lock, struct roster *roster, int member, const char *place);
 
-/* --- gate: opens for a round when every active worker has arrived at it --- */
-struct gate_line {
+/* --- barrier: opens for a round when every active worker has arrived at it --- */
+struct barrier_line {
     _Alignas(64) _Atomic long round; /* rounds this worker has arrived for: arrived at round r means > r */
 };
-struct gate {
-    struct roster *roster;   /* borrowed */
-    struct gate_line *lines; /* [roster->workers] */
-    struct event event;      /* one post an arrival that may open it */
-    const char *place;       /* for the words */
+struct barrier {
+    struct roster *roster;      /* borrowed */
+    struct barrier_line *lines; /* [roster->workers] */
+    struct event event;         /* one post an arrival that may open it */
+    const char *place;          /* for the words */
 };
-int gate_open(struct gate *gate, struct roster *roster, const char *place, struct error *error);
-void gate_close(struct gate *gate); /* frees; safe on a zeroed one */
-void gate_arrive(struct gate *gate, int worker,
-                 long round); /* rounds count from 0 and are arrived at in order; never waits */
-bool gate_is_open(const struct gate *gate, long round);
-int gate_wait(struct gate *gate, int worker, long round, struct error *error);
+int barrier_open(struct barrier *barrier, struct roster *roster, const char *place, struct error *error);
+void barrier_close(struct barrier *barrier); /* frees; safe on a zeroed one */
+void barrier_arrive(struct barrier *barrier, int worker,
+                    long round); /* rounds count from 0 and are arrived at in order; never waits */
+bool barrier_is_open(const struct barrier *barrier, long round);
+int barrier_wait(struct barrier *barrier, int worker, long round, struct error *error);
 /* Of a round that is open: whether this worker arrived for it, and its place among those who did, in roster
  * order. Everyone who asks gets the same answer, whoever leaves meanwhile: no one arrives any more. */
-bool gate_has(const struct gate *gate, int worker, long round);
-int gate_rank(const struct gate *gate, int worker, long round, int *arrived);
+bool barrier_has(const struct barrier *barrier, int worker, long round);
+int barrier_rank(const struct barrier *barrier, int worker, long round, int *arrived);
 
 /* --- mailbox: many senders, one receiver, bounded; in order of arrival; sending never blocks and takes no
  * lock --- */

@@ -1,5 +1,17 @@
 /* Adagrad: each weight has its own rate, which falls with the squares of its gradients. */
-#include "../optimizer.h"
+#include "../../device/update.h"
+
+enum { adagrad_moments = 1 };
+enum { ADAGRAD_EPSILON /* of the constants */ };
+
+/* a += g^2; w -= rate g / (sqrt(a) + epsilon). Source: Duchi, Hazan and Singer 2011. */
+UPDATE_INLINE float adagrad_weight(const struct update *u, float w, float g, float *a) {
+    *a += g * g;
+    return w - u->rate * g / (sqrtf(*a) + u->constant[ADAGRAD_EPSILON]);
+}
+
+#ifndef __cplusplus
+#    include "../optimizer.h"
 
 struct adagrad_settings {
     struct optimizer_common common;
@@ -18,20 +30,14 @@ static const struct option rows[] = {
     {0},
 };
 
-static void adagrad_step(const void *settings, const struct step *step) {
-    const struct adagrad_settings *own = settings;
-    const float rate = step->rate, decay = step->decay, epsilon = (float)own->epsilon;
-    float *restrict w = step->weights, *restrict a = step->moments[0];
-    const float *restrict g = step->gradient;
-    for (size_t i = 0; i < step->floats; i++)
-        w[i] = update_adagrad(w[i], &a[i], update_decayed(g[i], w[i], decay), rate, epsilon);
+static void adagrad_constants(const void *settings, struct update *update, long number) {
+    (void)number;
+    update->constant[ADAGRAD_EPSILON] = (float)((const struct adagrad_settings *)settings)->epsilon;
 }
 
-static void adagrad_formula(const void *settings, struct update *update, long number) {
-    const struct adagrad_settings *own = settings;
-    (void)number;
-    update->rule = UPDATE_ADAGRAD;
-    update->a = (float)own->epsilon;
+static void adagrad_step(const struct update *update, size_t floats, float *weights, float *const *moments,
+                         const float *gradient) {
+    optimizer_loop(adagrad_weight, adagrad_moments, update, floats, weights, moments, gradient);
 }
 
 const struct optimizer optimizer_adagrad = {
@@ -39,8 +45,9 @@ const struct optimizer optimizer_adagrad = {
                .help = "rates that fall with the squares seen so far",
                .options = rows,
                .settings_bytes = sizeof(struct adagrad_settings)},
-    .moments = 1,
+    .moments = adagrad_moments,
     .moment_names = {"squares"},
+    .constants = adagrad_constants,
     .step = adagrad_step,
-    .formula = adagrad_formula,
 };
+#endif

@@ -1,7 +1,22 @@
 /* Adam: moving averages of the gradient and of its square, unbiased by the number of updates of the shard. */
-#include <math.h>
+#include "../../device/update.h"
 
-#include "../optimizer.h"
+enum { adam_moments = 2 };
+enum { ADAM_BETA1, ADAM_BETA2, ADAM_EPSILON, ADAM_UNBIAS1, ADAM_UNBIAS2 /* of the constants */ };
+
+/* Source: Kingma and Ba 2015, algorithm 1. unbias1 = 1/(1-beta1^t), unbias2 = 1/(1-beta2^t). */
+UPDATE_INLINE float adam_weight(const struct update *u, float w, float g, float *moment) {
+    const float beta1 = u->constant[ADAM_BETA1], beta2 = u->constant[ADAM_BETA2];
+    const float m = beta1 * moment[0] + (1.0f - beta1) * g;
+    const float v = beta2 * moment[1] + (1.0f - beta2) * (g * g);
+    moment[0] = m;
+    moment[1] = v;
+    return w - u->rate * (m * u->constant[ADAM_UNBIAS1]) /
+                   (sqrtf(v * u->constant[ADAM_UNBIAS2]) + u->constant[ADAM_EPSILON]);
+}
+
+#ifndef __cplusplus
+#    include "../optimizer.h"
 
 struct adam_settings {
     struct optimizer_common common;
@@ -34,26 +49,18 @@ static const struct option rows[] = {
     {0},
 };
 
-static void adam_formula(const void *settings, struct update *update, long number) {
+static void adam_constants(const void *settings, struct update *update, long number) {
     const struct adam_settings *own = settings;
-    update->rule = UPDATE_ADAM;
-    update->a = (float)own->beta1;
-    update->b = (float)own->beta2;
-    update->c = (float)own->epsilon;
-    update->unbias1 = (float)(1.0 / (1.0 - pow(own->beta1, (double)number)));
-    update->unbias2 = (float)(1.0 / (1.0 - pow(own->beta2, (double)number)));
+    update->constant[ADAM_BETA1] = (float)own->beta1;
+    update->constant[ADAM_BETA2] = (float)own->beta2;
+    update->constant[ADAM_EPSILON] = (float)own->epsilon;
+    update->constant[ADAM_UNBIAS1] = (float)(1.0 / (1.0 - pow(own->beta1, (double)number)));
+    update->constant[ADAM_UNBIAS2] = (float)(1.0 / (1.0 - pow(own->beta2, (double)number)));
 }
 
-static void adam_step(const void *settings, const struct step *step) {
-    struct update update;
-    adam_formula(settings, &update, step->update);
-    const float rate = step->rate, decay = step->decay, epsilon = update.c;
-    const float beta1 = update.a, beta2 = update.b, unbias1 = update.unbias1, unbias2 = update.unbias2;
-    float *restrict w = step->weights, *restrict m = step->moments[0], *restrict v = step->moments[1];
-    const float *restrict g = step->gradient;
-    for (size_t i = 0; i < step->floats; i++)
-        w[i] = update_adam(w[i], &m[i], &v[i], update_decayed(g[i], w[i], decay), rate, beta1, beta2, epsilon,
-                           unbias1, unbias2);
+static void adam_step(const struct update *update, size_t floats, float *weights, float *const *moments,
+                      const float *gradient) {
+    optimizer_loop(adam_weight, adam_moments, update, floats, weights, moments, gradient);
 }
 
 const struct optimizer optimizer_adam = {
@@ -61,8 +68,9 @@ const struct optimizer optimizer_adam = {
                .help = "moving averages of the gradient and of its square",
                .options = rows,
                .settings_bytes = sizeof(struct adam_settings)},
-    .moments = 2,
+    .moments = adam_moments,
     .moment_names = {"mean", "square"},
+    .constants = adam_constants,
     .step = adam_step,
-    .formula = adam_formula,
 };
+#endif

@@ -1,46 +1,29 @@
 /* Gradient descent with momentum. */
-#include "../optimizer.h"
+#include "momentum.h"
 
-struct momentum_settings {
-    struct optimizer_common common;
-    double momentum;
-};
+enum { momentum_moments = 1 };
 
-static const struct option rows[] = {
-    OPTIMIZER_COMMON_ROWS("0.01"),
-    {.name = "momentum",
-     .type = OPTION_REAL,
-     .offset = offsetof(struct momentum_settings, momentum),
-     .fallback = "0.9",
-     .least = 0,
-     .most = 1,
-     .help = "share of the last step that is kept"},
-    {0},
-};
-
-static void momentum_step(const void *settings, const struct step *step) {
-    const struct momentum_settings *own = settings;
-    const float rate = step->rate, decay = step->decay, momentum = (float)own->momentum;
-    float *restrict w = step->weights, *restrict v = step->moments[0];
-    const float *restrict g = step->gradient;
-    for (size_t i = 0; i < step->floats; i++)
-        w[i] = update_momentum(w[i], &v[i], update_decayed(g[i], w[i], decay), rate, momentum);
+/* v = momentum v + g; w -= rate v. Source: Polyak 1964, in the form of Sutskever et al. 2013 with the rate
+ * outside. */
+UPDATE_INLINE float momentum_weight(const struct update *u, float w, float g, float *v) {
+    *v = momentum_of(u, *v, g);
+    return w - u->rate * *v;
 }
 
-static void momentum_formula(const void *settings, struct update *update, long number) {
-    const struct momentum_settings *own = settings;
-    (void)number;
-    update->rule = UPDATE_MOMENTUM;
-    update->a = (float)own->momentum;
+#ifndef __cplusplus
+static void momentum_step(const struct update *update, size_t floats, float *weights, float *const *moments,
+                          const float *gradient) {
+    optimizer_loop(momentum_weight, momentum_moments, update, floats, weights, moments, gradient);
 }
 
 const struct optimizer optimizer_momentum = {
     .plugin = {.name = "momentum",
                .help = "gradient descent with momentum",
-               .options = rows,
+               .options = momentum_rows,
                .settings_bytes = sizeof(struct momentum_settings)},
-    .moments = 1,
+    .moments = momentum_moments,
     .moment_names = {"momentum"},
+    .constants = momentum_constants,
     .step = momentum_step,
-    .formula = momentum_formula,
 };
+#endif

@@ -1,46 +1,28 @@
 /* Nesterov's momentum: the step is taken where the momentum will have led. */
-#include "../optimizer.h"
+#include "momentum.h"
 
-struct nesterov_settings {
-    struct optimizer_common common;
-    double momentum;
-};
+enum { nesterov_moments = 1 };
 
-static const struct option rows[] = {
-    OPTIMIZER_COMMON_ROWS("0.01"),
-    {.name = "momentum",
-     .type = OPTION_REAL,
-     .offset = offsetof(struct nesterov_settings, momentum),
-     .fallback = "0.9",
-     .least = 0,
-     .most = 1,
-     .help = "share of the last step that is kept"},
-    {0},
-};
-
-static void nesterov_step(const void *settings, const struct step *step) {
-    const struct nesterov_settings *own = settings;
-    const float rate = step->rate, decay = step->decay, momentum = (float)own->momentum;
-    float *restrict w = step->weights, *restrict v = step->moments[0];
-    const float *restrict g = step->gradient;
-    for (size_t i = 0; i < step->floats; i++)
-        w[i] = update_nesterov(w[i], &v[i], update_decayed(g[i], w[i], decay), rate, momentum);
+/* v = momentum v + g; w -= rate (g + momentum v) */
+UPDATE_INLINE float nesterov_weight(const struct update *u, float w, float g, float *v) {
+    *v = momentum_of(u, *v, g);
+    return w - u->rate * (g + u->constant[MOMENTUM] * *v);
 }
 
-static void nesterov_formula(const void *settings, struct update *update, long number) {
-    const struct nesterov_settings *own = settings;
-    (void)number;
-    update->rule = UPDATE_NESTEROV;
-    update->a = (float)own->momentum;
+#ifndef __cplusplus
+static void nesterov_step(const struct update *update, size_t floats, float *weights, float *const *moments,
+                          const float *gradient) {
+    optimizer_loop(nesterov_weight, nesterov_moments, update, floats, weights, moments, gradient);
 }
 
 const struct optimizer optimizer_nesterov = {
     .plugin = {.name = "nesterov",
                .help = "momentum that looks ahead",
-               .options = rows,
-               .settings_bytes = sizeof(struct nesterov_settings)},
-    .moments = 1,
+               .options = momentum_rows,
+               .settings_bytes = sizeof(struct momentum_settings)},
+    .moments = nesterov_moments,
     .moment_names = {"momentum"},
+    .constants = momentum_constants,
     .step = nesterov_step,
-    .formula = nesterov_formula,
 };
+#endif

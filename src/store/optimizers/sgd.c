@@ -1,23 +1,25 @@
 /* Plain stochastic gradient descent. */
-#include "../optimizer.h"
+#include "../../device/update.h"
+
+enum { sgd_moments = 0 };
+
+/* w -= rate g */
+UPDATE_INLINE float sgd_weight(const struct update *u, float w, float g, float *moment) {
+    (void)moment;
+    return w - u->rate * g;
+}
+
+#ifndef __cplusplus
+#    include "../optimizer.h"
 
 static const struct option rows[] = {
     OPTIMIZER_COMMON_ROWS("0.01"),
     {0},
 };
 
-static void sgd_step(const void *settings, const struct step *step) {
-    const float rate = step->rate, decay = step->decay;
-    float *restrict w = step->weights;
-    const float *restrict g = step->gradient;
-    (void)settings;
-    for (size_t i = 0; i < step->floats; i++)
-        w[i] = update_sgd(w[i], update_decayed(g[i], w[i], decay), rate);
-}
-
-static void sgd_formula(const void *settings, struct update *update, long number) {
-    (void)settings, (void)number;
-    update->rule = UPDATE_SGD;
+static void sgd_step(const struct update *update, size_t floats, float *weights, float *const *moments,
+                     const float *gradient) {
+    optimizer_loop(sgd_weight, sgd_moments, update, floats, weights, moments, gradient);
 }
 
 const struct optimizer optimizer_sgd = {
@@ -25,7 +27,7 @@ const struct optimizer optimizer_sgd = {
                .help = "plain stochastic gradient descent",
                .options = rows,
                .settings_bytes = sizeof(struct optimizer_common)},
-    .moments = 0,
+    .moments = sgd_moments,
     .step = sgd_step,
-    .formula = sgd_formula,
 };
+#endif

@@ -1,0 +1,56 @@
+/* See text.h. */
+#include "text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memory.h"
+
+struct text text_into(char *array, size_t bytes) {
+    array[0] = '\0';
+    return (struct text){.bytes = array, .room = bytes};
+}
+
+struct text text_growing(struct error *error) {
+    return (struct text){.grows = true, .error = error};
+}
+
+/* Room for so many more characters and a 0, as far as it can be had. */
+static size_t make_room(struct text *text, size_t count) {
+    if (text->grows && !text->cut && text->room - text->used <= count) {
+        const size_t room = 2 * (text->room + count) + 256;
+        void *block = text->bytes;
+        text->cut = memory_grow(&block, text->room, room, 1, "a text", text->error) != OK;
+        text->bytes = block;
+        if (!text->cut) text->room = room;
+    }
+    return text->cut || text->room == 0 ? 0 : text->room - text->used - 1;
+}
+
+void text_add_bytes(struct text *text, const char *bytes, size_t count) {
+    const size_t room = make_room(text, count), taken = count < room ? count : room;
+    if (taken < count) text->cut = true;
+    if (taken == 0) return;
+    memcpy(text->bytes + text->used, bytes, taken);
+    text->used += taken;
+    text->bytes[text->used] = '\0';
+}
+
+void text_add(struct text *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int count = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    const size_t room = count > 0 ? make_room(text, (size_t)count) : 0;
+    if (count > 0 && (size_t)count > room) text->cut = true;
+    if (room == 0) return;
+    va_start(arguments, format);
+    vsnprintf(text->bytes + text->used, room + 1, format, arguments);
+    va_end(arguments);
+    text->used += (size_t)count < room ? (size_t)count : room;
+}
+
+int text_end(const struct text *text) {
+    return text->cut && text->error ? text->error->code : OK;
+}

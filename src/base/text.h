@@ -1,0 +1,32 @@
+/* Texts put together piece by piece, so that nobody counts bytes beside snprintf.
+ *
+ *     char names[200];
+ *     struct text text = text_into(names, sizeof names);
+ *     for (int i = 0; i < count; i++) text_add(&text, "%s%s", i > 0 ? ", " : "", name[i]);
+ *
+ * A text in somebody's array is cut where the array ends. One that grows (text_growing) is never cut; the
+ * first failure is remembered, so only the end is to be checked. Both always end with a 0. */
+#ifndef TRAINER_BASE_TEXT_H
+#define TRAINER_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "error.h"
+
+struct text {
+    char *bytes;         /* [room] the array, or owned: memory_free */
+    size_t room, used;   /* used: without the 0 */
+    bool grows, cut;     /* cut: something did not fit, or could not be had */
+    struct error *error; /* of one that grows */
+};
+
+struct text text_into(char *array, size_t bytes);
+struct text text_growing(struct error *error);
+
+__attribute__((format(printf, 2, 3))) void text_add(struct text *text, const char *format, ...);
+void text_add_bytes(struct text *text, const char *bytes, size_t count);
+
+/* Of one that grows: OK, or the code of what failed. */
+int text_end(const struct text *text);
+
+#endif

@@ -1,0 +1,197 @@
+/* A parameter server that another one leads: it trains the shards of its window segment by segment, as the
+ * leader says, and hands over what came of it at each pause. It evaluates nothing and writes nothing; in a
+ * mirrored cluster it gets the whole model at the end and keeps a copy. */
+#include "follower.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../bridge/lead.h"
+#include "../base/memory.h"
+#include "../run/open.h"
+
+enum { LOOK_MS = 20 };
+#define ASK_S 1.0 /* for the leader's reason, when a worker is gone */
+
+#define TIMEOUT_TIMES 3.0 /* the leader may be waiting itself, or evaluate */
+
+struct led_run {
+    struct run *run;
+    struct members *members;       /* the crew's own */
+    const struct cluster *cluster; /* borrowed */
+    uint8_t *lost;                 /* [workers] what the leader says of each */
+    struct finish finish;
+};
+
+/* At the start this process's own; at the end, mirrored, all of what was tested. */
+static int receive_window(struct led_run *led, const struct frame_header *header, bool whole,
+                          struct error *error) {
+    struct store *store = &led->run->store;
+    struct window window = members_window(led->members, store->begin, store->end);
+    if (whole)
+        window = (struct window){.end = led->run->setup.network.graph.layout.floats,
+                                 .state = {.count = 1, .vector = {{.name = "", .at = store->weights}}}};
+    RETURN_IF(
+        window_receive(led->members->host.leader, header, &window, led->run->setup.config.timeout_s, error));
+    store_set_version(store, window.version);
+    return OK;
+}
+
+static int read_finish(struct led_run *led, const struct frame_header *header, struct error *error) {
+    uint8_t bytes[FINISH_BYTES];
+    const char *name = led->cluster->ps.list[0].text;
+    if (header->type != FRAME_GOODBYE || header->bytes > sizeof bytes)
+        return error_set(error, ERROR_PEER, "the %s 0 (%s): an unexpected frame, %s of %llu bytes",
+                         cluster_server(led->cluster), name, frame_type_words(header->type),
+                         (unsigned long long)header->bytes);
+    RETURN_IF(frame_read_payload(led->members->host.leader, header, bytes, led->run->setup.config.timeout_s,
+                                 error));
+    struct frame_reader reader = {.bytes = bytes, .length = header->bytes};
+    RETURN_IF(finish_get(&led->finish, &reader, name, error));
+    if (led->finish.code == OK) return OK;
+    return error_set(error, ERROR_PEER, "the %s 0 (%s) ended: %s", cluster_server(led->cluster), name,
+                     led->finish.words);
+}
+
+/* The leader's next word; meanwhile an interrupt ends this process. */
+static int read_header(struct led_run *led, struct frame_header *header, struct error *error) {
+    struct endpoint *leader = led->members->host.leader;
+    const double until = world_now(led->run->world) + TIMEOUT_TIMES * led->run->setup.config.timeout_s;
+    bool ended = false;
+    uint8_t byte;
+    while (endpoint_peek(leader, &byte, 1, LOOK_MS / 1e3, &ended) == 0 && !ended &&
+           world_now(led->run->world) < until)
+        if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+    const int code =
+        frame_read_header(leader, "a word of the leader", UINT64_MAX, header, LOOK_MS / 1e3, error);
+    return code == OK ? OK
+                      : error_prefix(error, "the %s 0 (%s): ", cluster_server(led->cluster),
+                                     led->cluster->ps.list[0].text);
+}
+
+static int read_fetch(struct led_run *led, const struct frame_header *header, struct error *error) {
+    RETURN_IF(
+        frame_expect(led->members->host.leader, header, FRAME_FETCH, (uint64_t)led->run->workers, error));
+    return frame_read_payload(led->members->host.leader, header, led->lost, led->run->setup.config.timeout_s,
+                              error);
+}
+
+/* What the leader says in the middle of a segment: a fetch, whose answer waits for the pause; or the end. */
+static int hear_leader(struct led_run *led, bool *fetches, struct error *error) {
+    struct frame_header header;
+    RETURN_IF(read_header(led, &header, error));
+    if (header.type == FRAME_GOODBYE) RETURN_IF(read_finish(led, &header, error));
+    *fetches = true;
+    return read_fetch(led, &header, error);
+}
+
+/* When a worker is gone, it is mostly the leader that knows why, and says it, or that is gone itself. */
+static int ask_leader(struct led_run *led, int code, struct error *error) {
+    struct error why = {0};
+    bool ended = false, fetches = false;
+    uint8_t byte;
+    while (endpoint_peek(led->members->host.leader, &byte, 1, ASK_S, &ended) > 0 || ended)
+        if (hear_leader(led, &fetches, &why) != OK) {
+            *error = why;
+            return why.code;
+        }
+    return code;
+}
+
+/* The workers pause, and end, as the leader tells them. *fetches: the leader has asked for the window
+ * already: those it has lost are not waited for. */
+static int run_segment(struct led_run *led, bool *fetches, struct error *error) {
+    bool ended = false;
+    uint8_t byte;
+    *fetches = false;
+    training_go(&led->run->training);
+    while (!training_wait(&led->run->training, LOOK_MS / 1e3)) {
+        if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+        if (endpoint_peek(led->members->host.leader, &byte, 1, 0.0, &ended) > 0 || ended)
+            RETURN_IF(hear_leader(led, fetches, error));
+        for (int w = 0; w < led->run->workers && *fetches; w++)
+            if (led->lost[w]) training_give_up(&led->run->training, w);
+    }
+    if (!training_failed(&led->run->training)) return OK;
+    return ask_leader(led, training_end(&led->run->training, error), error);
+}
+
+/* All processes may have been told the same folder: that is the chief's, the others' are in it. */
+static int write_model(struct led_run *led, struct error *error) {
+    struct run *run = led->run;
+    char name[32], folder[PATH_BYTES];
+    const struct standing standing = {.workers = run->workers,
+                                      .epochs_done = led->finish.epochs,
+                                      .final_cost = led->finish.final_cost,
+                                      .version = led->finish.version,
+                                      .examples = led->finish.examples,
+                                      .steps = led->finish.steps};
+    snprintf(name, sizeof name, "worker-%d", led->cluster->task);
+    RETURN_IF(file_join(folder, run->setup.config.out, name, error));
+    memcpy(run->setup.config.out, folder, sizeof folder);
+    RETURN_IF(file_make_folder(folder, error));
+    return run_write_model(run, run->store.weights, &standing, error);
+}
+
+/* Until the leader says goodbye. */
+static int follow(struct led_run *led, struct error *error) {
+    struct frame_header header;
+    bool has_window = false, fetches = false;
+    while (true) {
+        if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+        RETURN_IF(read_header(led, &header, error));
+        switch (header.type) {
+        case FRAME_WINDOW:
+            RETURN_IF(receive_window(led, &header, has_window, error)); /* the second is the whole */
+            has_window = true;
+            break;
+        case FRAME_GO:
+            RETURN_IF(run_segment(led, &fetches, error));
+            if (fetches) RETURN_IF(members_answer(led->members, error));
+            break;
+        case FRAME_FETCH:
+            RETURN_IF(read_fetch(led, &header, error));
+            RETURN_IF(members_answer(led->members, error));
+            break;
+        default:
+            return read_finish(led, &header, error);
+        }
+    }
+}
+
+static int follow_opened(struct run *run, const struct cluster *cluster, struct finish *finish,
+                         struct error *error) {
+    struct led_run led = {.run = run, .members = run->members, .cluster = cluster};
+    RETURN_IF(memory_array(&led.lost, run->workers, "who is lost", error));
+    int code = follow(&led, error);
+    if (code == OK && cluster->mirrored) code = write_model(&led, error);
+    *finish = led.finish;
+    memory_free(led.lost);
+    return code;
+}
+
+int follow_train(const struct typed *typed, const struct members_settings *settings, struct world *world,
+                 struct run_result *result, struct error *error) {
+    struct run *run = NULL;
+    struct finish finish = {0};
+    *result = (struct run_result){0};
+    world_catch_interrupts();
+    RETURN_IF(memory_array(&run, 1, "the run", error));
+    run->crew = members_crew(settings);
+    run->world = world;
+    run->led = true;
+    progress_open(&run->progress, stderr, typed->value.quiet);
+    int code = run_open(run, typed, error);
+    if (code == OK) code = follow_opened(run, settings->cluster, &finish, error);
+    const struct crew_end end = {.code = error->code, .words = error->words};
+    if (run->members) run->crew.finish(run->members, &end);
+    result->config = run->setup.config;
+    result->summary = (struct summary){.test_accuracy = finish.test_accuracy,
+                                       .final_cost = finish.final_cost,
+                                       .train_seconds = finish.train_seconds};
+    run_close(run);
+    result->abandoned = run->training.abandoned;
+    if (!result->abandoned) memory_free(run);
+    return code;
+}

@@ -1,0 +1,14 @@
+/* A run that another process leads: what a parameter server does that is not the first. */
+#ifndef TRAINER_CLUSTER_FOLLOW_H
+#define TRAINER_CLUSTER_FOLLOW_H
+
+#include "../run/run.h"
+#include "members.h"
+
+/* Takes part until the leader says that it is over, and how it ended. In a mirrored cluster the model goes to
+ * worker-N below config.out, which the result then names. Errors: as their exit codes say; what the leader
+ * ended with, in its words. */
+int follow_train(const struct typed *typed, const struct members_settings *settings, struct world *world,
+                 struct run_result *result, struct error *error);
+
+#endif

@@ -1,0 +1,340 @@
+/* A batch is computed by sending it away. See members.h. */
+#include "members.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/memory.h"
+
+/* What waits for a peer that may be waiting itself, or evaluates, has so many times the timeout. */
+#define TIMEOUT_TIMES 3.0
+
+static void say(void *argument, const char *words) {
+    const struct crew_site *site = argument;
+    site->say(site->argument, words);
+}
+
+static int wait_for_all(struct members *members, struct error *error) {
+    const struct crew_site *site = members->site;
+    const struct cluster *cluster = members->settings.cluster;
+    const struct layout *layout = &site->network->graph.layout;
+    char words[400];
+    members->fingerprint = (struct fingerprint){.examples = (uint64_t)site->dataset->train.count,
+                                                .floats = layout->floats,
+                                                .layout = layout_hash(layout)};
+    snprintf(words, sizeof words, "the %s %s waits for %d worker%s", cluster_server(cluster),
+             cluster->ps.list[cluster->task].text, cluster->workers.count,
+             cluster->workers.count == 1 ? "" : "s");
+    site->say(site->argument, words);
+    const struct host_settings settings = {.world = site->world,
+                                           .cluster = cluster,
+                                           .config = site->config,
+                                           .fingerprint = &members->fingerprint,
+                                           .start_s = site->config->start_timeout_s,
+                                           .timeout_s = site->config->timeout_s,
+                                           .give_up = members->settings.give_up,
+                                           .say = say,
+                                           .argument = (void *)site};
+    return host_open(&members->host, &settings, error);
+}
+
+static int open_members(void **self, const void *settings, const struct crew_site *site, int *workers,
+                        struct error *error) {
+    struct members *members = NULL;
+    RETURN_IF(memory_array(&members, 1, "the members of a cluster", error));
+    *self = members;
+    members->site = site;
+    members->settings = *(const struct members_settings *)settings;
+    members->timeout_s = site->config->timeout_s;
+    members->fetch_s = TIMEOUT_TIMES * site->config->timeout_s;
+    RETURN_IF(wait_for_all(members, error));
+    *workers = members->host.count;
+    RETURN_IF(memory_array(&members->numbers, *workers, "batches in hand", error));
+    return memory_array(&members->far, *workers, "tallies", error);
+}
+
+static void close_members(void *self) {
+    struct members *members = self;
+    if (!members) return;
+    host_close(&members->host);
+    memory_free(members->numbers);
+    memory_free(members->far);
+    memory_free(members);
+}
+
+static void member(const void *self, int worker, struct crew_member *member) {
+    const struct peer *peer = &((const struct members *)self)->host.peers[worker];
+    snprintf(member->name, sizeof member->name, "%.39s", peer->name);
+    member->device = peer->device_name;
+}
+
+/* --- a proxy --- */
+
+/* Told before the weights are there, so the worker builds its batch while this side waits for them. */
+static int next(void *self, int worker, long *number, bool *pause, struct error *error) {
+    struct members *members = self;
+    struct peer *peer = &members->host.peers[worker];
+    enum next what = NEXT_BATCH;
+    if (members->host.leader) {
+        RETURN_IF(peer_hear_next(&members->host, peer, &what, number, members->timeout_s, error));
+        *pause = what == NEXT_PAUSE;
+        if (what == NEXT_EMPTY) *number = NO_BATCH;
+        return OK;
+    }
+    *pause = !sampler_next(members->site->sampler, worker, number);
+    what = *pause ? NEXT_PAUSE : *number == NO_BATCH ? NEXT_EMPTY : NEXT_BATCH;
+    return peer_tell_next(peer, what, *number, members->timeout_s, error);
+}
+
+/* The peer has the data, too: the number is enough. */
+static int load(void *self, int worker, int buffer, long number, const struct indices *indices,
+                struct error *error) {
+    struct members *members = self;
+    (void)buffer, (void)indices, (void)error;
+    members->numbers[worker] = number;
+    return OK;
+}
+
+/* Of the weights that this step computes on. The shards' own may have gone on, or not have been written yet.
+ */
+static long version_of(const struct store *store, int worker, long step) {
+    const struct gradient *gradient =
+        &store->workers[worker].gradients[(step - 1) % (store->settings.slots + 1)];
+    long least = gradient->version[0];
+    for (int s = 1; s < store->settings.shards; s++)
+        if (gradient->version[s] < least) least = gradient->version[s];
+    return least;
+}
+
+static int run(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
+               struct error *error) {
+    struct members *members = self;
+    const struct store *store = members->site->store;
+    const long number = members->numbers[worker],
+               step = atomic_load(&members->site->roster->members[worker].step);
+    const long version = version_of(store, worker, step);
+    struct request request = {
+        .number = number, .step = step, .version = version + 1, .rate = (double)store_rate(store, version)};
+    (void)buffer;
+    sampler_place(members->site->sampler, worker, number, &request.epoch, &request.batch, &request.batches);
+    request.epoch++;
+    request.batch++;
+    return peer_compute(&members->host, &members->host.peers[worker], &request, weights + store->begin,
+                        gradient + store->begin, loss, store->end - store->begin, members->timeout_s, error);
+}
+
+/* It hears of it by the end of the connection, and so do the followers, from it. */
+static void lose(void *self, int worker) {
+    endpoint_interrupt(((struct members *)self)->host.peers[worker].endpoint);
+}
+
+static int compute(void *self, struct compute *compute, struct error *error) {
+    (void)error;
+    ((struct members *)self)->host.roster = ((struct members *)self)->site->roster;
+    *compute = (struct compute){.next = next, .load = load, .run = run, .lose = lose, .self = self};
+    return OK;
+}
+
+/* --- leader and followers --- */
+
+static int followers_of(const struct members *members) {
+    return members->host.follower_count;
+}
+
+struct window members_window(const struct members *members, size_t begin, size_t end) {
+    const struct store *store = members->site->store;
+    return (struct window){.begin = begin, .end = end, .version = store_version(store), .state = store->host};
+}
+
+/* What was tested, of all windows. */
+static struct window whole_of(const struct members *members) {
+    const struct store *store = members->site->store;
+    return (struct window){.end = store->settings.layout->floats,
+                           .version = store_version(store),
+                           .state = {.count = 1, .vector = {{.name = "", .at = store_tested(store)}}}};
+}
+
+/* What an endpoint says names an address; this says whose it is. */
+static int named(const struct follower *follower, int code, struct error *error) {
+    return code == OK ? OK : error_prefix(error, "%s: ", follower->name);
+}
+
+static int spread(struct members *members, bool whole, struct error *error) {
+    for (int f = 0; f < followers_of(members); f++) {
+        const struct follower *follower = &members->host.followers[f];
+        const struct window window =
+            whole ? whole_of(members) : members_window(members, follower->begin, follower->end);
+        RETURN_IF(
+            named(follower, window_send(follower->endpoint, &window, members->timeout_s, error), error));
+    }
+    return OK;
+}
+
+static int begin(void *self, struct error *error) {
+    struct members *members = self;
+    const struct store *store = members->site->store;
+    const struct welcome welcome = {.begin = store->begin, .end = store->end};
+    RETURN_IF(host_welcome(&members->host, &welcome, error));
+    return spread(members, false, error);
+}
+
+static int go(void *self, struct error *error) {
+    struct members *members = self;
+    if (!members->counting) { /* the first batch */
+        members->sent_before = host_sent(&members->host);
+        members->received_before = host_received(&members->host);
+        members->counting = true;
+    }
+    for (int f = 0; f < followers_of(members); f++) {
+        const struct follower *follower = &members->host.followers[f];
+        RETURN_IF(named(follower,
+                        frame_write(follower->endpoint, FRAME_GO, 0, NULL, 0, members->timeout_s, error),
+                        error));
+    }
+    return OK;
+}
+
+enum { TALLY_VALUES = STALENESS_BINS + 4 };
+
+static void put_tally(uint64_t *values, const struct tally *tally) {
+    *values++ = (uint64_t)tally->updates;
+    *values++ = (uint64_t)tally->dropped;
+    *values++ = (uint64_t)tally->staleness_sum;
+    *values++ = (uint64_t)tally->staleness_max;
+    for (int b = 0; b < STALENESS_BINS; b++) *values++ = (uint64_t)tally->staleness[b];
+}
+
+static struct tally get_tally(const uint64_t *values) {
+    struct tally tally = {.updates = (long)values[0],
+                          .dropped = (long)values[1],
+                          .staleness_sum = (double)values[2],
+                          .staleness_max = (long)values[3]};
+    for (int b = 0; b < STALENESS_BINS; b++) tally.staleness[b] = (long)values[4 + b];
+    return tally;
+}
+
+/* All workers' tallies, then the lost updates. */
+static int open_values(const struct members *members, uint64_t **values, int *count, struct error *error) {
+    void *block = NULL;
+    *count = members->host.count * TALLY_VALUES + 1;
+    RETURN_IF(memory_zeroed(&block, (size_t)*count, sizeof **values, "tallies", error));
+    *values = block;
+    return OK;
+}
+
+int members_answer(struct members *members, struct error *error) {
+    const struct store *store = members->site->store;
+    const struct window window = members_window(members, store->begin, store->end);
+    uint64_t *values = NULL;
+    int count = 0;
+    RETURN_IF(open_values(members, &values, &count, error));
+    for (int w = 0; w < members->host.count; w++) {
+        struct tally tally = {0};
+        store_tally(store, w, &tally);
+        put_tally(values + (size_t)w * TALLY_VALUES, &tally);
+    }
+    values[count - 1] = (uint64_t)store_lost_updates(store);
+    int code = tallies_send(members->host.leader, values, count, members->timeout_s, error);
+    if (code == OK) code = window_send(members->host.leader, &window, members->timeout_s, error);
+    memory_free(values);
+    return code;
+}
+
+static int fetch_one(struct members *members, struct follower *follower, uint64_t *values, int count,
+                     struct error *error) {
+    struct window window = members_window(members, follower->begin, follower->end);
+    struct frame_header header;
+    RETURN_IF(follower_hear(follower, "tallies", &header, members->fetch_s, error));
+    RETURN_IF(named(follower,
+                    tallies_receive(follower->endpoint, &header, values, count, members->timeout_s, error),
+                    error));
+    RETURN_IF(follower_hear(follower, "a window", &header, members->fetch_s, error));
+    RETURN_IF(named(follower, window_receive(follower->endpoint, &header, &window, members->timeout_s, error),
+                    error));
+    for (int w = 0; w < members->host.count; w++) {
+        const struct tally tally = get_tally(values + (size_t)w * TALLY_VALUES);
+        tally_add(&members->far[w], &tally);
+    }
+    members->far_lost_updates += (long)values[count - 1];
+    return OK;
+}
+
+/* With who is lost: a follower may not have noticed yet. */
+static int send_fetch(struct members *members, const struct follower *follower, struct error *error) {
+    void *block = NULL;
+    const size_t workers = (size_t)members->host.count;
+    RETURN_IF(memory_zeroed(&block, workers, 1, "who is lost", error));
+    uint8_t *lost = block;
+    for (size_t w = 0; w < workers; w++) lost[w] = !atomic_load(&members->site->roster->members[w].active);
+    const struct piece piece = {lost, workers};
+    const int code = frame_write(follower->endpoint, FRAME_FETCH, 0, &piece, 1, members->timeout_s, error);
+    memory_free(block);
+    return named(follower, code, error);
+}
+
+static int fetch(void *self, struct error *error) {
+    struct members *members = self;
+    const struct host *host = &members->host;
+    uint64_t *values = NULL;
+    int count = 0;
+    if (followers_of(members) == 0) return OK;
+    for (int f = 0; f < host->follower_count; f++) RETURN_IF(send_fetch(members, &host->followers[f], error));
+    RETURN_IF(open_values(members, &values, &count, error));
+    memset(members->far, 0, (size_t)host->count * sizeof *members->far);
+    members->far_lost_updates = 0;
+    int code = OK;
+    for (int f = 0; f < host->follower_count && code == OK; f++)
+        code = fetch_one(members, &host->followers[f], values, count, error);
+    memory_free(values);
+    return code;
+}
+
+/* --- the end --- */
+
+static void tally(const void *self, int worker, struct tally *sum) {
+    tally_add(sum, &((const struct members *)self)->far[worker]);
+}
+
+static void totals(const void *self, struct crew_totals *totals) {
+    const struct members *members = self;
+    *totals = (struct crew_totals){.lost_updates = members->far_lost_updates,
+                                   .sent = host_sent(&members->host) - members->sent_before,
+                                   .received = host_received(&members->host) - members->received_before};
+}
+
+/* The workers print what the run ended with; in a mirrored cluster each process keeps the model, too. */
+static void finish(void *self, const struct crew_end *end) {
+    struct members *members = self;
+    struct error ignored = {0};
+    struct finish last = {.code = end->code,
+                          .test_accuracy = end->test_accuracy,
+                          .final_cost = end->final_cost,
+                          .train_seconds = end->train_seconds,
+                          .epochs = end->epochs,
+                          .version = end->version,
+                          .steps = end->steps,
+                          .examples = end->examples};
+    if (members->host.count == 0) return;
+    if (members->settings.cluster->mirrored && end->code == OK) spread(members, true, &ignored);
+    snprintf(last.words, sizeof last.words, "%s", end->words);
+    host_finish(&members->host, &last);
+}
+
+struct crew members_crew(const struct members_settings *settings) {
+    const struct cluster *cluster = settings->cluster;
+    return (struct crew){.part = cluster->task,
+                         .parts = cluster->ps.count,
+                         .mirrored = cluster->mirrored,
+                         .elsewhere = true,
+                         .open = open_members,
+                         .settings = settings,
+                         .member = member,
+                         .compute = compute,
+                         .begin = begin,
+                         .go = go,
+                         .fetch = fetch,
+                         .tally = tally,
+                         .totals = totals,
+                         .finish = finish,
+                         .close = close_members};
+}

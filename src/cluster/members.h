@@ -1,0 +1,39 @@
+/* The crew of a run whose workers are members of a cluster. Each has a thread here, its proxy, which goes
+ * through the training loop as any worker does: it sends the weights of this process's window and gets their
+ * gradient. Of several such processes the first, the leader, assigns the batches; the others follow: they are
+ * told by the workers what was assigned. */
+#ifndef TRAINER_CLUSTER_MEMBERS_H
+#define TRAINER_CLUSTER_MEMBERS_H
+
+#include "../bridge/host.h"
+#include "../bridge/lead.h"
+#include "../engine/crew.h"
+
+/* What the crew is made for; borrowed until it is closed. */
+struct members_settings {
+    const struct cluster *cluster;
+    const _Atomic bool *give_up; /* set when the rest of this process has failed; NULL: there is none */
+};
+
+/* The crew of this process, a parameter server of the cluster. */
+struct crew members_crew(const struct members_settings *settings);
+
+struct members {
+    const struct crew_site *site; /* borrowed */
+    struct members_settings settings;
+    struct fingerprint fingerprint;
+    struct host host;          /* where the workers are */
+    double timeout_s, fetch_s; /* for a worker's word; for a follower's window, which may be waiting itself */
+    long *numbers;             /* [workers] the batch in hand */
+    struct tally *far;         /* [workers] of the leader: what the followers have counted */
+    long far_lost_updates;
+    bool counting; /* bytes, since the first batch */
+    long long sent_before, received_before;
+};
+
+/* For a follower: answers a fetch; the window that is its own, or all that was tested; the settings' words
+ * for the leader. */
+int members_answer(struct members *members, struct error *error);
+struct window members_window(const struct members *members, size_t begin, size_t end);
+
+#endif

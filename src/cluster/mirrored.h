@@ -1,0 +1,15 @@
+/* A process of a mirrored cluster: no process is a parameter server alone, each worker's process has a window
+ * of the weights beside its devices. With W processes each sends and receives 2(W-1)/W of the vector a step
+ * over the network, as in a ring all-reduce. */
+#ifndef TRAINER_CLUSTER_MIRRORED_H
+#define TRAINER_CLUSTER_MIRRORED_H
+
+#include "worker.h"
+
+/* Takes part in the training until it is over. The chief leads: it evaluates and writes all results; the
+ * others write the model. Errors: those of either half, the one that failed first, or for a reason of its
+ * own. */
+int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct finish *finish,
+                   struct error *error);
+
+#endif

@@ -1,0 +1,332 @@
+/* Each device of the worker has a thread and a connection of its own; the main thread prints. See worker.h.
+ */
+#include "worker.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../bridge/remote.h"
+#include "../engine/clip.h"
+#include "../engine/explain.h"
+#include "../engine/replica.h"
+#include "../outputs/log.h"
+#include "../outputs/progress.h"
+#include "../run/setup.h"
+
+enum { LOOK_MS = 50 };
+
+/* Of the time after which a host would miss this worker. */
+#define BEAT_SHARE 0.2
+/* What waits for a host, which may be waiting itself, or evaluates, has so many times the timeout. */
+#define TIMEOUT_TIMES 3.0
+
+struct remote_run {
+    const struct typed *typed; /* borrowed, as the next two */
+    const struct cluster *cluster;
+    const _Atomic bool *give_up;
+    struct setup setup;
+    struct replicas replicas;
+    struct fingerprint fingerprint; /* of what was built */
+    struct world *world;
+    const char **names; /* [setup.device_count] of the devices */
+    struct log log;
+    struct progress progress;
+    struct lock say;   /* around progress */
+    struct lock build; /* around what all devices share, which the first that is told builds */
+    bool built;        /* or it failed: then for all, with these words */
+    struct error unbuilt;
+    struct event ended; /* a post a device that has ended */
+    atomic_int failed;  /* the device that failed first, whose error is complete; -1: none */
+    struct remote_device {
+        struct remote_run *run;
+        int index;
+        struct world_thread *thread;
+        struct hello hello;
+        struct remote remote;
+        struct finish finish;
+        double began_s; /* when all had come */
+        struct error error;
+        float *weights, *gradient; /* [layout floats] */
+        int *numbers;              /* [batch] examples */
+        uint64_t *keys;            /* [batch] what they are augmented by */
+    } * remotes;                   /* [setup.device_count] */
+};
+
+/* --- what is built by the settings that the ps has told --- */
+
+struct adoption {
+    struct config *config;
+    struct error *error;
+};
+
+static int adopt_row(void *argument, const struct option *row, const char *value) {
+    struct adoption *adoption = argument;
+    return option_set(config_options, adoption->config, "--", row->name, value, adoption->error);
+}
+
+/* Under the lock. */
+static int build(struct remote_run *run, const struct typed *agreed, struct error *error) {
+    struct setup *setup = &run->setup;
+    struct adoption adoption = {&setup->config, error};
+    RETURN_IF(config_each(&agreed->value, OPTION_AGREED, adopt_row, &adoption));
+    RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
+    RETURN_IF(setup_open_network(setup, error));
+    const struct layout *layout = &setup->network.graph.layout;
+    run->fingerprint = (struct fingerprint){.examples = (uint64_t)setup->dataset.train.count,
+                                            .floats = layout->floats,
+                                            .layout = layout_hash(layout)};
+    RETURN_IF(replicas_open(&run->replicas, &setup->network, setup->devices, setup->device_count,
+                            &setup->dataset.train, setup->config.batch, 1, error));
+    if (!setup->config.explain) return OK;
+    return explain_network(&setup->network, &setup->devices[0], &setup->dataset.train, setup->config.batch,
+                           run->world, stdout, error);
+}
+
+static int build_once(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    lock_take(&run->build);
+    if (!run->built) build(run, &device->remote.agreed, &run->unbuilt);
+    run->built = true;
+    lock_release(&run->build);
+    return run->unbuilt.code == OK ? OK
+                                   : error_set(&device->error, run->unbuilt.code, "%s", run->unbuilt.words);
+}
+
+/* --- a device's thread --- */
+
+static void say(void *argument, const char *words) {
+    struct remote_device *device = argument;
+    if (device->index > 0) return; /* all devices of a process hear the same */
+    lock_take(&device->run->say);
+    progress_say(&device->run->progress, "%s", words);
+    lock_release(&device->run->say);
+}
+
+/* What was typed here has to be what the leader has. */
+static int connect_remote(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    const struct config *config = &run->setup.config;
+    struct hello *hello = &device->hello;
+    *hello = (struct hello){.agreed = *run->typed,
+                            .task = run->cluster->task,
+                            .device = device->index,
+                            .devices = run->setup.device_count};
+    snprintf(hello->program, sizeof hello->program, "%s", TRAINER_VERSION);
+    snprintf(hello->device_name, sizeof hello->device_name, "%s", run->names[device->index]);
+    const struct remote_settings remote = {.world = run->world,
+                                           .hosts = &run->cluster->ps,
+                                           .server = cluster_server(run->cluster),
+                                           .hello = hello,
+                                           .start_s = config->start_timeout_s,
+                                           .timeout_s = TIMEOUT_TIMES * config->timeout_s,
+                                           .beat_s = BEAT_SHARE * config->timeout_s,
+                                           .say = say,
+                                           .argument = device};
+    return remote_open(&device->remote, &remote, &device->error);
+}
+
+static int open_device(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    struct error *error = &device->error;
+    RETURN_IF(connect_remote(device));
+    RETURN_IF(build_once(device));
+    const size_t floats = run->setup.network.graph.layout.floats;
+    const int batch = run->setup.config.batch;
+    const struct compute compute = replicas_compute(&run->replicas);
+    RETURN_IF(compute.open(compute.self, device->index, error));
+    RETURN_IF(memory_array(&device->weights, floats, "weights", error));
+    RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
+    RETURN_IF(memory_array(&device->numbers, batch, "a batch's numbers", error));
+    RETURN_IF(memory_array(&device->keys, batch, "a batch's keys", error));
+    return remote_ready(&device->remote, &run->fingerprint, error);
+}
+
+static void log_step(struct remote_device *device, const struct request *request, float loss) {
+    struct remote_run *run = device->run;
+    const struct log_row row = {.time_s = world_now(run->world) - device->began_s,
+                                .worker = device->index,
+                                .epoch = request->epoch,
+                                .step = request->step,
+                                .batch = request->batch,
+                                .batches = request->batches,
+                                .loss = loss,
+                                .learning_rate = (float)request->rate,
+                                .examples = run->setup.config.batch,
+                                .version = request->version};
+    if (!log_wants(&run->log, row.step)) return;
+    while (!log_put(&run->log, &row) && !world_stopped(run->world)) world_sleep(run->world, 1e-3);
+}
+
+/* Of the numbered batch, which is built while the hosts wait for each other. */
+static int compute_batch(struct remote_device *device, const struct stream *stream, long number, bool *over) {
+    struct remote_run *run = device->run;
+    const int worker = device->remote.hosts[0].welcome.worker;
+    const float clip = (float)run->setup.config.clip;
+    const struct compute compute = replicas_compute(&run->replicas);
+    struct error *error = &device->error;
+    struct request request;
+    struct outcome outcome = {0};
+    const struct device here = device_processor();
+    const struct indices indices = {.count = stream->batch, .index = device->numbers, .key = device->keys};
+    stream_batch(stream, worker, number, device->numbers);
+    stream_keys(stream, worker, number, device->keys);
+    RETURN_IF(compute.load(compute.self, device->index, 0, number, &indices, error));
+    RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
+    if (*over) return OK;
+    RETURN_IF(
+        compute.run(compute.self, device->index, 0, device->weights, device->gradient, &outcome.loss, error));
+    RETURN_IF(compute.synchronize(compute.self, device->index, false, &outcome, error));
+    if (clip > 0.0f)
+        RETURN_IF(gradient_clip(&run->setup.network.graph.layout, &here, device->gradient, clip, error));
+    RETURN_IF(remote_answer(&device->remote, outcome.loss, device->gradient, error));
+    log_step(device, &request, outcome.loss);
+    return OK;
+}
+
+static int compute_batches(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    const struct config *config = &run->setup.config;
+    const struct stream stream = {.seed = (uint64_t)config->seed,
+                                  .examples = run->setup.dataset.train.count,
+                                  .batch = config->batch,
+                                  .workers = device->remote.hosts[0].welcome.workers,
+                                  .sharding = (enum data_sharding)config->data_sharding};
+    bool over = false;
+    device->began_s = world_now(run->world);
+    while (!over) {
+        enum next next = NEXT_PAUSE;
+        long number = 0;
+        if (world_stopped(run->world)) return error_set(&device->error, ERROR_PEER, "this process ends");
+        RETURN_IF(remote_next(&device->remote, &next, &number, &over, &device->finish, &device->error));
+        if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, &stream, number, &over));
+    }
+    return OK;
+}
+
+/* The chief of a mirrored cluster leads it, too, and ends it in order. */
+static bool is_interrupted(const struct remote_run *run) {
+    return world_interrupted() && !(run->cluster->mirrored && run->cluster->task == 0);
+}
+
+static void device_body(void *argument) {
+    struct remote_device *device = argument;
+    int code = open_device(device);
+    if (code == OK) code = compute_batches(device);
+    if (code != OK && is_interrupted(device->run)) {
+        device->error = (struct error){0};
+        code = error_set(&device->error, ERROR_INTERRUPTED, "interrupted");
+    }
+    if (code != OK) remote_fail(&device->remote, &device->error);
+    int none = -1;
+    if (code != OK) atomic_compare_exchange_strong(&device->run->failed, &none, device->index);
+    event_post(&device->run->ended);
+}
+
+/* --- the process --- */
+
+/* What is asked of this process alone is looked at before anybody is connected to. */
+static int open_run(struct remote_run *run, struct error *error) {
+    struct setup *setup = &run->setup;
+    struct config *config = &setup->config;
+    RETURN_IF(config_settle(config, run->typed, NULL, 0, ERROR_USAGE, error));
+    /* There are other processes beside it. */
+    if (strcmp(config->devices, "auto") == 0) snprintf(config->devices, sizeof config->devices, "cpu:0");
+    RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
+    RETURN_IF(setup_open_devices(setup, error));
+    RETURN_IF(world_open_threads(&run->world, error));
+    lock_open(&run->say, run->world);
+    lock_open(&run->build, run->world);
+    event_open(&run->ended, run->world);
+    RETURN_IF(memory_array(&run->names, setup->device_count, "device names", error));
+    for (int d = 0; d < setup->device_count; d++) run->names[d] = setup->devices[d].name;
+    RETURN_IF(log_open(&run->log, setup->device_count, run->names, NULL, 0,
+                       config->quiet ? 0 : config->print_every, stdout, error));
+    return memory_array(&run->remotes, setup->device_count, "devices", error);
+}
+
+static int start_devices(struct remote_run *run, struct error *error) {
+    for (int d = 0; d < run->setup.device_count; d++) {
+        const struct device *own = &run->setup.devices[d];
+        struct remote_device *device = &run->remotes[d];
+        device->run = run;
+        device->index = d;
+        RETURN_IF(world_spawn(run->world, own->name, own->pinned ? &own->cores : NULL, device_body, device,
+                              &device->thread, error));
+    }
+    return OK;
+}
+
+static bool must_give_up(const struct remote_run *run) {
+    return run->give_up && atomic_load(run->give_up);
+}
+
+/* The first device that failed says why. An interrupt stops the world, which wakes all. */
+static int wait_for_devices(struct remote_run *run, struct finish *finish, struct error *error) {
+    const int devices = run->setup.device_count;
+    while (event_wait(&run->ended, (uint64_t)devices, world_now(run->world) + LOOK_MS / 1e3) ==
+           WAIT_TIMEOUT) {
+        RETURN_IF(log_drain(&run->log, error));
+        if (is_interrupted(run) || atomic_load(&run->failed) >= 0 || must_give_up(run))
+            world_stop(run->world);
+    }
+    for (int d = 0; d < devices; d++) {
+        world_join(run->remotes[d].thread);
+        run->remotes[d].thread = NULL;
+    }
+    RETURN_IF(log_drain(&run->log, error));
+    if (is_interrupted(run)) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+    const int failed = atomic_load(&run->failed);
+    if (failed >= 0)
+        return error_set(error, run->remotes[failed].error.code, "%s", run->remotes[failed].error.words);
+    *finish = run->remotes[0].finish;
+    if (finish->code == OK) return OK;
+    return error_set(error, ERROR_PEER, "the %s %s ended: %s", cluster_server(run->cluster),
+                     run->cluster->ps.list[0].text, finish->words);
+}
+
+static void close_run(struct remote_run *run) {
+    if (run->world) world_stop(run->world);
+    for (int d = 0; run->remotes && d < run->setup.device_count; d++) {
+        struct remote_device *device = &run->remotes[d];
+        world_join(device->thread);
+        remote_close(&device->remote);
+        memory_free(device->weights);
+        memory_free(device->gradient);
+        memory_free(device->numbers);
+        memory_free(device->keys);
+    }
+    memory_free(run->remotes);
+    replicas_close(&run->replicas);
+    log_close(&run->log);
+    world_close(run->world);
+    memory_free((void *)run->names);
+    setup_close(&run->setup);
+}
+
+int worker_train(const struct typed *typed, const struct cluster *cluster, const _Atomic bool *give_up,
+                 struct finish *finish, struct error *error) {
+    struct remote_run *run = NULL;
+    world_catch_interrupts();
+    RETURN_IF(memory_array(&run, 1, "the worker", error));
+    run->typed = typed;
+    run->cluster = cluster;
+    run->give_up = give_up;
+    run->failed = -1;
+    progress_open(&run->progress, stderr, typed->value.quiet);
+    int code = open_run(run, error);
+    if (code == OK) {
+        progress_say(&run->progress, "worker %d of %d, with %d device%s, %s %s%s", cluster->task,
+                     cluster->workers.count, run->setup.device_count, run->setup.device_count == 1 ? "" : "s",
+                     cluster->mirrored ? "mirrored; the leader is" : "at the parameter server",
+                     cluster->ps.list[0].text,
+                     cluster->ps.count > 1 && !cluster->mirrored ? " and others" : "");
+        code = start_devices(run, error);
+    }
+    if (code == OK) code = wait_for_devices(run, finish, error);
+    close_run(run);
+    memory_free(run);
+    return code;
+}

@@ -1,0 +1,15 @@
+/* A worker's process in a cluster with parameter servers: its devices compute what the ps asks for. What they
+ * compute is built by the settings that the ps tells. */
+#ifndef TRAINER_CLUSTER_WORKER_H
+#define TRAINER_CLUSTER_WORKER_H
+
+#include "../bridge/cluster.h"
+#include "../bridge/terms.h"
+
+/* Takes part in the training until the ps says that it is over, and how it ended; or until *give_up (NULL:
+ * there is none) is set. Step lines go to standard output, as in a run in one process. Errors: as their exit
+ * codes say; what the ps ended with, in its words. */
+int worker_train(const struct typed *typed, const struct cluster *cluster, const _Atomic bool *give_up,
+                 struct finish *finish, struct error *error);
+
+#endif

@@ -1,0 +1,323 @@
+/* Who runs, and in which order. The baselines are one worker with the default strategy: there is nobody to
+ * share with, so it is plain training. */
+#include "compare.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../device/device.h"
+#include "../outputs/digits.h"
+#include "../outputs/progress.h"
+#include "folder.h"
+#include "../run/folder.h"
+#include "../run/setup.h"
+#include "rows.h"
+
+enum { FOLDER_MOST = 200 };
+
+struct contender {
+    struct typed typed;
+    char folder[FOLDER_BYTES]; /* below settings.out */
+    struct wait_sums waits;
+};
+
+/* --- who runs --- */
+
+/* A folder's name: what is not a letter, digit or one of "._=-" becomes "-". */
+static void make_folder_name(char out[FOLDER_BYTES], const char *text) {
+    size_t used = 0;
+    for (; text[used] && used < FOLDER_MOST; used++)
+        out[used] =
+            (char)(isalnum((unsigned char)text[used]) || strchr("._=", text[used]) ? text[used] : '-');
+    out[used] = '\0';
+}
+
+static void add_contender(struct comparison *comparison, const char *name, const char *devices, int workers,
+                          int threads) {
+    struct contender *contender = &comparison->contenders[comparison->bench.count];
+    struct bench_row *row = &comparison->rows[comparison->bench.count++];
+    contender->typed = comparison->typed;
+    make_folder_name(contender->folder, name);
+    row_open(row, comparison->bench.repeats);
+    row->devices = devices;
+    row->workers = workers;
+    row->threads = threads;
+    snprintf(row->name, sizeof row->name, "%s", name);
+}
+
+/* One healthy worker on the first device; with a prefetcher beside it only where the strategies have them
+ * too. */
+static void add_baseline(struct comparison *comparison, const char *name, int threads, bool spare_cores) {
+    struct config *settings = &comparison->contenders[comparison->bench.count].typed.value;
+    add_contender(comparison, name, comparison->first, 1, threads);
+    comparison->rows[comparison->bench.count - 1].baseline = true;
+    snprintf(settings->devices, sizeof settings->devices, "%s", comparison->first);
+    settings->threads = threads;
+    settings->fail[0] = settings->stall[0] = settings->slow[0] = '\0';
+    if (settings->prefetch == PREFETCH_AUTO && !spare_cores) settings->prefetch = 0;
+}
+
+/* Faults are for the strategies; that all are there is found out before the baselines run. */
+static int check_faults(const struct config *settings, const struct device *devices, int workers,
+                        struct error *error) {
+    struct faults faults;
+    void *names = NULL;
+    RETURN_IF(faults_parse(&faults, settings->fail, settings->stall, settings->slow, error));
+    RETURN_IF(memory_zeroed(&names, (size_t)workers, sizeof(char *), "device names", error));
+    for (int w = 0; w < workers; w++) ((const char **)names)[w] = devices[w].name;
+    const int code = faults_check(&faults, names, workers, INT_MAX, error);
+    memory_free(names);
+    return code;
+}
+
+static void name_devices(struct comparison *comparison, const struct device *devices, int workers) {
+    size_t used = 0;
+    for (int w = 0; w < workers; w++) {
+        const size_t left = sizeof comparison->devices - used;
+        if (left < 40) {
+            snprintf(comparison->devices + used, left, ", ... %d in all", workers);
+            break;
+        }
+        used += (size_t)snprintf(comparison->devices + used, left, "%s%s x%d", w ? ", " : "", devices[w].name,
+                                 devices[w].threads);
+    }
+    snprintf(comparison->first, sizeof comparison->first, "%s", devices[0].name);
+}
+
+/* A second baseline has all cores; for a device with cores of its own there is no such thing, and for one
+ * that has them all already it would be the first one again. */
+static void add_contenders(struct comparison *comparison, const struct device *devices, int workers) {
+    const int threads = devices[0].threads;
+    struct cores all;
+    int computing = 0;
+    world_cores(&all);
+    for (int w = 0; w < workers; w++) computing += devices[w].threads;
+    name_devices(comparison, devices, workers);
+    comparison->bench.threads = threads;
+    add_baseline(comparison, "one device", threads, all.count > computing);
+    if (!device_apart(&devices[0]) && all.count > threads) {
+        comparison->bench.cores = all.count;
+        add_baseline(comparison, "one device, all cores", all.count, false);
+    }
+    for (int i = 0; i < comparison->list.count; i++) {
+        struct config *settings = &comparison->contenders[comparison->bench.count].typed.value;
+        add_contender(comparison, comparison->list.texts[i], comparison->devices, workers, threads);
+        snprintf(settings->strategy, sizeof settings->strategy, "%s", comparison->list.texts[i]);
+    }
+}
+
+static int check_folders(const struct comparison *comparison, struct error *error) {
+    for (int i = 0; i < comparison->bench.count; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(comparison->contenders[i].folder, comparison->contenders[j].folder) == 0)
+                return error_set(error, ERROR_USAGE, "--strategies: \"%s\" is there twice",
+                                 comparison->rows[i].name);
+    return OK;
+}
+
+static void describe_bench(struct comparison *comparison) {
+    const struct config *settings = &comparison->typed.value;
+    struct bench *bench = &comparison->bench;
+    /* A comparison with faults must not look like one without. */
+    faults_text(comparison->faults, settings->fail, settings->stall, settings->slow);
+    bench->model = settings->model;
+    bench->dataset = settings->dataset;
+    bench->devices = comparison->devices;
+    bench->faults = comparison->faults;
+    bench->epochs = settings->epochs;
+    bench->batch = settings->batch;
+    bench->seed = settings->seed;
+    bench->target_accuracy = settings->target_accuracy;
+    bench->rows = comparison->rows;
+}
+
+/* Whether all runs can be had: plug-ins, devices, faults; and the devices' names for the rows. */
+static int look_at(struct comparison *comparison, struct setup *setup, struct error *error) {
+    struct config *config = &comparison->typed.value;
+    setup->config = *config;
+    RETURN_IF(setup_choose(setup, 1, false, error));
+    comparison->folder_named = config->out[0];
+    if (!comparison->folder_named)
+        RETURN_IF(folder_name(config->out, setup->choices.model.plugin->name, "bench", error));
+    RETURN_IF(setup_open_devices(setup, error));
+    RETURN_IF(check_faults(config, setup->devices, setup->device_count, error));
+    add_contenders(comparison, setup->devices, setup->device_count);
+    return check_folders(comparison, error);
+}
+
+int compare_open(struct comparison *comparison, const struct typed *typed, const char *wanted, int repeats,
+                 struct error *error) {
+    struct setup *setup = NULL;
+    *comparison = (struct comparison){.typed = *typed, .bench = {.repeats = repeats}};
+    RETURN_IF(strategy_list_parse(&comparison->list, wanted, error));
+    const int most = comparison->list.count + 2;
+    RETURN_IF(memory_array(&comparison->contenders, most, "contenders", error));
+    RETURN_IF(memory_array(&comparison->rows, most, "rows", error));
+    RETURN_IF(memory_array(&setup, 1, "what a comparison starts from", error));
+    const int code = look_at(comparison, setup, error);
+    setup_close(setup);
+    memory_free(setup);
+    describe_bench(comparison);
+    return code;
+}
+
+void compare_close(struct comparison *comparison) {
+    bench_runs_close(&comparison->runs);
+    memory_free(comparison->rows);
+    memory_free(comparison->contenders);
+    strategy_list_free(&comparison->list);
+    *comparison = (struct comparison){0};
+}
+
+/* --- the runs --- */
+
+static void show_next(struct progress *progress, const struct comparison *comparison, const char *name,
+                      long seed, long long began) {
+    char text[800];
+    const int total = comparison->bench.count * comparison->bench.repeats, ended = comparison->ended;
+    const long long passed = world_utc_seconds() - began;
+    int used = snprintf(text, sizeof text, "run %d of %d: %s, seed %ld", ended + 1, total, name, seed);
+    if (passed > 2 && ended > 0)
+        snprintf(text + used, sizeof text - (size_t)used, ", about %lld s left",
+                 passed * (total - ended) / ended);
+    progress_status(progress, text);
+}
+
+static void show_ended(struct progress *progress, const struct comparison *comparison, const char *name,
+                       long seed, const struct run_result *result, const struct error *failure) {
+    const int total = comparison->bench.count * comparison->bench.repeats;
+    char speed[DIGITS_BYTES];
+    digits_thousands(speed, result->summary.examples_per_s);
+    if (failure->code != OK)
+        progress_say(progress, "run %d of %d: %s, seed %ld: failed: %s", comparison->ended, total, name, seed,
+                     failure->words);
+    else if (!progress->terminal)
+        progress_say(progress, "run %d of %d: %s, seed %ld: %s examples/s, accuracy %.2f %%",
+                     comparison->ended, total, name, seed, speed, 100 * result->summary.test_accuracy);
+}
+
+static int write_list(const struct comparison *comparison, struct error *error) {
+    char path[PATH_BYTES];
+    struct file_new file = {0};
+    RETURN_IF(file_join(path, comparison->typed.value.out, COMPARE_LIST, error));
+    RETURN_IF(file_create(&file, path, error));
+    for (int i = 0; i < comparison->bench.count; i++)
+        fprintf(file.stream, "%s %d\n", comparison->contenders[i].folder, comparison->bench.repeats);
+    const int code = file_commit(&file, error);
+    file_abandon(&file);
+    return code;
+}
+
+/* Once the first run is over: what cannot even start leaves what was there before. */
+static int open_folder(struct comparison *comparison, struct progress *progress, struct error *error) {
+    const char *out = comparison->typed.value.out;
+    char path[PATH_BYTES], first[FOLDER_BYTES + 16];
+    bool earlier = false;
+    snprintf(first, sizeof first, "%s/1", comparison->contenders[0].folder);
+    RETURN_IF(file_make_folder(out, error));
+    RETURN_IF(compare_remove_earlier(out, first, &earlier, error));
+    if (earlier) progress_say(progress, "%s had an earlier comparison, which this one replaces", out);
+    RETURN_IF(write_list(comparison, error));
+    RETURN_IF(file_join(path, out, "runs.csv", error));
+    return bench_runs_open(&comparison->runs, path, error);
+}
+
+static int write_run(struct comparison *comparison, struct progress *progress, const char *name, int repeat,
+                     long seed, const struct run_result *result, const struct error *failure,
+                     struct error *error) {
+    if (!comparison->runs.file) RETURN_IF(open_folder(comparison, progress, error));
+    return bench_runs_add(&comparison->runs, name, repeat, seed,
+                          failure->code == OK ? &result->summary : NULL, failure, error);
+}
+
+/* One run of one contender; *failure is what went wrong in it. */
+static int run_one(struct comparison *comparison, int index, int repeat, struct progress *progress,
+                   struct error *failure, struct error *error) {
+    struct contender *contender = &comparison->contenders[index];
+    struct bench_row *row = &comparison->rows[index];
+    struct config *settings = &contender->typed.value;
+    struct run_result result;
+    char below[FOLDER_BYTES + 16];
+    const long seed = settings->seed = comparison->typed.value.seed + repeat - 1;
+    snprintf(below, sizeof below, "%s/%d", contender->folder, repeat);
+    RETURN_IF(file_join(settings->out, comparison->typed.value.out, below, error));
+    run_train_here(&contender->typed, &result, failure);
+    const bool cannot_start = failure->code != OK && failure->code != ERROR_DIVERGED &&
+                              failure->code != ERROR_PEER && comparison->ended == 0;
+    if (failure->code == ERROR_INTERRUPTED || cannot_start) {
+        run_result_free(&result);
+        return error_set(error, failure->code, "%s", failure->words);
+    }
+    comparison->ended++;
+    if (failure->code == OK) {
+        row_add_run(row, &contender->waits, &result);
+    } else {
+        row_add_failure(row, failure);
+    }
+    show_ended(progress, comparison, row->name, seed, &result, failure);
+    const int code = write_run(comparison, progress, row->name, repeat, seed, &result, failure, error);
+    run_result_free(&result);
+    return code;
+}
+
+static int run_all(struct comparison *comparison, struct progress *progress, struct error *first,
+                   struct error *error) {
+    const long long began = world_utc_seconds();
+    for (int repeat = 1; repeat <= comparison->bench.repeats; repeat++)
+        for (int i = 0; i < comparison->bench.count; i++) {
+            struct error failure = {0};
+            if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+            show_next(progress, comparison, comparison->rows[i].name,
+                      comparison->typed.value.seed + repeat - 1, began);
+            RETURN_IF(run_one(comparison, i, repeat, progress, &failure, error));
+            if (failure.code == OK || first->code != OK) continue;
+            error_set(first, failure.code, "%s", failure.words);
+            error_prefix(first, "%s, repeat %d: ", comparison->rows[i].name, repeat);
+        }
+    return OK;
+}
+
+/* One of its own: a new one, or the one that was named, where there is no comparison yet. */
+static int claim_folder(struct comparison *comparison, struct error *error) {
+    const struct config *settings = &comparison->typed.value;
+    char path[PATH_BYTES];
+    if (!comparison->folder_named) return file_make_new_folder(comparison->typed.value.out, error);
+    RETURN_IF(file_join(path, settings->out, COMPARE_LIST, error));
+    if (settings->replace || !file_exists(path)) return OK;
+    return error_set(error, ERROR_FILE, "%.300s has a comparison: --replace starts anew", settings->out);
+}
+
+int compare_run(struct comparison *comparison, struct error *error) {
+    struct error stopped = {0}, first = {0};
+    struct progress progress;
+    char path[PATH_BYTES];
+    world_catch_interrupts();
+    RETURN_IF(claim_folder(comparison, error));
+    progress_open(&progress, stderr, comparison->typed.value.quiet);
+    for (int i = 0; i < comparison->bench.count; i++) {
+        struct config *settings = &comparison->contenders[i].typed.value;
+        settings->quiet = true;
+        settings->replace = true;           /* what is below the comparison's folder goes with it */
+        settings->checkpoint_every_s = 0.0; /* writing one in the middle would be measured too */
+    }
+    const int code = run_all(comparison, &progress, &first, &stopped);
+    progress_clear(&progress);
+    if (comparison->ended == 0 && !comparison->folder_named)
+        file_remove_empty(comparison->typed.value.out, 0);
+    if (comparison->ended == 0 && code != ERROR_INTERRUPTED)
+        return error_set(error, code, "%s", stopped.words);
+    rows_set_beside(comparison->rows, comparison->bench.count);
+    if (comparison->ended > 0) {
+        RETURN_IF(bench_runs_finish(&comparison->runs, error));
+        RETURN_IF(file_join(path, comparison->typed.value.out, "bench.csv", error));
+        RETURN_IF(bench_write(path, &comparison->bench, error));
+    }
+    if (code == ERROR_INTERRUPTED)
+        return error_set(error, code, "interrupted after %d of %d runs", comparison->ended,
+                         comparison->bench.count * comparison->bench.repeats);
+    if (code != OK) return error_set(error, code, "%s", stopped.words);
+    return first.code != OK ? error_set(error, first.code, "%s", first.words) : OK;
+}

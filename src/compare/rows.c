@@ -1,0 +1,109 @@
+/* Rows of a comparison. Speeds are compared by the ratio of their means: the runs come repeat by repeat, so
+ * both means are over the same minutes of the machine. */
+#include "rows.h"
+
+#include <math.h>
+#include <string.h>
+
+void row_open(struct bench_row *row, int wanted) {
+    *row = (struct bench_row){.wanted = wanted,
+                              .speedup_one = NAN,
+                              .speedup_one_sd = NAN,
+                              .speedup_all = NAN,
+                              .speedup_all_sd = NAN,
+                              .accuracy_apart = NAN,
+                              .updates_ratio = NAN,
+                              .waited_at_share = NAN,
+                              .waited_for_share = NAN};
+}
+
+static void add_wait(struct waits *waits, const char *name, double seconds) {
+    int i = 0;
+    while (i < WAITS - 1 && waits->names[i][0] && strcmp(waits->names[i], name) != 0) i++;
+    snprintf(waits->names[i], sizeof waits->names[i], "%s", name);
+    waits->seconds[i] += seconds;
+}
+
+static int longest(const struct waits *waits) {
+    int best = 0;
+    for (int i = 1; i < WAITS; i++)
+        if (waits->seconds[i] > waits->seconds[best]) best = i;
+    return best;
+}
+
+/* What a worker says is only where and for whom it waited longest, its pauses included: the shares are lower
+ * bounds. */
+static void add_waits(struct bench_row *row, struct wait_sums *sums, const struct run_result *result) {
+    for (int w = 0; w < result->summary.workers; w++) {
+        const struct worker_result *worker = &result->workers[w];
+        sums->seconds += fmax(worker->wait_s, fmax(worker->waited_at_s, worker->waited_for_s));
+        if (worker->waited_at) add_wait(&sums->at, worker->waited_at, worker->waited_at_s);
+        if (worker->waited_for[0]) add_wait(&sums->whom, worker->waited_for, worker->waited_for_s);
+    }
+    if (!(sums->seconds > 0.0)) return;
+    const int at = longest(&sums->at), whom = longest(&sums->whom);
+    row->waited_at = sums->at.names[at];
+    row->waited_at_share = sums->at.seconds[at] / sums->seconds;
+    row->waited_for = sums->whom.names[whom];
+    row->waited_for_share = sums->whom.seconds[whom] / sums->seconds;
+}
+
+static void add_summary(struct bench_row *row, const struct summary *summary) {
+    row->finished++;
+    statistic_add(&row->examples_per_s, summary->examples_per_s);
+    statistic_add(&row->train_seconds, summary->train_seconds);
+    statistic_add(&row->target_s, summary->target_s);
+    statistic_add(&row->test_accuracy, summary->test_accuracy);
+    statistic_add(&row->test_cost, summary->test_cost);
+    statistic_add(&row->final_cost, summary->final_cost);
+    statistic_add(&row->staleness_mean, summary->staleness.mean);
+    statistic_add(&row->staleness_p99, (double)summary->staleness.p99);
+    if (summary->staleness.max > row->staleness_max) row->staleness_max = summary->staleness.max;
+    statistic_add(&row->compute_share, summary->compute_share);
+    statistic_add(&row->input_share, summary->input_share);
+    statistic_add(&row->pull_share, summary->pull_share);
+    statistic_add(&row->push_share, summary->push_share);
+    statistic_add(&row->wait_share, summary->wait_share);
+    statistic_add(&row->updates, (double)summary->updates);
+    statistic_add(&row->lost_updates, (double)summary->lost_updates);
+    statistic_add(&row->dropped, (double)summary->dropped);
+    row->lost_workers += summary->lost_workers;
+    statistic_add(&row->bytes_moved, (double)summary->bytes_moved);
+}
+
+void row_add_run(struct bench_row *row, struct wait_sums *sums, const struct run_result *result) {
+    add_summary(row, &result->summary);
+    add_waits(row, sums, result);
+}
+
+void row_add_failure(struct bench_row *row, const struct error *failure) {
+    row->failed++;
+    if (row->failure != OK) return;
+    row->failure = failure->code;
+    memcpy(row->failure_words, failure->words, sizeof row->failure_words);
+}
+
+static double ratio_of(const struct statistic *a, const struct statistic *b) {
+    return statistic_mean(a) / statistic_mean(b);
+}
+
+/* Of a ratio of independent means, to first order. */
+static double ratio_deviation(const struct statistic *a, const struct statistic *b) {
+    return ratio_of(a, b) *
+           hypot(statistic_deviation(a) / statistic_mean(a), statistic_deviation(b) / statistic_mean(b));
+}
+
+void rows_set_beside(struct bench_row *rows, int count) {
+    const struct bench_row *one = &rows[0], *all = count > 1 && rows[1].baseline ? &rows[1] : NULL;
+    for (int i = 0; i < count; i++) {
+        struct bench_row *row = &rows[i];
+        row->speedup_one = ratio_of(&row->examples_per_s, &one->examples_per_s);
+        row->speedup_one_sd = ratio_deviation(&row->examples_per_s, &one->examples_per_s);
+        row->updates_ratio = ratio_of(&row->updates, &one->updates);
+        row->accuracy_apart =
+            100 * (statistic_mean(&row->test_accuracy) - statistic_mean(&one->test_accuracy));
+        if (!all) continue;
+        row->speedup_all = ratio_of(&row->examples_per_s, &all->examples_per_s);
+        row->speedup_all_sd = ratio_deviation(&row->examples_per_s, &all->examples_per_s);
+    }
+}

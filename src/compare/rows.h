@@ -1,0 +1,30 @@
+/* How the runs of one strategy add up to its row, and how the rows compare. */
+#ifndef TRAINER_TRAIN_COMPARE_ROWS_H
+#define TRAINER_TRAIN_COMPARE_ROWS_H
+
+#include "bench.h"
+#include "../run/run.h"
+
+enum { WAITS = 32 };
+
+/* Seconds of waiting, by where or by whom. */
+struct waits {
+    char names[WAITS][96];
+    double seconds[WAITS];
+};
+
+/* Of all runs of a row; its texts point in here. */
+struct wait_sums {
+    struct waits at, whom;
+    double seconds;
+};
+
+void row_open(struct bench_row *row, int wanted);
+void row_add_run(struct bench_row *row, struct wait_sums *sums, const struct run_result *result);
+void row_add_failure(struct bench_row *row, const struct error *failure);
+
+/* Sets all rows beside the baselines among them: the first is one device, the second, if it is one, that with
+ * all cores. */
+void rows_set_beside(struct bench_row *rows, int count);
+
+#endif

@@ -1,0 +1,113 @@
+/* The rows, and what is made of them. See config.h and options.def. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/text.h"
+
+/* The row of a field: `base` is where struct config stands in what the rows fill. */
+#define ROW(where, kind, ...)                                                                                \
+    { .type = kind, .group = GROUP, .offset = offsetof(struct where), __VA_ARGS__ }
+
+#define SAVED OPTION_SAVED
+#define AGREED OPTION_AGREED
+#define SHOWN OPTION_SHOWN
+#define AUTOMATIC OPTION_AUTO
+#define OF_GPUS (DEVICES_MAY_BE_GPUS ? 0 : OPTION_ABSENT)
+
+/* Of what was typed: with the field that says so. */
+#define OF_TYPED(kind, field, ...)                                                                           \
+    {.type = kind,                                                                                           \
+     .group = GROUP,                                                                                         \
+     .offset = offsetof(struct typed, value.field),                                                          \
+     .given = offsetof(struct typed, given.field),                                                           \
+     __VA_ARGS__},
+#define TEXT(field, size, ...) OF_TYPED(OPTION_TEXT, field, .bytes = size, __VA_ARGS__)
+#define INT(field, ...) OF_TYPED(OPTION_INT, field, __VA_ARGS__)
+#define LONG(field, ...) OF_TYPED(OPTION_LONG, field, __VA_ARGS__)
+#define REAL(field, ...) OF_TYPED(OPTION_REAL, field, __VA_ARGS__)
+#define FLAG(field, ...) OF_TYPED(OPTION_FLAG, field, __VA_ARGS__)
+#define CHOICE(field, ...) OF_TYPED(OPTION_CHOICE, field, __VA_ARGS__)
+const struct option run_options[] = {
+#include "options.def"
+    {0},
+};
+
+#define OF_CONFIG(kind, field, ...)                                                                          \
+    {.type = kind, .group = GROUP, .offset = offsetof(struct config, field), __VA_ARGS__},
+#define TEXT(field, size, ...) OF_CONFIG(OPTION_TEXT, field, .bytes = size, __VA_ARGS__)
+#define INT(field, ...) OF_CONFIG(OPTION_INT, field, __VA_ARGS__)
+#define LONG(field, ...) OF_CONFIG(OPTION_LONG, field, __VA_ARGS__)
+#define REAL(field, ...) OF_CONFIG(OPTION_REAL, field, __VA_ARGS__)
+#define FLAG(field, ...) OF_CONFIG(OPTION_FLAG, field, __VA_ARGS__)
+#define CHOICE(field, ...) OF_CONFIG(OPTION_CHOICE, field, __VA_ARGS__)
+const struct option config_options[] = {
+#include "options.def"
+    {0},
+};
+
+int config_settle(struct config *config, const struct typed *typed, const struct config_source *source,
+                  int flag, int code, struct error *error) {
+    *config = typed->value;
+    for (int i = 0; source && config_options[i].name; i++) {
+        const struct option *row = &config_options[i];
+        bool given;
+        memcpy(&given, (const char *)typed + run_options[i].given, sizeof given);
+        const char *text = given || !(row->flags & flag) ? NULL : source->text(source->self, row->name);
+        struct error why = {0};
+        if (text && option_set(config_options, config, source->name, row->name, text, &why) != OK)
+            return error_set(error, code, "%s", why.words);
+    }
+    return OK;
+}
+
+int config_each(const struct config *config, int flag,
+                int (*each)(void *argument, const struct option *row, const char *value), void *argument) {
+    for (const struct option *row = config_options; row->name; row++) {
+        char value[CONFIG_VALUE_BYTES];
+        if (!(row->flags & flag)) continue;
+        option_text(row, config, value, sizeof value);
+        RETURN_IF(each(argument, row, value));
+    }
+    return OK;
+}
+
+static bool is_listed(const char *list, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)) != NULL; at++)
+        if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == '\0')) return true;
+    return false;
+}
+
+struct unusual {
+    struct text text;
+    const char *without;
+    struct config usual;
+};
+
+static int add_unusual(void *argument, const struct option *row, const char *value) {
+    struct unusual *unusual = argument;
+    char usual[CONFIG_VALUE_BYTES];
+    option_text(row, &unusual->usual, usual, sizeof usual);
+    if (!is_listed(unusual->without, row->name) && strcmp(value, usual) != 0)
+        text_add(&unusual->text, " --%s=%s", row->name, value);
+    return OK;
+}
+
+const char *config_unusual(const struct config *config, int flag, const char *without, char *out,
+                           size_t bytes) {
+    struct unusual unusual = {.text = text_into(out, bytes), .without = without};
+    option_defaults(config_options, &unusual.usual);
+    config_each(config, flag, add_unusual, &unusual);
+    return out;
+}
+
+struct device_settings config_device_settings(const struct config *config) {
+    return (struct device_settings){.reference_only = config->kernels == KERNELS_REFERENCE,
+                                    .threads = config->threads,
+                                    .precision = (enum precision)config->precision,
+                                    .deterministic = config->deterministic,
+                                    .hard = config->no_soft_placement,
+                                    .without = config->without_kernel};
+}

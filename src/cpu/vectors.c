@@ -1,0 +1,89 @@
+/* Arithmetic of the store on vectors in the host's memory: the backend's struct vectors.
+ *
+ * A step with several gradients, or with a moving average beside it, goes through the window block by block:
+ * the mean of the gradients and the weights just stepped stay in the first cache between two passes. */
+#include "cpu.h"
+
+enum { BLOCK = 2048 }; /* floats: 8 KB */
+
+void cpu_step(const struct update *update, size_t floats, float *weights, float *const *moments,
+              const float *gradient, float *average) {
+    if (update->rule >= 0)
+        update->step(update, floats, weights, moments, gradient);
+    else if (update->rule == UPDATE_SUBTRACT)
+        for (size_t i = 0; i < floats; i++) weights[i] -= gradient[i];
+    for (size_t i = 0; average && i < floats; i++)
+        average[i] = update_average(average[i], weights[i], update->towards);
+}
+
+/* sum[floats] = the weighted sum of what begins at values[k] + at. */
+static void add_up(const float *const *values, const float *weight, int count, size_t at, size_t floats,
+                   float *restrict sum) {
+    for (int k = 0; k < count; k++) {
+        const float *restrict from = values[k] + at;
+        const float by = weight ? weight[k] : 1.0f;
+        if (k == 0)
+            for (size_t i = 0; i < floats; i++) sum[i] = by * from[i];
+        else
+            for (size_t i = 0; i < floats; i++) sum[i] += by * from[i];
+    }
+}
+
+static int update(const struct device *device, const struct update *update,
+                  const struct update_window *window, struct error *error) {
+    const bool blocks = window->weight || window->average;
+    _Alignas(64) float mean[BLOCK];
+    (void)device, (void)error;
+    if (window->racy) {
+        cpu_update_racy(update, window);
+        return OK;
+    }
+    for (size_t at = window->begin, floats; at < window->end; at += floats) {
+        const float *gradient = window->gradients[0] + at;
+        float *moments[UPDATE_MOMENTS];
+        floats = blocks && window->end - at > BLOCK ? BLOCK : window->end - at;
+        if (window->weight) {
+            add_up(window->gradients, window->weight, window->count, at, floats, mean);
+            gradient = mean;
+        }
+        for (int m = 0; m < update->moments; m++) moments[m] = window->state->vector[1 + m].at + at;
+        cpu_step(update, floats, window->state->vector[0].at + at, moments, gradient,
+                 window->average ? window->average + at : NULL);
+    }
+    return OK;
+}
+
+static int mean(const struct device *device, const float *const *values, const float *weight, int count,
+                size_t begin, size_t end, float factor, float *out, struct error *error) {
+    (void)device, (void)error;
+    for (size_t at = begin, floats; at < end; at += floats) {
+        floats = end - at > BLOCK ? BLOCK : end - at;
+        add_up(values, weight, count, at, floats, out + at);
+        for (size_t i = at; i < at + floats; i++) out[i] *= factor;
+    }
+    return OK;
+}
+
+/* Eight partial sums, so that it vectorises and has the same bits everywhere. */
+static int squares(const struct device *device, const float *values, size_t floats, double *out,
+                   struct error *error) {
+    double sums[8] = {0};
+    size_t i = 0;
+    (void)device, (void)error;
+    for (; i + 8 <= floats; i += 8)
+        for (size_t k = 0; k < 8; k++) sums[k] += (double)values[i + k] * (double)values[i + k];
+    for (size_t k = 0; i + k < floats; k++) sums[k] += (double)values[i + k] * (double)values[i + k];
+    *out = 0.0;
+    for (int k = 0; k < 8; k++) *out += sums[k];
+    return OK;
+}
+
+static int scale(const struct device *device, float *values, size_t floats, float factor,
+                 struct error *error) {
+    (void)device, (void)error;
+    for (size_t i = 0; i < floats; i++) values[i] *= factor;
+    return OK;
+}
+
+const struct vectors cpu_vectors = {
+    .update = update, .mean = mean, .squares = squares, .scale = scale, .copy_racy = cpu_copy_racy};

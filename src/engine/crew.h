@@ -1,0 +1,84 @@
+/* The crew: who computes the gradients of a run. Threads of this process (threads.h), or members of a
+ * cluster, each of which has a thread here that speaks for it (src/cluster/members.h). A run is handed its
+ * crew, and does not ask which one it is. */
+#ifndef TRAINER_ENGINE_CREW_H
+#define TRAINER_ENGINE_CREW_H
+
+#include "../config/config.h"
+#include "../data/dataset.h"
+#include "network.h"
+#include "training.h"
+
+/* What a run has open, for its crew. What `open` is given may not be open yet: store, sampler and roster are
+ * there when `compute` is called. All borrowed. */
+struct crew_site {
+    struct world *world;
+    const struct config *config;
+    const struct dataset *dataset;
+    const struct network *network;
+    const struct device *devices; /* [device_count] of this process */
+    int device_count;
+    struct store *store;
+    struct sampler *sampler;
+    struct roster *roster;
+    const struct traits *traits;
+    int prefetch;                                   /* batches built ahead of a worker */
+    void (*say)(void *argument, const char *words); /* to the user */
+    void *argument;
+};
+
+/* One worker. */
+struct crew_member {
+    char name[40];             /* "worker 1 (cpu:1)" */
+    const char *device;        /* "cpu:1" */
+    const struct cores *cores; /* where its thread runs; NULL: anywhere */
+};
+
+/* What was counted and moved outside this process. */
+struct crew_totals {
+    long lost_updates;
+    long long sent, received; /* bytes, to and from the workers, since the first batch */
+};
+
+/* How a run ended. */
+struct crew_end {
+    int code;          /* enum error_code */
+    const char *words; /* of the error; else empty */
+    double test_accuracy, final_cost, train_seconds, epochs;
+    long version, steps;
+    long long examples;
+};
+
+/* Every slot but open, member, compute and close may be NULL: there is nothing to do. All are called by the
+ * coordinating thread; go, fetch and notice once or more for each segment, the others once, in this order.
+ * None is called after `close`. */
+struct crew {
+    /* The process has part number `part` of the `parts` that the shards are spread over, and so are others.
+     */
+    int part, parts;
+    bool mirrored;  /* the parts are in the workers' processes */
+    bool elsewhere; /* the workers are in other processes: they print, clip and build their batches */
+
+    /* Brings all workers together: *self, and how many they are. Errors: ERROR_PEER: somebody is missing. */
+    int (*open)(void **self, const void *settings, const struct crew_site *site, int *workers,
+                struct error *error);
+    const void *settings; /* of `open`, borrowed */
+    void (*member)(const void *self, int worker, struct crew_member *member);
+    /* How they compute, with `site` all open. */
+    int (*compute)(void *self, struct compute *compute, struct error *error);
+    /* All threads of the run are there and wait for the first go. */
+    int (*begin)(void *self, struct error *error);
+    /* Something to tell the user since it was last asked; false: nothing. Also while workers run. */
+    bool (*notice)(void *self, char *words, size_t bytes);
+    int (*go)(void *self, struct error *error); /* a segment begins */
+    /* A segment is over, all pause: what other parts have becomes what the store here has. */
+    int (*fetch)(void *self, struct error *error);
+    /* Adds what shards in other processes have counted for a worker; and everything else that is elsewhere.
+     */
+    void (*tally)(const void *self, int worker, struct tally *sum);
+    void (*totals)(const void *self, struct crew_totals *totals);
+    void (*finish)(void *self, const struct crew_end *end); /* the last word */
+    void (*close)(void *self);                              /* safe on NULL and a half-open one */
+};
+
+#endif

@@ -1,0 +1,100 @@
+/* A network's program for a device, run and explained. */
+#include "explain.h"
+
+#include "../base/memory.h"
+#include "../device/link.h"
+#include "../program/program.h"
+#include "replica.h"
+
+enum { LEAST_RUNS = 3 };
+static const double seconds_of_runs = 1.0;
+
+/* All of it is thrown away again. */
+struct trial {
+    const struct network *network;
+    const struct device *device;
+    const struct examples *examples;
+    int batch;
+    struct world *world;
+    FILE *file;
+    struct program *program;
+    struct arena *arena;
+    float *weights, *gradients; /* [layout.floats] on the device */
+    float *initial;             /* [layout.floats] in the host's memory */
+    double *seconds;            /* [steps] */
+    int *index;                 /* [batch] */
+    struct error error;
+};
+
+static int open_trial(struct trial *trial) {
+    const struct device *device = trial->device;
+    const size_t bytes = trial->network->graph.layout.floats * sizeof(float);
+    struct error *error = &trial->error;
+    void *block = NULL;
+    device->backend->enter(device);
+    RETURN_IF(replica_compile(&trial->program, trial->network, device, error));
+    RETURN_IF(arena_open(&trial->arena, trial->program, error));
+    RETURN_IF(device->backend->allocate(device, &block, bytes, "weights to explain with", error));
+    trial->weights = block;
+    RETURN_IF(device->backend->allocate(device, &block, bytes, "gradients to explain with", error));
+    trial->gradients = block;
+    RETURN_IF(memory_zeroed(&block, bytes, 1, "first weights", error));
+    trial->initial = block;
+    RETURN_IF(memory_array(&trial->seconds, (size_t)program_steps(trial->program), "times of a step", error));
+    RETURN_IF(memory_array(&trial->index, trial->batch, "numbers of examples", error));
+    return OK;
+}
+
+static void close_trial(struct trial *trial) {
+    memory_free(trial->index);
+    memory_free(trial->initial);
+    memory_free(trial->seconds);
+    if (trial->gradients) trial->device->backend->release(trial->device, trial->gradients);
+    if (trial->weights) trial->device->backend->release(trial->device, trial->weights);
+    arena_close(trial->arena);
+    program_close(trial->program);
+}
+
+static int run_trial(struct trial *trial) {
+    const struct device *device = trial->device;
+    const struct network *network = trial->network;
+    for (int i = 0; i < trial->batch; i++) trial->index[i] = i % trial->examples->count;
+    layout_initialize(&network->graph.layout, 1, trial->initial);
+    RETURN_IF(link_copy(device, trial->weights, NULL, trial->initial,
+                        network->graph.layout.floats * sizeof *trial->initial, &trial->error));
+    const struct indices indices = {.count = trial->batch, .index = trial->index};
+    RETURN_IF(device->backend->gather(device, trial->examples, &indices,
+                                      arena_address(trial->arena, network->x), &trial->error));
+    RETURN_IF(device->backend->gather_labels(device, trial->examples, &indices,
+                                             arena_address(trial->arena, network->labels), &trial->error));
+    const double end = world_now(trial->world) + seconds_of_runs;
+    for (int run = 0; run < LEAST_RUNS || world_now(trial->world) < end; run++)
+        RETURN_IF(program_time(trial->program, trial->arena, trial->weights, trial->gradients, trial->world,
+                               trial->seconds, &trial->error));
+    fprintf(trial->file, "%s, batch %d:\n", device->name, trial->batch);
+    program_explain(trial->program, trial->seconds, trial->file);
+    fflush(trial->file);
+    return OK;
+}
+
+static void trial_body(void *argument) {
+    struct trial *trial = argument;
+    if (open_trial(trial) == OK) run_trial(trial);
+    close_trial(trial);
+}
+
+int explain_network(const struct network *network, const struct device *device,
+                    const struct examples *examples, int batch, struct world *world, FILE *file,
+                    struct error *error) {
+    struct trial trial = {.network = network,
+                          .device = device,
+                          .examples = examples,
+                          .batch = batch,
+                          .world = world,
+                          .file = file};
+    struct world_thread *thread = NULL;
+    RETURN_IF(world_spawn(world, "explain", device->pinned ? &device->cores : NULL, trial_body, &trial,
+                          &thread, error));
+    world_join(thread);
+    return trial.error.code == OK ? OK : error_set(error, trial.error.code, "%s", trial.error.words);
+}

@@ -1,0 +1,73 @@
+/* A model's graph with loss, prediction and gradients around it. */
+#include "network.h"
+
+#include "../base/memory.h"
+#include "../graph/model.h"
+
+/* Variables in the order of the layout, and their gradients; then those of the statistics. */
+static int add_gradients(struct network *network, struct error *error) {
+    struct graph *g = &network->graph;
+    node *variables = NULL;
+    int count = 0;
+    RETURN_IF(memory_array(&network->gradients, g->layout.count, "gradients", error));
+    RETURN_IF(memory_array(&variables, g->layout.count, "variables", error));
+    for (node n = 0; n < g->count; n++)
+        if (g->nodes[n].op == OP_variable &&
+            g->layout.ranges[g->nodes[n].attributes.variable].kind == RANGE_TRAINABLE)
+            variables[count++] = n;
+    graph_gradients(g, network->loss, variables, count, network->gradients);
+    for (node n = 0; n < network->loss; n++) /* what the statistics follow */
+        if (g->nodes[n].gradient_of >= 0) network->gradients[count++] = n;
+    network->gradient_count = count;
+    memory_free(variables);
+    return graph_check(g, error);
+}
+
+/* The loss plus decay/2 |w|^2 of every range. The optimizers add its gradient, decay * w, themselves, so this
+ * is only for looking at: a dot product of the weights where they lie. */
+static node add_decay(struct graph *g, node loss) {
+    const int count = g->count;
+    for (node n = 0; n < count; n++) {
+        if (g->nodes[n].op != OP_variable) continue;
+        const struct range *range = &g->layout.ranges[g->nodes[n].attributes.variable];
+        if (range->kind != RANGE_TRAINABLE || !(range->decay > 0.0f)) continue;
+        const float half = 0.5f * range->decay;
+        const node row = graph_reshape(g, n, SHAPE(1, -1));
+        const node square = graph_reshape(g, graph_matmul(g, row, row, false, true), SCALAR);
+        loss = graph_add(g, loss, graph_mul(g, square, graph_scalar(g, half)));
+    }
+    return loss;
+}
+
+int network_open(struct network *network, const struct network_settings *settings, struct error *error) {
+    *network = (struct network){0};
+    struct graph *g = &network->graph;
+    const struct model *model = model_of(settings->model);
+    struct shape input = {.rank = settings->shape.rank + 1, .dims = {settings->batch}};
+    for (int i = 0; i < settings->shape.rank; i++) input.dims[i + 1] = settings->shape.dims[i];
+    graph_open(g, settings->training, settings->seed);
+    network->x = graph_placeholder(g, "x", TYPE_FLOAT, input);
+    network->labels = graph_placeholder(g, "labels", TYPE_INT, SHAPE(settings->batch));
+    network->logits = model->build(g, network->x, settings->classes, settings->model->settings);
+    network->losses = graph_softmax_cross_entropy(g, network->logits, network->labels);
+    network->loss = graph_reduce_mean(g, network->losses, ALL_AXES, false);
+    network->probabilities = graph_softmax(g, network->logits);
+    network->predicted = graph_argmax(g, network->logits, 1);
+    network->step = graph_find(g, "step");
+    RETURN_IF(graph_check(g, error));
+    for (int i = 0; i < g->layout.count; i++)
+        if (g->layout.ranges[i].shape.rank >= 2 && g->layout.ranges[i].decay == 0.0f)
+            g->layout.ranges[i].decay = (float)settings->decay;
+    store_spread_ranges(&g->layout, settings->shards, settings->shard_by);
+    network->decayed_loss = network->loss;
+    if (!settings->training) return OK;
+    RETURN_IF(add_gradients(network, error));
+    network->decayed_loss = add_decay(g, network->loss);
+    return graph_check(g, error);
+}
+
+void network_close(struct network *network) {
+    memory_free(network->gradients);
+    graph_close(&network->graph);
+    *network = (struct network){0};
+}

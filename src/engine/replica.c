@@ -1,0 +1,207 @@
+/* A worker's replica: batches gathered into its arena, forward and backward run there. */
+#include "replica.h"
+
+#include "../base/memory.h"
+#include "../device/link.h"
+
+/* The first is the arena's own memory, so that a worker without a prefetcher has its batch beside its other
+ * values.
+ */
+static int open_inputs(const struct replicas *replicas, const struct device *device, struct replica *replica,
+                       struct error *error) {
+    const struct network *network = replicas->network;
+    const size_t batch = (size_t)replicas->batch;
+    void *block = NULL;
+    RETURN_IF(memory_array(&replica->inputs, replicas->buffers, "input buffers", error));
+    replica->inputs[0] =
+        (struct input){.x = arena_address(replica->arena, network->x),
+                       .labels = arena_address(replica->arena, network->labels),
+                       .step = network->step == NONE ? NULL : arena_address(replica->arena, network->step)};
+    for (int i = 1; i < replicas->buffers; i++) {
+        struct input *input = &replica->inputs[i];
+        RETURN_IF(device->backend->allocate(
+            device, &block, batch * (size_t)replicas->examples->features * sizeof *input->x, "input", error));
+        input->x = block;
+        RETURN_IF(device->backend->allocate(device, &block, batch * sizeof *input->labels, "labels", error));
+        input->labels = block;
+        if (!replica->inputs[0].step) continue;
+        RETURN_IF(device->backend->allocate(device, &block, sizeof *input->step, "a batch's number", error));
+        input->step = block;
+    }
+    return OK;
+}
+
+int replica_compile(struct program **out, const struct network *network, const struct device *device,
+                    struct error *error) {
+    void *block = NULL;
+    RETURN_IF(memory_zeroed(&block, (size_t)network->gradient_count + 1, sizeof(node), "fetches", error));
+    node *fetches = block;
+    fetches[0] = network->decayed_loss;
+    int count = 1;
+    for (int i = 0; i < network->gradient_count; i++)
+        if (network->gradients[i] != NONE) fetches[count++] = network->gradients[i];
+    const int code = program_compile(out, &network->graph, fetches, count, device, error);
+    memory_free(fetches);
+    return code;
+}
+
+/* Memory of the device's own for what it cannot address. */
+static int open_stages(const struct replicas *replicas, int worker, const struct device *device,
+                       struct replica *replica, struct error *error) {
+    const struct store *store = replicas->store;
+    const size_t bytes = replicas->network->graph.layout.floats * sizeof(float);
+    void *block = NULL;
+    const struct device *own = store ? store_own_device(store, worker) : NULL;
+    if (!device_same_memory(device, own)) {
+        RETURN_IF(device->backend->allocate(device, &block, bytes, "a replica's gradient", error));
+        replica->gradient = block;
+    }
+    if (store ? store_shares_memory(store, device) : !device_apart(device)) return OK;
+    if (store && training_copies_to(store, replicas->traits, worker, device)) return OK;
+    RETURN_IF(device->backend->allocate(device, &block, bytes, "a replica's weights", error));
+    replica->weights = block;
+    return OK;
+}
+
+/* Where the loss is put while the worker goes on, and how it learns when the gradient was there. */
+static int open_report(const struct replicas *replicas, const struct device *device, struct replica *replica,
+                       struct error *error) {
+    const struct marks *marks = device->backend->marks;
+    void *block = NULL;
+    RETURN_IF(device->backend->allocate_host(device, &block, sizeof *replica->loss, "a loss", error));
+    replica->loss = block;
+    if (!replicas->traits) return OK;
+    RETURN_IF(marks->open(device, true, &replica->began, error));
+    return replicas->traits->steps_own ? marks->open(device, true, &replica->ended, error) : OK;
+}
+
+static int open_replica(void *self, int worker, struct error *error) {
+    struct replicas *replicas = self;
+    struct replica *replica = &replicas->replicas[worker];
+    const struct network *network = replicas->network;
+    const struct device *device = &replicas->devices[worker];
+    device->backend->enter(device);
+    RETURN_IF(replica_compile(&replica->program, network, device, error));
+    program_soft(replica->program, replica->soft, sizeof replica->soft);
+    atomic_store(&replica->opened, true);
+    RETURN_IF(arena_open(&replica->arena, replica->program, error));
+    RETURN_IF(open_stages(replicas, worker, device, replica, error));
+    RETURN_IF(open_report(replicas, device, replica, error));
+    return open_inputs(replicas, device, replica, error);
+}
+
+static int load_replica(void *self, int worker, int buffer, long number, const struct indices *indices,
+                        struct error *error) {
+    const struct replicas *replicas = self;
+    const struct input *input = &replicas->replicas[worker].inputs[buffer];
+    const struct device *device = &replicas->devices[worker];
+    RETURN_IF(device->backend->gather(device, replicas->examples, indices, input->x, error));
+    RETURN_IF(device->backend->gather_labels(device, replicas->examples, indices, input->labels, error));
+    /* The number is sent as a label is: nobody waits for it. */
+    const int step = (int)number, first = 0;
+    const struct examples numbers = {.count = 1, .features = 1, .labels = &step};
+    const struct indices one = {.count = 1, .index = &first};
+    if (input->step) RETURN_IF(device->backend->gather_labels(device, &numbers, &one, input->step, error));
+    /* A prefetcher hands over what is done, to another thread. */
+    return replicas->buffers > 1 ? device->backend->finish(device, error) : OK;
+}
+
+static void read_from(const struct network *network, struct replica *replica, int buffer) {
+    const struct input *input = &replica->inputs[buffer];
+    arena_set_input(replica->arena, network->x, input->x);
+    arena_set_input(replica->arena, network->labels, input->labels);
+    if (input->step) arena_set_input(replica->arena, network->step, input->step);
+    replica->loaded = buffer;
+}
+
+/* The store's, or a worker's own, which it steps where its gradients are. */
+static int bring_weights(const struct replicas *replicas, const struct device *device, float *here,
+                         const float *weights, struct error *error) {
+    if (replicas->store && !replicas->traits->own_weights)
+        return store_copy_weights(replicas->store, device, here, error);
+    return link_queue(device, here, NULL, weights, replicas->network->graph.layout.floats * sizeof *here,
+                      error);
+}
+
+static int run_replica(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
+                       struct error *error) {
+    const struct replicas *replicas = self;
+    struct replica *replica = &replicas->replicas[worker];
+    if (buffer != replica->loaded) read_from(replicas->network, replica, buffer);
+    const struct device *device = &replicas->devices[worker];
+    const size_t bytes = replicas->network->graph.layout.floats * sizeof(float);
+    float *const here = replica->weights ? replica->weights : weights;
+    float *const result = replica->gradient ? replica->gradient : gradient;
+    (void)loss; /* `synchronize` gives it */
+    if (replica->began) RETURN_IF(device->backend->marks->set(device, replica->began, error));
+    if (here != weights) RETURN_IF(bring_weights(replicas, device, here, weights, error));
+    RETURN_IF(program_run(replica->program, replica->arena, here, result, error));
+    if (result != gradient) RETURN_IF(link_queue(NULL, gradient, device, result, bytes, error));
+    RETURN_IF(device->backend->queue_copy(device, replica->loss,
+                                          arena_address(replica->arena, replicas->network->decayed_loss),
+                                          sizeof *loss, error));
+    return replica->ended ? device->backend->marks->set(device, replica->ended, error) : OK;
+}
+
+static int synchronize_replica(void *self, int worker, bool waited, struct outcome *outcome,
+                               struct error *error) {
+    const struct replicas *replicas = self;
+    const struct replica *replica = &replicas->replicas[worker];
+    const struct device *device = &replicas->devices[worker];
+    *outcome = (struct outcome){.timed = replica->began != NULL};
+    if (!waited) RETURN_IF(device->backend->finish(device, error));
+    outcome->loss = *replica->loss;
+    if (replica->began)
+        RETURN_IF(device->backend->marks->since(device, replica->began, &outcome->begun_s, error));
+    if (replica->ended)
+        RETURN_IF(device->backend->marks->since(device, replica->ended, &outcome->computed_s, error));
+    return OK;
+}
+
+int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
+                  int count, const struct examples *examples, int batch, int buffers, struct error *error) {
+    *replicas = (struct replicas){.network = network,
+                                  .devices = devices,
+                                  .examples = examples,
+                                  .count = count,
+                                  .batch = batch,
+                                  .buffers = buffers};
+    RETURN_IF(memory_array(&replicas->replicas, count, "replicas", error));
+    return OK;
+}
+
+/* The device gets back what it gave: all but the arena's own. */
+static void give_back(const struct replicas *replicas, int worker) {
+    const struct device *device = &replicas->devices[worker];
+    struct replica *replica = &replicas->replicas[worker];
+    if (replica->ended) device->backend->marks->close(device, replica->ended);
+    if (replica->began) device->backend->marks->close(device, replica->began);
+    if (replica->loss) device->backend->release_host(device, replica->loss);
+    if (replica->weights) device->backend->release(device, replica->weights);
+    if (replica->gradient) device->backend->release(device, replica->gradient);
+    struct input *inputs = replica->inputs;
+    for (int i = 1; inputs && i < replicas->buffers; i++) {
+        void *const blocks[] = {inputs[i].x, inputs[i].labels, inputs[i].step};
+        for (int b = 0; b < 3; b++)
+            if (blocks[b]) device->backend->release(device, blocks[b]);
+    }
+    memory_free(inputs);
+}
+
+void replicas_close(struct replicas *replicas) {
+    for (int i = 0; replicas->replicas && i < replicas->count; i++) {
+        give_back(replicas, i);
+        arena_close(replicas->replicas[i].arena);
+        program_close(replicas->replicas[i].program);
+    }
+    memory_free(replicas->replicas);
+    *replicas = (struct replicas){0};
+}
+
+struct compute replicas_compute(struct replicas *replicas) {
+    return (struct compute){.open = open_replica,
+                            .load = load_replica,
+                            .run = run_replica,
+                            .synchronize = synchronize_replica,
+                            .self = replicas};
+}

@@ -1,0 +1,54 @@
+/* Replicas: what each worker computes with: the network's program on its own device, with an arena and input
+ * buffers of its own. The program reads a batch where it was built. */
+#ifndef TRAINER_TRAIN_REPLICA_H
+#define TRAINER_TRAIN_REPLICA_H
+
+#include "../data/dataset.h"
+#include "../program/program.h"
+#include "network.h"
+#include "training.h"
+
+/* An input buffer, on the device; the first one of a replica is the arena's own. */
+struct input {
+    float *x;    /* [batch, features] */
+    int *labels; /* [batch] */
+    int *step;   /* the number of the batch; NULL when the program does not need it */
+};
+
+struct replica {
+    char soft[200];      /* operations that run on the CPU, because the device has no kernel for them */
+    bool told;           /* by the coordinator */
+    _Atomic bool opened; /* by its worker's thread: what is above is there */
+    struct program *program;
+    struct arena *arena;
+    struct input *inputs; /* [buffers] */
+    int loaded;           /* the buffer that the arena reads */
+    float *loss;          /* in host memory that the device copies to at full speed */
+    void *began, *ended;  /* timed marks on such a device: of a run, and of its gradient; or NULL */
+    float *weights,
+        *gradient; /* [layout floats] on the device, where those of the store are elsewhere; or NULL
+                    */
+};
+
+/* All replicas of a run; the `self` of its compute. */
+struct replicas {
+    const struct network *network; /* for training */
+    const struct device *devices;  /* [count] */
+    const struct examples *examples;
+    const struct store *store;   /* whose weights are computed on; NULL: some in the host's memory */
+    const struct traits *traits; /* of the strategy; NULL without a store */
+    int count, batch;
+    int buffers;              /* a replica */
+    struct replica *replicas; /* [count]; each opened by its worker's thread */
+};
+
+/* What a replica runs: the loss as it is reported, and all gradients. Errors: those of program_compile. */
+int replica_compile(struct program **out, const struct network *network, const struct device *device,
+                    struct error *error);
+
+int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
+                  int count, const struct examples *examples, int batch, int buffers, struct error *error);
+void replicas_close(struct replicas *replicas); /* after training_end; safe on a zeroed one */
+struct compute replicas_compute(struct replicas *replicas);
+
+#endif

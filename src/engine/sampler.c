@@ -1,0 +1,244 @@
+/* Who gets which batch, and where everyone stops. See sampler.h. */
+#include "sampler.h"
+
+#include "../base/memory.h"
+
+static bool shared(const struct sampler *sampler) {
+    return sampler->stream.sharding == SHARDING_SHARED;
+}
+
+static long up(long a, long b) {
+    return (a + b - 1) / b;
+}
+
+/* Own batches of the worker that goes on longest until the end of an epoch. */
+static long longest_own(const struct sampler *sampler, int epoch) {
+    long most = 0;
+    for (int w = 0; w < sampler->stream.workers; w++) {
+        const long end = stream_epoch_end(&sampler->stream, w, epoch);
+        if (end > most) most = end;
+    }
+    return most;
+}
+
+int sampler_open(struct sampler *sampler, const struct stream *stream, bool rounds, int epochs, long base,
+                 const long *done, struct error *error) {
+    *sampler = (struct sampler){.stream = *stream, .rounds = rounds, .epochs = epochs, .base = base};
+    RETURN_IF(memory_array(&sampler->lines, stream->workers, "the sampler's lines", error));
+    for (int w = 0; w < stream->workers; w++) sampler->lines[w].base = done ? done[w] : 0;
+    if (rounds && !shared(sampler)) { /* in rounds all go on from the same place */
+        long sum = 0;
+        for (int w = 0; w < stream->workers; w++) sum += sampler->lines[w].base;
+        for (int w = 0; w < stream->workers; w++) sampler->lines[w].base = sum / stream->workers;
+    }
+    sampler->total = shared(sampler) ? stream_epoch_end(stream, 0, epochs - 1) : 0;
+    atomic_store(&sampler->cursor, base);
+    RETURN_IF(
+        memory_array(&sampler->generations, (size_t)stream->workers + 1, "the sampler's generations", error));
+    sampler->generations[0] = (struct sampler_generation){.lost = -1, .fresh = base};
+    atomic_store(&sampler->generation_count, 1);
+    return OK;
+}
+
+void sampler_close(struct sampler *sampler) {
+    for (int e = 0; e < atomic_load(&sampler->generation_count); e++)
+        memory_free(sampler->generations[e].again);
+    memory_free(sampler->generations);
+    memory_free(sampler->lines);
+    sampler->generations = NULL;
+    sampler->lines = NULL;
+    atomic_store(&sampler->generation_count, 0);
+}
+
+/* --- rounds --- */
+
+/* Workers that take part in generation `e`, and how many of them stand before `worker`. */
+static int generation_workers(const struct sampler *sampler, int e) {
+    return sampler->stream.workers - e;
+}
+
+static int generation_rank(const struct sampler *sampler, int e, int worker) {
+    int rank = worker;
+    for (int i = 1; i <= e; i++) rank -= sampler->generations[i].lost < worker;
+    return rank;
+}
+
+/* The number assigned to a worker in a round of no later generation than that of its loss. */
+static long number_of(const struct sampler *sampler, int worker, long round) {
+    int e = atomic_load(&sampler->generation_count) - 1;
+    while (sampler->generations[e].from > round) e--;
+    const struct sampler_generation *generation = &sampler->generations[e];
+    const long k =
+        (round - generation->from) * generation_workers(sampler, e) + generation_rank(sampler, e, worker);
+    return k < generation->again_count ? generation->again[k]
+                                       : generation->fresh + k - generation->again_count;
+}
+
+/* Numbers that the newest generation has assigned, when all its rounds before `round` are assigned. */
+static long assigned_before(const struct sampler *sampler, long round) {
+    const int e = atomic_load(&sampler->generation_count) - 1;
+    return (round - sampler->generations[e].from) * generation_workers(sampler, e);
+}
+
+static long rounds_opened(const struct sampler *sampler) {
+    const long opened = atomic_load(&sampler->opened);
+    return opened < 0 ? ~opened : opened;
+}
+
+/* Whether this round may be assigned. One that anybody was assigned, all must be assigned, since nobody can
+ * finish it without the others: a stop only forbids to open another. `opened` carries the stop in its sign,
+ * so that the two are looked at as one. */
+static bool may_assign(struct sampler *sampler, long round) {
+    if (round >= atomic_load(&sampler->limit)) return false;
+    long opened = atomic_load(&sampler->opened);
+    while (opened >= 0 && round >= opened)
+        if (atomic_compare_exchange_weak(&sampler->opened, &opened, round + 1)) return true;
+    return opened >= 0 || round < ~opened;
+}
+
+static bool next_of_round(struct sampler *sampler, int worker, long *number) {
+    struct sampler_line *line = &sampler->lines[worker];
+    const long round = atomic_load(&line->done);
+    if (!may_assign(sampler, round)) return false;
+    atomic_store(&line->done, round + 1);
+    *number = shared(sampler) ? number_of(sampler, worker, round) : line->base + round;
+    if (shared(sampler) && *number >= sampler->total) *number = NO_BATCH;
+    return true;
+}
+
+bool sampler_next(struct sampler *sampler, int worker, long *number) {
+    struct sampler_line *line = &sampler->lines[worker];
+    if (atomic_load(&line->gone)) return false;
+    if (sampler->rounds) return next_of_round(sampler, worker, number);
+    if (atomic_load(&sampler->stopping)) return false;
+    if (!shared(sampler)) {
+        *number = sampler_own(sampler, worker);
+        if (*number >= atomic_load(&line->limit)) return false;
+        atomic_fetch_add(&line->done, 1);
+        return true;
+    }
+    const long limit = atomic_load(&sampler->limit);
+    *number = atomic_load(&sampler->cursor);
+    while (*number < limit && !atomic_compare_exchange_weak(&sampler->cursor, number, *number + 1)) {
+    }
+    if (*number >= limit) return false;
+    atomic_fetch_add(&line->done, 1);
+    return true;
+}
+
+void sampler_stop(struct sampler *sampler) {
+    long opened = atomic_load(&sampler->opened);
+    atomic_store(&sampler->stopping, true);
+    while (opened >= 0 && !atomic_compare_exchange_weak(&sampler->opened, &opened, ~opened)) {
+    }
+}
+
+/* Rounds until all numbers before `end` are assigned, and all that are handed out again. */
+static long rounds_until(const struct sampler *sampler, long end) {
+    const int e = atomic_load(&sampler->generation_count) - 1;
+    const struct sampler_generation *generation = &sampler->generations[e];
+    const long left = generation->again_count + (end > generation->fresh ? end - generation->fresh : 0);
+    return generation->from + up(left, generation_workers(sampler, e));
+}
+
+void sampler_set_limit(struct sampler *sampler, int epoch) {
+    const int workers = sampler->stream.workers;
+    atomic_store(&sampler->stopping, false);
+    atomic_store(&sampler->opened, rounds_opened(sampler));
+    if (shared(sampler)) {
+        const long end = stream_epoch_end(&sampler->stream, 0, epoch);
+        atomic_store(&sampler->limit, sampler->rounds ? rounds_until(sampler, end) : end);
+    } else if (sampler->rounds) {
+        atomic_store(&sampler->limit, longest_own(sampler, epoch) - sampler->lines[0].base);
+    } else {
+        for (int w = 0; w < workers; w++)
+            atomic_store(&sampler->lines[w].limit, stream_epoch_end(&sampler->stream, w, epoch));
+    }
+}
+
+void sampler_bar(struct sampler *sampler, int worker) {
+    atomic_store(&sampler->lines[worker].gone, true);
+}
+
+/* What the lost worker was assigned after the round that it had in hand is handed out again, after what
+ * already had to be. */
+static int begin_generation(struct sampler *sampler, int worker, long step, struct error *error) {
+    const int count = atomic_load(&sampler->generation_count);
+    const struct sampler_generation *before = &sampler->generations[count - 1];
+    struct sampler_generation *generation = &sampler->generations[count];
+    const long from = rounds_opened(sampler), assigned = assigned_before(sampler, from);
+    const long past = assigned < before->again_count ? assigned : before->again_count;
+    const long fresh = before->fresh + assigned - past; /* past the end, when the last round had empty ones */
+    void *block = NULL;
+    RETURN_IF(memory_zeroed(&block, (size_t)(before->again_count + from - step), sizeof(long),
+                            "what is handed out again", error));
+    *generation = (struct sampler_generation){.from = from,
+                                              .lost = worker,
+                                              .again = block,
+                                              .fresh = fresh < sampler->total ? fresh : sampler->total};
+    for (long i = past; i < before->again_count; i++)
+        generation->again[generation->again_count++] = before->again[i];
+    for (long round = step; round < from; round++) {
+        const long number = number_of(sampler, worker, round);
+        if (number < sampler->total) generation->again[generation->again_count++] = number;
+    }
+    atomic_store(&sampler->generation_count, count + 1);
+    return OK;
+}
+
+int sampler_lose(struct sampler *sampler, int worker, long step, struct error *error) {
+    const bool generations = shared(sampler) && sampler->rounds;
+    if (step > 0)
+        sampler->in_flight += generations ? 1 : atomic_load(&sampler->lines[worker].done) - (step - 1);
+    return generations ? begin_generation(sampler, worker, step, error) : OK;
+}
+
+long sampler_own(const struct sampler *sampler, int worker) {
+    return sampler->lines[worker].base + atomic_load(&sampler->lines[worker].done);
+}
+
+long sampler_position(const struct sampler *sampler) {
+    if (shared(sampler) && !sampler->rounds) return atomic_load(&sampler->cursor);
+    if (shared(sampler)) {
+        const struct sampler_generation *generation =
+            &sampler->generations[atomic_load(&sampler->generation_count) - 1];
+        const long position =
+            generation->fresh - generation->again_count + assigned_before(sampler, rounds_opened(sampler));
+        return position < sampler->total ? position : sampler->total;
+    }
+    long sum = 0;
+    for (int w = 0; w < sampler->stream.workers; w++) sum += sampler_own(sampler, w);
+    return sum;
+}
+
+bool sampler_reached(const struct sampler *sampler, int epoch) {
+    if (shared(sampler)) return sampler_position(sampler) >= stream_epoch_end(&sampler->stream, 0, epoch);
+    for (int w = 0; w < sampler->stream.workers; w++)
+        if (!atomic_load(&sampler->lines[w].gone) &&
+            sampler_own(sampler, w) < stream_epoch_end(&sampler->stream, w, epoch))
+            return false;
+    return true;
+}
+
+long sampler_total(const struct sampler *sampler) {
+    if (shared(sampler)) return sampler->total;
+    long sum = 0;
+    for (int w = 0; w < sampler->stream.workers; w++)
+        sum += sampler->rounds ? longest_own(sampler, sampler->epochs - 1)
+                               : stream_epoch_end(&sampler->stream, w, sampler->epochs - 1);
+    return sum;
+}
+
+long sampler_updates(const struct sampler *sampler, bool merged) {
+    return merged ? up(sampler_total(sampler), sampler->stream.workers) : sampler_total(sampler);
+}
+
+void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,
+                   long *batches) {
+    const long long examples = stream_epoch_examples(&sampler->stream, worker);
+    const int e = (int)((long long)number * sampler->stream.batch / examples);
+    const long begin = e > 0 ? stream_epoch_end(&sampler->stream, worker, e - 1) : 0;
+    *epoch = e;
+    *place = number - begin;
+    *batches = stream_epoch_end(&sampler->stream, worker, e) - begin;
+}

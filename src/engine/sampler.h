@@ -1,0 +1,88 @@
+/* The sampler: hands out the numbers of the stream's batches, and knows how far a run has come.
+ *
+ * Strategies with rounds: batch r*W+w goes to worker w of round r, so everyone knows its own; a worker for
+ * whom no batch is left in the last round is assigned an empty one. Others take the next number from one
+ * cursor, so a slow worker slows nobody. With --data-sharding=split|all each worker counts its own batches.
+ *
+ * Workers stop at a limit (the end of an epoch), or soon after sampler_stop. With rounds all must stop
+ * after the same round: the furthest that anybody was assigned, however far ahead of the others. What a
+ * worker was assigned it computes before it pauses, also when a prefetcher asked for it in advance.
+ *
+ * With rounds, the loss of a worker begins another generation: from the next round on, those who are left are
+ * assigned first what the lost one was assigned but never came to, then the rest of the stream. Only the
+ * batch that it had in hand is lost with it. With split, a lost worker's slice ends with it. */
+#ifndef TRAINER_TRAIN_SAMPLER_H
+#define TRAINER_TRAIN_SAMPLER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include "../data/stream.h"
+
+enum { NO_BATCH = -1 }; /* an empty batch: take part in the round without an example */
+
+/* Of one worker. Atomic, since the prefetcher of one that was given up for lost may still ask. */
+struct sampler_line {
+    _Alignas(64) _Atomic long done; /* rounds, or own batches, assigned in this run */
+    long base;                      /* own batches before this run (split, all); constant */
+    _Atomic long limit;             /* own batches, base included (split, all without rounds) */
+    _Atomic bool gone;              /* lost */
+};
+
+/* From one loss to the next, with rounds on the shared stream. Generation e has e workers fewer than the
+ * first. */
+struct sampler_generation {
+    long from;   /* its first round, of this run */
+    int lost;    /* whose loss began it; -1: nobody's */
+    long *again; /* [again_count] numbers that it assigns first, anew ... */
+    long again_count;
+    long fresh; /* ... then the stream from this number on */
+};
+
+struct sampler {
+    struct stream stream;
+    bool rounds;
+    int epochs;
+    long base;                        /* shared: batches assigned before this run */
+    long total;                       /* shared: batches in the whole training */
+    _Alignas(64) _Atomic long cursor; /* shared, no rounds: next number */
+    _Alignas(64) _Atomic long limit;  /* rounds: rounds of this run; shared: numbers */
+    _Alignas(
+        64) _Atomic long opened; /* rounds: how many anybody was assigned; stopped: its complement, < 0 */
+    _Atomic bool stopping;       /* no rounds */
+    struct sampler_line *lines;  /* [workers] */
+    struct sampler_generation
+        *generations; /* [workers + 1], generation_count of them in use; added while paused */
+    _Atomic int generation_count;
+    long in_flight; /* batches that were lost with their workers */
+};
+
+/* done[workers]: own batches of each worker before this run (split, all; may be NULL); base: shared ones. */
+int sampler_open(struct sampler *sampler, const struct stream *stream, bool rounds, int epochs, long base,
+                 const long *done, struct error *error);
+void sampler_close(struct sampler *sampler); /* safe on a zeroed one */
+
+/* By one thread for each worker: the next batch to compute, or NO_BATCH; false: pause. */
+bool sampler_next(struct sampler *sampler, int worker, long *number);
+void sampler_stop(struct sampler *sampler); /* any thread: pause soon, at the end of the steps in hand */
+void sampler_bar(struct sampler *sampler, int worker); /* any thread: that worker is assigned nothing more */
+
+/* While all are paused: */
+void sampler_set_limit(struct sampler *sampler,
+                       int epoch); /* go on to the end of epoch `epoch` (from 0); clears a stop */
+/* A worker that was barred before was lost in its step `step` (from 1, in this run; 0: before its first).
+ * Errors: memory. */
+int sampler_lose(struct sampler *sampler, int worker, long step, struct error *error);
+bool sampler_reached(const struct sampler *sampler, int epoch); /* whether epoch `epoch` is complete */
+long sampler_position(
+    const struct sampler *sampler); /* batches assigned since training began, over all workers */
+long sampler_own(const struct sampler *sampler,
+                 int worker); /* split, all: batches of this worker since training began */
+long sampler_total(const struct sampler *sampler); /* batches in the whole training, over all workers */
+/* Updates that makes of each shard: one a batch, or, merged, one a round of the workers. */
+long sampler_updates(const struct sampler *sampler, bool merged);
+
+/* Epoch (from 0) of a batch, its place in it (from 0), and the batches of that epoch. */
+void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,
+                   long *batches);
+
+#endif

@@ -1,0 +1,68 @@
+/* See threads.h. The threads themselves are training's; this is what they compute with. */
+#include "threads.h"
+
+#include <stdio.h>
+
+#include "replica.h"
+
+struct threads {
+    const struct crew_site *site;
+    struct replicas replicas;
+};
+
+static int open_threads(void **self, const void *settings, const struct crew_site *site, int *workers,
+                        struct error *error) {
+    struct threads *threads = NULL;
+    (void)settings;
+    RETURN_IF(memory_array(&threads, 1, "the workers", error));
+    *self = threads;
+    threads->site = site;
+    *workers = site->device_count;
+    return OK;
+}
+
+static void member(const void *self, int worker, struct crew_member *member) {
+    const struct threads *threads = self;
+    const struct device *device = &threads->site->devices[worker];
+    snprintf(member->name, sizeof member->name, "worker %d (%s)", worker, device->name);
+    member->device = device->name;
+    member->cores = device->pinned ? &device->cores : NULL;
+}
+
+static int compute(void *self, struct compute *compute, struct error *error) {
+    struct threads *threads = self;
+    const struct crew_site *site = threads->site;
+    RETURN_IF(replicas_open(&threads->replicas, site->network, site->devices, site->device_count,
+                            &site->dataset->train, site->config->batch, site->prefetch + 1, error));
+    threads->replicas.store = site->store;
+    threads->replicas.traits = site->traits;
+    *compute = replicas_compute(&threads->replicas);
+    return OK;
+}
+
+/* Which operations run on the CPU instead, once it is known, which a device says when its program is made. */
+static bool notice(void *self, char *words, size_t bytes) {
+    struct threads *threads = self;
+    for (int w = 0; w < threads->replicas.count; w++) {
+        struct replica *replica = &threads->replicas.replicas[w];
+        if (replica->told || !atomic_load(&replica->opened) || !replica->soft[0]) continue;
+        replica->told = true;
+        snprintf(words, bytes, "%s has no kernel for %s: the CPU computes it", threads->site->devices[w].name,
+                 replica->soft);
+        return true;
+    }
+    return false;
+}
+
+static void close_threads(void *self) {
+    struct threads *threads = self;
+    if (threads) replicas_close(&threads->replicas);
+    memory_free(threads);
+}
+
+const struct crew threads_crew = {.parts = 1,
+                                  .open = open_threads,
+                                  .member = member,
+                                  .compute = compute,
+                                  .notice = notice,
+                                  .close = close_threads};

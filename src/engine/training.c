@@ -1,0 +1,346 @@
+/* Workers and servers started, paused, ended and joined. See training.h. */
+#include "training.h"
+
+#include <math.h>
+
+#include "worker.h"
+
+int training_servers(const struct choice *choice, int shards, int workers) {
+    const struct strategy *strategy = strategy_of(choice);
+    if (!strategy_traits(strategy, choice->settings)->servers) return 0;
+    return shards < workers ? shards : workers;
+}
+
+void training_fail(struct training *training, int member) {
+    int none = -1;
+    atomic_compare_exchange_strong(&training->failed, &none, member);
+    world_stop(training->settings.world);
+    event_post(&training->bell);
+}
+
+bool training_failed(const struct training *training) {
+    return atomic_load(&training->failed) >= 0;
+}
+
+/* --- losses --- */
+
+bool training_spares(const struct training *training, int worker) {
+    const struct roster *roster = training->settings.roster;
+    if (!training->settings.go_on || atomic_load(&training->ending)) return false;
+    for (int w = 0; w < roster->workers; w++)
+        if (w != worker && atomic_load(&roster->members[w].active)) return true;
+    return false;
+}
+
+/* With rounds the workers stop at the furthest round that anybody was assigned, so that the coordinator can
+ * assign the rest to those who are left. */
+void training_lose(struct training *training, int worker, const struct error *why) {
+    struct worker *lost = &training->workers[worker];
+    struct roster *roster = training->settings.roster;
+    lost->loss = *why;
+    lost->lost_step = atomic_load(&roster->members[worker].step);
+    sampler_bar(training->settings.sampler, worker);
+    if (training->settings.sampler->rounds) sampler_stop(training->settings.sampler);
+    if (training->settings.compute.lose)
+        training->settings.compute.lose(training->settings.compute.self, worker);
+    atomic_store(&lost->lost, true);
+    roster_leave(roster, worker, PHASE_FAILED);
+    atomic_fetch_add(&training->losses, 1);
+    event_post(&training->bell);
+}
+
+bool training_lost(const struct training *training, int worker, long *step, const char **words) {
+    const struct worker *lost = &training->workers[worker];
+    if (!atomic_load(&lost->lost)) return false;
+    *step = lost->lost_step;
+    *words = lost->loss.words;
+    return true;
+}
+
+/* A worker that another waits for in vain. It may have been removed already, or be on its way out. */
+bool training_remove(void *argument, int member) {
+    struct training *training = argument;
+    struct roster *roster = training->settings.roster;
+    const struct member *silent = &roster->members[member];
+    struct error why = {0};
+    if (member >= roster->workers) return false;
+    if (!atomic_load(&silent->active) || roster_expelled(roster, member)) return true;
+    const char *phase = phase_name((enum phase)atomic_load(&silent->phase));
+    if (!training_spares(training, member)) return false;
+    if (!roster_expel(roster, member)) return roster_expelled(roster, member);
+    error_set(&why, ERROR_PEER, "%s showed no sign of life for %g s, %s at step %ld", silent->name,
+              roster->timeout_s, phase, atomic_load(&silent->step));
+    training_lose(training, member, &why);
+    return true;
+}
+
+void training_give_up(struct training *training, int worker) {
+    struct error why = {0};
+    const struct member *member = &training->settings.roster->members[worker];
+    if (!atomic_load(&member->active) || !roster_expel(training->settings.roster, worker)) return;
+    error_set(&why, ERROR_PEER, "%s is lost elsewhere", member->name);
+    training_lose(training, worker, &why);
+}
+
+/* --- opening --- */
+
+static int open_worker_memory(struct training *training, struct worker *worker, struct error *error) {
+    const struct store_settings *store = &training->settings.store->settings;
+    worker->slab_count = store->slots + 1;
+    RETURN_IF(memory_array(&worker->slabs, worker->slab_count, "a worker's slots", error));
+    RETURN_IF(memory_array(&worker->rows, worker->slab_count, "a worker's rows", error));
+    RETURN_IF(memory_array(&worker->side.version, store->shards, "a worker's versions", error));
+    for (int s = 0; s < store->shards; s++) worker->side.version[s] = -1; /* none: the first pull copies */
+    return OK;
+}
+
+static int start_workers(struct training *training, struct error *error) {
+    struct roster *roster = training->settings.roster;
+    for (int w = 0; w < roster->workers; w++) {
+        struct worker *worker = &training->workers[w];
+        worker->training = training;
+        worker->index = w;
+        worker->side.store = training->settings.store;
+        worker->side.strategy = training->strategy;
+        worker->side.worker = w;
+        RETURN_IF(open_worker_memory(training, worker, error));
+        RETURN_IF(prefetcher_open(&worker->prefetcher, &training->settings, w, error));
+    }
+    for (int w = 0; w < roster->workers; w++) {
+        const struct cores *cores = training->settings.cores ? &training->settings.cores[w] : NULL;
+        RETURN_IF(world_spawn(training->settings.world, roster->members[w].name, cores, worker_body,
+                              &training->workers[w], &training->workers[w].thread, error));
+    }
+    return OK;
+}
+
+/* A server runs on the cores of its first shard's home: the shards are spread over the workers' devices. */
+static int start_servers(struct training *training, struct error *error) {
+    struct roster *roster = training->settings.roster;
+    for (int i = 0; i < training->server_count; i++) {
+        struct server *server = &training->servers[i];
+        server->training = training;
+        server->index = i;
+        event_open(&server->mail, training->settings.world);
+        for (int s = i; s < training->settings.store->settings.shards; s += training->server_count)
+            training->settings.store->shards[s].mail = &server->mail;
+    }
+    for (int i = 0; i < training->server_count; i++) {
+        const struct cores *cores =
+            training->settings.cores ? &training->settings.cores[i % roster->workers] : NULL;
+        RETURN_IF(world_spawn(training->settings.world, roster->members[roster->workers + i].name, cores,
+                              server_body, &training->servers[i], &training->servers[i].thread, error));
+    }
+    return OK;
+}
+
+bool training_copies_to(const struct store *store, const struct traits *traits, int worker,
+                        const struct device *device) {
+    if (!traits->own_weights) return false;
+    return !traits->own_moments || device_same_memory(store_own_device(store, worker), device);
+}
+
+int training_open(struct training *training, const struct training_settings *settings, struct error *error) {
+    *training = (struct training){.settings = *settings, .strategy = strategy_of(settings->strategy)};
+    training->traits = strategy_traits(training->strategy, settings->strategy->settings);
+    training->server_count =
+        training_servers(settings->strategy, settings->store->settings.shards, settings->roster->workers);
+    atomic_store(&training->failed, -1);
+    event_open(&training->go, settings->world);
+    event_open(&training->bell, settings->world);
+    settings->roster->remove = training_remove;
+    settings->roster->remove_argument = training;
+    RETURN_IF(memory_array(&training->workers, settings->roster->workers, "workers", error));
+    RETURN_IF(memory_array(&training->servers, training->server_count, "servers", error));
+    if (training->strategy->open)
+        for (int s = 0; s < settings->store->settings.shards; s++)
+            RETURN_IF(
+                training->strategy->open(&settings->store->shards[s], settings->strategy->settings, error));
+    RETURN_IF(start_servers(training, error));
+    return start_workers(training, error);
+}
+
+static int first_starting(const struct training *training) {
+    const struct roster *roster = training->settings.roster;
+    int w = 0;
+    while (w < roster->workers && (atomic_load(&roster->members[w].phase) != PHASE_STARTING ||
+                                   !atomic_load(&roster->members[w].active)))
+        w++;
+    return w < roster->workers ? w : -1;
+}
+
+static bool all_started(void *argument) {
+    const struct training *training = argument;
+    return training_failed(training) || first_starting(training) < 0;
+}
+
+int training_starting(struct training *training, double seconds) {
+    struct world *world = training->settings.world;
+    event_wait_until(&training->bell, all_started, training, world_now(world) + seconds);
+    return all_started(training) ? -1 : first_starting(training);
+}
+
+void training_go(struct training *training) {
+    const double now = world_now(training->settings.world);
+    if (training->segments == 0)
+        training->started_s = now;
+    else
+        training->paused_s += now - training->pause_began_s;
+    training->went_s = now;
+    training->segments++;
+    event_post(&training->go);
+}
+
+static bool is_running(const struct training *training, int worker) {
+    return atomic_load(&training->workers[worker].pauses) < training->segments &&
+           atomic_load(&training->settings.roster->members[worker].active);
+}
+
+static bool all_paused(const struct training *training) {
+    if (training_failed(training)) return true;
+    for (int w = 0; w < training->settings.roster->workers; w++)
+        if (is_running(training, w)) return false;
+    return true;
+}
+
+/* Workers that nobody waits for can fall silent, too. Those that wait themselves have a timeout of their
+ * own, which must end first, as it has the better words. */
+static void look_for_silence(struct training *training) {
+    struct roster *roster = training->settings.roster;
+    const double now = world_now(training->settings.world);
+    for (int w = 0; w < roster->workers; w++) {
+        const struct member *member = &roster->members[w];
+        const double silent_s = now - fmax(atomic_load(&member->since), training->went_s);
+        if (!is_running(training, w) || atomic_load(&member->phase) == PHASE_WAIT) continue;
+        if (silent_s < 1.1 * roster->timeout_s || training_remove(training, w)) continue;
+        const char *phase = phase_name((enum phase)atomic_load(&member->phase));
+        error_set(&training->silence, ERROR_PEER,
+                  "gave up after %g s without a sign of life: waiting for %s, %s for %.1f s at step %ld",
+                  roster->timeout_s, member->name, phase, silent_s, atomic_load(&member->step));
+        training_fail(training, roster->count);
+        return;
+    }
+}
+
+static bool wants_look(void *argument) {
+    const struct training *training = argument;
+    return all_paused(training) || atomic_load(&training->log_full);
+}
+
+/* Who paused early waited for who paused last. */
+static void settle_pause(struct training *training) {
+    struct roster *roster = training->settings.roster;
+    int last = -1;
+    for (int w = 0; w < roster->workers; w++)
+        if (atomic_load(&training->workers[w].pauses) == training->segments &&
+            (last < 0 || training->workers[w].accounted_s > training->workers[last].accounted_s))
+            last = w;
+    for (int w = 0; w < roster->workers; w++) {
+        struct worker *worker = &training->workers[w];
+        if (atomic_load(&worker->pauses) != training->segments) continue; /* it was lost */
+        const double waited_s = training->pause_began_s - worker->accounted_s;
+        worker->totals.wait_s += waited_s;
+        worker->accounted_s = training->pause_began_s;
+        note_wait(roster, w, "the end of the epoch", w == last ? -1 : last, waited_s);
+    }
+    training->settled = training->segments;
+}
+
+bool training_wait(struct training *training, double seconds) {
+    struct world *world = training->settings.world;
+    event_wait_until(&training->bell, wants_look, training, world_now(world) + seconds);
+    look_for_silence(training);
+    if (!all_paused(training)) return false;
+    if (training->settled == training->segments) return true;
+    training->pause_began_s = world_now(world);
+    if (!training_failed(training)) settle_pause(training);
+    return true;
+}
+
+double training_seconds(const struct training *training) {
+    if (training->segments == 0) return 0.0;
+    const bool running = !all_paused(training);
+    const double until = running ? world_now(training->settings.world) : training->pause_began_s;
+    return until - training->started_s - training->paused_s;
+}
+
+const struct worker_totals *training_totals(const struct training *training, int worker) {
+    return &training->workers[worker].totals;
+}
+
+long long training_bytes_moved(const struct training *training, int worker) {
+    return training->workers[worker].side.bytes_moved;
+}
+
+void training_take_loss(struct training *training, double *sum, long *steps) {
+    *sum = 0.0;
+    *steps = 0;
+    for (int w = 0; w < training->settings.roster->workers; w++) {
+        struct worker_totals *totals = &training->workers[w].totals;
+        *sum += totals->loss_sum;
+        *steps += totals->loss_steps;
+        totals->loss_sum = 0.0;
+        totals->loss_steps = 0;
+    }
+}
+
+/* The failure that came first, in the words of whom it happened to. */
+static int first_failure(const struct training *training, struct error *error) {
+    const int failed = training->workers ? atomic_load(&training->failed) : -1;
+    const int workers = training->settings.roster ? training->settings.roster->workers : 0;
+    if (failed < 0) return OK;
+    const struct error *first = failed < workers ? &training->workers[failed].error
+                                : failed < training->settings.roster->count
+                                    ? &training->servers[failed - workers].error
+                                    : &training->silence;
+    return error_set(error, first->code, "%s", first->words);
+}
+
+/* Joins a thread if it ends in time; one that does not is left behind, with all it may use. */
+static void end_thread(struct training *training, struct world_thread **thread, double deadline) {
+    const double left = deadline - world_now(training->settings.world);
+    if (world_join_within(*thread, left > 0.0 ? left : 0.0))
+        *thread = NULL;
+    else
+        training->abandoned = true;
+}
+
+int training_end(struct training *training, struct error *error) {
+    const int workers = training->settings.roster ? training->settings.roster->workers : 0;
+    const double deadline =
+        workers > 0 ? world_now(training->settings.world) + training->settings.ending_s : 0.0;
+    atomic_store(&training->ending, true);
+    if (training->workers) event_post(&training->go);
+    for (int w = 0; training->workers && w < workers; w++) {
+        end_thread(training, &training->workers[w].thread, deadline);
+        prefetcher_end(&training->workers[w].prefetcher);
+        end_thread(training, &training->workers[w].prefetcher.thread, deadline);
+    }
+    for (int i = 0; training->servers && i < training->server_count; i++) {
+        if (training->servers[i].thread) event_post(&training->servers[i].mail);
+        end_thread(training, &training->servers[i].thread, deadline);
+    }
+    return first_failure(training, error);
+}
+
+void training_close(struct training *training) {
+    if (training->abandoned) return;
+    const struct store *store = training->settings.store;
+    for (int s = 0; store && training->strategy->close && s < store->settings.shards; s++)
+        training->strategy->close(&store->shards[s]);
+    for (int w = 0; training->workers && w < training->settings.roster->workers; w++) {
+        struct worker *worker = &training->workers[w];
+        for (int i = 0; worker->slabs && i < worker->slab_count; i++)
+            store_own_vector_free(store, w, worker->slabs[i]);
+        memory_free((void *)worker->slabs);
+        memory_free(worker->rows);
+        prefetcher_close(&worker->prefetcher);
+        memory_free(worker->side.version);
+        const struct device *device = worker->side.device;
+        if (worker->there) device->backend->release(device, worker->there);
+        store_own_state_free(store, w, &worker->side.own);
+    }
+    memory_free(training->workers);
+    memory_free(training->servers);
+    *training = (struct training){0};
+}

@@ -1,0 +1,144 @@
+/* Training: workers and servers at work on a store, as a thing that can be started, paused at a step or epoch
+ * boundary, and ended.
+ *
+ * The coordinator (the thread that opens it) lets the workers go until the sampler's limit, waits until all
+ * are paused, and then has the store to itself: it can evaluate, write a checkpoint, set the next limit, and
+ * let them go again. A worker or server that fails stops the world, so nobody hangs; the first failure is the
+ * one reported. With `go_on`, a worker whose device fails, or that shows no sign of life, is lost instead: it
+ * leaves the roster and the others go on without it. How a worker computes is behind `struct compute`, so
+ * that tests train a formula with the same loop. */
+#ifndef TRAINER_TRAIN_TRAINING_H
+#define TRAINER_TRAIN_TRAINING_H
+
+#include "../device/device.h"
+#include "../outputs/log.h"
+#include "../store/strategy.h"
+#include "sampler.h"
+#include "faults.h"
+
+/* What came of a batch, and how long before the end of `synchronize` the device was at its boundaries: so the
+ * time that the worker waited there is counted as what the device did in it. */
+struct outcome {
+    float loss;
+    bool timed; /* it did it by itself, after `run`; else the two are 0 */
+    double begun_s, computed_s;
+};
+
+/* How workers compute. `load` is called on the thread that builds batches, the prefetcher's when there is
+ * one; the others on the worker's own. A buffer is loaded and run in turns, never at once. */
+struct compute {
+    /* What is assigned next: a batch's number, NO_BATCH, or a pause; NULL: the sampler says it. */
+    int (*next)(void *self, int worker, long *number, bool *pause, struct error *error);
+    /* The worker is given up for lost: it is to be let go. NULL: nothing to do. */
+    void (*lose)(void *self, int worker);
+    /* Before the first batch; NULL: nothing to do. */
+    int (*open)(void *self, int worker, struct error *error);
+    /* Builds the batch of these examples in input buffer `buffer`, 0 to prefetch. */
+    int (*load)(void *self, int worker, int buffer, long number, const struct indices *indices,
+                struct error *error);
+    /* Forward and backward over the batch in `buffer`, with weights in the memory of the worker's device when
+     * training_copies_to says so, else its own copy where its own vectors are (store_own_device), or the
+     * store's: fills gradient[layout floats], one of its own vectors, with the mean over the batch, and the
+     * loss. Weights may change meanwhile (in place). With `synchronize`, some may only be queued, on the
+     * device's queue of the worker's thread, and the loss is not given here. */
+    int (*run)(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
+               struct error *error);
+    /* Waits until what `run` has queued is done, unless the worker has waited for its device since. NULL:
+     * nothing is queued. */
+    int (*synchronize)(void *self, int worker, bool waited, struct outcome *outcome, struct error *error);
+    void *self;
+};
+
+struct training_settings {
+    struct world *world;
+    struct roster *roster;         /* opened, with names; workers first, then servers */
+    struct store *store;           /* opened, with weights; its `finished` is training_finished */
+    const struct choice *strategy; /* descriptor: struct strategy */
+    struct sampler *sampler;
+    struct compute compute;
+    struct log *log;              /* NULL: none */
+    const struct device *devices; /* [workers] that compute; NULL: elsewhere, or on no device */
+    const struct cores *cores;    /* [workers] where each runs; NULL: anywhere */
+    double seconds_before;        /* of training, in earlier parts of it: the log goes on from there */
+    float clip;                   /* a gradient's norm is cut to this; 0: not */
+    bool go_on;                   /* the loss of a worker ends it alone, as long as there is another */
+    double ending_s;              /* how long threads may take to end, when all is over */
+    struct faults faults;         /* put in on purpose */
+    const double *slowness;       /* [workers] each computes this many times as long; NULL: 1 */
+    int prefetch;                 /* batches that are built ahead of a worker; 0: it builds them itself */
+};
+
+struct worker_totals {
+    long steps, examples;
+    double loss_sum; /* over steps since the coordinator last took it */
+    long loss_steps;
+    float first_loss, last_loss;
+    double input_s, pull_s, compute_s, push_s,
+        wait_s; /* together: the time of training, as long as it takes part */
+};
+
+struct worker;
+struct server;
+
+struct training {
+    struct training_settings settings;
+    const struct strategy *strategy;
+    const struct traits *traits;
+    struct worker *workers; /* [roster workers] */
+    struct server *servers; /* [server_count] */
+    int server_count;
+    struct event go;       /* one post a segment, and one to end */
+    struct event bell;     /* for the coordinator: a worker is paused, has failed, or its log is full */
+    _Atomic bool log_full; /* set by workers: the coordinator should empty the log, and clears this */
+    long segments;         /* the coordinator's */
+    _Atomic bool ending;
+    _Atomic bool hold_servers;  /* for tests: servers leave their mail alone, until it is taken back */
+    _Atomic int failed;         /* member that failed first, -1: none; roster count: see `silence` */
+    struct error silence;       /* what the coordinator found, when it was the one that gave up */
+    _Atomic int losses;         /* workers lost so far */
+    bool abandoned;             /* a thread did not end: its memory must stay */
+    double started_s, paused_s; /* world time of the first go; time spent paused since */
+    double pause_began_s;
+    double went_s; /* world time of the last go */
+    long settled;  /* segments whose pauses are in the workers' totals */
+};
+
+/* How many servers a strategy wants for this many shards and workers: the roster needs their number first. */
+int training_servers(const struct choice *strategy, int shards, int workers);
+
+/* The store's `finished` callback; its argument is the training. */
+void training_finished(void *training, struct gradient *gradient);
+
+/* Whether a worker has own weights in a memory that its device computes in. */
+bool training_copies_to(const struct store *store, const struct traits *traits, int worker,
+                        const struct device *device);
+
+/* Makes workers and servers (as threads of the world); they wait for the first go. */
+int training_open(struct training *training, const struct training_settings *settings, struct error *error);
+/* Before the first go: waits at most `seconds` for all workers to have opened what they compute with, which
+ * can take them longer than the roster's timeout, and gives no sign of life. -1: all have, or one has failed;
+ * else the first that has not. */
+int training_starting(struct training *training, double seconds);
+void training_go(struct training *training);
+/* Waits at most `seconds` for all workers to be paused, or until a log is full; true when they are, or when
+ * one has failed. */
+bool training_wait(struct training *training, double seconds);
+bool training_failed(const struct training *training);
+double training_seconds(const struct training *training); /* since the first go, pauses excluded */
+const struct worker_totals *training_totals(const struct training *training,
+                                            int worker);                     /* while paused or ended */
+long long training_bytes_moved(const struct training *training, int worker); /* likewise */
+void training_take_loss(struct training *training, double *sum,
+                        long *steps); /* while paused: mean loss since the last call, over all workers */
+/* Whether a worker was lost, at which step, and its words; while paused or ended. */
+bool training_lost(const struct training *training, int worker, long *step, const char **words);
+/* A worker that is lost elsewhere is lost here, too; in the middle of an exchange it is not, then this is to
+ * be said again. */
+void training_give_up(struct training *training, int worker);
+/* Ends and joins all threads. Returns the first failure, with its words. A thread that hangs and does not end
+ * within `ending_s` is left behind: then training->abandoned is set, and nothing it may use may be freed. */
+int training_end(struct training *training, struct error *error);
+void training_close(
+    struct training *training); /* after training_end; safe on a zeroed one; nothing when abandoned */
+
+#endif

@@ -1,0 +1,335 @@
+/* The training loop, written once: batch, pull, forward and backward, push. Every strategy and every device
+ * goes through here. */
+#include "worker.h"
+
+#include <math.h>
+
+#include "clip.h"
+#include "step_clock.h"
+
+/* A fault put in on purpose, at the place where a device would fail or hang. */
+static int inject_fault(struct worker *worker, long step) {
+    const struct training_settings *settings = &worker->training->settings;
+    const char *name = settings->roster->members[worker->index].name;
+    switch (faults_at(&settings->faults, worker->index, step)) {
+    case FAULT_NONE:
+        return OK;
+    case FAULT_FAIL:
+        return error_set(&worker->error, ERROR_DEVICE, "%s failed at step %ld, as --fail asked", name, step);
+    case FAULT_STALL:
+        while (!world_stopped(settings->world) &&
+               atomic_load(&settings->roster->members[worker->index].active) &&
+               !atomic_load(&worker->training->ending))
+            world_sleep(settings->world, 0.01);
+    }
+    return error_set(&worker->error, ERROR_PEER, "%s stalled at step %ld, as --stall asked", name, step);
+}
+
+static void be_slow(const struct worker *worker, double began_s) {
+    const struct training_settings *settings = &worker->training->settings;
+    const double factor = settings->slowness ? settings->slowness[worker->index] : 1.0;
+    if (factor > 1.0) world_sleep(settings->world, (world_now(settings->world) - began_s) * (factor - 1.0));
+}
+
+/* A step on its way through the loop. */
+struct step_taken {
+    struct log_row row;
+    struct step_clock clock;
+    struct feed feed;
+    struct gradient *gradient;
+    struct device_wait wait;
+};
+
+/* A worker that steps by itself vectors on its own device queues the step behind the gradient, and waits once
+ * for both. Not where the host has to see the gradient before. */
+static bool may_synchronize_later(const struct worker *worker) {
+    const struct training *training = worker->training;
+    const struct training_settings *settings = &training->settings;
+    const struct device *device = store_own_device(settings->store, worker->index);
+    return training->traits->steps_own && settings->compute.synchronize && device_apart(device) &&
+           (training->traits->own_moments || store_shares_memory(settings->store, device)) &&
+           settings->clip <= 0.0f && (!settings->slowness || settings->slowness[worker->index] <= 1.0);
+}
+
+static int synchronize(struct worker *worker, struct device_wait *wait) {
+    const struct training_settings *settings = &worker->training->settings;
+    if (!settings->compute.synchronize) return OK;
+    if (!wait->later) wait->from_s = world_now(settings->world);
+    worker->by_itself = true;
+    RETURN_IF(settings->compute.synchronize(settings->compute.self, worker->index, wait->later,
+                                            &wait->outcome, &worker->error));
+    worker->by_itself = false;
+    wait->at_s = world_now(settings->world);
+    return OK;
+}
+
+static int check_loss(struct worker *worker, const struct gradient *gradient, float loss) {
+    const struct training_settings *settings = &worker->training->settings;
+    if (isfinite(loss)) return OK;
+    return error_set(&worker->error, ERROR_DIVERGED,
+                     "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)",
+                     settings->roster->members[worker->index].name, isnan(loss) ? "nan" : "infinite",
+                     gradient->step + 1, (double)store_rate(settings->store, gradient->version[0]));
+}
+
+/* Forward and backward, on the weights that pull has taken. */
+static int compute(struct worker *worker, struct step_taken *step) {
+    const struct training_settings *settings = &worker->training->settings;
+    const struct store *store = settings->store;
+    struct gradient *gradient = step->gradient;
+    float *slab = worker->slabs[gradient->slot];
+    for (int s = 0; s < store->settings.shards; s++) gradient->version[s] = worker->side.version[s];
+    gradient->values = slab;
+    gradient->examples = step->feed.number == NO_BATCH ? 0 : settings->sampler->stream.batch;
+    if (step->feed.number == NO_BATCH) return OK;
+    RETURN_IF(inject_fault(worker, step->row.step));
+    const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
+    worker->by_itself = true;
+    RETURN_IF(settings->compute.run(settings->compute.self, worker->index, step->feed.buffer,
+                                    worker->side.weights, slab, &step->wait.outcome.loss, &worker->error));
+    worker->by_itself = false;
+    step->wait.later = may_synchronize_later(worker);
+    if (step->wait.later) return OK;
+    RETURN_IF(synchronize(worker, &step->wait));
+    be_slow(worker, began_s);
+    RETURN_IF(check_loss(worker, gradient, step->wait.outcome.loss));
+    if (settings->clip <= 0.0f) return OK;
+    return gradient_clip(store->settings.layout, store_own_device(store, worker->index), slab, settings->clip,
+                         &worker->error);
+}
+
+static void count_step(struct worker *worker, const struct log_row *row) {
+    struct worker_totals *totals = &worker->totals;
+    totals->input_s += row->input_ms / 1e3;
+    totals->pull_s += row->pull_ms / 1e3;
+    totals->compute_s += row->compute_ms / 1e3;
+    totals->push_s += row->push_ms / 1e3;
+    totals->wait_s += row->wait_ms / 1e3;
+    if (row->examples == 0) return;
+    if (totals->steps == 0) totals->first_loss = row->loss;
+    totals->steps++;
+    totals->examples += row->examples;
+    totals->loss_sum += (double)row->loss;
+    totals->loss_steps++;
+    totals->last_loss = row->loss;
+}
+
+/* Who was given up for lost meanwhile must not touch the store any more. */
+static int begin_exchange(struct worker *worker) {
+    struct roster *roster = worker->training->settings.roster;
+    if (roster_enter(roster, worker->index)) return OK;
+    return error_set(&worker->error, ERROR_PEER, "%s came back after it was given up for lost",
+                     roster->members[worker->index].name);
+}
+
+/* Before pull: while this worker gets its batch, the others arrive. */
+static int take_input(struct worker *worker, struct step_taken *step) {
+    worker->by_itself = true;
+    RETURN_IF(prefetcher_take(&worker->prefetcher, &step->feed, &worker->error));
+    worker->by_itself = false;
+    step_clock_forget_wait(&step->clock); /* waiting for the prefetcher is input, too */
+    return OK;
+}
+
+static int pull(struct worker *worker) {
+    RETURN_IF(begin_exchange(worker));
+    worker->side.queued = false;
+    RETURN_IF(strategy_take_all(&worker->side, &worker->error));
+    roster_alone(worker->training->settings.roster, worker->index);
+    return OK;
+}
+
+/* Where the device was not waited for before, push has waited since. */
+static int push(struct worker *worker, struct step_taken *step) {
+    RETURN_IF(begin_exchange(worker));
+    RETURN_IF(strategy_send_all(&worker->side, step->gradient, &worker->error));
+    roster_alone(worker->training->settings.roster, worker->index);
+    if (!step->wait.later) return OK;
+    RETURN_IF(synchronize(worker, &step->wait));
+    prefetcher_give_back(&worker->prefetcher);
+    return check_loss(worker, step->gradient, step->wait.outcome.loss);
+}
+
+/* Its row waits until nobody needs the gradient any more. */
+static void end_step(struct worker *worker, struct step_taken *step) {
+    const struct training *training = worker->training;
+    const struct training_settings *settings = &training->settings;
+    struct log_row *row = &step->row;
+    worker->side.step++;
+    worker->accounted_s = step->clock.at;
+    row->time_s = settings->seconds_before + step->clock.at - training->started_s - training->paused_s;
+    row->examples = step->gradient->examples;
+    row->loss = step->wait.outcome.loss;
+    step_clock_share(row, &step->wait, worker->side.queued);
+    if (row->examples > 0) {
+        int epoch = 0;
+        sampler_place(settings->sampler, worker->index, step->feed.number, &epoch, &row->batch,
+                      &row->batches);
+        row->epoch = epoch + 1;
+        row->batch++;
+        row->learning_rate = store_rate(settings->store, step->gradient->version[0]);
+    }
+    count_step(worker, row);
+    worker->rows[step->gradient->slot] = *row;
+    store_release(settings->store, step->gradient);
+}
+
+/* Input, pull, compute, push. */
+static int take_step(struct worker *worker, bool *paused) {
+    const struct training_settings *settings = &worker->training->settings;
+    struct roster *roster = settings->roster;
+    struct step_taken step = {.row = {.worker = worker->index, .step = worker->side.step + 1}};
+    struct log_row *row = &step.row;
+    step.clock = step_clock_begin(roster, worker->index, worker->accounted_s, &row->wait_ms);
+    roster_phase(roster, worker->index, PHASE_INPUT);
+    atomic_store_explicit(&roster->members[worker->index].step, row->step, memory_order_relaxed);
+
+    RETURN_IF(take_input(worker, &step));
+    *paused = step.feed.pause;
+    if (step.feed.pause) {
+        prefetcher_give_back(&worker->prefetcher);
+        return OK;
+    }
+    row->input_ms = step_clock_enter(&step.clock, PHASE_PULL);
+    RETURN_IF(pull(worker));
+    row->pull_ms = step_clock_enter(&step.clock, PHASE_COMPUTE);
+    step.gradient = store_gradient(settings->store, worker->index, worker->side.step);
+    RETURN_IF(compute(worker, &step));
+    if (!step.wait.later) prefetcher_give_back(&worker->prefetcher);
+    row->compute_ms = step_clock_enter(&step.clock, PHASE_PUSH);
+    if (step.wait.later) step.wait.from_s = step.clock.at;
+    RETURN_IF(push(worker, &step));
+    row->push_ms = step_clock_read(&step.clock, world_now(settings->world));
+    end_step(worker, &step);
+    return OK;
+}
+
+/* The last holder has let go of a gradient: its row is complete. Runs on a worker's or a server's thread. */
+void training_finished(void *argument, struct gradient *gradient) {
+    struct training *training = argument;
+    struct log *log = training->settings.log;
+    struct log_row *row = &training->workers[gradient->worker].rows[gradient->slot];
+    if (!log || row->examples == 0 || !log_wants(log, row->step)) return;
+    row->staleness = atomic_load(&gradient->staleness);
+    row->version = atomic_load(&gradient->applied_version);
+    row->read_version = gradient->version[0];
+    while (!log_put(log, row) && !world_stopped(training->settings.world)) {
+        atomic_store(&training->log_full, true);
+        event_post(&training->bell);
+        world_sleep(training->settings.world, 1e-4);
+    }
+}
+
+/* What a worker does at a step or epoch boundary is time of training, too: waking up is waiting, coming to
+ * rest is exchange.
+ */
+static void account_for_waking(struct worker *worker) {
+    const double now = world_now(worker->training->settings.world);
+    worker->totals.wait_s += now - worker->training->went_s;
+    worker->accounted_s = now;
+}
+
+static void account_for_resting(struct worker *worker, double waited_s) {
+    const double now = world_now(worker->training->settings.world);
+    worker->totals.wait_s += waited_s;
+    worker->totals.pull_s += now - worker->accounted_s - waited_s;
+    worker->accounted_s = now;
+}
+
+/* Steps until the sampler says pause, then sees its last gradients applied. */
+static int run_segment(struct worker *worker) {
+    struct training *training = worker->training;
+    struct roster *roster = training->settings.roster;
+    const struct member *member = &roster->members[worker->index];
+    bool paused = false;
+    account_for_waking(worker);
+    prefetcher_begin(&worker->prefetcher);
+    double waited_s = member->waited_s;
+    while (!paused && !world_stopped(training->settings.world)) {
+        waited_s = member->waited_s;
+        RETURN_IF(take_step(worker, &paused));
+    }
+    roster_phase(roster, worker->index, PHASE_PULL);
+    RETURN_IF(begin_exchange(worker));
+    RETURN_IF(strategy_rest_all(&worker->side, &worker->error));
+    RETURN_IF(store_drain(training->settings.store, worker->index, &worker->error));
+    roster_alone(roster, worker->index);
+    account_for_resting(worker, member->waited_s - waited_s);
+    return OK;
+}
+
+/* A copy that is only read by this worker's device is there; one that is stepped is where the worker's other
+ * own vectors are, which is there too when the shards live on devices. */
+static int open_own_state(struct worker *worker) {
+    const struct training_settings *settings = &worker->training->settings;
+    const struct store *store = settings->store;
+    const struct traits *traits = worker->training->traits;
+    const struct device *device = settings->devices ? &settings->devices[worker->index] : NULL;
+    struct worker_side *side = &worker->side;
+    void *block = NULL;
+    side->weights = store->weights;
+    side->device = store_own_device(store, worker->index);
+    if (!traits->own_weights) return OK;
+    if (traits->own_moments || !device || device_same_memory(device, side->device)) {
+        RETURN_IF(store_own_state(store, worker->index, traits->own_moments, &side->own, &worker->error));
+        side->weights = side->own.vector[0].at;
+        return OK;
+    }
+    RETURN_IF(device->backend->allocate(device, &block, store->settings.layout->floats * sizeof(float),
+                                        "a worker's weights", &worker->error));
+    side->weights = worker->there = block;
+    side->device = device;
+    return OK;
+}
+
+static int open_worker(struct worker *worker) {
+    const struct training_settings *settings = &worker->training->settings;
+    const struct store *store = settings->store;
+    if (settings->compute.open)
+        RETURN_IF(settings->compute.open(settings->compute.self, worker->index, &worker->error));
+    RETURN_IF(open_own_state(worker));
+    for (int i = 0; i < worker->slab_count; i++)
+        RETURN_IF(
+            store_own_vector(store, worker->index, &worker->slabs[i], "a worker's gradient", &worker->error));
+    return OK;
+}
+
+/* Its device failed, or its peer is gone, or something else. Only the first two can be a loss: a wait that
+ * gave up, or a loss that is not a number, is everybody's. A worker that fails is still awaited: nobody may
+ * go on as if it had left, the world is stopped instead. */
+static void end_worker(struct worker *worker, int code) {
+    struct training *training = worker->training;
+    struct roster *roster = training->settings.roster;
+    if (code == OK) {
+        roster_leave(roster, worker->index, PHASE_DONE);
+    } else if ((code == ERROR_DEVICE || worker->by_itself) && training_spares(training, worker->index) &&
+               roster_expel(roster, worker->index)) {
+        training_lose(training, worker->index, &worker->error);
+    } else if (!roster_expelled(roster, worker->index)) {
+        roster_phase(roster, worker->index, PHASE_FAILED);
+        training_fail(training, worker->index);
+    }
+}
+
+void worker_body(void *argument) {
+    struct worker *worker = argument;
+    struct training *training = worker->training;
+    struct roster *roster = training->settings.roster;
+    int code = open_worker(worker);
+    if (code == OK) {
+        roster_phase(roster, worker->index, PHASE_PAUSED);
+        event_post(&training->bell);
+    }
+    for (uint64_t segment = 1; code == OK; segment++) {
+        roster_phase(roster, worker->index, PHASE_PAUSED);
+        if (event_wait(&training->go, segment, INFINITY) != WAIT_DONE || atomic_load(&training->ending))
+            break;
+        code = run_segment(worker);
+        if (code == OK) {
+            roster_phase(roster, worker->index, PHASE_PAUSED);
+            atomic_store(&worker->pauses, (long)segment);
+            event_post(&training->bell);
+        }
+    }
+    end_worker(worker, code);
+}

@@ -1,0 +1,50 @@
+/* Private to src/engine: a worker's and a server's own data, and their bodies. */
+#ifndef TRAINER_TRAIN_WORKER_H
+#define TRAINER_TRAIN_WORKER_H
+
+#include "prefetcher.h"
+
+struct worker {
+    struct training *training;
+    int index;
+    struct world_thread *thread;
+    struct error error;
+    struct worker_side side; /* side.weights: its own copy, or the store's */
+    float *there; /* [layout floats] its copy, when it lies in its device's memory for that alone to read */
+    _Atomic long pauses; /* segments it has finished */
+    bool by_itself;      /* at what concerns nobody else, its input or its computation, or it failed there */
+    _Atomic bool lost;
+    long lost_step;    /* and why; written before `lost` */
+    struct error loss; /* by its own thread or by who expelled it */
+    float **slabs;     /* [slots + 1] gradients, [layout floats] each */
+    int slab_count;
+    struct prefetcher prefetcher; /* of its batches */
+    struct log_row *rows;         /* [slots + 1] the row of each gradient on the way */
+    struct worker_totals totals;
+    double accounted_s; /* world time up to which its totals say what it did; its own, while paused
+                           everybody's */
+};
+
+struct server {
+    struct training *training;
+    int index; /* serves shards s with s % server_count == index */
+    struct world_thread *thread;
+    struct event mail;
+    struct error error;
+};
+
+void worker_body(void *worker);
+void server_body(void *server);
+
+/* Records a failure and stops the world. */
+void training_fail(struct training *training, int member);
+/* Takes a worker off the roster, in its own name or after it was expelled. */
+void training_lose(struct training *training, int worker, const struct error *why);
+/* Whether the training goes on without this worker: it may, and there is another. */
+bool training_spares(const struct training *training, int worker);
+/* The roster's `remove`; its argument is the training. */
+bool training_remove(void *training, int member);
+/* The last thing that a thread of the training does. */
+void training_thread_ends(struct training *training);
+
+#endif

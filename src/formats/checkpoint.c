@@ -1,0 +1,206 @@
+/* Checkpoints: one safetensors file, so that one rename replaces an old state by a new one. A checkpoint
+ * without its checksum is refused: that is how a damaged checksum's name would look. */
+#include "checkpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "../base/file.h"
+#include "../base/memory.h"
+
+enum { NAME_BYTES = 160, SHAPE_BYTES = 128 };
+
+/* The file under a temporary name, then under its own. */
+static int write_file(const char *path, const struct safetensors *content, struct error *error) {
+    struct file_new file = {0};
+    RETURN_IF(file_create(&file, path, error));
+    int code = safetensors_write(file.stream, content, true, error);
+    if (code != OK)
+        error_prefix(error, "%s: ", path);
+    else
+        code = file_commit(&file, error);
+    file_abandon(&file);
+    return code;
+}
+
+/* A tensor a range, windows of `values`; names lie in names[layout->count][NAME_BYTES]. */
+static int name_tensors(const struct layout *layout, const char *prefix, const float *values,
+                        struct tensor_entry *tensors, char (*names)[NAME_BYTES], struct error *error) {
+    for (int i = 0; i < layout->count; i++) {
+        const struct range *range = &layout->ranges[i];
+        const int bytes = snprintf(names[i], NAME_BYTES, "%s%s%s", prefix, *prefix ? ":" : "", range->name);
+        if (bytes < 0 || bytes >= NAME_BYTES)
+            return error_set(error, ERROR_INTERNAL,
+                             "the tensor's name %.60s... has %d bytes, expected less than %d", names[i],
+                             bytes, NAME_BYTES);
+        tensors[i] =
+            (struct tensor_entry){.name = names[i], .shape = range->shape, .values = values + range->begin};
+    }
+    return OK;
+}
+
+static int write_snapshot(const char *path, const struct layout *layout, const struct snapshot *snapshot,
+                          struct error *error) {
+    const struct state *state = snapshot->state;
+    const size_t ranges = (size_t)layout->count, vectors = (size_t)state->count;
+    void *names_block = NULL, *tensors_block = NULL;
+    int code = memory_zeroed(&names_block, ranges * vectors, NAME_BYTES, "the names of a checkpoint", error);
+    if (code == OK)
+        code = memory_zeroed(&tensors_block, ranges * vectors, sizeof(struct tensor_entry),
+                             "the tensors of a checkpoint", error);
+    char(*names)[NAME_BYTES] = names_block;
+    struct tensor_entry *tensors = tensors_block;
+    for (size_t i = 0; i < vectors && code == OK; i++)
+        code = name_tensors(layout, state->vector[i].name, state->vector[i].at, tensors + i * ranges,
+                            names + i * ranges, error);
+    /* The texts are only read; content holds what it reads through the same struct as what it owns. */
+    const struct safetensors content = {.tensors = tensors,
+                                        .tensor_count = (int)(ranges * vectors),
+                                        .texts = (struct text_entry *)snapshot->texts,
+                                        .text_count = snapshot->text_count};
+    if (code == OK) code = write_file(path, &content, error);
+    memory_free(tensors_block);
+    memory_free(names_block);
+    return code;
+}
+
+int checkpoint_write(const char *folder, const struct layout *layout, const struct snapshot *snapshot,
+                     struct error *error) {
+    char inner[PATH_BYTES], path[PATH_BYTES];
+    RETURN_IF(file_join(inner, folder, "checkpoint", error));
+    RETURN_IF(file_join(path, inner, "state.safetensors", error));
+    RETURN_IF(file_make_folder(inner, error));
+    return write_snapshot(path, layout, snapshot, error);
+}
+
+int model_write(const char *path, const struct layout *layout, const float *weights,
+                const struct text_entry *texts, int text_count, struct error *error) {
+    /* The weights are only read. */
+    const struct state state = {.count = 1, .vector = {{.name = "", .at = (float *)weights}}};
+    const struct snapshot snapshot = {.state = &state, .texts = texts, .text_count = text_count};
+    return write_snapshot(path, layout, &snapshot, error);
+}
+
+static bool is_folder(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* Takes the last part off a path when it is that one. */
+static void take_off(char *path, const char *part) {
+    const size_t bytes = strlen(path), tail = strlen(part);
+    if (bytes < tail || strcmp(path + bytes - tail, part) != 0) return;
+    if (bytes == tail)
+        memcpy(path, ".", sizeof ".");
+    else if (path[bytes - tail - 1] == '/')
+        path[bytes - tail - (bytes - tail > 1)] = '\0';
+}
+
+void checkpoint_run(const char *path, char out[PATH_BYTES]) {
+    char inner[PATH_BYTES];
+    struct error ignored = {0};
+    snprintf(out, PATH_BYTES, "%s", path);
+    for (size_t bytes = strlen(out); bytes > 1 && out[bytes - 1] == '/'; bytes--) out[bytes - 1] = '\0';
+    take_off(out, "state.safetensors");
+    /* A run's own folder may have any name. */
+    if (file_join(inner, out, "checkpoint", &ignored) == OK && !is_folder(inner)) take_off(out, "checkpoint");
+}
+
+int checkpoint_read(const char *path, struct safetensors *content, struct error *error) {
+    *content = (struct safetensors){0};
+    char inner[PATH_BYTES], file[PATH_BYTES];
+    const char *found = path;
+    if (is_folder(path)) {
+        RETURN_IF(file_join(inner, path, "checkpoint", error));
+        RETURN_IF(file_join(file, is_folder(inner) ? inner : path, "state.safetensors", error));
+        if (!file_exists(file)) {
+            RETURN_IF(file_join(file, inner, "state.safetensors", error));
+            return error_set(error, ERROR_FILE,
+                             "%s: no checkpoint in it, expected %s (a run writes it every --checkpoint-every "
+                             "seconds, when it is interrupted, and at its end)",
+                             path, file);
+        }
+        found = file;
+    } else if (!file_exists(path)) {
+        return error_set(
+            error, ERROR_FILE,
+            "%s: No such file or folder, expected a run's folder or a .safetensors file that a run wrote",
+            path);
+    }
+    RETURN_IF(safetensors_read(found, content, error));
+    if (safetensors_text(content, "checksum")) return OK;
+    safetensors_free(content);
+    return error_set(error, ERROR_FILE, "%s: no checksum in it, expected one in a checkpoint", found);
+}
+
+/* The tensor of a range: there, and of its shape. */
+static int find_tensor(const char *path, const struct safetensors *content, const char *prefix,
+                       const struct range *range, const struct tensor_entry **found, struct error *error) {
+    char name[NAME_BYTES], here[SHAPE_BYTES], there[SHAPE_BYTES];
+    snprintf(name, sizeof name, "%s%s", prefix, range->name);
+    *found = safetensors_tensor(content, name);
+    shape_text(&range->shape, here, sizeof here);
+    if (!*found)
+        return error_set(error, ERROR_FILE, "%s: %s is missing here, %s in the model", path, name, here);
+    if (shape_equal(&(*found)->shape, &range->shape)) return OK;
+    return error_set(error, ERROR_FILE, "%s: %s is %s here, %s in the model", path, name,
+                     shape_text(&(*found)->shape, there, sizeof there), here);
+}
+
+/* A tensor with the prefix (without a prefix: one without a colon) that is no range's. */
+static int find_extra(const char *path, const struct safetensors *content, const char *prefix,
+                      const struct layout *layout, struct error *error) {
+    const size_t prefix_bytes = strlen(prefix);
+    for (int i = 0; i < content->tensor_count; i++) {
+        const struct tensor_entry *tensor = &content->tensors[i];
+        const bool concerned =
+            *prefix ? strncmp(tensor->name, prefix, prefix_bytes) == 0 : strchr(tensor->name, ':') == NULL;
+        if (!concerned || layout_find(layout, tensor->name + prefix_bytes)) continue;
+        char shape[SHAPE_BYTES];
+        return error_set(error, ERROR_FILE, "%s: %.80s is %s here, not in the model", path, tensor->name,
+                         shape_text(&tensor->shape, shape, sizeof shape));
+    }
+    return OK;
+}
+
+int checkpoint_load(const char *path, const struct safetensors *content, const char *prefix,
+                    const struct layout *layout, bool exact, float *values, struct error *error) {
+    const struct tensor_entry *tensor = NULL;
+    for (int i = 0; i < layout->count; i++)
+        RETURN_IF(find_tensor(path, content, prefix, &layout->ranges[i], &tensor, error));
+    if (exact) RETURN_IF(find_extra(path, content, prefix, layout, error));
+    memset(values, 0, layout->floats * sizeof *values);
+    for (int i = 0; i < layout->count; i++) {
+        const struct range *range = &layout->ranges[i];
+        RETURN_IF(find_tensor(path, content, prefix, range, &tensor, error));
+        memcpy(values + range->begin, tensor->values, range->floats * sizeof *values);
+    }
+    return OK;
+}
+
+long long checkpoint_number(const struct safetensors *checkpoint, const char *name, long long usual) {
+    const char *text = safetensors_text(checkpoint, name);
+    return text ? strtoll(text, NULL, 10) : usual;
+}
+
+double checkpoint_real(const struct safetensors *checkpoint, const char *name, double usual) {
+    const char *text = safetensors_text(checkpoint, name);
+    return text ? strtod(text, NULL) : usual;
+}
+
+bool checkpoint_has_average(const struct safetensors *checkpoint, const struct layout *layout) {
+    char name[160];
+    if (layout->count == 0) return false;
+    snprintf(name, sizeof name, "average:%s", layout->ranges[0].name);
+    return safetensors_tensor(checkpoint, name) != NULL;
+}
+
+bool checkpoint_reals(const char *text, float *values, int count) {
+    for (int i = 0; i < count; i++) {
+        char *end = NULL;
+        values[i] = strtof(text, &end);
+        if (end == text || *end != (i + 1 < count ? ',' : '\0')) return false;
+        text = end + 1;
+    }
+    return true;
+}

@@ -1,0 +1,52 @@
+/* Checkpoints: weights, optimizer state and position, independent of strategy and number of workers.
+ *
+ * DIR/checkpoint/state.safetensors holds everything in one file, so that one rename replaces the old state by
+ * the new: tensors
+ * "<range>" and "<vector>:<range>" (for example "momentum:dense1/kernel"; "average:" is the moving average of
+ * the weights), and the texts below as metadata, with a checksum. `checkpoint_read` accepts DIR,
+ * DIR/checkpoint or the file itself. */
+#ifndef TRAINER_OUTPUT_CHECKPOINT_H
+#define TRAINER_OUTPUT_CHECKPOINT_H
+
+#include "../base/file.h"
+#include "../device/update.h"
+#include "../graph/layout.h"
+#include "safetensors.h"
+
+struct snapshot {
+    const struct state *state;
+    const struct text_entry *texts; /* [text_count]: settings and position */
+    int text_count;
+};
+
+/* Writes DIR/checkpoint/state.safetensors (temporary name, fsync, rename). Errors: ERROR_FILE. */
+int checkpoint_write(const char *folder, const struct layout *layout, const struct snapshot *snapshot,
+                     struct error *error);
+
+/* The run's folder: DIR of DIR, DIR/checkpoint and DIR/checkpoint/state.safetensors; of any other file, the
+ * file. */
+void checkpoint_run(const char *path, char out[PATH_BYTES]);
+
+/* Reads a checkpoint's file; names and texts can then be looked up with safetensors_tensor and
+ * safetensors_text. */
+int checkpoint_read(const char *path, struct safetensors *content, struct error *error);
+
+/* Copies named tensors into a flat vector: for each range the tensor "<prefix><range name>". Errors
+ * (ERROR_FILE, `path` for the words): one is missing, has another shape (both named), or, when `exact`, one
+ * is there that no range has. */
+int checkpoint_load(const char *path, const struct safetensors *content, const char *prefix,
+                    const struct layout *layout, bool exact, float *values, struct error *error);
+
+/* A number from the texts; `usual` when it is not there. */
+long long checkpoint_number(const struct safetensors *checkpoint, const char *name, long long usual);
+double checkpoint_real(const struct safetensors *checkpoint, const char *name, double usual);
+/* A list of numbers "1,2,3" into values[count]; false when there are not exactly that many. */
+bool checkpoint_reals(const char *text, float *values, int count);
+/* Whether it has the moving average of the weights, too. */
+bool checkpoint_has_average(const struct safetensors *checkpoint, const struct layout *layout);
+
+/* Writes the model alone: FILE with a tensor a range and the given texts. */
+int model_write(const char *path, const struct layout *layout, const float *weights,
+                const struct text_entry *texts, int text_count, struct error *error);
+
+#endif

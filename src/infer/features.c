@@ -1,0 +1,182 @@
+/* Files made into examples. A picture gives the numbers that a data set would hold for it: each pixel from 0
+ * to what stands for white there. All that training did to such numbers is then done in one place, `prepare`.
+ */
+#include "features.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../base/file.h"
+#include "../base/memory.h"
+#include "../data/csv_reader.h"
+#include "../data/picture.h"
+#include "../data/standardize.h"
+#include "../data/whiten.h"
+
+enum { WHITE = 255 }; /* in a file */
+
+static bool has_images(const struct restored *restored) {
+    return restored->augment.height > 0;
+}
+
+/* Numbers of an example in a file. */
+static int numbers_of(const struct restored *restored) {
+    const struct augment *augment = &restored->augment;
+    return has_images(restored) ? augment->height * augment->width * augment->channels : restored->features;
+}
+
+static int whiten(const struct features *features, const struct augment *augment, struct error *error) {
+    const size_t numbers = (size_t)augment->height * (size_t)augment->width * (size_t)augment->channels;
+    void *room = NULL;
+    RETURN_IF(memory_zeroed(&room, whiten_room(augment->height, augment->width), 1, "an image", error));
+    for (int i = 0; i < features->count; i++)
+        whiten_image(features->bytes + (size_t)i * numbers, augment->height, augment->width, room);
+    memory_free(room);
+    return OK;
+}
+
+/* Images become bytes again, to be cut out and standardized as in tests. */
+static int make_bytes(struct features *features, const struct restored *restored, const char *path,
+                      struct error *error) {
+    const size_t numbers = (size_t)features->count * (size_t)numbers_of(restored);
+    void *block = NULL;
+    RETURN_IF(memory_zeroed(&block, numbers, 1, "images", error));
+    features->bytes = block;
+    for (size_t i = 0; i < numbers; i++) {
+        const float number = features->is_picture ? roundf(features->floats[i]) : features->floats[i];
+        if (!(number >= 0.0f && number <= 255.0f) || floorf(number) != number)
+            return error_set(error, ERROR_FILE, "%s: found %g, expected bytes of images, 0 to 255", path,
+                             (double)number);
+        features->bytes[i] = (uint8_t)number;
+    }
+    memory_free(features->floats);
+    features->floats = NULL;
+    return restored->augment.whitened ? whiten(features, &restored->augment, error) : OK;
+}
+
+/* What was done to the features in training is done to these. */
+static void prepare(const struct features *features, const struct restored *restored) {
+    const size_t numbers = (size_t)features->count * (size_t)restored->features;
+    for (size_t i = 0; i < numbers; i++) features->floats[i] *= restored->scale;
+    if (restored->mean && restored->deviation)
+        standardize_apply(features->floats, features->count, restored->features, restored->mean,
+                          restored->deviation);
+}
+
+/* --- pictures --- */
+
+/* The side of a square of that many pixels, or 0. */
+static int side_of(int pixels) {
+    const int side = (int)lround(sqrt(pixels));
+    return side * side == pixels ? side : 0;
+}
+
+/* size = {height, width, channels} of what the network takes. A flat example is a square, grey or in colour.
+ */
+static int picture_size(const struct restored *restored, const char *path, int size[3], struct error *error) {
+    const struct shape *shape = &restored->shape;
+    const int grey = side_of(shape->dims[0]),
+              colour = shape->dims[0] % 3 == 0 ? side_of(shape->dims[0] / 3) : 0;
+    char text[64];
+    size[0] = shape->rank == 1 ? (grey ? grey : colour) : shape->dims[0];
+    size[1] = shape->rank == 1 ? size[0] : shape->dims[1];
+    size[2] = shape->rank == 1 ? (grey ? 1 : 3) : shape->rank == 2 ? 1 : shape->dims[2];
+    if (has_images(restored)) {
+        size[0] = restored->augment.height;
+        size[1] = restored->augment.width;
+        size[2] = restored->augment.channels;
+    }
+    if (restored->feature_names == NULL && shape->rank <= 3 && size[0] > 0 && (size[2] == 1 || size[2] == 3))
+        return OK;
+    return error_set(error, ERROR_USAGE, "%s: a picture, but the network takes examples %s%s%s", path,
+                     shape_text(shape, text, sizeof text), restored->feature_names ? " that begin with " : "",
+                     restored->feature_names ? restored->feature_names[0] : "");
+}
+
+/* What stands for white in the numbers that `scale` then brings to 0..1; without a scale, what is in a file.
+ */
+static float white_of(const struct restored *restored) {
+    return restored->scale > 0 && restored->scale < 1 ? roundf(1 / restored->scale) : (float)WHITE;
+}
+
+static int read_picture(struct features *features, const struct restored *restored, const char *path,
+                        const char *bytes, size_t count, struct error *error) {
+    struct picture picture = {0};
+    int size[3];
+    RETURN_IF(picture_size(restored, path, size, error));
+    RETURN_IF(memory_array(&features->floats, (size_t)numbers_of(restored), "a picture's features", error));
+    features->count = 1;
+    int code = picture_decode(&picture, size[2], path, bytes, count, error);
+    if (code == OK) code = picture_fit(&picture, size[0], size[1], features->floats, error);
+    picture_close(&picture);
+    const float share = has_images(restored) ? 1.0f : white_of(restored) / (float)WHITE;
+    for (int i = 0; i < numbers_of(restored); i++) features->floats[i] *= share;
+    return code;
+}
+
+static bool is_named_picture(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
+}
+
+/* --- files --- */
+
+int features_read(struct features *features, const struct restored *restored, const char *path,
+                  struct error *error) {
+    char *bytes = NULL;
+    size_t count = 0;
+    *features = (struct features){0};
+    int code = file_read(path, CSV_MAX_BYTES, &bytes, &count, error);
+    features->is_picture = code == OK && (picture_is(bytes, count) || is_named_picture(path));
+    if (features->is_picture)
+        code = read_picture(features, restored, path, bytes, count, error);
+    else if (code == OK && memchr(bytes, 0, count))
+        code = error_set(error, ERROR_FILE,
+                         "%s: neither a PNG nor a JPEG picture, nor a table (it has 0 bytes)", path);
+    else if (code == OK)
+        code = csv_parse_features(path, bytes, count, numbers_of(restored),
+                                  (const char *const *)restored->feature_names, &features->floats,
+                                  &features->count, error);
+    memory_free(bytes);
+    if (code == OK && has_images(restored)) return make_bytes(features, restored, path, error);
+    if (code == OK) prepare(features, restored);
+    return code;
+}
+
+int features_join(struct features *all, const struct features *files, int count,
+                  const struct restored *restored, struct error *error) {
+    const bool images = has_images(restored);
+    const size_t numbers = (size_t)numbers_of(restored), size = images ? 1 : sizeof(float);
+    void *block = NULL;
+    *all = (struct features){.is_picture = files->is_picture};
+    for (int i = 0; i < count; i++) all->count += files[i].count;
+    RETURN_IF(memory_zeroed(&block, (size_t)all->count * numbers, size, "examples", error));
+    if (images)
+        all->bytes = block;
+    else
+        all->floats = block;
+    char *to = block;
+    for (int i = 0; i < count; i++) {
+        const size_t bytes = (size_t)files[i].count * numbers * size;
+        memcpy(to, images ? (const void *)files[i].bytes : files[i].floats, bytes);
+        to += bytes;
+    }
+    return OK;
+}
+
+struct examples features_examples(const struct features *features, const struct restored *restored) {
+    const bool images = has_images(restored);
+    return (struct examples){.count = features->count,
+                             .features = restored->features,
+                             .bytes = features->bytes,
+                             .floats = features->floats,
+                             .scale = images ? restored->scale : 1.0f,
+                             .augment = restored->augment};
+}
+
+void features_close(struct features *features) {
+    memory_free(features->floats);
+    memory_free(features->bytes);
+    *features = (struct features){0};
+}

@@ -1,0 +1,123 @@
+/* From the file of a checkpoint to a network that can run. */
+#include "restore.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../data/augment.h"
+#include "../graph/model.h"
+
+static int missing(const char *path, const char *name, struct error *error) {
+    return error_set(error, ERROR_FILE,
+                     "%s: no usable \"%s\" among its texts; expected a checkpoint or model of this program",
+                     path, name);
+}
+
+/* Splits the text of that name, "a\tb\tc", into names[count], which point into *block. */
+static int split_names(const struct restored *restored, const char *path, const char *name, int count,
+                       char ***names, char **block, struct error *error) {
+    void *memory = NULL;
+    RETURN_IF(memory_text(block, safetensors_text(&restored->content, name), error));
+    RETURN_IF(memory_zeroed(&memory, (size_t)count, sizeof(char *), "names", error));
+    *names = memory;
+    char *at = *block;
+    for (int i = 0; i < count; i++) {
+        (*names)[i] = at;
+        char *end = strchr(at, '\t');
+        if ((end != NULL) != (i < count - 1)) return missing(path, name, error);
+        if (end) *end = '\0';
+        at = end ? end + 1 : at;
+    }
+    return OK;
+}
+
+static int read_shape(struct restored *restored, const char *path, struct error *error) {
+    const char *text = safetensors_text(&restored->content, "shape");
+    restored->features = 1;
+    while (text && *text) {
+        char *end = NULL;
+        const long dim = strtol(text, &end, 10);
+        if (end == text || dim < 1 || dim > 1000000 || restored->shape.rank >= MAX_RANK - 1 ||
+            (long)restored->features * dim > 100000000)
+            return missing(path, "shape", error);
+        restored->shape.dims[restored->shape.rank++] = (int)dim;
+        restored->features *= (int)dim;
+        text = *end == ',' ? end + 1 : end;
+    }
+    restored->classes = (int)checkpoint_number(&restored->content, "classes", 0);
+    if (restored->shape.rank == 0) return missing(path, "shape", error);
+    if (restored->classes < 1 || restored->classes > 1000000) return missing(path, "classes", error);
+    return OK;
+}
+
+static int read_reals(struct restored *restored, const char *path, const char *name, float **values,
+                      struct error *error) {
+    const char *text = safetensors_text(&restored->content, name);
+    void *block = NULL;
+    if (!text) return OK;
+    RETURN_IF(memory_zeroed(&block, (size_t)restored->features, sizeof(float), name, error));
+    *values = block;
+    return checkpoint_reals(text, *values, restored->features) ? OK : missing(path, name, error);
+}
+
+/* What is cut out of an image must be what the network is given. */
+static int read_image(struct restored *restored, const char *path, struct error *error) {
+    const char *text = safetensors_text(&restored->content, "image");
+    struct augment *augment = &restored->augment;
+    if (!text) return OK;
+    if (!augment_from_text(augment, text) ||
+        !shape_equal(&restored->shape, &SHAPE(augment->rows, augment->columns, augment->channels)))
+        return missing(path, "image", error);
+    return OK;
+}
+
+static int read_dataset(struct restored *restored, const char *path, struct error *error) {
+    const char *classes = safetensors_text(&restored->content, "class_names");
+    const char *features = safetensors_text(&restored->content, "feature_names");
+    if (!classes) return missing(path, "class_names", error);
+    RETURN_IF(split_names(restored, path, "class_names", restored->classes, &restored->class_names,
+                          &restored->blocks[0], error));
+    if (features)
+        RETURN_IF(split_names(restored, path, "feature_names", restored->features, &restored->feature_names,
+                              &restored->blocks[1], error));
+    restored->scale = (float)checkpoint_real(&restored->content, "scale", 1.0);
+    RETURN_IF(read_image(restored, path, error));
+    RETURN_IF(read_reals(restored, path, "mean", &restored->mean, error));
+    return read_reals(restored, path, "deviation", &restored->deviation, error);
+}
+
+int restored_open(struct restored *restored, const char *path, bool reference_only, struct error *error) {
+    *restored = (struct restored){0};
+    const struct device_settings settings = {.reference_only = reference_only};
+    int count = 0;
+    bool shared = false;
+    RETURN_IF(checkpoint_read(path, &restored->content, error));
+    const char *model = safetensors_text(&restored->content, "model");
+    if (!model) return missing(path, "model", error);
+    RETURN_IF(plugin_choose(&restored->model, (const void *const *)models, "model", model, error));
+    RETURN_IF(read_shape(restored, path, error));
+    RETURN_IF(read_dataset(restored, path, error));
+    RETURN_IF(devices_open("cpu:0", &settings, &restored->devices, &count, &shared, error));
+    const struct network_settings network = {
+        .model = &restored->model, .shape = restored->shape, .classes = restored->classes, .shards = 1};
+    RETURN_IF(evaluator_open(&restored->evaluator, &network, &restored->devices[0], error));
+    const struct layout *layout = &restored->evaluator.network.graph.layout;
+    RETURN_IF(memory_array(&restored->weights, layout->floats, "the weights", error));
+    const char *prefix = checkpoint_has_average(&restored->content, layout) ? "average:" : "";
+    return checkpoint_load(path, &restored->content, prefix, layout, false, restored->weights, error);
+}
+
+void restored_close(struct restored *restored) {
+    evaluator_close(&restored->evaluator);
+    devices_close(restored->devices, 1);
+    memory_free(restored->weights);
+    memory_free((void *)restored->class_names);
+    memory_free((void *)restored->feature_names);
+    memory_free(restored->mean);
+    memory_free(restored->deviation);
+    memory_free(restored->blocks[0]);
+    memory_free(restored->blocks[1]);
+    safetensors_free(&restored->content);
+    *restored = (struct restored){0};
+}

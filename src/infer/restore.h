@@ -1,0 +1,28 @@
+/* A trained network taken from a checkpoint, ready to evaluate and predict. */
+#ifndef TRAINER_TRAIN_RESTORE_H
+#define TRAINER_TRAIN_RESTORE_H
+
+#include "../formats/checkpoint.h"
+#include "evaluate.h"
+
+struct restored {
+    struct safetensors content;
+    struct choice model;
+    struct device *devices;
+    struct evaluator evaluator;
+    float *weights;     /* [layout floats] as they were tested: the moving average, where there is one */
+    struct shape shape; /* of one example */
+    int features, classes;
+    char **class_names;      /* [classes] */
+    char **feature_names;    /* [features] or NULL */
+    float scale;             /* raw features are multiplied by this */
+    struct augment augment;  /* how an image is cut out and standardized; height 0: it is not */
+    float *mean, *deviation; /* [features] or NULL: then x' = (x - mean) / deviation */
+    char *blocks[2];         /* memory of the names */
+};
+
+/* `path`: the folder of a run, of its checkpoint, or a file. Errors: ERROR_FILE. */
+int restored_open(struct restored *restored, const char *path, bool reference_only, struct error *error);
+void restored_close(struct restored *restored); /* safe on a zeroed or half-open one */
+
+#endif

@@ -1,0 +1,198 @@
+/* Which device each node lives on; the rules stand in partition.h.
+ *
+ * One walk in the graph's order. A node that soft placement moves is remembered under the device that was
+ * wanted for it, so that those who follow it stay there. */
+#include <string.h>
+
+#include "../base/memory.h"
+#include "passes.h"
+#include "split.h"
+
+/* "dense1=cpu:0" */
+struct layer {
+    char name[64];
+    int device;
+};
+
+struct walk {
+    struct partition *partition;
+    struct program *whole;
+    const struct placement *placement;
+    int *wanted;          /* [graph->count] the device of each node before soft placement; NONE: none yet */
+    struct layer *layers; /* [layer_count] */
+    int layer_count;
+    int begun; /* the device of the layer that the walk is in, or NONE */
+};
+
+/* --- layers --- */
+
+static bool is_of_layer(const char *variable, const char *layer) {
+    const size_t length = strlen(layer);
+    return strncmp(variable, layer, length) == 0 && (variable[length] == '/' || variable[length] == '\0');
+}
+
+static int find_device(const struct partition *partition, const char *name, size_t length) {
+    for (int i = 0; i < partition->count; i++)
+        if (strlen(partition->devices[i].name) == length &&
+            memcmp(partition->devices[i].name, name, length) == 0)
+            return i;
+    return NONE;
+}
+
+/* item[length] is "dense1=cpu:0". */
+static int add_layer(struct walk *walk, const char *item, size_t length, struct error *error) {
+    const char *equals = memchr(item, '=', length);
+    struct layer *layer = &walk->layers[walk->layer_count++];
+    const size_t name_length = equals ? (size_t)(equals - item) : 0;
+    if (name_length == 0 || name_length >= sizeof layer->name)
+        return error_set(error, ERROR_USAGE, "placement: '%.*s', expected LAYER=DEVICE, as in dense1=cpu:0",
+                         (int)length, item);
+    memcpy(layer->name, item, name_length);
+    layer->device = find_device(walk->partition, equals + 1, length - name_length - 1);
+    if (layer->device == NONE)
+        return error_set(error, ERROR_USAGE, "placement: '%.*s' names a device that is not in use",
+                         (int)length, item);
+    const struct layout *layout = &walk->whole->graph->layout;
+    for (int i = 0; i < layout->count; i++)
+        if (is_of_layer(layout->ranges[i].name, layer->name)) return OK;
+    return error_set(error, ERROR_USAGE, "placement: '%.*s', but the model has no variables in a layer '%s'",
+                     (int)length, item, layer->name);
+}
+
+static int read_layers(struct walk *walk, struct error *error) {
+    const char *text = walk->placement->layers;
+    if (!text) return OK;
+    size_t count = 1;
+    for (const char *c = text; *c; c++) count += *c == ',';
+    RETURN_IF(memory_zeroed((void **)&walk->layers, count, sizeof *walk->layers, "layers", error));
+    for (;;) {
+        const size_t length = strcspn(text, ",");
+        RETURN_IF(add_layer(walk, text, length, error));
+        if (text[length] == '\0') return OK;
+        text += length + 1;
+    }
+}
+
+/* The layer that begins with a reader of this variable, if any does. */
+static void begin_layer(struct walk *walk, const char *variable) {
+    for (int i = 0; i < walk->layer_count; i++)
+        if (is_of_layer(variable, walk->layers[i].name)) walk->begun = walk->layers[i].device;
+}
+
+/* --- one node --- */
+
+static int pinned(const struct walk *walk, node n, int *device, struct error *error) {
+    const struct placement *placement = walk->placement;
+    *device = placement->pin ? placement->pin(placement->argument, n) : NONE;
+    if (*device >= NONE && *device < placement->count) return OK;
+    return error_set(error, ERROR_USAGE, "placement: node %d is pinned to device %d of %d", n, *device,
+                     placement->count);
+}
+
+static int follow(struct walk *walk, const struct node_info *info) {
+    if (info->follows != NONE && walk->wanted[info->follows] != NONE) return walk->wanted[info->follows];
+    const struct node_info *nodes = walk->whole->graph->nodes;
+    for (int i = 0; i < info->inputs && info->follows == NONE; i++)
+        if (nodes[info->input[i]].op == OP_variable) begin_layer(walk, nodes[info->input[i]].name);
+    if (walk->begun != NONE && info->follows == NONE) return walk->begun;
+    for (int i = 0; i < info->inputs; i++)
+        if (walk->wanted[info->input[i]] != NONE) return walk->wanted[info->input[i]];
+    return 0;
+}
+
+static bool is_cpu(const struct partition *partition, int device) {
+    return strcmp(partition->devices[device].backend->name, "cpu") == 0;
+}
+
+static int first_cpu(const struct partition *partition) {
+    for (int i = 0; i < partition->count; i++)
+        if (is_cpu(partition, i)) return i;
+    return NONE;
+}
+
+static int report(struct partition *partition, enum op op, int from, int to, struct error *error) {
+    for (int i = 0; i < partition->move_count; i++)
+        if (partition->moves[i].op == op && partition->moves[i].from == from) return OK;
+    const size_t count = (size_t)partition->move_count;
+    RETURN_IF(memory_grow((void **)&partition->moves, count, count + 1, sizeof *partition->moves,
+                          "moved operations", error));
+    struct move *move = &partition->moves[partition->move_count++];
+    *move = (struct move){.op = op, .from = from};
+    snprintf(move->words, sizeof move->words, "%s: %s has no kernel for it, it runs on %s", op_name(op),
+             partition->devices[from].name, partition->devices[to].name);
+    return OK;
+}
+
+/* Sets the home of node n to the device wanted, or to the first CPU device when that one has no kernel. */
+static int settle(struct walk *walk, node n, int device, struct error *error) {
+    struct partition *partition = walk->partition;
+    const enum op op = walk->whole->values[n].info.op;
+    walk->wanted[n] = partition->home[n] = device;
+    if (is_cpu(partition, device)) return OK; /* it has the reference kernels */
+    walk->whole->device = &partition->devices[device];
+    const int code = program_takes(walk->whole, n, error);
+    if (code != KERNEL_DECLINED) return code;
+    const int cpu = first_cpu(partition);
+    if (!walk->placement->soft || cpu == NONE || is_assign(op)) /* an assign cannot leave its variable */
+        return program_no_kernel(walk->whole, n, error);
+    partition->home[n] = cpu;
+    return report(partition, op, device, cpu, error);
+}
+
+/* An assign goes to its variable, or the variable to the assign when it is the first to need it. */
+static int place_assign(struct walk *walk, node n, int pin, int *device, struct error *error) {
+    const struct node_info *info = &walk->whole->values[n].info;
+    const int home = walk->partition->home[info->input[0]];
+    if (pin != NONE && home != NONE && pin != home)
+        return error_set(error, ERROR_USAGE, "placement: %s of %s is pinned to %s, its variable is on %s",
+                         op_name(info->op), walk->whole->graph->nodes[info->input[0]].name,
+                         walk->partition->devices[pin].name, walk->partition->devices[home].name);
+    if (home != NONE) *device = home;
+    return OK;
+}
+
+static int place_node(struct walk *walk, node n, struct error *error) {
+    struct partition *partition = walk->partition;
+    const struct node_info *info = &walk->whole->values[n].info;
+    int pin = NONE;
+    RETURN_IF(pinned(walk, n, &pin, error));
+    if (is_source(info->op)) {
+        walk->wanted[n] = partition->home[n] = info->op == OP_constant ? NONE : pin;
+        return OK;
+    }
+    const int followed = follow(walk, info); /* pinned or not, it may begin a layer */
+    int device = pin != NONE ? pin : followed;
+    if (is_assign(info->op)) RETURN_IF(place_assign(walk, n, pin, &device, error));
+    RETURN_IF(settle(walk, n, device, error));
+    for (int i = 0; i < info->inputs; i++) {
+        const node source = info->input[i];
+        if (partition->home[source] != NONE || walk->whole->values[source].info.op == OP_constant) continue;
+        walk->wanted[source] = device;
+        partition->home[source] = partition->home[n];
+    }
+    return OK;
+}
+
+static int walk_graph(struct walk *walk, struct error *error) {
+    struct program *whole = walk->whole;
+    RETURN_IF(read_layers(walk, error));
+    for (node n = 0; n < whole->count; n++)
+        if (whole->values[n].kept) RETURN_IF(place_node(walk, n, error));
+    for (node n = 0; n < whole->count; n++) /* fetched, and read by nobody */
+        if (whole->values[n].kept && walk->partition->home[n] == NONE &&
+            whole->values[n].info.op != OP_constant)
+            walk->partition->home[n] = 0;
+    return OK;
+}
+
+int partition_place(struct partition *partition, struct program *whole, const struct placement *placement,
+                    struct error *error) {
+    struct walk walk = {.partition = partition, .whole = whole, .placement = placement, .begun = NONE};
+    const size_t count = (size_t)whole->count;
+    int code = memory_zeroed((void **)&walk.wanted, count, sizeof *walk.wanted, "wanted devices", error);
+    for (size_t n = 0; n < count && code == OK; n++) walk.wanted[n] = partition->home[n] = NONE;
+    if (code == OK) code = walk_graph(&walk, error);
+    memory_free(walk.layers);
+    memory_free(walk.wanted);
+    return code;
+}

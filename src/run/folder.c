@@ -1,0 +1,75 @@
+/* See folder.h. */
+#include "folder.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "../formats/checkpoint.h"
+#include "../world/world.h"
+
+static bool same_folder(const char *one, const char *other) {
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* "12 of 20 epochs", or that nobody can tell. */
+static void describe(const char *path, char *out, size_t bytes) {
+    struct safetensors checkpoint = {0};
+    struct error why = {0};
+    const int code = checkpoint_read(path, &checkpoint, &why);
+    const double epochs = checkpoint_real(&checkpoint, "epochs", 0.0);
+    if (code == OK) /* the last round of several workers may go a little beyond */
+        snprintf(out, bytes, "%.3g of %.0f epochs",
+                 fmin(checkpoint_real(&checkpoint, "epochs_done", 0.0), epochs), epochs);
+    else
+        snprintf(out, bytes, "its checkpoint cannot be read");
+    safetensors_free(&checkpoint);
+}
+
+static int refuse(const char *path, struct error *error) {
+    char how_far[64];
+    describe(path, how_far, sizeof how_far);
+    return error_set(error, ERROR_FILE,
+                     "%.150s has a run (%s): --resume=%.150s goes on with it, --replace starts anew", path,
+                     how_far, path);
+}
+
+int folder_name(char path[PATH_BYTES], const char *model, const char *what, struct error *error) {
+    const time_t now = (time_t)world_utc_seconds();
+    struct tm parts;
+    char stamp[32];
+    if (!gmtime_r(&now, &parts) || strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts) == 0)
+        return error_set(error, ERROR_INTERNAL, "the time of day cannot be written as a date");
+    snprintf(path, PATH_BYTES, "runs/%s-%s-%s", stamp, model, what);
+    return OK;
+}
+
+int folder_clear(const char *folder, struct error *error) {
+    static const char *const names[] = {"summary.json", "model.safetensors", "checkpoint/state.safetensors"};
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        RETURN_IF(file_join(path, folder, names[i], error));
+        if (file_exists(path) && remove(path) != 0)
+            return error_set(error, ERROR_FILE, "%s: an earlier run's, and cannot be removed: %s", path,
+                             strerror(errno));
+    }
+    return OK;
+}
+
+int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, void **hold,
+                enum folder_state *state, struct error *error) {
+    char run[PATH_BYTES] = "", checkpoint[PATH_BYTES];
+    *state = FOLDER_UNUSED;
+    if (!settings->named) RETURN_IF(file_make_new_folder(path, error));
+    RETURN_IF(file_make_folder(path, error));
+    RETURN_IF(file_hold(hold, path, error));
+    if (settings->resume[0]) checkpoint_run(settings->resume, run);
+    if (same_folder(run, path)) *state = FOLDER_RESUMED;
+    RETURN_IF(file_join(checkpoint, path, "checkpoint/state.safetensors", error));
+    if (*state == FOLDER_RESUMED || !file_exists(checkpoint)) return OK;
+    *state = FOLDER_EARLIER;
+    return settings->replace ? OK : refuse(path, error);
+}

@@ -1,0 +1,32 @@
+/* The folder of a run: its own alone, and never one that has a run already, unless that is asked for. */
+#ifndef TRAINER_RUN_FOLDER_H
+#define TRAINER_RUN_FOLDER_H
+
+#include <stdbool.h>
+#include "../base/file.h"
+
+/* What is known of the folder before it is opened. */
+struct folder_settings {
+    bool named;         /* by the user; else any free name that begins with it will do */
+    bool replace;       /* --replace: a run that is there may go */
+    const char *resume; /* the run that goes on, which may be there; "": none */
+};
+
+/* A name for it: runs/<time>-<model>-<what>. Errors: ERROR_INTERNAL. */
+int folder_name(char path[PATH_BYTES], const char *model, const char *what, struct error *error);
+
+enum folder_state {
+    FOLDER_UNUSED,
+    FOLDER_RESUMED, /* the run that goes on is there */
+    FOLDER_EARLIER  /* another run is there, which may be replaced */
+};
+
+/* Makes the folder, whose name `path` then is, and holds it against other runs until file_release. Errors:
+ * ERROR_FILE: it has a run, which the words say how to go on with and how to replace; another run writes
+ * there; it cannot be made. */
+int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, void **hold,
+                enum folder_state *state, struct error *error);
+/* Removes the results of an earlier run: until this one writes its own they would pass for it. */
+int folder_clear(const char *path, struct error *error);
+
+#endif

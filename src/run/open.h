@@ -1,0 +1,88 @@
+/* Everything a run has open, in the order in which it is opened: for src/run, and for a run that another
+ * process leads (src/cluster/follower.c). */
+#ifndef TRAINER_RUN_PARTS_H
+#define TRAINER_RUN_PARTS_H
+
+#include "../infer/evaluate.h"
+#include "../outputs/epochs.h"
+#include "../outputs/progress.h"
+#include "folder.h"
+#include "resume.h"
+#include "run.h"
+#include "setup.h"
+
+enum { ENDING_S = 10 }; /* a thread that has not ended by then hangs */
+
+struct run {
+    struct crew crew;
+    struct world *world;           /* borrowed */
+    struct safetensors checkpoint; /* that is resumed, or zero */
+    bool resumes, led;             /* led: another process coordinates, evaluates and writes */
+    struct setup setup;
+    bool folder_named;      /* by the user, not by the program */
+    void *folder;           /* where its files go, held against other runs */
+    size_t folder_existing; /* bytes of its path that were there before */
+    enum folder_state folder_state;
+    struct crew_site site;
+    void *members; /* the crew's own */
+    int workers;
+    struct crew_member *member; /* [workers] */
+    const char **device_names;  /* [workers] */
+    struct cores *cores;        /* [workers] */
+    struct roster roster;
+    struct sampler sampler;
+    struct store store;
+    struct evaluator evaluator;
+    struct log log;
+    struct epochs epochs;
+    struct progress progress;
+    double *slowness; /* [workers] of --slow */
+    bool *lost;       /* [workers] */
+    struct training training;
+    struct evaluation tested;
+    int epoch;                 /* epochs complete */
+    long long examples_before; /* of earlier parts of this training, when resumed */
+    long version_before, steps_before;
+    double seconds_before;
+    double cost_before;  /* final cost of the earlier parts, or NAN */
+    double drained_s;    /* world time at which the log was last emptied in the middle, and progress shown */
+    double checkpoint_s; /* world time of the last checkpoint */
+    long checkpoint_steps; /* of the workers, when it was written; 0: none was */
+    double train_loss;     /* of the last complete epoch */
+    double target_s;       /* training seconds when the target accuracy was reached, or NAN */
+    double epoch_s;        /* training seconds when the epoch began */
+    long long epoch_examples;
+    bool nothing_left; /* a run that is resumed where it is has no more to do: nothing is written */
+    bool interrupted, told_interrupt;
+    double interrupted_s; /* world time at which an interrupt was seen; 0: none was */
+};
+
+/* Opens everything and starts the workers, who wait for the first go. run->crew, world and led are set. */
+int run_open(struct run *run, const struct typed *typed, struct error *error);
+/* Ends and joins what still runs; safe on a half-open one. What a thread that hangs may still use is left
+ * behind: then run->training.abandoned is set, and the run itself must stay. */
+void run_close(struct run *run);
+
+/* store.c: what the strategy that was chosen needs and promises; the store opened and filled. */
+const struct traits *run_traits(const struct run *run);
+int run_shards_here(const struct run *run); /* of all that the vector is cut into */
+int run_open_store(struct run *run, struct error *error);
+
+/* totals.c: model.safetensors in the run's folder, with these weights. The same run leaves the same bytes:
+ * what depends on the clock is in summary.json. Errors: ERROR_FILE. */
+int run_write_model(const struct run *run, const float *weights, const struct standing *standing,
+                    struct error *error);
+
+/* Steps of all workers, earlier parts included. */
+long run_steps(const struct run *run);
+/* Mean loss of the workers' last steps; of the earlier parts when there was none in this one. */
+double run_final_cost(const struct run *run);
+
+/* totals.c: result->config, and what was run, from the summary's settings to its faults. Errors: ERROR_DEVICE
+ * (memory). */
+int run_describe(const struct run *run, struct run_result *result, struct error *error);
+/* Adds up what the workers measured: staleness, shares of the time, steps, bytes, final cost; and each worker
+ * by itself. Errors: ERROR_DEVICE (memory). */
+int run_totals(const struct run *run, struct run_result *result, struct error *error);
+
+#endif

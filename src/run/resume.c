@@ -1,0 +1,169 @@
+/* Texts of a checkpoint, made and read. */
+#include "resume.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../base/text.h"
+#include "../data/augment.h"
+
+static int add_text(struct resume_texts *texts, const char *name, const char *text, struct error *error) {
+    if (texts->count >= RESUME_TEXTS)
+        return error_set(error, ERROR_INTERNAL, "checkpoint: more than %d texts", RESUME_TEXTS);
+    RETURN_IF(memory_text(&texts->memory[texts->count], text, error));
+    texts->entries[texts->count] = (struct text_entry){.name = name, .text = texts->memory[texts->count]};
+    texts->count++;
+    return OK;
+}
+
+__attribute__((format(printf, 4, 5))) static int add_format(struct resume_texts *texts, struct error *error,
+                                                            const char *name, const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return add_text(texts, name, text, error);
+}
+
+enum { RESUME_AUGMENT_BYTES = 128 };
+
+/* A list that was put together, which is freed. */
+static int add_list(struct resume_texts *texts, const char *name, struct text *list, struct error *error) {
+    int code = text_end(list);
+    if (code == OK) code = add_text(texts, name, list->bytes ? list->bytes : "", error);
+    memory_free(list->bytes);
+    return code;
+}
+
+static int add_names(struct resume_texts *texts, const char *name, char *const *names, int count,
+                     struct error *error) {
+    struct text list = text_growing(error);
+    for (int i = 0; i < count; i++) text_add(&list, "%s%s", i > 0 ? "\t" : "", names[i]);
+    return add_list(texts, name, &list, error);
+}
+
+static int add_reals(struct resume_texts *texts, const char *name, const float *values, int count,
+                     struct error *error) {
+    struct text list = text_growing(error);
+    for (int i = 0; i < count; i++) text_add(&list, "%s%.9g", i > 0 ? "," : "", (double)values[i]);
+    return add_list(texts, name, &list, error);
+}
+
+static int add_own(struct resume_texts *texts, const struct standing *standing, struct error *error) {
+    struct text list = text_growing(error);
+    for (int w = 0; standing->own && w < standing->workers; w++)
+        text_add(&list, "%s%ld", w > 0 ? "," : "", standing->own[w]);
+    return add_list(texts, "own_batches", &list, error);
+}
+
+static int add_dataset(struct resume_texts *texts, const struct dataset *dataset, struct error *error) {
+    struct text list = text_growing(error);
+    for (int i = 0; i < dataset->shape.rank; i++)
+        text_add(&list, "%s%d", i > 0 ? "," : "", dataset->shape.dims[i]);
+    RETURN_IF(add_list(texts, "shape", &list, error));
+    RETURN_IF(add_format(texts, error, "classes", "%d", dataset->classes));
+    RETURN_IF(add_names(texts, "class_names", dataset->class_names, dataset->classes, error));
+    RETURN_IF(
+        add_format(texts, error, "scale", "%.9g", dataset->train.bytes ? (double)dataset->train.scale : 1.0));
+    if (dataset->test.augment.height > 0) {
+        char text[RESUME_AUGMENT_BYTES];
+        augment_text(&dataset->test.augment, text, sizeof text);
+        RETURN_IF(add_text(texts, "image", text, error));
+    }
+    if (dataset->feature_names)
+        RETURN_IF(add_names(texts, "feature_names", dataset->feature_names, dataset->train.features, error));
+    if (!dataset->mean) return OK;
+    RETURN_IF(add_reals(texts, "mean", dataset->mean, dataset->train.features, error));
+    return add_reals(texts, "deviation", dataset->deviation, dataset->train.features, error);
+}
+
+struct saving {
+    struct resume_texts *texts;
+    struct error *error;
+};
+
+static int add_setting(void *argument, const struct option *row, const char *value) {
+    struct saving *saving = argument;
+    return add_text(saving->texts, row->name, value, saving->error);
+}
+
+int resume_texts_make(struct resume_texts *texts, const struct config *config, const struct dataset *dataset,
+                      const struct standing *standing, struct error *error) {
+    struct saving saving = {texts, error};
+    *texts = (struct resume_texts){0};
+    RETURN_IF(add_text(texts, "program", "trainer " TRAINER_VERSION, error));
+    RETURN_IF(config_each(config, OPTION_SAVED, add_setting, &saving));
+    RETURN_IF(add_format(texts, error, "workers", "%d", standing->workers));
+    RETURN_IF(add_format(texts, error, "position", "%ld", standing->position));
+    RETURN_IF(add_format(texts, error, "epochs_done", "%.17g", standing->epochs_done));
+    RETURN_IF(add_format(texts, error, "final_cost", "%.9g", standing->final_cost));
+    RETURN_IF(add_format(texts, error, "version", "%ld", standing->version));
+    RETURN_IF(add_format(texts, error, "examples", "%lld", standing->examples));
+    RETURN_IF(add_format(texts, error, "steps", "%ld", standing->steps));
+    if (!isnan(standing->train_seconds))
+        RETURN_IF(add_format(texts, error, "train_seconds", "%.6f", standing->train_seconds));
+    RETURN_IF(add_own(texts, standing, error));
+    return add_dataset(texts, dataset, error);
+}
+
+void resume_texts_free(struct resume_texts *texts) {
+    for (int i = 0; i < RESUME_TEXTS; i++) memory_free(texts->memory[i]);
+    *texts = (struct resume_texts){0};
+}
+
+/* The saved list of own batches into own[workers]; false when it has another length. */
+static bool saved_own(const struct safetensors *checkpoint, int workers, long *own) {
+    const char *text = safetensors_text(checkpoint, "own_batches");
+    int count = 0;
+    while (text && *text) {
+        char *end = NULL;
+        const long value = strtol(text, &end, 10);
+        if (end == text) return false;
+        if (count < workers) own[count] = value;
+        count++;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return count == workers;
+}
+
+/* Version 0.1 called the sharding of the data by another name, and by its number. */
+static const char *sharding_of(const struct safetensors *checkpoint) {
+    static const char *const names[] = {"shared", "split", "all"};
+    const long long number = checkpoint_number(checkpoint, "sharding", -1);
+    return number >= 0 && number < 3 ? names[number] : NULL;
+}
+
+static const char *text_of(const void *checkpoint, const char *name) {
+    const char *text = safetensors_text(checkpoint, name);
+    return !text && strcmp(name, "data-sharding") == 0 ? sharding_of(checkpoint) : text;
+}
+
+struct config_source resume_source(const struct safetensors *checkpoint, const char *path) {
+    return (struct config_source){.name = path, .text = text_of, .self = checkpoint};
+}
+
+/* Whether batches are counted as they were. */
+static bool counts_alike(const struct safetensors *checkpoint, const struct stream *stream) {
+    const struct config_source source = resume_source(checkpoint, "");
+    struct error ignored = {0};
+    struct typed nothing;
+    struct config saved;
+    option_defaults(run_options, &nothing);
+    return config_settle(&saved, &nothing, &source, OPTION_SAVED, ERROR_FILE, &ignored) == OK &&
+           saved.batch == stream->batch && saved.data_sharding == (int)stream->sharding;
+}
+
+void resume_position(const struct safetensors *checkpoint, const struct stream *stream, long *base,
+                     long *own) {
+    const double epochs = checkpoint_real(checkpoint, "epochs_done", 0.0);
+    const bool same = counts_alike(checkpoint, stream);
+    *base = same ? (long)checkpoint_number(checkpoint, "position", 0)
+                 : (long)floor(epochs * stream->examples / stream->batch + 1e-6);
+    if (same && saved_own(checkpoint, stream->workers, own)) return;
+    for (int w = 0; w < stream->workers; w++)
+        own[w] = (long)floor(epochs * stream_epoch_examples(stream, w) / stream->batch + 1e-6);
+}

@@ -1,0 +1,46 @@
+/* What a checkpoint says beside weights and optimizer state, and how a run goes on from it. */
+#ifndef TRAINER_RUN_RESUME_H
+#define TRAINER_RUN_RESUME_H
+
+#include "../data/dataset.h"
+#include "../data/stream.h"
+#include "../formats/checkpoint.h"
+#include "../config/config.h"
+
+/* The texts of a checkpoint, in memory of their own. */
+enum { RESUME_TEXTS = 40 };
+struct resume_texts {
+    struct text_entry entries[RESUME_TEXTS];
+    int count;
+    char *memory[RESUME_TEXTS]; /* owned */
+};
+
+/* Where a run stands. */
+struct standing {
+    long position; /* batches over all workers */
+    int workers;
+    const long *own;    /* [workers] batches of each (split, all), or NULL */
+    double epochs_done; /* how often the data has been gone through: by all together, or (all) by each */
+    double final_cost;  /* loss of the last steps, or NAN */
+    long version;       /* updates of each shard */
+    long long examples;
+    long steps;           /* of all workers */
+    double train_seconds; /* NAN: not to be told, as in what two equal runs are to leave alike */
+};
+
+/* Gathers the saved settings, standing and what prediction needs to know of the data set. Errors:
+ * ERROR_DEVICE (memory). */
+int resume_texts_make(struct resume_texts *texts, const struct config *config, const struct dataset *dataset,
+                      const struct standing *standing, struct error *error);
+void resume_texts_free(struct resume_texts *texts); /* safe on a zeroed one */
+
+/* Settings that were not typed come from here. */
+struct config_source resume_source(const struct safetensors *checkpoint, const char *path);
+
+/* Where the stream goes on: batches of the one stream, and own batches of each worker, own[stream->workers].
+ * As saved when data sharding and batch size (and, for own batches, the number of workers) are what they
+ * were; else as many epochs on. */
+void resume_position(const struct safetensors *checkpoint, const struct stream *stream, long *base,
+                     long *own);
+
+#endif

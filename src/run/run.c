@@ -1,0 +1,362 @@
+/* A run: opens what a training needs, coordinates it from boundary to boundary, and closes in reverse order.
+ *
+ * The calling thread is the coordinator. While workers run it only looks in now and then: takes rows out of
+ * the log, draws the progress, and asks for a pause when it was interrupted or a checkpoint is due. While
+ * they are paused the store is its own. */
+#include "run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../engine/threads.h"
+#include "open.h"
+
+/* How often the coordinator looks for an interrupt, and how often it empties the log. The latter takes a core
+ * away from a worker. */
+enum { LOOK_MS = 20, DRAIN_MS = 100 };
+
+/* A final cost of so many times the first one is no bad luck of a batch. */
+#define DIVERGED_TIMES 10.0
+
+static long long examples_done(const struct run *run) {
+    return (long long)(sampler_position(&run->sampler) - run->sampler.in_flight) * run->setup.config.batch;
+}
+
+static void show_progress(struct run *run) {
+    const double total = (double)sampler_total(&run->sampler) * run->setup.config.batch;
+    const double updates = (double)(store_version(&run->store) - run->version_before);
+    const double done = (double)run->examples_before + updates * run->setup.config.batch *
+                                                           (run->sampler.rounds ? (double)run->workers : 1.0);
+    progress_show(&run->progress, done < total ? done : total, total, training_seconds(&run->training),
+                  run->epoch < run->setup.config.epochs ? run->epoch + 1 : run->epoch,
+                  run->setup.config.epochs, run->epoch > 0 ? run->train_loss : (double)NAN);
+}
+
+/* Mostly the steps in hand are over at once, and there is nothing to say. */
+static void say_interrupted(struct run *run, double now) {
+    if (run->interrupted_s <= 0.0) run->interrupted_s = now;
+    if (run->told_interrupt || now - run->interrupted_s < 1.0) return;
+    run->told_interrupt = true;
+    progress_say(&run->progress,
+                 "interrupted: waiting for the steps in hand (interrupt again to end at once)");
+}
+
+static void say_notices(struct run *run) {
+    char words[300];
+    while (run->crew.notice && run->crew.notice(run->members, words, sizeof words))
+        progress_say(&run->progress, "%s", words);
+}
+
+/* Programs are made, and on GPUs measured, before the clock of the training starts. */
+static int await_start(struct run *run, struct error *error) {
+    const double until = world_now(run->world) + run->setup.config.start_timeout_s;
+    int starting = 0;
+    while ((starting = training_starting(&run->training, LOOK_MS / 1e3)) >= 0) {
+        say_notices(run);
+        if (world_interrupted()) say_interrupted(run, world_now(run->world));
+        if (world_now(run->world) > until)
+            return error_set(error, ERROR_DEVICE, "%s did not start within %g s (--start-timeout)",
+                             run->roster.members[starting].name, run->setup.config.start_timeout_s);
+    }
+    return OK;
+}
+
+/* Lets the workers go and looks in now and then, until all are paused or one has failed. */
+static int run_segment(struct run *run, struct error *error) {
+    const double every = run->setup.config.checkpoint_every_s;
+    if (run->crew.go) RETURN_IF(run->crew.go(run->members, error));
+    training_go(&run->training);
+    while (!training_wait(&run->training, LOOK_MS / 1e3)) {
+        const double now = world_now(run->world);
+        say_notices(run);
+        const bool due = every > 0.0 && now - run->checkpoint_s > every;
+        if (world_interrupted() || due) sampler_stop(&run->sampler);
+        if (world_interrupted()) say_interrupted(run, now);
+        if (!atomic_exchange(&run->training.log_full, false) && now < run->drained_s + DRAIN_MS / 1e3)
+            continue;
+        RETURN_IF(log_drain(&run->log, error));
+        show_progress(run);
+        run->drained_s = now;
+    }
+    say_notices(run);
+    RETURN_IF(log_drain(&run->log, error));
+    const double now = world_now(run->world);
+    if (now < run->drained_s + DRAIN_MS / 1e3) return OK;
+    show_progress(run); /* epochs may be so short that no look falls into them */
+    run->drained_s = now;
+    return OK;
+}
+
+static int finish_epoch(struct run *run, struct error *error) {
+    double sum = 0.0;
+    long steps = 0;
+    const double seconds = training_seconds(&run->training);
+    const long long examples = examples_done(run);
+    training_take_loss(&run->training, &sum, &steps);
+    RETURN_IF(evaluator_run(&run->evaluator, &run->setup.dataset.test, store_tested(&run->store),
+                            &run->tested, error));
+    const double took = seconds - run->epoch_s;
+    const struct epoch_row row = {.epoch = run->epoch + 1,
+                                  .time_s = run->seconds_before + seconds,
+                                  .train_loss = steps > 0 ? sum / (double)steps : (double)NAN,
+                                  .test_loss = run->tested.cost,
+                                  .test_accuracy = run->tested.accuracy,
+                                  .examples_per_s =
+                                      took > 0.0 ? (double)(examples - run->epoch_examples) / took : 0.0};
+    run->train_loss = row.train_loss;
+    run->epoch_s = seconds;
+    run->epoch_examples = examples;
+    run->epoch++;
+    if (isnan(run->target_s) && run->tested.accuracy >= run->setup.config.target_accuracy) {
+        run->target_s = row.time_s;
+        progress_say(&run->progress,
+                     "epoch %d: the first with an accuracy of %g or more (%.4f), after %.1f s", row.epoch,
+                     run->setup.config.target_accuracy, row.test_accuracy, row.time_s);
+    }
+    return epochs_add(&run->epochs, &row, error);
+}
+
+/* How often the data has been gone through; with data-sharding=all: by each worker. */
+static double epochs_done(const struct run *run) {
+    const double times = run->setup.config.data_sharding == SHARDING_ALL ? run->workers : 1;
+    return (double)examples_done(run) / (times * run->setup.dataset.train.count);
+}
+
+static struct standing standing_of(const struct run *run, const long *own) {
+    return (struct standing){.position = sampler_position(&run->sampler),
+                             .workers = run->workers,
+                             .own = run->setup.config.data_sharding != SHARDING_SHARED ? own : NULL,
+                             .epochs_done = epochs_done(run),
+                             .final_cost = run_final_cost(run),
+                             .version = store_version(&run->store),
+                             .examples = examples_done(run),
+                             .steps = run_steps(run),
+                             .train_seconds = run->seconds_before + training_seconds(&run->training)};
+}
+
+static int write_state(struct run *run, const struct standing *standing, struct error *error) {
+    struct resume_texts texts = {0};
+    int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, standing, error);
+    const struct snapshot snapshot = {
+        .state = &run->store.host, .texts = texts.entries, .text_count = texts.count};
+    if (code == OK)
+        code = checkpoint_write(run->setup.config.out, &run->setup.network.graph.layout, &snapshot, error);
+    resume_texts_free(&texts);
+    run->checkpoint_s = world_now(run->world);
+    if (code == OK) run->checkpoint_steps = run_steps(run);
+    return code;
+}
+
+/* The model is what was tested: the moving average, where there is one. */
+static int write_checkpoint(struct run *run, bool with_model, struct error *error) {
+    long *own = NULL;
+    RETURN_IF(memory_array(&own, run->workers, "positions", error));
+    for (int w = 0; w < run->workers; w++) own[w] = sampler_own(&run->sampler, w);
+    const struct standing standing = standing_of(run, own);
+    int code = write_state(run, &standing, error);
+    if (code == OK && with_model) code = run_write_model(run, store_tested(&run->store), &standing, error);
+    memory_free(own);
+    return code;
+}
+
+/* Says who was lost, and assigns what the lost would have been assigned to those who are left. */
+static int note_losses(struct run *run, struct error *error) {
+    for (int w = 0; w < run->workers; w++) {
+        long step = 0;
+        const char *words = NULL;
+        if (run->lost[w] || !training_lost(&run->training, w, &step, &words)) continue;
+        run->lost[w] = true;
+        progress_warn(&run->progress, "lost: %s; the others go on%s", words,
+                      run->setup.config.data_sharding == SHARDING_SPLIT
+                          ? ", and nobody sees its slice of the data any more"
+                          : "");
+        RETURN_IF(sampler_lose(&run->sampler, w, step, error));
+    }
+    if (roster_active_workers(&run->roster) > 0) return OK;
+    return error_set(error, ERROR_PEER, "every worker was lost");
+}
+
+/* A device that failed, under a worker or when the store was read, takes what it was learning with it: what
+ * is left is said in the same line. */
+static int say_way_back(const struct run *run, struct error *error) {
+    const size_t used = strlen(error->words);
+    if (run->checkpoint_steps > 0)
+        snprintf(error->words + used, sizeof error->words - used,
+                 "; go on from step %ld with: trainer --resume=%.200s", run->checkpoint_steps,
+                 run->setup.config.out);
+    else
+        snprintf(error->words + used, sizeof error->words - used,
+                 "; there is no checkpoint yet (--checkpoint-every=SECONDS)");
+    return ERROR_DEVICE;
+}
+
+static int coordinate(struct run *run, struct error *error) {
+    while (run->epoch < run->setup.config.epochs && sampler_reached(&run->sampler, run->epoch))
+        run->epoch++; /* resumed */
+    if (run->epoch == run->setup.config.epochs)
+        progress_say(&run->progress, "all %d epochs are done already%s; --epochs=N with a larger N goes on",
+                     run->setup.config.epochs, run->nothing_left ? ", and nothing is changed" : "");
+    while (run->epoch < run->setup.config.epochs && !run->interrupted) {
+        sampler_set_limit(&run->sampler, run->epoch);
+        RETURN_IF(run_segment(run, error));
+        if (training_failed(&run->training)) return training_end(&run->training, error);
+        if (run->crew.fetch) RETURN_IF(run->crew.fetch(run->members, error));
+        RETURN_IF(store_fetch(&run->store, error));
+        RETURN_IF(note_losses(run, error));
+        run->interrupted =
+            world_interrupted() && !sampler_reached(&run->sampler, run->setup.config.epochs - 1);
+        while (run->epoch < run->setup.config.epochs && sampler_reached(&run->sampler, run->epoch))
+            RETURN_IF(finish_epoch(run, error));
+        const double every = run->setup.config.checkpoint_every_s;
+        if (every > 0.0 && world_now(run->world) - run->checkpoint_s > every)
+            RETURN_IF(write_checkpoint(run, false, error));
+    }
+    return OK;
+}
+
+/* A fault that was asked for and never came makes a run look more robust than it is. */
+static void say_missed_faults(struct run *run) {
+    const struct faults *faults = &run->training.settings.faults;
+    for (int i = 0; i < faults->count; i++) {
+        const struct fault *fault = &faults->list[i];
+        if (fault->server || run->lost[fault->member]) continue;
+        const long steps = training_totals(&run->training, fault->member)->steps;
+        if (steps >= fault->step) continue;
+        progress_warn(&run->progress,
+                      "--%s=worker:%d@step:%ld was never reached: that worker took %ld step%s",
+                      fault->kind == FAULT_FAIL ? "fail" : "stall", fault->member, fault->step, steps,
+                      steps == 1 ? "" : "s");
+    }
+}
+
+/* A cost that is not finite ends a run at once, with an exit code of its own; one that only is huge does not:
+ * the weights are there, and it may have come of what was tried on purpose. The cost of knowing nothing
+ * counts, too: a resumed run begins near 0. */
+static void say_diverged(struct run *run, const struct summary *summary) {
+    const double guessing = log((double)run->setup.dataset.classes);
+    const double begin = summary->first_cost > guessing ? summary->first_cost : guessing;
+    if (!(summary->final_cost > DIVERGED_TIMES * begin)) return;
+    progress_warn(&run->progress,
+                  "training diverged: the cost was %.4g in the first batches and is %.4g in the last, where "
+                  "guessing has %.2f; a smaller rate than %s may help",
+                  summary->first_cost, summary->final_cost, guessing, run->setup.config.optimizer);
+}
+
+static int finish(struct run *run, struct run_result *result, struct error *error) {
+    char path[PATH_BYTES];
+    if (run->interrupted || run->tested.examples == 0)
+        RETURN_IF(evaluator_run(&run->evaluator, &run->setup.dataset.test, store_tested(&run->store),
+                                &run->tested, error));
+    RETURN_IF(log_finish(&run->log, error));
+    RETURN_IF(epochs_finish(&run->epochs, error));
+    RETURN_IF(write_checkpoint(run, true, error));
+    const double seconds = run->seconds_before + training_seconds(&run->training);
+    const double here = training_seconds(&run->training);
+    const long long examples = examples_done(run);
+    result->summary = (struct summary){
+        .workers = run->workers,
+        .epochs = epochs_done(run),
+        .updates = store_version(&run->store),
+        .examples = examples,
+        .train_seconds = seconds,
+        .examples_per_s = here > 0.0 ? (double)(examples - run->examples_before) / here : 0.0,
+        .test_accuracy = run->tested.accuracy,
+        .test_cost = run->tested.cost,
+        .target_s = run->target_s,
+        .lost_batches = run->sampler.in_flight,
+        .interrupted = run->interrupted};
+    RETURN_IF(run_describe(run, result, error));
+    RETURN_IF(run_totals(run, result, error));
+    const struct summary *summary = &result->summary;
+    RETURN_IF(file_join(path, run->setup.config.out, "summary.json", error));
+    RETURN_IF(summary_write(path, summary, error));
+    progress_clear(&run->progress);
+    progress_say(&run->progress,
+                 "%.0f examples/s; of the workers' time %.0f %% compute, %.0f %% waiting, %.0f %% exchange, "
+                 "%.0f %% input; staleness %.2f on average, %ld at most",
+                 summary->examples_per_s, 100 * summary->compute_share, 100 * summary->wait_share,
+                 100 * (summary->pull_share + summary->push_share), 100 * summary->input_share,
+                 summary->staleness.mean, summary->staleness.max);
+    say_diverged(run, summary);
+    say_missed_faults(run);
+    if (run->interrupted)
+        return error_set(error, ERROR_INTERRUPTED,
+                         "interrupted after %lld examples; go on with: trainer --resume=%s", examples,
+                         run->setup.config.out);
+    return OK;
+}
+
+/* What a run that was over before had ended with. */
+static int look_back(struct run *run, struct run_result *result, struct error *error) {
+    RETURN_IF(evaluator_run(&run->evaluator, &run->setup.dataset.test, store_tested(&run->store),
+                            &run->tested, error));
+    result->config = run->setup.config;
+    result->summary = (struct summary){.test_accuracy = run->tested.accuracy,
+                                       .test_cost = run->tested.cost,
+                                       .final_cost = run->cost_before,
+                                       .train_seconds = run->seconds_before};
+    return OK;
+}
+
+/* The workers print what the run ended with. */
+static void say_end(struct run *run, const struct run_result *result, const struct error *error) {
+    const struct summary *summary = &result->summary;
+    const struct crew_end end = {.code = error->code,
+                                 .words = error->words,
+                                 .test_accuracy = summary->test_accuracy,
+                                 .final_cost = summary->final_cost,
+                                 .train_seconds = summary->train_seconds,
+                                 .epochs = summary->epochs,
+                                 .version = summary->updates,
+                                 .steps = summary->steps,
+                                 .examples = summary->examples};
+    if (run->crew.finish && run->members) run->crew.finish(run->members, &end);
+}
+
+/* Coordinates from the first epoch to the last. */
+static int coordinate_all(struct run *run, struct run_result *result, struct error *error) {
+    run->examples_before = run->epoch_examples = examples_done(run);
+    run->steps_before = run->resumes ? (long)checkpoint_number(&run->checkpoint, "steps", 0) : 0;
+    run->version_before = store_version(&run->store);
+    run->cost_before = run->resumes ? checkpoint_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
+    run->checkpoint_s = world_now(run->world);
+    run->target_s = (double)NAN;
+    RETURN_IF(await_start(run, error));
+    const int code = coordinate(run, error);
+    if (code != OK) return code == ERROR_DEVICE ? say_way_back(run, error) : code;
+    return run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
+}
+
+int run_train(const struct typed *typed, const struct crew *crew, struct world *world,
+              struct run_result *result, struct error *error) {
+    struct run *run = NULL;
+    *result = (struct run_result){0};
+    world_catch_interrupts();
+    RETURN_IF(memory_array(&run, 1, "the run", error));
+    run->crew = *crew;
+    run->world = world;
+    progress_open(&run->progress, stderr, typed->value.quiet);
+    int code = run_open(run, typed, error);
+    if (code == OK) code = coordinate_all(run, result, error);
+    say_end(run, result, error);
+    run_close(run);
+    result->abandoned = run->training.abandoned;
+    if (!result->abandoned) memory_free(run);
+    return code;
+}
+
+int run_train_here(const struct typed *typed, struct run_result *result, struct error *error) {
+    struct world *world = NULL;
+    *result = (struct run_result){0};
+    RETURN_IF(world_open_threads(&world, error));
+    const int code = run_train(typed, &threads_crew, world, result, error);
+    if (!result->abandoned) world_close(world);
+    return code;
+}
+
+void run_result_free(struct run_result *result) {
+    memory_free(result->workers);
+    memory_free(result->devices);
+    *result = (struct run_result){0};
+}

@@ -1,0 +1,31 @@
+/* A run: everything from settings to files and results; what `trainer train` does once and `trainer bench`
+ * often. */
+#ifndef TRAINER_RUN_RUN_H
+#define TRAINER_RUN_RUN_H
+
+#include "../config/config.h"
+#include "../engine/crew.h"
+#include "../engine/faults.h"
+#include "../outputs/summary.h"
+
+struct run_result {
+    struct config config;          /* settled: nothing is left to defaults */
+    struct summary summary;        /* its texts are those below */
+    struct worker_result *workers; /* [summary.workers] */
+    char *devices;                 /* of the workers: "cpu:0,cpu:1" */
+    char homes[256];               /* of the shards: "gpu:0,gpu:1"; "cpu": the host */
+    char faults[FAULTS_TEXT_BYTES];
+    bool abandoned; /* a thread hangs: world and crew's settings must stay as long as the program does */
+};
+
+/* Trains, with this crew in this world. Step lines go to standard output unless it is to be quiet, progress
+ * and log lines to standard error, logs, model and checkpoint to config.out. When it is interrupted it writes
+ * a checkpoint and returns ERROR_INTERRUPTED. The result is filled on success and when interrupted;
+ * run_result_free is safe after any outcome. Errors: as their exit codes say. */
+int run_train(const struct typed *typed, const struct crew *crew, struct world *world,
+              struct run_result *result, struct error *error);
+/* The same in this process alone, in a world of its own. */
+int run_train_here(const struct typed *typed, struct run_result *result, struct error *error);
+void run_result_free(struct run_result *result); /* safe on a zeroed one */
+
+#endif

@@ -1,0 +1,91 @@
+/* See setup.h. */
+#include "setup.h"
+
+#include <string.h>
+
+#include "../base/text.h"
+#include "../graph/model.h"
+#include "../store/strategy.h"
+
+/* What a strategy cannot do over several parameter servers. */
+static int check_parts(const struct setup *setup, int parts, bool mirrored, struct error *error) {
+    const struct choice *choice = &setup->choices.strategy;
+    const char *name = setup->config.strategy, *why = "which gradient is late is decided in one place";
+    if (parts < 2 || !strategy_traits(strategy_of(choice), choice->settings)->drops) return OK;
+    if (mirrored)
+        return error_set(error, ERROR_USAGE, "--strategy=%s: expected one parameter server, found none: %s",
+                         name, why);
+    return error_set(error, ERROR_USAGE, "--strategy=%s: expected one parameter server, found %d: %s", name,
+                     parts, why);
+}
+
+/* --shards, or what the strategy likes. */
+static int count_shards(const struct setup *setup, int parts) {
+    const struct choice *choice = &setup->choices.strategy;
+    const struct strategy *strategy = strategy_of(choice);
+    int shards = setup->config.shards;
+    if (shards == 0) shards = strategy->shards ? strategy->shards(choice->settings) : 1;
+    return (shards + parts - 1) / parts * parts;
+}
+
+int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error) {
+    struct choices *choices = &setup->choices;
+    struct config *config = &setup->config;
+    RETURN_IF(plugin_choose(&choices->model, (const void *const *)models, "model", config->model, error));
+    RETURN_IF(
+        plugin_choose(&choices->dataset, (const void *const *)datasets, "dataset", config->dataset, error));
+    RETURN_IF(plugin_choose(&choices->strategy, (const void *const *)strategies, "strategy", config->strategy,
+                            error));
+    RETURN_IF(check_parts(setup, parts, mirrored, error));
+    RETURN_IF(plugin_choose(&choices->optimizer, (const void *const *)optimizers, "optimizer",
+                            config->optimizer, error));
+    RETURN_IF(plugin_choose(&choices->schedule, (const void *const *)schedules, "schedule", config->schedule,
+                            error));
+    setup->shards = count_shards(setup, parts);
+    return OK;
+}
+
+/* What auto and cpu:* have become is what the run says of itself from here on, where it fits. */
+static void name_devices(struct setup *setup) {
+    char names[sizeof setup->config.devices];
+    struct text text = text_into(names, sizeof names);
+    for (int d = 0; d < setup->device_count; d++)
+        text_add(&text, "%s%s", d ? "," : "", setup->devices[d].name);
+    if (!text.cut) memcpy(setup->config.devices, names, sizeof names);
+}
+
+int setup_open_devices(struct setup *setup, struct error *error) {
+    const struct device_settings settings = config_device_settings(&setup->config);
+    RETURN_IF(devices_open(setup->config.devices, &settings, &setup->devices, &setup->device_count,
+                           &setup->cores_shared, error));
+    name_devices(setup);
+    return OK;
+}
+
+struct network_settings setup_network_settings(const struct setup *setup) {
+    const struct config *config = &setup->config;
+    return (struct network_settings){.model = &setup->choices.model,
+                                     .shape = setup->dataset.shape,
+                                     .classes = setup->dataset.classes,
+                                     .batch = config->batch,
+                                     .training = true,
+                                     .seed = (uint64_t)config->seed,
+                                     .decay = config->decay,
+                                     .shards = setup->shards,
+                                     .shard_by = (enum shard_by)config->shard_by};
+}
+
+int setup_open_network(struct setup *setup, struct error *error) {
+    const struct config *config = &setup->config;
+    RETURN_IF(dataset_open(&setup->dataset, &setup->choices.dataset,
+                           config->data_dir[0] ? config->data_dir : NULL, error));
+    const struct network_settings network = setup_network_settings(setup);
+    return network_open(&setup->network, &network, error);
+}
+
+void setup_close(struct setup *setup) {
+    network_close(&setup->network);
+    dataset_close(&setup->dataset);
+    devices_close(setup->devices, setup->device_count);
+    *setup = (struct setup){0};
+}

@@ -1,0 +1,37 @@
+/* What every process of a run opens first, whatever it does in it: the plug-ins that were chosen, devices,
+ * the data set, and the network in training form. */
+#ifndef TRAINER_RUN_SETUP_H
+#define TRAINER_RUN_SETUP_H
+
+#include "../config/config.h"
+#include "../data/dataset.h"
+#include "../engine/network.h"
+
+/* The plug-ins that were chosen. */
+struct choices {
+    struct choice model, dataset, strategy, optimizer, schedule;
+};
+
+struct setup {
+    struct config config; /* settled; devices are named as they turned out to be */
+    struct choices choices;
+    int shards;             /* into which the weights are cut, over all processes that have some */
+    struct device *devices; /* [device_count] */
+    int device_count;
+    bool cores_shared; /* more devices than cores */
+    struct dataset dataset;
+    struct network network; /* for training */
+};
+
+/* Chooses the plug-ins by the config; `parts`: how many processes have a part of the shards each, rounds the
+ * number of shards up to as many at each. Errors: ERROR_USAGE: an unknown plug-in or setting, a strategy that
+ * cannot be had over several parts; `mirrored` says in which words. */
+int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error);
+int setup_open_devices(struct setup *setup, struct error *error);
+int setup_open_network(struct setup *setup, struct error *error); /* and the data set */
+void setup_close(struct setup *setup);                            /* safe on a zeroed or half-open one */
+
+/* What its network was made for; evaluation wants the same with other batches. */
+struct network_settings setup_network_settings(const struct setup *setup);
+
+#endif

@@ -1,0 +1,127 @@
+/* A run's store: where its shards live, and what is in them when it begins. */
+#include <string.h>
+
+#include "open.h"
+
+const struct traits *run_traits(const struct run *run) {
+    const struct choice *choice = &run->setup.choices.strategy;
+    return strategy_traits(strategy_of(choice), choice->settings);
+}
+
+static int load_vector(struct run *run, const char *name, float *values, struct error *error) {
+    char prefix[64];
+    snprintf(prefix, sizeof prefix, "%s%s", name, *name ? ":" : "");
+    return checkpoint_load(run->setup.config.resume, &run->checkpoint, prefix,
+                           &run->setup.network.graph.layout, false, values, error);
+}
+
+/* Whether the checkpoint has any of it: a model's file has the weights alone. */
+static bool has_vector(const struct run *run, const char *name) {
+    const struct layout *layout = &run->setup.network.graph.layout;
+    char tensor[200];
+    for (int i = 0; i < layout->count; i++) {
+        snprintf(tensor, sizeof tensor, "%s:%s", name, layout->ranges[i].name);
+        if (safetensors_tensor(&run->checkpoint, tensor)) return true;
+    }
+    return false;
+}
+
+static int load_moments(struct run *run, struct error *error) {
+    const struct optimizer *optimizer = optimizer_of(&run->setup.choices.optimizer);
+    const char *saved = safetensors_text(&run->checkpoint, "optimizer");
+    const size_t name = strlen(optimizer->plugin.name);
+    if (!saved || strncmp(saved, optimizer->plugin.name, name) != 0 ||
+        (saved[name] != '\0' && saved[name] != ':')) {
+        progress_say(&run->progress, "optimizer %s starts afresh: the checkpoint has the state of %s",
+                     optimizer->plugin.name, saved ? saved : "none");
+        return OK;
+    }
+    if (optimizer->moments > 0 && !has_vector(run, optimizer->moment_names[0]))
+        return error_set(
+            error, ERROR_FILE,
+            "%s: the state of the optimizer, %s, is missing here; --weights=FILE takes the weights "
+            "alone",
+            run->setup.config.resume, optimizer->plugin.name);
+    const struct state *state = &run->store.host;
+    for (int v = 1; v <= optimizer->moments; v++)
+        RETURN_IF(load_vector(run, state->vector[v].name, state->vector[v].at, error));
+    return OK;
+}
+
+/* Weights, optimizer state, moving average and version: new, from --weights, or from the checkpoint. */
+static int fill_store(struct run *run, struct error *error) {
+    const struct layout *layout = &run->setup.network.graph.layout;
+    float *weights = run->store.host.vector[0].at, *average = state_find(&run->store.host, "average");
+    layout_initialize(layout, (uint64_t)run->setup.config.seed, weights);
+    if (run->setup.config.weights[0]) {
+        struct safetensors given = {0};
+        int code = safetensors_read(run->setup.config.weights, &given, error);
+        if (code == OK)
+            code = checkpoint_load(run->setup.config.weights, &given, "", layout, true, weights, error);
+        safetensors_free(&given);
+        store_begin_average(&run->store);
+        return code;
+    }
+    if (run->resumes) {
+        RETURN_IF(load_vector(run, "", weights, error));
+        store_set_version(&run->store, (long)checkpoint_number(&run->checkpoint, "version", 0));
+        RETURN_IF(load_moments(run, error));
+    }
+    if (run->resumes && average && checkpoint_has_average(&run->checkpoint, layout))
+        return load_vector(run, "average", average, error);
+    store_begin_average(&run->store);
+    return OK;
+}
+
+int run_shards_here(const struct run *run) {
+    return run->setup.shards / run->crew.parts;
+}
+
+/* The devices whose memory is their own. */
+static int count_apart(const struct run *run) {
+    int apart = 0;
+    for (int d = 0; d < run->setup.device_count; d++) apart += device_apart(&run->setup.devices[d]);
+    return apart;
+}
+
+/* Where the shards live: with the workers, when all of them are on devices with memory of their own; else in
+ * the host's memory. */
+static int choose_homes(const struct run *run, bool *on_devices, struct error *error) {
+    const int apart = run->crew.elsewhere ? 0 : count_apart(run);
+    *on_devices = false;
+    if (run->setup.config.homes == HOMES_GPU && apart == 0)
+        return error_set(error, ERROR_USAGE, "--homes=gpu: none of the devices is a GPU of this process (%s)",
+                         run->setup.config.devices);
+    const bool all = apart > 0 && apart == run->setup.device_count;
+    *on_devices = run->setup.config.homes == HOMES_GPU || (run->setup.config.homes == HOMES_AUTO && all);
+    return OK;
+}
+
+int run_open_store(struct run *run, struct error *error) {
+    const struct config *config = &run->setup.config;
+    const struct choices *choices = &run->setup.choices;
+    const struct traits *traits = run_traits(run);
+    const int here = run_shards_here(run);
+    bool on_devices = false;
+    RETURN_IF(choose_homes(run, &on_devices, error));
+    const struct store_settings settings = {.layout = &run->setup.network.graph.layout,
+                                            .roster = &run->roster,
+                                            .shards = here,
+                                            .shard_first = run->crew.part * here,
+                                            .shards_all = run->setup.shards,
+                                            .shard_by = (enum shard_by)config->shard_by,
+                                            .slots = traits->servers ? config->slots : 0,
+                                            .strategy = &choices->strategy,
+                                            .optimizer = &choices->optimizer,
+                                            .schedule = &choices->schedule,
+                                            .total_updates = sampler_updates(&run->sampler, traits->merged),
+                                            .devices = run->crew.elsewhere ? NULL : run->setup.devices,
+                                            .on_devices = on_devices,
+                                            .links = (enum links)config->links,
+                                            .average = config->average,
+                                            .finished = training_finished,
+                                            .finished_argument = &run->training};
+    RETURN_IF(store_open(&run->store, &settings, error));
+    RETURN_IF(fill_store(run, error));
+    return store_send(&run->store, error);
+}

@@ -1,0 +1,179 @@
+/* What a run was, and what it adds up to: the workers' times and the shards' tallies, for summary.json. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "open.h"
+
+static int name_devices(const struct run *run, char **out, struct error *error) {
+    size_t bytes = 1, used = 0;
+    void *block = NULL;
+    for (int w = 0; w < run->workers; w++) bytes += strlen(run->device_names[w]) + 1;
+    RETURN_IF(memory_zeroed(&block, bytes, 1, "device names", error));
+    *out = block;
+    for (int w = 0; w < run->workers; w++)
+        used += (size_t)snprintf(*out + used, bytes - used, "%s%s", w > 0 ? "," : "", run->device_names[w]);
+    return OK;
+}
+
+int run_describe(const struct run *run, struct run_result *result, struct error *error) {
+    const struct config *config = &run->setup.config;
+    struct summary *summary = &result->summary;
+    result->config = *config;
+    RETURN_IF(name_devices(run, &result->devices, error));
+    store_name_homes(&run->store, result->homes, sizeof result->homes);
+    if (!result->homes[0]) snprintf(result->homes, sizeof result->homes, "cpu");
+    summary->program = "trainer " TRAINER_VERSION;
+    summary->config = &result->config;
+    summary->shards = run->store.settings.shards_all;
+    summary->homes = result->homes;
+    summary->devices = result->devices;
+    summary->threads = run->setup.devices[0].threads;
+    summary->faults = faults_text(result->faults, config->fail, config->stall, config->slow);
+    return OK;
+}
+
+/* What all shards counted for a worker, those of other processes too. */
+static struct tally tally_of(const struct run *run, int worker) {
+    struct tally sum = {0};
+    store_tally(&run->store, worker, &sum);
+    if (run->crew.tally) run->crew.tally(run->members, worker, &sum);
+    return sum;
+}
+
+static double mean_staleness(const struct tally *tally) {
+    return tally->updates > 0 ? tally->staleness_sum / (double)tally->updates : 0.0;
+}
+
+static void sum_staleness(const struct run *run, struct summary *summary) {
+    struct tally all = {0};
+    long seen = 0;
+    for (int w = 0; w < run->workers; w++) {
+        const struct tally tally = tally_of(run, w);
+        tally_add(&all, &tally);
+    }
+    summary->dropped = all.dropped;
+    summary->staleness.mean = mean_staleness(&all);
+    summary->staleness.max = all.staleness_max;
+    summary->staleness.p50 = summary->staleness.p99 = -1;
+    for (int b = 0; b < STALENESS_BINS; b++) {
+        seen += all.staleness[b];
+        if (summary->staleness.p50 < 0 && 2 * seen >= all.updates) summary->staleness.p50 = b;
+        if (summary->staleness.p99 < 0 && 100 * seen >= 99 * all.updates) summary->staleness.p99 = b;
+    }
+}
+
+long run_steps(const struct run *run) {
+    long steps = run->steps_before;
+    for (int w = 0; w < run->workers; w++) steps += training_totals(&run->training, w)->steps;
+    return steps;
+}
+
+static double first_cost(const struct run *run) {
+    double sum = 0.0;
+    int counted = 0;
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_totals *totals = training_totals(&run->training, w);
+        if (totals->steps == 0) continue;
+        sum += (double)totals->first_loss;
+        counted++;
+    }
+    return counted > 0 ? sum / counted : (double)NAN;
+}
+
+double run_final_cost(const struct run *run) {
+    double sum = 0.0;
+    int counted = 0;
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_totals *totals = training_totals(&run->training, w);
+        if (totals->steps == 0) continue;
+        sum += (double)totals->last_loss;
+        counted++;
+    }
+    return counted > 0 ? sum / counted : run->cost_before;
+}
+
+static void sum_workers(const struct run *run, struct summary *summary) {
+    double input = 0.0, pull = 0.0, compute = 0.0, push = 0.0, wait = 0.0;
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_totals *totals = training_totals(&run->training, w);
+        input += totals->input_s;
+        pull += totals->pull_s;
+        compute += totals->compute_s;
+        push += totals->push_s;
+        wait += totals->wait_s;
+        summary->bytes_moved += training_bytes_moved(&run->training, w);
+    }
+    const double all = input + pull + compute + push + wait;
+    const double per = all > 0.0 ? 1.0 / all : 0.0;
+    summary->input_share = input * per;
+    summary->pull_share = pull * per;
+    summary->compute_share = compute * per;
+    summary->push_share = push * per;
+    summary->wait_share = wait * per;
+    summary->steps = run_steps(run);
+    summary->first_cost = first_cost(run);
+    summary->final_cost = run_final_cost(run);
+}
+
+/* Where and for whom this worker waited longest. */
+static void note_waits(const struct run *run, const struct member *member, struct worker_result *result) {
+    for (int i = 0; i < WAIT_PLACES; i++)
+        if (member->waited_at[i].seconds > result->waited_at_s) {
+            result->waited_at = member->waited_at[i].place;
+            result->waited_at_s = member->waited_at[i].seconds;
+        }
+    for (int i = 0; i < run->roster.count; i++)
+        if (member->waited_for[i] > result->waited_for_s) {
+            memcpy(result->waited_for, run->roster.members[i].name, sizeof result->waited_for);
+            result->waited_for_s = member->waited_for[i];
+        }
+}
+
+int run_totals(const struct run *run, struct run_result *result, struct error *error) {
+    sum_staleness(run, &result->summary);
+    sum_workers(run, &result->summary);
+    struct crew_totals elsewhere = {0};
+    if (run->crew.totals) run->crew.totals(run->members, &elsewhere);
+    result->summary.lost_updates = store_lost_updates(&run->store) + elsewhere.lost_updates;
+    result->summary.wire_sent = elsewhere.sent;
+    result->summary.wire_received = elsewhere.received;
+    RETURN_IF(memory_array(&result->workers, run->workers, "results", error));
+    for (int w = 0; w < run->workers; w++) {
+        const struct worker_totals *totals = training_totals(&run->training, w);
+        const struct member *member = &run->roster.members[w];
+        const struct tally tally = tally_of(run, w);
+        struct worker_result *worker = &result->workers[w];
+        *worker = (struct worker_result){.steps = totals->steps,
+                                         .examples = totals->examples,
+                                         .input_s = totals->input_s,
+                                         .pull_s = totals->pull_s,
+                                         .compute_s = totals->compute_s,
+                                         .push_s = totals->push_s,
+                                         .wait_s = totals->wait_s,
+                                         .staleness_mean = mean_staleness(&tally),
+                                         .staleness_max = tally.staleness_max,
+                                         .lost = !atomic_load(&member->active)};
+        memcpy(worker->name, member->name, sizeof worker->name);
+        snprintf(worker->device, sizeof worker->device, "%.15s", run->device_names[w]);
+        note_waits(run, member, worker);
+        result->summary.lost_workers += worker->lost;
+    }
+    result->summary.per_worker = result->workers;
+    return OK;
+}
+
+int run_write_model(const struct run *run, const float *weights, const struct standing *standing,
+                    struct error *error) {
+    struct standing timeless = *standing;
+    struct resume_texts texts = {0};
+    char path[PATH_BYTES];
+    timeless.train_seconds = (double)NAN;
+    RETURN_IF(file_join(path, run->setup.config.out, "model.safetensors", error));
+    int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, &timeless, error);
+    if (code == OK)
+        code =
+            model_write(path, &run->setup.network.graph.layout, weights, texts.entries, texts.count, error);
+    resume_texts_free(&texts);
+    return code;
+}

@@ -1,0 +1,55 @@
+/* Private to src/store: shards and the devices in whose memory they live.
+ *
+ * Each verb queues what there is to do on the calling thread's queue of the home's device; the processor does
+ * at once what is queued there. Whoever stamps a version waits before (home_finish), so that a version is
+ * never ahead of the weights. What a worker's device reads is not waited for: it comes by the queue that
+ * computes on it, and who writes under the shard's lock comes after those who have read under it, by marks
+ * (order.c). So worker and device meet once a step, when the gradient is there, or, where a worker steps by
+ * itself, when the step is done. What fails there is remembered by the store (store_check), because verbs
+ * return no errors. */
+#ifndef TRAINER_STORE_HOME_H
+#define TRAINER_STORE_HOME_H
+
+#include "store.h"
+
+/* Steps a window of the shard, in the memory of `device`, as update number `number`. Of `window` the caller
+ * gives what is stepped, with what, and whether it is racy; the rest is filled in from shard and span. */
+void home_step(struct shard *shard, const struct device *device, const struct update_window *window,
+               float rate, long number);
+/* A vector of what is a worker's own, as far as [begin, end) goes where the shard lives: itself, or what it
+ * was brought to. */
+const float *home_bring(struct shard *shard, int worker, const float *values, size_t begin, size_t end);
+/* Queued on the home's queue: copies floats to or from where the shard lives. */
+void home_queue_copy(const struct shard *shard, float *out, const float *in, size_t floats);
+/* Copies floats of the shard to the memory of `to` (NULL: the host's): from a device's memory to another's
+ * queued on that one's queue, else complete. */
+void home_copy(const struct shard *shard, const struct device *to, float *out, const float *in,
+               size_t floats);
+void home_finish(struct store *store, const struct device *device);
+/* Remembers the first failure. */
+void home_remember(struct store *store, int code, const struct error *error);
+
+/* order.c: the marks of a shard; close is safe without. Errors: ERROR_DEVICE. */
+int home_open_order(struct shard *shard, struct error *error);
+void home_close_order(struct shard *shard);
+/* What the calling thread queues next at home comes after all reads under the lock, which it holds. */
+void home_follow_reads(struct shard *shard);
+/* The worker's thread has queued the step of its share. */
+void home_stepped(struct shard *shard, int worker);
+
+/* home.c, called by store_open and store_close: the homes, their vectors, and the host's copies. */
+int store_open_vectors(struct store *store, struct error *error);
+void store_close_vectors(struct store *store);
+
+/* collective.c: the group, when the mean of a round is to be made by one. */
+int store_open_group(struct store *store, struct error *error);
+void store_close_group(struct store *store);
+/* Whether the group makes the mean of what is contributed now: every worker has contributed a gradient, of as
+ * many examples each. All who ask before the round is over get the same answer. */
+bool group_takes(const struct shard *shard);
+/* On the worker's thread: the mean of what is contributed, of the whole window, in the `mean` of the shard's
+ * home.
+ */
+void group_mean(struct shard *shard, int worker);
+
+#endif

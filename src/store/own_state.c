@@ -1,0 +1,39 @@
+/* The verbs of strategies whose workers step copies of their own and average them now and then. */
+#include "device_state.h"
+
+void shard_step_own(struct shard *shard, const struct state *own, const struct gradient *gradient,
+                    long version) {
+    const struct device *device = store_own_device(shard->store, gradient->worker);
+    const struct update_window window = {
+        .begin = shard->begin, .end = shard->end, .state = own, .count = 1, .gradients = &gradient->values};
+    home_step(shard, device, &window, store_rate(shard->store, version), version + 1);
+    home_finish(shard->store, device);
+}
+
+/* What is brought home of one vector has been used before the next one is, because both are queued. */
+void shard_reduce_share(struct shard *shard, int worker, const struct state *const *copies, int share,
+                        int shares) {
+    struct store *store = shard->store;
+    const size_t begin = shard_boundary(shard, share, shares), end = shard_boundary(shard, share + 1, shares);
+    const struct device *home = shard->home->device;
+    const float **values = store->workers[worker].values;
+    struct error error = {0};
+    for (int v = 0; v < shard->home->state.count; v++) {
+        int count = 0;
+        for (int w = 0; w < store->settings.roster->workers; w++)
+            if (copies[w]) values[count++] = home_bring(shard, w, copies[w]->vector[v].at, begin, end);
+        home_remember(store,
+                      home->backend->vectors->mean(home, values, NULL, count, begin, end, 1.0f / (float)count,
+                                                   shard->home->state.vector[v].at, &error),
+                      &error);
+    }
+    home_finish(store, home);
+}
+
+void shard_copy(const struct shard *shard, const struct state *own) {
+    const struct state *from = &shard->home->state;
+    for (int v = 0; v < from->count; v++)
+        home_queue_copy(shard, own->vector[v].at + shard->begin, from->vector[v].at + shard->begin,
+                        shard->end - shard->begin);
+    home_finish(shard->store, shard->home->device); /* others may be offered them next */
+}

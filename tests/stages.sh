@@ -1,0 +1,83 @@
+# What .ci/run and tests/verify share; they source it, it is no test. A stage is a name, a budget in seconds on two cores, and a
+# command; the first one that fails ends it all. One that takes longer than its budget is named, and fails nothing: machines differ.
+# shellcheck shell=bash
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+if [ -z "${TRAINER_DATA:-}" ] && [ -d ../shared/datasets ]; then
+    TRAINER_DATA=$(cd ../shared/datasets && pwd)
+    export TRAINER_DATA
+fi
+jobs=-j$(nproc)
+export TEST_JOBS=$(($(nproc) + 1)) # tests at once: many wait for most of their time
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+late=()
+
+stage() { # name, budget, command...
+    local name=$1 budget=$2 began=$SECONDS took
+    shift 2
+    echo "== $name (budget $budget s)"
+    if ! "$@" >"$logs/out" 2>&1; then
+        tail -n 300 "$logs/out"
+        echo "== $name: FAILED after $((SECONDS - began)) s"
+        exit 1
+    fi
+    grep -E '^(ok  |skip|accepted|caught|[0-9]+ (passed|caught))' "$logs/out" || true
+    took=$((SECONDS - began))
+    [ $took -le "$budget" ] || late+=("$name: $took s, budget $budget s")
+    echo "== $name: done in $took s"
+}
+
+# The counts of `make check` are the last line.
+end_of_stages() {
+    [ ${#late[@]} -eq 0 ] || printf 'over budget: %s\n' "${late[@]}"
+    echo "all stages passed in $SECONDS s"
+    [ -z "${counts:-}" ] || echo "$counts"
+}
+
+check_all() {
+    stage "make check" "$1" make "$jobs" WERROR=1 check
+    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/out" | tail -n 1)
+}
+
+# What the later stages need beyond `make check`; the sanitizers' libraries of clang are a package named after its version.
+install_tools() {
+    tests/install-missing clang=clang g++=g++ clang-format=clang-format git=git python3=python3 nm=binutils
+    local version as_root=
+    version=$(clang -dumpversion | cut -d. -f1)
+    printf 'int main(void) { return 0; }\n' | clang -fsanitize=address -x c -o "$logs/probe" - 2>/dev/null && return
+    [ "$(id -u)" -eq 0 ] || as_root="sudo -n"
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "libclang-rt-$version-dev"
+}
+
+format_check() { git -c safe.directory='*' ls-files '*.c' '*.h' '*.cu' '*.cc' '*.hh' | xargs clang-format --dry-run -Werror; }
+
+# What has no part in a compiler's or a sanitizer's business: installing, formats that others read, words on a terminal, tools.
+apart="test_zlib_header test_install test_install_missing test_demo test_floors test_stranger test_standin_headers test_cuda test_cuda_search \
+test_safetensors test_terminal test_mutate"
+
+# Warnings of clang, and all that must work without oneDNN, libcurl, stb_image and CUDA, of which no trace may be left, on any
+# processor of the architecture.
+clang_build() { # further tests to leave out
+    TEST_WITHOUT="${apart/test_cuda /} $1" \
+        make "$jobs" B=build/clang CC=clang WERROR=1 ONEDNN=0 CURL=0 STB=0 CUDA=0 MARCH= tests
+}
+
+# With the GPU backend, on GPUs that a stand-in plays.
+sanitizer_build() { # sanitizers, compiler, tests to leave out, further settings of the Makefile
+    local kind=$1 compiler=$2 without=$3
+    shift 3
+    TEST_WITHOUT="$apart $without" make "$jobs" B="build/$kind" SANITIZE="$kind" CC="$compiler" CUDA=standin WERROR=1 "$@" tests
+}
+
+# What depends on the order of events, several times at once, so that the orders differ.
+repeat_strategies() { # how often
+    local i pids=()
+    for ((i = 0; i < $1; i++)); do
+        tests/run build ./trainer test_strategies test_reads test_faults >"$logs/repeat.$i" 2>&1 &
+        pids+=($!)
+    done
+    for ((i = 0; i < $1; i++)); do
+        wait "${pids[i]}" || { cat "$logs/repeat.$i"; return 1; }
+    done
+    cat "$logs"/repeat.*
+}
