@@ -303,6 +303,54 @@ static void check_timeout(const char *text, const struct strategy *strategy, voi
     rig_close(&rig);
 }
 
+/* --- a pause waits for what was sent by whom nobody waits for, but not for ever --- */
+
+static void leave_mail(struct rig *rig) {
+    struct gradient *gradient = &rig->store.workers[1].gradients[0];
+    gradient->examples = 0;
+    atomic_store(&gradient->left, 2); /* the shard's and one more, so that it is never used again */
+    CHECK(shard_post(&rig->store.shards[0], gradient, &rig->error) == OK, "%s", rig->error.words);
+}
+
+static void check_mail_left(const char *text, const struct strategy *strategy, void *argument) {
+    static struct rig rig;
+    struct rig_settings settings = usual(text, true, 2);
+    settings.go_on = true;
+    (void)strategy;
+    (void)argument;
+    for (int taken = 0; taken < 2; taken++) {
+        CHECK(rig_open(&rig, &settings) == OK, "%s: %s", text, rig.error.words);
+        if (rig.training.server_count > 0 && !rig.training.traits->rounds) {
+            sampler_set_limit(&rig.sampler, 0);
+            training_go(&rig.training);
+            while (!training_wait(&rig.training, 1.0)) {
+            }
+            atomic_store(&rig.training.hold_servers, true);
+            training_give_up(&rig.training, 1);
+            leave_mail(&rig);
+            training_go(&rig.training);
+            CHECK(!training_wait(&rig.training, 1.0), "%s: paused while a gradient was in the mail", text);
+            if (taken) {
+                atomic_store(&rig.training.hold_servers, false);
+                event_post(rig.store.shards[0].mail);
+                CHECK(training_wait(&rig.training, 1.0) && !training_failed(&rig.training),
+                      "%s: not paused although all was applied", text);
+            } else {
+                while (!training_wait(&rig.training, 1.0)) {
+                }
+                const int code = training_end(&rig.training, &rig.error);
+                CHECK(code == ERROR_PEER &&
+                          strcmp(rig.error.words,
+                                 "gave up after 20 s: waiting for server 0 to apply what was "
+                                 "sent to it, while all workers are paused") == 0,
+                      "%s: code %d, \"%s\"", text, code, rig.error.words);
+            }
+        }
+        training_end(&rig.training, &rig.error);
+        rig_close(&rig);
+    }
+}
+
 /* --- only the failure of a device is a loss --- */
 
 static int formula_diverging(struct rig *rig, int worker, long number, float *weights, float *gradient,
@@ -456,6 +504,7 @@ int main(void) {
     each_strategy(check_split, NULL);
     each_strategy(check_weights, NULL);
     each_strategy(check_timeout, NULL);
+    each_strategy(check_mail_left, NULL);
     each_strategy(check_diverging, NULL);
     each_strategy(check_slow, NULL);
     check_hanging();

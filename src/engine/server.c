@@ -39,8 +39,11 @@ void server_body(void *argument) {
     const int member = roster->workers + server->index;
     int code = OK;
     while (code == OK && !atomic_load(&training->ending) && !world_stopped(training->settings.world)) {
+        atomic_store(&server->busy, true);
         for (int s = server->index; s < store->settings.shards && code == OK; s += training->server_count)
             code = serve_shard(server, &store->shards[s]);
+        atomic_store(&server->busy, false);
+        if (atomic_load(&training->awaits_servers)) event_post(&training->bell);
         if (has_work(server)) continue;
         roster_phase(roster, member, PHASE_IDLE);
         event_wait_until(&server->mail, has_work, server, INFINITY);

@@ -188,6 +188,7 @@ void training_go(struct training *training) {
         training->paused_s += now - training->pause_began_s;
     training->went_s = now;
     training->segments++;
+    atomic_store(&training->awaits_servers, false);
     event_post(&training->go);
 }
 
@@ -196,11 +197,32 @@ static bool is_running(const struct training *training, int worker) {
            atomic_load(&training->settings.roster->members[worker].active);
 }
 
-static bool all_paused(const struct training *training) {
-    if (training_failed(training)) return true;
+static bool any_running(const struct training *training) {
     for (int w = 0; w < training->settings.roster->workers; w++)
-        if (is_running(training, w)) return false;
-    return true;
+        if (is_running(training, w)) return true;
+    return false;
+}
+
+/* The first server that still has gradients: those of a lost worker, which nobody waits for. -1: none. A
+ * server says that it is busy before it takes mail, so the mailboxes are looked at first. */
+static int first_serving(const struct training *training) {
+    for (int s = 0; s < training->settings.store->settings.shards && training->server_count > 0; s++)
+        if (mailbox_has_mail(&training->settings.store->shards[s].mailbox)) return s % training->server_count;
+    for (int i = 0; i < training->server_count; i++)
+        if (atomic_load(&training->servers[i].busy)) return i;
+    return -1;
+}
+
+static bool all_paused(const struct training *training) {
+    return training_failed(training) || (!any_running(training) && first_serving(training) < 0);
+}
+
+/* World time at which the last worker paused or was lost. */
+static double latest_pause(const struct training *training) {
+    const struct roster *roster = training->settings.roster;
+    double latest = training->went_s;
+    for (int w = 0; w < roster->workers; w++) latest = fmax(latest, atomic_load(&roster->members[w].since));
+    return latest;
 }
 
 /* Workers that nobody waits for can fall silent, too. Those that wait themselves have a timeout of their
@@ -220,10 +242,19 @@ static void look_for_silence(struct training *training) {
         training_fail(training, roster->count);
         return;
     }
+    const int serving = any_running(training) ? -1 : first_serving(training);
+    const double served_s = now - latest_pause(training);
+    if (serving < 0 || served_s < 1.1 * roster->timeout_s) return;
+    error_set(&training->silence, ERROR_PEER,
+              "gave up after %g s: waiting for %s to apply what was sent to it, while all workers are paused",
+              roster->timeout_s, roster->members[roster->workers + serving].name);
+    training_fail(training, roster->count);
 }
 
+/* Servers ring the bell from when all workers are found paused: one of the two sees the other. */
 static bool wants_look(void *argument) {
-    const struct training *training = argument;
+    struct training *training = argument;
+    if (!any_running(training)) atomic_store(&training->awaits_servers, true);
     return all_paused(training) || atomic_load(&training->log_full);
 }
 

@@ -92,12 +92,13 @@ struct training {
     _Atomic bool log_full; /* set by workers: the coordinator should empty the log, and clears this */
     long segments;         /* the coordinator's */
     _Atomic bool ending;
-    _Atomic bool hold_servers;  /* for tests: servers leave their mail alone, until it is taken back */
-    _Atomic int failed;         /* member that failed first, -1: none; roster count: see `silence` */
-    struct error silence;       /* what the coordinator found, when it was the one that gave up */
-    _Atomic int losses;         /* workers lost so far */
-    bool abandoned;             /* a thread did not end: its memory must stay */
-    double started_s, paused_s; /* world time of the first go; time spent paused since */
+    _Atomic bool awaits_servers; /* all workers are paused: a server that has come to rest rings the bell */
+    _Atomic bool hold_servers;   /* for tests: servers leave their mail alone, until it is taken back */
+    _Atomic int failed;          /* member that failed first, -1: none; roster count: see `silence` */
+    struct error silence;        /* what the coordinator found, when it was the one that gave up */
+    _Atomic int losses;          /* workers lost so far */
+    bool abandoned;              /* a thread did not end: its memory must stay */
+    double started_s, paused_s;  /* world time of the first go; time spent paused since */
     double pause_began_s;
     double went_s; /* world time of the last go */
     long settled;  /* segments whose pauses are in the workers' totals */
@@ -120,8 +121,8 @@ int training_open(struct training *training, const struct training_settings *set
  * else the first that has not. */
 int training_starting(struct training *training, double seconds);
 void training_go(struct training *training);
-/* Waits at most `seconds` for all workers to be paused, or until a log is full; true when they are, or when
- * one has failed. */
+/* Waits at most `seconds` for all workers to be paused and all that was sent to be applied, or until a log is
+ * full; true when it is so, or when one has failed. */
 bool training_wait(struct training *training, double seconds);
 bool training_failed(const struct training *training);
 double training_seconds(const struct training *training); /* since the first go, pauses excluded */

@@ -30,6 +30,7 @@ struct server {
     int index; /* serves shards s with s % server_count == index */
     struct world_thread *thread;
     struct event mail;
+    _Atomic bool busy; /* it may be applying a gradient */
     struct error error;
 };
 
