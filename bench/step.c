@@ -197,7 +197,7 @@ static int open_whole(struct whole *whole, const struct network *network, struct
 
 /* What each step takes within the program: the least of as many runs as go into a second. */
 static int explain(struct bench *bench, const struct whole *whole) {
-    const int steps = program_steps(whole->program);
+    const int steps = program_instructions(whole->program);
     void *seconds = NULL;
     RETURN_IF(memory_zeroed(&seconds, (size_t)steps, sizeof(double), "times", &bench->error));
     const double end = world_now(bench->world) + 1.0;

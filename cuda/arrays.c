@@ -3,7 +3,7 @@
  * one of the two is not in neighbouring addresses: it costs some times what a copy does. Programs have few:
  * products take their operands either way. */
 #include "../src/base/memory.h"
-#include "tasks.h"
+#include "problem.h"
 
 struct moves {
     bool zeros; /* first, all over the output */
@@ -27,26 +27,26 @@ static size_t offset_of(const struct shape *shape, const int *begin) {
     return at;
 }
 
-static void plan_moves(const struct task *task, struct moves *moves) {
-    const struct attributes *attributes = task->attributes;
-    const struct shape *from = &task->input[0].shape, *to = &task->output.shape;
-    const size_t element = type_bytes(task->output.type);
+static void plan_moves(const struct problem *problem, struct moves *moves) {
+    const struct attributes *attributes = problem->attributes;
+    const struct shape *from = &problem->input[0].shape, *to = &problem->output.shape;
+    const size_t element = type_bytes(problem->output.type);
     size_t x[MAX_RANK] = {0}, y[MAX_RANK] = {0}, turned[MAX_RANK] = {0}, at = 0;
     struct walk walk;
     walk_strides(from, x);
     walk_strides(to, y);
-    switch (task->op) {
+    switch (problem->op) {
     case OP_transpose:
         for (int axis = 0; axis < to->rank; axis++) turned[axis] = x[attributes->order[axis]];
         walk_strided(&walk, to, turned, y);
         add_move(moves, &walk, 0, 0, element);
         return;
     case OP_concat:
-        for (int i = 0; i < task->inputs; i++) {
-            walk_strides(&task->input[i].shape, x);
-            walk_strided(&walk, &task->input[i].shape, x, y);
+        for (int i = 0; i < problem->inputs; i++) {
+            walk_strides(&problem->input[i].shape, x);
+            walk_strided(&walk, &problem->input[i].shape, x, y);
             add_move(moves, &walk, 0, at, element);
-            at += (size_t)task->input[i].shape.dims[attributes->axis] * y[attributes->axis];
+            at += (size_t)problem->input[i].shape.dims[attributes->axis] * y[attributes->axis];
         }
         return;
     case OP_slice:
@@ -64,25 +64,26 @@ static void plan_moves(const struct task *task, struct moves *moves) {
     }
 }
 
-static int prepare_moves(const struct task *task, void **plan, struct error *error) {
-    if (!gpu_takes_wide(task)) return KERNEL_DECLINED;
+static int prepare_moves(const struct problem *problem, void **plan, struct error *error) {
+    if (!gpu_takes_wide(problem)) return KERNEL_DECLINED;
     RETURN_IF(memory_zeroed(plan, 1, sizeof(struct moves), "a plan of moves", error));
-    plan_moves(task, *plan);
+    plan_moves(problem, *plan);
     return OK;
 }
 
 static int run_moves(const struct call *call, struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     const struct moves *moves = call->plan;
-    const size_t element = type_bytes(task->output.type);
+    const size_t element = type_bytes(problem->output.type);
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
     if (moves->zeros)
-        GPU_TRY(task->device,
-                cudaMemsetAsync(call->output, 0, shape_count(&task->output.shape) * element, queue->stream),
-                error);
+        GPU_TRY(
+            problem->device,
+            cudaMemsetAsync(call->output, 0, shape_count(&problem->output.shape) * element, queue->stream),
+            error);
     for (int i = 0; i < moves->count; i++)
-        GPU_TRY(task->device,
+        GPU_TRY(problem->device,
                 launch_move(queue->stream, &moves->move[i].walk, element,
                             (const char *)call->input[i] + moves->move[i].x_bytes,
                             (char *)call->output + moves->move[i].y_bytes),
@@ -105,12 +106,12 @@ static int run_dims(const struct call *call, const struct gpu_dims *dims, struct
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
     if (dims->count > 0) /* a scalar's shape is an empty list */
-        GPU_TRY(call->task->device, launch_dims(queue->stream, dims, call->output), error);
+        GPU_TRY(call->problem->device, launch_dims(queue->stream, dims, call->output), error);
     return OK;
 }
 
 static int run_shape(const struct call *call, struct error *error) {
-    const struct shape *shape = &call->task->input[0].shape;
+    const struct shape *shape = &call->problem->input[0].shape;
     struct gpu_dims dims = {.count = shape->rank};
     for (int axis = 0; axis < shape->rank; axis++) dims.value[axis] = shape->dims[axis];
     return run_dims(call, &dims, error);
@@ -118,7 +119,7 @@ static int run_shape(const struct call *call, struct error *error) {
 const struct kernel gpu_shape = {.name = "cuda:shape", .run = run_shape};
 
 static int run_rank(const struct call *call, struct error *error) {
-    const struct gpu_dims dims = {.count = 1, .value = {call->task->input[0].shape.rank}};
+    const struct gpu_dims dims = {.count = 1, .value = {call->problem->input[0].shape.rank}};
     return run_dims(call, &dims, error);
 }
 const struct kernel gpu_rank = {.name = "cuda:rank", .run = run_rank};

@@ -17,19 +17,19 @@ struct instance {
     void *x, *kernel, *y, *bias, *workspace;
 };
 
-static enum type type_of(const struct task *task, int operand) {
-    return operand == OUTPUT ? task->output.type : task->input[operand].type;
+static enum type type_of(const struct problem *problem, int operand) {
+    return operand == OUTPUT ? problem->output.type : problem->input[operand].type;
 }
 
 /* Whether cuDNN gets a copy of x or y, or leaves its result in one. */
-static bool is_copied(const struct task *task, const struct convolution_plan *plan, int operand) {
-    return type_of(task, operand) != plan->computed || (operand == plan->x && plan->framed);
+static bool is_copied(const struct problem *problem, const struct convolution_plan *plan, int operand) {
+    return type_of(problem, operand) != plan->computed || (operand == plan->x && plan->framed);
 }
 
-static size_t image_bytes(const struct task *task, const struct convolution_plan *plan, int operand) {
+static size_t image_bytes(const struct problem *problem, const struct convolution_plan *plan, int operand) {
     const struct frame *f = &plan->frame;
     const size_t x = (size_t)f->batch * (size_t)f->out[0] * (size_t)f->out[1] * (size_t)f->channels;
-    const struct shape *y = operand == OUTPUT ? &task->output.shape : &task->input[operand].shape;
+    const struct shape *y = operand == OUTPUT ? &problem->output.shape : &problem->input[operand].shape;
     return (operand == plan->x ? x : shape_count(y)) * type_bytes(plan->computed);
 }
 
@@ -38,18 +38,18 @@ static bool is_bias_copied(const struct convolution_plan *plan) {
     return plan->ways[plan->taken].fused && plan->computed != TYPE_FLOAT;
 }
 
-static int add_memory(const struct task *task, const struct convolution_plan *plan, struct instance *made,
-                      struct error *error) {
+static int add_memory(const struct problem *problem, const struct convolution_plan *plan,
+                      struct instance *made, struct error *error) {
     const struct way *way = &plan->ways[plan->taken];
     const size_t element = type_bytes(plan->computed);
-    const bool x_copied = is_copied(task, plan, plan->x), y_copied = is_copied(task, plan, plan->y);
+    const bool x_copied = is_copied(problem, plan, plan->x), y_copied = is_copied(problem, plan, plan->y);
     size_t bytes = 0;
     const size_t kernel = gpu_part(&bytes, (size_t)plan->window * (size_t)plan->out * element);
-    const size_t x = gpu_part(&bytes, x_copied ? image_bytes(task, plan, plan->x) : 0);
-    const size_t y = gpu_part(&bytes, y_copied ? image_bytes(task, plan, plan->y) : 0);
+    const size_t x = gpu_part(&bytes, x_copied ? image_bytes(problem, plan, plan->x) : 0);
+    const size_t y = gpu_part(&bytes, y_copied ? image_bytes(problem, plan, plan->y) : 0);
     const size_t bias = gpu_part(&bytes, is_bias_copied(plan) ? (size_t)plan->out * element : 0);
     const size_t workspace = gpu_part(&bytes, way->workspace);
-    RETURN_IF(gpu_allocate(task->device, &made->block, bytes, "room for a convolution", error));
+    RETURN_IF(gpu_allocate(problem->device, &made->block, bytes, "room for a convolution", error));
     char *block = made->block;
     made->kernel = block + kernel;
     if (x_copied) made->x = block + x;
@@ -66,14 +66,14 @@ static void unbind(void *bound) {
     memory_free(instance);
 }
 
-static int bind(const struct task *task, const void *plan, void **instance, struct error *error) {
+static int bind(const struct problem *problem, const void *plan, void **instance, struct error *error) {
     struct instance *made = NULL;
-    struct queue *queue = gpu_queue(task->device, error);
+    struct queue *queue = gpu_queue(problem->device, error);
     if (!queue) return error->code;
-    RETURN_IF(gpu_dnn(task->device, queue, error)); /* not while a run is recorded */
+    RETURN_IF(gpu_dnn(problem->device, queue, error)); /* not while a run is recorded */
     RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "a convolution", error));
-    made->device = task->device;
-    const int code = add_memory(task, plan, made, error);
+    made->device = problem->device;
+    const int code = add_memory(problem, plan, made, error);
     if (code == OK)
         *instance = made;
     else
@@ -89,24 +89,24 @@ struct operands {
 
 static int bring(const struct call *call, const struct queue *queue, struct operands *o,
                  struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     const struct convolution_plan *plan = call->plan;
     const struct instance *instance = call->instance;
-    const struct device *device = task->device;
+    const struct device *device = problem->device;
     const enum type computed = plan->computed;
     if (plan->x != OUTPUT) {
         o->x = instance->x ? instance->x : call->input[plan->x];
         if (instance->x)
             GPU_TRY(device,
                     operand_frame(queue->stream, instance->x, computed, call->input[plan->x],
-                                  type_of(task, plan->x), &plan->frame),
+                                  type_of(problem, plan->x), &plan->frame),
                     error);
     }
     if (plan->kernel != OUTPUT) {
         o->kernel = instance->kernel;
         GPU_TRY(device,
                 operand_turn(queue->stream, instance->kernel, computed, call->input[plan->kernel],
-                             type_of(task, plan->kernel), plan->window, plan->out),
+                             type_of(problem, plan->kernel), plan->window, plan->out),
                 error);
     }
     if (plan->y != OUTPUT) {
@@ -114,7 +114,7 @@ static int bring(const struct call *call, const struct queue *queue, struct oper
         if (instance->y)
             GPU_TRY(device,
                     operand_convert(queue->stream, instance->y, computed, call->input[plan->y],
-                                    type_of(task, plan->y), shape_count(&task->input[plan->y].shape)),
+                                    type_of(problem, plan->y), shape_count(&problem->input[plan->y].shape)),
                     error);
     }
     if (plan->ways[plan->taken].fused) {
@@ -167,12 +167,12 @@ static cudnnStatus_t compute(const struct convolution_plan *plan, const struct i
 /* From where cuDNN left the result to where the graph wants it. */
 static int finish(const struct call *call, const struct queue *queue, const void *result,
                   struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     const struct convolution_plan *plan = call->plan;
-    const enum type computed = plan->computed, type = task->output.type;
-    const size_t count = shape_count(&task->output.shape);
+    const enum type computed = plan->computed, type = problem->output.type;
+    const size_t count = shape_count(&problem->output.shape);
     if (plan->direction == GRAD_KERNEL) {
-        GPU_TRY(task->device,
+        GPU_TRY(problem->device,
                 operand_turn(queue->stream, call->output, type, result, computed, plan->out, plan->window),
                 error);
     } else if (plan->direction == GRAD_X && result != call->output) {
@@ -182,23 +182,23 @@ static int finish(const struct call *call, const struct queue *queue, const void
                                   .in = {f->out[0], f->out[1]},
                                   .out = {f->in[0], f->in[1]},
                                   .begin = {-f->begin[0], -f->begin[1]}};
-        GPU_TRY(task->device, operand_frame(queue->stream, call->output, type, result, computed, &cut),
+        GPU_TRY(problem->device, operand_frame(queue->stream, call->output, type, result, computed, &cut),
                 error);
-    } else if (task->op == OP_conv2d_bias && !plan->ways[plan->taken].fused) {
-        GPU_TRY(task->device,
+    } else if (problem->op == OP_conv2d_bias && !plan->ways[plan->taken].fused) {
+        GPU_TRY(problem->device,
                 operand_finish(queue->stream, call->output, type, result, computed, call->input[2],
                                (int)(count / (size_t)plan->out), plan->out,
-                               (enum finish)task->attributes->activation),
+                               (enum finish)problem->attributes->activation),
                 error);
     } else if (result != call->output) {
-        GPU_TRY(task->device, operand_convert(queue->stream, call->output, type, result, computed, count),
+        GPU_TRY(problem->device, operand_convert(queue->stream, call->output, type, result, computed, count),
                 error);
     }
     return OK;
 }
 
 static int convolve(const struct call *call, struct error *error) {
-    const struct device *device = call->task->device;
+    const struct device *device = call->problem->device;
     const struct convolution_plan *plan = call->plan;
     const struct instance *instance = call->instance;
     struct queue *queue = gpu_queue(device, error);
@@ -219,14 +219,14 @@ static int convolve(const struct call *call, struct error *error) {
 static int run(const struct call *call, struct error *error) {
     const int code = convolve(call, error);
     if (code != KERNEL_DECLINED) return code;
-    return gpu_failed(call->task->device, call_name(call->plan), 0, "what was possible is no longer",
+    return gpu_failed(call->problem->device, call_name(call->plan), 0, "what was possible is no longer",
                       __FILE__, __LINE__, error);
 }
 
-static int take(const struct task *task, void *prepared, int number, struct error *error) {
+static int take(const struct problem *problem, void *prepared, int number, struct error *error) {
     struct convolution_plan *plan = prepared;
     plan->taken = number;
-    DNN_TRY(task->device, cudnnSetConvolutionMathType(plan->convolution, plan->ways[number].math), error);
+    DNN_TRY(problem->device, cudnnSetConvolutionMathType(plan->convolution, plan->ways[number].math), error);
     return OK;
 }
 
@@ -235,19 +235,19 @@ static void release(void *plan) {
     memory_free(plan);
 }
 
-static int make_plan(const struct task *task, struct convolution_plan *plan, struct error *error) {
-    RETURN_IF(convolution_open(task, plan, error));
-    RETURN_IF(convolution_find_ways(task, plan, error));
+static int make_plan(const struct problem *problem, struct convolution_plan *plan, struct error *error) {
+    RETURN_IF(convolution_open(problem, plan, error));
+    RETURN_IF(convolution_find_ways(problem, plan, error));
     if (plan->count == 0) return KERNEL_DECLINED;
     const struct contest contest = {
         .count = plan->count, .take = take, .bind = bind, .unbind = unbind, .run = convolve};
-    return gpu_measure(task, plan, &contest, error);
+    return gpu_measure(problem, plan, &contest, error);
 }
 
-static int prepare(const struct task *task, void **plan, struct error *error) {
+static int prepare(const struct problem *problem, void **plan, struct error *error) {
     struct convolution_plan *made = NULL;
     RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "the plan of a convolution", error));
-    const int code = make_plan(task, made, error);
+    const int code = make_plan(problem, made, error);
     if (code == OK)
         *plan = made;
     else

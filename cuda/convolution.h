@@ -38,11 +38,11 @@ struct convolution_plan {
 
 /* Fills a zeroed plan with all but ways; KERNEL_DECLINED: it is none of cuDNN's. Close it after a failure,
  * too. */
-int convolution_open(const struct task *task, struct convolution_plan *plan, struct error *error);
+int convolution_open(const struct problem *problem, struct convolution_plan *plan, struct error *error);
 void convolution_close(struct convolution_plan *plan);
 /* Fills the list of ways with those that cuDNN thinks fast, best first, and that are as exact as the device's
  * precision says and repeatable. It may stay empty. */
-int convolution_find_ways(const struct task *task, struct convolution_plan *plan, struct error *error);
+int convolution_find_ways(const struct problem *problem, struct convolution_plan *plan, struct error *error);
 const char *convolution_algorithm_name(const struct convolution_plan *plan);
 
 /* Of cuDNN's codes, those that say "cannot". */

@@ -13,21 +13,21 @@
 /* An algorithm that wants more than this is not worth its memory. */
 static const size_t most_workspace = (size_t)256 << 20;
 
-static bool is_possible(const struct task *task, enum type type, const struct shape *shape) {
-    const bool narrow = type == TYPE_BF16 && task->device->precision == PRECISION_BF16;
+static bool is_possible(const struct problem *problem, enum type type, const struct shape *shape) {
+    const bool narrow = type == TYPE_BF16 && problem->device->precision == PRECISION_BF16;
     const size_t count = shape_count(shape);
     return (type == TYPE_FLOAT || narrow) && count > 0 && count <= INT32_MAX;
 }
 
-static bool takes(const struct task *task) {
-    for (int i = 0; i < task->inputs; i++)
-        if (!is_possible(task, task->input[i].type, &task->input[i].shape)) return false;
-    if (task->op == OP_conv2d_bias && task->input[2].type != TYPE_FLOAT) return false;
-    return is_possible(task, task->output.type, &task->output.shape);
+static bool takes(const struct problem *problem) {
+    for (int i = 0; i < problem->inputs; i++)
+        if (!is_possible(problem, problem->input[i].type, &problem->input[i].shape)) return false;
+    if (problem->op == OP_conv2d_bias && problem->input[2].type != TYPE_FLOAT) return false;
+    return is_possible(problem, problem->output.type, &problem->output.shape);
 }
 
-static void find_roles(const struct task *task, struct convolution_plan *plan) {
-    switch (task->op) {
+static void find_roles(const struct problem *problem, struct convolution_plan *plan) {
+    switch (problem->op) {
     case OP_conv2d_grad_x:
         plan->direction = GRAD_X;
         plan->x = OUTPUT;
@@ -48,8 +48,8 @@ static void find_roles(const struct task *task, struct convolution_plan *plan) {
     }
 }
 
-static const struct shape *shape_of(const struct task *task, int operand) {
-    return operand == OUTPUT ? &task->output.shape : &task->input[operand].shape;
+static const struct shape *shape_of(const struct problem *problem, int operand) {
+    return operand == OUTPUT ? &problem->output.shape : &problem->input[operand].shape;
 }
 
 static cudnnDataType_t data_type(enum type type) {
@@ -78,9 +78,9 @@ static cudnnMathType_t math_of(const struct device *device) {
 }
 
 /* x, or x with its zeros around, and how the windows slide over it. */
-static int set_windows(const struct task *task, struct convolution_plan *plan, struct error *error) {
-    const struct attributes *attributes = task->attributes;
-    const int *x = shape_of(task, plan->x)->dims, *kernel = shape_of(task, plan->kernel)->dims;
+static int set_windows(const struct problem *problem, struct convolution_plan *plan, struct error *error) {
+    const struct attributes *attributes = problem->attributes;
+    const int *x = shape_of(problem, plan->x)->dims, *kernel = shape_of(problem, plan->kernel)->dims;
     struct window w[2];
     int pad[2], in[2];
     for (int axis = 0; axis < 2; axis++) {
@@ -107,10 +107,10 @@ static int set_windows(const struct task *task, struct convolution_plan *plan, s
 
 /* For the call that adds the bias, and the ReLU when there is one. cuDNN's makes 0 of what is not a number,
  * which is all that this call offers; a diverged run is seen all the same, as the logits have no ReLU. */
-static int set_bias(const struct task *task, struct convolution_plan *plan, struct error *error) {
-    const enum activation activation = task->attributes->activation;
+static int set_bias(const struct problem *problem, struct convolution_plan *plan, struct error *error) {
+    const enum activation activation = problem->attributes->activation;
     const struct device *device = plan->device;
-    if (task->op != OP_conv2d_bias || (activation != ACTIVATION_NONE && activation != ACTIVATION_RELU))
+    if (problem->op != OP_conv2d_bias || (activation != ACTIVATION_NONE && activation != ACTIVATION_RELU))
         return OK;
     DNN_TRY(device, cudnnCreateTensorDescriptor(&plan->bias_form), error);
     RETURN_IF(set_image(plan, plan->bias_form, 1, 1, 1, plan->out, error));
@@ -124,27 +124,27 @@ static int set_bias(const struct task *task, struct convolution_plan *plan, stru
     return OK;
 }
 
-int convolution_open(const struct task *task, struct convolution_plan *plan, struct error *error) {
-    const struct device *device = task->device;
-    if (!takes(task)) return KERNEL_DECLINED;
+int convolution_open(const struct problem *problem, struct convolution_plan *plan, struct error *error) {
+    const struct device *device = problem->device;
+    if (!takes(problem)) return KERNEL_DECLINED;
     RETURN_IF(gpu_load(device, &cudnn_library, error));
-    find_roles(task, plan);
+    find_roles(problem, plan);
     plan->device = device;
     plan->computed = device->precision == PRECISION_BF16 ? TYPE_BF16 : TYPE_FLOAT;
-    const int *kernel = shape_of(task, plan->kernel)->dims, *y = shape_of(task, plan->y)->dims;
+    const int *kernel = shape_of(problem, plan->kernel)->dims, *y = shape_of(problem, plan->y)->dims;
     plan->window = kernel[0] * kernel[1] * kernel[2];
     plan->out = kernel[3];
     DNN_TRY(device, cudnnCreateTensorDescriptor(&plan->x_form), error);
     DNN_TRY(device, cudnnCreateTensorDescriptor(&plan->y_form), error);
     DNN_TRY(device, cudnnCreateFilterDescriptor(&plan->kernel_form), error);
     DNN_TRY(device, cudnnCreateConvolutionDescriptor(&plan->convolution), error);
-    RETURN_IF(set_windows(task, plan, error));
+    RETURN_IF(set_windows(problem, plan, error));
     RETURN_IF(set_image(plan, plan->y_form, y[0], y[1], y[2], y[3], error));
     DNN_TRY(device,
             cudnnSetFilter4dDescriptor(plan->kernel_form, data_type(plan->computed), CUDNN_TENSOR_NHWC,
                                        kernel[3], kernel[2], kernel[0], kernel[1]),
             error);
-    return set_bias(task, plan, error);
+    return set_bias(problem, plan, error);
 }
 
 void convolution_close(struct convolution_plan *plan) {
@@ -259,7 +259,7 @@ static void add_fused(struct convolution_plan *plan, enum activation activation)
     }
 }
 
-int convolution_find_ways(const struct task *task, struct convolution_plan *plan, struct error *error) {
+int convolution_find_ways(const struct problem *problem, struct convolution_plan *plan, struct error *error) {
     struct queue *queue = gpu_queue(plan->device, error);
     if (!queue) return error->code;
     RETURN_IF(gpu_dnn(plan->device, queue, error));
@@ -275,7 +275,7 @@ int convolution_find_ways(const struct task *task, struct convolution_plan *plan
         break;
     }
     RETURN_IF(set_workspaces(plan, queue, error));
-    if (plan->activation) add_fused(plan, task->attributes->activation);
+    if (plan->activation) add_fused(plan, problem->attributes->activation);
     return OK;
 }
 

@@ -1,28 +1,28 @@
 /* GPU kernels of elementwise.cu: their descriptors, of the elementwise rows of ops.def made here. Operands
  * that broadcast have a plan: how they are walked through, worked out once. */
 #include "../src/base/memory.h"
-#include "tasks.h"
+#include "problem.h"
 
 /* --- two operands --- */
 
-static int prepare_pairs(const struct task *task, void **plan, struct error *error) {
+static int prepare_pairs(const struct problem *problem, void **plan, struct error *error) {
     struct gpu_walk *walk = NULL;
     struct walk both;
-    if (!gpu_takes_wide(task)) return KERNEL_DECLINED;
+    if (!gpu_takes_wide(problem)) return KERNEL_DECLINED;
     RETURN_IF(memory_array(&walk, 1, "a walk over operands", error));
-    walk_broadcast(&both, &task->output.shape, &task->input[0].shape, &task->input[1].shape);
+    walk_broadcast(&both, &problem->output.shape, &problem->input[0].shape, &problem->input[1].shape);
     *walk = gpu_walk_of(&both);
     *plan = walk;
     return OK;
 }
 
 static int run_binary(const struct call *call, gpu_binary *launch, struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(task->device,
-            launch(queue->stream, call->plan, task->input[0].type == TYPE_INT, call->input[0], call->input[1],
-                   call->output),
+    GPU_TRY(problem->device,
+            launch(queue->stream, call->plan, problem->input[0].type == TYPE_INT, call->input[0],
+                   call->input[1], call->output),
             error);
     return OK;
 }
@@ -40,17 +40,18 @@ static int run_binary(const struct call *call, gpu_binary *launch, struct error 
 static int run_unary(const struct call *call, gpu_unary *launch, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch(queue->stream, call->input[0], call->output, gpu_count(&call->task->output.shape)), error);
+    GPU_TRY(call->problem->device,
+            launch(queue->stream, call->input[0], call->output, gpu_count(&call->problem->output.shape)),
+            error);
     return OK;
 }
 
 static int run_slope(const struct call *call, gpu_slope *launch, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
+    GPU_TRY(call->problem->device,
             launch(queue->stream, call->input[0], call->input[1], call->output,
-                   gpu_count(&call->task->output.shape)),
+                   gpu_count(&call->problem->output.shape)),
             error);
     return OK;
 }
@@ -67,20 +68,21 @@ static int run_slope(const struct call *call, gpu_slope *launch, struct error *e
     const struct kernel gpu_##op = {.name = "cuda:" #op, .prepare = gpu_wide, .run = run_##op};
 #include "../src/graph/ops.def"
 
-static int prepare_relu_grad(const struct task *task, void **plan, struct error *error) {
+static int prepare_relu_grad(const struct problem *problem, void **plan, struct error *error) {
     (void)plan, (void)error;
-    return gpu_takes(task) ? OK : KERNEL_DECLINED;
+    return gpu_takes(problem) ? OK : KERNEL_DECLINED;
 }
 
 static int run_relu_grad(const struct call *call, struct error *error) {
-    const struct task *task = call->task;
-    const int narrow = (task->input[0].type == TYPE_BF16 ? 1 : 0) |
-                       (task->input[1].type == TYPE_BF16 ? 2 : 0) | (task->output.type == TYPE_BF16 ? 4 : 0);
+    const struct problem *problem = call->problem;
+    const int narrow = (problem->input[0].type == TYPE_BF16 ? 1 : 0) |
+                       (problem->input[1].type == TYPE_BF16 ? 2 : 0) |
+                       (problem->output.type == TYPE_BF16 ? 4 : 0);
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(task->device,
+    GPU_TRY(problem->device,
             launch_relu_slope(queue->stream, narrow, call->input[0], call->input[1], call->output,
-                              gpu_count(&task->output.shape)),
+                              gpu_count(&problem->output.shape)),
             error);
     return OK;
 }
@@ -90,12 +92,12 @@ const struct kernel gpu_relu_grad = {
 /* --- copies, casts, dropout --- */
 
 static int copy_operand(const struct call *call, int i, struct error *error) {
-    const struct task *task = call->task;
-    const size_t bytes = shape_count(&task->output.shape) * type_bytes(task->output.type);
+    const struct problem *problem = call->problem;
+    const size_t bytes = shape_count(&problem->output.shape) * type_bytes(problem->output.type);
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
     if (call->output != call->input[i])
-        GPU_TRY(task->device,
+        GPU_TRY(problem->device,
                 cudaMemcpyAsync(call->output, call->input[i], bytes, cudaMemcpyDeviceToDevice, queue->stream),
                 error);
     return OK;
@@ -118,14 +120,14 @@ static int run_cast(const struct call *call, struct error *error) {
         [TYPE_INT] = {[TYPE_FLOAT] = CAST_INT_FLOAT, [TYPE_BOOL] = CAST_INT_BOOL},
         [TYPE_BOOL] = {[TYPE_FLOAT] = CAST_BOOL_FLOAT, [TYPE_INT] = CAST_BOOL_INT},
     };
-    const struct task *task = call->task;
-    const enum type from = task->input[0].type, to = task->output.type;
+    const struct problem *problem = call->problem;
+    const enum type from = problem->input[0].type, to = problem->output.type;
     if (from == to) return copy_operand(call, 0, error);
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(task->device,
+    GPU_TRY(problem->device,
             launch_cast(queue->stream, casts[from][to], call->input[0], call->output,
-                        gpu_count(&task->output.shape)),
+                        gpu_count(&problem->output.shape)),
             error);
     return OK;
 }
@@ -133,12 +135,13 @@ const struct kernel gpu_cast = {.name = "cuda:cast", .prepare = gpu_wide, .run =
 
 /* x, step (int scalar). */
 static int run_dropout(const struct call *call, struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(task->device,
-            launch_dropout(queue->stream, task->attributes->seed, call->input[1], task->attributes->rate,
-                           call->input[0], call->output, gpu_count(&task->output.shape)),
+    GPU_TRY(problem->device,
+            launch_dropout(queue->stream, problem->attributes->seed, call->input[1],
+                           problem->attributes->rate, call->input[0], call->output,
+                           gpu_count(&problem->output.shape)),
             error);
     return OK;
 }

@@ -1,17 +1,17 @@
 /* GPU kernels of images.cu: their descriptors. Pooling has a plan: where its windows are. */
 #include "../src/base/memory.h"
 #include "../src/graph/window.h"
-#include "tasks.h"
+#include "problem.h"
 
 /* x and y (or dx) of one type, float32 or bf16: no kernel converts between them. */
-static bool of_one_type(const struct task *task) {
-    const enum type type = task->output.type;
-    return (type == TYPE_FLOAT || type == TYPE_BF16) && task->input[0].type == type &&
-           task->input[task->inputs - 1].type == type && gpu_takes(task);
+static bool of_one_type(const struct problem *problem) {
+    const enum type type = problem->output.type;
+    return (type == TYPE_FLOAT || type == TYPE_BF16) && problem->input[0].type == type &&
+           problem->input[problem->inputs - 1].type == type && gpu_takes(problem);
 }
 
-static int is_narrow(const struct task *task) {
-    return task->output.type == TYPE_BF16;
+static int is_narrow(const struct problem *problem) {
+    return problem->output.type == TYPE_BF16;
 }
 
 static struct gpu_window window_of(int in, const struct attributes *a, int axis) {
@@ -23,13 +23,13 @@ static struct gpu_window window_of(int in, const struct attributes *a, int axis)
                                .before = window.before};
 }
 
-static int prepare_pool(const struct task *task, void **plan, struct error *error) {
-    const struct shape *x = &task->input[0].shape;
+static int prepare_pool(const struct problem *problem, void **plan, struct error *error) {
+    const struct shape *x = &problem->input[0].shape;
     struct gpu_pool *pool = NULL;
-    if (!of_one_type(task)) return KERNEL_DECLINED;
+    if (!of_one_type(problem)) return KERNEL_DECLINED;
     RETURN_IF(memory_zeroed((void **)&pool, 1, sizeof *pool, "windows of a pooling", error));
-    pool->rows = window_of(x->dims[1], task->attributes, 0);
-    pool->columns = window_of(x->dims[2], task->attributes, 1);
+    pool->rows = window_of(x->dims[1], problem->attributes, 0);
+    pool->columns = window_of(x->dims[2], problem->attributes, 1);
     pool->batch = (uint32_t)x->dims[0];
     pool->channels = (uint32_t)x->dims[3];
     *plan = pool;
@@ -39,8 +39,8 @@ static int prepare_pool(const struct task *task, void **plan, struct error *erro
 static int run_maxpool(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_maxpool(queue->stream, call->plan, is_narrow(call->task), call->input[0], call->output),
+    GPU_TRY(call->problem->device,
+            launch_maxpool(queue->stream, call->plan, is_narrow(call->problem), call->input[0], call->output),
             error);
     return OK;
 }
@@ -48,17 +48,17 @@ const struct kernel gpu_maxpool = {
     .name = "cuda:maxpool", .prepare = prepare_pool, .release = gpu_plan_free, .run = run_maxpool};
 
 /* Which element each window found. */
-static int bind_maxpool_grad(const struct task *task, const void *plan, void **instance,
+static int bind_maxpool_grad(const struct problem *problem, const void *plan, void **instance,
                              struct error *error) {
     (void)plan;
-    return gpu_scratch_open(task, shape_count(&task->input[1].shape) * sizeof(int), instance, error);
+    return gpu_scratch_open(problem, shape_count(&problem->input[1].shape) * sizeof(int), instance, error);
 }
 
 static int run_maxpool_grad(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_maxpool_grad(queue->stream, call->plan, is_narrow(call->task), call->input[0],
+    GPU_TRY(call->problem->device,
+            launch_maxpool_grad(queue->stream, call->plan, is_narrow(call->problem), call->input[0],
                                 call->input[1], call->output, gpu_scratch_of(call)),
             error);
     return OK;
@@ -72,14 +72,14 @@ const struct kernel gpu_maxpool_grad = {.name = "cuda:maxpool_grad",
 
 /* --- local response normalisation --- */
 
-static int prepare_lrn(const struct task *task, void **plan, struct error *error) {
+static int prepare_lrn(const struct problem *problem, void **plan, struct error *error) {
     (void)plan, (void)error;
-    return of_one_type(task) ? OK : KERNEL_DECLINED;
+    return of_one_type(problem) ? OK : KERNEL_DECLINED;
 }
 
-static struct gpu_lrn lrn_of(const struct task *task) {
-    const struct attributes *attributes = task->attributes;
-    const struct shape *shape = &task->output.shape;
+static struct gpu_lrn lrn_of(const struct problem *problem) {
+    const struct attributes *attributes = problem->attributes;
+    const struct shape *shape = &problem->output.shape;
     return (struct gpu_lrn){.count = gpu_count(shape),
                             .channels = (uint32_t)shape->dims[shape->rank - 1],
                             .radius = attributes->lrn.radius,
@@ -90,27 +90,29 @@ static struct gpu_lrn lrn_of(const struct task *task) {
 }
 
 static int run_lrn(const struct call *call, struct error *error) {
-    const struct gpu_lrn lrn = lrn_of(call->task);
+    const struct gpu_lrn lrn = lrn_of(call->problem);
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_lrn(queue->stream, &lrn, is_narrow(call->task), call->input[0], call->output), error);
+    GPU_TRY(call->problem->device,
+            launch_lrn(queue->stream, &lrn, is_narrow(call->problem), call->input[0], call->output), error);
     return OK;
 }
 const struct kernel gpu_lrn = {.name = "cuda:lrn", .prepare = prepare_lrn, .run = run_lrn};
 
 /* Of each element its power and its share of the neighbours' gradients. */
-static int bind_lrn_grad(const struct task *task, const void *plan, void **instance, struct error *error) {
+static int bind_lrn_grad(const struct problem *problem, const void *plan, void **instance,
+                         struct error *error) {
     (void)plan;
-    return gpu_scratch_open(task, 2 * shape_count(&task->output.shape) * sizeof(float), instance, error);
+    return gpu_scratch_open(problem, 2 * shape_count(&problem->output.shape) * sizeof(float), instance,
+                            error);
 }
 
 static int run_lrn_grad(const struct call *call, struct error *error) {
-    const struct gpu_lrn lrn = lrn_of(call->task);
+    const struct gpu_lrn lrn = lrn_of(call->problem);
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_lrn_grad(queue->stream, &lrn, is_narrow(call->task), call->input[0], call->input[1],
+    GPU_TRY(call->problem->device,
+            launch_lrn_grad(queue->stream, &lrn, is_narrow(call->problem), call->input[0], call->input[1],
                             call->output, gpu_scratch_of(call)),
             error);
     return OK;

@@ -2,7 +2,7 @@
  * of C and C++.
  *
  * All pointers are to the device's memory. Elements are counted in 32 bits: dividing by 64 bits costs a GPU
- * more than the memory that most of these kernels wait for. What is larger has no kernel (tasks.h). Each
+ * more than the memory that most of these kernels wait for. What is larger has no kernel (problem.h). Each
  * returns what the launch returned; the results are there when the stream has come so far. */
 #ifndef TRAINER_CUDA_KERNELS_H
 #define TRAINER_CUDA_KERNELS_H

@@ -61,4 +61,4 @@ static int since(const struct device *device, void *mark, double *seconds, struc
 }
 
 const struct marks gpu_marks = {
-    .open = open_mark, .close = close_mark, .set = set, .follow = follow, .since = since};
+    .open = open_mark, .close = close_mark, .set = set, .wait = follow, .since = since};

@@ -49,36 +49,36 @@ static bool is_impossible(cublasStatus_t status) {
     return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
-static bool is_possible(const struct task *task, enum type type, const struct shape *shape) {
-    const bool narrow = type == TYPE_BF16 && task->device->precision == PRECISION_BF16;
+static bool is_possible(const struct problem *problem, enum type type, const struct shape *shape) {
+    const bool narrow = type == TYPE_BF16 && problem->device->precision == PRECISION_BF16;
     const size_t count = shape_count(shape);
     return (type == TYPE_FLOAT || narrow) && shape->rank == 2 && count > 0 && count <= INT32_MAX;
 }
 
-static bool takes(const struct task *task) {
+static bool takes(const struct problem *problem) {
     for (int i = 0; i < 2; i++)
-        if (!is_possible(task, task->input[i].type, &task->input[i].shape)) return false;
-    if (task->op == OP_dense && task->input[2].type != TYPE_FLOAT) return false;
-    return is_possible(task, task->output.type, &task->output.shape);
+        if (!is_possible(problem, problem->input[i].type, &problem->input[i].shape)) return false;
+    if (problem->op == OP_dense && problem->input[2].type != TYPE_FLOAT) return false;
+    return is_possible(problem, problem->output.type, &problem->output.shape);
 }
 
 static bool has_epilogue_bias(const struct plan *plan) {
     return plan->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-static cublasLtEpilogue_t epilogue_of(const struct task *task) {
-    if (task->op == OP_dense && task->attributes->activation == ACTIVATION_NONE)
+static cublasLtEpilogue_t epilogue_of(const struct problem *problem) {
+    if (problem->op == OP_dense && problem->attributes->activation == ACTIVATION_NONE)
         return CUBLASLT_EPILOGUE_BIAS;
-    if (task->op == OP_dense && task->attributes->activation == ACTIVATION_RELU)
+    if (problem->op == OP_dense && problem->attributes->activation == ACTIVATION_RELU)
         return CUBLASLT_EPILOGUE_RELU_BIAS;
     return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 /* As cuBLASLt sees it: our rows are its columns. */
-static int make_layout(const struct task *task, cublasLtMatrixLayout_t *layout, const struct shape *shape,
-                       enum type type, struct error *error) {
+static int make_layout(const struct problem *problem, cublasLtMatrixLayout_t *layout,
+                       const struct shape *shape, enum type type, struct error *error) {
     const int rows = shape->dims[0], columns = shape->dims[1];
-    BLAS_TRY(task->device,
+    BLAS_TRY(problem->device,
              cublasLtMatrixLayoutCreate(layout, data_type(type), (uint64_t)columns, (uint64_t)rows, columns),
              error);
     return OK;
@@ -88,15 +88,15 @@ static int make_layout(const struct task *task, cublasLtMatrixLayout_t *layout, 
     BLAS_TRY(device, cublasLtMatmulDescSetAttribute(descriptor, name, &(value), sizeof(value)), error)
 
 /* *made is the caller's to destroy, also after an error. The bias is as well aligned as all else. */
-static int make_descriptor(const struct task *task, const struct plan *plan, cublasLtMatmulDesc_t *made,
+static int make_descriptor(const struct problem *problem, const struct plan *plan, cublasLtMatmulDesc_t *made,
                            struct error *error) {
-    const struct device *device = task->device;
+    const struct device *device = problem->device;
     const cublasComputeType_t compute =
         device->precision == PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     const int32_t left = plan->turned[1] ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int32_t right = plan->turned[0] ? CUBLAS_OP_T : CUBLAS_OP_N;
     const uint32_t epilogue = (uint32_t)plan->epilogue;
-    const int32_t bias_type = (int32_t)data_type(task->output.type);
+    const int32_t bias_type = (int32_t)data_type(problem->output.type);
     const void *bias = (const void *)(uintptr_t)ALIGNMENT; /* looked at, not into */
     BLAS_TRY(device, cublasLtMatmulDescCreate(made, compute, CUDA_R_32F), error);
     SET(*made, CUBLASLT_MATMUL_DESC_TRANSA, left);
@@ -125,32 +125,32 @@ static int set_preference(const struct device *device, cublasLtMatmulPreference_
 }
 
 /* Fills the plan's list with what cuBLASLt thinks fast, best first; it may stay empty. */
-static int ask(const struct task *task, struct plan *plan, cublasLtMatmulDesc_t descriptor,
+static int ask(const struct problem *problem, struct plan *plan, cublasLtMatmulDesc_t descriptor,
                cublasLtMatmulPreference_t preference, struct error *error) {
-    struct queue *queue = gpu_queue(task->device, error);
+    struct queue *queue = gpu_queue(problem->device, error);
     if (!queue) return error->code;
-    RETURN_IF(gpu_blas(task->device, queue, error));
+    RETURN_IF(gpu_blas(problem->device, queue, error));
     int count = 0;
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(queue->blas, descriptor, plan->b, plan->a, plan->y, plan->y,
                                        preference, ALGORITHMS, plan->found, &count);
     if (is_impossible(status)) return OK;
     if (status != CUBLAS_STATUS_SUCCESS)
-        return BLAS_FAILED(task->device, "cublasLtMatmulAlgoGetHeuristic", status, error);
+        return BLAS_FAILED(problem->device, "cublasLtMatmulAlgoGetHeuristic", status, error);
     for (int i = 0; i < count; i++)
         if (plan->found[i].state == CUBLAS_STATUS_SUCCESS) plan->found[plan->count++] = plan->found[i];
     return OK;
 }
 
-static int find_algorithms(const struct task *task, struct plan *plan, struct error *error) {
+static int find_algorithms(const struct problem *problem, struct plan *plan, struct error *error) {
     cublasLtMatmulDesc_t descriptor = NULL;
     cublasLtMatmulPreference_t preference = NULL;
     const cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
     int code = status == CUBLAS_STATUS_SUCCESS
-                   ? make_descriptor(task, plan, &descriptor, error)
-                   : BLAS_FAILED(task->device, "cublasLtMatmulPreferenceCreate", status, error);
-    if (code == OK) code = set_preference(task->device, preference, error);
-    if (code == OK) code = ask(task, plan, descriptor, preference, error);
+                   ? make_descriptor(problem, plan, &descriptor, error)
+                   : BLAS_FAILED(problem->device, "cublasLtMatmulPreferenceCreate", status, error);
+    if (code == OK) code = set_preference(problem->device, preference, error);
+    if (code == OK) code = ask(problem, plan, descriptor, preference, error);
     if (descriptor) cublasLtMatmulDescDestroy(descriptor);
     if (preference) cublasLtMatmulPreferenceDestroy(preference);
     return code;
@@ -165,25 +165,26 @@ static void release(void *prepared) {
     memory_free(plan);
 }
 
-static bool is_converted(const struct task *task, const struct plan *plan, int i) {
-    return task->input[i].type != plan->computed;
+static bool is_converted(const struct problem *problem, const struct plan *plan, int i) {
+    return problem->input[i].type != plan->computed;
 }
 
-static int add_memory(const struct task *task, const struct plan *plan, struct instance *made,
+static int add_memory(const struct problem *problem, const struct plan *plan, struct instance *made,
                       struct error *error) {
     size_t bytes = 0, converted[2] = {0};
-    const bool narrow_bias = has_epilogue_bias(plan) && task->output.type == TYPE_BF16;
+    const bool narrow_bias = has_epilogue_bias(plan) && problem->output.type == TYPE_BF16;
     for (int i = 0; i < 2; i++)
-        if (is_converted(task, plan, i))
-            converted[i] = gpu_part(&bytes, shape_count(&task->input[i].shape) * type_bytes(plan->computed));
+        if (is_converted(problem, plan, i))
+            converted[i] =
+                gpu_part(&bytes, shape_count(&problem->input[i].shape) * type_bytes(plan->computed));
     const size_t bias =
-        narrow_bias ? gpu_part(&bytes, shape_count(&task->input[2].shape) * type_bytes(TYPE_BF16)) : 0;
+        narrow_bias ? gpu_part(&bytes, shape_count(&problem->input[2].shape) * type_bytes(TYPE_BF16)) : 0;
     const size_t workspace = gpu_part(&bytes, plan->found[plan->taken].workspaceSize);
     if (bytes == 0) return OK;
-    RETURN_IF(gpu_allocate(task->device, &made->block, bytes, "room for a matrix product", error));
+    RETURN_IF(gpu_allocate(problem->device, &made->block, bytes, "room for a matrix product", error));
     char *block = made->block;
     for (int i = 0; i < 2; i++)
-        if (is_converted(task, plan, i)) made->converted[i] = block + converted[i];
+        if (is_converted(problem, plan, i)) made->converted[i] = block + converted[i];
     if (narrow_bias) made->bias = block + bias;
     if (plan->found[plan->taken].workspaceSize > 0) made->workspace = block + workspace;
     return OK;
@@ -197,16 +198,16 @@ static void unbind(void *bound) {
     memory_free(instance);
 }
 
-static int bind(const struct task *task, const void *prepared, void **instance, struct error *error) {
+static int bind(const struct problem *problem, const void *prepared, void **instance, struct error *error) {
     const struct plan *plan = prepared;
     struct instance *made = NULL;
-    struct queue *queue = gpu_queue(task->device, error);
+    struct queue *queue = gpu_queue(problem->device, error);
     if (!queue) return error->code;
-    RETURN_IF(gpu_blas(task->device, queue, error)); /* not while a run is recorded */
+    RETURN_IF(gpu_blas(problem->device, queue, error)); /* not while a run is recorded */
     RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "a matrix product", error));
-    made->device = task->device;
-    int code = make_descriptor(task, plan, &made->descriptor, error);
-    if (code == OK) code = add_memory(task, plan, made, error);
+    made->device = problem->device;
+    int code = make_descriptor(problem, plan, &made->descriptor, error);
+    if (code == OK) code = add_memory(problem, plan, made, error);
     if (code == OK)
         *instance = made;
     else
@@ -217,29 +218,29 @@ static int bind(const struct task *task, const void *prepared, void **instance, 
 /* *to is operand i in the type that is multiplied. */
 static int bring(const struct call *call, const struct queue *queue, int i, const void **to,
                  struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     const struct plan *plan = call->plan;
     const struct instance *instance = call->instance;
     *to = call->input[i];
-    if (!is_converted(task, plan, i)) return OK;
+    if (!is_converted(problem, plan, i)) return OK;
     *to = instance->converted[i];
-    GPU_TRY(task->device,
+    GPU_TRY(problem->device,
             operand_convert(queue->stream, instance->converted[i], plan->computed, call->input[i],
-                            task->input[i].type, shape_count(&task->input[i].shape)),
+                            problem->input[i].type, shape_count(&problem->input[i].shape)),
             error);
     return OK;
 }
 
 /* Tells the instance's descriptor where the bias is. */
 static int bring_bias(const struct call *call, const struct queue *queue, struct error *error) {
-    const struct device *device = call->task->device;
+    const struct device *device = call->problem->device;
     const struct instance *instance = call->instance;
     const void *bias = call->input[2];
     if (instance->bias) {
         bias = instance->bias;
         GPU_TRY(device,
                 operand_convert(queue->stream, instance->bias, TYPE_BF16, call->input[2], TYPE_FLOAT,
-                                shape_count(&call->task->input[2].shape)),
+                                shape_count(&call->problem->input[2].shape)),
                 error);
     }
     SET(instance->descriptor, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
@@ -247,12 +248,12 @@ static int bring_bias(const struct call *call, const struct queue *queue, struct
 }
 
 static int multiply(const struct call *call, struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     const struct plan *plan = call->plan;
     const struct instance *instance = call->instance;
-    struct queue *queue = gpu_queue(task->device, error);
+    struct queue *queue = gpu_queue(problem->device, error);
     if (!queue) return error->code;
-    RETURN_IF(gpu_blas(task->device, queue, error));
+    RETURN_IF(gpu_blas(problem->device, queue, error));
     const cublasLtMatmulHeuristicResult_t *found = &plan->found[plan->taken];
     const float one = 1.0f, zero = 0.0f;
     const void *a, *b;
@@ -263,13 +264,13 @@ static int multiply(const struct call *call, struct error *error) {
         queue->blas, instance->descriptor, &one, b, plan->b, a, plan->a, &zero, call->output, plan->y,
         call->output, plan->y, &found->algo, instance->workspace, found->workspaceSize, queue->stream);
     if (is_impossible(status)) return KERNEL_DECLINED;
-    if (status != CUBLAS_STATUS_SUCCESS) return BLAS_FAILED(task->device, "cublasLtMatmul", status, error);
-    if (task->op == OP_matmul || has_epilogue_bias(plan)) return OK;
-    const enum type type = task->output.type;
-    const int *dims = task->output.shape.dims;
-    GPU_TRY(task->device,
+    if (status != CUBLAS_STATUS_SUCCESS) return BLAS_FAILED(problem->device, "cublasLtMatmul", status, error);
+    if (problem->op == OP_matmul || has_epilogue_bias(plan)) return OK;
+    const enum type type = problem->output.type;
+    const int *dims = problem->output.shape.dims;
+    GPU_TRY(problem->device,
             operand_finish(queue->stream, call->output, type, call->output, type, call->input[2], dims[0],
-                           dims[1], (enum finish)task->attributes->activation),
+                           dims[1], (enum finish)problem->attributes->activation),
             error);
     return OK;
 }
@@ -277,12 +278,12 @@ static int multiply(const struct call *call, struct error *error) {
 static int run(const struct call *call, struct error *error) {
     const int code = multiply(call, error);
     if (code != KERNEL_DECLINED) return code;
-    return gpu_failed(call->task->device, "cublasLtMatmul", 0, "what was possible is no longer", __FILE__,
+    return gpu_failed(call->problem->device, "cublasLtMatmul", 0, "what was possible is no longer", __FILE__,
                       __LINE__, error);
 }
 
-static int take(const struct task *task, void *prepared, int number, struct error *error) {
-    (void)task;
+static int take(const struct problem *problem, void *prepared, int number, struct error *error) {
+    (void)problem;
     (void)error;
     struct plan *plan = prepared;
     plan->taken = number;
@@ -290,38 +291,38 @@ static int take(const struct task *task, void *prepared, int number, struct erro
 }
 
 /* Whether cuBLASLt can do it with that epilogue. */
-static int plan_with(const struct task *task, struct plan *plan, cublasLtEpilogue_t epilogue,
+static int plan_with(const struct problem *problem, struct plan *plan, cublasLtEpilogue_t epilogue,
                      struct error *error) {
     plan->epilogue = epilogue;
     plan->count = 0;
-    RETURN_IF(find_algorithms(task, plan, error));
+    RETURN_IF(find_algorithms(problem, plan, error));
     if (plan->count == 0) return KERNEL_DECLINED;
     const struct contest contest = {
         .count = plan->count, .take = take, .bind = bind, .unbind = unbind, .run = multiply};
-    return gpu_measure(task, plan, &contest, error);
+    return gpu_measure(problem, plan, &contest, error);
 }
 
-static int make_plan(const struct task *task, struct plan *plan, struct error *error) {
-    const struct attributes *attributes = task->attributes;
-    plan->device = task->device;
-    plan->computed = task->device->precision == PRECISION_BF16 ? TYPE_BF16 : TYPE_FLOAT;
-    plan->turned[0] = task->op == OP_matmul && attributes->transpose_a;
-    plan->turned[1] = task->op == OP_matmul && attributes->transpose_b;
-    RETURN_IF(make_layout(task, &plan->a, &task->input[0].shape, plan->computed, error));
-    RETURN_IF(make_layout(task, &plan->b, &task->input[1].shape, plan->computed, error));
-    RETURN_IF(make_layout(task, &plan->y, &task->output.shape, task->output.type, error));
-    const cublasLtEpilogue_t epilogue = epilogue_of(task);
-    const int code = plan_with(task, plan, epilogue, error);
+static int make_plan(const struct problem *problem, struct plan *plan, struct error *error) {
+    const struct attributes *attributes = problem->attributes;
+    plan->device = problem->device;
+    plan->computed = problem->device->precision == PRECISION_BF16 ? TYPE_BF16 : TYPE_FLOAT;
+    plan->turned[0] = problem->op == OP_matmul && attributes->transpose_a;
+    plan->turned[1] = problem->op == OP_matmul && attributes->transpose_b;
+    RETURN_IF(make_layout(problem, &plan->a, &problem->input[0].shape, plan->computed, error));
+    RETURN_IF(make_layout(problem, &plan->b, &problem->input[1].shape, plan->computed, error));
+    RETURN_IF(make_layout(problem, &plan->y, &problem->output.shape, problem->output.type, error));
+    const cublasLtEpilogue_t epilogue = epilogue_of(problem);
+    const int code = plan_with(problem, plan, epilogue, error);
     if (code != KERNEL_DECLINED || epilogue == CUBLASLT_EPILOGUE_DEFAULT) return code;
-    return plan_with(task, plan, CUBLASLT_EPILOGUE_DEFAULT, error);
+    return plan_with(problem, plan, CUBLASLT_EPILOGUE_DEFAULT, error);
 }
 
-static int prepare(const struct task *task, void **plan, struct error *error) {
+static int prepare(const struct problem *problem, void **plan, struct error *error) {
     struct plan *made = NULL;
-    if (!takes(task)) return KERNEL_DECLINED;
-    RETURN_IF(gpu_load(task->device, &cublaslt_library, error));
+    if (!takes(problem)) return KERNEL_DECLINED;
+    RETURN_IF(gpu_load(problem->device, &cublaslt_library, error));
     RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "the plan of a matrix product", error));
-    const int code = make_plan(task, made, error);
+    const int code = make_plan(problem, made, error);
     if (code == OK)
         *plan = made;
     else

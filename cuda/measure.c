@@ -1,4 +1,4 @@
-/* The one place where a choice depends on time: of several algorithms for the same task, each is run a few
+/* The one place where a choice depends on time: of several algorithms for the same problem, each is run a few
  * times on memory of its size, and the fastest is taken.
  *
  * Two algorithms add up in different orders, so two runs of the program that choose differently differ in the
@@ -16,7 +16,7 @@ size_t gpu_part(size_t *bytes, size_t more) {
     return begin;
 }
 
-/* The task's operands and its result, somewhere in one block. */
+/* The problem's operands and its result, somewhere in one block. */
 struct stage {
     const struct device *device;
     void *block;
@@ -30,19 +30,19 @@ static void close_stage(struct stage *stage) {
     if (stage->block) gpu_release(stage->device, stage->block);
 }
 
-static int open_stage(struct stage *stage, const struct task *task, struct error *error) {
+static int open_stage(struct stage *stage, const struct problem *problem, struct error *error) {
     size_t bytes = 0, begin[MAX_INPUTS + 1];
-    for (int i = 0; i <= task->inputs; i++) {
-        const struct shape *shape = i < task->inputs ? &task->input[i].shape : &task->output.shape;
-        const enum type type = i < task->inputs ? task->input[i].type : task->output.type;
+    for (int i = 0; i <= problem->inputs; i++) {
+        const struct shape *shape = i < problem->inputs ? &problem->input[i].shape : &problem->output.shape;
+        const enum type type = i < problem->inputs ? problem->input[i].type : problem->output.type;
         begin[i] = gpu_part(&bytes, shape_count(shape) * type_bytes(type));
     }
     RETURN_IF(gpu_allocate(stage->device, &stage->block, bytes, "operands to measure with", error));
     GPU_TRY(stage->device, cudaEventCreateWithFlags(&stage->begin, cudaEventDefault), error);
     GPU_TRY(stage->device, cudaEventCreateWithFlags(&stage->end, cudaEventDefault), error);
-    stage->call.task = task;
-    for (int i = 0; i < task->inputs; i++) stage->call.input[i] = (char *)stage->block + begin[i];
-    stage->call.output = (char *)stage->block + begin[task->inputs];
+    stage->call.problem = problem;
+    for (int i = 0; i < problem->inputs; i++) stage->call.input[i] = (char *)stage->block + begin[i];
+    stage->call.output = (char *)stage->block + begin[problem->inputs];
     return OK;
 }
 
@@ -81,8 +81,8 @@ static int try_all(struct stage *stage, void *plan, const struct contest *contes
     for (int number = 0; number < contest->count; number++) {
         struct error found = {0};
         float ms = 0.0f;
-        RETURN_IF(contest->take(stage->call.task, plan, number, error));
-        RETURN_IF(contest->bind(stage->call.task, plan, &stage->call.instance, error));
+        RETURN_IF(contest->take(stage->call.problem, plan, number, error));
+        RETURN_IF(contest->bind(stage->call.problem, plan, &stage->call.instance, error));
         const int code = time_algorithm(stage, contest, best_ms, &ms, &found);
         const int finished = gpu_finish(stage->device, error);
         contest->unbind(stage->call.instance);
@@ -98,15 +98,16 @@ static int try_all(struct stage *stage, void *plan, const struct contest *contes
     return OK;
 }
 
-int gpu_measure(const struct task *task, void *plan, const struct contest *contest, struct error *error) {
-    struct stage stage = {.device = task->device, .call = {.plan = plan}};
+int gpu_measure(const struct problem *problem, void *plan, const struct contest *contest,
+                struct error *error) {
+    struct stage stage = {.device = problem->device, .call = {.plan = plan}};
     struct error failure = {0};
     int best = -1;
-    int code = open_stage(&stage, task, error);
+    int code = open_stage(&stage, problem, error);
     if (code == OK) code = try_all(&stage, plan, contest, &best, &failure, error);
     close_stage(&stage);
     if (code) return code;
-    if (best >= 0) return contest->take(task, plan, best, error);
+    if (best >= 0) return contest->take(problem, plan, best, error);
     if (failure.code == OK) return KERNEL_DECLINED;
     *error = failure;
     return failure.code;

@@ -1,4 +1,4 @@
-/* Private to cuda/: of the algorithms that a library has for a task, the one to take. */
+/* Private to cuda/: of the algorithms that a library has for a problem, the one to take. */
 #ifndef TRAINER_CUDA_MEASURE_H
 #define TRAINER_CUDA_MEASURE_H
 
@@ -7,18 +7,19 @@
 struct contest {
     int count; /* algorithms, the one that the library thinks best first */
     /* Makes the plan that of algorithm `number`. */
-    int (*take)(const struct task *task, void *plan, int number, struct error *error);
-    /* As a kernel's slots are; but `run` may return KERNEL_DECLINED, when this algorithm cannot do the task
-     * after all. */
-    int (*bind)(const struct task *task, const void *plan, void **instance, struct error *error);
+    int (*take)(const struct problem *problem, void *plan, int number, struct error *error);
+    /* As a kernel's slots are; but `run` may return KERNEL_DECLINED, when this algorithm cannot do the
+     * problem after all. */
+    int (*bind)(const struct problem *problem, const void *plan, void **instance, struct error *error);
     void (*unbind)(void *instance);
     int (*run)(const struct call *call, struct error *error);
 };
 
-/* Leaves the plan with the algorithm that computes the task in the least time, on memory that is taken for it
- * and given back; on a device that is to be deterministic, with the first one that can do it. Waits for the
- * calling thread's queue. KERNEL_DECLINED: none can do it. */
-int gpu_measure(const struct task *task, void *plan, const struct contest *contest, struct error *error);
+/* Leaves the plan with the algorithm that computes the problem in the least time, on memory that is taken for
+ * it and given back; on a device that is to be deterministic, with the first one that can do it. Waits for
+ * the calling thread's queue. KERNEL_DECLINED: none can do it. */
+int gpu_measure(const struct problem *problem, void *plan, const struct contest *contest,
+                struct error *error);
 
 /* Where parts of one block of GPU memory begin: on boundaries that every library is content with. */
 size_t gpu_part(size_t *bytes, size_t more);

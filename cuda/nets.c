@@ -1,8 +1,8 @@
 /* GPU kernels of nets.cu: their descriptors. */
-#include "tasks.h"
+#include "problem.h"
 
-static struct gpu_rows rows_of(const struct task *task) {
-    const struct shape *shape = &task->input[0].shape;
+static struct gpu_rows rows_of(const struct problem *problem) {
+    const struct shape *shape = &problem->input[0].shape;
     const uint32_t length = (uint32_t)shape->dims[shape->rank - 1];
     return (struct gpu_rows){gpu_count(shape) / length, length};
 }
@@ -10,8 +10,8 @@ static struct gpu_rows rows_of(const struct task *task) {
 static int run_softmax(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_softmax(queue->stream, rows_of(call->task), call->input[0], call->output), error);
+    GPU_TRY(call->problem->device,
+            launch_softmax(queue->stream, rows_of(call->problem), call->input[0], call->output), error);
     return OK;
 }
 const struct kernel gpu_softmax = {.name = "cuda:softmax", .prepare = gpu_wide, .run = run_softmax};
@@ -19,10 +19,10 @@ const struct kernel gpu_softmax = {.name = "cuda:softmax", .prepare = gpu_wide, 
 static int run_softmax_grad(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(
-        call->task->device,
-        launch_softmax_grad(queue->stream, rows_of(call->task), call->input[0], call->input[1], call->output),
-        error);
+    GPU_TRY(call->problem->device,
+            launch_softmax_grad(queue->stream, rows_of(call->problem), call->input[0], call->input[1],
+                                call->output),
+            error);
     return OK;
 }
 const struct kernel gpu_softmax_grad = {
@@ -31,8 +31,8 @@ const struct kernel gpu_softmax_grad = {
 static int run_cross_entropy(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_cross_entropy(queue->stream, rows_of(call->task), call->input[0], call->input[1],
+    GPU_TRY(call->problem->device,
+            launch_cross_entropy(queue->stream, rows_of(call->problem), call->input[0], call->input[1],
                                  call->output),
             error);
     return OK;
@@ -43,8 +43,8 @@ const struct kernel gpu_cross_entropy = {
 static int run_cross_entropy_grad(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_cross_entropy_grad(queue->stream, rows_of(call->task), call->input[0], call->input[1],
+    GPU_TRY(call->problem->device,
+            launch_cross_entropy_grad(queue->stream, rows_of(call->problem), call->input[0], call->input[1],
                                       call->input[2], call->output),
             error);
     return OK;
@@ -55,9 +55,9 @@ const struct kernel gpu_cross_entropy_grad = {
 static int run_softmax_cross_entropy(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_softmax_cross_entropy(queue->stream, rows_of(call->task), call->input[0], call->input[1],
-                                         call->output),
+    GPU_TRY(call->problem->device,
+            launch_softmax_cross_entropy(queue->stream, rows_of(call->problem), call->input[0],
+                                         call->input[1], call->output),
             error);
     return OK;
 }
@@ -67,8 +67,8 @@ const struct kernel gpu_softmax_cross_entropy = {
 static int run_softmax_cross_entropy_grad(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_softmax_cross_entropy_grad(queue->stream, rows_of(call->task), call->input[0],
+    GPU_TRY(call->problem->device,
+            launch_softmax_cross_entropy_grad(queue->stream, rows_of(call->problem), call->input[0],
                                               call->input[1], call->input[2], call->output),
             error);
     return OK;

@@ -1,24 +1,24 @@
 /* GPU kernels of norm.cu: their descriptors. Sums over the rows of [rows, channels] are made in passes
- * (tasks.h). */
+ * (problem.h). */
 #include "../src/base/memory.h"
-#include "tasks.h"
+#include "problem.h"
 
-static struct gpu_rows rows_of(const struct task *task) {
-    const struct shape *shape = &task->input[0].shape;
+static struct gpu_rows rows_of(const struct problem *problem) {
+    const struct shape *shape = &problem->input[0].shape;
     const uint32_t channels = (uint32_t)shape->dims[shape->rank - 1];
     return (struct gpu_rows){gpu_count(shape) / channels, channels};
 }
 
-static int prepare_sums(const struct task *task, void **plan, struct error *error) {
-    if (!gpu_takes_wide(task)) return KERNEL_DECLINED;
-    const struct gpu_rows rows = rows_of(task);
+static int prepare_sums(const struct problem *problem, void **plan, struct error *error) {
+    if (!gpu_takes_wide(problem)) return KERNEL_DECLINED;
+    const struct gpu_rows rows = rows_of(problem);
     RETURN_IF(memory_zeroed(plan, 1, sizeof(struct gpu_passes), "passes of batch normalisation", error));
     *(struct gpu_passes *)*plan = gpu_passes_of(1, rows.rows, rows.length);
     return OK;
 }
 
-static int bind_sums(const struct task *task, const void *plan, void **instance, struct error *error) {
-    return gpu_scratch_open(task, gpu_passes_parts(plan) * sizeof(float), instance, error);
+static int bind_sums(const struct problem *problem, const void *plan, void **instance, struct error *error) {
+    return gpu_scratch_open(problem, gpu_passes_parts(plan) * sizeof(float), instance, error);
 }
 
 /* The passes behind `first`, from what the one before left; result [channels] = sums / divide. */
@@ -27,7 +27,7 @@ static int sum_rest(const struct call *call, cudaStream_t stream, int first, con
     const struct gpu_passes *passes = call->plan;
     for (int pass = first; pass < passes->count; pass++) {
         float *to = gpu_pass_result(passes, pass, gpu_scratch_of(call), result);
-        GPU_TRY(call->task->device,
+        GPU_TRY(call->problem->device,
                 launch_sum(stream, passes->view[pass], from, to, pass == passes->count - 1 ? divide : 1.0f),
                 error);
         from = to;
@@ -44,7 +44,7 @@ static int run_moments(const struct call *call, struct error *error) {
     if (!queue) return error->code;
     RETURN_IF(sum_rest(call, queue->stream, 0, call->input[0], mean, rows, error));
     float *parts = gpu_pass_result(passes, 0, gpu_scratch_of(call), variance);
-    GPU_TRY(call->task->device,
+    GPU_TRY(call->problem->device,
             launch_squares_from(queue->stream, passes->view[0], call->input[0], mean, parts,
                                 passes->count == 1 ? rows : 1.0f),
             error);
@@ -68,12 +68,12 @@ static int run_batch_norm_sums(const struct call *call, struct error *error) {
     RETURN_IF(sum_rest(call, queue->stream, 0, call->input[2], plain, 1.0f, error));
     float *parts = gpu_pass_result(passes, 0, gpu_scratch_of(call), product);
     GPU_TRY(
-        call->task->device,
+        call->problem->device,
         launch_products_from(queue->stream, passes->view[0], call->input[0], moments, call->input[2], parts),
         error);
     RETURN_IF(sum_rest(call, queue->stream, 1, parts, product, 1.0f, error));
-    GPU_TRY(call->task->device,
-            launch_norm_divide(queue->stream, channels, moments, call->task->attributes->epsilon, product),
+    GPU_TRY(call->problem->device,
+            launch_norm_divide(queue->stream, channels, moments, call->problem->attributes->epsilon, product),
             error);
     return OK;
 }
@@ -88,9 +88,9 @@ const struct kernel gpu_batch_norm_sums = {.name = "cuda:batch_norm_sums",
 static int run_batch_norm(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_norm(queue->stream, rows_of(call->task), call->task->attributes->epsilon, call->input[0],
-                        call->input[1], call->input[2], call->input[3], call->output),
+    GPU_TRY(call->problem->device,
+            launch_norm(queue->stream, rows_of(call->problem), call->problem->attributes->epsilon,
+                        call->input[0], call->input[1], call->input[2], call->input[3], call->output),
             error);
     return OK;
 }
@@ -100,8 +100,8 @@ const struct kernel gpu_batch_norm = {.name = "cuda:batch_norm", .prepare = gpu_
 static int run_batch_norm_grad(const struct call *call, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    GPU_TRY(call->task->device,
-            launch_norm_grad(queue->stream, rows_of(call->task), call->task->attributes->epsilon,
+    GPU_TRY(call->problem->device,
+            launch_norm_grad(queue->stream, rows_of(call->problem), call->problem->attributes->epsilon,
                              call->input[0], call->input[1], call->input[2], call->input[3], call->input[4],
                              call->output),
             error);

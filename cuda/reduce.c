@@ -1,11 +1,11 @@
-/* GPU kernels of reduce.cu: their descriptors. A reduction is made in one to three passes (tasks.h), with the
- * parts between them in scratch memory of the arena. */
+/* GPU kernels of reduce.cu: their descriptors. A reduction is made in one to three passes (problem.h), with
+ * the parts between them in scratch memory of the arena. */
 #include "../src/base/memory.h"
-#include "tasks.h"
+#include "problem.h"
 
-static struct gpu_passes passes_of(const struct task *task) {
-    const struct shape *shape = &task->input[0].shape;
-    const int axis = task->attributes->axis;
+static struct gpu_passes passes_of(const struct problem *problem) {
+    const struct shape *shape = &problem->input[0].shape;
+    const int axis = problem->attributes->axis;
     size_t outer = 1, inner = 1;
     if (axis == ALL_AXES) return gpu_passes_of(1, shape_count(shape), 1);
     for (int i = 0; i < axis; i++) outer *= (size_t)shape->dims[i];
@@ -13,29 +13,29 @@ static struct gpu_passes passes_of(const struct task *task) {
     return gpu_passes_of(outer, (size_t)shape->dims[axis], inner);
 }
 
-static int make_plan(const struct task *task, void **plan, struct error *error) {
+static int make_plan(const struct problem *problem, void **plan, struct error *error) {
     RETURN_IF(memory_zeroed(plan, 1, sizeof(struct gpu_passes), "passes of a reduction", error));
-    *(struct gpu_passes *)*plan = passes_of(task);
+    *(struct gpu_passes *)*plan = passes_of(problem);
     return OK;
 }
 
-static int prepare(const struct task *task, void **plan, struct error *error) {
-    return gpu_takes_wide(task) ? make_plan(task, plan, error) : KERNEL_DECLINED;
+static int prepare(const struct problem *problem, void **plan, struct error *error) {
+    return gpu_takes_wide(problem) ? make_plan(problem, plan, error) : KERNEL_DECLINED;
 }
 
 /* Sums are float32, also that of bf16. */
-static int prepare_sum(const struct task *task, void **plan, struct error *error) {
-    if (!gpu_takes(task) || task->output.type == TYPE_BF16) return KERNEL_DECLINED;
-    return make_plan(task, plan, error);
+static int prepare_sum(const struct problem *problem, void **plan, struct error *error) {
+    if (!gpu_takes(problem) || problem->output.type == TYPE_BF16) return KERNEL_DECLINED;
+    return make_plan(problem, plan, error);
 }
 
-static int bind(const struct task *task, const void *plan, void **instance, struct error *error) {
-    return gpu_scratch_open(task, gpu_passes_parts(plan) * sizeof(float), instance, error);
+static int bind(const struct problem *problem, const void *plan, void **instance, struct error *error) {
+    return gpu_scratch_open(problem, gpu_passes_parts(plan) * sizeof(float), instance, error);
 }
 
 /* The first pass reads the operand, the others what the one before left. */
 static int run_sums(const struct call *call, float divide, struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     const struct gpu_passes *passes = call->plan;
     const void *from = call->input[0];
     struct queue *queue = gpu_call_queue(call, error);
@@ -43,12 +43,12 @@ static int run_sums(const struct call *call, float divide, struct error *error) 
     for (int pass = 0; pass < passes->count; pass++) {
         void *to = gpu_pass_result(passes, pass, gpu_scratch_of(call), call->output);
         const float by = pass == passes->count - 1 ? divide : 1.0f;
-        if (task->output.type == TYPE_INT)
-            GPU_TRY(task->device, launch_sum_int(queue->stream, passes->view[pass], from, to), error);
-        else if (pass == 0 && task->input[0].type == TYPE_BF16)
-            GPU_TRY(task->device, launch_sum_bf16(queue->stream, passes->view[pass], from, to, by), error);
+        if (problem->output.type == TYPE_INT)
+            GPU_TRY(problem->device, launch_sum_int(queue->stream, passes->view[pass], from, to), error);
+        else if (pass == 0 && problem->input[0].type == TYPE_BF16)
+            GPU_TRY(problem->device, launch_sum_bf16(queue->stream, passes->view[pass], from, to, by), error);
         else
-            GPU_TRY(task->device, launch_sum(queue->stream, passes->view[pass], from, to, by), error);
+            GPU_TRY(problem->device, launch_sum(queue->stream, passes->view[pass], from, to, by), error);
         from = to;
     }
     return OK;
@@ -76,17 +76,17 @@ const struct kernel gpu_reduce_mean = {.name = "cuda:reduce_mean",
                                        .run = run_reduce_mean};
 
 static int run_reduce_max(const struct call *call, struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     const struct gpu_passes *passes = call->plan;
     const void *from = call->input[0];
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
     for (int pass = 0; pass < passes->count; pass++) {
         void *to = gpu_pass_result(passes, pass, gpu_scratch_of(call), call->output);
-        if (task->output.type == TYPE_INT)
-            GPU_TRY(task->device, launch_max_int(queue->stream, passes->view[pass], from, to), error);
+        if (problem->output.type == TYPE_INT)
+            GPU_TRY(problem->device, launch_max_int(queue->stream, passes->view[pass], from, to), error);
         else
-            GPU_TRY(task->device, launch_max(queue->stream, passes->view[pass], from, to), error);
+            GPU_TRY(problem->device, launch_max(queue->stream, passes->view[pass], from, to), error);
         from = to;
     }
     return OK;
@@ -99,8 +99,8 @@ const struct kernel gpu_reduce_max = {.name = "cuda:reduce_max",
                                       .run = run_reduce_max};
 
 /* In one pass, so that the first of equal ones is found simply: it is for rows of classes. */
-static int prepare_argmax(const struct task *task, void **plan, struct error *error) {
-    RETURN_IF(prepare(task, plan, error));
+static int prepare_argmax(const struct problem *problem, void **plan, struct error *error) {
+    RETURN_IF(prepare(problem, plan, error));
     struct gpu_passes *passes = *plan;
     passes->count = 1;
     passes->view[0].chunks = 1;
@@ -108,15 +108,15 @@ static int prepare_argmax(const struct task *task, void **plan, struct error *er
 }
 
 static int run_argmax(const struct call *call, struct error *error) {
-    const struct task *task = call->task;
+    const struct problem *problem = call->problem;
     const struct gpu_passes *passes = call->plan;
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    if (task->input[0].type == TYPE_INT)
-        GPU_TRY(task->device, launch_argmax_int(queue->stream, passes->view[0], call->input[0], call->output),
-                error);
+    if (problem->input[0].type == TYPE_INT)
+        GPU_TRY(problem->device,
+                launch_argmax_int(queue->stream, passes->view[0], call->input[0], call->output), error);
     else
-        GPU_TRY(task->device, launch_argmax(queue->stream, passes->view[0], call->input[0], call->output),
+        GPU_TRY(problem->device, launch_argmax(queue->stream, passes->view[0], call->input[0], call->output),
                 error);
     return OK;
 }

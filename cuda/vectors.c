@@ -25,23 +25,23 @@ static float *at(float *vector, size_t begin) {
     return vector ? vector + begin : NULL;
 }
 
-static int update(const struct device *device, const struct update *update,
-                  const struct update_window *window, struct error *error) {
-    const float *gradient = window->weight ? window->mean : window->gradients[0];
+static int update(const struct device *device, const struct update *update, const struct update_slice *slice,
+                  struct error *error) {
+    const float *gradient = slice->weight ? slice->mean : slice->gradients[0];
     struct queue *queue = gpu_queue(device, error);
     if (!queue) return error->code;
-    if (window->begin == window->end) return OK;
-    if (window->weight)
-        RETURN_IF(mean(device, window->gradients, window->weight, window->count, window->begin, window->end,
-                       1.0f, window->mean, error));
-    struct gpu_step step = {.floats = window->end - window->begin,
-                            .weights = at(window->state->vector[0].at, window->begin),
-                            .gradient = gradient + window->begin,
-                            .average = at(window->average, window->begin),
-                            .witness = window->witness,
-                            .atomic = window->atomic};
+    if (slice->begin == slice->end) return OK;
+    if (slice->weight)
+        RETURN_IF(mean(device, slice->gradients, slice->weight, slice->count, slice->begin, slice->end, 1.0f,
+                       slice->mean, error));
+    struct gpu_step step = {.floats = slice->end - slice->begin,
+                            .weights = at(slice->state->vector[0].at, slice->begin),
+                            .gradient = gradient + slice->begin,
+                            .average = at(slice->average, slice->begin),
+                            .witness = slice->witness,
+                            .atomic = slice->atomic};
     for (int m = 0; m < update->moments; m++)
-        step.moments[m] = at(window->state->vector[1 + m].at, window->begin);
+        step.moments[m] = at(slice->state->vector[1 + m].at, slice->begin);
     GPU_TRY(device, launch_update(queue->stream, update, &step), error);
     return OK;
 }

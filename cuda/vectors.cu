@@ -1,4 +1,4 @@
-/* Kernels: arithmetic of the store on windows of flat vectors. */
+/* Kernels: arithmetic of the store on slices of flat vectors. */
 #include "kernels.h"
 #include "launch.h"
 #include "optimizers.h" /* generated: the formulas, and OPTIMIZERS(ROW) */
@@ -26,23 +26,23 @@ struct by_nothing {
 };
 
 /* 4 bytes read and 4 written of the weights and of each moment and average, 4 read of the gradient. */
-template <class Formula> KERNEL step(update update, gpu_step window) {
-    EACH(i, window.floats) {
-        const float before = window.weights[i];
+template <class Formula> KERNEL step(update update, gpu_step slice) {
+    EACH(i, slice.floats) {
+        const float before = slice.weights[i];
         float moment[Formula::moments + 1];
-        for (int m = 0; m < Formula::moments; m++) moment[m] = window.moments[m][i];
-        const float after = Formula::weight(&update, before, window.gradient[i], moment);
-        for (int m = 0; m < Formula::moments; m++) window.moments[m][i] = moment[m];
-        if (window.atomic)
-            atomicAdd(&window.weights[i], after - before);
+        for (int m = 0; m < Formula::moments; m++) moment[m] = slice.moments[m][i];
+        const float after = Formula::weight(&update, before, slice.gradient[i], moment);
+        for (int m = 0; m < Formula::moments; m++) slice.moments[m][i] = moment[m];
+        if (slice.atomic)
+            atomicAdd(&slice.weights[i], after - before);
         else
-            window.weights[i] = after;
-        if (window.average) window.average[i] = update_average(window.average[i], after, update.towards);
-        if (window.witness && i == window.floats - 1) {
-            if (window.atomic)
-                atomicAdd(window.witness, 1.0);
+            slice.weights[i] = after;
+        if (slice.average) slice.average[i] = update_average(slice.average[i], after, update.towards);
+        if (slice.witness && i == slice.floats - 1) {
+            if (slice.atomic)
+                atomicAdd(slice.witness, 1.0);
             else
-                *window.witness += 1.0;
+                *slice.witness += 1.0;
         }
     }
 }
@@ -73,16 +73,16 @@ KERNEL scale(float *values, size_t floats, float factor) {
 
 } // namespace
 
-cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_step *window) {
+cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_step *slice) {
     switch (update->rule) {
 #define STEP(number, name)                                                                                   \
     case number:                                                                                             \
-        return LAUNCH(stream, window->floats, step<by_##name>, *update, *window);
+        return LAUNCH(stream, slice->floats, step<by_##name>, *update, *slice);
         OPTIMIZERS(STEP)
     case UPDATE_SUBTRACT:
-        return LAUNCH(stream, window->floats, step<by_subtracting>, *update, *window);
+        return LAUNCH(stream, slice->floats, step<by_subtracting>, *update, *slice);
     case UPDATE_NONE:
-        return LAUNCH(stream, window->floats, step<by_nothing>, *update, *window);
+        return LAUNCH(stream, slice->floats, step<by_nothing>, *update, *slice);
     default:
         return cudaErrorInvalidValue;
     }

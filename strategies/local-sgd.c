@@ -83,7 +83,7 @@ static int local_push(struct shard *shard, struct gradient *gradient, struct err
 
 static void take_copy(const struct shard *shard, struct worker_side *side) {
     shard_copy(shard, &side->own);
-    side->bytes_moved += side->own.count * strategy_window_bytes(shard);
+    side->bytes_moved += side->own.count * strategy_slice_bytes(shard);
 }
 
 static int average(struct shard *shard, struct worker_side *side, struct error *error) {

@@ -4,7 +4,7 @@
  * What guards:   nothing, as in async-lockfree.
  * How old:       as in async-lockfree, but shard by shard: a worker may have one shard's newest weights and
  *                another's older ones, and each shard counts its own versions.
- * Bytes a step:  of each shard its window, once, when they have changed.
+ * Bytes a step:  of each shard its slice, once, when they have changed.
  * Reproducible:  not.
  *
  * Source: Chilimbi et al., "Project Adam", OSDI 2014. */

@@ -91,7 +91,7 @@ static int sync_pull(struct shard *shard, struct worker_side *side, struct error
     barrier_arrive(&state->stepped, worker, round);
     RETURN_IF(barrier_wait(&state->stepped, worker, round, error));
     RETURN_IF(recover(shard, worker, round, version, &first, error));
-    strategy_follow(shard, side);
+    strategy_await_stepped(shard, side);
     /* Nobody reads the shard's version again before the first worker has contributed its next gradient: the
      * others count for themselves. So it may be counted while a device still steps: who reads the weights has
      * followed. */

@@ -75,9 +75,9 @@ static void fill_operand(const struct trial *t, int i, void *out) {
     }
 }
 
-/* The task of a trial, with attributes and the result's shape and type as the graph has them; false after a
- * CHECK. */
-static bool task_of(struct trial *t, struct task *task) {
+/* The problem of a trial, with attributes and the result's shape and type as the graph has them; false after
+ * a CHECK. */
+static bool task_of(struct trial *t, struct problem *problem) {
     struct graph g;
     struct node_info info = {.op = t->op, .inputs = t->inputs, .attributes = t->attributes};
     graph_open(&g, true, 1);
@@ -92,15 +92,15 @@ static bool task_of(struct trial *t, struct task *task) {
     if (t->op == OP_cast) info.type = t->to;
     const node n = graph_make(&g, &info);
     CHECK(n != NONE, "%s: %s", op_name(t->op), g.error.words);
-    *task = (struct task){.op = t->op, .attributes = &t->attributes, .inputs = t->inputs};
+    *problem = (struct problem){.op = t->op, .attributes = &t->attributes, .inputs = t->inputs};
     if (n != NONE) {
         for (int i = 0; i < t->inputs; i++) {
-            task->input[i].shape = t->shape[i];
-            task->input[i].type = t->type[i];
+            problem->input[i].shape = t->shape[i];
+            problem->input[i].type = t->type[i];
         }
         t->attributes = g.nodes[n].attributes;
-        task->output.shape = g.nodes[n].shape;
-        task->output.type = t->narrow ? TYPE_BF16 : g.nodes[n].type;
+        problem->output.shape = g.nodes[n].shape;
+        problem->output.type = t->narrow ? TYPE_BF16 : g.nodes[n].type;
     }
     graph_close(&g);
     return n != NONE;
@@ -112,18 +112,18 @@ struct blocks {
     char *output;
 };
 
-static int call_kernel(const struct kernel *kernel, struct task *task, const void *plan, void *const *operand,
-                       void *output, void *instance, struct error *error) {
-    struct call call = {.task = task, .plan = plan, .instance = instance, .output = output};
-    for (int i = 0; i < task->inputs; i++) call.input[i] = operand[i];
+static int call_kernel(const struct kernel *kernel, struct problem *problem, const void *plan,
+                       void *const *operand, void *output, void *instance, struct error *error) {
+    struct call call = {.problem = problem, .plan = plan, .instance = instance, .output = output};
+    for (int i = 0; i < problem->inputs; i++) call.input[i] = operand[i];
     return kernel->run(&call, error);
 }
 
-static bool same(const struct task *task, const void *found, const void *expected, double tolerance,
+static bool same(const struct problem *problem, const void *found, const void *expected, double tolerance,
                  size_t *first) {
-    const size_t count = shape_count(&task->output.shape), size = type_bytes(task->output.type);
+    const size_t count = shape_count(&problem->output.shape), size = type_bytes(problem->output.type);
     double largest = 1e-30;
-    if (task->output.type == TYPE_INT || task->output.type == TYPE_BOOL) {
+    if (problem->output.type == TYPE_INT || problem->output.type == TYPE_BOOL) {
         for (*first = 0; *first < count; ++*first)
             if (memcmp((const char *)found + *first * size, (const char *)expected + *first * size, size) !=
                 0)
@@ -131,12 +131,12 @@ static bool same(const struct task *task, const void *found, const void *expecte
         return true;
     }
     for (size_t i = 0; i < count; i++) {
-        const double value = fabs((double)load(expected, task->output.type, i));
+        const double value = fabs((double)load(expected, problem->output.type, i));
         if (isfinite(value)) largest = fmax(largest, value);
     }
     for (*first = 0; *first < count; ++*first) {
-        const double a = load(found, task->output.type, *first),
-                     b = load(expected, task->output.type, *first);
+        const double a = load(found, problem->output.type, *first),
+                     b = load(expected, problem->output.type, *first);
         const bool equal = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= tolerance * largest;
         if (!equal) return false;
     }
@@ -144,16 +144,16 @@ static bool same(const struct task *task, const void *found, const void *expecte
 }
 
 /* On the GPU, twice: queued, and recorded and replayed onto a spoilt result. */
-static void check_on_gpu(const struct trial *t, struct task *task, const struct kernel *kernel,
+static void check_on_gpu(const struct trial *t, struct problem *problem, const struct kernel *kernel,
                          const void *plan, void *const *host, const void *expected) {
     const struct backend *backend = gpu.backend;
-    const size_t bytes = shape_count(&task->output.shape) * type_bytes(task->output.type);
+    const size_t bytes = shape_count(&problem->output.shape) * type_bytes(problem->output.type);
     struct blocks on = {0};
     struct error error = {0};
     void *instance = NULL, *recording = NULL;
     char *back = NULL, text[80];
     size_t first = 0;
-    int code = kernel->bind ? kernel->bind(task, plan, &instance, &error) : OK;
+    int code = kernel->bind ? kernel->bind(problem, plan, &instance, &error) : OK;
     if (code == OK) code = memory_zeroed((void **)&back, bytes + 2 * TRIAL_GUARD, 1, "result", &error);
     if (code == OK)
         code = backend->allocate(&gpu, (void **)&on.output, bytes + 2 * TRIAL_GUARD, "result", &error);
@@ -171,7 +171,7 @@ static void check_on_gpu(const struct trial *t, struct task *task, const struct 
                                  shape_count(&t->shape[i]) * type_bytes(t->type[i]), &error);
         }
         if (code == OK && run == 1) code = backend->record(&gpu, &error);
-        if (code == OK) code = call_kernel(kernel, task, plan, operand, output, instance, &error);
+        if (code == OK) code = call_kernel(kernel, problem, plan, operand, output, instance, &error);
         if (run == 1 && code == OK) code = backend->recorded(&gpu, &recording, &error);
         if (run == 1 && code == OK) {
             CHECK(recording != NULL, "%s cannot be recorded", kernel->name);
@@ -179,11 +179,11 @@ static void check_on_gpu(const struct trial *t, struct task *task, const struct 
         }
         if (code == OK) code = backend->copy(&gpu, back, on.output, bytes + 2 * TRIAL_GUARD, &error);
         if (code != OK) break;
-        CHECK(same(task, back + TRIAL_GUARD, expected, t->tolerance, &first),
+        CHECK(same(problem, back + TRIAL_GUARD, expected, t->tolerance, &first),
               "%s of %s, run %d, narrow %d: element %zu is %g, expected %g", kernel->name,
               shape_text(&t->shape[0], text, sizeof text), run, t->narrow, first,
-              (double)load(back + TRIAL_GUARD, task->output.type, first),
-              (double)load(expected, task->output.type, first));
+              (double)load(back + TRIAL_GUARD, problem->output.type, first),
+              (double)load(expected, problem->output.type, first));
         for (size_t k = 0; k < TRIAL_GUARD; k++)
             if ((unsigned char)back[k] != 0xA5 || (unsigned char)back[TRIAL_GUARD + bytes + k] != 0xA5) {
                 CHECK(false, "%s of %s wrote outside", kernel->name,
@@ -199,15 +199,15 @@ static void check_on_gpu(const struct trial *t, struct task *task, const struct 
     if (kernel->unbind) kernel->unbind(instance);
 }
 
-/* What the GPU's kernel says to the task: OK, or KERNEL_DECLINED without a plan or words. */
-static int prepare_on_gpu(struct task *task, void **plan) {
-    const struct kernel *kernel = gpu.backend->kernels(&gpu, task->op)[0];
+/* What the GPU's kernel says to the problem: OK, or KERNEL_DECLINED without a plan or words. */
+static int prepare_on_gpu(struct problem *problem, void **plan) {
+    const struct kernel *kernel = gpu.backend->kernels(&gpu, problem->op)[0];
     struct error error = {0};
-    task->device = &gpu;
+    problem->device = &gpu;
     *plan = NULL;
-    CHECK(kernel != NULL, "%s has no kernel on a GPU", op_name(task->op));
+    CHECK(kernel != NULL, "%s has no kernel on a GPU", op_name(problem->op));
     if (!kernel) return KERNEL_DECLINED;
-    const int code = kernel->prepare ? kernel->prepare(task, plan, &error) : OK;
+    const int code = kernel->prepare ? kernel->prepare(problem, plan, &error) : OK;
     CHECK(code == OK || (code == KERNEL_DECLINED && !*plan && error.code == OK), "%s: %d, %s", kernel->name,
           code, error.words);
     return code;
@@ -216,11 +216,11 @@ static int prepare_on_gpu(struct task *task, void **plan) {
 /* Takes the trial by value: its attributes get the normal form. */
 static void try_kernel(struct trial trial) {
     struct trial *t = &trial;
-    struct task task;
+    struct problem problem;
     struct error error = {0};
     void *host[TRIAL_OPERANDS] = {0}, *expected = NULL, *plan = NULL;
-    if (!task_of(t, &task)) return;
-    const size_t bytes = shape_count(&task.output.shape) * type_bytes(task.output.type);
+    if (!task_of(t, &problem)) return;
+    const size_t bytes = shape_count(&problem.output.shape) * type_bytes(problem.output.type);
     for (int i = 0; i < t->inputs; i++) {
         CHECK(memory_zeroed(&host[i], shape_count(&t->shape[i]), type_bytes(t->type[i]), "operand", &error) ==
                   OK,
@@ -232,12 +232,13 @@ static void try_kernel(struct trial trial) {
         void *operand[TRIAL_OPERANDS];
         memcpy(operand, host, sizeof operand);
         if (t->onto_first) operand[0] = memcpy(expected, host[0], bytes);
-        task.device = &cpu;
-        const int code = call_kernel(reference_kernels[t->op], &task, NULL, operand, expected, NULL, &error);
+        problem.device = &cpu;
+        const int code =
+            call_kernel(reference_kernels[t->op], &problem, NULL, operand, expected, NULL, &error);
         CHECK(code == OK, "%s: %s", op_name(t->op), error.words);
-        if (prepare_on_gpu(&task, &plan) == OK) {
+        if (prepare_on_gpu(&problem, &plan) == OK) {
             const struct kernel *kernel = gpu.backend->kernels(&gpu, t->op)[0];
-            check_on_gpu(t, &task, kernel, plan, host, expected);
+            check_on_gpu(t, &problem, kernel, plan, host, expected);
             if (kernel->release) kernel->release(plan);
             trials[t->op]++;
         } else {

@@ -36,56 +36,58 @@ enum { OPERANDS = 3, FLOATS = 40000 };
 static float values[OPERANDS][FLOATS], results[2][FLOATS];
 static bf16 halves[OPERANDS][FLOATS], half_result[FLOATS];
 
-/* The first kernel of the device that takes the task. */
-static int run_task(struct task *task, const struct device *device, void *const *operands, void *result) {
+/* The first kernel of the device that takes the problem. */
+static int run_problem(struct problem *problem, const struct device *device, void *const *operands,
+                       void *result) {
     struct error error = {0};
     int code = KERNEL_DECLINED;
-    task->device = device;
-    for (const struct kernel *const *kernel = device->backend->kernels(device, task->op); *kernel; kernel++) {
+    problem->device = device;
+    for (const struct kernel *const *kernel = device->backend->kernels(device, problem->op); *kernel;
+         kernel++) {
         void *plan = NULL, *instance = NULL;
-        code = (*kernel)->prepare ? (*kernel)->prepare(task, &plan, &error) : OK;
+        code = (*kernel)->prepare ? (*kernel)->prepare(problem, &plan, &error) : OK;
         if (code == KERNEL_DECLINED) continue;
-        if (code == OK && (*kernel)->bind) code = (*kernel)->bind(task, plan, &instance, &error);
-        struct call call = {.task = task, .plan = plan, .instance = instance, .output = result};
-        for (int i = 0; i < task->inputs; i++) call.input[i] = operands[i];
+        if (code == OK && (*kernel)->bind) code = (*kernel)->bind(problem, plan, &instance, &error);
+        struct call call = {.problem = problem, .plan = plan, .instance = instance, .output = result};
+        for (int i = 0; i < problem->inputs; i++) call.input[i] = operands[i];
         if (code == OK) code = (*kernel)->run(&call, &error);
         if ((*kernel)->unbind) (*kernel)->unbind(instance);
         if ((*kernel)->release) (*kernel)->release(plan);
         break;
     }
-    CHECK(code == OK || code == KERNEL_DECLINED, "%s: %s", op_name(task->op), error.words);
+    CHECK(code == OK || code == KERNEL_DECLINED, "%s: %s", op_name(problem->op), error.words);
     return code;
 }
 
 static int taken[OPS];
 
-/* The task in float32, and with each operand and the result either way. `whole`: small whole numbers; a
+/* The problem in float32, and with each operand and the result either way. `whole`: small whole numbers; a
  * result is then what float32 gives, rounded once. */
-static void check_task(struct task task, bool whole) {
+static void check_problem(struct problem problem, bool whole) {
     void *operands[OPERANDS];
-    for (int i = 0; i < task.inputs; i++) {
-        task.input[i].type = TYPE_FLOAT;
+    for (int i = 0; i < problem.inputs; i++) {
+        problem.input[i].type = TYPE_FLOAT;
         operands[i] = values[i];
-        for (size_t k = 0; k < shape_count(&task.input[i].shape); k++) {
+        for (size_t k = 0; k < shape_count(&problem.input[i].shape); k++) {
             const uint32_t word = rng_philox(7, (uint64_t)i, k).word[0];
             halves[i][k] = bf16_nearest(whole ? (float)((int)(word % 5) - 2) : 2.0f * rng_unit(word) - 1.0f);
             values[i][k] = bf16_float(halves[i][k]);
         }
     }
-    task.output.type = TYPE_FLOAT;
-    if (run_task(&task, &wide, operands, results[0]) != OK) return;
-    const size_t floats = shape_count(&task.output.shape);
-    for (int types = 1; types < 1 << (task.inputs + 1); types++) {
-        for (int i = 0; i < task.inputs; i++) {
+    problem.output.type = TYPE_FLOAT;
+    if (run_problem(&problem, &wide, operands, results[0]) != OK) return;
+    const size_t floats = shape_count(&problem.output.shape);
+    for (int types = 1; types < 1 << (problem.inputs + 1); types++) {
+        for (int i = 0; i < problem.inputs; i++) {
             const bool half = types >> i & 1;
-            task.input[i].type = half ? TYPE_BF16 : TYPE_FLOAT;
+            problem.input[i].type = half ? TYPE_BF16 : TYPE_FLOAT;
             operands[i] = half ? (void *)halves[i] : (void *)values[i];
         }
-        const bool half = types >> task.inputs;
-        task.output.type = half ? TYPE_BF16 : TYPE_FLOAT;
-        if (run_task(&task, &narrow, operands, half ? (void *)half_result : (void *)results[1]) != OK)
+        const bool half = types >> problem.inputs;
+        problem.output.type = half ? TYPE_BF16 : TYPE_FLOAT;
+        if (run_problem(&problem, &narrow, operands, half ? (void *)half_result : (void *)results[1]) != OK)
             continue;
-        taken[task.op]++;
+        taken[problem.op]++;
         size_t wrong = 0, first = 0;
         for (size_t k = 0; k < floats; k++) {
             const float found = half ? bf16_float(half_result[k]) : results[1][k];
@@ -93,7 +95,7 @@ static void check_task(struct task task, bool whole) {
             if (found != want && wrong++ == 0) first = k;
         }
         CHECK(wrong == 0, "%s, types %d: %zu of %zu are wrong; element %zu: %g, expected %g",
-              op_name(task.op), types, wrong, floats, first,
+              op_name(problem.op), types, wrong, floats, first,
               (double)(half ? bf16_float(half_result[first]) : results[1][first]), (double)results[0][first]);
     }
 }
@@ -108,58 +110,60 @@ static void check_convolutions(int batch, int side, int in, int window, int out,
     const int pooled = window_along(to, 3, 2, PADDING_SAME).out;
     const struct shape x = SHAPE(batch, side, side, in), kernel = SHAPE(window, window, in, out),
                        y = SHAPE(batch, to, to, out);
-    check_task((struct task){.op = OP_conv2d_bias,
-                             .attributes = &attributes,
-                             .inputs = 3,
-                             .input = {{.shape = x}, {.shape = kernel}, {.shape = SHAPE(out)}},
-                             .output = {.shape = y}},
-               true);
-    check_task(
-        (struct task){.op = OP_conv2d_pool_grad_kernel,
-                      .attributes = &attributes,
-                      .inputs = 3,
-                      .input = {{.shape = x}, {.shape = y}, {.shape = SHAPE(batch, pooled, pooled, out)}},
-                      .output = {.shape = kernel}},
+    check_problem((struct problem){.op = OP_conv2d_bias,
+                                   .attributes = &attributes,
+                                   .inputs = 3,
+                                   .input = {{.shape = x}, {.shape = kernel}, {.shape = SHAPE(out)}},
+                                   .output = {.shape = y}},
+                  true);
+    check_problem(
+        (struct problem){.op = OP_conv2d_pool_grad_kernel,
+                         .attributes = &attributes,
+                         .inputs = 3,
+                         .input = {{.shape = x}, {.shape = y}, {.shape = SHAPE(batch, pooled, pooled, out)}},
+                         .output = {.shape = kernel}},
         true);
     attributes.activation = ACTIVATION_NONE;
-    check_task((struct task){.op = OP_conv2d,
-                             .attributes = &attributes,
-                             .inputs = 2,
-                             .input = {{.shape = x}, {.shape = kernel}},
-                             .output = {.shape = y}},
-               true);
-    check_task((struct task){.op = OP_conv2d_grad_x,
-                             .attributes = &attributes,
-                             .inputs = 2,
-                             .input = {{.shape = kernel}, {.shape = y}},
-                             .output = {.shape = x}},
-               true);
-    check_task((struct task){.op = OP_conv2d_grad_kernel,
-                             .attributes = &attributes,
-                             .inputs = 2,
-                             .input = {{.shape = x}, {.shape = y}},
-                             .output = {.shape = kernel}},
-               true);
+    check_problem((struct problem){.op = OP_conv2d,
+                                   .attributes = &attributes,
+                                   .inputs = 2,
+                                   .input = {{.shape = x}, {.shape = kernel}},
+                                   .output = {.shape = y}},
+                  true);
+    check_problem((struct problem){.op = OP_conv2d_grad_x,
+                                   .attributes = &attributes,
+                                   .inputs = 2,
+                                   .input = {{.shape = kernel}, {.shape = y}},
+                                   .output = {.shape = x}},
+                  true);
+    check_problem((struct problem){.op = OP_conv2d_grad_kernel,
+                                   .attributes = &attributes,
+                                   .inputs = 2,
+                                   .input = {{.shape = x}, {.shape = y}},
+                                   .output = {.shape = kernel}},
+                  true);
 }
 
 static void check_matrices(int m, int inner, int n) {
     for (int transposed = 0; transposed < 4; transposed++) {
         const struct attributes attributes = {.transpose_a = transposed & 1, .transpose_b = transposed & 2};
-        check_task((struct task){.op = OP_matmul,
-                                 .attributes = &attributes,
-                                 .inputs = 2,
-                                 .input = {{.shape = transposed & 1 ? SHAPE(inner, m) : SHAPE(m, inner)},
-                                           {.shape = transposed & 2 ? SHAPE(n, inner) : SHAPE(inner, n)}},
-                                 .output = {.shape = SHAPE(m, n)}},
-                   true);
+        check_problem(
+            (struct problem){.op = OP_matmul,
+                             .attributes = &attributes,
+                             .inputs = 2,
+                             .input = {{.shape = transposed & 1 ? SHAPE(inner, m) : SHAPE(m, inner)},
+                                       {.shape = transposed & 2 ? SHAPE(n, inner) : SHAPE(inner, n)}},
+                             .output = {.shape = SHAPE(m, n)}},
+            true);
     }
     const struct attributes attributes = {.activation = ACTIVATION_RELU};
-    check_task(
-        (struct task){.op = OP_dense,
-                      .attributes = &attributes,
-                      .inputs = 3,
-                      .input = {{.shape = SHAPE(m, inner)}, {.shape = SHAPE(inner, n)}, {.shape = SHAPE(n)}},
-                      .output = {.shape = SHAPE(m, n)}},
+    check_problem(
+        (struct problem){
+            .op = OP_dense,
+            .attributes = &attributes,
+            .inputs = 3,
+            .input = {{.shape = SHAPE(m, inner)}, {.shape = SHAPE(inner, n)}, {.shape = SHAPE(n)}},
+            .output = {.shape = SHAPE(m, n)}},
         true);
 }
 
@@ -172,29 +176,29 @@ static void check_rest(int batch, int side, int channels) {
     const int to = window_along(side, 3, 2, PADDING_SAME).out;
     const struct shape x = SHAPE(batch, side, side, channels), y = SHAPE(batch, to, to, channels);
     const struct shape rows = SHAPE(batch * side * side, channels);
-    struct task task = {.op = OP_maxpool,
-                        .attributes = &attributes,
-                        .inputs = 1,
-                        .input = {{.shape = x}},
-                        .output = {.shape = y}};
-    check_task(task, false);
-    task.op = OP_lrn;
-    task.output.shape = x;
-    check_task(task, false);
-    task.inputs = 2;
-    task.input[1].shape = x;
-    task.op = OP_lrn_grad;
-    check_task(task, false);
-    task.op = OP_relu_grad;
-    check_task(task, false);
-    task.op = OP_maxpool_grad;
-    task.input[1].shape = y;
-    check_task(task, true);
-    task.op = OP_reduce_sum;
-    task.inputs = 1;
-    task.input[0].shape = rows;
-    task.output.shape = SHAPE(channels);
-    if (batch * side > 0) check_task(task, true);
+    struct problem problem = {.op = OP_maxpool,
+                              .attributes = &attributes,
+                              .inputs = 1,
+                              .input = {{.shape = x}},
+                              .output = {.shape = y}};
+    check_problem(problem, false);
+    problem.op = OP_lrn;
+    problem.output.shape = x;
+    check_problem(problem, false);
+    problem.inputs = 2;
+    problem.input[1].shape = x;
+    problem.op = OP_lrn_grad;
+    check_problem(problem, false);
+    problem.op = OP_relu_grad;
+    check_problem(problem, false);
+    problem.op = OP_maxpool_grad;
+    problem.input[1].shape = y;
+    check_problem(problem, true);
+    problem.op = OP_reduce_sum;
+    problem.inputs = 1;
+    problem.input[0].shape = rows;
+    problem.output.shape = SHAPE(channels);
+    if (batch * side > 0) check_problem(problem, true);
 }
 
 /* --- a program --- */
@@ -240,10 +244,10 @@ static void close_trained(struct trained *t) {
 /* How many values of an operation are kept in bf16, and how many not. */
 static void count_types(const struct trained *t, enum op op, int *half, int *whole_type) {
     *half = *whole_type = 0;
-    for (int s = 0; s < t->s.program->step_count; s++) {
-        const struct step *step = &t->s.program->steps[s];
-        if (step->task.op != op) continue;
-        *(step->task.output.type == TYPE_BF16 ? half : whole_type) += 1;
+    for (int s = 0; s < t->s.program->instruction_count; s++) {
+        const struct instruction *instruction = &t->s.program->instructions[s];
+        if (instruction->problem.op != op) continue;
+        *(instruction->problem.output.type == TYPE_BF16 ? half : whole_type) += 1;
     }
 }
 
@@ -251,12 +255,12 @@ static void count_types(const struct trained *t, enum op op, int *half, int *who
 static void check_types(const struct trained *t) {
     const struct program *program = t->s.program;
     int half = 0, whole_type = 0;
-    for (int s = 0; s < program->step_count; s++) {
-        const struct step *step = &program->steps[s];
-        const struct value *value = &program->values[step->n];
-        if (value->fetched || value->info.gradient_of >= 0 || step->task.output.shape.rank < 2)
-            CHECK(step->task.output.type != TYPE_BF16, "node %d (%s) is bf16", step->n,
-                  op_name(step->task.op));
+    for (int s = 0; s < program->instruction_count; s++) {
+        const struct instruction *instruction = &program->instructions[s];
+        const struct value *value = &program->values[instruction->n];
+        if (value->fetched || value->info.gradient_of >= 0 || instruction->problem.output.shape.rank < 2)
+            CHECK(instruction->problem.output.type != TYPE_BF16, "node %d (%s) is bf16", instruction->n,
+                  op_name(instruction->problem.op));
     }
     const struct {
         enum op op;

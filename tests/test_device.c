@@ -123,14 +123,14 @@ static void check_errors(void) {
         check_wrong("gpu:*", ERROR_DEVICE, "gpu:*: this build has no GPU backend (devices: cpu:0");
 }
 
-/* Whether a kernel takes a task of float32 throughout. */
+/* Whether a kernel takes a problem of float32 throughout. */
 static bool takes_floats(const struct kernel *kernel, enum op op, const struct device *device) {
     struct error error = {0};
     const struct attributes attributes = {0};
     void *plan = NULL;
-    const struct task task = {.op = op, .attributes = &attributes, .inputs = 2, .device = device};
+    const struct problem problem = {.op = op, .attributes = &attributes, .inputs = 2, .device = device};
     if (!kernel->prepare) return true;
-    const int code = kernel->prepare(&task, &plan, &error);
+    const int code = kernel->prepare(&problem, &plan, &error);
     if (kernel->release) kernel->release(plan);
     return code == OK;
 }

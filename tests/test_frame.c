@@ -214,8 +214,8 @@ static void test_half_a_payload(void) {
               strstr(wire.error.words, ": found weights of 100 bytes, expected weights of 99 bytes"),
           "%s", wire.error.words);
     wire.error = (struct error){0};
-    CHECK(frame_expect(wire.far, &header, FRAME_WINDOW, 100, &wire.error) == ERROR_PEER &&
-              strstr(wire.error.words, ": found weights of 100 bytes, expected a window of 100 bytes"),
+    CHECK(frame_expect(wire.far, &header, FRAME_SLICE, 100, &wire.error) == ERROR_PEER &&
+              strstr(wire.error.words, ": found weights of 100 bytes, expected a slice of 100 bytes"),
           "%s", wire.error.words);
     wire.error = (struct error){0};
     endpoint_close(wire.near);

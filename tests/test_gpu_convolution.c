@@ -1,7 +1,7 @@
 /* The GPU's convolutions and their gradients, against the CPU's reference kernels: exactly on whole numbers,
  * to 1e-5 on others; padding that is one more behind; in every mix of types and in every precision; the same
  * bits in every run, recorded or not; and with each call failing in turn. */
-#include "gpu_task.h"
+#include "gpu_problem.h"
 
 #include "../src/graph/window.h"
 
@@ -27,8 +27,8 @@ enum { OPERATIONS = sizeof operations / sizeof *operations };
 
 static int taken[PRECISION_TF32 + 1][OPS];
 
-static struct task convolution(const struct device *device, struct attributes *attributes, enum op op,
-                               const struct image_case *c) {
+static struct problem convolution(const struct device *device, struct attributes *attributes, enum op op,
+                                  const struct image_case *c) {
     attributes->stride[0] = c->stride[0];
     attributes->stride[1] = c->stride[1];
     attributes->padding = c->padding;
@@ -38,46 +38,46 @@ static struct task convolution(const struct device *device, struct attributes *a
     const struct shape x = SHAPE(c->in[0], c->in[1], c->in[2], c->in[3]);
     const struct shape kernel = SHAPE(c->kernel[0], c->kernel[1], c->in[3], c->kernel[2]);
     const struct shape y = SHAPE(c->in[0], out[0], out[1], c->kernel[2]);
-    struct task task = {.op = op, .attributes = attributes, .inputs = 2, .device = device};
+    struct problem problem = {.op = op, .attributes = attributes, .inputs = 2, .device = device};
     switch (op) {
     case OP_conv2d_grad_x:
-        task.input[0].shape = kernel;
-        task.input[1].shape = y;
-        task.output.shape = x;
+        problem.input[0].shape = kernel;
+        problem.input[1].shape = y;
+        problem.output.shape = x;
         break;
     case OP_conv2d_grad_kernel:
-        task.input[0].shape = x;
-        task.input[1].shape = y;
-        task.output.shape = kernel;
+        problem.input[0].shape = x;
+        problem.input[1].shape = y;
+        problem.output.shape = kernel;
         break;
     default:
-        task.inputs = op == OP_conv2d_bias ? 3 : 2;
-        task.input[0].shape = x;
-        task.input[1].shape = kernel;
-        task.input[2].shape = SHAPE(c->kernel[2]);
-        task.output.shape = y;
+        problem.inputs = op == OP_conv2d_bias ? 3 : 2;
+        problem.input[0].shape = x;
+        problem.input[1].shape = kernel;
+        problem.input[2].shape = SHAPE(c->kernel[2]);
+        problem.output.shape = y;
     }
-    return task;
+    return problem;
 }
 
 /* In bf16 each result is rounded to it once, also a float32 one, and a bias that cuDNN adds: by 1/256 of
  * itself, or twice that. */
-static void check_types(struct task *task) {
+static void check_types(struct problem *problem) {
     const double tolerance[] = {[PRECISION_FP32] = gpu_tolerance(1e-5, 1e-4),
                                 [PRECISION_BF16] = 1e-2,
                                 [PRECISION_TF32] = gpu_tolerance(2e-3, 4e-3)};
-    const enum precision precision = task->device->precision;
-    const enum activation activation = task->attributes->activation;
+    const enum precision precision = problem->device->precision;
+    const enum activation activation = problem->attributes->activation;
     const bool exact = activation == ACTIVATION_NONE || activation == ACTIVATION_RELU;
     const int mixes = precision == PRECISION_BF16 ? 8 : 1;
-    const bool large = shape_count(&task->input[1].shape) > 1000; /* two mixes will do */
+    const bool large = shape_count(&problem->input[1].shape) > 1000; /* two mixes will do */
     /* A GPU's algorithm need not multiply the numbers themselves: Winograd's and Fourier's do not. */
     const double whole = precision == PRECISION_BF16 ? 1e-2 : gpu_tolerance(0.0, tolerance[precision]);
     for (int mix = 0; mix < mixes; mix += large ? 5 : 1) {
-        for (int i = 0; i < 2; i++) task->input[i].type = mix >> i & 1 ? TYPE_BF16 : TYPE_FLOAT;
-        task->output.type = mix >> 2 & 1 ? TYPE_BF16 : TYPE_FLOAT;
-        if (exact) taken[precision][task->op] += check_gpu_task(task, true, whole);
-        taken[precision][task->op] += check_gpu_task(task, false, tolerance[precision]);
+        for (int i = 0; i < 2; i++) problem->input[i].type = mix >> i & 1 ? TYPE_BF16 : TYPE_FLOAT;
+        problem->output.type = mix >> 2 & 1 ? TYPE_BF16 : TYPE_FLOAT;
+        if (exact) taken[precision][problem->op] += check_gpu_task(problem, true, whole);
+        taken[precision][problem->op] += check_gpu_task(problem, false, tolerance[precision]);
     }
 }
 
@@ -86,8 +86,8 @@ static void check_case(const struct device *device, const struct image_case *c) 
         const int last = operations[o] == OP_conv2d_bias ? ACTIVATION_TANH : ACTIVATION_NONE;
         for (int a = ACTIVATION_NONE; a <= last; a++) {
             struct attributes attributes = {.activation = (enum activation)a};
-            struct task task = convolution(device, &attributes, operations[o], c);
-            check_types(&task);
+            struct problem problem = convolution(device, &attributes, operations[o], c);
+            check_types(&problem);
         }
     }
 }
@@ -100,12 +100,12 @@ static void check_choice(enum precision precision, enum op op, enum activation a
     struct device device = open_gpu(precision);
     device.deterministic = true;
     struct attributes attributes = {.activation = activation};
-    const struct task task = convolution(&device, &attributes, op, &cases[6]);
+    const struct problem problem = convolution(&device, &attributes, op, &cases[6]);
     const struct kernel *kernel = device.backend->kernels(&device, op)[0];
     struct error error = {0};
     void *plan = NULL;
     char said[200] = "";
-    CHECK(kernel->prepare(&task, &plan, &error) == OK, "%s: %s", op_name(op), error.words);
+    CHECK(kernel->prepare(&problem, &plan, &error) == OK, "%s: %s", op_name(op), error.words);
     if (plan) kernel->describe(plan, said, sizeof said);
     if (plan) kernel->release(plan);
     const size_t known = STANDIN ? strlen(expected) : strlen("cudnn:");
@@ -123,14 +123,14 @@ static void check_rounding(void) {
         const struct device device = open_gpu(precisions[p]);
         for (int o = 0; o < OPERATIONS; o++) {
             struct attributes attributes = {.activation = ACTIVATION_NONE};
-            const struct task task = convolution(&device, &attributes, operations[o], &c);
+            const struct problem problem = convolution(&device, &attributes, operations[o], &c);
             struct host_operands h;
             struct gpu_run run;
             struct error error = {0};
             bool whole;
-            make_operands(&h, &task, false, false);
-            run_reference(&task, &h, expected);
-            int code = open_gpu_run(&run, &task, &h, &error);
+            make_operands(&h, &problem, false, false);
+            run_reference(&problem, &h, expected);
+            int code = open_gpu_run(&run, &problem, &h, &error);
             const struct call call = gpu_call(&run);
             if (code == OK) code = run.kernel->run(&call, &error);
             if (code == OK) code = read_gpu(&run, out, &whole, &error);
@@ -149,18 +149,18 @@ static void check_rounding(void) {
 static void check_declines(void) {
     struct attributes attributes = {0};
     const struct device device = open_gpu(PRECISION_FP32);
-    struct task task = convolution(&device, &attributes, OP_conv2d, &cases[3]);
-    task.input[1].type = TYPE_INT;
-    check_gpu_declines(&task, "an int32 kernel");
-    task = convolution(&device, &attributes, OP_conv2d_grad_kernel, &cases[3]);
-    task.input[0].type = TYPE_BF16;
-    check_gpu_declines(&task, "bf16 in fp32");
-    task = convolution(&device, &attributes, OP_conv2d, &cases[3]);
-    task.input[0].shape.dims[0] = task.output.shape.dims[0] = 0;
-    check_gpu_declines(&task, "no images");
-    task = convolution(&device, &attributes, OP_conv2d_bias, &cases[3]);
-    task.input[2].type = TYPE_BF16;
-    check_gpu_declines(&task, "a bias in bf16");
+    struct problem problem = convolution(&device, &attributes, OP_conv2d, &cases[3]);
+    problem.input[1].type = TYPE_INT;
+    check_gpu_declines(&problem, "an int32 kernel");
+    problem = convolution(&device, &attributes, OP_conv2d_grad_kernel, &cases[3]);
+    problem.input[0].type = TYPE_BF16;
+    check_gpu_declines(&problem, "bf16 in fp32");
+    problem = convolution(&device, &attributes, OP_conv2d, &cases[3]);
+    problem.input[0].shape.dims[0] = problem.output.shape.dims[0] = 0;
+    check_gpu_declines(&problem, "no images");
+    problem = convolution(&device, &attributes, OP_conv2d_bias, &cases[3]);
+    problem.input[2].type = TYPE_BF16;
+    check_gpu_declines(&problem, "a bias in bf16");
     device.backend->close(&device);
 }
 
@@ -170,8 +170,8 @@ static void check_failing_calls(void) {
         for (int o = 0; o < OPERATIONS; o++) {
             const struct device device = gpu_of(precisions[p]);
             struct attributes attributes = {.activation = o == 1 ? ACTIVATION_RELU : ACTIVATION_NONE};
-            const struct task task = convolution(&device, &attributes, operations[o], &cases[6]);
-            check_gpu_failures(&task, 1e-2);
+            const struct problem problem = convolution(&device, &attributes, operations[o], &cases[6]);
+            check_gpu_failures(&problem, 1e-2);
         }
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../src/base/rng.h"
-#include "../src/device/link.h"
+#include "../src/device/copy.h"
 #include "../src/store/strategy.h"
 #include "check.h"
 #include "gpu_control.h"
@@ -132,8 +132,8 @@ static void give(struct rig *rig, long round) {
             for (size_t k = 0; k < rig->ranges[r].floats; k++)
                 values[rig->ranges[r].begin + k] =
                     some((uint64_t)round * 10 + (uint64_t)w, k + 1000 * (size_t)r);
-        CHECK(link_copy(store_own_device(&rig->store, w), rig->values[w], NULL, values,
-                        rig->layout.floats * sizeof *values, &rig->error) == OK,
+        CHECK(device_copy(store_own_device(&rig->store, w), rig->values[w], NULL, values,
+                          rig->layout.floats * sizeof *values, &rig->error) == OK,
               "%s", rig->error.words);
     }
 }
@@ -259,7 +259,8 @@ static void check_group(const struct place *place, int shards) {
     static struct rig copies, group;
     if (open_rig(&copies, place, shards, LINKS_COPIES, false, "sgd:rate=0.1") &&
         open_rig(&group, place, shards, LINKS_COLLECTIVE, false, "sgd:rate=0.1")) {
-        CHECK(group.store.group && strncmp(group.store.link, "NCCL ", 5) == 0, "'%s'", group.store.link);
+        CHECK(group.store.group && strncmp(group.store.mean_by, "NCCL ", 5) == 0, "'%s'",
+              group.store.mean_by);
         for (int way = WAY_LEFT_OUT; way > WAY_ROUND && place->workers > 1; way--) {
             step(&copies, (enum way)way, place->workers, way);
             step(&group, (enum way)way, place->workers, way);
@@ -286,7 +287,8 @@ static void check_no_group(const struct place *place, bool deterministic, const 
     static struct rig rig;
     char expected[120];
     if (open_rig(&rig, place, 2, LINKS_AUTO, deterministic, "sgd"))
-        CHECK(!rig.store.group && strstr(rig.store.link, why), "'%s', expected '%s'", rig.store.link, why);
+        CHECK(!rig.store.group && strstr(rig.store.mean_by, why), "'%s', expected '%s'", rig.store.mean_by,
+              why);
     close_rig(&rig);
     snprintf(expected, sizeof expected, "--links=collective: %s", why);
     CHECK(!open_rig(&rig, place, 2, LINKS_COLLECTIVE, deterministic, "sgd"), "a group, though %s", why);

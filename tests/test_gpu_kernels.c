@@ -224,9 +224,9 @@ static void test_wrong_labels(void) {
         t.shape[0] = SHAPE(3, 4);
         t.shape[1] = t.shape[2] = SHAPE(3);
         t.type[1] = TYPE_INT;
-        struct task task;
+        struct problem problem;
         void *plan = NULL;
-        if (!task_of(&t, &task) || prepare_on_gpu(&task, &plan) != OK) continue;
+        if (!task_of(&t, &problem) || prepare_on_gpu(&problem, &plan) != OK) continue;
         float p[12], dloss[3] = {1, 1, 1}, expected[12];
         int labels[3] = {2, 1, 3};
         for (int i = 0; i < 12; i++) p[i] = 0.25f;
@@ -235,12 +235,12 @@ static void test_wrong_labels(void) {
         struct error error = {0};
         for (int wrong = -1; wrong <= 4; wrong += 5) {
             labels[1] = 1;
-            CHECK(call_kernel(reference_kernels[t.op], &task, NULL, host, expected, NULL, &error) == OK, "%s",
-                  error.words);
+            CHECK(call_kernel(reference_kernels[t.op], &problem, NULL, host, expected, NULL, &error) == OK,
+                  "%s", error.words);
             labels[1] = wrong;
             for (size_t i = 0; i < row; i++) expected[row + i] = NAN;
             t.tolerance = 1e-6;
-            check_on_gpu(&t, &task, gpu.backend->kernels(&gpu, t.op)[0], plan, host, expected);
+            check_on_gpu(&t, &problem, gpu.backend->kernels(&gpu, t.op)[0], plan, host, expected);
         }
     }
 }
@@ -262,7 +262,7 @@ static const struct {
 
 static void check_pool(size_t number, enum fill fill, bool narrow) {
     struct trial t = {.op = OP_maxpool, .inputs = 1, .fill = {fill, FILL_BETWEEN}, .narrow = narrow};
-    struct task task;
+    struct problem problem;
     const int *in = pools[number].in;
     t.shape[0] = SHAPE(in[0], in[1], in[2], in[3]);
     t.type[0] = t.type[1] = narrow ? TYPE_BF16 : TYPE_FLOAT;
@@ -272,10 +272,10 @@ static void check_pool(size_t number, enum fill fill, bool narrow) {
     }
     t.attributes.padding = pools[number].padding;
     try_kernel(t);
-    if (!task_of(&t, &task)) return;
+    if (!task_of(&t, &problem)) return;
     t.op = OP_maxpool_grad;
     t.inputs = 2;
-    t.shape[1] = task.output.shape;
+    t.shape[1] = problem.output.shape;
     try_kernel(t);
 }
 
@@ -361,24 +361,24 @@ static void check_declined(enum op op) {
     const struct shape image = SHAPE(1, 4, 4, 2), huge = SHAPE(1 << 11, 1 << 10, 1 << 5, 1 << 5);
     const bool narrow =
         op == OP_maxpool || op == OP_maxpool_grad || op == OP_lrn || op == OP_lrn_grad || op == OP_relu_grad;
-    struct task task = {.op = op, .attributes = &attributes, .inputs = operations[op].inputs};
+    struct problem problem = {.op = op, .attributes = &attributes, .inputs = operations[op].inputs};
     void *plan = NULL;
-    if (task.inputs == VARIES) task.inputs = 2;
-    for (int i = 0; i < task.inputs; i++) task.input[i].shape = image;
-    task.output.shape = image;
-    task.output.type = TYPE_BF16;
-    CHECK(prepare_on_gpu(&task, &plan) == KERNEL_DECLINED || op == OP_relu_grad, "%s: a bf16 result",
+    if (problem.inputs == VARIES) problem.inputs = 2;
+    for (int i = 0; i < problem.inputs; i++) problem.input[i].shape = image;
+    problem.output.shape = image;
+    problem.output.type = TYPE_BF16;
+    CHECK(prepare_on_gpu(&problem, &plan) == KERNEL_DECLINED || op == OP_relu_grad, "%s: a bf16 result",
           op_name(op));
-    if (task.inputs > 0 && op != OP_reduce_sum) {
-        task.output.type = TYPE_FLOAT;
-        task.input[0].type = TYPE_BF16;
-        CHECK(prepare_on_gpu(&task, &plan) == KERNEL_DECLINED || op == OP_relu_grad, "%s: a bf16 operand",
+    if (problem.inputs > 0 && op != OP_reduce_sum) {
+        problem.output.type = TYPE_FLOAT;
+        problem.input[0].type = TYPE_BF16;
+        CHECK(prepare_on_gpu(&problem, &plan) == KERNEL_DECLINED || op == OP_relu_grad, "%s: a bf16 operand",
               op_name(op));
     }
-    task.input[0].type = narrow ? TYPE_FLOAT : TYPE_INT;
-    task.input[0].shape = huge;
-    task.output.type = TYPE_FLOAT;
-    CHECK(prepare_on_gpu(&task, &plan) == KERNEL_DECLINED, "%s: 2^31 elements", op_name(op));
+    problem.input[0].type = narrow ? TYPE_FLOAT : TYPE_INT;
+    problem.input[0].shape = huge;
+    problem.output.type = TYPE_FLOAT;
+    CHECK(prepare_on_gpu(&problem, &plan) == KERNEL_DECLINED, "%s: 2^31 elements", op_name(op));
 }
 
 static bool is_libraries(enum op op) {

@@ -21,17 +21,17 @@ static struct rig *rig_of(const void *plan) {
     return *(struct rig *const *)plan;
 }
 
-static int take(const struct task *task, void *plan, int number, struct error *error) {
-    (void)task;
+static int take(const struct problem *problem, void *plan, int number, struct error *error) {
+    (void)problem;
     (void)error;
     rig_of(plan)->taken = number;
     return OK;
 }
 
-static int bind(const struct task *task, const void *plan, void **instance, struct error *error) {
+static int bind(const struct problem *problem, const void *plan, void **instance, struct error *error) {
     struct rig *rig = rig_of(plan);
     if (rig->way[rig->taken] == HAS_NO_MEMORY)
-        return error_set(error, ERROR_DEVICE, "%s: no memory is left", task->device->name);
+        return error_set(error, ERROR_DEVICE, "%s: no memory is left", problem->device->name);
     rig->bound++;
     *instance = rig;
     return OK;
@@ -43,7 +43,7 @@ static void unbind(void *instance) {
 
 static int run(const struct call *call, struct error *error) {
     struct rig *rig = call->instance;
-    const struct device *device = call->task->device;
+    const struct device *device = call->problem->device;
     const int way = rig->way[rig->taken];
     CHECK(rig->device == device && call->plan, "the call is another's");
     rig->runs[rig->taken]++;
@@ -61,15 +61,15 @@ static void check_contest(struct device *device, bool deterministic, const int w
     struct rig rig = {.device = device, .taken = -1}, *plan = &rig;
     struct error error = {0};
     device->deterministic = deterministic;
-    struct task task = {.op = OP_relu, .inputs = 1, .device = device};
-    task.output.shape = (struct shape){.rank = 1, .dims = {FLOATS}};
-    task.output.type = TYPE_FLOAT;
-    task.input[0].shape = task.output.shape;
-    task.input[0].type = task.output.type;
+    struct problem problem = {.op = OP_relu, .inputs = 1, .device = device};
+    problem.output.shape = (struct shape){.rank = 1, .dims = {FLOATS}};
+    problem.output.type = TYPE_FLOAT;
+    problem.input[0].shape = problem.output.shape;
+    problem.input[0].type = problem.output.type;
     memcpy(rig.way, way, sizeof rig.way);
     const struct contest contest = {.count = WAYS, .take = take, .bind = bind, .unbind = unbind, .run = run};
     const int before = standin_open("allocation");
-    const int code = gpu_measure(&task, &plan, &contest, &error);
+    const int code = gpu_measure(&problem, &plan, &contest, &error);
     if (words)
         CHECK(code == expected && strncmp(error.words, words, strlen(words)) == 0, "code %d, '%s', not '%s'",
               code, error.words, words);

@@ -2,9 +2,9 @@
  * thread than before, whose libraries are opened while it records, which cannot be recorded; and with each
  * call of the run that records failing in turn. Every run gives the values of the first. */
 #include <stdlib.h>
-#include "../src/device/link.h"
+#include "../src/device/copy.h"
 #include "../src/program/program.h"
-#include "gpu_task.h"
+#include "gpu_problem.h"
 
 static const struct initial random_values = {INITIAL_NORMAL, 0.5f, NULL};
 
@@ -30,7 +30,7 @@ static int fill_net(struct net *net) {
     RETURN_IF(memory_zeroed(&host, net->g.layout.floats, sizeof(float), "weights", error));
     layout_initialize(&net->g.layout, 3, host);
     int code = net->device.backend->allocate(&net->device, &net->weights, bytes, "weights", error);
-    if (code == OK) code = link_copy(&net->device, net->weights, NULL, host, bytes, error);
+    if (code == OK) code = device_copy(&net->device, net->weights, NULL, host, bytes, error);
     if (code == OK) code = arena_write(net->arena, net->x, x, sizeof x, error);
     memory_free(host);
     return code;

@@ -53,17 +53,17 @@ static size_t differences(struct rig *rig, struct error *error) {
     return wrong;
 }
 
-/* The window of all floats, with the first gradient alone. */
-static struct update_window window_of(const struct rig *rig, struct state *state, int moments, bool average,
-                                      bool witness) {
+/* The slice of all floats, with the first gradient alone. */
+static struct update_slice slice_of(const struct rig *rig, struct state *state, int moments, bool average,
+                                    bool witness) {
     *state = (struct state){.count = 1, .vector = {{"", rig->on[0]}}};
     for (int m = 0; m < moments; m++) state->vector[state->count++].at = rig->on[2 + m];
-    return (struct update_window){.end = FLOATS,
-                                  .state = state,
-                                  .average = average ? rig->on[4] : NULL,
-                                  .count = 1,
-                                  .gradients = (const float *const *)&rig->on[1],
-                                  .witness = witness ? rig->witness : NULL};
+    return (struct update_slice){.end = FLOATS,
+                                 .state = state,
+                                 .average = average ? rig->on[4] : NULL,
+                                 .count = 1,
+                                 .gradients = (const float *const *)&rig->on[1],
+                                 .witness = witness ? rig->witness : NULL};
 }
 
 /* Steps on both sides, with and without decay. */
@@ -82,11 +82,11 @@ static void check_optimizer(const struct optimizer *optimizer, float decay, bool
         update.decay = decay;
         update.towards = update_average_rate(0.9, number);
         struct state state;
-        const struct update_window window = window_of(&rig, &state, optimizer->moments, average, true);
+        const struct update_slice slice = slice_of(&rig, &state, optimizer->moments, average, true);
         update.step(&update, FLOATS, rig.here[0], moments, rig.here[1]);
         for (size_t i = 0; i < FLOATS && average; i++)
             rig.here[4][i] = update_average(rig.here[4][i], rig.here[0][i], update.towards);
-        code = gpu_vectors.update(&gpu, &update, &window, &error);
+        code = gpu_vectors.update(&gpu, &update, &slice, &error);
         if (code == OK)
             CHECK(differences(&rig, &error) == 0, "%s, decay %g, update %ld: other bits",
                   optimizer->plugin.name, (double)decay, number);
@@ -111,7 +111,7 @@ static void test_optimizers(void) {
     const struct update unknown = {.rule = count};
     const struct state state = {.count = 1, .vector = {{"", NULL}}};
     const float *const none = NULL;
-    const struct update_window one = {.end = 1, .state = &state, .count = 1, .gradients = &none};
+    const struct update_slice one = {.end = 1, .state = &state, .count = 1, .gradients = &none};
     CHECK(gpu_vectors.update(&gpu, &unknown, &one, &error) == ERROR_DEVICE, "a formula that is not there");
 }
 
@@ -122,15 +122,15 @@ static void test_other_rules(void) {
     struct update update = {.rule = UPDATE_SUBTRACT, .rate = 9.0f, .decay = 9.0f, .towards = 0.25f};
     int code = open_rig(&rig, &error);
     struct state state;
-    struct update_window window = window_of(&rig, &state, 0, true, false);
-    if (code == OK) code = gpu_vectors.update(&gpu, &update, &window, &error);
+    struct update_slice slice = slice_of(&rig, &state, 0, true, false);
+    if (code == OK) code = gpu_vectors.update(&gpu, &update, &slice, &error);
     for (size_t i = 0; i < FLOATS; i++) {
         rig.here[0][i] -= rig.here[1][i];
         rig.here[4][i] = update_average(rig.here[4][i], rig.here[0][i], 0.25f);
     }
     CHECK(code == OK && differences(&rig, &error) == 0, "a statistic: %s", error.words);
     update.rule = UPDATE_NONE;
-    if (code == OK) code = gpu_vectors.update(&gpu, &update, &window, &error);
+    if (code == OK) code = gpu_vectors.update(&gpu, &update, &slice, &error);
     for (size_t i = 0; i < FLOATS; i++)
         rig.here[4][i] = update_average(rig.here[4][i], rig.here[0][i], 0.25f);
     CHECK(code == OK && differences(&rig, &error) == 0, "frozen weights: %s", error.words);
@@ -140,9 +140,9 @@ static void test_other_rules(void) {
           error.words);
     update = optimizer_update(&choice, 1);
     update.rate = 0.5f;
-    window = window_of(&rig, &state, 0, false, true);
-    window.atomic = 1;
-    for (int i = 0; i < 3 && code == OK; i++) code = gpu_vectors.update(&gpu, &update, &window, &error);
+    slice = slice_of(&rig, &state, 0, false, true);
+    slice.atomic = 1;
+    for (int i = 0; i < 3 && code == OK; i++) code = gpu_vectors.update(&gpu, &update, &slice, &error);
     for (size_t i = 0; i < FLOATS; i++)
         for (int k = 0; k < 3; k++) {
             const float after = rig.here[0][i] - 0.5f * (rig.here[1][i] + 0.0f * rig.here[0][i]);
@@ -152,8 +152,8 @@ static void test_other_rules(void) {
     if (code == OK) code = gpu_transfer(&gpu, &witness, rig.witness, sizeof witness, &error);
     CHECK(code == OK && differences(&rig, &error) == 0 && witness == 3.0, "atomic: witness %g, %s", witness,
           error.words);
-    window.end = 0;
-    CHECK(gpu_vectors.update(&gpu, &update, &window, &error) == OK, "no floats: %s", error.words);
+    slice.end = 0;
+    CHECK(gpu_vectors.update(&gpu, &update, &slice, &error) == OK, "no floats: %s", error.words);
     close_rig(&rig);
 }
 
@@ -184,15 +184,15 @@ static void check_mean(int count, bool steps) {
           error.words);
     struct state state;
     struct update update = optimizer_update(&choice, 1);
-    struct update_window window = window_of(&rig, &state, 0, false, false);
+    struct update_slice slice = slice_of(&rig, &state, 0, false, false);
     update.rate = 0.3f;
-    window.begin = begin;
-    window.end = end;
-    window.count = count;
-    window.gradients = values;
-    window.weight = weight;
-    window.mean = rig.on[2];
-    if (code == OK && steps) code = gpu_vectors.update(&gpu, &update, &window, &error);
+    slice.begin = begin;
+    slice.end = end;
+    slice.count = count;
+    slice.gradients = values;
+    slice.weight = weight;
+    slice.mean = rig.on[2];
+    if (code == OK && steps) code = gpu_vectors.update(&gpu, &update, &slice, &error);
     for (size_t i = begin; i < end && steps; i++) {
         rig.here[2][i] = sum[i];
         rig.here[0][i] -= 0.3f * (sum[i] + 0.0f * rig.here[0][i]);

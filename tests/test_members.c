@@ -1,5 +1,5 @@
 /* Hosts and their workers over real connections, where a run would show a fault only by chance: what a
- * follower hands over, windows that do not make one vector, who is told that a worker still waits, and whose
+ * follower hands over, slices that do not make one vector, who is told that a worker still waits, and whose
  * words are believed when one has ended. */
 #include "check.h"
 
@@ -161,7 +161,7 @@ static void check_fetch(void) {
     for (int e = 0; e < 2; e++) endpoint_close(ends[e]);
 }
 
-/* --- windows that do not make one vector --- */
+/* --- slices that do not make one vector --- */
 
 static void send_welcome(struct endpoint *endpoint, const struct welcome *welcome) {
     uint8_t bytes[WELCOME_BYTES];

@@ -49,7 +49,7 @@ said alexnet-explained '^lrn_grad \+ relu_grad '
 said alexnet-explained '^conv2d_pool_grad_kernel conv1/kernel +\[5, 5, 1, 64\] '
 said alexnet-explained '^conv2d_grad_x conv2/kernel '
 said alexnet-explained '^reduce_sum conv2/bias +\[64\] '
-said alexnet-explained '^[0-9]+ steps, [0-9]+ multiply-adds, arena of [0-9.]+ MB, [0-9.]+ ms, [0-9.]+ GFLOP/s$'
+said alexnet-explained '^[0-9]+ instructions, [0-9]+ multiply-adds, arena of [0-9.]+ MB, [0-9.]+ ms, [0-9.]+ GFLOP/s$'
 ! grep -Eq '^conv2d_grad_x .*conv1' "$scratch/alexnet-explained.out" || fail "the first layer's data gradient is computed"
 # shellcheck disable=SC2086
 train plain $small --model=lenet --epochs=1 --kernels=reference --explain
@@ -61,14 +61,14 @@ if grep -qa 'onednn:conv2d_bias' "$TRAINER"; then
         fail "not by oneDNN: $(grep -E '^(conv2d|matmul).*reference:' "$scratch/alexnet-explained.out")"
 fi
 # The shares add up, and the table's steps are as many as it says.
-awk '$NF == "GFLOP/s" && NR == 2 { table = 1; next } / steps, / { print (rows == $1 && sum > 99 && sum < 101) ? "right" : rows " rows, " $1 " said, " sum " %"; exit }
+awk '$NF == "GFLOP/s" && NR == 2 { table = 1; next } / instructions, / { print (rows == $1 && sum > 99 && sum < 101) ? "right" : rows " rows, " $1 " said, " sum " %"; exit }
     table { rows++; for (i = 1; i < NF + 1; i++) if ($i == "%") sum += $(i - 1) }' "$scratch/alexnet-explained.out" >"$scratch/out"
 [ "$(cat "$scratch/out")" = right ] || fail "--explain: $(cat "$scratch/out")"
 
 # Every column begins where its title does, and no longer before it than the longest of its words.
 for run in alexnet-explained plain; do
     awk '/^operation / { for (i = 1; i < 5; i++) at[i] = index($0, i == 1 ? "operation" : i == 2 ? "result" : i == 3 ? "implementation" : "type"); next }
-        at[1] && / steps, / { exit !(filled[1] && filled[2] && filled[3]) }
+        at[1] && / instructions, / { exit !(filled[1] && filled[2] && filled[3]) }
         at[1] { for (i = 2; i < 5; i++) { if (substr($0, at[i] - 2, 2) != "  " || substr($0, at[i], 1) == " ") { print; exit 1 } filled[i - 1] = filled[i - 1] || substr($0, at[i] - 3, 1) != " " } }' \
         "$scratch/$run.out" >"$scratch/out" || fail "$run: columns are not below their titles: $(cat "$scratch/out")"
 done

@@ -29,21 +29,21 @@ static void close_operands(struct operands *o) {
 }
 
 /* Each operand begins `shift` floats after a cache line. */
-static bool open_operands(struct operands *o, const struct task *task, size_t shift) {
+static bool open_operands(struct operands *o, const struct problem *problem, size_t shift) {
     struct error error = {0};
     size_t all = 0, begin[4];
-    for (int i = 0; i <= task->inputs; i++) {
-        const struct shape *shape = i < task->inputs ? &task->input[i].shape : &task->output.shape;
+    for (int i = 0; i <= problem->inputs; i++) {
+        const struct shape *shape = i < problem->inputs ? &problem->input[i].shape : &problem->output.shape;
         const size_t floats = shape_count(shape);
         begin[i] = all + GUARD + shift;
         all += (floats + 2 * GUARD + shift + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
-        *(i < task->inputs ? &o->floats[i] : &o->output_floats) = floats;
+        *(i < problem->inputs ? &o->floats[i] : &o->output_floats) = floats;
     }
     const int code = memory_zeroed(&o->block, all, sizeof(float), "operands", &error);
     CHECK(code == OK, "%s", error.words);
     if (code) return false;
-    for (int i = 0; i <= task->inputs; i++)
-        *(i < task->inputs ? &o->input[i] : &o->output) = (float *)o->block + begin[i];
+    for (int i = 0; i <= problem->inputs; i++)
+        *(i < problem->inputs ? &o->input[i] : &o->output) = (float *)o->block + begin[i];
     return true;
 }
 
@@ -71,35 +71,36 @@ static bool guards_whole(const struct operands *o) {
     return true;
 }
 
-/* A kernel that has taken a task, and how to run it. */
+/* A kernel that has taken a problem, and how to run it. */
 struct taken {
     const struct kernel *kernel;
-    const struct task *task;
+    const struct problem *problem;
     void *plan;
 };
 
 static int run_bound(const struct taken *taken, void *instance, const struct operands *o,
                      struct error *error) {
-    struct call call = {.task = taken->task, .plan = taken->plan, .instance = instance, .output = o->output};
-    for (int i = 0; i < taken->task->inputs; i++) call.input[i] = o->input[i];
+    struct call call = {
+        .problem = taken->problem, .plan = taken->plan, .instance = instance, .output = o->output};
+    for (int i = 0; i < taken->problem->inputs; i++) call.input[i] = o->input[i];
     return taken->kernel->run(&call, error);
 }
 
 static void run_once(const struct taken *taken, const struct operands *o) {
     struct error error = {0};
     void *instance = NULL;
-    int code = taken->kernel->bind ? taken->kernel->bind(taken->task, taken->plan, &instance, &error) : OK;
+    int code = taken->kernel->bind ? taken->kernel->bind(taken->problem, taken->plan, &instance, &error) : OK;
     if (code == OK) code = run_bound(taken, instance, o, &error);
     CHECK(code == OK, "%s: %s", taken->kernel->name, error.words);
     if (taken->kernel->unbind) taken->kernel->unbind(instance);
 }
 
-static const char *task_text(const struct task *task, char *out, size_t bytes) {
+static const char *task_text(const struct problem *problem, char *out, size_t bytes) {
     char a[60], b[60];
-    snprintf(out, bytes, "%s %s%s x %s%s, activation %d, %d threads", op_name(task->op),
-             shape_text(&task->input[0].shape, a, sizeof a), task->attributes->transpose_a ? "^T" : "",
-             shape_text(&task->input[1].shape, b, sizeof b), task->attributes->transpose_b ? "^T" : "",
-             (int)task->attributes->activation, task->device->threads);
+    snprintf(out, bytes, "%s %s%s x %s%s, activation %d, %d threads", op_name(problem->op),
+             shape_text(&problem->input[0].shape, a, sizeof a), problem->attributes->transpose_a ? "^T" : "",
+             shape_text(&problem->input[1].shape, b, sizeof b), problem->attributes->transpose_b ? "^T" : "",
+             (int)problem->attributes->activation, problem->device->threads);
     return out;
 }
 
@@ -117,18 +118,18 @@ static double difference(const float *a, const float *b, size_t floats) {
 static void check_values(const struct taken *taken, const struct kernel *reference, bool whole) {
     char text[200];
     struct operands ours = {0}, theirs = {0};
-    const enum activation activation = taken->task->attributes->activation;
+    const enum activation activation = taken->problem->attributes->activation;
     const bool exact = whole && (activation == ACTIVATION_NONE || activation == ACTIVATION_RELU);
-    if (open_operands(&ours, taken->task, 0) && open_operands(&theirs, taken->task, 0)) {
-        fill(&ours, taken->task->inputs, whole);
-        fill(&theirs, taken->task->inputs, whole);
+    if (open_operands(&ours, taken->problem, 0) && open_operands(&theirs, taken->problem, 0)) {
+        fill(&ours, taken->problem->inputs, whole);
+        fill(&theirs, taken->problem->inputs, whole);
         run_once(taken, &ours);
-        run_once(&(struct taken){.kernel = reference, .task = taken->task}, &theirs);
+        run_once(&(struct taken){.kernel = reference, .problem = taken->problem}, &theirs);
         const double apart = difference(ours.output, theirs.output, ours.output_floats);
         CHECK(apart <= (exact ? 0.0 : 1e-5), "%s: %s: %g apart, whole numbers %d", taken->kernel->name,
-              task_text(taken->task, text, sizeof text), apart, whole);
+              task_text(taken->problem, text, sizeof text), apart, whole);
         CHECK(guards_whole(&ours), "%s: %s: wrote outside", taken->kernel->name,
-              task_text(taken->task, text, sizeof text));
+              task_text(taken->problem, text, sizeof text));
     }
     close_operands(&ours);
     close_operands(&theirs);
@@ -146,11 +147,11 @@ struct runner {
 static void run_often(void *argument) {
     struct runner *runner = argument;
     const struct taken *taken = runner->taken;
-    taken->task->device->backend->enter(taken->task->device);
+    taken->problem->device->backend->enter(taken->problem->device);
     const struct operands *o = &runner->operands;
     void *instance = NULL;
-    if (taken->kernel->bind) taken->kernel->bind(taken->task, taken->plan, &instance, &runner->error);
-    fill(o, taken->task->inputs, false);
+    if (taken->kernel->bind) taken->kernel->bind(taken->problem, taken->plan, &instance, &runner->error);
+    fill(o, taken->problem->inputs, false);
     for (int run = 0; run < RUNS && runner->error.code == OK; run++) {
         clear(o);
         run_bound(taken, instance, o, &runner->error);
@@ -170,14 +171,14 @@ static void check_threads(const struct taken *taken, const float *expected) {
     CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
     for (int t = 0; world && t < THREADS; t++) {
         runners[t] = (struct runner){.taken = taken, .expected = expected};
-        if (!open_operands(&runners[t].operands, taken->task, (size_t)t * 5)) break;
+        if (!open_operands(&runners[t].operands, taken->problem, (size_t)t * 5)) break;
         const int code = world_spawn(world, "runner", NULL, run_often, &runners[t], &threads[t], &error);
         CHECK(code == OK, "%s", error.words);
     }
     for (int t = 0; t < THREADS; t++) world_join(threads[t]);
     for (int t = 0; t < THREADS; t++) {
         CHECK(runners[t].wrong == 0 && runners[t].error.code == OK, "%s: %s: thread %d: %d wrong %s",
-              taken->kernel->name, task_text(taken->task, text, sizeof text), t, runners[t].wrong,
+              taken->kernel->name, task_text(taken->problem, text, sizeof text), t, runners[t].wrong,
               runners[t].error.words);
         close_operands(&runners[t].operands);
     }
@@ -189,17 +190,17 @@ static void check_bits(const struct taken *taken) {
     static const size_t shifts[] = {0, 1, 3, 4, 8, 15, 16, 29};
     char text[200];
     struct operands first = {0};
-    if (!open_operands(&first, taken->task, 0)) return;
-    fill(&first, taken->task->inputs, false);
+    if (!open_operands(&first, taken->problem, 0)) return;
+    fill(&first, taken->problem->inputs, false);
     run_once(taken, &first);
     for (size_t i = 0; i < sizeof shifts / sizeof *shifts; i++) {
         struct operands moved = {0};
-        if (open_operands(&moved, taken->task, shifts[i])) {
-            fill(&moved, taken->task->inputs, false);
+        if (open_operands(&moved, taken->problem, shifts[i])) {
+            fill(&moved, taken->problem->inputs, false);
             run_once(taken, &moved);
             CHECK(memcmp(moved.output, first.output, first.output_floats * sizeof(float)) == 0,
                   "%s: %s: other bits %zu floats after a line", taken->kernel->name,
-                  task_text(taken->task, text, sizeof text), shifts[i]);
+                  task_text(taken->problem, text, sizeof text), shifts[i]);
         }
         close_operands(&moved);
     }
@@ -207,21 +208,21 @@ static void check_bits(const struct taken *taken) {
     close_operands(&first);
 }
 
-static int checked[OPS]; /* tasks that a kernel beside the reference took */
+static int checked[OPS]; /* problems that a kernel beside the reference took */
 
-static void check_task(const struct task *task, bool bits) {
+static void check_problem(const struct problem *problem, bool bits) {
     char text[200];
-    const struct kernel *const *list = task->device->backend->kernels(task->device, task->op);
+    const struct kernel *const *list = problem->device->backend->kernels(problem->device, problem->op);
     const struct kernel *reference = list[0];
     for (int i = 0; list[i]; i++) reference = list[i];
     for (; list[0] != reference; list++) {
         struct error error = {0};
-        struct taken taken = {.kernel = list[0], .task = task};
-        const int code = list[0]->prepare ? list[0]->prepare(task, &taken.plan, &error) : OK;
-        CHECK(code == OK, "%s: %s: %d %s", list[0]->name, task_text(task, text, sizeof text), code,
+        struct taken taken = {.kernel = list[0], .problem = problem};
+        const int code = list[0]->prepare ? list[0]->prepare(problem, &taken.plan, &error) : OK;
+        CHECK(code == OK, "%s: %s: %d %s", list[0]->name, task_text(problem, text, sizeof text), code,
               error.words);
         if (code) continue;
-        checked[task->op]++;
+        checked[problem->op]++;
         check_values(&taken, reference, true);
         check_values(&taken, reference, false);
         if (bits) check_bits(&taken);
@@ -243,7 +244,7 @@ static void check_matmul(const int *size, int transposed, int threads) {
     device.backend = backends[0];
     const bool ta = transposed & 1, tb = transposed & 2;
     const struct attributes attributes = {.transpose_a = ta, .transpose_b = tb};
-    const struct task task = {
+    const struct problem problem = {
         .op = OP_matmul,
         .attributes = &attributes,
         .inputs = 2,
@@ -252,14 +253,14 @@ static void check_matmul(const int *size, int transposed, int threads) {
         .output = {.shape = SHAPE(size[0], size[2])},
         .device = &device,
     };
-    check_task(&task, true);
+    check_problem(&problem, true);
 }
 
 static void check_dense(const int *size, enum activation activation, int threads) {
     struct device device = devices[threads - 1];
     device.backend = backends[0];
     const struct attributes attributes = {.activation = activation};
-    const struct task task = {
+    const struct problem problem = {
         .op = OP_dense,
         .attributes = &attributes,
         .inputs = 3,
@@ -269,7 +270,7 @@ static void check_dense(const int *size, enum activation activation, int threads
         .output = {.shape = SHAPE(size[0], size[2])},
         .device = &device,
     };
-    check_task(&task, activation == ACTIVATION_SIGMOID);
+    check_problem(&problem, activation == ACTIVATION_SIGMOID);
 }
 
 /* x [batch, rows, columns, channels], kernel [rows, columns], channels out, stride, padding: odd ones, ones,
@@ -298,39 +299,40 @@ static void check_convolution(int number, int threads) {
     const struct shape x = SHAPE(in[0], in[1], in[2], in[3]);
     const struct shape kernel = SHAPE(window[0], window[1], in[3], window[2]);
     const struct shape y = SHAPE(in[0], out[0], out[1], window[2]);
-    struct task task = {.op = OP_conv2d,
-                        .attributes = &attributes,
-                        .inputs = 2,
-                        .input = {{.shape = x}, {.shape = kernel}},
-                        .output = {.shape = y},
-                        .device = &device};
-    check_task(&task, true);
-    task.op = OP_conv2d_grad_x;
-    task.input[0].shape = kernel;
-    task.input[1].shape = y;
-    task.output.shape = x;
-    check_task(&task, true);
-    task.op = OP_conv2d_grad_kernel;
-    task.input[0].shape = x;
-    task.output.shape = kernel;
-    check_task(&task, true);
-    task.op = OP_conv2d_bias;
-    task.inputs = 3;
-    task.input[1].shape = kernel;
-    task.input[2].shape = SHAPE(window[2]);
-    task.output.shape = y;
+    struct problem problem = {.op = OP_conv2d,
+                              .attributes = &attributes,
+                              .inputs = 2,
+                              .input = {{.shape = x}, {.shape = kernel}},
+                              .output = {.shape = y},
+                              .device = &device};
+    check_problem(&problem, true);
+    problem.op = OP_conv2d_grad_x;
+    problem.input[0].shape = kernel;
+    problem.input[1].shape = y;
+    problem.output.shape = x;
+    check_problem(&problem, true);
+    problem.op = OP_conv2d_grad_kernel;
+    problem.input[0].shape = x;
+    problem.output.shape = kernel;
+    check_problem(&problem, true);
+    problem.op = OP_conv2d_bias;
+    problem.inputs = 3;
+    problem.input[1].shape = kernel;
+    problem.input[2].shape = SHAPE(window[2]);
+    problem.output.shape = y;
     for (int a = ACTIVATION_NONE; a <= ACTIVATION_TANH; a++) {
         attributes.activation = (enum activation)a;
-        check_task(&task, a == ACTIVATION_RELU);
+        check_problem(&problem, a == ACTIVATION_RELU);
     }
 }
 
 /* What a kernel cannot do, it declines without words. */
-static void check_declined(const struct task *task, const char *why) {
-    for (const struct kernel *const *list = backends[0]->kernels(task->device, task->op); list[1]; list++) {
+static void check_declined(const struct problem *problem, const char *why) {
+    for (const struct kernel *const *list = backends[0]->kernels(problem->device, problem->op); list[1];
+         list++) {
         struct error error = {0};
         void *plan = NULL;
-        const int code = list[0]->prepare ? list[0]->prepare(task, &plan, &error) : OK;
+        const int code = list[0]->prepare ? list[0]->prepare(problem, &plan, &error) : OK;
         CHECK(code == KERNEL_DECLINED && !plan && error.code == OK, "%s: %s: %d %s", list[0]->name, why, code,
               error.words);
         if (code == OK && list[0]->release) list[0]->release(plan);
@@ -340,7 +342,7 @@ static void check_declined(const struct task *task, const char *why) {
 static void check_declines(void) {
     const struct device device = {.backend = backends[0], .name = "cpu:0", .threads = 1};
     struct attributes attributes = {.stride = {1, 1}};
-    struct task task = {
+    struct problem problem = {
         .op = OP_matmul,
         .attributes = &attributes,
         .inputs = 2,
@@ -348,25 +350,25 @@ static void check_declines(void) {
         .output = {.shape = SHAPE(4, 2), .type = TYPE_INT},
         .device = &device,
     };
-    check_declined(&task, "int32");
-    for (int i = 0; i < 2; i++) task.input[i].type = TYPE_FLOAT;
-    task.output.type = TYPE_FLOAT;
-    task.input[0].shape.dims[0] = task.output.shape.dims[0] = 0;
-    check_declined(&task, "no rows");
-    task.input[0].shape = SHAPE(4, 0);
-    task.input[1].shape = SHAPE(0, 2);
-    task.output.shape = SHAPE(4, 2);
-    check_declined(&task, "no columns to sum over");
-    task.input[0].shape = SHAPE(1, 5);
-    task.input[1].shape = SHAPE(5, 1);
-    task.output.shape = SHAPE(1, 1);
-    check_declined(&task, "a single dot product");
-    task.op = OP_conv2d;
-    task.input[0].shape = SHAPE(1, 4, 4, 2);
-    task.input[1].shape = SHAPE(3, 3, 2, 5);
-    task.output.shape = SHAPE(1, 2, 2, 5);
-    task.input[1].type = TYPE_INT;
-    check_declined(&task, "an int32 kernel");
+    check_declined(&problem, "int32");
+    for (int i = 0; i < 2; i++) problem.input[i].type = TYPE_FLOAT;
+    problem.output.type = TYPE_FLOAT;
+    problem.input[0].shape.dims[0] = problem.output.shape.dims[0] = 0;
+    check_declined(&problem, "no rows");
+    problem.input[0].shape = SHAPE(4, 0);
+    problem.input[1].shape = SHAPE(0, 2);
+    problem.output.shape = SHAPE(4, 2);
+    check_declined(&problem, "no columns to sum over");
+    problem.input[0].shape = SHAPE(1, 5);
+    problem.input[1].shape = SHAPE(5, 1);
+    problem.output.shape = SHAPE(1, 1);
+    check_declined(&problem, "a single dot product");
+    problem.op = OP_conv2d;
+    problem.input[0].shape = SHAPE(1, 4, 4, 2);
+    problem.input[1].shape = SHAPE(3, 3, 2, 5);
+    problem.output.shape = SHAPE(1, 2, 2, 5);
+    problem.input[1].type = TYPE_INT;
+    check_declined(&problem, "an int32 kernel");
 }
 
 #if TRAINER_ONEDNN

@@ -33,8 +33,8 @@ static int run_failing(const struct call *call, struct error *error) {
 }
 static const struct kernel failing_tanh = {.name = "fake:tanh", .run = run_failing};
 
-static int decline(const struct task *task, void **plan, struct error *error) {
-    (void)task;
+static int decline(const struct problem *problem, void **plan, struct error *error) {
+    (void)problem;
     (void)plan;
     (void)error;
     return KERNEL_DECLINED;
@@ -389,10 +389,12 @@ static void test_slides(void) {
         .devices = devices, .count = count, .pin = pin_by_table, .argument = where};
     struct partition *partition = NULL;
     CHECK(partition_compile(&partition, &g, &power, 1, &placement, &error) == OK, "%s", error.words);
-    CHECK(program_steps(partition_program(partition, 0)) == 4, "%d steps, expected add, send, mul, send",
-          program_steps(partition_program(partition, 0)));
-    CHECK(program_steps(partition_program(partition, 1)) == 3, "%d steps, expected receive, receive, pow",
-          program_steps(partition_program(partition, 1)));
+    CHECK(program_instructions(partition_program(partition, 0)) == 4,
+          "%d instructions, expected add, send, mul, send",
+          program_instructions(partition_program(partition, 0)));
+    CHECK(program_instructions(partition_program(partition, 1)) == 3,
+          "%d instructions, expected receive, receive, pow",
+          program_instructions(partition_program(partition, 1)));
     for (int part = 0; part < 2; part++)
         CHECK(partition_node(partition, part, useless) == NONE, "the useless node is in part %d", part);
     CHECK(partition_device(partition, mul) == 0 && partition_device(partition, power) == 1, "devices");

@@ -156,13 +156,14 @@ static void test_views(void) {
     const node flat = graph_reshape(&g, x, SHAPE(6)), sum = graph_add(&g, flat, v);
     const node wide = graph_reshape(&g, sum, SHAPE(3, 2)), weights = graph_reshape(&g, v, SHAPE(3, 2));
     session_open(&s, &g, (node[]){wide}, 1);
-    CHECK(program_steps(s.program) == 1, "%d steps, expected the add alone", program_steps(s.program));
+    CHECK(program_instructions(s.program) == 1, "%d instructions, expected the add alone",
+          program_instructions(s.program));
     session_close(&s);
     session_open(&s, &g, (node[]){flat, sum, wide, weights}, 4);
     session_feed(&s, x, (float[]){1, 2, 3, 4, 5, 6});
     session_run(&s);
-    CHECK(program_steps(s.program) == 2, "%d steps, expected the add and a copy of the variable",
-          program_steps(s.program));
+    CHECK(program_instructions(s.program) == 2,
+          "%d instructions, expected the add and a copy of the variable", program_instructions(s.program));
     for (size_t i = 0; i < 6; i++) {
         CHECK(session_float(&s, flat, i) == (float)(i + 1), "flat %zu", i);
         CHECK(session_float(&s, wide, i) == (float)(i + 1) + s.weights[i], "wide %zu", i);

@@ -54,8 +54,8 @@ static void test_pruning(void) {
     CHECK(arena_address(s.arena, net.labels) == NULL, "labels have an address");
     CHECK(arena_address(s.arena, net.p) == NULL, "what is not fetched has an address");
     for (int i = 0; i < 4; i++) CHECK(!program_runs(s.program, net.gradients[i]), "gradient %d", i);
-    CHECK(program_steps(s.program) == 4, "%d steps, expected dense, dense, softmax, argmax",
-          program_steps(s.program));
+    CHECK(program_instructions(s.program) == 4, "%d instructions, expected dense, dense, softmax, argmax",
+          program_instructions(s.program));
     CHECK(program_run(s.program, s.arena, s.weights, NULL, &s.error) == OK, "no gradients needed: %s",
           s.error.words);
     session_close(&s);
@@ -106,10 +106,10 @@ static void test_fusion(void) {
           "dense without its activation");
     CHECK(program_runs(whole.program, net.sum) && program_runs(whole.program, net.product),
           "matmul, add, activation");
-    CHECK(program_steps(half.program) == program_steps(fused.program) + 1, "%d steps",
-          program_steps(half.program));
-    CHECK(program_steps(whole.program) == program_steps(fused.program) + 2, "%d steps",
-          program_steps(whole.program));
+    CHECK(program_instructions(half.program) == program_instructions(fused.program) + 1, "%d instructions",
+          program_instructions(half.program));
+    CHECK(program_instructions(whole.program) == program_instructions(fused.program) + 2, "%d instructions",
+          program_instructions(whole.program));
     struct session *const sessions[] = {&fused, &half, &whole};
     for (int i = 0; i < 3; i++) {
         net_feed(&net, sessions[i], 1);
@@ -223,8 +223,8 @@ static void test_set_input(void) {
 /* What happened to the kernels below; passed through the device's label. */
 static struct { int prepared, released, bound, unbound, runs; } counts;
 
-static int prepare_small(const struct task *task, void **plan, struct error *error) {
-    if (task->output.shape.rank != 2) return KERNEL_DECLINED;
+static int prepare_small(const struct problem *problem, void **plan, struct error *error) {
+    if (problem->output.shape.rank != 2) return KERNEL_DECLINED;
     counts.prepared++;
     return memory_zeroed(plan, 1, 1, "plan", error);
 }
@@ -232,8 +232,8 @@ static void release_small(void *plan) {
     counts.released++;
     memory_free(plan);
 }
-static int bind_small(const struct task *task, const void *plan, void **instance, struct error *error) {
-    (void)task, (void)plan;
+static int bind_small(const struct problem *problem, const void *plan, void **instance, struct error *error) {
+    (void)problem, (void)plan;
     counts.bound++;
     return memory_zeroed(instance, 1, 1, "instance", error);
 }
@@ -247,10 +247,10 @@ static int run_small(const struct call *call, struct error *error) {
     return reference_tanh.run(call, error);
 }
 static int run_failing(const struct call *call, struct error *error) {
-    return error_set(error, ERROR_DEVICE, "%s fails", op_name(call->task->op));
+    return error_set(error, ERROR_DEVICE, "%s fails", op_name(call->problem->op));
 }
-static int prepare_never(const struct task *task, void **plan, struct error *error) {
-    (void)task, (void)plan, (void)error;
+static int prepare_never(const struct problem *problem, void **plan, struct error *error) {
+    (void)problem, (void)plan, (void)error;
     return KERNEL_DECLINED;
 }
 

@@ -138,7 +138,7 @@ if "$TRAINER" --quiet --out=narrow $small --epochs=2 --precision=bf16 >out 2>err
     train --resume=narrow --devices=cpu:0,cpu:1 --threads=1 --epochs=3
     [ "$(summary narrow precision) $(summary wide precision)" = "bf16 fp32" ] || fail "precision: $(summary narrow precision), $(summary wide precision)"
     "$TRAINER" --resume=narrow --out=told --devices=cpu:0 --epochs=4 >out 2>err
-    grep -q ' in bf16, ' err || fail "bf16 goes on and is not said: $(head -n 3 err)"
+    grep -q -- '--precision=bf16' err || fail "bf16 goes on and is not said: $(head -n 3 err)"
     [ "$(weights narrow)" = "$(weights alone)" ] || fail "2 epochs in bf16 and 1 more: not the weights of 3"
     "$TRAINER" --quiet --resume=narrow --out=plain --epochs=4 --kernels=reference >out 2>err
     code=$?

@@ -16,7 +16,7 @@ static void test_pow_of_add_and_mul(void) {
     CHECK(session_float(&s, mul, 0) == 6.0f, "%g", (double)session_float(&s, mul, 0));
     CHECK(session_float(&s, power, 0) == 15625.0f, "%g", (double)session_float(&s, power, 0));
     CHECK(!program_runs(s.program, useless), "the useless node was kept");
-    CHECK(program_steps(s.program) == 3, "%d steps", program_steps(s.program));
+    CHECK(program_instructions(s.program) == 3, "%d instructions", program_instructions(s.program));
     session_close(&s);
     graph_close(&g);
 }
@@ -66,7 +66,7 @@ static void test_variable(void) {
     }
     session_close(&s);
     session_open(&s, &g, &counter, 1); /* not fetched: the counter stays */
-    CHECK(program_steps(s.program) == 0 && !program_runs(s.program, more), "the assign was kept");
+    CHECK(program_instructions(s.program) == 0 && !program_runs(s.program, more), "the assign was kept");
     session_run(&s);
     CHECK(session_float(&s, counter, 0) == 10.0f, "%g", (double)session_float(&s, counter, 0));
     session_close(&s);

@@ -133,7 +133,7 @@ static struct gradient *give(struct bench *bench, int worker, long step, int exa
 
 /* --- where the boundaries are --- */
 
-/* Stores that have the shards between them step what one store with all of them steps, each its window. */
+/* Stores that have the shards between them step what one store with all of them steps, each its slice. */
 static void check_windows(enum shard_by by, int stores, int each) {
     struct error error = {0};
     static struct bench whole;

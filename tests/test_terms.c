@@ -235,17 +235,17 @@ static void fill(float *values, float first) {
     for (int i = 0; i < FLOATS; i++) values[i] = first + (float)i;
 }
 
-static int receive_window(struct wire *wire, struct window *window) {
+static int receive_slice(struct wire *wire, struct slice *slice) {
     struct frame_header header;
-    RETURN_IF(frame_read_header(wire->far, "a window", 1 << 20, &header, LONG_S, &wire->error));
-    return window_receive(wire->far, &header, window, LONG_S, &wire->error);
+    RETURN_IF(frame_read_header(wire->far, "a slice", 1 << 20, &header, LONG_S, &wire->error));
+    return slice_receive(wire->far, &header, slice, LONG_S, &wire->error);
 }
 
 static void check_window(int count) {
     static float sent[STATE_VECTORS][FLOATS], got[STATE_VECTORS][FLOATS];
     struct wire wire;
-    struct window there = {.begin = 16, .end = 48, .version = 77, .state = {.count = count}};
-    struct window here = {.begin = 16, .end = 48, .state = {.count = count}};
+    struct slice there = {.begin = 16, .end = 48, .version = 77, .state = {.count = count}};
+    struct slice here = {.begin = 16, .end = 48, .state = {.count = count}};
     open_wire(&wire);
     for (int v = 0; v < STATE_VECTORS; v++) {
         fill(sent[v], 1000.0f * (float)v);
@@ -253,18 +253,18 @@ static void check_window(int count) {
         there.state.vector[v].at = sent[v];
         here.state.vector[v].at = got[v];
     }
-    CHECK(window_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
-    CHECK(receive_window(&wire, &here) == OK && here.version == 77, "%s", wire.error.words);
+    CHECK(slice_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_slice(&wire, &here) == OK && here.version == 77, "%s", wire.error.words);
     for (int v = 0; v < STATE_VECTORS; v++)
         for (int i = 0; i < FLOATS; i++) {
             const bool inside = v < count && i >= 16 && i < 48;
             const float expected = inside ? sent[v][i] : -5000.0f + (float)i;
             CHECK(got[v][i] == expected, "vector %d, float %d is %g", v, i, (double)got[v][i]);
         }
-    CHECK(window_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(slice_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     here.begin = 32, here.end = 64; /* as long, but another one */
-    CHECK(receive_window(&wire, &here) == ERROR_PEER &&
-              strstr(wire.error.words, "a window of floats 16 to 48, expected 32 to 64"),
+    CHECK(receive_slice(&wire, &here) == ERROR_PEER &&
+              strstr(wire.error.words, "a slice of floats 16 to 48, expected 32 to 64"),
           "%s", wire.error.words);
     close_wire(&wire);
 }

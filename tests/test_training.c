@@ -26,7 +26,7 @@ static long long stated_bytes(struct rig *rig, int worker) {
     rig_note_changes(rig, worker);
     for (int s = 0; s < rig->settings.shards; s++)
         bytes += rig->training.traits->bytes_moved(
-            rig->strategy.settings, strategy_window_bytes(&rig->store.shards[s]),
+            rig->strategy.settings, strategy_slice_bytes(&rig->store.shards[s]),
             optimizer->moments + (rig->settings.average > 0.0), side->step, rig->changed[worker][s]);
     return bytes;
 }

@@ -27,13 +27,13 @@ enum { FRAME_VERSION = 3, FRAME_HEADER_BYTES = 20 };
         row(WELCOME, "a welcome")     /* host: all are there, this is how things stand */                    \
         row(FAILURE, "a failure")     /* either: the words of an error; the connection ends */               \
         row(NEXT, "a batch's number") /* leader to worker to followers; flags: enum next */                  \
-        row(WEIGHTS, "weights")       /* host: of its window */                                              \
-        row(GRADIENT, "a gradient")   /* worker: of the host's window */                                     \
+        row(WEIGHTS, "weights")       /* host: of its slice */                                               \
+        row(GRADIENT, "a gradient")   /* worker: of the host's slice */                                      \
         row(HEARTBEAT, "a heartbeat") /* host: still there; words, or nothing else to say */                 \
         row(GO, "a go")               /* leader to follower: the next segment begins */                      \
-        row(FETCH, "a fetch")         /* leader to follower: tallies and window, once all are paused */      \
+        row(FETCH, "a fetch")         /* leader to follower: tallies and slice, once all are paused */       \
         row(TALLIES, "tallies")       /* follower: what its shards have counted */                           \
-        row(WINDOW, "a window")       /* either of them: weights and optimizer state */                      \
+        row(SLICE, "a slice")         /* either of them: weights and optimizer state */                      \
         row(GOODBYE, "a goodbye")     /* host: this was the last frame */                                    \
         row(CONFIG, "the settings")   /* host: what this run is, for the worker to build */                  \
         row(READY, "a ready")         /* worker: it is built; the fingerprint of what it has */

@@ -5,7 +5,7 @@
  * its compute is another: it sends weights and the number of a batch, and gets loss and gradient. So
  * strategies, data order, pauses, checkpoints and losses know nothing of the network.
  *
- * Several parameter servers have a window of the vector each. The first is the *leader*: it assigns batches,
+ * Several parameter servers have a slice of the vector each. The first is the *leader*: it assigns batches,
  * evaluates and writes; the workers pass on what they are assigned to the *followers*. What leader and
  * followers say to each other is in lead.h. */
 #ifndef TRAINER_BRIDGE_HOST_H
@@ -28,7 +28,7 @@ struct peer {
 struct follower {
     struct endpoint *endpoint; /* NULL: not connected yet */
     char name[96];             /* "the parameter server 1 (127.0.0.1:4000)" */
-    uint64_t begin, end;       /* its window */
+    uint64_t begin, end;       /* its slice */
 };
 
 /* Is told in words, now and then, who is still missing, and who was refused. */
@@ -79,7 +79,7 @@ int host_open(struct host *host, const struct host_settings *settings, struct er
 void host_close(struct host *host); /* safe on a zeroed or half-open one */
 
 /* Tells all that the training begins: first the followers the leader, then each its workers. `welcome` has
- * the ps's window; their places in the roster are those in host->peers. Errors: ERROR_PEER: windows that do
+ * the ps's slice; their places in the roster are those in host->peers. Errors: ERROR_PEER: slices that do
  * not make one vector, a follower that refuses. */
 int host_welcome(struct host *host, const struct welcome *welcome, struct error *error);
 

@@ -6,41 +6,40 @@
 
 enum { WINDOW_HEAD_BYTES = 64 }; /* exactly; before the floats, whose place stays a cache line's */
 
-static size_t window_bytes(const struct window *window) {
-    return (window->end - window->begin) * sizeof(float);
+static size_t slice_bytes(const struct slice *slice) {
+    return (slice->end - slice->begin) * sizeof(float);
 }
 
-int window_send(struct endpoint *endpoint, const struct window *window, double timeout_s,
-                struct error *error) {
+int slice_send(struct endpoint *endpoint, const struct slice *slice, double timeout_s, struct error *error) {
     uint8_t head[WINDOW_HEAD_BYTES] = {0};
     struct frame_writer writer = {.bytes = head, .room = sizeof head};
     struct piece pieces[1 + STATE_VECTORS] = {{head, sizeof head}};
-    frame_put_u64(&writer, window->begin);
-    frame_put_u64(&writer, window->end);
-    frame_put_u64(&writer, (uint64_t)window->state.count);
-    frame_put_u64(&writer, (uint64_t)window->version);
-    for (int v = 0; v < window->state.count; v++)
-        pieces[1 + v] = (struct piece){window->state.vector[v].at + window->begin, window_bytes(window)};
-    return frame_write(endpoint, FRAME_WINDOW, 0, pieces, 1 + window->state.count, timeout_s, error);
+    frame_put_u64(&writer, slice->begin);
+    frame_put_u64(&writer, slice->end);
+    frame_put_u64(&writer, (uint64_t)slice->state.count);
+    frame_put_u64(&writer, (uint64_t)slice->version);
+    for (int v = 0; v < slice->state.count; v++)
+        pieces[1 + v] = (struct piece){slice->state.vector[v].at + slice->begin, slice_bytes(slice)};
+    return frame_write(endpoint, FRAME_SLICE, 0, pieces, 1 + slice->state.count, timeout_s, error);
 }
 
-int window_receive(struct endpoint *endpoint, const struct frame_header *header, struct window *window,
-                   double timeout_s, struct error *error) {
+int slice_receive(struct endpoint *endpoint, const struct frame_header *header, struct slice *slice,
+                  double timeout_s, struct error *error) {
     uint8_t head[WINDOW_HEAD_BYTES];
-    RETURN_IF(frame_expect(endpoint, header, FRAME_WINDOW,
-                           sizeof head + (uint64_t)window->state.count * window_bytes(window), error));
-    RETURN_IF(endpoint_receive(endpoint, "a window", head, sizeof head, timeout_s, error));
+    RETURN_IF(frame_expect(endpoint, header, FRAME_SLICE,
+                           sizeof head + (uint64_t)slice->state.count * slice_bytes(slice), error));
+    RETURN_IF(endpoint_receive(endpoint, "a slice", head, sizeof head, timeout_s, error));
     struct frame_reader reader = {.bytes = head, .length = sizeof head};
     const uint64_t begin = frame_get_u64(&reader), end = frame_get_u64(&reader);
     const uint64_t count = frame_get_u64(&reader), version = frame_get_u64(&reader);
-    if (begin != window->begin || end != window->end || count != (uint64_t)window->state.count)
-        return error_set(error, ERROR_PEER, "%s: a window of floats %llu to %llu, expected %zu to %zu",
+    if (begin != slice->begin || end != slice->end || count != (uint64_t)slice->state.count)
+        return error_set(error, ERROR_PEER, "%s: a slice of floats %llu to %llu, expected %zu to %zu",
                          endpoint_name(endpoint), (unsigned long long)begin, (unsigned long long)end,
-                         window->begin, window->end);
-    for (int v = 0; v < window->state.count; v++)
-        RETURN_IF(endpoint_receive(endpoint, "a window", window->state.vector[v].at + window->begin,
-                                   window_bytes(window), timeout_s, error));
-    window->version = (long)version;
+                         slice->begin, slice->end);
+    for (int v = 0; v < slice->state.count; v++)
+        RETURN_IF(endpoint_receive(endpoint, "a slice", slice->state.vector[v].at + slice->begin,
+                                   slice_bytes(slice), timeout_s, error));
+    slice->version = (long)version;
     return OK;
 }
 

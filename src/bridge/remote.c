@@ -157,7 +157,7 @@ static int connect_host(struct remote *remote, int index, struct error *error) {
     return frame_write(host->endpoint, FRAME_HELLO, 0, &piece, 1, remote->timeout_s, error);
 }
 
-/* The windows lie one after the other, and all hosts mean the same place in the roster. */
+/* The slices lie one after the other, and all hosts mean the same place in the roster. */
 static int check_windows(const struct remote *remote, uint64_t floats, struct error *error) {
     uint64_t end = 0;
     for (int h = 0; h < remote->count; h++) {
@@ -293,7 +293,7 @@ int remote_next(struct remote *remote, enum next *next, long *number, bool *over
     return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 
-static size_t window_bytes(const struct remote_host *host) {
+static size_t slice_bytes(const struct remote_host *host) {
     return (size_t)(host->welcome.end - host->welcome.begin) * sizeof(float);
 }
 
@@ -314,7 +314,7 @@ static int read_headers(struct remote *remote, bool *over, struct finish *finish
     RETURN_IF(receive_all(remote, error));
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
-        const uint64_t bytes = REQUEST_BYTES + window_bytes(host);
+        const uint64_t bytes = REQUEST_BYTES + slice_bytes(host);
         const uint64_t limit = bytes > FINISH_BYTES ? bytes : FINISH_BYTES;
         RETURN_IF(
             frame_unpack_header(&host->header, host->head, limit, endpoint_name(host->endpoint), error));
@@ -334,7 +334,7 @@ static int read_weights(struct remote *remote, struct request *request, float *w
     for (int h = 0; h < remote->count; h++) begin_receive(remote, h, remote->hosts[h].request, REQUEST_BYTES);
     RETURN_IF(receive_all(remote, error));
     for (int h = 0; h < remote->count; h++)
-        begin_receive(remote, h, weights + remote->hosts[h].welcome.begin, window_bytes(&remote->hosts[h]));
+        begin_receive(remote, h, weights + remote->hosts[h].welcome.begin, slice_bytes(&remote->hosts[h]));
     RETURN_IF(receive_all(remote, error));
     return request_get(request, remote->hosts[0].request, endpoint_name(remote->hosts[0].endpoint), error);
 }
@@ -352,11 +352,11 @@ int remote_answer(struct remote *remote, float loss, const float *gradient, stru
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
         const struct frame_header header = {.type = FRAME_GRADIENT,
-                                            .bytes = sizeof bytes + window_bytes(host)};
+                                            .bytes = sizeof bytes + slice_bytes(host)};
         frame_pack_header(host->head, &header);
         host->pieces[0] = (struct piece){host->head, sizeof host->head};
         host->pieces[1] = (struct piece){bytes, sizeof bytes};
-        host->pieces[2] = (struct piece){gradient + host->welcome.begin, window_bytes(host)};
+        host->pieces[2] = (struct piece){gradient + host->welcome.begin, slice_bytes(host)};
         remote->transfers[h] = (struct transfer){
             .endpoint = host->endpoint, .sends = "a gradient", .pieces = host->pieces, .piece_count = 3};
     }

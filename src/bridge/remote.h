@@ -49,7 +49,7 @@ struct remote {
  * ERROR_PEER: nobody is there, or one refuses or ends, in its words. */
 int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error);
 /* Says what was built by them, and waits until all have come, as long as they give signs of life. Errors:
- * ERROR_PEER: as above; windows that do not make the vector. */
+ * ERROR_PEER: as above; slices that do not make the vector. */
 int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error);
 void remote_close(struct remote *remote); /* safe on a zeroed one */
 

@@ -27,13 +27,13 @@ struct hello {
 /* WELCOME: all have come. */
 struct welcome {
     int worker, workers; /* place in the roster, and its size */
-    uint64_t begin, end; /* the host's window of the flat vector */
+    uint64_t begin, end; /* the host's slice of the flat vector */
 };
 
 /* NEXT: a batch, by its number; an empty one, to take part in the round; or none until the next segment. */
 enum next { NEXT_BATCH, NEXT_EMPTY, NEXT_PAUSE, NEXTS };
 
-/* WEIGHTS: a batch to compute with the weights of the window, which follow. */
+/* WEIGHTS: a batch to compute with the weights of the slice, which follow. */
 struct request {
     long number;         /* of the batch */
     long step;           /* of this worker, from 1 */

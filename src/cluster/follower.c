@@ -1,4 +1,4 @@
-/* A parameter server that another one leads: it trains the shards of its window segment by segment, as the
+/* A parameter server that another one leads: it trains the shards of its slice segment by segment, as the
  * leader says, and hands over what came of it at each pause. It evaluates nothing and writes nothing; in a
  * mirrored cluster it gets the whole model at the end and keeps a copy. */
 #include "follower.h"
@@ -25,16 +25,16 @@ struct led_run {
 };
 
 /* At the start this process's own; at the end, mirrored, all of what was tested. */
-static int receive_window(struct led_run *led, const struct frame_header *header, bool whole,
-                          struct error *error) {
+static int receive_slice(struct led_run *led, const struct frame_header *header, bool whole,
+                         struct error *error) {
     struct store *store = &led->run->store;
-    struct window window = members_window(led->members, store->begin, store->end);
+    struct slice slice = members_slice(led->members, store->begin, store->end);
     if (whole)
-        window = (struct window){.end = led->run->setup.network.graph.layout.floats,
-                                 .state = {.count = 1, .vector = {{.name = "", .at = store->weights}}}};
+        slice = (struct slice){.end = led->run->setup.network.graph.layout.floats,
+                               .state = {.count = 1, .vector = {{.name = "", .at = store->weights}}}};
     RETURN_IF(
-        window_receive(led->members->host.leader, header, &window, led->run->setup.config.timeout_s, error));
-    store_set_version(store, window.version);
+        slice_receive(led->members->host.leader, header, &slice, led->run->setup.config.timeout_s, error));
+    store_set_version(store, slice.version);
     return OK;
 }
 
@@ -99,7 +99,7 @@ static int ask_leader(struct led_run *led, int code, struct error *error) {
     return code;
 }
 
-/* The workers pause, and end, as the leader tells them. *fetches: the leader has asked for the window
+/* The workers pause, and end, as the leader tells them. *fetches: the leader has asked for the slice
  * already: those it has lost are not waited for. */
 static int run_segment(struct led_run *led, bool *fetches, struct error *error) {
     bool ended = false;
@@ -137,14 +137,14 @@ static int write_model(struct led_run *led, struct error *error) {
 /* Until the leader says goodbye. */
 static int follow(struct led_run *led, struct error *error) {
     struct frame_header header;
-    bool has_window = false, fetches = false;
+    bool has_slice = false, fetches = false;
     while (true) {
         if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
         RETURN_IF(read_header(led, &header, error));
         switch (header.type) {
-        case FRAME_WINDOW:
-            RETURN_IF(receive_window(led, &header, has_window, error)); /* the second is the whole */
-            has_window = true;
+        case FRAME_SLICE:
+            RETURN_IF(receive_slice(led, &header, has_slice, error)); /* the second is the whole */
+            has_slice = true;
             break;
         case FRAME_GO:
             RETURN_IF(run_segment(led, &fetches, error));

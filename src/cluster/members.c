@@ -141,17 +141,17 @@ static int followers_of(const struct members *members) {
     return members->host.follower_count;
 }
 
-struct window members_window(const struct members *members, size_t begin, size_t end) {
+struct slice members_slice(const struct members *members, size_t begin, size_t end) {
     const struct store *store = members->site->store;
-    return (struct window){.begin = begin, .end = end, .version = store_version(store), .state = store->host};
+    return (struct slice){.begin = begin, .end = end, .version = store_version(store), .state = store->host};
 }
 
-/* What was tested, of all windows. */
-static struct window whole_of(const struct members *members) {
+/* What was tested, of all slices. */
+static struct slice whole_of(const struct members *members) {
     const struct store *store = members->site->store;
-    return (struct window){.end = store->settings.layout->floats,
-                           .version = store_version(store),
-                           .state = {.count = 1, .vector = {{.name = "", .at = store_tested(store)}}}};
+    return (struct slice){.end = store->settings.layout->floats,
+                          .version = store_version(store),
+                          .state = {.count = 1, .vector = {{.name = "", .at = store_tested(store)}}}};
 }
 
 /* What an endpoint says names an address; this says whose it is. */
@@ -162,10 +162,9 @@ static int named(const struct follower *follower, int code, struct error *error)
 static int spread(struct members *members, bool whole, struct error *error) {
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
-        const struct window window =
-            whole ? whole_of(members) : members_window(members, follower->begin, follower->end);
-        RETURN_IF(
-            named(follower, window_send(follower->endpoint, &window, members->timeout_s, error), error));
+        const struct slice slice =
+            whole ? whole_of(members) : members_slice(members, follower->begin, follower->end);
+        RETURN_IF(named(follower, slice_send(follower->endpoint, &slice, members->timeout_s, error), error));
     }
     return OK;
 }
@@ -224,7 +223,7 @@ static int open_values(const struct members *members, uint64_t **values, int *co
 
 int members_answer(struct members *members, struct error *error) {
     const struct store *store = members->site->store;
-    const struct window window = members_window(members, store->begin, store->end);
+    const struct slice slice = members_slice(members, store->begin, store->end);
     uint64_t *values = NULL;
     int count = 0;
     RETURN_IF(open_values(members, &values, &count, error));
@@ -235,21 +234,21 @@ int members_answer(struct members *members, struct error *error) {
     }
     values[count - 1] = (uint64_t)store_lost_updates(store);
     int code = tallies_send(members->host.leader, values, count, members->timeout_s, error);
-    if (code == OK) code = window_send(members->host.leader, &window, members->timeout_s, error);
+    if (code == OK) code = slice_send(members->host.leader, &slice, members->timeout_s, error);
     memory_free(values);
     return code;
 }
 
 static int fetch_one(struct members *members, struct follower *follower, uint64_t *values, int count,
                      struct error *error) {
-    struct window window = members_window(members, follower->begin, follower->end);
+    struct slice slice = members_slice(members, follower->begin, follower->end);
     struct frame_header header;
     RETURN_IF(follower_hear(follower, "tallies", &header, members->fetch_s, error));
     RETURN_IF(named(follower,
                     tallies_receive(follower->endpoint, &header, values, count, members->timeout_s, error),
                     error));
-    RETURN_IF(follower_hear(follower, "a window", &header, members->fetch_s, error));
-    RETURN_IF(named(follower, window_receive(follower->endpoint, &header, &window, members->timeout_s, error),
+    RETURN_IF(follower_hear(follower, "a slice", &header, members->fetch_s, error));
+    RETURN_IF(named(follower, slice_receive(follower->endpoint, &header, &slice, members->timeout_s, error),
                     error));
     for (int w = 0; w < members->host.count; w++) {
         const struct tally tally = get_tally(values + (size_t)w * TALLY_VALUES);

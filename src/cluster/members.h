@@ -1,5 +1,5 @@
 /* The crew of a run whose workers are members of a cluster. Each has a thread here, its proxy, which goes
- * through the training loop as any worker does: it sends the weights of this process's window and gets their
+ * through the training loop as any worker does: it sends the weights of this process's slice and gets their
  * gradient. Of several such processes the first, the leader, assigns the batches; the others follow: they are
  * told by the workers what was assigned. */
 #ifndef TRAINER_CLUSTER_MEMBERS_H
@@ -23,7 +23,7 @@ struct members {
     struct members_settings settings;
     struct fingerprint fingerprint;
     struct host host;          /* where the workers are */
-    double timeout_s, fetch_s; /* for a worker's word; for a follower's window, which may be waiting itself */
+    double timeout_s, fetch_s; /* for a worker's word; for a follower's slice, which may be waiting itself */
     long *numbers;             /* [workers] the batch in hand */
     struct tally *far;         /* [workers] of the leader: what the followers have counted */
     long far_lost_updates;
@@ -31,9 +31,9 @@ struct members {
     long long sent_before, received_before;
 };
 
-/* For a follower: answers a fetch; the window that is its own, or all that was tested; the settings' words
+/* For a follower: answers a fetch; the slice that is its own, or all that was tested; the settings' words
  * for the leader. */
 int members_answer(struct members *members, struct error *error);
-struct window members_window(const struct members *members, size_t begin, size_t end);
+struct slice members_slice(const struct members *members, size_t begin, size_t end);
 
 #endif

@@ -135,7 +135,7 @@ static int since_mark(const struct device *device, void *mark, double *seconds, 
 }
 
 static const struct marks marks = {
-    .open = open_mark, .close = close_mark, .set = use_mark, .follow = use_mark, .since = since_mark};
+    .open = open_mark, .close = close_mark, .set = use_mark, .wait = use_mark, .since = since_mark};
 
 const struct backend cpu_backend = {
     .name = "cpu",

@@ -17,8 +17,8 @@ extern const struct vectors cpu_vectors;
 void cpu_step(const struct update *update, size_t floats, float *weights, float *const *moments,
               const float *gradient, float *average);
 
-/* racy.c: the slots update, for a window that is racy, and copy_racy. */
-void cpu_update_racy(const struct update *update, const struct update_window *window);
+/* racy.c: the slots update, for a slice that is racy, and copy_racy. */
+void cpu_update_racy(const struct update *update, const struct update_slice *slice);
 void cpu_copy_racy(float *out, const float *in, size_t floats, struct world *world);
 
 /* One image, augmented: out[rows][columns][channels]. image[height][width][channels]. */

@@ -28,9 +28,10 @@ struct instance {
     void *scratch; /* owned */
 };
 
-static int failed(const struct task *task, const char *what, dnnl_status_t status, struct error *error) {
-    return error_set(error, ERROR_DEVICE, "%s: oneDNN could not %s %s (status %d)", task->device->name, what,
-                     op_name(task->op), (int)status);
+static int failed(const struct problem *problem, const char *what, dnnl_status_t status,
+                  struct error *error) {
+    return error_set(error, ERROR_DEVICE, "%s: oneDNN could not %s %s (status %d)", problem->device->name,
+                     what, op_name(problem->op), (int)status);
 }
 
 static const char *implementation(const_dnnl_primitive_desc_t description) {
@@ -59,35 +60,35 @@ static dnnl_status_t make_reorders(struct onednn_plan *plan, const struct onednn
     return status;
 }
 
-static int make_primitive(const struct task *task, const struct onednn_request *request,
+static int make_primitive(const struct problem *problem, const struct onednn_request *request,
                           struct onednn_plan *plan, struct error *error) {
     dnnl_status_t status = dnnl_engine_create(&plan->engine, dnnl_cpu, 0);
-    if (status != dnnl_success) return failed(task, "open an engine for", status, error);
+    if (status != dnnl_success) return failed(problem, "open an engine for", status, error);
     status = onednn_describe_operation(&plan->description, plan->engine, &request->operation);
     if (status == dnnl_unimplemented || status == dnnl_invalid_arguments) return KERNEL_DECLINED;
-    if (status != dnnl_success) return failed(task, "prepare", status, error);
+    if (status != dnnl_success) return failed(problem, "prepare", status, error);
     if (!is_fast(plan->description)) return KERNEL_DECLINED;
     status = dnnl_primitive_create(&plan->primitive, plan->description);
     if (status == dnnl_success) status = make_reorders(plan, request);
-    return status == dnnl_success ? OK : failed(task, "prepare", status, error);
+    return status == dnnl_success ? OK : failed(problem, "prepare", status, error);
 }
 
 /* One thread for each million multiply-adds, which take it some 20 us. */
-static int useful_threads(const struct task *task, double multiply_adds) {
+static int useful_threads(const struct problem *problem, double multiply_adds) {
     const double threads = multiply_adds / 1e6;
     if (threads < 1.0) return 1;
-    return threads < task->device->threads ? (int)threads : task->device->threads;
+    return threads < problem->device->threads ? (int)threads : problem->device->threads;
 }
 
-int onednn_plan(const struct task *task, const struct onednn_request *request, void **plan,
+int onednn_plan(const struct problem *problem, const struct onednn_request *request, void **plan,
                 struct error *error) {
     struct onednn_plan *made = NULL;
     RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "a oneDNN plan", error));
     made->arguments = request->arguments;
-    made->threads = useful_threads(task, request->multiply_adds);
+    made->threads = useful_threads(problem, request->multiply_adds);
     const int threads = omp_get_max_threads();
     omp_set_num_threads(made->threads);
-    const int code = make_primitive(task, request, made, error);
+    const int code = make_primitive(problem, request, made, error);
     omp_set_num_threads(threads);
     if (code)
         onednn_release(made);
@@ -143,14 +144,14 @@ static dnnl_status_t add_arguments(struct instance *instance, const struct onedn
     return status;
 }
 
-int onednn_bind(const struct task *task, const void *prepared, void **out, struct error *error) {
+int onednn_bind(const struct problem *problem, const void *prepared, void **out, struct error *error) {
     const struct onednn_plan *plan = prepared;
     struct instance *instance = NULL;
     RETURN_IF(memory_zeroed((void **)&instance, 1, sizeof *instance, "a oneDNN instance", error));
     int code = add_memory(instance, plan, error);
     if (code == OK) {
         const dnnl_status_t status = add_arguments(instance, plan);
-        if (status != dnnl_success) code = failed(task, "bind", status, error);
+        if (status != dnnl_success) code = failed(problem, "bind", status, error);
     }
     if (code == OK)
         *out = instance;
@@ -192,8 +193,8 @@ static dnnl_status_t bring(const struct onednn_plan *plan, const struct instance
     return reorder(plan, instance, i, false);
 }
 
-dnnl_data_type_t onednn_compute_type(const struct task *task) {
-    return task->device->precision == PRECISION_BF16 ? dnnl_bf16 : dnnl_f32;
+dnnl_data_type_t onednn_compute_type(const struct problem *problem) {
+    return problem->device->precision == PRECISION_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
 dnnl_data_type_t onednn_type(enum type type) {
@@ -236,7 +237,7 @@ int onednn_run(const struct call *call, struct error *error) {
     const struct instance *instance = call->instance;
     dnnl_status_t status = dnnl_success;
     int output = 0;
-    if (call->task->device->threads > 1) omp_set_num_threads(plan->threads);
+    if (call->problem->device->threads > 1) omp_set_num_threads(plan->threads);
     for (int i = 0; i < instance->count && status == dnnl_success; i++) {
         const int operand = plan->arguments[i].operand;
         if (operand == ONEDNN_OUTPUT) output = i;
@@ -247,5 +248,5 @@ int onednn_run(const struct call *call, struct error *error) {
         status = dnnl_primitive_execute(plan->primitive, instance->stream, instance->count + 1,
                                         instance->arguments);
     if (status == dnnl_success && plan->reorder[output]) status = reorder(plan, instance, output, true);
-    return status == dnnl_success ? OK : failed(call->task, "run", status, error);
+    return status == dnnl_success ? OK : failed(call->problem, "run", status, error);
 }

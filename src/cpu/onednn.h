@@ -38,18 +38,18 @@ struct onednn_plan {
 };
 
 /* Makes a plan; takes over nothing. Declines when oneDNN has no fast implementation here. */
-int onednn_plan(const struct task *task, const struct onednn_request *request, void **plan,
+int onednn_plan(const struct problem *problem, const struct onednn_request *request, void **plan,
                 struct error *error);
 
-/* What a task's matrix products are computed in, and what an operand is in memory. */
-dnnl_data_type_t onednn_compute_type(const struct task *task);
+/* What a problem's matrix products are computed in, and what an operand is in memory. */
+dnnl_data_type_t onednn_compute_type(const struct problem *problem);
 dnnl_data_type_t onednn_type(enum type type);
 /* Whether the processor computes in bf16. */
 bool onednn_has_bf16(void);
 
 /* The slots of a kernel. */
 void onednn_release(void *plan);
-int onednn_bind(const struct task *task, const void *plan, void **instance, struct error *error);
+int onednn_bind(const struct problem *problem, const void *plan, void **instance, struct error *error);
 void onednn_unbind(void *instance);
 int onednn_run(const struct call *call, struct error *error);
 void onednn_describe(const void *plan, char *out, size_t bytes);

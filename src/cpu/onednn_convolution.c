@@ -56,12 +56,12 @@ static bool in_memory(struct onednn_form *form, const struct shape *shape, enum 
     }
 }
 
-static bool all_in_memory(struct onednn_request *request, const struct task *task) {
+static bool all_in_memory(struct onednn_request *request, const struct problem *problem) {
     for (int i = 0; request->arguments[i].name != 0; i++) {
         const int operand = request->arguments[i].operand, name = request->arguments[i].name;
         if (operand == ONEDNN_OUTPUT
-                ? !in_memory(&request->plain[i], &task->output.shape, task->output.type, name)
-                : !in_memory(&request->plain[i], &task->input[operand].shape, task->input[operand].type,
+                ? !in_memory(&request->plain[i], &problem->output.shape, problem->output.type, name)
+                : !in_memory(&request->plain[i], &problem->input[operand].shape, problem->input[operand].type,
                              name))
             return false;
     }
@@ -78,16 +78,17 @@ static bool is_possible(enum type type, const struct shape *shape) {
 }
 
 /* All that a convolution of x and kernel to y asks for: x and the kernel in the type that is computed in, y
- * too unless it is a result; what the task computes is of the task's type. Needs arguments and kind. False
- * when oneDNN has no such thing. */
-static bool fill_request(struct onednn_request *request, const struct task *task, const struct shape *x,
+ * too unless it is a result; what the problem computes is of the problem's type. Needs arguments and kind.
+ * False when oneDNN has no such thing. */
+static bool fill_request(struct onednn_request *request, const struct problem *problem, const struct shape *x,
                          const struct shape *kernel, const struct shape *y) {
-    const dnnl_data_type_t computed = onednn_compute_type(task), result = onednn_type(task->output.type);
+    const dnnl_data_type_t computed = onednn_compute_type(problem),
+                           result = onednn_type(problem->output.type);
     struct onednn_operation *o = &request->operation;
-    for (int i = 0; i < task->inputs; i++)
-        if (!is_possible(task->input[i].type, &task->input[i].shape)) return false;
-    if (!is_possible(task->output.type, &task->output.shape)) return false;
-    const struct attributes *a = task->attributes;
+    for (int i = 0; i < problem->inputs; i++)
+        if (!is_possible(problem->input[i].type, &problem->input[i].shape)) return false;
+    if (!is_possible(problem->output.type, &problem->output.shape)) return false;
+    const struct attributes *a = problem->attributes;
     for (int axis = 0; axis < 2; axis++) {
         const struct window w =
             window_along(x->dims[axis + 1], kernel->dims[axis], a->stride[axis], a->padding);
@@ -101,22 +102,23 @@ static bool fill_request(struct onednn_request *request, const struct task *task
     o->y = image(y, o->kind == ONEDNN_CONVOLUTION ? result : computed);
     o->kernel = any_kernel(kernel, o->kind == ONEDNN_CONVOLUTION_GRAD_KERNEL ? result : computed);
     o->bias = bias_of(kernel->dims[3]);
-    return all_in_memory(request, task);
+    return all_in_memory(request, problem);
 }
 
-static int prepare_forward(const struct task *task, void **plan, struct error *error) {
+static int prepare_forward(const struct problem *problem, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
         {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
     static const struct onednn_argument with_bias[] = {
         {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_BIAS, 2}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
-    const bool bias = task->op == OP_conv2d_bias;
+    const bool bias = problem->op == OP_conv2d_bias;
     struct onednn_request request = {.operation = {.kind = ONEDNN_CONVOLUTION,
                                                    .has_bias = bias,
-                                                   .activation = task->attributes->activation},
+                                                   .activation = problem->attributes->activation},
                                      .arguments = bias ? with_bias : arguments};
-    if (!fill_request(&request, task, &task->input[0].shape, &task->input[1].shape, &task->output.shape))
+    if (!fill_request(&request, problem, &problem->input[0].shape, &problem->input[1].shape,
+                      &problem->output.shape))
         return KERNEL_DECLINED;
-    return onednn_plan(task, &request, plan, error);
+    return onednn_plan(problem, &request, plan, error);
 }
 
 const struct kernel onednn_conv2d = {
@@ -138,14 +140,15 @@ const struct kernel onednn_conv2d_bias = {
     .run = onednn_run,
 };
 
-static int prepare_grad_x(const struct task *task, void **plan, struct error *error) {
+static int prepare_grad_x(const struct problem *problem, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
         {DNNL_ARG_WEIGHTS, 0}, {DNNL_ARG_DIFF_DST, 1}, {DNNL_ARG_DIFF_SRC, ONEDNN_OUTPUT}, {0}};
     struct onednn_request request = {.operation = {.kind = ONEDNN_CONVOLUTION_GRAD_X},
                                      .arguments = arguments};
-    if (!fill_request(&request, task, &task->output.shape, &task->input[0].shape, &task->input[1].shape))
+    if (!fill_request(&request, problem, &problem->output.shape, &problem->input[0].shape,
+                      &problem->input[1].shape))
         return KERNEL_DECLINED;
-    return onednn_plan(task, &request, plan, error);
+    return onednn_plan(problem, &request, plan, error);
 }
 
 const struct kernel onednn_conv2d_grad_x = {
@@ -158,14 +161,15 @@ const struct kernel onednn_conv2d_grad_x = {
     .run = onednn_run,
 };
 
-static int prepare_grad_kernel(const struct task *task, void **plan, struct error *error) {
+static int prepare_grad_kernel(const struct problem *problem, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
         {DNNL_ARG_SRC, 0}, {DNNL_ARG_DIFF_DST, 1}, {DNNL_ARG_DIFF_WEIGHTS, ONEDNN_OUTPUT}, {0}};
     struct onednn_request request = {.operation = {.kind = ONEDNN_CONVOLUTION_GRAD_KERNEL},
                                      .arguments = arguments};
-    if (!fill_request(&request, task, &task->input[0].shape, &task->output.shape, &task->input[1].shape))
+    if (!fill_request(&request, problem, &problem->input[0].shape, &problem->output.shape,
+                      &problem->input[1].shape))
         return KERNEL_DECLINED;
-    return onednn_plan(task, &request, plan, error);
+    return onednn_plan(problem, &request, plan, error);
 }
 
 const struct kernel onednn_conv2d_grad_kernel = {

@@ -19,10 +19,10 @@ static struct onednn_form matrix(const struct shape *shape, bool transposed, dnn
 
 /* An operand as it is in memory, and as the product wants it: the same, or in the type that is computed in,
  * in whatever form suits it when it has to be converted anyway. */
-static void operand_forms(const struct task *task, int i, bool transposed, struct onednn_form *plain,
+static void operand_forms(const struct problem *problem, int i, bool transposed, struct onednn_form *plain,
                           struct onednn_form *wanted) {
-    const dnnl_data_type_t own = onednn_type(task->input[i].type), computed = onednn_compute_type(task);
-    *wanted = *plain = matrix(&task->input[i].shape, transposed, own);
+    const dnnl_data_type_t own = onednn_type(problem->input[i].type), computed = onednn_compute_type(problem);
+    *wanted = *plain = matrix(&problem->input[i].shape, transposed, own);
     wanted->type = computed;
     wanted->any = own != computed;
 }
@@ -32,29 +32,30 @@ static bool is_possible(enum type type, const struct shape *shape) {
     return (type == TYPE_FLOAT || type == TYPE_BF16) && shape_count(shape) > 0;
 }
 
-static bool takes(const struct task *task) {
-    for (int i = 0; i < task->inputs; i++)
-        if (!is_possible(task->input[i].type, &task->input[i].shape)) return false;
-    return is_possible(task->output.type, &task->output.shape) && task->input[0].shape.rank == 2 &&
-           task->input[1].shape.rank == 2 && task->output.shape.rank == 2;
+static bool takes(const struct problem *problem) {
+    for (int i = 0; i < problem->inputs; i++)
+        if (!is_possible(problem->input[i].type, &problem->input[i].shape)) return false;
+    return is_possible(problem->output.type, &problem->output.shape) && problem->input[0].shape.rank == 2 &&
+           problem->input[1].shape.rank == 2 && problem->output.shape.rank == 2;
 }
 
-static double multiply_adds(const struct task *task) {
-    const double inner = (double)shape_count(&task->input[0].shape) / task->output.shape.dims[0];
-    return inner * (double)shape_count(&task->output.shape);
+static double multiply_adds(const struct problem *problem) {
+    const double inner = (double)shape_count(&problem->input[0].shape) / problem->output.shape.dims[0];
+    return inner * (double)shape_count(&problem->output.shape);
 }
 
-static int prepare_matmul(const struct task *task, void **plan, struct error *error) {
+static int prepare_matmul(const struct problem *problem, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
         {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
-    if (!takes(task) || shape_count(&task->output.shape) == 1) return KERNEL_DECLINED;
-    struct onednn_request request = {
-        .operation = {.kind = ONEDNN_MATMUL}, .arguments = arguments, .multiply_adds = multiply_adds(task)};
-    operand_forms(task, 0, task->attributes->transpose_a, &request.plain[0], &request.operation.x);
-    operand_forms(task, 1, task->attributes->transpose_b, &request.plain[1], &request.operation.kernel);
-    request.operation.y = matrix(&task->output.shape, false, onednn_type(task->output.type));
+    if (!takes(problem) || shape_count(&problem->output.shape) == 1) return KERNEL_DECLINED;
+    struct onednn_request request = {.operation = {.kind = ONEDNN_MATMUL},
+                                     .arguments = arguments,
+                                     .multiply_adds = multiply_adds(problem)};
+    operand_forms(problem, 0, problem->attributes->transpose_a, &request.plain[0], &request.operation.x);
+    operand_forms(problem, 1, problem->attributes->transpose_b, &request.plain[1], &request.operation.kernel);
+    request.operation.y = matrix(&problem->output.shape, false, onednn_type(problem->output.type));
     request.plain[2] = request.operation.y;
-    return onednn_plan(task, &request, plan, error);
+    return onednn_plan(problem, &request, plan, error);
 }
 
 const struct kernel onednn_matmul = {
@@ -67,22 +68,23 @@ const struct kernel onednn_matmul = {
     .run = onednn_run,
 };
 
-static int prepare_dense(const struct task *task, void **plan, struct error *error) {
+static int prepare_dense(const struct problem *problem, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
         {DNNL_ARG_SRC, 0}, {DNNL_ARG_WEIGHTS, 1}, {DNNL_ARG_BIAS, 2}, {DNNL_ARG_DST, ONEDNN_OUTPUT}, {0}};
-    if (!takes(task) || task->input[2].type != TYPE_FLOAT) return KERNEL_DECLINED;
-    const struct shape bias_row = SHAPE(1, task->output.shape.dims[1]); /* the bias [out], for each example */
+    if (!takes(problem) || problem->input[2].type != TYPE_FLOAT) return KERNEL_DECLINED;
+    const struct shape bias_row =
+        SHAPE(1, problem->output.shape.dims[1]); /* the bias [out], for each example */
     struct onednn_request request = {
-        .operation = {.kind = ONEDNN_MATMUL, .has_bias = true, .activation = task->attributes->activation},
+        .operation = {.kind = ONEDNN_MATMUL, .has_bias = true, .activation = problem->attributes->activation},
         .arguments = arguments,
-        .multiply_adds = multiply_adds(task)};
-    operand_forms(task, 0, false, &request.plain[0], &request.operation.x);
-    operand_forms(task, 1, false, &request.plain[1], &request.operation.kernel);
+        .multiply_adds = multiply_adds(problem)};
+    operand_forms(problem, 0, false, &request.plain[0], &request.operation.x);
+    operand_forms(problem, 1, false, &request.plain[1], &request.operation.kernel);
     request.operation.bias = matrix(&bias_row, false, dnnl_f32);
-    request.operation.y = matrix(&task->output.shape, false, onednn_type(task->output.type));
+    request.operation.y = matrix(&problem->output.shape, false, onednn_type(problem->output.type));
     request.plain[2] = request.operation.bias;
     request.plain[3] = request.operation.y;
-    return onednn_plan(task, &request, plan, error);
+    return onednn_plan(problem, &request, plan, error);
 }
 
 const struct kernel onednn_dense = {

@@ -3,7 +3,7 @@
  *
  * This file alone is compiled without the thread sanitizer. What may go wrong: two workers that step the same
  * line at the same time both read the old value, and the one that writes first is lost; a reader may see a
- * window partly before and partly after an update. Single floats are never torn: they are aligned, and the
+ * slice partly before and partly after an update. Single floats are never torn: they are aligned, and the
  * machine loads and stores them whole. How many updates are lost is measured: every update also adds 1 to the
  * shard's witness line, in the same loop, so updates minus witness is the number lost on one line. With
  * atomic steps what a step changes a weight by is added in one atomic addition, and no update of a weight is
@@ -35,10 +35,10 @@ static void count_atomically(double *witness) {
     while (!__atomic_compare_exchange(witness, &seen, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
-/* Steps one block of the window. With `witness`, it adds 1 to that line in the same breath. */
-static void racy_block(const struct update *update, const struct update_window *window, size_t begin,
+/* Steps one block of the slice. With `witness`, it adds 1 to that line in the same breath. */
+static void racy_block(const struct update *update, const struct update_slice *slice, size_t begin,
                        size_t end, double *witness) {
-    const struct state *state = window->state;
+    const struct state *state = slice->state;
     const size_t floats = end - begin;
     _Alignas(64) float weights[RACY_BLOCK], before[RACY_BLOCK], average[RACY_BLOCK];
     _Alignas(64) float moments[UPDATE_MOMENTS][RACY_BLOCK];
@@ -48,31 +48,31 @@ static void racy_block(const struct update *update, const struct update_window *
      * cache. */
     for (size_t i = end; i < end + floats; i += LINE_FLOATS) __builtin_prefetch(shared + i, 1);
     racy_copy(weights, shared + begin, floats);
-    if (window->atomic) racy_copy(before, weights, floats);
+    if (slice->atomic) racy_copy(before, weights, floats);
     for (int m = 0; m < update->moments; m++) {
         moment[m] = moments[m];
         racy_copy(moments[m], state->vector[1 + m].at + begin, floats);
     }
-    if (window->average) racy_copy(average, window->average + begin, floats);
-    world_yield(window->world);
-    cpu_step(update, floats, weights, moment, window->gradients[0] + begin, window->average ? average : NULL);
-    if (window->atomic)
+    if (slice->average) racy_copy(average, slice->average + begin, floats);
+    world_yield(slice->world);
+    cpu_step(update, floats, weights, moment, slice->gradients[0] + begin, slice->average ? average : NULL);
+    if (slice->atomic)
         for (size_t i = 0; i < floats; i++) add_atomically(shared + begin + i, weights[i] - before[i]);
     else
         racy_copy(shared + begin, weights, floats);
     for (int m = 0; m < update->moments; m++) racy_copy(state->vector[1 + m].at + begin, moments[m], floats);
-    if (window->average) racy_copy(window->average + begin, average, floats);
-    if (witness && window->atomic)
+    if (slice->average) racy_copy(slice->average + begin, average, floats);
+    if (witness && slice->atomic)
         count_atomically(witness);
     else if (witness)
         *witness = seen + 1.0;
 }
 
-void cpu_update_racy(const struct update *update, const struct update_window *window) {
-    const size_t block = world_is_simulated(window->world) ? LINE_FLOATS : RACY_BLOCK, end = window->end;
-    for (size_t at = window->begin; at < end; at += block) {
+void cpu_update_racy(const struct update *update, const struct update_slice *slice) {
+    const size_t block = world_is_simulated(slice->world) ? LINE_FLOATS : RACY_BLOCK, end = slice->end;
+    for (size_t at = slice->begin; at < end; at += block) {
         const size_t stop = end - at < block ? end : at + block;
-        racy_block(update, window, at, stop, stop == end ? window->witness : NULL);
+        racy_block(update, slice, at, stop, stop == end ? slice->witness : NULL);
     }
 }
 

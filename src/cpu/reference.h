@@ -23,6 +23,6 @@ void reference_add_rows(const float *a, size_t step, size_t inner, const float *
 void reference_activate(float *row, size_t n, enum activation activation);
 
 /* For `prepare`: declines what is not float32 throughout. */
-int reference_wide(const struct task *task, void **plan, struct error *error);
+int reference_wide(const struct problem *problem, void **plan, struct error *error);
 
 #endif

@@ -23,22 +23,22 @@ static void gather_walk(struct walk *walk, const void *x, size_t bytes, void *y)
 static int run_broadcast_to(const struct call *call, struct error *error) {
     (void)error;
     struct walk walk;
-    walk_broadcast(&walk, &call->task->output.shape, &call->task->input[0].shape, NULL);
-    gather_walk(&walk, call->input[0], type_bytes(call->task->output.type), call->output);
+    walk_broadcast(&walk, &call->problem->output.shape, &call->problem->input[0].shape, NULL);
+    gather_walk(&walk, call->input[0], type_bytes(call->problem->output.type), call->output);
     return OK;
 }
 const struct kernel reference_broadcast_to = {.name = "reference:broadcast_to", .run = run_broadcast_to};
 
 static int run_transpose(const struct call *call, struct error *error) {
     (void)error;
-    const struct shape *from = &call->task->input[0].shape;
+    const struct shape *from = &call->problem->input[0].shape;
     size_t of_input[MAX_RANK] = {0}, stride[MAX_RANK] = {0};
     walk_strides(from, of_input);
     for (int axis = 0; axis < from->rank; axis++)
-        stride[axis] = of_input[call->task->attributes->order[axis]];
+        stride[axis] = of_input[call->problem->attributes->order[axis]];
     struct walk walk;
-    walk_strided(&walk, &call->task->output.shape, stride, NULL);
-    gather_walk(&walk, call->input[0], type_bytes(call->task->output.type), call->output);
+    walk_strided(&walk, &call->problem->output.shape, stride, NULL);
+    gather_walk(&walk, call->input[0], type_bytes(call->problem->output.type), call->output);
     return OK;
 }
 const struct kernel reference_transpose = {.name = "reference:transpose", .run = run_transpose};
@@ -52,13 +52,13 @@ static size_t bytes_from(const struct shape *shape, int axis, enum type type) {
 
 static int run_concat(const struct call *call, struct error *error) {
     (void)error;
-    const struct task *task = call->task;
-    const int axis = task->attributes->axis;
-    const size_t row = bytes_from(&task->output.shape, axis, task->output.type);
-    const size_t rows = bytes_from(&task->output.shape, 0, task->output.type) / row;
+    const struct problem *problem = call->problem;
+    const int axis = problem->attributes->axis;
+    const size_t row = bytes_from(&problem->output.shape, axis, problem->output.type);
+    const size_t rows = bytes_from(&problem->output.shape, 0, problem->output.type) / row;
     char *to = call->output;
-    for (int i = 0; i < task->inputs; i++) {
-        const size_t part = bytes_from(&task->input[i].shape, axis, task->output.type);
+    for (int i = 0; i < problem->inputs; i++) {
+        const size_t part = bytes_from(&problem->input[i].shape, axis, problem->output.type);
         const char *from = call->input[i];
         for (size_t r = 0; r < rows; r++) memcpy(to + r * row, from + r * part, part);
         to += part;
@@ -90,26 +90,26 @@ static void move_box(char *box, const struct shape *size, char *full, const stru
 
 static int run_slice(const struct call *call, struct error *error) {
     (void)error;
-    const struct task *task = call->task;
-    move_box(call->output, &task->output.shape, (char *)call->input[0], &task->input[0].shape,
-             task->attributes->begin, task->output.type, false);
+    const struct problem *problem = call->problem;
+    move_box(call->output, &problem->output.shape, (char *)call->input[0], &problem->input[0].shape,
+             problem->attributes->begin, problem->output.type, false);
     return OK;
 }
 const struct kernel reference_slice = {.name = "reference:slice", .run = run_slice};
 
 static int run_pad(const struct call *call, struct error *error) {
     (void)error;
-    const struct task *task = call->task;
-    memset(call->output, 0, bytes_from(&task->output.shape, 0, task->output.type));
-    move_box((char *)call->input[0], &task->input[0].shape, call->output, &task->output.shape,
-             task->attributes->begin, task->output.type, true);
+    const struct problem *problem = call->problem;
+    memset(call->output, 0, bytes_from(&problem->output.shape, 0, problem->output.type));
+    move_box((char *)call->input[0], &problem->input[0].shape, call->output, &problem->output.shape,
+             problem->attributes->begin, problem->output.type, true);
     return OK;
 }
 const struct kernel reference_pad = {.name = "reference:pad", .run = run_pad};
 
 static int run_shape(const struct call *call, struct error *error) {
     (void)error;
-    const struct shape *shape = &call->task->input[0].shape;
+    const struct shape *shape = &call->problem->input[0].shape;
     memcpy(call->output, shape->dims, (size_t)shape->rank * sizeof(int));
     return OK;
 }
@@ -117,7 +117,7 @@ const struct kernel reference_shape = {.name = "reference:shape", .run = run_sha
 
 static int run_rank(const struct call *call, struct error *error) {
     (void)error;
-    *(int *)call->output = call->task->input[0].shape.rank;
+    *(int *)call->output = call->problem->input[0].shape.rank;
     return OK;
 }
 const struct kernel reference_rank = {.name = "reference:rank", .run = run_rank};

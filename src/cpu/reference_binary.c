@@ -22,9 +22,9 @@
         }                                                                                                    \
     }                                                                                                        \
     INLINED int name(const struct call *call, out (*formula)(in, in)) {                                      \
-        const struct task *task = call->task;                                                                \
+        const struct problem *problem = call->problem;                                                       \
         struct walk walk;                                                                                    \
-        walk_broadcast(&walk, &task->output.shape, &task->input[0].shape, &task->input[1].shape);            \
+        walk_broadcast(&walk, &problem->output.shape, &problem->input[0].shape, &problem->input[1].shape);   \
         const in *a = call->input[0], *b = call->input[1];                                                   \
         const int last = walk.rank - 1;                                                                      \
         const size_t length = walk.dims[last];                                                               \
@@ -41,7 +41,7 @@ DEFINE_BINARY(compare_floats, float, uint8_t)
 DEFINE_BINARY(compare_ints, int, uint8_t)
 
 static bool ints(const struct call *call) {
-    return call->task->input[0].type == TYPE_INT;
+    return call->problem->input[0].type == TYPE_INT;
 }
 
 /* By the types of a row. */

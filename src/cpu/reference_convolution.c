@@ -10,9 +10,9 @@ struct convolution {
     size_t batch, in, out; /* images; channels of x and of y */
 };
 
-static struct convolution convolution_of(const struct task *task, const struct shape *x,
+static struct convolution convolution_of(const struct problem *problem, const struct shape *x,
                                          const struct shape *kernel) {
-    const struct attributes *a = task->attributes;
+    const struct attributes *a = problem->attributes;
     return (struct convolution){
         .rows = window_along(x->dims[1], kernel->dims[0], a->stride[0], a->padding),
         .columns = window_along(x->dims[2], kernel->dims[1], a->stride[1], a->padding),
@@ -75,8 +75,8 @@ static void convolve(const struct convolution *c, const float *x, const float *k
 
 static int run_conv2d(const struct call *call, struct error *error) {
     (void)error;
-    const struct task *task = call->task;
-    const struct convolution c = convolution_of(task, &task->input[0].shape, &task->input[1].shape);
+    const struct problem *problem = call->problem;
+    const struct convolution c = convolution_of(problem, &problem->input[0].shape, &problem->input[1].shape);
     convolve(&c, call->input[0], call->input[1], call->output);
     return OK;
 }
@@ -86,13 +86,13 @@ const struct kernel reference_conv2d = {
 /* Bit for bit what conv2d, add and the activation give. */
 static int run_conv2d_bias(const struct call *call, struct error *error) {
     RETURN_IF(run_conv2d(call, error));
-    const size_t out = (size_t)call->task->output.shape.dims[3];
-    const size_t rows = shape_count(&call->task->output.shape) / out;
+    const size_t out = (size_t)call->problem->output.shape.dims[3];
+    const size_t rows = shape_count(&call->problem->output.shape) / out;
     const float *bias = call->input[2];
     float *y = call->output;
     for (size_t row = 0; row < rows; row++, y += out) {
         for (size_t o = 0; o < out; o++) y[o] += bias[o];
-        reference_activate(y, out, call->task->attributes->activation);
+        reference_activate(y, out, call->problem->attributes->activation);
     }
     return OK;
 }
@@ -103,13 +103,13 @@ const struct kernel reference_conv2d_bias = {
  * it is in. */
 static int run_conv2d_grad_x(const struct call *call, struct error *error) {
     (void)error;
-    const struct task *task = call->task;
-    const struct convolution c = convolution_of(task, &task->output.shape, &task->input[0].shape);
+    const struct problem *problem = call->problem;
+    const struct convolution c = convolution_of(problem, &problem->output.shape, &problem->input[0].shape);
     const float *kernel = call->input[0], *dy = call->input[1];
     float *dx = call->output;
     struct runs walk = {.c = &c, .from = -1};
     struct run run;
-    memset(dx, 0, shape_count(&task->output.shape) * sizeof *dx);
+    memset(dx, 0, shape_count(&problem->output.shape) * sizeof *dx);
     while (next_run(&walk, &run))
         for (size_t k = 0; k < run.length; k++)
             dx[run.x + k] += reference_dot(kernel + run.kernel + k * c.out, dy + run.y, c.out);
@@ -121,13 +121,13 @@ const struct kernel reference_conv2d_grad_x = {
 /* x, dy: the outer product of the two, from each window. */
 static int run_conv2d_grad_kernel(const struct call *call, struct error *error) {
     (void)error;
-    const struct task *task = call->task;
-    const struct convolution c = convolution_of(task, &task->input[0].shape, &task->output.shape);
+    const struct problem *problem = call->problem;
+    const struct convolution c = convolution_of(problem, &problem->input[0].shape, &problem->output.shape);
     const float *x = call->input[0], *dy = call->input[1];
     float *dkernel = call->output;
     struct runs walk = {.c = &c, .from = -1};
     struct run run;
-    memset(dkernel, 0, shape_count(&task->output.shape) * sizeof *dkernel);
+    memset(dkernel, 0, shape_count(&problem->output.shape) * sizeof *dkernel);
     while (next_run(&walk, &run))
         for (size_t k = 0; k < run.length; k++)
             reference_add_rows(x + run.x + k, 1, 1, dy + run.y, c.out, dkernel + run.kernel + k * c.out);

@@ -121,13 +121,13 @@ INLINED void find_powers(struct block *b, const struct lrn *lrn, bool back) {
 }
 
 static struct place first_place(const struct call *call) {
-    const struct shape *shape = &call->task->output.shape;
+    const struct shape *shape = &call->problem->output.shape;
     const size_t channels = (size_t)shape->dims[shape->rank - 1];
     return (struct place){.rows = shape_count(shape) / channels, .channels = channels};
 }
 
 INLINED int normalise(const struct call *call, enum type type) {
-    const struct lrn *lrn = &call->task->attributes->lrn;
+    const struct lrn *lrn = &call->problem->attributes->lrn;
     struct place place = first_place(call);
     struct block block;
     do {
@@ -146,14 +146,17 @@ INLINED int normalise(const struct call *call, enum type type) {
 
 static int run_lrn(const struct call *call, struct error *error) {
     (void)error;
-    return call->task->input[0].type == TYPE_BF16 ? normalise(call, TYPE_BF16) : normalise(call, TYPE_FLOAT);
+    return call->problem->input[0].type == TYPE_BF16 ? normalise(call, TYPE_BF16)
+                                                     : normalise(call, TYPE_FLOAT);
 }
 
 /* All of one type: no kernel converts between them. */
-static int prepare(const struct task *task, void **plan, struct error *error) {
+static int prepare(const struct problem *problem, void **plan, struct error *error) {
     (void)plan, (void)error;
-    const enum type type = task->output.type;
-    return task->input[0].type == type && task->input[task->inputs - 1].type == type ? OK : KERNEL_DECLINED;
+    const enum type type = problem->output.type;
+    return problem->input[0].type == type && problem->input[problem->inputs - 1].type == type
+               ? OK
+               : KERNEL_DECLINED;
 }
 const struct kernel reference_lrn = {.name = "reference:lrn", .prepare = prepare, .run = run_lrn};
 
@@ -169,7 +172,7 @@ INLINED void lrn_back(const struct block *b, size_t at, float factor, float leas
 }
 
 INLINED int normalise_back(const struct call *call, enum type type) {
-    const struct attributes *attributes = call->task->attributes;
+    const struct attributes *attributes = call->problem->attributes;
     const struct lrn *lrn = &attributes->lrn;
     const size_t radius = (size_t)lrn->radius;
     const float factor = 2.0f * lrn->alpha * lrn->beta;
@@ -194,8 +197,8 @@ INLINED int normalise_back(const struct call *call, enum type type) {
 
 static int run_lrn_grad(const struct call *call, struct error *error) {
     (void)error;
-    return call->task->input[0].type == TYPE_BF16 ? normalise_back(call, TYPE_BF16)
-                                                  : normalise_back(call, TYPE_FLOAT);
+    return call->problem->input[0].type == TYPE_BF16 ? normalise_back(call, TYPE_BF16)
+                                                     : normalise_back(call, TYPE_FLOAT);
 }
 const struct kernel reference_lrn_grad = {
     .name = "reference:lrn_grad", .prepare = prepare, .run = run_lrn_grad};

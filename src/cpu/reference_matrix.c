@@ -26,20 +26,20 @@ void reference_add_rows(const float *a, size_t step, size_t inner, const float *
     }
 }
 
-int reference_wide(const struct task *task, void **plan, struct error *error) {
+int reference_wide(const struct problem *problem, void **plan, struct error *error) {
     (void)plan, (void)error;
-    bool wide = task->output.type == TYPE_FLOAT;
-    for (int i = 0; i < task->inputs; i++) wide = wide && task->input[i].type == TYPE_FLOAT;
+    bool wide = problem->output.type == TYPE_FLOAT;
+    for (int i = 0; i < problem->inputs; i++) wide = wide && problem->input[i].type == TYPE_FLOAT;
     return wide ? OK : KERNEL_DECLINED;
 }
 
 /* y [m, n] = A B; A is a [m, k], or [k, m] when transposed; B is b [k, n], or [n, k]. */
 static int run_matmul(const struct call *call, struct error *error) {
     (void)error;
-    const struct task *task = call->task;
-    const bool ta = task->attributes->transpose_a, tb = task->attributes->transpose_b;
-    const size_t m = (size_t)task->output.shape.dims[0], n = (size_t)task->output.shape.dims[1];
-    const size_t inner = (size_t)task->input[0].shape.dims[ta ? 0 : 1];
+    const struct problem *problem = call->problem;
+    const bool ta = problem->attributes->transpose_a, tb = problem->attributes->transpose_b;
+    const size_t m = (size_t)problem->output.shape.dims[0], n = (size_t)problem->output.shape.dims[1];
+    const size_t inner = (size_t)problem->input[0].shape.dims[ta ? 0 : 1];
     const float *a = call->input[0], *b = call->input[1];
     float *y = call->output;
     for (size_t i = 0; i < m; i++) {
@@ -83,9 +83,9 @@ void reference_activate(float *row, size_t n, enum activation activation) {
  */
 static int run_dense(const struct call *call, struct error *error) {
     (void)error;
-    const struct task *task = call->task;
-    const size_t m = (size_t)task->output.shape.dims[0], n = (size_t)task->output.shape.dims[1];
-    const size_t inner = (size_t)task->input[0].shape.dims[1];
+    const struct problem *problem = call->problem;
+    const size_t m = (size_t)problem->output.shape.dims[0], n = (size_t)problem->output.shape.dims[1];
+    const size_t inner = (size_t)problem->input[0].shape.dims[1];
     const float *x = call->input[0], *w = call->input[1], *bias = call->input[2];
     float *y = call->output;
     for (size_t i = 0; i < m; i++) {
@@ -93,7 +93,7 @@ static int run_dense(const struct call *call, struct error *error) {
         memset(row, 0, n * sizeof *row);
         reference_add_rows(x + i * inner, 1, inner, w, n, row);
         for (size_t j = 0; j < n; j++) row[j] += bias[j];
-        reference_activate(row, n, task->attributes->activation);
+        reference_activate(row, n, problem->attributes->activation);
     }
     return OK;
 }

@@ -42,7 +42,7 @@ static void softmax_rows(const float *x, size_t rows, size_t length, float *y) {
 
 static int run_softmax(const struct call *call, struct error *error) {
     (void)error;
-    const struct shape *shape = &call->task->output.shape;
+    const struct shape *shape = &call->problem->output.shape;
     const size_t length = last_axis(shape), rows = shape_count(shape) / length;
     softmax_rows(call->input[0], rows, length, call->output);
     return OK;
@@ -52,7 +52,7 @@ const struct kernel reference_softmax = {.name = "reference:softmax", .run = run
 /* y, dy: dx = y (dy - sum(y dy)) along the last axis. */
 static int run_softmax_grad(const struct call *call, struct error *error) {
     (void)error;
-    const struct shape *shape = &call->task->output.shape;
+    const struct shape *shape = &call->problem->output.shape;
     const size_t length = last_axis(shape), rows = shape_count(shape) / length;
     const float *y = call->input[0], *dy = call->input[1];
     float *dx = call->output;
@@ -74,13 +74,13 @@ struct labelled {
 
 /* Labels come from files and are looked at before they are used as a position. */
 static int labelled_open(struct labelled *l, const struct call *call, struct error *error) {
-    const struct shape *shape = &call->task->input[0].shape;
+    const struct shape *shape = &call->problem->input[0].shape;
     *l = (struct labelled){(size_t)shape->dims[0], (size_t)shape->dims[1], call->input[0], call->input[1]};
     for (size_t i = 0; i < l->batch; i++)
         if (l->labels[i] < 0 || (size_t)l->labels[i] >= l->classes)
             return error_set(error, ERROR_DEVICE,
                              "%s: label %d of example %zu in the batch, expected 0 to %zu",
-                             op_name(call->task->op), l->labels[i], i, l->classes - 1);
+                             op_name(call->problem->op), l->labels[i], i, l->classes - 1);
     return OK;
 }
 

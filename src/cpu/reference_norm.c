@@ -11,8 +11,8 @@ struct rows {
     size_t count, channels;
 };
 
-static struct rows rows_of(const struct task *task) {
-    const struct shape *shape = &task->input[0].shape;
+static struct rows rows_of(const struct problem *problem) {
+    const struct shape *shape = &problem->input[0].shape;
     const size_t channels = (size_t)shape->dims[shape->rank - 1];
     return (struct rows){shape_count(shape) / channels, channels};
 }
@@ -52,7 +52,7 @@ static size_t channels_from(const struct rows *rows, size_t first) {
 /* [2, channels]: mean and variance, by two passes. */
 static int run_moments(const struct call *call, struct error *error) {
     (void)error;
-    const struct rows rows = rows_of(call->task);
+    const struct rows rows = rows_of(call->problem);
     const float *x = call->input[0];
     float *mean = call->output, *variance = mean + rows.channels;
     double sums[CHANNELS];
@@ -71,8 +71,8 @@ const struct kernel reference_moments = {.name = "reference:moments", .run = run
 /* x, moments, scale, shift */
 static int run_batch_norm(const struct call *call, struct error *error) {
     (void)error;
-    const struct rows rows = rows_of(call->task);
-    const float epsilon = call->task->attributes->epsilon;
+    const struct rows rows = rows_of(call->problem);
+    const float epsilon = call->problem->attributes->epsilon;
     const float *mean = call->input[1], *variance = mean + rows.channels;
     const float *scale = call->input[2], *shift = call->input[3];
     for (size_t c = 0; c < rows.channels; c += CHANNELS) {
@@ -96,8 +96,8 @@ const struct kernel reference_batch_norm = {.name = "reference:batch_norm", .run
 /* x, moments, dy -> sums of dy, and of dy times the normalised x */
 static int run_batch_norm_sums(const struct call *call, struct error *error) {
     (void)error;
-    const struct rows rows = rows_of(call->task);
-    const float epsilon = call->task->attributes->epsilon;
+    const struct rows rows = rows_of(call->problem);
+    const float epsilon = call->problem->attributes->epsilon;
     const float *x = call->input[0], *mean = call->input[1], *variance = mean + rows.channels,
                 *dy = call->input[2];
     float *plain = call->output, *product = plain + rows.channels;
@@ -118,8 +118,8 @@ const struct kernel reference_batch_norm_sums = {.name = "reference:batch_norm_s
 /* x, moments, scale, sums, dy */
 static int run_batch_norm_grad(const struct call *call, struct error *error) {
     (void)error;
-    const struct rows rows = rows_of(call->task);
-    const float epsilon = call->task->attributes->epsilon, share = 1.0f / (float)rows.count;
+    const struct rows rows = rows_of(call->problem);
+    const float epsilon = call->problem->attributes->epsilon, share = 1.0f / (float)rows.count;
     const float *mean = call->input[1], *variance = mean + rows.channels, *scale = call->input[2];
     const float *plain = call->input[3], *product = plain + rows.channels;
     for (size_t c = 0; c < rows.channels; c += CHANNELS) {

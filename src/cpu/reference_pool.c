@@ -16,9 +16,9 @@ struct pool {
     int top, bottom, left, right; /* the part of the window that is there: rows, columns of x */
 };
 
-static struct pool pool_of(const struct task *task) {
-    const struct attributes *a = task->attributes;
-    const struct shape *x = &task->input[0].shape;
+static struct pool pool_of(const struct problem *problem) {
+    const struct attributes *a = problem->attributes;
+    const struct shape *x = &problem->input[0].shape;
     return (struct pool){
         .rows = window_along(x->dims[1], a->window[0], a->stride[0], a->padding),
         .columns = window_along(x->dims[2], a->window[1], a->stride[1], a->padding),
@@ -52,7 +52,7 @@ INLINED void largest(const struct pool *pool, const void *x, size_t count, void 
 }
 
 INLINED int maxpool(const struct call *call, enum type type) {
-    struct pool pool = pool_of(call->task);
+    struct pool pool = pool_of(call->problem);
     const char *x = call->input[0];
     char *y = call->output;
     const size_t image_bytes = place(&pool, pool.rows.in, 0) * type_bytes(type);
@@ -70,14 +70,16 @@ INLINED int maxpool(const struct call *call, enum type type) {
 
 static int run_maxpool(const struct call *call, struct error *error) {
     (void)error;
-    return call->task->input[0].type == TYPE_BF16 ? maxpool(call, TYPE_BF16) : maxpool(call, TYPE_FLOAT);
+    return call->problem->input[0].type == TYPE_BF16 ? maxpool(call, TYPE_BF16) : maxpool(call, TYPE_FLOAT);
 }
 
 /* x and y (or dx) of one type: no kernel converts between them. */
-static int prepare(const struct task *task, void **plan, struct error *error) {
+static int prepare(const struct problem *problem, void **plan, struct error *error) {
     (void)plan, (void)error;
-    const enum type type = task->output.type;
-    return task->input[0].type == type && task->input[task->inputs - 1].type == type ? OK : KERNEL_DECLINED;
+    const enum type type = problem->output.type;
+    return problem->input[0].type == type && problem->input[problem->inputs - 1].type == type
+               ? OK
+               : KERNEL_DECLINED;
 }
 const struct kernel reference_maxpool = {.name = "reference:maxpool", .prepare = prepare, .run = run_maxpool};
 
@@ -109,7 +111,7 @@ INLINED void give_back(const struct pool *pool, const void *x, const void *dy, s
 
 /* Image by image, so that its dx is still in the near caches when the windows add to it. */
 INLINED int maxpool_grad(const struct call *call, enum type type) {
-    struct pool pool = pool_of(call->task);
+    struct pool pool = pool_of(call->problem);
     const char *x = call->input[0], *dy = call->input[1];
     char *dx = call->output;
     const size_t bytes = place(&pool, pool.rows.in, 0) * type_bytes(type);
@@ -130,8 +132,8 @@ INLINED int maxpool_grad(const struct call *call, enum type type) {
 
 static int run_maxpool_grad(const struct call *call, struct error *error) {
     (void)error;
-    return call->task->input[0].type == TYPE_BF16 ? maxpool_grad(call, TYPE_BF16)
-                                                  : maxpool_grad(call, TYPE_FLOAT);
+    return call->problem->input[0].type == TYPE_BF16 ? maxpool_grad(call, TYPE_BF16)
+                                                     : maxpool_grad(call, TYPE_FLOAT);
 }
 const struct kernel reference_maxpool_grad = {
     .name = "reference:maxpool_grad", .prepare = prepare, .run = run_maxpool_grad};

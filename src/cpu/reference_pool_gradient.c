@@ -30,9 +30,10 @@ struct scratch {
     float *sums; /* [out][rows of the kernel][padded_run] */
 };
 
-static struct plan plan_of(const struct task *task) {
-    const struct attributes *a = task->attributes;
-    const struct shape *x = &task->input[0].shape, *y = &task->input[1].shape, *kernel = &task->output.shape;
+static struct plan plan_of(const struct problem *problem) {
+    const struct attributes *a = problem->attributes;
+    const struct shape *x = &problem->input[0].shape, *y = &problem->input[1].shape,
+                       *kernel = &problem->output.shape;
     struct plan plan = {
         .rows = window_along(x->dims[1], kernel->dims[0], a->stride[0], a->padding),
         .columns = window_along(x->dims[2], kernel->dims[1], a->stride[1], a->padding),
@@ -59,9 +60,9 @@ static void unbind(void *instance) {
     memory_free(scratch);
 }
 
-static int bind(const struct task *task, const void *prepared, void **instance, struct error *error) {
+static int bind(const struct problem *problem, const void *prepared, void **instance, struct error *error) {
     (void)prepared;
-    const struct plan plan = plan_of(task);
+    const struct plan plan = plan_of(problem);
     struct scratch *scratch = NULL;
     RETURN_IF(memory_zeroed((void **)&scratch, 1, sizeof *scratch, "a pooled gradient", error));
     int code = memory_zeroed((void **)&scratch->x, plan.high * plan.wide + LANES, sizeof(float),
@@ -168,14 +169,14 @@ static void add_channel(const struct plan *plan, const struct scratch *scratch, 
 /* x, y, dy */
 static int run(const struct call *call, struct error *error) {
     (void)error;
-    const struct plan plan = plan_of(call->task);
+    const struct plan plan = plan_of(call->problem);
     struct scratch *scratch = call->instance;
     const size_t window = (size_t)plan.rows.length * plan.padded_run;
     const size_t x_floats = (size_t)(plan.rows.in * plan.columns.in) * plan.in;
     const size_t y_floats = (size_t)(plan.pool_rows.in * plan.pool_columns.in) * plan.out;
     const size_t dy_floats = (size_t)(plan.pool_rows.out * plan.pool_columns.out) * plan.out;
     const float *x = call->input[0];
-    const enum type y_type = call->task->input[1].type, dy_type = call->task->input[2].type;
+    const enum type y_type = call->problem->input[1].type, dy_type = call->problem->input[2].type;
     memset(scratch->sums, 0, plan.out * window * sizeof(float));
     for (size_t image = 0; image < plan.batch; image++) {
         lay_out(&plan, x + image * x_floats, scratch->x);
@@ -196,9 +197,9 @@ static int run(const struct call *call, struct error *error) {
     return OK;
 }
 /* An image is not kept in bf16 when it is the input; that of an inner layer may be. */
-static int prepare(const struct task *task, void **plan, struct error *error) {
+static int prepare(const struct problem *problem, void **plan, struct error *error) {
     (void)plan, (void)error;
-    return task->input[0].type == TYPE_FLOAT && task->output.type == TYPE_FLOAT ? OK : KERNEL_DECLINED;
+    return problem->input[0].type == TYPE_FLOAT && problem->output.type == TYPE_FLOAT ? OK : KERNEL_DECLINED;
 }
 const struct kernel reference_conv2d_pool_grad_kernel = {.name = "reference:conv2d_pool_grad_kernel",
                                                          .prepare = prepare,

@@ -12,9 +12,9 @@ struct view {
     size_t outer, length, inner;
 };
 
-static struct view view_of(const struct task *task) {
-    const struct shape *shape = &task->input[0].shape;
-    const int axis = task->attributes->axis;
+static struct view view_of(const struct problem *problem) {
+    const struct shape *shape = &problem->input[0].shape;
+    const int axis = problem->attributes->axis;
     struct view view = {1, 1, 1};
     if (axis == ALL_AXES) {
         view.length = shape_count(shape);
@@ -67,25 +67,25 @@ static void sum_ints(struct view view, const int *x, int *y) {
 
 static int run_reduce_sum(const struct call *call, struct error *error) {
     (void)error;
-    if (call->task->output.type == TYPE_INT)
-        sum_ints(view_of(call->task), call->input[0], call->output);
-    else if (call->task->input[0].type == TYPE_BF16)
-        sum_narrow(view_of(call->task), call->input[0], call->output);
+    if (call->problem->output.type == TYPE_INT)
+        sum_ints(view_of(call->problem), call->input[0], call->output);
+    else if (call->problem->input[0].type == TYPE_BF16)
+        sum_narrow(view_of(call->problem), call->input[0], call->output);
     else
-        sum_floats(view_of(call->task), call->input[0], call->output);
+        sum_floats(view_of(call->problem), call->input[0], call->output);
     return OK;
 }
 /* A sum is float32, also that of bf16. */
-static int prepare_sum(const struct task *task, void **plan, struct error *error) {
+static int prepare_sum(const struct problem *problem, void **plan, struct error *error) {
     (void)plan, (void)error;
-    return task->output.type == TYPE_BF16 ? KERNEL_DECLINED : OK;
+    return problem->output.type == TYPE_BF16 ? KERNEL_DECLINED : OK;
 }
 const struct kernel reference_reduce_sum = {
     .name = "reference:reduce_sum", .prepare = prepare_sum, .run = run_reduce_sum};
 
 static int run_reduce_mean(const struct call *call, struct error *error) {
     (void)error;
-    const struct view view = view_of(call->task);
+    const struct view view = view_of(call->problem);
     float *y = call->output;
     sum_floats(view, call->input[0], y);
     for (size_t i = 0; i < view.outer * view.inner; i++) y[i] /= (float)view.length;
@@ -112,10 +112,10 @@ static void max_ints(struct view view, const int *x, int *y) {
 
 static int run_reduce_max(const struct call *call, struct error *error) {
     (void)error;
-    if (call->task->output.type == TYPE_INT)
-        max_ints(view_of(call->task), call->input[0], call->output);
+    if (call->problem->output.type == TYPE_INT)
+        max_ints(view_of(call->problem), call->input[0], call->output);
     else
-        max_floats(view_of(call->task), call->input[0], call->output);
+        max_floats(view_of(call->problem), call->input[0], call->output);
     return OK;
 }
 const struct kernel reference_reduce_max = {.name = "reference:reduce_max", .run = run_reduce_max};
@@ -123,8 +123,8 @@ const struct kernel reference_reduce_max = {.name = "reference:reduce_max", .run
 /* The first of equal ones. */
 static int run_argmax(const struct call *call, struct error *error) {
     (void)error;
-    const struct view view = view_of(call->task);
-    const bool ints = call->task->input[0].type == TYPE_INT;
+    const struct view view = view_of(call->problem);
+    const bool ints = call->problem->input[0].type == TYPE_INT;
     const float *floats = call->input[0];
     const int *whole = call->input[0];
     int *y = call->output;

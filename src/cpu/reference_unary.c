@@ -7,7 +7,7 @@
 
 /* y = formula(x) for each element. */
 INLINED int map(const struct call *call, float (*formula)(float)) {
-    const size_t count = shape_count(&call->task->output.shape);
+    const size_t count = shape_count(&call->problem->output.shape);
     const float *x = call->input[0];
     float *restrict y = call->output;
     for (size_t i = 0; i < count; i++) y[i] = formula(x[i]);
@@ -16,7 +16,7 @@ INLINED int map(const struct call *call, float (*formula)(float)) {
 
 /* dx = formula(y, dy) for each element. */
 INLINED int map_gradient(const struct call *call, float (*formula)(float, float)) {
-    const size_t count = shape_count(&call->task->output.shape);
+    const size_t count = shape_count(&call->problem->output.shape);
     const float *y = call->input[0], *dy = call->input[1];
     float *restrict dx = call->output;
     for (size_t i = 0; i < count; i++) dx[i] = formula(y[i], dy[i]);
@@ -38,7 +38,7 @@ INLINED int map_gradient(const struct call *call, float (*formula)(float, float)
 #include "../graph/ops.def"
 
 INLINED int relu_grad(const struct call *call, enum type y_type, enum type dy_type, enum type dx_type) {
-    const size_t count = shape_count(&call->task->output.shape);
+    const size_t count = shape_count(&call->problem->output.shape);
     const void *y = call->input[0], *dy = call->input[1];
     void *restrict dx = call->output;
     for (size_t i = 0; i < count; i++)
@@ -48,8 +48,8 @@ INLINED int relu_grad(const struct call *call, enum type y_type, enum type dy_ty
 
 static int run_relu_grad(const struct call *call, struct error *error) {
     (void)error;
-    const enum type y = call->task->input[0].type, dy = call->task->input[1].type,
-                    dx = call->task->output.type;
+    const enum type y = call->problem->input[0].type, dy = call->problem->input[1].type,
+                    dx = call->problem->output.type;
     if (y == TYPE_BF16 && dy == TYPE_BF16 && dx == TYPE_BF16)
         return relu_grad(call, TYPE_BF16, TYPE_BF16, TYPE_BF16);
     if (y == TYPE_BF16 || dy == TYPE_BF16 || dx == TYPE_BF16) return relu_grad(call, y, dy, dx);
@@ -58,8 +58,8 @@ static int run_relu_grad(const struct call *call, struct error *error) {
 const struct kernel reference_relu_grad = {.name = "reference:relu_grad", .run = run_relu_grad};
 
 static void copy_operand(const struct call *call, int i) {
-    const struct task *task = call->task;
-    const size_t bytes = shape_count(&task->output.shape) * type_bytes(task->output.type);
+    const struct problem *problem = call->problem;
+    const size_t bytes = shape_count(&problem->output.shape) * type_bytes(problem->output.type);
     if (call->output != call->input[i]) memcpy(call->output, call->input[i], bytes);
 }
 
@@ -81,8 +81,8 @@ const struct kernel reference_assign = {.name = "reference:assign", .run = run_a
 /* Between two different types; a bool is 0 or 1, and what is not 0 is true. */
 static int run_cast(const struct call *call, struct error *error) {
     (void)error;
-    const enum type from = call->task->input[0].type, to = call->task->output.type;
-    const size_t count = shape_count(&call->task->output.shape);
+    const enum type from = call->problem->input[0].type, to = call->problem->output.type;
+    const size_t count = shape_count(&call->problem->output.shape);
     const float *floats = call->input[0];
     const int *ints = call->input[0];
     const uint8_t *bools = call->input[0];
@@ -110,8 +110,8 @@ const struct kernel reference_cast = {.name = "reference:cast", .run = run_cast}
 /* x, step (int scalar). */
 static int run_dropout(const struct call *call, struct error *error) {
     (void)error;
-    const size_t count = shape_count(&call->task->output.shape);
-    const struct attributes *attributes = call->task->attributes;
+    const size_t count = shape_count(&call->problem->output.shape);
+    const struct attributes *attributes = call->problem->attributes;
     const float *x = call->input[0];
     const int step = *(const int *)call->input[1];
     float *y = call->output;

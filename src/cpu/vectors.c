@@ -1,6 +1,6 @@
 /* Arithmetic of the store on vectors in the host's memory: the backend's struct vectors.
  *
- * A step with several gradients, or with a moving average beside it, goes through the window block by block:
+ * A step with several gradients, or with a moving average beside it, goes through the slice block by block:
  * the mean of the gradients and the weights just stepped stay in the first cache between two passes. */
 #include "cpu.h"
 
@@ -29,26 +29,26 @@ static void add_up(const float *const *values, const float *weight, int count, s
     }
 }
 
-static int update(const struct device *device, const struct update *update,
-                  const struct update_window *window, struct error *error) {
-    const bool blocks = window->weight || window->average;
+static int update(const struct device *device, const struct update *update, const struct update_slice *slice,
+                  struct error *error) {
+    const bool blocks = slice->weight || slice->average;
     _Alignas(64) float mean[BLOCK];
     (void)device, (void)error;
-    if (window->racy) {
-        cpu_update_racy(update, window);
+    if (slice->racy) {
+        cpu_update_racy(update, slice);
         return OK;
     }
-    for (size_t at = window->begin, floats; at < window->end; at += floats) {
-        const float *gradient = window->gradients[0] + at;
+    for (size_t at = slice->begin, floats; at < slice->end; at += floats) {
+        const float *gradient = slice->gradients[0] + at;
         float *moments[UPDATE_MOMENTS];
-        floats = blocks && window->end - at > BLOCK ? BLOCK : window->end - at;
-        if (window->weight) {
-            add_up(window->gradients, window->weight, window->count, at, floats, mean);
+        floats = blocks && slice->end - at > BLOCK ? BLOCK : slice->end - at;
+        if (slice->weight) {
+            add_up(slice->gradients, slice->weight, slice->count, at, floats, mean);
             gradient = mean;
         }
-        for (int m = 0; m < update->moments; m++) moments[m] = window->state->vector[1 + m].at + at;
-        cpu_step(update, floats, window->state->vector[0].at + at, moments, gradient,
-                 window->average ? window->average + at : NULL);
+        for (int m = 0; m < update->moments; m++) moments[m] = slice->state->vector[1 + m].at + at;
+        cpu_step(update, floats, slice->state->vector[0].at + at, moments, gradient,
+                 slice->average ? slice->average + at : NULL);
     }
     return OK;
 }

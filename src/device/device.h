@@ -1,7 +1,7 @@
 /* Devices: the contract that a backend (src/cpu, cuda/) fulfils.
  *
  * A device is an in-order queue plus a table of kernels. A backend offers, for every operation, an ordered
- * list of kernels: the first one that takes the task does it; on the CPU the plain reference kernel stands
+ * list of kernels: the first one that takes the problem does it; on the CPU the plain reference kernel stands
  * last and always takes it, as long as all is float32 (which is what a bf16 device falls back to). */
 #ifndef TRAINER_DEVICE_DEVICE_H
 #define TRAINER_DEVICE_DEVICE_H
@@ -18,7 +18,7 @@
 struct device;
 
 /* One node to compute, as a kernel sees it; constant for the program's life. */
-struct task {
+struct problem {
     enum op op;
     const struct attributes *attributes;
     int inputs;
@@ -31,7 +31,7 @@ struct task {
 
 /* A call of a kernel in one arena. */
 struct call {
-    const struct task *task;
+    const struct problem *problem;
     const void *plan;              /* what `prepare` made; constant, shared by all arenas */
     void *instance;                /* what `bind` made for this arena, or NULL */
     const void *input[MAX_INPUTS]; /* where each operand is, on the device */
@@ -43,12 +43,12 @@ enum { KERNEL_DECLINED = -1 };
 struct kernel {
     const char *name; /* "onednn:matmul", "reference:add": shown by --explain and tests */
     /* Called once by program_compile. Returns OK, KERNEL_DECLINED (try the next kernel; no words needed) or
-     * an error. NULL: takes every task. */
-    int (*prepare)(const struct task *task, void **plan, struct error *error);
+     * an error. NULL: takes every problem. */
+    int (*prepare)(const struct problem *problem, void **plan, struct error *error);
     void (*release)(void *plan); /* undoes prepare; NULL: nothing to undo */
     /* Called once an arena: what must not be shared between threads (scratch memory, argument objects). NULL:
      * nothing. */
-    int (*bind)(const struct task *task, const void *plan, void **instance, struct error *error);
+    int (*bind)(const struct problem *problem, const void *plan, void **instance, struct error *error);
     void (*unbind)(void *instance);
     /* Computes. Runs on the worker's own thread; allocates nothing. Returns OK or ERROR_DEVICE. */
     int (*run)(const struct call *call, struct error *error);
@@ -115,7 +115,7 @@ struct backend {
                          struct error *error);
     void (*release_host)(const struct device *device, void *block);
     /* Copies between this device's memory and its own, the host's or that of another device of any backend
-     * (link.h), after what is queued on the device, and is complete on return. Called by the thread that
+     * (copy.h), after what is queued on the device, and is complete on return. Called by the thread that
      * drives one of the two devices. */
     int (*copy)(const struct device *device, void *out, const void *in, size_t bytes, struct error *error);
     /* The same, queued: there for what the calling thread queues next on the device, and for others after
@@ -124,7 +124,7 @@ struct backend {
                       struct error *error);
     /* Waits until all that the calling thread has queued on the device is done. */
     int (*finish)(const struct device *device, struct error *error);
-    const struct vectors *vectors; /* arithmetic of the store, on windows that lie on the device */
+    const struct vectors *vectors; /* arithmetic of the store, on slices that lie on the device */
     const struct marks *marks;     /* order between the queues of several threads, and times on the device */
     /* Builds a batch: row i of out[count][features] is example index[i] of `examples`, scaled or augmented.
      * Queued: it is there for what the calling thread queues next, and for others after `finish`. */
@@ -161,7 +161,7 @@ struct marks {
     int (*set)(const struct device *device, void *mark, struct error *error);
     /* What the calling thread queues on the device from now on is done after the mark, set by any thread, is
      * reached. */
-    int (*follow)(const struct device *device, void *mark, struct error *error);
+    int (*wait)(const struct device *device, void *mark, struct error *error);
     /* How long the device went on, after a timed mark that the calling thread has set before its last
      * `finish`, until what that has waited for was done. */
     int (*since)(const struct device *device, void *mark, double *seconds, struct error *error);
@@ -169,9 +169,9 @@ struct marks {
 
 /* What the store does to vectors that lie in a device's memory: queued on the calling thread's queue. */
 struct vectors {
-    /* Steps a window of weights, optimizer state and average, as update.h says. */
-    int (*update)(const struct device *device, const struct update *update,
-                  const struct update_window *window, struct error *error);
+    /* Steps a slice of weights, optimizer state and average, as update.h says. */
+    int (*update)(const struct device *device, const struct update *update, const struct update_slice *slice,
+                  struct error *error);
     /* out[begin..end) = factor times the sum over i of weight[i] * values[i][begin..end), added in this
      * order; weight NULL: 1 each. out overlaps none of the values. */
     int (*mean)(const struct device *device, const float *const *values, const float *weight, int count,

@@ -16,7 +16,7 @@
 /* The most that an optimizer can ask for: vectors of state, and numbers that its formula is given. */
 enum { UPDATE_MOMENTS = 6, UPDATE_CONSTANTS = 8 };
 
-/* Which formula steps a window: one of these, or the place of an optimizer in its table. */
+/* Which formula steps a slice: one of these, or the place of an optimizer in its table. */
 enum {
     UPDATE_NONE = -2,    /* frozen weights: only their average moves */
     UPDATE_SUBTRACT = -1 /* statistics: w -= g */
@@ -28,7 +28,7 @@ struct update {
     float rate, decay; /* learning rate, with the range's multiplier; decay * w is added to the gradient */
     float constant[UPDATE_CONSTANTS]; /* the formula's own */
     float towards;                    /* of update_average */
-    /* The formula over a window in the host's memory: weights[floats] and moments[moments][floats], with
+    /* The formula over a slice in the host's memory: weights[floats] and moments[moments][floats], with
      * gradient[floats], which overlaps none of them. NULL unless rule >= 0. */
     void (*step)(const struct update *update, size_t floats, float *weights, float *const *moments,
                  const float *gradient);
@@ -54,9 +54,9 @@ static inline float *state_find(const struct state *state, const char *name) {
 
 struct world;
 
-/* The window [begin, end) of a state and the gradients that it is stepped with, all in one device's memory.
+/* The slice [begin, end) of a state and the gradients that it is stepped with, all in one device's memory.
  */
-struct update_window {
+struct update_slice {
     size_t begin, end;
     const struct state *state;
     float *average;                /* the state's, or NULL */
@@ -65,7 +65,7 @@ struct update_window {
     const float *weight; /* [count] of each gradient in the sum that is the step's, added in this order; NULL:
                             one gradient, as it is */
     float *mean;         /* [layout floats] for that sum, on a device with memory of its own; else NULL */
-    /* Others may step the same window meanwhile; then there is one gradient. */
+    /* Others may step the same slice meanwhile; then there is one gradient. */
     int racy;
     int atomic;          /* 1: the weights are changed by atomic additions */
     double *witness;     /* one number, to which the last line's step adds 1; NULL: none */

@@ -2,7 +2,7 @@
 #include "explain.h"
 
 #include "../base/memory.h"
-#include "../device/link.h"
+#include "../device/copy.h"
 #include "../program/program.h"
 #include "replica.h"
 
@@ -40,7 +40,8 @@ static int open_trial(struct trial *trial) {
     trial->gradients = block;
     RETURN_IF(memory_zeroed(&block, bytes, 1, "first weights", error));
     trial->initial = block;
-    RETURN_IF(memory_array(&trial->seconds, (size_t)program_steps(trial->program), "times of a step", error));
+    RETURN_IF(memory_array(&trial->seconds, (size_t)program_instructions(trial->program), "times of a step",
+                           error));
     RETURN_IF(memory_array(&trial->index, trial->batch, "numbers of examples", error));
     return OK;
 }
@@ -60,8 +61,8 @@ static int run_trial(struct trial *trial) {
     const struct network *network = trial->network;
     for (int i = 0; i < trial->batch; i++) trial->index[i] = i % trial->examples->count;
     layout_initialize(&network->graph.layout, 1, trial->initial);
-    RETURN_IF(link_copy(device, trial->weights, NULL, trial->initial,
-                        network->graph.layout.floats * sizeof *trial->initial, &trial->error));
+    RETURN_IF(device_copy(device, trial->weights, NULL, trial->initial,
+                          network->graph.layout.floats * sizeof *trial->initial, &trial->error));
     const struct indices indices = {.count = trial->batch, .index = trial->index};
     RETURN_IF(device->backend->gather(device, trial->examples, &indices,
                                       arena_address(trial->arena, network->x), &trial->error));

@@ -2,7 +2,7 @@
 #include "replica.h"
 
 #include "../base/memory.h"
-#include "../device/link.h"
+#include "../device/copy.h"
 
 /* The first is the arena's own memory, so that a worker without a prefetcher has its batch beside its other
  * values.
@@ -119,8 +119,8 @@ static int bring_weights(const struct replicas *replicas, const struct device *d
                          const float *weights, struct error *error) {
     if (replicas->store && !replicas->traits->own_weights)
         return store_copy_weights(replicas->store, device, here, error);
-    return link_queue(device, here, NULL, weights, replicas->network->graph.layout.floats * sizeof *here,
-                      error);
+    return device_queue_copy(device, here, NULL, weights,
+                             replicas->network->graph.layout.floats * sizeof *here, error);
 }
 
 static int run_replica(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
@@ -136,7 +136,7 @@ static int run_replica(void *self, int worker, int buffer, float *weights, float
     if (replica->began) RETURN_IF(device->backend->marks->set(device, replica->began, error));
     if (here != weights) RETURN_IF(bring_weights(replicas, device, here, weights, error));
     RETURN_IF(program_run(replica->program, replica->arena, here, result, error));
-    if (result != gradient) RETURN_IF(link_queue(NULL, gradient, device, result, bytes, error));
+    if (result != gradient) RETURN_IF(device_queue_copy(NULL, gradient, device, result, bytes, error));
     RETURN_IF(device->backend->queue_copy(device, replica->loss,
                                           arena_address(replica->arena, replicas->network->decayed_loss),
                                           sizeof *loss, error));

@@ -3,7 +3,7 @@
 #include "evaluate.h"
 
 #include "../base/memory.h"
-#include "../device/link.h"
+#include "../device/copy.h"
 
 int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings,
                    const struct device *device, struct error *error) {
@@ -48,8 +48,8 @@ static int send_weights(const struct evaluator *evaluator, float *weights, float
                         struct error *error) {
     *there = evaluator->weights ? evaluator->weights : weights;
     if (*there == weights) return OK;
-    return link_copy(&evaluator->device, *there, NULL, weights,
-                     evaluator->network.graph.layout.floats * sizeof *weights, error);
+    return device_copy(&evaluator->device, *there, NULL, weights,
+                       evaluator->network.graph.layout.floats * sizeof *weights, error);
 }
 
 /* Runs examples first .. first+count-1. */

@@ -3,22 +3,23 @@
 #include <string.h>
 #include "passes.h"
 
-static double multiply_adds_of(const struct step *step) {
+static double multiply_adds_of(const struct instruction *instruction) {
     const struct shape *operand[MAX_INPUTS];
-    for (int i = 0; i < step->task.inputs; i++) operand[i] = &step->task.input[i].shape;
-    return op_multiply_adds(step->task.op, step->task.attributes, operand, &step->task.output.shape);
+    for (int i = 0; i < instruction->problem.inputs; i++) operand[i] = &instruction->problem.input[i].shape;
+    return op_multiply_adds(instruction->problem.op, instruction->problem.attributes, operand,
+                            &instruction->problem.output.shape);
 }
 
 double program_multiply_adds(const struct program *program) {
     double sum = 0.0;
-    for (int s = 0; s < program->step_count; s++) sum += multiply_adds_of(&program->steps[s]);
+    for (int s = 0; s < program->instruction_count; s++) sum += multiply_adds_of(&program->instructions[s]);
     return sum;
 }
 
-static double bytes_moved(const struct task *task) {
-    double bytes = (double)(shape_count(&task->output.shape) * type_bytes(task->output.type));
-    for (int i = 0; i < task->inputs; i++)
-        bytes += (double)(shape_count(&task->input[i].shape) * type_bytes(task->input[i].type));
+static double bytes_moved(const struct problem *problem) {
+    double bytes = (double)(shape_count(&problem->output.shape) * type_bytes(problem->output.type));
+    for (int i = 0; i < problem->inputs; i++)
+        bytes += (double)(shape_count(&problem->input[i].shape) * type_bytes(problem->input[i].type));
     return bytes;
 }
 
@@ -37,9 +38,10 @@ static const char *activation_name(enum activation activation) {
 }
 
 /* "conv2d + bias + relu"; the name of the layer whose weights it reads or whose gradient it gives. */
-static void name_step(const struct program *program, const struct step *step, char *out, size_t bytes) {
-    const struct node_info *info = &program->values[step->n].info;
-    const struct attributes *attributes = step->task.attributes;
+static void name_instruction(const struct program *program, const struct instruction *instruction, char *out,
+                             size_t bytes) {
+    const struct node_info *info = &program->values[instruction->n].info;
+    const struct attributes *attributes = instruction->problem.attributes;
     const char *of = "", *name = op_name(info->op), *bias = "";
     if (info->op == OP_dense || info->op == OP_conv2d_bias) {
         name = op_name(info->op == OP_dense ? OP_matmul : OP_conv2d);
@@ -59,13 +61,14 @@ struct words {
     char name[100], shape[64], implementation[100];
 };
 
-static void describe_step(const struct program *program, const struct step *step, struct words *words) {
-    name_step(program, step, words->name, sizeof words->name);
-    shape_text(&step->task.output.shape, words->shape, sizeof words->shape);
-    if (step->kernel->describe)
-        step->kernel->describe(step->plan, words->implementation, sizeof words->implementation);
+static void describe_instruction(const struct program *program, const struct instruction *instruction,
+                                 struct words *words) {
+    name_instruction(program, instruction, words->name, sizeof words->name);
+    shape_text(&instruction->problem.output.shape, words->shape, sizeof words->shape);
+    if (instruction->kernel->describe)
+        instruction->kernel->describe(instruction->plan, words->implementation, sizeof words->implementation);
     else
-        snprintf(words->implementation, sizeof words->implementation, "%s", step->kernel->name);
+        snprintf(words->implementation, sizeof words->implementation, "%s", instruction->kernel->name);
 }
 
 /* Of the columns of words; what kernels are called is up to a device's libraries. */
@@ -78,14 +81,14 @@ static int wider(int width, const char *text) {
     return length > width ? length : width;
 }
 
-static void explain_step(const struct program *program, const struct step *step, const struct widths *widths,
-                         double seconds, double all, FILE *file) {
+static void explain_instruction(const struct program *program, const struct instruction *instruction,
+                                const struct widths *widths, double seconds, double all, FILE *file) {
     struct words words;
-    describe_step(program, step, &words);
+    describe_instruction(program, instruction, &words);
     fprintf(file, "%-*s  %-*s  %-*s  %-7s %9.3f", widths->name, words.name, widths->shape, words.shape,
-            widths->implementation, words.implementation, type_name(step->task.output.type),
-            bytes_moved(&step->task) / 1e6);
-    const double multiply_adds = multiply_adds_of(step);
+            widths->implementation, words.implementation, type_name(instruction->problem.output.type),
+            bytes_moved(&instruction->problem) / 1e6);
+    const double multiply_adds = multiply_adds_of(instruction);
     if (all > 0.0) fprintf(file, " %9.3f %6.1f %%", 1e3 * seconds, 100.0 * seconds / all);
     if (all > 0.0 && multiply_adds > 0.0) fprintf(file, " %8.1f", 2e-9 * multiply_adds / seconds);
     fputc('\n', file);
@@ -95,9 +98,9 @@ void program_explain(const struct program *program, const double *seconds, FILE 
     static const char *const titles[] = {"operation", "result", "implementation"};
     struct widths widths = {wider(0, titles[0]), wider(0, titles[1]), wider(0, titles[2])};
     double all = 0.0;
-    for (int s = 0; s < program->step_count; s++) {
+    for (int s = 0; s < program->instruction_count; s++) {
         struct words words;
-        describe_step(program, &program->steps[s], &words);
+        describe_instruction(program, &program->instructions[s], &words);
         widths.name = wider(widths.name, words.name);
         widths.shape = wider(widths.shape, words.shape);
         widths.implementation = wider(widths.implementation, words.implementation);
@@ -107,9 +110,10 @@ void program_explain(const struct program *program, const double *seconds, FILE 
             widths.implementation, titles[2], "type", "MB");
     if (all > 0.0) fprintf(file, " %9s %8s %8s", "ms", "share", "GFLOP/s");
     fputc('\n', file);
-    for (int s = 0; s < program->step_count; s++)
-        explain_step(program, &program->steps[s], &widths, seconds ? seconds[s] : 0.0, all, file);
-    fprintf(file, "%d steps, %.0f multiply-adds, arena of %.1f MB", program->step_count,
+    for (int s = 0; s < program->instruction_count; s++)
+        explain_instruction(program, &program->instructions[s], &widths, seconds ? seconds[s] : 0.0, all,
+                            file);
+    fprintf(file, "%d instructions, %.0f multiply-adds, arena of %.1f MB", program->instruction_count,
             program_multiply_adds(program), (double)program->arena_bytes / 1e6);
     if (all > 0.0)
         fprintf(file, ", %.3f ms, %.1f GFLOP/s", 1e3 * all, 2e-9 * program_multiply_adds(program) / all);

@@ -1,6 +1,6 @@
 /* Fusion: matmul, the add of a bias and the activation become one `dense`, which writes the result once where
- * three steps would write and read it three times; conv2d becomes a `conv2d_bias` in the same way. A lrn_grad
- * takes in the relu_grad behind it, a conv2d_grad_kernel the maxpool_grad before it.
+ * three instructions would write and read it three times; conv2d becomes a `conv2d_bias` in the same way. A
+ * lrn_grad takes in the relu_grad behind it, a conv2d_grad_kernel the maxpool_grad before it.
  *
  * What is made takes the place of the last of them. It is done when nobody else wants the values in between;
  * the gradients do not, as they are computed from the activation's result. On a device without kernels for

@@ -33,7 +33,7 @@ static bool reads_narrow(const struct program *program, node n) {
            info->op == OP_conv2d_pool_grad_kernel;
 }
 
-static bool is_step(const struct value *value, node n) {
+static bool is_instruction(const struct value *value, node n) {
     return value->kept && !is_source(value->info.op) && value->root == n;
 }
 
@@ -41,14 +41,14 @@ static bool is_step(const struct value *value, node n) {
 static void find_narrow(const struct program *program, bool *narrow) {
     for (node n = 0; n < program->count; n++) {
         const struct value *value = &program->values[n];
-        narrow[n] = is_step(value, n) && writes_narrow(value->info.op) && value->info.shape.rank >= 2 &&
-                    value->place.base == BASE_ARENA;
+        narrow[n] = is_instruction(value, n) && writes_narrow(value->info.op) &&
+                    value->info.shape.rank >= 2 && value->place.base == BASE_ARENA;
     }
     for (node n = 0; n < program->count; n++) {
         const struct value *value = &program->values[n];
         if (!value->kept) continue;
         if (value->fetched) narrow[value->root] = false;
-        if (is_step(value, n) && !reads_narrow(program, n))
+        if (is_instruction(value, n) && !reads_narrow(program, n))
             for (int i = 0; i < value->info.inputs; i++)
                 narrow[program->values[value->info.input[i]].root] = false;
     }
@@ -63,7 +63,7 @@ static void set_types(struct program *program, const bool *narrow) {
     }
 }
 
-/* Widens what a step that has no kernel reads and writes; whether there was anything to widen. */
+/* Widens what an instruction that has no kernel reads and writes; whether there was anything to widen. */
 static bool widen(const struct program *program, node n, bool *narrow) {
     const struct value *value = &program->values[n];
     bool any = narrow[n];
@@ -82,7 +82,7 @@ static int lower(struct program *program, bool *narrow, struct error *error) {
         again = false;
         set_types(program, narrow);
         for (node n = 0; n < program->count; n++) {
-            if (!is_step(&program->values[n], n) || is_transfer(program->values[n].info.op)) continue;
+            if (!is_instruction(&program->values[n], n) || is_transfer(program->values[n].info.op)) continue;
             const int code = program_takes(program, n, error);
             if (code == KERNEL_DECLINED)
                 again = widen(program, n, narrow) || again;

@@ -32,7 +32,7 @@ static int open_partition(struct partition **out, const struct graph *graph,
     partition->count = placement->count;
     RETURN_IF(memory_zeroed((void **)&partition->parts, devices, sizeof *partition->parts, "parts", error));
     RETURN_IF(
-        memory_zeroed((void **)&partition->home, nodes, sizeof *partition->home, "devices of nodes", error));
+        memory_zeroed((void **)&partition->part, nodes, sizeof *partition->part, "devices of nodes", error));
     return memory_zeroed((void **)&partition->local, devices * nodes, sizeof *partition->local,
                          "nodes of parts", error);
 }
@@ -69,7 +69,7 @@ void partition_close(struct partition *partition) {
     memory_free(partition->moves);
     memory_free(partition->crossings);
     memory_free(partition->local);
-    memory_free(partition->home);
+    memory_free(partition->part);
     memory_free(partition->parts);
     memory_free(partition);
 }
@@ -79,7 +79,7 @@ static bool is_node(const struct partition *partition, node n) {
 }
 
 int partition_device(const struct partition *partition, node n) {
-    return is_node(partition, n) ? partition->home[n] : NONE;
+    return is_node(partition, n) ? partition->part[n] : NONE;
 }
 
 const struct program *partition_program(const struct partition *partition, int part) {

@@ -21,14 +21,14 @@ struct value {
     int readers;        /* operands of kept nodes that are this value */
     node root;          /* whose storage it is: its own number, or that of the value it is another view of */
     struct place place; /* of roots */
-    int last;           /* the last step that reads it; of roots; FOREVER: it outlives the run */
+    int last;           /* the last instruction that reads it; of roots; FOREVER: it outlives the run */
 };
 enum { FOREVER = 1 << 30 };
 
 /* A kernel's call to come. */
-struct step {
+struct instruction {
     node n;
-    struct task task;
+    struct problem problem;
     const struct kernel *kernel;
     void *plan;
 };
@@ -38,8 +38,8 @@ struct program {
     const struct device *device; /* borrowed */
     struct value *values;        /* [count], by node */
     int count;
-    struct step *steps; /* [step_count], in the order of their nodes */
-    int step_count;
+    struct instruction *instructions; /* [instruction_count], in the order of their nodes */
+    int instruction_count;
     size_t arena_bytes;
     bool soft;    /* what its device has no kernel for runs on the CPU (soft.c) */
     bool assigns; /* a kept node writes a variable */
@@ -60,7 +60,7 @@ static inline bool is_assign(enum op op) {
     return op == OP_assign || op == OP_assign_add;
 }
 
-/* A program without steps yet: device, and the graph's nodes as values. */
+/* A program without instructions yet: device, and the graph's nodes as values. */
 int program_open(struct program **out, const struct graph *graph, const struct device *device,
                  struct error *error);
 int program_check_fetches(const struct graph *graph, const node *fetches, int count, struct error *error);
@@ -69,7 +69,7 @@ void program_prune(struct program *program, const node *fetches, int count); /* 
 void program_fuse(struct program *program);                                  /* fuse.c */
 int program_place(struct program *program, struct error *error);  /* place.c: base, views, gradients */
 int program_lower(struct program *program, struct error *error);  /* lower.c: which values are kept in bf16 */
-int program_choose(struct program *program, struct error *error); /* choose.c: steps and kernels */
+int program_choose(struct program *program, struct error *error); /* choose.c: instructions and kernels */
 int program_plan(struct program *program, struct error *error);   /* plan.c: the arena */
 
 /* choose.c: whether a kernel of the program's device takes the node: OK, KERNEL_DECLINED or an error; and the
@@ -83,7 +83,7 @@ const struct kernel *const *program_transfers(enum op op);
 /* soft.c: an operation without a kernel on its device, on the CPU; tried last. */
 extern const struct kernel program_soft_kernel;
 
-/* run.c: the call of node n's step in an arena. */
+/* run.c: the call of node n's instruction in an arena. */
 struct call *arena_call(const struct arena *arena, node n);
 
 #endif

@@ -1,8 +1,8 @@
 /* The plan of the arena: values whose lives do not overlap share memory.
  *
- * A value lives from the step that computes it to the last step that reads it; placeholders, fetches and what
- * another device sends live for ever. Steps are walked in their order; each result takes the smallest hole
- * that is large enough, else the arena grows. Everything lies on a cache line. */
+ * A value lives from the instruction that computes it to the last instruction that reads it; placeholders,
+ * fetches and what another device sends live for ever. Instructions are taken in their order; each result
+ * takes the smallest hole that is large enough, else the arena grows. Everything lies on a cache line. */
 #include "../base/memory.h"
 #include "passes.h"
 
@@ -64,15 +64,15 @@ static void give(struct planner *planner, size_t offset, size_t bytes) {
     }
 }
 
-/* The root of operand i of a step. */
-static struct value *operand_root(struct program *program, const struct step *step, int i) {
-    return &program->values[program->values[program->values[step->n].info.input[i]].root];
+/* The root of operand i of an instruction. */
+static struct value *operand_root(struct program *program, const struct instruction *instruction, int i) {
+    return &program->values[program->values[program->values[instruction->n].info.input[i]].root];
 }
 
 static void find_lives(struct program *program) {
-    for (int s = 0; s < program->step_count; s++)
-        for (int i = 0; i < program->steps[s].task.inputs; i++)
-            operand_root(program, &program->steps[s], i)->last = s;
+    for (int s = 0; s < program->instruction_count; s++)
+        for (int i = 0; i < program->instructions[s].problem.inputs; i++)
+            operand_root(program, &program->instructions[s], i)->last = s;
     for (node n = 0; n < program->count; n++) {
         struct value *value = &program->values[n];
         if (value->kept && (value->fetched || is_fed(value->info.op)))
@@ -82,19 +82,19 @@ static void find_lives(struct program *program) {
 
 int program_plan(struct program *program, struct error *error) {
     struct planner planner = {0};
-    RETURN_IF(memory_zeroed((void **)&planner.holes, (size_t)program->step_count + 1, sizeof *planner.holes,
-                            "plan", error));
+    RETURN_IF(memory_zeroed((void **)&planner.holes, (size_t)program->instruction_count + 1,
+                            sizeof *planner.holes, "plan", error));
     find_lives(program);
     for (node n = 0; n < program->count; n++) {
         struct value *value = &program->values[n];
         if (value->kept && is_fed(value->info.op)) value->place.offset = take(&planner, bytes_of(value));
     }
-    for (int s = 0; s < program->step_count; s++) {
-        struct value *value = &program->values[program->steps[s].n];
+    for (int s = 0; s < program->instruction_count; s++) {
+        struct value *value = &program->values[program->instructions[s].n];
         if (value->place.base == BASE_ARENA && !is_fed(value->info.op))
             value->place.offset = take(&planner, bytes_of(value));
-        for (int i = 0; i < program->steps[s].task.inputs; i++) {
-            struct value *operand = operand_root(program, &program->steps[s], i);
+        for (int i = 0; i < program->instructions[s].problem.inputs; i++) {
+            struct value *operand = operand_root(program, &program->instructions[s], i);
             if (operand->place.base != BASE_ARENA || operand->last != s) continue;
             give(&planner, operand->place.offset, bytes_of(operand));
             operand->last = -1; /* given back once, also when it is two operands */

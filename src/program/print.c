@@ -1,5 +1,5 @@
-/* A program in words, one line a step: what runs, by which kernel, on which shapes, and where the result
- * goes. */
+/* A program in words, one line per instruction: what runs, by which kernel, on which shapes, and where the
+ * result goes. */
 #include "passes.h"
 
 static void print_place(const struct program *program, node n, FILE *file) {
@@ -20,21 +20,24 @@ static void print_place(const struct program *program, node n, FILE *file) {
     }
 }
 
-static void print_step(const struct program *program, const struct step *step, int number, FILE *file) {
-    const struct node_info *info = &program->values[step->n].info;
+static void print_instruction(const struct program *program, const struct instruction *instruction,
+                              int number, FILE *file) {
+    const struct node_info *info = &program->values[instruction->n].info;
     char shape[96];
-    fprintf(file, "%3d  node %-4d %-26s  %-36s ", number, step->n, op_name(info->op), step->kernel->name);
+    fprintf(file, "%3d  node %-4d %-26s  %-36s ", number, instruction->n, op_name(info->op),
+            instruction->kernel->name);
     for (int i = 0; i < info->inputs; i++) {
         fprintf(file, "%s%s ", i > 0 ? ", " : "",
-                shape_text(&step->task.input[i].shape, shape, sizeof shape));
+                shape_text(&instruction->problem.input[i].shape, shape, sizeof shape));
         print_place(program, info->input[i], file);
     }
     fprintf(file, " -> %s ", shape_text(&info->shape, shape, sizeof shape));
-    print_place(program, step->n, file);
+    print_place(program, instruction->n, file);
     fputc('\n', file);
 }
 
 void program_print(const struct program *program, FILE *file) {
-    for (int s = 0; s < program->step_count; s++) print_step(program, &program->steps[s], s + 1, file);
-    fprintf(file, "%d steps, arena of %zu bytes\n", program->step_count, program->arena_bytes);
+    for (int s = 0; s < program->instruction_count; s++)
+        print_instruction(program, &program->instructions[s], s + 1, file);
+    fprintf(file, "%d instructions, arena of %zu bytes\n", program->instruction_count, program->arena_bytes);
 }

@@ -64,11 +64,12 @@ int program_compile(struct program **out, const struct graph *graph, const node 
 
 void program_close(struct program *program) {
     if (!program) return;
-    for (int i = program->step_count - 1; i >= 0; i--) {
-        struct step *step = &program->steps[i];
-        if (step->kernel && step->kernel->release) step->kernel->release(step->plan);
+    for (int i = program->instruction_count - 1; i >= 0; i--) {
+        struct instruction *instruction = &program->instructions[i];
+        if (instruction->kernel && instruction->kernel->release)
+            instruction->kernel->release(instruction->plan);
     }
-    memory_free(program->steps);
+    memory_free(program->instructions);
     memory_free(program->values);
     memory_free(program);
 }
@@ -81,6 +82,6 @@ bool program_runs(const struct program *program, node n) {
     return n >= 0 && n < program->count && program->values[n].kept;
 }
 
-int program_steps(const struct program *program) {
-    return program->step_count;
+int program_instructions(const struct program *program) {
+    return program->instruction_count;
 }

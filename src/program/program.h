@@ -37,20 +37,20 @@ int arena_write(const struct arena *arena, node n, const void *host, size_t byte
 
 /* From the next run on the program reads a placeholder at `address` on the device, on a cache line's
  * boundary, instead of in the arena: a batch that somebody else builds need not be copied. arena_address
- * still gives the arena's own memory of it; setting that one puts it back. Costs a look at every step's
- * operands; nothing when the program does not need the placeholder. Not for one that is fetched, itself or as
- * a reshape. */
+ * still gives the arena's own memory of it; setting that one puts it back. Costs a look at every
+ * instruction's operands; nothing when the program does not need the placeholder. Not for one that is
+ * fetched, itself or as a reshape. */
 void arena_set_input(struct arena *arena, node n, const void *address);
 
-/* Runs every step once. weights, gradients: [layout.floats] floats on the device; gradients may be NULL when
- * no fetch is gradient_of a range, weights when there are no variables. Padding of the gradient slab is left
- * alone. On a device that can, what is queued is recorded the first time and replayed from then on, for each
- * weights, gradients and inputs that come again. Errors: ERROR_DEVICE. */
+/* Runs every instruction once. weights, gradients: [layout.floats] floats on the device; gradients may be
+ * NULL when no fetch is gradient_of a range, weights when there are no variables. Padding of the gradient
+ * slab is left alone. On a device that can, what is queued is recorded the first time and replayed from then
+ * on, for each weights, gradients and inputs that come again. Errors: ERROR_DEVICE. */
 int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
                 struct error *error);
 
-/* Runs every step once, as program_run does; of those that took less than seconds[program_steps] says, it
- * says the less from then on. Zeroed: not yet measured. */
+/* Runs every instruction once, as program_run does; of those that took less than
+ * seconds[program_instructions] says, it says the less from then on. Zeroed: not yet measured. */
 int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
                  const struct world *world, double *seconds, struct error *error);
 
@@ -61,14 +61,14 @@ bool program_soft(const struct program *program, char *out, size_t bytes);
 size_t program_arena_bytes(const struct program *program);
 bool program_runs(const struct program *program,
                   node n); /* whether the node was kept (not pruned, not fused away) */
-int program_steps(const struct program *program);
+int program_instructions(const struct program *program);
 
-/* For tests: one line a step: operation, kernel, shapes, places. */
+/* For tests: one line per instruction: operation, kernel, shapes, places. */
 void program_print(const struct program *program, FILE *file);
 
-/* For --explain: one line a step: what it computes with what was fused into it, the implementation chosen,
- * its precision, the bytes it reads and writes; with seconds[program_steps] (of program_time; NULL: none)
- * also its time, share of all and speed. */
+/* For --explain: one line per instruction: what it computes with what was fused into it, the implementation
+ * chosen, its precision, the bytes it reads and writes; with seconds[program_instructions] (of program_time;
+ * NULL: none) also its time, share of all and speed. */
 void program_explain(const struct program *program, const double *seconds, FILE *file);
 
 /* Multiply-adds of one run. */

@@ -58,9 +58,9 @@ void rendezvous_close(struct rendezvous *rendezvous) {
 }
 
 void *rendezvous_address(const struct rendezvous *rendezvous, node n) {
-    const int home = partition_device(rendezvous->partition, n);
-    if (home == NONE) return NULL;
-    return arena_address(rendezvous->arenas[home], partition_node(rendezvous->partition, home, n));
+    const int part = partition_device(rendezvous->partition, n);
+    if (part == NONE) return NULL;
+    return arena_address(rendezvous->arenas[part], partition_node(rendezvous->partition, part, n));
 }
 
 /* The first failure counts; whoever waits for anybody is woken, and finds it. */

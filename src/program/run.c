@@ -1,11 +1,11 @@
 /* Arenas, and running a program in one.
  *
- * An arena holds the calls of all steps with every address that does not change; a run only sets the
+ * An arena holds the calls of all instructions with every address that does not change; a run only sets the
  * addresses in the weights and the gradients, then makes the calls. */
 #include <assert.h>
 
 #include "../base/memory.h"
-#include "../device/link.h"
+#include "../device/copy.h"
 #include "passes.h"
 
 /* An address that depends on the slabs of a run. Exactly one of input and output is set. */
@@ -34,7 +34,7 @@ enum { RECORDINGS = 32 }; /* at most: slots times buffers of a worker, mostly */
 struct arena {
     const struct program *program; /* borrowed */
     char *memory;                  /* [arena_bytes] on the device */
-    struct call *calls;            /* [step_count] */
+    struct call *calls;            /* [instruction_count] */
     struct patch *patches;         /* [patch_count] */
     int patch_count;
     char *constants;              /* copies on a device that has memory of its own; else NULL */
@@ -74,21 +74,21 @@ static int copy_constants(struct arena *arena, struct error *error) {
     for (node n = 0; n < program->count; n++) {
         const struct value *value = &program->values[n];
         if (constant_bytes(program, n) == 0) continue;
-        RETURN_IF(link_copy(device, arena->constants + constant_offset(program, n), NULL,
-                            value->place.constant,
-                            shape_count(&value->info.shape) * type_bytes(value->info.type), error));
+        RETURN_IF(device_copy(device, arena->constants + constant_offset(program, n), NULL,
+                              value->place.constant,
+                              shape_count(&value->info.shape) * type_bytes(value->info.type), error));
     }
     return OK;
 }
 
 static void set_call(struct arena *arena, int s) {
     const struct program *program = arena->program;
-    const struct step *step = &program->steps[s];
+    const struct instruction *instruction = &program->instructions[s];
     struct call *call = &arena->calls[s];
-    call->task = &step->task;
-    call->plan = step->plan;
-    for (int i = 0; i < step->task.inputs; i++) {
-        const node operand = program->values[step->n].info.input[i];
+    call->problem = &instruction->problem;
+    call->plan = instruction->plan;
+    for (int i = 0; i < instruction->problem.inputs; i++) {
+        const node operand = program->values[instruction->n].info.input[i];
         const struct place *place = place_of(program, operand);
         if (place->base == BASE_CONSTANT && arena->constants)
             call->input[i] = arena->constants + constant_offset(program, program->values[operand].root);
@@ -99,7 +99,7 @@ static void set_call(struct arena *arena, int s) {
         else
             arena->patches[arena->patch_count++] = (struct patch){.input = &call->input[i], .place = *place};
     }
-    const struct place *place = place_of(program, step->n);
+    const struct place *place = place_of(program, instruction->n);
     if (is_fixed(place))
         call->output = arena->memory + place->offset;
     else
@@ -108,22 +108,24 @@ static void set_call(struct arena *arena, int s) {
 
 static int fill(struct arena *arena, struct error *error) {
     const struct program *program = arena->program;
-    const size_t steps = (size_t)program->step_count;
+    const size_t instructions = (size_t)program->instruction_count;
     RETURN_IF(program->device->backend->allocate(program->device, (void **)&arena->memory,
                                                  program->arena_bytes > 0 ? program->arena_bytes : CACHE_LINE,
                                                  "arena", error));
-    RETURN_IF(memory_zeroed((void **)&arena->calls, steps, sizeof *arena->calls, "calls of an arena", error));
-    RETURN_IF(memory_zeroed((void **)&arena->patches, steps * (MAX_INPUTS + 1), sizeof *arena->patches,
+    RETURN_IF(memory_zeroed((void **)&arena->calls, instructions, sizeof *arena->calls, "calls of an arena",
+                            error));
+    RETURN_IF(memory_zeroed((void **)&arena->patches, instructions * (MAX_INPUTS + 1), sizeof *arena->patches,
                             "addresses of an arena", error));
     if (program->device->backend->record)
         RETURN_IF(memory_zeroed((void **)&arena->recordings, RECORDINGS, sizeof *arena->recordings,
                                 "recordings of an arena", error));
     RETURN_IF(copy_constants(arena, error));
-    for (int s = 0; s < program->step_count; s++) {
-        const struct step *step = &program->steps[s];
+    for (int s = 0; s < program->instruction_count; s++) {
+        const struct instruction *instruction = &program->instructions[s];
         set_call(arena, s);
-        if (step->kernel->bind)
-            RETURN_IF(step->kernel->bind(&step->task, step->plan, &arena->calls[s].instance, error));
+        if (instruction->kernel->bind)
+            RETURN_IF(instruction->kernel->bind(&instruction->problem, instruction->plan,
+                                                &arena->calls[s].instance, error));
     }
     return OK;
 }
@@ -154,9 +156,9 @@ static void forget_all(struct arena *arena) {
 void arena_close(struct arena *arena) {
     if (!arena) return;
     const struct program *program = arena->program;
-    for (int s = program->step_count - 1; s >= 0 && arena->calls; s--)
-        if (arena->calls[s].instance && program->steps[s].kernel->unbind)
-            program->steps[s].kernel->unbind(arena->calls[s].instance);
+    for (int s = program->instruction_count - 1; s >= 0 && arena->calls; s--)
+        if (arena->calls[s].instance && program->instructions[s].kernel->unbind)
+            program->instructions[s].kernel->unbind(arena->calls[s].instance);
     const struct device *device = program->device;
     forget_all(arena);
     if (arena->constants) device->backend->release(device, arena->constants);
@@ -176,11 +178,11 @@ void *arena_address(const struct arena *arena, node n) {
 }
 
 int arena_read(const struct arena *arena, node n, void *host, size_t bytes, struct error *error) {
-    return link_copy(NULL, host, arena->program->device, arena_address(arena, n), bytes, error);
+    return device_copy(NULL, host, arena->program->device, arena_address(arena, n), bytes, error);
 }
 
 int arena_write(const struct arena *arena, node n, const void *host, size_t bytes, struct error *error) {
-    return link_copy(arena->program->device, arena_address(arena, n), NULL, host, bytes, error);
+    return device_copy(arena->program->device, arena_address(arena, n), NULL, host, bytes, error);
 }
 
 static void note_input(struct addresses *addresses, node n, const void *address) {
@@ -197,17 +199,17 @@ void arena_set_input(struct arena *arena, node n, const void *address) {
     const struct program *program = arena->program;
     if (!program_runs(program, n)) return;
     assert(program->values[n].info.op == OP_placeholder && !program->values[n].fetched);
-    for (int s = 0; s < program->step_count; s++)
-        for (int i = 0; i < program->steps[s].task.inputs; i++)
-            if (program->values[program->values[program->steps[s].n].info.input[i]].root == n)
+    for (int s = 0; s < program->instruction_count; s++)
+        for (int i = 0; i < program->instructions[s].problem.inputs; i++)
+            if (program->values[program->values[program->instructions[s].n].info.input[i]].root == n)
                 arena->calls[s].input[i] = address;
     note_input(&arena->addresses, n, address);
 }
 
 struct call *arena_call(const struct arena *arena, node n) {
     int s = 0;
-    while (s < arena->program->step_count && arena->program->steps[s].n != n) s++;
-    assert(s < arena->program->step_count);
+    while (s < arena->program->instruction_count && arena->program->instructions[s].n != n) s++;
+    assert(s < arena->program->instruction_count);
     return &arena->calls[s];
 }
 
@@ -229,8 +231,8 @@ static int set_slabs(const struct program *program, struct arena *arena, float *
 }
 
 static int run_steps(const struct program *program, struct arena *arena, struct error *error) {
-    for (int s = 0; s < program->step_count; s++)
-        RETURN_IF(program->steps[s].kernel->run(&arena->calls[s], error));
+    for (int s = 0; s < program->instruction_count; s++)
+        RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));
     return OK;
 }
 
@@ -238,8 +240,9 @@ static int run_steps(const struct program *program, struct arena *arena, struct 
 
 /* Whether all that a run does is queued on the device. */
 static bool is_queued(const struct program *program) {
-    for (int s = 0; s < program->step_count; s++)
-        if (program->steps[s].kernel == &program_soft_kernel || is_transfer(program->steps[s].task.op))
+    for (int s = 0; s < program->instruction_count; s++)
+        if (program->instructions[s].kernel == &program_soft_kernel ||
+            is_transfer(program->instructions[s].problem.op))
             return false;
     return true;
 }
@@ -264,8 +267,8 @@ static struct recording *find_recording(struct arena *arena) {
     return NULL;
 }
 
-/* Nothing of it is done yet. What a device cannot keep is not tried again; that a step failed counts only
- * where it could have been kept, as a library that allocates or waits fails for that alone. */
+/* Nothing of it is done yet. What a device cannot keep is not tried again; that an instruction failed counts
+ * only where it could have been kept, as a library that allocates or waits fails for that alone. */
 static int record(const struct program *program, struct arena *arena, struct recording *recording,
                   struct error *error) {
     const struct device *device = program->device;
@@ -308,8 +311,8 @@ int program_time(const struct program *program, struct arena *arena, float *weig
                  const struct world *world, double *seconds, struct error *error) {
     RETURN_IF(set_slabs(program, arena, weights, gradients, error));
     double began = world_now(world);
-    for (int s = 0; s < program->step_count; s++) {
-        RETURN_IF(program->steps[s].kernel->run(&arena->calls[s], error));
+    for (int s = 0; s < program->instruction_count; s++) {
+        RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));
         RETURN_IF(program->device->backend->finish(program->device, error));
         const double now = world_now(world);
         if (seconds[s] <= 0.0 || now - began < seconds[s]) seconds[s] = now - began;

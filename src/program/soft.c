@@ -1,16 +1,16 @@
-/* Soft placement: a step whose operation has no kernel on its device runs on the CPU instead.
+/* Soft placement: an instruction whose operation has no kernel on its device runs on the CPU instead.
  *
  * The CPU's kernel is wrapped: operands are brought into the host's memory, it computes there, and the result
  * is sent back. The wrapper is a kernel like any other, so the program around it does not know. */
 #include "../base/memory.h"
-#include "../device/link.h"
+#include "../device/copy.h"
 #include "passes.h"
 
 #include <string.h>
 
 /* What both the program and its arenas need of the CPU's kernel. */
 struct soft {
-    struct task task; /* as the CPU sees it */
+    struct problem problem; /* as the CPU sees it */
     struct device cpu;
     const struct kernel *kernel;
     void *plan;
@@ -32,9 +32,9 @@ static const struct backend *find_cpu(void) {
     return *backend;
 }
 
-static bool is_narrow(const struct task *task) {
-    bool narrow = task->output.type == TYPE_BF16;
-    for (int i = 0; i < task->inputs; i++) narrow = narrow || task->input[i].type == TYPE_BF16;
+static bool is_narrow(const struct problem *problem) {
+    bool narrow = problem->output.type == TYPE_BF16;
+    for (int i = 0; i < problem->inputs; i++) narrow = narrow || problem->input[i].type == TYPE_BF16;
     return narrow;
 }
 
@@ -45,9 +45,9 @@ static void release(void *plan) {
 }
 
 static int choose(struct soft *soft, struct error *error) {
-    for (const struct kernel *const *kernel = soft->cpu.backend->kernels(&soft->cpu, soft->task.op); *kernel;
-         kernel++) {
-        const int code = (*kernel)->prepare ? (*kernel)->prepare(&soft->task, &soft->plan, error) : OK;
+    for (const struct kernel *const *kernel = soft->cpu.backend->kernels(&soft->cpu, soft->problem.op);
+         *kernel; kernel++) {
+        const int code = (*kernel)->prepare ? (*kernel)->prepare(&soft->problem, &soft->plan, error) : OK;
         if (code == KERNEL_DECLINED) continue;
         if (code == OK) soft->kernel = *kernel;
         return code;
@@ -55,14 +55,14 @@ static int choose(struct soft *soft, struct error *error) {
     return KERNEL_DECLINED;
 }
 
-static int prepare(const struct task *task, void **plan, struct error *error) {
+static int prepare(const struct problem *problem, void **plan, struct error *error) {
     const struct backend *cpu = find_cpu();
-    if (!cpu || cpu == task->device->backend || is_narrow(task)) return KERNEL_DECLINED;
+    if (!cpu || cpu == problem->device->backend || is_narrow(problem)) return KERNEL_DECLINED;
     struct soft *soft = NULL;
-    RETURN_IF(memory_zeroed((void **)&soft, 1, sizeof *soft, "a step on the CPU", error));
+    RETURN_IF(memory_zeroed((void **)&soft, 1, sizeof *soft, "an instruction on the CPU", error));
     soft->cpu = (struct device){.backend = cpu, .name = "cpu", .threads = 1};
-    soft->task = *task;
-    soft->task.device = &soft->cpu;
+    soft->problem = *problem;
+    soft->problem.device = &soft->cpu;
     const int code = choose(soft, error);
     if (code == OK)
         *plan = soft;
@@ -81,19 +81,20 @@ static void unbind(void *instance) {
 
 static int bind_all(struct soft_instance *own, struct error *error) {
     const struct soft *soft = own->soft;
-    const struct task *task = &soft->task;
-    for (int i = 0; i < task->inputs; i++)
-        RETURN_IF(memory_zeroed(&own->input[i], bytes_of(&task->input[i].shape, task->input[i].type) + 1, 1,
+    const struct problem *problem = &soft->problem;
+    for (int i = 0; i < problem->inputs; i++)
+        RETURN_IF(memory_zeroed(&own->input[i],
+                                bytes_of(&problem->input[i].shape, problem->input[i].type) + 1, 1,
                                 "an operand on the CPU", error));
-    RETURN_IF(memory_zeroed(&own->output, bytes_of(&task->output.shape, task->output.type) + 1, 1,
+    RETURN_IF(memory_zeroed(&own->output, bytes_of(&problem->output.shape, problem->output.type) + 1, 1,
                             "a result on the CPU", error));
-    return soft->kernel->bind ? soft->kernel->bind(task, soft->plan, &own->instance, error) : OK;
+    return soft->kernel->bind ? soft->kernel->bind(problem, soft->plan, &own->instance, error) : OK;
 }
 
-static int bind(const struct task *task, const void *plan, void **instance, struct error *error) {
+static int bind(const struct problem *problem, const void *plan, void **instance, struct error *error) {
     struct soft_instance *own = NULL;
-    (void)task;
-    RETURN_IF(memory_zeroed((void **)&own, 1, sizeof *own, "a step on the CPU", error));
+    (void)problem;
+    RETURN_IF(memory_zeroed((void **)&own, 1, sizeof *own, "an instruction on the CPU", error));
     own->soft = plan;
     const int code = bind_all(own, error);
     if (code == OK)
@@ -106,17 +107,18 @@ static int bind(const struct task *task, const void *plan, void **instance, stru
 static int run(const struct call *call, struct error *error) {
     const struct soft_instance *own = call->instance;
     const struct soft *soft = own->soft;
-    const struct task *task = &soft->task;
-    const struct device *device = call->task->device;
-    struct call inner = {.task = task, .plan = soft->plan, .instance = own->instance, .output = own->output};
-    for (int i = 0; i < task->inputs; i++) {
-        RETURN_IF(link_copy(NULL, own->input[i], device, call->input[i],
-                            bytes_of(&task->input[i].shape, task->input[i].type), error));
+    const struct problem *problem = &soft->problem;
+    const struct device *device = call->problem->device;
+    struct call inner = {
+        .problem = problem, .plan = soft->plan, .instance = own->instance, .output = own->output};
+    for (int i = 0; i < problem->inputs; i++) {
+        RETURN_IF(device_copy(NULL, own->input[i], device, call->input[i],
+                              bytes_of(&problem->input[i].shape, problem->input[i].type), error));
         inner.input[i] = own->input[i];
     }
     RETURN_IF(soft->kernel->run(&inner, error));
-    return link_copy(device, call->output, NULL, own->output,
-                     bytes_of(&task->output.shape, task->output.type), error);
+    return device_copy(device, call->output, NULL, own->output,
+                       bytes_of(&problem->output.shape, problem->output.type), error);
 }
 
 static void describe(const void *plan, char *out, size_t bytes) {
@@ -135,12 +137,12 @@ bool program_soft(const struct program *program, char *out, size_t bytes) {
     bool any = false;
     bool said[OPS] = {false};
     out[0] = '\0';
-    for (int s = 0; s < program->step_count; s++) {
-        const struct step *step = &program->steps[s];
-        if (step->kernel != &program_soft_kernel || said[step->task.op]) continue;
+    for (int s = 0; s < program->instruction_count; s++) {
+        const struct instruction *instruction = &program->instructions[s];
+        if (instruction->kernel != &program_soft_kernel || said[instruction->problem.op]) continue;
         const size_t used = strlen(out);
-        snprintf(out + used, bytes - used, "%s%s", any ? ", " : "", op_name(step->task.op));
-        any = said[step->task.op] = true;
+        snprintf(out + used, bytes - used, "%s%s", any ? ", " : "", op_name(instruction->problem.op));
+        any = said[instruction->problem.op] = true;
     }
     return any;
 }

@@ -50,7 +50,7 @@ static int add_fetch(struct part *part, node n, struct error *error) {
 
 static int send(struct splitter *splitter, node n, int to, struct error *error) {
     struct partition *partition = splitter->partition;
-    const int from = partition->home[n];
+    const int from = partition->part[n];
     const struct node_info info = {.op = OP_send,
                                    .type = info_of(splitter, n)->type,
                                    .shape = {.rank = 1, .dims = {0}},
@@ -98,7 +98,7 @@ static void forget_copies(struct splitter *splitter, node assign) {
             info_of(splitter, n)->attributes.variable != info_of(splitter, assign)->attributes.variable)
             continue;
         for (int part = 0; part < partition->count; part++)
-            if (part != partition->home[n]) partition->local[at(splitter, part, n)] = NONE;
+            if (part != partition->part[n]) partition->local[at(splitter, part, n)] = NONE;
     }
 }
 
@@ -117,31 +117,31 @@ static int bring(struct splitter *splitter, node n, int part, struct error *erro
 
 static int add_node(struct splitter *splitter, node n, struct error *error) {
     struct partition *partition = splitter->partition;
-    const int home = partition->home[n];
+    const int part = partition->part[n];
     struct node_info info = *info_of(splitter, n);
     for (int i = 0; i < info.inputs; i++) {
-        RETURN_IF(bring(splitter, info.input[i], home, error));
-        info.input[i] = partition->local[at(splitter, home, info.input[i])];
+        RETURN_IF(bring(splitter, info.input[i], part, error));
+        info.input[i] = partition->local[at(splitter, part, info.input[i])];
     }
     info.follows = NONE; /* a number of the whole graph, and no longer of use */
-    node *local = &partition->local[at(splitter, home, n)];
-    RETURN_IF(append(&partition->parts[home], &info, local, error));
-    if (splitter->whole->values[n].fetched) RETURN_IF(add_fetch(&partition->parts[home], *local, error));
+    node *local = &partition->local[at(splitter, part, n)];
+    RETURN_IF(append(&partition->parts[part], &info, local, error));
+    if (splitter->whole->values[n].fetched) RETURN_IF(add_fetch(&partition->parts[part], *local, error));
     if (is_assign(info.op)) forget_copies(splitter, n);
-    for (int part = 0; part < partition->count; part++)
-        if (splitter->needed[at(splitter, part, n)] && !changes(splitter, n))
-            RETURN_IF(send(splitter, n, part, error));
+    for (int other = 0; other < partition->count; other++)
+        if (splitter->needed[at(splitter, other, n)] && !changes(splitter, n))
+            RETURN_IF(send(splitter, n, other, error));
     return OK;
 }
 
 static void find_needed(struct splitter *splitter) {
-    const int *home = splitter->partition->home;
+    const int *part_of = splitter->partition->part;
     for (node n = 0; n < splitter->whole->count; n++) {
-        if (home[n] == NONE) continue;
+        if (part_of[n] == NONE) continue;
         const struct node_info *info = info_of(splitter, n);
         for (int i = 0; i < info->inputs; i++)
-            if (home[info->input[i]] != NONE && home[info->input[i]] != home[n])
-                splitter->needed[at(splitter, home[n], info->input[i])] = true;
+            if (part_of[info->input[i]] != NONE && part_of[info->input[i]] != part_of[n])
+                splitter->needed[at(splitter, part_of[n], info->input[i])] = true;
     }
 }
 
@@ -155,7 +155,7 @@ int partition_split(struct partition *partition, const struct program *whole, st
         code = memory_zeroed((void **)&splitter.open, pairs, sizeof *splitter.open, "splitter", error);
     if (code == OK) find_needed(&splitter);
     for (node n = 0; n < whole->count && code == OK; n++)
-        if (partition->home[n] != NONE) code = add_node(&splitter, n, error);
+        if (partition->part[n] != NONE) code = add_node(&splitter, n, error);
     memory_free(splitter.open);
     memory_free(splitter.needed);
     return code;

@@ -29,7 +29,7 @@ struct partition {
     const struct graph *graph;    /* borrowed */
     const struct device *devices; /* [count] borrowed */
     int count;
-    int *home;                  /* [graph->count] device of each node; NONE: in no part, or a constant */
+    int *part;                  /* [graph->count] device of each node; NONE: in no part, or a constant */
     struct part *parts;         /* [count] */
     node *local;                /* [count][graph->count] number of a node in a part; NONE: not there */
     struct crossing *crossings; /* [crossing_count] */
@@ -38,7 +38,7 @@ struct partition {
     int move_count;
 };
 
-/* homes.c: fills partition->home for the kept nodes of `whole`, which is pruned. */
+/* assign.c: fills partition->part for the kept nodes of `whole`, which is pruned. */
 int partition_place(struct partition *partition, struct program *whole, const struct placement *placement,
                     struct error *error);
 /* split.c: the graphs of the parts and the crossings between them. */

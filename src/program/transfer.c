@@ -4,7 +4,7 @@
  * the world, and both give up with words that name the node, the device they wait for, and how long. */
 #include "transfer.h"
 
-#include "../device/link.h"
+#include "../device/copy.h"
 #include "passes.h"
 
 static bool is_over(const struct channel *channel) {
@@ -57,8 +57,8 @@ static int run_send(const struct call *call, struct error *error) {
     const struct crossing *crossing = channel->crossing;
     const struct device *devices = channel->rendezvous->partition->devices;
     RETURN_IF(await(channel, true, error));
-    RETURN_IF(link_copy(&devices[crossing->to], channel->value, &devices[crossing->from], call->input[0],
-                        channel->bytes, error));
+    RETURN_IF(device_copy(&devices[crossing->to], channel->value, &devices[crossing->from], call->input[0],
+                          channel->bytes, error));
     event_post(&channel->sent);
     return OK;
 }

@@ -206,7 +206,7 @@ static void say_start(struct run *run) {
     config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed", others,
                    sizeof others);
     if (others[0]) progress_say(progress, "with%s", others);
-    if (run->store.link[0]) progress_say(progress, "the mean of a round: %s", run->store.link);
+    if (run->store.mean_by[0]) progress_say(progress, "the mean of a round: %s", run->store.mean_by);
     if (config->average > 0.0)
         progress_say(progress, "tested and kept: the moving average of the weights, decay %g",
                      config->average);
@@ -221,7 +221,7 @@ static int explain(struct run *run, struct error *error) {
     char homes[200];
     store_name_homes(&run->store, homes, sizeof homes);
     if (homes[0]) printf("shards: %d on %s\n", run->store.settings.shards, homes);
-    if (run->store.link[0]) printf("mean of a round: %s\n", run->store.link);
+    if (run->store.mean_by[0]) printf("mean of a round: %s\n", run->store.mean_by);
     if (run->crew.elsewhere) return OK;
     return explain_network(&setup->network, &setup->devices[0], &setup->dataset.train, setup->config.batch,
                            run->world, stdout, error);

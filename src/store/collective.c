@@ -1,6 +1,6 @@
 /* The mean of a round made by the workers' devices as a group (device.h: struct collective), instead of by
  * copies to the shard's home. Only where all workers step together, so that nobody writes a gradient
- * meanwhile and one thread at a time comes here: the one that has the first share of the window. */
+ * meanwhile and one thread at a time comes here: the one that has the first share of the slice. */
 #include <stdio.h>
 
 #include "device_state.h"
@@ -59,18 +59,18 @@ int store_open_group(struct store *store, struct error *error) {
         return OK;
     if (store->settings.links == LINKS_COPIES) why = "--links=copies";
     if (why) {
-        snprintf(store->link, sizeof store->link, "copies, in roster order (%s)", why);
+        snprintf(store->mean_by, sizeof store->mean_by, "copies, in roster order (%s)", why);
         return OK;
     }
     const int code = join(store, &words);
     if (code == OK) {
-        collective_of(store)->describe(store->group, store->link, sizeof store->link);
+        collective_of(store)->describe(store->group, store->mean_by, sizeof store->mean_by);
         return OK;
     }
     if (code != COLLECTIVE_DECLINED || asked)
         return error_set(error, ERROR_DEVICE, "%s%s", words.words,
                          asked ? "" : " (--links=copies does without)");
-    snprintf(store->link, sizeof store->link, "copies, in roster order (%.160s)", words.words);
+    snprintf(store->mean_by, sizeof store->mean_by, "copies, in roster order (%.160s)", words.words);
     return OK;
 }
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "../device/link.h"
+#include "../device/copy.h"
 
 /* --- failures --- */
 
@@ -163,7 +163,7 @@ void store_close_vectors(struct store *store) {
     memory_free(store->homes);
 }
 
-/* Every window of every vector, between the homes' memory and the host's. */
+/* Every slice of every vector, between the homes' memory and the host's. */
 static int exchange(const struct store *store, bool fetch, struct error *error) {
     for (int s = 0; store_on_devices(store) && s < store->settings.shards; s++) {
         const struct shard *shard = &store->shards[s];
@@ -191,7 +191,7 @@ int store_send(const struct store *store, struct error *error) {
 int store_copy_weights(const struct store *store, const struct device *to, float *weights,
                        struct error *error) {
     int (*const copy)(const struct device *, void *, const struct device *, const void *, size_t,
-                      struct error *) = device_apart(to) ? link_queue : link_copy;
+                      struct error *) = device_apart(to) ? device_queue_copy : device_copy;
     for (int s = 0; s < store->settings.shards; s++) {
         const struct shard *shard = &store->shards[s];
         RETURN_IF(copy(to, weights + shard->begin, shard->home->device,
@@ -212,21 +212,21 @@ static struct update update_of(const struct store *store, const struct span *spa
     return update;
 }
 
-void home_step(struct shard *shard, const struct device *device, const struct update_window *window,
-               float rate, long number) {
+void home_step(struct shard *shard, const struct device *device, const struct update_slice *slice, float rate,
+               long number) {
     struct store *store = shard->store;
-    struct update_window part = *window;
+    struct update_slice part = *slice;
     struct error error = {0};
-    part.average = state_find(window->state, "average");
+    part.average = state_find(slice->state, "average");
     part.mean = shard->home->mean;
-    part.atomic = window->racy && shard->atomic;
+    part.atomic = slice->racy && shard->atomic;
     part.world = store->world;
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
-        part.begin = span->begin > window->begin ? span->begin : window->begin;
-        part.end = span->end < window->end ? span->end : window->end;
+        part.begin = span->begin > slice->begin ? span->begin : slice->begin;
+        part.end = span->end < slice->end ? span->end : slice->end;
         if (part.begin >= part.end) continue;
-        part.witness = window->racy && part.end == shard->end ? shard->witness : NULL;
+        part.witness = slice->racy && part.end == shard->end ? shard->witness : NULL;
         const struct update update = update_of(store, span, rate, number);
         home_remember(store, device->backend->vectors->update(device, &update, &part, &error), &error);
     }
@@ -252,7 +252,8 @@ void home_copy(const struct shard *shard, const struct device *to, float *out, c
     const size_t bytes = floats * sizeof *out;
     const struct device *from = shard->home->device;
     const bool queued = device_apart(from) && device_apart(to);
-    home_remember(shard->store, (queued ? link_queue : link_copy)(to, out, from, in, bytes, &error), &error);
+    home_remember(shard->store, (queued ? device_queue_copy : device_copy)(to, out, from, in, bytes, &error),
+                  &error);
 }
 
 void home_finish(struct store *store, const struct device *device) {

@@ -12,10 +12,10 @@
 
 #include "store.h"
 
-/* Steps a window of the shard, in the memory of `device`, as update number `number`. Of `window` the caller
+/* Steps a slice of the shard, in the memory of `device`, as update number `number`. Of `slice` the caller
  * gives what is stepped, with what, and whether it is racy; the rest is filled in from shard and span. */
-void home_step(struct shard *shard, const struct device *device, const struct update_window *window,
-               float rate, long number);
+void home_step(struct shard *shard, const struct device *device, const struct update_slice *slice, float rate,
+               long number);
 /* A vector of what is a worker's own, as far as [begin, end) goes where the shard lives: itself, or what it
  * was brought to. */
 const float *home_bring(struct shard *shard, int worker, const float *values, size_t begin, size_t end);
@@ -33,7 +33,7 @@ void home_remember(struct store *store, int code, const struct error *error);
 int home_open_order(struct shard *shard, struct error *error);
 void home_close_order(struct shard *shard);
 /* What the calling thread queues next at home comes after all reads under the lock, which it holds. */
-void home_follow_reads(struct shard *shard);
+void home_await_reads(struct shard *shard);
 /* The worker's thread has queued the step of its share. */
 void home_stepped(struct shard *shard, int worker);
 
@@ -47,7 +47,7 @@ void store_close_group(struct store *store);
 /* Whether the group makes the mean of what is contributed now: every worker has contributed a gradient, of as
  * many examples each. All who ask before the round is over get the same answer. */
 bool group_takes(const struct shard *shard);
-/* On the worker's thread: the mean of what is contributed, of the whole window, in the `mean` of the shard's
+/* On the worker's thread: the mean of what is contributed, of the whole slice, in the `mean` of the shard's
  * home.
  */
 void group_mean(struct shard *shard, int worker);

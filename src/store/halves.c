@@ -56,7 +56,7 @@ int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct
 
 /* From one device to another, or the same, it is only queued. */
 static void count_copy(const struct shard *shard, struct worker_side *side) {
-    side->bytes_moved += strategy_window_bytes(shard);
+    side->bytes_moved += strategy_slice_bytes(shard);
     side->queued = side->queued || device_apart(store_own_device(shard->store, side->worker));
 }
 
@@ -80,8 +80,8 @@ int strategy_read_racy(struct shard *shard, struct worker_side *side, struct err
     return OK;
 }
 
-void strategy_follow(struct shard *shard, struct worker_side *side) {
-    shard_follow(shard, side->worker);
+void strategy_await_stepped(struct shard *shard, struct worker_side *side) {
+    shard_await_stepped(shard, side->worker);
     side->queued = side->queued || device_apart(store_own_device(shard->store, side->worker));
 }
 

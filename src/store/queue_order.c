@@ -61,10 +61,10 @@ static void set_mark(const struct shard *shard, struct order_mark *mark) {
 }
 
 /* By the calling thread's queue of that device. */
-static void follow_mark(const struct shard *shard, const struct device *device,
-                        const struct order_mark *mark) {
+static void await_mark(const struct shard *shard, const struct device *device,
+                       const struct order_mark *mark) {
     struct error error = {0};
-    home_remember(shard->store, device->backend->marks->follow(device, mark->mark, &error), &error);
+    home_remember(shard->store, device->backend->marks->wait(device, mark->mark, &error), &error);
 }
 
 /* A worker whose device computes in the host's memory has waited for what it has read. */
@@ -73,10 +73,10 @@ void shard_unlock(struct shard *shard, int worker) {
     lock_release(&shard->lock);
 }
 
-void home_follow_reads(struct shard *shard) {
+void home_await_reads(struct shard *shard) {
     for (int w = 0; w < shard->store->settings.roster->workers; w++) {
         struct order_mark *read = &shard->order->reads[w];
-        if (read->mark && atomic_exchange(&read->set, false)) follow_mark(shard, shard->home->device, read);
+        if (read->mark && atomic_exchange(&read->set, false)) await_mark(shard, shard->home->device, read);
     }
 }
 
@@ -87,14 +87,14 @@ void home_stepped(struct shard *shard, int worker) {
 /* With one worker there is one queue. Two follow: that at home, by which a device that computes in the host's
  * memory gets the weights, and that of the worker's own, which computes on them, and then writes over the
  * gradient that the others have read. */
-void shard_follow(struct shard *shard, int worker) {
+void shard_await_stepped(struct shard *shard, int worker) {
     const int workers = shard->store->settings.roster->workers;
     const struct device *own = store_own_device(shard->store, worker);
     for (int w = 0; workers > 1 && w < workers; w++) {
         const struct order_mark *stepped = &shard->order->shares[w];
         if (!atomic_load(&stepped->set)) continue;
-        follow_mark(shard, shard->home->device, stepped);
-        if (!device_same_memory(own, shard->home->device)) follow_mark(shard, own, stepped);
+        await_mark(shard, shard->home->device, stepped);
+        if (!device_same_memory(own, shard->home->device)) await_mark(shard, own, stepped);
     }
 }
 

@@ -51,7 +51,7 @@ static bool same_attributes(const struct span *span, const struct range *range) 
            memcmp(&span->rate_multiplier, &range->rate_multiplier, sizeof span->rate_multiplier) == 0;
 }
 
-/* Fills shard->spans (room for every range) with the window's pieces of equal attributes. */
+/* Fills shard->spans (room for every range) with the slice's pieces of equal attributes. */
 static void find_spans(struct shard *shard, const struct layout *layout) {
     size_t at = shard->begin;
     while (at < shard->end) {

@@ -1,7 +1,7 @@
 /* The store: the model's vector, its optimizer state, and the verbs that strategies are made of.
  *
- * The vector is cut into shards: windows [begin, end) whose boundaries are cache lines, so shards share
- * nothing. A store may have some of them only, when others are in other processes. A shard has its window of
+ * The vector is cut into shards: slices [begin, end) whose boundaries are cache lines, so shards share
+ * nothing. A store may have some of them only, when others are in other processes. A shard has its slice of
  * the weights and moments, a version (updates applied), a lock, a mailbox, and one tally per worker. The
  * weights of all shards lie in one slab, in the order of the layout, so a replica in the same process can
  * compute on them in place.
@@ -10,21 +10,21 @@
  *   shard_apply         step with one gradient; the caller sees to it that nobody else writes
  *   shard_apply_racy    the same without any guard: the only racy writer
  *   shard_contribute    put a gradient into its worker's place for the round
- *   shard_step_share    step a share of the window with the mean of what was contributed, in roster order
+ *   shard_step_share    step a share of the slice with the mean of what was contributed, in roster order
  *   shard_end_round     version + 1, when all shares are stepped
- *   shard_read          copy the window if it has changed; the caller sees to it that nobody writes
+ *   shard_read          copy the slice if it has changed; the caller sees to it that nobody writes
  *   shard_read_racy     the same without any guard
  *   shard_post          put a gradient into the shard's mailbox
  *   shard_done          the shard has applied this gradient: measure its staleness, release the slot
  *   shard_drop          the shard throws this gradient away
  *   shard_settle        wait until what this thread has stepped is stepped
- *   shard_follow        see to it that what this thread computes next is computed on all stepped shares
- *   shard_lock          take the shard's lock on a worker's thread: time spent on it is waiting
+ *   shard_await_stepped        see to it that what this thread computes next is computed on all stepped
+ * shares shard_lock          take the shard's lock on a worker's thread: time spent on it is waiting
  *   shard_unlock        give it back: who writes next comes after what this worker has read
  *   shard_await         wait until the shard is done with a worker's gradients
- *   shard_step_own      step a worker's own copy of the window
- *   shard_reduce_share  write the mean of the workers' own copies, a share of the window
- *   shard_copy          copy the window and its optimizer state into a worker's own copy
+ *   shard_step_own      step a worker's own copy of the slice
+ *   shard_reduce_share  write the mean of the workers' own copies, a share of the slice
+ *   shard_copy          copy the slice and its optimizer state into a worker's own copy
  */
 #ifndef TRAINER_STORE_STORE_H
 #define TRAINER_STORE_STORE_H
@@ -38,7 +38,7 @@
 #include "optimizer.h"
 #include "schedule.h"
 
-/* How the mean of a round is made, where all workers step together on it. COPIES: each worker's windows are
+/* How the mean of a round is made, where all workers step together on it. COPIES: each worker's slices are
  * brought to the shard's home, and added there in roster order. COLLECTIVE: by the workers' devices as a
  * group, in an order of its own. AUTO: COLLECTIVE where all workers are on devices of their own that can, and
  * that need not leave the same bits in every run. */
@@ -56,7 +56,7 @@ struct gradient {
     int worker, slot;
     long step;     /* of this worker, from 0, in this run */
     int examples;  /* it is the mean over these; 0: an empty gradient (its worker had no batch left) */
-    long *version; /* [shards] that each window was computed on */
+    long *version; /* [shards] that each slice was computed on */
     _Alignas(64) _Atomic int left; /* holders that still need it: shards, and the worker until it has sent it;
                                       0: free */
     _Atomic long staleness;        /* maximum over the shards that have applied it so far */
@@ -74,7 +74,7 @@ struct tally {
     long staleness_max;
 };
 
-/* A window of a shard in which the attributes are constant. Padding belongs to the span before it: it is
+/* A slice of a shard in which the attributes are constant. Padding belongs to the span before it: it is
  * zero, its gradient is zero, and every optimizer leaves a zero weight with a zero gradient alone. */
 struct span {
     size_t begin, end; /* in the flat vector */
@@ -87,7 +87,7 @@ struct shard {
     int index;
     const struct home *home; /* where it lives */
     size_t begin, end;       /* of the flat vector; multiples of LINE_FLOATS */
-    struct span *spans;      /* [span_count], they cover the window */
+    struct span *spans;      /* [span_count], they cover the slice */
     int span_count;
     _Alignas(64) _Atomic long version;     /* updates applied */
     struct lock lock;                      /* rank 1: nothing else is taken under it */
@@ -136,12 +136,12 @@ struct worker_slots {
 };
 
 /* A device in whose memory shards live. Its vectors have room for the whole layout, of which it uses the
- * windows of its shards: so a place in the layout is the same place in every vector there is. */
+ * slices of its shards: so a place in the layout is the same place in every vector there is. */
 struct home {
     const struct device *device;
     struct state state; /* the store's; in the host's memory it is store->host */
     float *mean;        /* [layout floats] of a round; NULL in the host's memory */
-    /* [workers][layout floats]: where a window of what is a worker's own is brought before it is used; NULL:
+    /* [workers][layout floats]: where a slice of what is a worker's own is brought before it is used; NULL:
      * it is in this device's memory already. */
     float **brought;
 };
@@ -149,8 +149,8 @@ struct home {
 struct store {
     struct store_settings settings;
     struct world *world;
-    size_t begin, end;            /* the window of its shards */
-    float *weights;               /* [layout floats], of which it keeps its window; the first home's */
+    size_t begin, end;            /* the slice of its shards */
+    float *weights;               /* [layout floats], of which it keeps its slice; the first home's */
     struct shard *shards;         /* [settings.shards] */
     struct worker_slots *workers; /* [roster workers] */
     struct state host;            /* the store's vectors where the processor can read them: themselves, or the
@@ -159,7 +159,7 @@ struct store {
     int home_count;
     struct device processor; /* the home of all, unless they live on the workers' devices */
     void *group;             /* the workers' devices, by whom the mean of a round is made; NULL: by copies */
-    char link[200];          /* that in words: "NCCL 2.28.9"; "": nothing on devices has a mean */
+    char mean_by[200];       /* that in words: "NCCL 2.28.9"; "": nothing on devices has a mean */
     const struct device *reader; /* whose allocate_host gives host memory to copy from and to */
     struct error failure;        /* of a device, the first; once `failed` */
     _Atomic bool failing, failed;
@@ -246,14 +246,14 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient); /* 
 void shard_lock(struct shard *shard, int worker);   /* on a worker's thread; with lock_release, when it ... */
 void shard_unlock(struct shard *shard, int worker); /* ... has not read, or with this */
 void shard_contribute(struct shard *shard, struct gradient *gradient);
-/* Steps, on the worker's thread, the `share`-th of `shares` equal parts of the window. On the queue of the
+/* Steps, on the worker's thread, the `share`-th of `shares` equal parts of the slice. On the queue of the
  * shard's home: before the version says that it is done comes shard_settle, or, when everyone who reads the
- * weights says so first, shard_follow. */
+ * weights says so first, shard_await_stepped. */
 void shard_step_share(struct shard *shard, int worker, int share, int shares);
 void shard_settle(struct shard *shard);
-void shard_follow(struct shard *shard, int worker); /* on the worker's thread */
+void shard_await_stepped(struct shard *shard, int worker); /* on the worker's thread */
 void shard_end_round(struct shard *shard);
-/* Copies the window to weights + begin, in the memory of `to` (NULL: the host's), when the shard's
+/* Copies the slice to weights + begin, in the memory of `to` (NULL: the host's), when the shard's
  * version differs from *version, which is set to the version read (a racy reader: to the one before it
  * began). Returns whether it copied; within the memory of a device it is only queued on it. */
 bool shard_read(const struct shard *shard, const struct device *to, float *weights, long *version);
@@ -265,13 +265,13 @@ int shard_await(struct shard *shard, int self, int worker, long step, const char
 /* Steps the own copy, which is at `version`. */
 void shard_step_own(struct shard *shard, const struct state *own, const struct gradient *gradient,
                     long version);
-/* On the worker's thread: the `share`-th of `shares` equal parts of the window in the store = the mean of the
+/* On the worker's thread: the `share`-th of `shares` equal parts of the slice in the store = the mean of the
  * own copies[workers], NULL those that are left out, added in their order. */
 void shard_reduce_share(struct shard *shard, int worker, const struct state *const *copies, int share,
                         int shares);
-/* Boundary number `share` of `shares` equal parts of the window, on a cache line. */
+/* Boundary number `share` of `shares` equal parts of the slice, on a cache line. */
 size_t shard_boundary(const struct shard *shard, int share, int shares);
-/* Copies the window from the store into the own copy. */
+/* Copies the slice from the store into the own copy. */
 void shard_copy(const struct shard *shard, const struct state *own);
 void shard_done(struct shard *shard, struct gradient *gradient, long version_before);
 void shard_drop(struct shard *shard, struct gradient *gradient);

@@ -105,7 +105,7 @@ int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct
 int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error);
 int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error);
 /* In pull, before the worker computes on weights in place of which others have stepped shares. */
-void strategy_follow(struct shard *shard, struct worker_side *side);
+void strategy_await_stepped(struct shard *shard, struct worker_side *side);
 /* Values of `bytes_moved`: nothing is copied; the weights once for each change. */
 long long strategy_bytes_none(const void *settings, long long bytes, int moments, long steps, long changed);
 long long strategy_bytes_changed(const void *settings, long long bytes, int moments, long steps,
@@ -113,8 +113,8 @@ long long strategy_bytes_changed(const void *settings, long long bytes, int mome
 /* Value of `staleness_bound`: 0. */
 long strategy_never_stale(const void *settings, int workers, int slots);
 
-/* Bytes of a shard's window of the weights. */
-static inline long long strategy_window_bytes(const struct shard *shard) {
+/* Bytes of a shard's slice of the weights. */
+static inline long long strategy_slice_bytes(const struct shard *shard) {
     return (long long)((shard->end - shard->begin) * sizeof(float));
 }
 

@@ -5,10 +5,10 @@ long shard_apply(struct shard *shard, const struct gradient *gradient) {
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
     const struct home *home = shard->home;
     const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
-    const struct update_window window = {
+    const struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = &home->state, .count = 1, .gradients = &values};
-    home_follow_reads(shard);
-    home_step(shard, home->device, &window, store_rate(shard->store, version), version + 1);
+    home_await_reads(shard);
+    home_step(shard, home->device, &slice, store_rate(shard->store, version), version + 1);
     home_finish(shard->store, home->device);
     atomic_store(&shard->version, version + 1);
     return version;
@@ -26,16 +26,16 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
     const float rate = store_rate(shard->store, seen);
     const struct home *home = shard->home;
     const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
-    struct update_window window = {.begin = middle,
-                                   .end = shard->end,
-                                   .state = &home->state,
-                                   .count = 1,
-                                   .gradients = &values,
-                                   .racy = 1};
-    home_step(shard, home->device, &window, rate, seen + 1);
-    window.begin = shard->begin;
-    window.end = middle;
-    home_step(shard, home->device, &window, rate, seen + 1);
+    struct update_slice slice = {.begin = middle,
+                                 .end = shard->end,
+                                 .state = &home->state,
+                                 .count = 1,
+                                 .gradients = &values,
+                                 .racy = 1};
+    home_step(shard, home->device, &slice, rate, seen + 1);
+    slice.begin = shard->begin;
+    slice.end = middle;
+    home_step(shard, home->device, &slice, rate, seen + 1);
     home_finish(shard->store, home->device);
     atomic_fetch_add(&shard->racy_updates, 1);
     return atomic_fetch_add(&shard->version, 1);
@@ -54,15 +54,15 @@ size_t shard_boundary(const struct shard *shard, int share, int shares) {
     return shard->begin + lines * (size_t)share / (size_t)shares * LINE_FLOATS;
 }
 
-/* The whole window at once: one worker has the devices of all make the mean, the others wait at the barrier.
+/* The whole slice at once: one worker has the devices of all make the mean, the others wait at the barrier.
  */
 static void step_together(struct shard *shard, int worker, float rate, long number) {
     const struct home *home = shard->home;
     const float *mean = home->mean;
-    const struct update_window window = {
+    const struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = &home->state, .count = 1, .gradients = &mean};
     group_mean(shard, worker);
-    home_step(shard, home->device, &window, rate, number);
+    home_step(shard, home->device, &slice, rate, number);
     home_stepped(shard, worker);
 }
 
@@ -73,10 +73,10 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
     const float rate = store_rate(shard->store, version);
     const struct home *home = shard->home;
-    struct update_window window = {.begin = shard_boundary(shard, share, shares),
-                                   .end = shard_boundary(shard, share + 1, shares),
-                                   .state = &home->state,
-                                   .gradients = mine->values};
+    struct update_slice slice = {.begin = shard_boundary(shard, share, shares),
+                                 .end = shard_boundary(shard, share + 1, shares),
+                                 .state = &home->state,
+                                 .gradients = mine->values};
     int examples = 0;
     for (int w = 0; w < workers; w++) {
         const struct gradient *gradient = atomic_load_explicit(&shard->contributed[w], memory_order_relaxed);
@@ -90,12 +90,12 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
     for (int w = 0; w < workers; w++) {
         const struct gradient *gradient = atomic_load_explicit(&shard->contributed[w], memory_order_relaxed);
         if (!gradient || gradient->examples == 0) continue;
-        mine->values[window.count] = home_bring(shard, w, gradient->values, window.begin, window.end);
-        mine->weight[window.count++] = (float)gradient->examples / (float)examples;
+        mine->values[slice.count] = home_bring(shard, w, gradient->values, slice.begin, slice.end);
+        mine->weight[slice.count++] = (float)gradient->examples / (float)examples;
     }
-    window.weight = window.count > 1 ? mine->weight : NULL; /* one is the mean of all */
-    home_follow_reads(shard);
-    home_step(shard, home->device, &window, rate, version + 1);
+    slice.weight = slice.count > 1 ? mine->weight : NULL; /* one is the mean of all */
+    home_await_reads(shard);
+    home_step(shard, home->device, &slice, rate, version + 1);
     home_stepped(shard, worker);
 }
 

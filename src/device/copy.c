@@ -1,19 +1,19 @@
 /* Copies between devices: by the backend that has memory of its own, the giver's first, because it knows when
  * the value is there; where both compute in the host's memory, by the processor. */
-#include "link.h"
+#include "copy.h"
 
 #include <string.h>
 
-int link_copy(const struct device *to, void *out, const struct device *from, const void *in, size_t bytes,
-              struct error *error) {
+int device_copy(const struct device *to, void *out, const struct device *from, const void *in, size_t bytes,
+                struct error *error) {
     const struct device *by = device_apart(from) ? from : to;
     if (device_apart(by)) return by->backend->copy(by, out, in, bytes, error);
     memcpy(out, in, bytes);
     return OK;
 }
 
-int link_queue(const struct device *to, void *out, const struct device *from, const void *in, size_t bytes,
-               struct error *error) {
+int device_queue_copy(const struct device *to, void *out, const struct device *from, const void *in,
+                      size_t bytes, struct error *error) {
     const struct device *by = device_apart(to) ? to : from;
     if (device_apart(by)) return by->backend->queue_copy(by, out, in, bytes, error);
     memcpy(out, in, bytes);

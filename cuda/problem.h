@@ -1,6 +1,6 @@
 /* Private to cuda/: what the descriptors of our own kernels share. */
-#ifndef TRAINER_CUDA_TASKS_H
-#define TRAINER_CUDA_TASKS_H
+#ifndef TRAINER_CUDA_PROBLEM_H
+#define TRAINER_CUDA_PROBLEM_H
 
 #include "../src/device/walk.h"
 #include "gpu.h"
@@ -12,11 +12,11 @@ static inline uint32_t gpu_count(const struct shape *shape) {
 }
 
 /* Whether all values are small enough to be counted in 32 bits, and none is bf16. */
-bool gpu_takes_wide(const struct task *task);
+bool gpu_takes_wide(const struct problem *problem);
 /* The same for values of any type. */
-bool gpu_takes(const struct task *task);
+bool gpu_takes(const struct problem *problem);
 /* For `prepare` of a kernel without a plan: declines what gpu_takes_wide does not take. */
-int gpu_wide(const struct task *task, void **plan, struct error *error);
+int gpu_wide(const struct problem *problem, void **plan, struct error *error);
 /* Every release of a plan that is one block. */
 void gpu_plan_free(void *plan);
 
@@ -24,12 +24,12 @@ struct gpu_walk gpu_walk_of(const struct walk *walk);
 
 /* The stream to queue on, or NULL: error says why. */
 static inline struct queue *gpu_call_queue(const struct call *call, struct error *error) {
-    return gpu_queue(call->task->device, error);
+    return gpu_queue(call->problem->device, error);
 }
 
 /* An arena's scratch memory on the device, as the instance of a kernel: the `bind` of a kernel with more than
  * one pass calls gpu_scratch_open, its unbind is gpu_scratch_close. With no bytes there is no instance. */
-int gpu_scratch_open(const struct task *task, size_t bytes, void **instance, struct error *error);
+int gpu_scratch_open(const struct problem *problem, size_t bytes, void **instance, struct error *error);
 void gpu_scratch_close(void *instance);
 /* Where it is; NULL without an instance. */
 void *gpu_scratch_of(const struct call *call);

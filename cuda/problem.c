@@ -1,24 +1,24 @@
-/* See tasks.h. */
-#include "tasks.h"
+/* See problem.h. */
+#include "problem.h"
 
 #include "../src/base/memory.h"
 
-bool gpu_takes(const struct task *task) {
+bool gpu_takes(const struct problem *problem) {
     const size_t most = INT32_MAX;
-    for (int i = 0; i < task->inputs; i++)
-        if (shape_count(&task->input[i].shape) > most) return false;
-    return shape_count(&task->output.shape) <= most;
+    for (int i = 0; i < problem->inputs; i++)
+        if (shape_count(&problem->input[i].shape) > most) return false;
+    return shape_count(&problem->output.shape) <= most;
 }
 
-bool gpu_takes_wide(const struct task *task) {
-    for (int i = 0; i < task->inputs; i++)
-        if (task->input[i].type == TYPE_BF16) return false;
-    return task->output.type != TYPE_BF16 && gpu_takes(task);
+bool gpu_takes_wide(const struct problem *problem) {
+    for (int i = 0; i < problem->inputs; i++)
+        if (problem->input[i].type == TYPE_BF16) return false;
+    return problem->output.type != TYPE_BF16 && gpu_takes(problem);
 }
 
-int gpu_wide(const struct task *task, void **plan, struct error *error) {
+int gpu_wide(const struct problem *problem, void **plan, struct error *error) {
     (void)plan, (void)error;
-    return gpu_takes_wide(task) ? OK : KERNEL_DECLINED;
+    return gpu_takes_wide(problem) ? OK : KERNEL_DECLINED;
 }
 
 void gpu_plan_free(void *plan) {
@@ -40,13 +40,13 @@ struct scratch {
     void *block;
 };
 
-int gpu_scratch_open(const struct task *task, size_t bytes, void **instance, struct error *error) {
+int gpu_scratch_open(const struct problem *problem, size_t bytes, void **instance, struct error *error) {
     struct scratch *scratch = NULL;
     *instance = NULL;
     if (bytes == 0) return OK;
     RETURN_IF(memory_zeroed((void **)&scratch, 1, sizeof *scratch, "a kernel's scratch memory", error));
-    scratch->device = task->device;
-    const int code = gpu_allocate(task->device, &scratch->block, bytes, op_name(task->op), error);
+    scratch->device = problem->device;
+    const int code = gpu_allocate(problem->device, &scratch->block, bytes, op_name(problem->op), error);
     if (code != OK)
         memory_free(scratch);
     else
