@@ -71,7 +71,7 @@ static int bind(const struct problem *problem, const void *plan, void **instance
     struct queue *queue = gpu_queue(problem->device, error);
     if (!queue) return error->code;
     RETURN_IF(gpu_dnn(problem->device, queue, error)); /* not while a run is recorded */
-    RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "a convolution", error));
+    RETURN_IF(memory_array(&made, 1, "a convolution", error));
     made->device = problem->device;
     const int code = add_memory(problem, plan, made, error);
     if (code == OK)
@@ -246,7 +246,7 @@ static int make_plan(const struct problem *problem, struct convolution_plan *pla
 
 static int prepare(const struct problem *problem, void **plan, struct error *error) {
     struct convolution_plan *made = NULL;
-    RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "the plan of a convolution", error));
+    RETURN_IF(memory_array(&made, 1, "the plan of a convolution", error));
     const int code = make_plan(problem, made, error);
     if (code == OK)
         *plan = made;

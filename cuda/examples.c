@@ -56,7 +56,7 @@ int gpu_examples(const struct device *device, const void *host, size_t bytes, co
             memory_free(own);
             return OK;
         }
-        if (!own) RETURN_IF(memory_zeroed((void **)&own, 1, sizeof *own, "examples on a GPU", error));
+        if (!own) RETURN_IF(memory_array(&own, 1, "examples on a GPU", error));
         own->host = host;
         own->bytes = bytes;
         own->next = first;

@@ -27,7 +27,7 @@ static int prepare_pool(const struct problem *problem, void **plan, struct error
     const struct shape *x = &problem->input[0].shape;
     struct gpu_pool *pool = NULL;
     if (!of_one_type(problem)) return KERNEL_DECLINED;
-    RETURN_IF(memory_zeroed((void **)&pool, 1, sizeof *pool, "windows of a pooling", error));
+    RETURN_IF(memory_array(&pool, 1, "windows of a pooling", error));
     pool->rows = window_of(x->dims[1], problem->attributes, 0);
     pool->columns = window_of(x->dims[2], problem->attributes, 1);
     pool->batch = (uint32_t)x->dims[0];

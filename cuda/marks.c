@@ -22,7 +22,7 @@ static int open_mark(const struct device *device, bool timed, void **out, struct
     struct mark *mark = NULL;
     *out = NULL;
     GPU_TRY(device, gpu_enter(device), error);
-    RETURN_IF(memory_zeroed((void **)&mark, 1, sizeof *mark, "a mark", error));
+    RETURN_IF(memory_array(&mark, 1, "a mark", error));
     const cudaError_t code = cudaEventCreateWithFlags(&mark->event, flags);
     if (code != cudaSuccess) {
         memory_free(mark);

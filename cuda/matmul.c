@@ -204,7 +204,7 @@ static int bind(const struct problem *problem, const void *prepared, void **inst
     struct queue *queue = gpu_queue(problem->device, error);
     if (!queue) return error->code;
     RETURN_IF(gpu_blas(problem->device, queue, error)); /* not while a run is recorded */
-    RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "a matrix product", error));
+    RETURN_IF(memory_array(&made, 1, "a matrix product", error));
     made->device = problem->device;
     int code = make_descriptor(problem, plan, &made->descriptor, error);
     if (code == OK) code = add_memory(problem, plan, made, error);
@@ -321,7 +321,7 @@ static int prepare(const struct problem *problem, void **plan, struct error *err
     struct plan *made = NULL;
     if (!takes(problem)) return KERNEL_DECLINED;
     RETURN_IF(gpu_load(problem->device, &cublaslt_library, error));
-    RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "the plan of a matrix product", error));
+    RETURN_IF(memory_array(&made, 1, "the plan of a matrix product", error));
     const int code = make_plan(problem, made, error);
     if (code == OK)
         *plan = made;

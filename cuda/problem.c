@@ -44,7 +44,7 @@ int gpu_scratch_open(const struct problem *problem, size_t bytes, void **instanc
     struct scratch *scratch = NULL;
     *instance = NULL;
     if (bytes == 0) return OK;
-    RETURN_IF(memory_zeroed((void **)&scratch, 1, sizeof *scratch, "a kernel's scratch memory", error));
+    RETURN_IF(memory_array(&scratch, 1, "a kernel's scratch memory", error));
     scratch->device = problem->device;
     const int code = gpu_allocate(problem->device, &scratch->block, bytes, op_name(problem->op), error);
     if (code != OK)

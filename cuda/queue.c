@@ -70,7 +70,7 @@ struct queue *gpu_queue(const struct device *device, struct error *error) {
         return NULL;
     }
     struct queue *queue = NULL;
-    if (memory_zeroed((void **)&queue, 1, sizeof *queue, "a GPU's queue", error)) return NULL;
+    if (memory_array(&queue, 1, "a GPU's queue", error)) return NULL;
     queue->label = label;
     const cudaError_t code = cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking);
     if (code != cudaSuccess) {

@@ -214,10 +214,8 @@ static struct tally get_tally(const uint64_t *values) {
 
 /* All workers' tallies, then the lost updates. */
 static int open_values(const struct members *members, uint64_t **values, int *count, struct error *error) {
-    void *block = NULL;
     *count = members->host.count * TALLY_VALUES + 1;
-    RETURN_IF(memory_zeroed(&block, (size_t)*count, sizeof **values, "tallies", error));
-    *values = block;
+    RETURN_IF(memory_array(values, (size_t)*count, "tallies", error));
     return OK;
 }
 

@@ -81,10 +81,9 @@ static int predict(struct predictor *predictor, const struct features *features,
                    struct error *error) {
     struct restored *restored = &predictor->restored;
     const struct examples examples = features_examples(features, restored);
-    void *block = NULL;
-    RETURN_IF(memory_zeroed(&block, (size_t)features->count * (size_t)restored->classes, sizeof(float),
-                            "probabilities", error));
-    float *probabilities = block;
+    float *probabilities = NULL;
+    RETURN_IF(memory_array(&probabilities, (size_t)features->count * (size_t)restored->classes,
+                           "probabilities", error));
     const int code =
         evaluator_predict(&restored->evaluator, &examples, restored->weights, probabilities, error);
     for (int i = 0; code == OK && i < features->count; i++) {
@@ -149,11 +148,10 @@ static int predict_files(struct predictor *predictor, const char *const *paths, 
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
                struct error *error) {
     const struct predict_settings *settings = settings_given;
-    void *block = NULL;
     if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "predict: expected --checkpoint=DIR");
     if (argument_count == 0) return error_set(error, ERROR_USAGE, "predict: expected a " FILES_TAKEN);
-    RETURN_IF(memory_zeroed(&block, 1, sizeof(struct predictor), "pictures", error));
-    struct predictor *predictor = block;
+    struct predictor *predictor = NULL;
+    RETURN_IF(memory_array(&predictor, 1, "pictures", error));
     predictor->top = settings->top;
     predictor->named = argument_count > 1;
     int code = restored_open(&predictor->restored, settings->checkpoint, settings->kernels == 1, error);

@@ -83,7 +83,7 @@ static int useful_threads(const struct problem *problem, double multiply_adds) {
 int onednn_plan(const struct problem *problem, const struct onednn_request *request, void **plan,
                 struct error *error) {
     struct onednn_plan *made = NULL;
-    RETURN_IF(memory_zeroed((void **)&made, 1, sizeof *made, "a oneDNN plan", error));
+    RETURN_IF(memory_array(&made, 1, "a oneDNN plan", error));
     made->arguments = request->arguments;
     made->threads = useful_threads(problem, request->multiply_adds);
     const int threads = omp_get_max_threads();
@@ -147,7 +147,7 @@ static dnnl_status_t add_arguments(struct instance *instance, const struct onedn
 int onednn_bind(const struct problem *problem, const void *prepared, void **out, struct error *error) {
     const struct onednn_plan *plan = prepared;
     struct instance *instance = NULL;
-    RETURN_IF(memory_zeroed((void **)&instance, 1, sizeof *instance, "a oneDNN instance", error));
+    RETURN_IF(memory_array(&instance, 1, "a oneDNN instance", error));
     int code = add_memory(instance, plan, error);
     if (code == OK) {
         const dnnl_status_t status = add_arguments(instance, plan);

@@ -64,7 +64,7 @@ static int bind(const struct problem *problem, const void *prepared, void **inst
     (void)prepared;
     const struct plan plan = plan_of(problem);
     struct scratch *scratch = NULL;
-    RETURN_IF(memory_zeroed((void **)&scratch, 1, sizeof *scratch, "a pooled gradient", error));
+    RETURN_IF(memory_array(&scratch, 1, "a pooled gradient", error));
     int code = memory_zeroed((void **)&scratch->x, plan.high * plan.wide + LANES, sizeof(float),
                              "an image with its padding", error);
     if (code == OK)

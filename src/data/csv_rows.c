@@ -15,9 +15,7 @@ int csv_rows_open(struct csv_rows *rows, const char *name, const char *text, siz
     if (zero)
         return error_set(error, ERROR_FILE, "%s: found a 0 byte at offset %zu, expected text", name,
                          (size_t)(zero - text));
-    void *copy = NULL;
-    RETURN_IF(memory_zeroed(&copy, bytes + 1, 1, "the text of a CSV file", error));
-    rows->text = copy;
+    RETURN_IF(memory_array(&rows->text, bytes + 1, "the text of a CSV file", error));
     if (bytes) memcpy(rows->text, text, bytes);
     rows->at = rows->text;
     rows->end = rows->text + bytes;

@@ -33,9 +33,8 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
 
 int replica_compile(struct program **out, const struct network *network, const struct device *device,
                     struct error *error) {
-    void *block = NULL;
-    RETURN_IF(memory_zeroed(&block, (size_t)network->gradient_count + 1, sizeof(node), "fetches", error));
-    node *fetches = block;
+    node *fetches = NULL;
+    RETURN_IF(memory_array(&fetches, (size_t)network->gradient_count + 1, "fetches", error));
     fetches[0] = network->decayed_loss;
     int count = 1;
     for (int i = 0; i < network->gradient_count; i++)

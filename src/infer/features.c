@@ -40,9 +40,7 @@ static int whiten(const struct features *features, const struct augment *augment
 static int make_bytes(struct features *features, const struct restored *restored, const char *path,
                       struct error *error) {
     const size_t numbers = (size_t)features->count * (size_t)numbers_of(restored);
-    void *block = NULL;
-    RETURN_IF(memory_zeroed(&block, numbers, 1, "images", error));
-    features->bytes = block;
+    RETURN_IF(memory_array(&features->bytes, numbers, "images", error));
     for (size_t i = 0; i < numbers; i++) {
         const float number = features->is_picture ? roundf(features->floats[i]) : features->floats[i];
         if (!(number >= 0.0f && number <= 255.0f) || floorf(number) != number)

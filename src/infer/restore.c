@@ -17,10 +17,8 @@ static int missing(const char *path, const char *name, struct error *error) {
 /* Splits the text of that name, "a\tb\tc", into names[count], which point into *block. */
 static int split_names(const struct restored *restored, const char *path, const char *name, int count,
                        char ***names, char **block, struct error *error) {
-    void *memory = NULL;
     RETURN_IF(memory_text(block, safetensors_text(&restored->content, name), error));
-    RETURN_IF(memory_zeroed(&memory, (size_t)count, sizeof(char *), "names", error));
-    *names = memory;
+    RETURN_IF(memory_array(names, count, "names", error));
     char *at = *block;
     for (int i = 0; i < count; i++) {
         (*names)[i] = at;
@@ -54,10 +52,8 @@ static int read_shape(struct restored *restored, const char *path, struct error 
 static int read_reals(struct restored *restored, const char *path, const char *name, float **values,
                       struct error *error) {
     const char *text = safetensors_text(&restored->content, name);
-    void *block = NULL;
     if (!text) return OK;
-    RETURN_IF(memory_zeroed(&block, (size_t)restored->features, sizeof(float), name, error));
-    *values = block;
+    RETURN_IF(memory_array(values, restored->features, name, error));
     return checkpoint_reals(text, *values, restored->features) ? OK : missing(path, name, error);
 }
 

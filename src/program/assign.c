@@ -64,7 +64,7 @@ static int read_layers(struct assigner *assigner, struct error *error) {
     if (!text) return OK;
     size_t count = 1;
     for (const char *c = text; *c; c++) count += *c == ',';
-    RETURN_IF(memory_zeroed((void **)&assigner->layers, count, sizeof *assigner->layers, "layers", error));
+    RETURN_IF(memory_array(&assigner->layers, count, "layers", error));
     for (;;) {
         const size_t length = strcspn(text, ",");
         RETURN_IF(add_layer(assigner, text, length, error));
@@ -192,8 +192,7 @@ int partition_place(struct partition *partition, struct program *whole, const st
     struct assigner assigner = {
         .partition = partition, .whole = whole, .placement = placement, .begun = NONE};
     const size_t count = (size_t)whole->count;
-    int code =
-        memory_zeroed((void **)&assigner.wanted, count, sizeof *assigner.wanted, "wanted devices", error);
+    int code = memory_array(&assigner.wanted, count, "wanted devices", error);
     for (size_t n = 0; n < count && code == OK; n++) assigner.wanted[n] = partition->part[n] = NONE;
     if (code == OK) code = assign_all(&assigner, error);
     memory_free(assigner.layers);

@@ -61,8 +61,7 @@ static bool is_instruction(const struct program *program, node n) {
 int program_choose(struct program *program, struct error *error) {
     size_t instructions = 0;
     for (node n = 0; n < program->count; n++) instructions += is_instruction(program, n);
-    RETURN_IF(memory_zeroed((void **)&program->instructions, instructions, sizeof *program->instructions,
-                            "instructions of a program", error));
+    RETURN_IF(memory_array(&program->instructions, instructions, "instructions of a program", error));
     for (node n = 0; n < program->count; n++) {
         if (!is_instruction(program, n)) continue;
         struct instruction *instruction = &program->instructions[program->instruction_count++];

@@ -96,8 +96,7 @@ static int lower(struct program *program, bool *narrow, struct error *error) {
 int program_lower(struct program *program, struct error *error) {
     if (program->device->precision != PRECISION_BF16) return OK;
     bool *narrow = NULL;
-    RETURN_IF(
-        memory_zeroed((void **)&narrow, (size_t)program->count, sizeof *narrow, "narrow values", error));
+    RETURN_IF(memory_array(&narrow, program->count, "narrow values", error));
     const int code = lower(program, narrow, error);
     memory_free(narrow);
     return code;

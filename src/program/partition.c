@@ -30,11 +30,9 @@ static int open_partition(struct partition **out, const struct graph *graph,
     partition->graph = graph;
     partition->devices = placement->devices;
     partition->count = placement->count;
-    RETURN_IF(memory_zeroed((void **)&partition->parts, devices, sizeof *partition->parts, "parts", error));
-    RETURN_IF(
-        memory_zeroed((void **)&partition->part, nodes, sizeof *partition->part, "devices of nodes", error));
-    return memory_zeroed((void **)&partition->local, devices * nodes, sizeof *partition->local,
-                         "nodes of parts", error);
+    RETURN_IF(memory_array(&partition->parts, devices, "parts", error));
+    RETURN_IF(memory_array(&partition->part, nodes, "devices of nodes", error));
+    return memory_array(&partition->local, devices * nodes, "nodes of parts", error);
 }
 
 int partition_compile(struct partition **out, const struct graph *graph, const node *fetches, int count,

@@ -37,7 +37,7 @@ static bool is_view(const struct program *program, const struct value *value) {
 static int check_gradients(const struct program *program, struct error *error) {
     const int ranges = program->graph->layout.count;
     bool *seen = NULL;
-    RETURN_IF(memory_zeroed((void **)&seen, (size_t)ranges, sizeof *seen, "ranges", error));
+    RETURN_IF(memory_array(&seen, ranges, "ranges", error));
     int code = OK;
     for (node n = 0; n < program->count && code == OK; n++) {
         const int range = program->values[n].info.gradient_of;

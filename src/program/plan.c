@@ -82,8 +82,7 @@ static void find_lives(struct program *program) {
 
 int program_plan(struct program *program, struct error *error) {
     struct planner planner = {0};
-    RETURN_IF(memory_zeroed((void **)&planner.holes, (size_t)program->instruction_count + 1,
-                            sizeof *planner.holes, "plan", error));
+    RETURN_IF(memory_array(&planner.holes, (size_t)program->instruction_count + 1, "plan", error));
     find_lives(program);
     for (node n = 0; n < program->count; n++) {
         struct value *value = &program->values[n];

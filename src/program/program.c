@@ -30,13 +30,12 @@ int program_open(struct program **out, const struct graph *graph, const struct d
                  struct error *error) {
     *out = NULL;
     struct program *program = NULL;
-    RETURN_IF(memory_zeroed((void **)&program, 1, sizeof *program, "program", error));
+    RETURN_IF(memory_array(&program, 1, "program", error));
     program->graph = graph;
     program->device = device;
     program->soft = !device->hard;
     program->count = graph->count;
-    const int code = memory_zeroed((void **)&program->values, (size_t)graph->count, sizeof *program->values,
-                                   "values of a program", error);
+    const int code = memory_array(&program->values, graph->count, "values of a program", error);
     if (code != OK) {
         program_close(program);
         return code;

@@ -21,10 +21,8 @@ static void open_channel(struct rendezvous *rendezvous, int i) {
 
 static int fill(struct rendezvous *rendezvous, struct error *error) {
     const struct partition *partition = rendezvous->partition;
-    RETURN_IF(memory_zeroed((void **)&rendezvous->arenas, (size_t)partition->count,
-                            sizeof *rendezvous->arenas, "arenas", error));
-    RETURN_IF(memory_zeroed((void **)&rendezvous->channels, (size_t)partition->crossing_count,
-                            sizeof *rendezvous->channels, "channels", error));
+    RETURN_IF(memory_array(&rendezvous->arenas, partition->count, "arenas", error));
+    RETURN_IF(memory_array(&rendezvous->channels, partition->crossing_count, "channels", error));
     for (int i = 0; i < partition->count; i++)
         RETURN_IF(arena_open(&rendezvous->arenas[i], partition->parts[i].program, error));
     for (int i = 0; i < partition->crossing_count; i++) open_channel(rendezvous, i);
@@ -35,7 +33,7 @@ int rendezvous_open(struct rendezvous **out, const struct partition *partition, 
                     double timeout_s, struct error *error) {
     *out = NULL;
     struct rendezvous *rendezvous = NULL;
-    RETURN_IF(memory_zeroed((void **)&rendezvous, 1, sizeof *rendezvous, "rendezvous", error));
+    RETURN_IF(memory_array(&rendezvous, 1, "rendezvous", error));
     rendezvous->partition = partition;
     rendezvous->world = world;
     rendezvous->timeout_s = timeout_s;

@@ -112,13 +112,10 @@ static int fill(struct arena *arena, struct error *error) {
     RETURN_IF(program->device->backend->allocate(program->device, (void **)&arena->memory,
                                                  program->arena_bytes > 0 ? program->arena_bytes : CACHE_LINE,
                                                  "arena", error));
-    RETURN_IF(memory_zeroed((void **)&arena->calls, instructions, sizeof *arena->calls, "calls of an arena",
-                            error));
-    RETURN_IF(memory_zeroed((void **)&arena->patches, instructions * (MAX_INPUTS + 1), sizeof *arena->patches,
-                            "addresses of an arena", error));
+    RETURN_IF(memory_array(&arena->calls, instructions, "calls of an arena", error));
+    RETURN_IF(memory_array(&arena->patches, instructions * (MAX_INPUTS + 1), "addresses of an arena", error));
     if (program->device->backend->record)
-        RETURN_IF(memory_zeroed((void **)&arena->recordings, RECORDINGS, sizeof *arena->recordings,
-                                "recordings of an arena", error));
+        RETURN_IF(memory_array(&arena->recordings, RECORDINGS, "recordings of an arena", error));
     RETURN_IF(copy_constants(arena, error));
     for (int s = 0; s < program->instruction_count; s++) {
         const struct instruction *instruction = &program->instructions[s];
@@ -133,7 +130,7 @@ static int fill(struct arena *arena, struct error *error) {
 int arena_open(struct arena **out, const struct program *program, struct error *error) {
     *out = NULL;
     struct arena *arena = NULL;
-    RETURN_IF(memory_zeroed((void **)&arena, 1, sizeof *arena, "arena", error));
+    RETURN_IF(memory_array(&arena, 1, "arena", error));
     arena->program = program;
     const int code = fill(arena, error);
     if (code != OK) {

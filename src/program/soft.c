@@ -59,7 +59,7 @@ static int prepare(const struct problem *problem, void **plan, struct error *err
     const struct backend *cpu = find_cpu();
     if (!cpu || cpu == problem->device->backend || is_narrow(problem)) return KERNEL_DECLINED;
     struct soft *soft = NULL;
-    RETURN_IF(memory_zeroed((void **)&soft, 1, sizeof *soft, "an instruction on the CPU", error));
+    RETURN_IF(memory_array(&soft, 1, "an instruction on the CPU", error));
     soft->cpu = (struct device){.backend = cpu, .name = "cpu", .threads = 1};
     soft->problem = *problem;
     soft->problem.device = &soft->cpu;
@@ -94,7 +94,7 @@ static int bind_all(struct soft_instance *own, struct error *error) {
 static int bind(const struct problem *problem, const void *plan, void **instance, struct error *error) {
     struct soft_instance *own = NULL;
     (void)problem;
-    RETURN_IF(memory_zeroed((void **)&own, 1, sizeof *own, "an instruction on the CPU", error));
+    RETURN_IF(memory_array(&own, 1, "an instruction on the CPU", error));
     own->soft = plan;
     const int code = bind_all(own, error);
     if (code == OK)

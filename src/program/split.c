@@ -150,9 +150,8 @@ int partition_split(struct partition *partition, const struct program *whole, st
     const size_t pairs = (size_t)partition->count * (size_t)whole->count;
     for (size_t i = 0; i < pairs; i++) partition->local[i] = NONE;
     for (int i = 0; i < partition->count; i++) partition->parts[i].graph.layout = partition->graph->layout;
-    int code = memory_zeroed((void **)&splitter.needed, pairs, sizeof *splitter.needed, "splitter", error);
-    if (code == OK)
-        code = memory_zeroed((void **)&splitter.open, pairs, sizeof *splitter.open, "splitter", error);
+    int code = memory_array(&splitter.needed, pairs, "splitter", error);
+    if (code == OK) code = memory_array(&splitter.open, pairs, "splitter", error);
     if (code == OK) find_needed(&splitter);
     for (node n = 0; n < whole->count && code == OK; n++)
         if (partition->part[n] != NONE) code = add_node(&splitter, n, error);

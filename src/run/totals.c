@@ -7,10 +7,8 @@
 
 static int name_devices(const struct run *run, char **out, struct error *error) {
     size_t bytes = 1, used = 0;
-    void *block = NULL;
     for (int w = 0; w < run->workers; w++) bytes += strlen(run->device_names[w]) + 1;
-    RETURN_IF(memory_zeroed(&block, bytes, 1, "device names", error));
-    *out = block;
+    RETURN_IF(memory_array(out, bytes, "device names", error));
     for (int w = 0; w < run->workers; w++)
         used += (size_t)snprintf(*out + used, bytes - used, "%s%s", w > 0 ? "," : "", run->device_names[w]);
     return OK;

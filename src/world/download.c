@@ -34,10 +34,9 @@ struct transfer {
 };
 
 int downloader_open(struct downloader **out, struct error *error) {
-    void *block = NULL;
     *out = NULL;
-    RETURN_IF(memory_zeroed(&block, 1, sizeof **out, "a downloader", error));
-    struct downloader *downloader = block;
+    struct downloader *downloader = NULL;
+    RETURN_IF(memory_array(&downloader, 1, "a downloader", error));
     if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) {
         downloader->curl = curl_easy_init();
         if (downloader->curl == NULL) curl_global_cleanup();

@@ -13,9 +13,7 @@ int mailbox_open(struct mailbox *mailbox, int capacity, struct error *error) {
     memset(mailbox, 0, sizeof *mailbox);
     uint64_t cells = 2; /* with a single cell "written" and "free for the next round" are the same number */
     while (cells < (uint64_t)capacity) cells *= 2;
-    void *memory = 0;
-    RETURN_IF(memory_zeroed(&memory, (size_t)cells, sizeof *mailbox->cells, "a mailbox", error));
-    mailbox->cells = memory;
+    RETURN_IF(memory_array(&mailbox->cells, cells, "a mailbox", error));
     mailbox->capacity = cells;
     for (uint64_t i = 0; i < cells; i++) atomic_init(&mailbox->cells[i].sequence, i);
     return OK;

@@ -203,9 +203,8 @@ static int sim_spawn(struct world *world, const char *name, const struct cores *
     struct sim_world *sim = (struct sim_world *)world;
     int slot = 0;
     RETURN_IF(find_slot(sim, &slot, error));
-    void *memory = 0;
-    RETURN_IF(memory_zeroed(&memory, 1, sizeof(struct sim_thread), "a simulated thread", error));
-    struct sim_thread *thread = memory;
+    struct sim_thread *thread = NULL;
+    RETURN_IF(memory_array(&thread, 1, "a simulated thread", error));
     thread->base.world = world;
     thread->slot = slot;
     thread->body = body;
@@ -311,9 +310,8 @@ static const struct world_kind sim_kind = {
 
 int world_open_simulated(struct world **out, uint64_t seed, struct error *error) {
     *out = 0;
-    void *memory = 0;
-    RETURN_IF(memory_zeroed(&memory, 1, sizeof(struct sim_world), "the simulated world", error));
-    struct sim_world *sim = memory;
+    struct sim_world *sim = NULL;
+    RETURN_IF(memory_array(&sim, 1, "the simulated world", error));
     sim->base.kind = &sim_kind;
     sim->seed = seed;
     sem_init(&sim->opener.baton, 0, 0);

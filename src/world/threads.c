@@ -138,9 +138,8 @@ static int start_thread(struct real_thread *thread, const struct cores *cores) {
 
 static int real_spawn(struct world *world, const char *name, const struct cores *cores, world_body *body,
                       void *argument, struct world_thread **out, struct error *error) {
-    void *memory = 0;
-    RETURN_IF(memory_zeroed(&memory, 1, sizeof(struct real_thread), "a thread", error));
-    struct real_thread *thread = memory;
+    struct real_thread *thread = NULL;
+    RETURN_IF(memory_array(&thread, 1, "a thread", error));
     thread->base.world = world;
     thread->body = body;
     thread->argument = argument;
@@ -247,9 +246,8 @@ static const struct world_kind real_kind = {
 
 int world_open_threads(struct world **out, struct error *error) {
     *out = 0;
-    void *memory = 0;
-    RETURN_IF(memory_zeroed(&memory, 1, sizeof(struct real_world), "the world", error));
-    struct real_world *real = memory;
+    struct real_world *real = NULL;
+    RETURN_IF(memory_array(&real, 1, "the world", error));
     real->base.kind = &real_kind;
     struct cores cores;
     world_cores(&cores);
