@@ -1,5 +1,5 @@
 /* Kernels: elementwise with one operand or two that broadcast, gradients of activations, casts, dropout. Each
- * element moves what it reads and writes once: 4 bytes an operand and a result, 2 of bf16, 1 of a bool. */
+ * element moves what it reads and writes once: 4 bytes per operand and result, 2 of bf16, 1 of a bool. */
 #include "../src/device/formulas.h"
 #include "kernels.h"
 #include "launch.h"

@@ -1,4 +1,4 @@
-/* The GPU backend: which GPUs there are, what they can, and the table of kernels made from ops.def. */
+/* The GPU backend: which GPUs there are, what they can do, and the table of kernels made from ops.def. */
 #include "gpu.h"
 
 #include <stdio.h>

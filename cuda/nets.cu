@@ -1,7 +1,7 @@
-/* Kernels: softmax and cross entropy of rows [rows, length], a thread a row, which reads its row three times.
- * A row of classes is short, and all rows of a batch are some KB, so what counts is how long one thread takes
- * and not how the rows lie. That time grows with the classes: with more than a few hundred it is longer than
- * what the launch costs, and a row should be shared by threads in passes, as reduce.cu does.
+/* Kernels: softmax and cross entropy of rows [rows, length], one thread per row, which reads its row three
+ * times. A row of classes is short, and all rows of a batch are some KB, so what counts is how long one
+ * thread takes and not how the rows lie. That time grows with the classes: with more than a few hundred it is
+ * longer than what the launch costs, and a row should be shared by threads in passes, as reduce.cu does.
  *
  * Labels come from files. Host code cannot look at them here without waiting, so a label beyond the classes
  * gives a loss and gradients that are not numbers, which ends the run as diverged; nothing is read or

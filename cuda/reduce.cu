@@ -1,6 +1,6 @@
 /* Kernels: reductions of the middle axis of [outer, length, inner]. One pass makes `chunks` parts of it, each
  * by one thread, in a fixed order; host code (reduce.c) makes as many passes as keep all threads busy and
- * every part short. A pass reads 4 bytes an element, 2 of bf16. */
+ * every part short. A pass reads 4 bytes per element, 2 of bf16. */
 #include "../src/device/formulas.h"
 #include "kernels.h"
 #include "launch.h"

@@ -1,4 +1,4 @@
-/* csv: examples from CSV files: a row an example, one column the label, all others numbers. Without a test
+/* csv: examples from CSV files: one row per example, one column the label, all others numbers. Without a test
  * file the rows are shuffled by a seed of their own, so that the split does not change with the seed of the
  * run, and the last part becomes the test part. */
 #include <math.h>

@@ -42,7 +42,7 @@ struct local_line {
 struct local_state {
     struct barrier offered, averaged;
     const struct state **copies,
-        **sharing;            /* [workers] everybody's; the ones in the average, a row a worker */
+        **sharing;            /* [workers] everybody's; the ones in the average, one row per worker */
     struct local_line *lines; /* [workers] */
 };
 

@@ -489,7 +489,7 @@ static void check_settings(void) {
     check_chosen("set:contrast=0-0", &a);
     check_refused("set:crop=33", "set: crop=33: expected at most 32, the padded image");
     check_refused("set:crop=41,pad=4", "set: crop=41: expected at most 40, the padded image");
-    check_refused("set:crop=148,pad=64", "set: crop=148: 65712 numbers an image, expected at most 65536");
+    check_refused("set:crop=148,pad=64", "set: crop=148: 65712 numbers per image, expected at most 65536");
     static const char *const wrong[] = {"1.8-0.2", "0.5",     "-1-2",     "0.2--1",  "0.2-",  "-",
                                         "a-b",     "1e1-1e2", "0.2-1.8x", "nan-nan", "0-101", "1-2-3"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -14,7 +14,7 @@ fail() {
 tree=$(mktemp -d) || exit 1
 trap 'rm -rf "$tree"' EXIT
 
-# A tree in which all rules hold: a file a floor, and their objects.
+# A tree in which all rules hold: one file per floor, and their objects.
 make_tree() {
     rm -rf "$tree/root"
     mkdir -p "$tree"/root/{src/{base,world,graph,store/optimizers,engine,commands},strategies,models,docs,build}

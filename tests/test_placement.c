@@ -264,7 +264,7 @@ static int steps_of(const struct partition *partition, int part, enum op op) {
 
 /* --- tests --- */
 
-/* mlp of three layers: a device a layer, and the gradients with their layers. */
+/* mlp of three layers: one device per layer, and the gradients with their layers. */
 static void test_layers(void) {
     struct course course;
     int count = 0;

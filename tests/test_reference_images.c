@@ -395,9 +395,9 @@ static int steps_of(const struct session *s, enum op op) {
     return count;
 }
 
-/* conv, relu, maxpool and relu, lrn: forward one step a layer; backward no pass for the relus, and the sum
- * for the bias over the pooled image. The same gradients as with nothing fused, which fetching the parts
- * forces. */
+/* conv, relu, maxpool and relu, lrn: forward one instruction per layer; backward no pass for the relus, and
+ * the sum for the bias over the pooled image. The same gradients as with nothing fused, which fetching the
+ * parts forces. */
 static void test_fused(void) {
     struct graph g;
     struct session fused, whole_steps;

@@ -1,6 +1,6 @@
-/* JSON, writing: a value a line, indented by two blanks a level, so that a person can read a summary too.
- * What is not UTF-8 (a file name may be anything) is written as the replacement character: the file stays
- * valid. */
+/* JSON, writing: one value per line, indented by two blanks per level, so that a person can read a summary
+ * too. What is not UTF-8 (a file name may be anything) is written as the replacement character: the file
+ * stays valid. */
 #include "json.h"
 #include <math.h>
 #include <stdlib.h>

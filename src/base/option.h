@@ -1,4 +1,4 @@
-/* Options: one row an option, from which parsing, range checks, --help and the log's list of settings all
+/* Options: one row per option, from which parsing, range checks, --help and the log's list of settings all
  * come.
  *
  * A plug-in (a strategy, model, data set, optimizer, schedule) is a const descriptor that begins with a

@@ -1,5 +1,5 @@
 /* Random numbers for host code: sequences over the counter-based generator of rng.h, and the permutation that
- * the data stream asks for once an example. */
+ * the data stream asks for once per example. */
 #include "rng.h"
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* Windows and tallies on the wire. See lead.h. */
+/* Slices and tallies on the wire. See lead.h. */
 #include "lead.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What the leader, the first parameter server, and its followers say to each other: the leader spreads the
- * slices at the start, says go for each segment, and fetches what came of it at each pause. */
+/* What the leader, the first parameter server, and its followers say to each other: the leader sends the
+ * slices at the start, starts each segment, and fetches what came of it at each pause. */
 #ifndef TRAINER_BRIDGE_LEAD_H
 #define TRAINER_BRIDGE_LEAD_H
 

@@ -38,7 +38,7 @@ struct remote_run {
     struct lock build; /* around what all devices share, which the first that is told builds */
     bool built;        /* or it failed: then for all, with these words */
     struct error unbuilt;
-    struct event ended; /* a post a device that has ended */
+    struct event ended; /* one post per device that has ended */
     atomic_int failed;  /* the device that failed first, whose error is complete; -1: none */
     struct remote_device {
         struct remote_run *run;

@@ -1,4 +1,4 @@
-/* Verbs: a file a verb; `trainer train`, `trainer list`, ... */
+/* Verbs: one file per verb; `trainer train`, `trainer list`, ... */
 #ifndef TRAINER_COMMANDS_COMMAND_H
 #define TRAINER_COMMANDS_COMMAND_H
 

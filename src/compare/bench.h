@@ -53,16 +53,16 @@ struct bench {
     int count;
 };
 
-/* Two blocks of at most 100 columns, a line a row, each explained under it; then the sentences. */
+/* Two blocks of at most 100 columns, one line per row, each explained under it; then the sentences. */
 void bench_print(FILE *file, const struct bench *bench);
 
 /* The sentence, without the name and a full stop; of a baseline only what failed. Returns out[bytes]. */
 const char *bench_sentence(const struct bench_row *row, double target_accuracy, char *out, size_t bytes);
 
-/* bench.csv, a row a strategy; numbers that are not known are `nan`. Errors (here and below): ERROR_FILE. */
+/* bench.csv, one row per strategy; unknown numbers are `nan`. Errors (here and below): ERROR_FILE. */
 int bench_write(const char *path, const struct bench *bench, struct error *error);
 
-/* runs.csv: a row a run, in the file as soon as the run is over. */
+/* runs.csv: one row per run, in the file as soon as the run is over. */
 struct bench_runs {
     FILE *file;
     char path[PATH_BYTES];

@@ -1,7 +1,7 @@
 /* What all oneDNN kernels share: making a primitive, giving it memory objects and scratch, running it.
  *
- * Scratch memory is the instance's (oneDNN's default is one hidden block a thread), so a primitive serves any
- * number of threads and running it takes no memory of ours. oneDNN fixes the number of threads when a
+ * Scratch memory is the instance's (oneDNN's default is one hidden block per thread), so a primitive serves
+ * any number of threads and running it takes no memory of ours. oneDNN fixes the number of threads when a
  * primitive is made, from a setting of the calling thread, and expects the same one when it runs. Threads
  * that have little to do wait longer for each other than they compute, so a small operation gets fewer of
  * them. */

@@ -1,4 +1,4 @@
-/* Data sets: a plug-in a file in datasets/. An open data set is constant and shared by all workers. */
+/* Data sets: one plug-in per file in datasets/. An open data set is constant and shared by all workers. */
 #ifndef TRAINER_DATA_DATASET_H
 #define TRAINER_DATA_DATASET_H
 

@@ -230,7 +230,7 @@ static int accept_archive(const struct job *job, struct file_new *part, bool *wr
     const struct source_file *files = job->fetch->source->files;
     struct tar tar = {0};
     struct tar_file file;
-    unsigned long long seen = 0; /* a bit a file */
+    unsigned long long seen = 0; /* one bit per file */
     bool found = true;
     int code = tar_open(&tar, part->part, error);
     while (code == OK && found) {

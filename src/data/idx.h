@@ -1,4 +1,4 @@
-/* The idx format of the MNIST family: a big-endian header (magic, one size a dimension), then bytes. */
+/* The idx format of the MNIST family: a big-endian header (magic, one size per dimension), then bytes. */
 #ifndef TRAINER_DATA_IDX_H
 #define TRAINER_DATA_IDX_H
 

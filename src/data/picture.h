@@ -17,8 +17,8 @@ struct picture {
 /* Whether they begin as a PNG or JPEG file does. */
 bool picture_is(const void *bytes, size_t count);
 
-/* Decodes a file in memory into 1 or 3 channels; `name` is for the words. 16 bits a channel become 8; what is
- * transparent shows white behind it; colours become grey by their brightness (ITU-R BT.601). Errors:
+/* Decodes a file in memory into 1 or 3 channels; `name` is for the words. 16 bits per channel become 8; what
+ * is transparent shows white behind it; colours become grey by their brightness (ITU-R BT.601). Errors:
  * ERROR_FILE: damaged, cut, larger than PICTURE_MOST_PIXELS, a kind that stb_image cannot read, or a build
  * without it; ERROR_DEVICE: no memory. */
 int picture_decode(struct picture *picture, int channels, const char *name, const void *bytes, size_t count,

@@ -93,8 +93,8 @@ struct augment_line {
     float slope, offset[AUGMENT_CHANNELS];
 };
 
-/* The chain from brightness to standardize as one line a channel; `scale` is used without standardize. With P
- * pixels and C channels, contrast f and channel means m: the mean of all is that of the m plus brightness,
+/* The chain from brightness to standardize as one line per channel; `scale` is used without standardize. With
+ * P pixels and C channels, contrast f and channel means m: the mean of all is that of the m plus brightness,
  * the variance f^2 times that inside the channels plus that of the m. */
 AUGMENT_INLINE struct augment_line augment_line(const struct augment *a, const struct augment_draw *draw,
                                                 const struct augment_sums *sums, float scale) {

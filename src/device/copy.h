@@ -1,4 +1,4 @@
-/* Links: how one device gets at another's memory. All that goes from device to device goes through here, so a
+/* Copies between devices. All that goes from device to device goes through here, so a
  * backend with memory of its own has two slots to fill (backend.copy and queue_copy). */
 #ifndef TRAINER_DEVICE_COPY_H
 #define TRAINER_DEVICE_COPY_H

@@ -28,9 +28,9 @@ struct prefetcher {
     int *index_of;      /* [batch] example numbers of the batch that is being built ... */
     uint64_t *key_of;   /* [batch] ... and what they are augmented by */
     struct feed *feeds; /* [buffers] */
-    struct event begun; /* a post a segment, and one to end; by the worker */
-    struct event fed;   /* a post a feed; by the prefetcher */
-    struct event room;  /* a post a buffer that may be filled: all at first, then by the worker; one to end */
+    struct event begun; /* one post per segment, and one to end; by the worker */
+    struct event fed;   /* one post per feed; by the prefetcher */
+    struct event room;  /* one post per buffer to fill: all at first, then by the worker; one to end */
     uint64_t taken;     /* feeds that the worker has taken; its own */
     _Atomic bool ending;
     struct world_thread *thread; /* NULL without prefetch, and when it was joined */

@@ -87,7 +87,7 @@ struct training {
     struct worker *workers; /* [roster workers] */
     struct server *servers; /* [server_count] */
     int server_count;
-    struct event go;       /* one post a segment, and one to end */
+    struct event go;       /* one post per segment, and one to end */
     struct event bell;     /* for the coordinator: a worker is paused, has failed, or its log is full */
     _Atomic bool log_full; /* set by workers: the coordinator should empty the log, and clears this */
     long segments;         /* the coordinator's */

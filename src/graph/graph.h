@@ -14,7 +14,7 @@
 #include "layout.h"
 #include "shape.h"
 
-/* ops.def has one row an operation; this makes the numbers. */
+/* ops.def has one row per operation; this makes the numbers. */
 enum op {
 #define OP(name, ...) OP_##name,
 #include "ops.def"

@@ -1,4 +1,4 @@
-/* Models: a plug-in a file in models/. A model is one function that builds a graph. */
+/* Models: one plug-in per file in models/. A model is one function that builds a graph. */
 #ifndef TRAINER_GRAPH_MODEL_H
 #define TRAINER_GRAPH_MODEL_H
 

@@ -1,5 +1,5 @@
-/* epochs.csv: a row an epoch, on the disk's side of the buffers as soon as the epoch is over. Called by the
- * coordinator alone. */
+/* epochs.csv: one row per epoch, on the disk's side of the buffers as soon as the epoch is over. Called by
+ * the coordinator alone. */
 #ifndef TRAINER_OUTPUT_EPOCHS_H
 #define TRAINER_OUTPUT_EPOCHS_H
 

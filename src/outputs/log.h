@@ -1,4 +1,4 @@
-/* The log of steps: a row a worker a step, gathered without disturbing the workers.
+/* The log of steps: one row per worker and step, gathered without disturbing the workers.
  *
  * Each worker has a ring of finished rows (one writer: whoever applies that worker's gradients; one reader:
  * the coordinating thread). The coordinator takes rows out now and then, in order of time, writes them to

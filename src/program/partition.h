@@ -1,4 +1,4 @@
-/* Partitions: a graph made runnable on several devices, with one program a device.
+/* Partitions: a graph made runnable on several devices, with one program per device.
  *
  * Where an operand lives on another device, the program that computes it has a send node behind it and the
  * one that reads it a receive node before its first reader. Each program runs on a thread of its own, and
@@ -38,9 +38,9 @@ struct placement {
     bool soft;
 };
 
-/* Compiles what `fetches[count]` need, a program a device. The graph must outlive the partition. Enters each
- * device in turn, so the caller enters its own again. Errors: those of program_compile; ERROR_USAGE: a layer
- * or device that is not there, an assign pinned away from its variable; ERROR_DEVICE: no kernel, naming
+/* Compiles what `fetches[count]` need, one program per device. The graph must outlive the partition. Enters
+ * each device in turn, so the caller enters its own again. Errors: those of program_compile; ERROR_USAGE: a
+ * layer or device that is not there, an assign pinned away from its variable; ERROR_DEVICE: no kernel, naming
  * operation and device. */
 int partition_compile(struct partition **out, const struct graph *graph, const node *fetches, int count,
                       const struct placement *placement, struct error *error);
@@ -54,7 +54,7 @@ node partition_node(const struct partition *partition, int part, node n);
 /* What soft placement moved: line i for the log, one an operation and device; NULL after the last. */
 const char *partition_move(const struct partition *partition, int i);
 
-/* Memory in which one thread a part at a time runs the partition. A wait for another part gives up after
+/* Memory in which one thread per part at a time runs the partition. A wait for another part gives up after
  * timeout_s. */
 int rendezvous_open(struct rendezvous **out, const struct partition *partition, struct world *world,
                     double timeout_s, struct error *error);

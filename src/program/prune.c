@@ -1,4 +1,4 @@
-/* Pruning: what no fetch needs, does not run. Assigns and gradients are nodes like others and run when they
+/* Pruning: what no fetch needs is not run. Assigns and gradients are nodes like others and run when they
  * are fetched, or feed what is. */
 #include "passes.h"
 

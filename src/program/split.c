@@ -1,4 +1,4 @@
-/* Splitting: from a graph and the device of each node to a graph a device, with send and receive between.
+/* Splitting: from a graph and the device of each node to one graph per device, with send and receive between.
  *
  * The parts' graphs are written in one walk, in the graph's order. A send stands right behind the value, so
  * that it leaves as early as it can; a receive right before the first reader, so that it is waited for as

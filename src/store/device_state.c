@@ -1,4 +1,4 @@
-/* Where a store's vectors live, and what its verbs do there. See home.h. */
+/* Where a store's vectors live, and what its verbs do there. See device_state.h. */
 #include "device_state.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Optimizers: a plug-in a file in src/store/optimizers/, which is all that a new one takes.
+/* Optimizers: one plug-in per file in src/store/optimizers/, which is all that a new one takes.
  *
  * The file begins with the formula for one weight, in the common part of C and C++: the GPU's kernels include
  * it for that (cuda/vectors.cu). NAME_moments says how many vectors of state it has; NAME_weight gives the

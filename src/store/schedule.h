@@ -1,4 +1,4 @@
-/* Learning-rate schedules: a plug-in a file in src/store/schedules/. They count the updates of the shard. */
+/* Learning-rate schedules: one plug-in per file in src/store/schedules/. They count the shard's updates. */
 #ifndef TRAINER_STORE_SCHEDULE_H
 #define TRAINER_STORE_SCHEDULE_H
 

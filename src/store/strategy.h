@@ -1,4 +1,4 @@
-/* Strategies: how devices share what they learn. A plug-in a file in strategies/.
+/* Strategies: how devices share what they learn. One plug-in per file in strategies/.
  *
  * A strategy has two halves. The *shard half* runs where the shard lives: `push` is given a gradient and
  * decides who applies it and when; `pull` gives a worker its weights. `push` never waits; what waiting there
@@ -22,7 +22,7 @@ struct traits {
                        nobody else reads it */
     bool rounds;    /* all workers take equally many steps: batch r*W+w goes to worker w of round r */
     /* What it promises. */
-    bool merged;       /* one update a round of the workers, not one a gradient */
+    bool merged;       /* one update per round of the workers, not one per gradient */
     bool exactly_once; /* each gradient is applied to each shard exactly once */
     bool drops;        /* or it is dropped, and counted: at most once then */
     bool repeatable;   /* same seed, same bits, with any number of threads and in any order of arrival */

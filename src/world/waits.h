@@ -33,7 +33,7 @@ struct barrier_line {
 struct barrier {
     struct roster *roster;      /* borrowed */
     struct barrier_line *lines; /* [roster->workers] */
-    struct event event;         /* one post an arrival that may open it */
+    struct event event;         /* one post per arrival that may open it */
     const char *place;          /* for the words */
 };
 int barrier_open(struct barrier *barrier, struct roster *roster, const char *place, struct error *error);

@@ -1,4 +1,4 @@
-/* The world: threads, locks, events and the clock. Everything that blocks, does so through here.
+/* The world: threads, locks, events and the clock. Everything that blocks goes through here.
  *
  * There are two worlds behind this interface. In the *real* one a thread is a pthread and the clock is the
  * monotonic clock. In the *simulated* one exactly one thread runs at a time; at every scheduling point (each
