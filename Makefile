@@ -95,8 +95,8 @@ ifeq ($(CUDA),standin)
     COMPILE_CU = $(CXX) -std=c++17 -D_GNU_SOURCE -Wall -Wextra -Wshadow=local $(if $(filter 1,$(WERROR)),-Werror) $(OPTIMIZE) -ffp-contract=off \
                  -fno-math-errno -fno-trapping-math -fPIC $(CFLAGS) $(SANITIZER) -I$(B)/tables $(CUDA_INCLUDES) -MMD -MP -x c++
     # The stand-in's libraries are loaded, too, from beside the program and the tests, and call the stand-in's runtime. (An older rpath,
-    # because it counts for a sanitizer's dlopen, too.) The folder of the build is test_gpu_missing.sh's.
-    CUDA_LIBS = -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/tests/standin:$$ORIGIN/../tests/standin' -ldl
+    # because it counts for a sanitizer's dlopen, too.) The folder of the build is tests/cuda/missing.sh's.
+    CUDA_LIBS = -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/tests/standin:$$ORIGIN/../standin:$$ORIGIN/../tests/standin' -ldl
     CUDA_LOADED = $(abspath $(B))/tests/loaded
     STANDIN_LIBRARY_SOURCES = tests/standin/blas.cc tests/standin/dnn.cc tests/standin/collective.cc
     STANDIN_LIBRARIES = $(foreach l,cublasLt cudnn nccl,$(B)/tests/standin/lib$(l).so.0)
@@ -142,8 +142,8 @@ CUDA_SOURCES = $(if $(filter 0,$(CUDA)),,$(wildcard cuda/*.c cuda/*.cu)) \
 CUDA_OBJECTS = $(patsubst %.c,$(B)/%.o,$(CUDA_SOURCES:%.cu=$(B)/%.cu.o))
 CUDA_OBJECTS := $(CUDA_OBJECTS:%.cc=$(B)/%.o)
 OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(TABLES:.c=.o)
-# tests/test_gpu_*.c need the backend; test_gpu_host.c the stand-in.
-TEST_SOURCES = $(filter-out $(if $(filter standin,$(CUDA)),,tests/test_gpu_$(if $(filter 1,$(CUDA)),host.c,%)),$(wildcard tests/test_*.c))
+# tests/cuda/*.c need the backend; tests/cuda/host.c the stand-in.
+TEST_SOURCES = $(filter-out $(if $(filter standin,$(CUDA)),,tests/cuda/$(if $(filter 1,$(CUDA)),host.c,%)),$(wildcard tests/*/*.c))
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 
 .PHONY: all tests verify mutations mutations-quick gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench fuzz fuzz-each check demo install-missing install uninstall clean format
@@ -176,10 +176,10 @@ $(RACY): ALL_CFLAGS += $(if $(findstring clang,$(CC)),-fno-builtin,-fno-tree-loo
 $(B)/src/data/stb.o: SANITIZER := $(subst undefined,bounds,$(SANITIZER))
 
 # Private: the file of flags, which these depend on, is not to have them.
-$(B)/cuda/%.o $(B)/tests/test_gpu_%.o: private ALL_CFLAGS += $(CUDA_INCLUDES)
+$(B)/cuda/%.o $(B)/tests/cuda/%.o: private ALL_CFLAGS += $(CUDA_INCLUDES)
 $(B)/cuda/libraries.o: private ALL_CFLAGS += -DTRAINER_CUDA_FOLDERS='"$(CUDA_LOADED)"'
 $(B)/cuda/libraries.o: $(B)/flags.cuda
-$(B)/tests/test_gpu_%.o: private ALL_CFLAGS += -DSTANDIN=$(if $(filter standin,$(CUDA)),1,0)
+$(B)/tests/cuda/%.o: private ALL_CFLAGS += -DSTANDIN=$(if $(filter standin,$(CUDA)),1,0)
 $(B)/%.cu.o: %.cu $(B)/flags.cuda
 	@mkdir -p $(@D)
 	@echo '  CU   $<'
@@ -230,7 +230,7 @@ $(B)/tables/optimizers.h: FORCE
 	   cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 $(B)/cuda/vectors.cu.o: $(B)/tables/optimizers.h
 
-# --- tests: every tests/test_*.c is a program that exits non-zero when it fails ---
+# --- tests: every tests/FOLDER/NAME.c is a program that exits non-zero when it fails ---
 $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
@@ -261,9 +261,9 @@ fuzz-each: $(FUZZERS)
 	@for f in $^; do echo "  FUZZ $$f"; $$f -seed=1 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)/ >$$f.log 2>&1 \
 	  && grep -E '^(accepted|Done)' $$f.log || { tail -n 40 $$f.log; exit 1; }; done
 
-# tests/test_gpu_check.sh runs all of gpu-check on the stand-in.
+# tests/cuda/check.sh runs all of gpu-check on the stand-in.
 tests: $(PROGRAM) $(TESTS) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)
-	@tests/run $(B) $(PROGRAM)
+	@tests/runner $(B) $(PROGRAM)
 
 # --- mutations: bugs put into a copy of the tree, each to be found by its test (tests/mutate --help) ---
 mutations:
@@ -274,9 +274,9 @@ verify:
 	@tests/verify
 
 # --- the GPU backend's own tests, on the stand-in (make CUDA=standin B=build/standin gpu-tests) or on a GPU ---
-GPU_TESTS = $(filter $(B)/tests/test_gpu_%,$(TESTS)) $(B)/tests/test_device_gpu
+GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu
 gpu-tests: $(PROGRAM) $(GPU_TESTS)
-	@tests/run $(B) $(PROGRAM) $(notdir $(GPU_TESTS)) test_gpu_train
+	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train
 
 # --- on a machine with a GPU: each is one command of less than 8 minutes, builds what it needs, and appends to docs/gpu-report.md;
 # exit code 4 where there is no GPU ---

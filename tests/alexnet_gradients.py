@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/alexnet_gradients.h: what PyTorch, in double precision, says of the loss and the gradients of
 alexnet for one batch. Weights, images and labels are numbers made from their positions, the same as in
-test_models.c.
+tests/models/models.c.
 
     python3 tests/alexnet_gradients.py > tests/alexnet_gradients.h
 

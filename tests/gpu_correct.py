@@ -17,14 +17,14 @@ BOUNDS = {"fp32": 1e-4, "tf32": 1e-2, "bf16": 1e-2}  # |g - g'| / |g'|
 
 
 def tests_of_backend():
-    names = [os.path.splitext(os.path.basename(path))[0] for path in sorted(glob.glob(os.path.join(ROOT, "tests", "test_gpu_*.c")))]
-    return [name for name in names if name != "test_gpu_host"] + ["test_device_gpu"]  # test_gpu_host is the stand-in's alone
+    names = ["cuda/" + os.path.splitext(os.path.basename(path))[0] for path in sorted(glob.glob(os.path.join(ROOT, "tests", "cuda", "*.c")))]
+    return [name for name in names if name != "cuda/host"] + ["device/gpu"]  # cuda/host is the stand-in's alone
 
 
 def run_tests(c, title, *groups):
     rows = []
     for names in groups:
-        _, out, error = c.run([os.path.join(ROOT, "tests", "run"), c.build, c.trainer, *names], TEST_SECONDS=f"{max(1, c.left() - 30):.0f}")
+        _, out, error = c.run([os.path.join(ROOT, "tests", "runner"), c.build, c.trainer, *names], TEST_SECONDS=f"{max(1, c.left() - 30):.0f}")
         for name in names:
             line = re.search(rf"^(ok  |FAIL|skip) {name}\b[: ]*(.*)$", out, re.M)
             rows.append((name, line.group(1).strip() if line else "not run", line.group(2) if line else ""))
@@ -193,12 +193,12 @@ def main():
     parity(c)
     repeatable(c)
     curves(c)
-    # test_gpu_gather fills the GPU's memory up for a while, so it runs alone.
-    alone = ["test_gpu_gather"]
-    run_tests(c, "Tests of the backend", *([["test_gpu_vectors"]] if c.a.quick else [[name for name in names if name not in alone], alone]))
+    # cuda/gather fills the GPU's memory up for a while, so it runs alone.
+    alone = ["cuda/gather"]
+    run_tests(c, "Tests of the backend", *([["cuda/vectors"]] if c.a.quick else [[name for name in names if name not in alone], alone]))
     if c.has_time("every strategy's promises", 20): promises(c)
     if c.has_time("the mean of a round", 20): links(c)
-    if not c.a.quick and c.has_time("tests/test_gpu_train.sh", 60): run_tests(c, "Training, every strategy wherever replicas and shards are", ["test_gpu_train"])
+    if not c.a.quick and c.has_time("tests/cuda/train.sh", 60): run_tests(c, "Training, every strategy wherever replicas and shards are", ["cuda/train"])
     if not c.a.quick and STANDIN not in c.gpu: sanitize(c)
     c.end()
 

@@ -6,8 +6,8 @@
 #include "../src/graph/rules.h"
 #include "reference_device.h"
 
-/* The sections of ops.def that test_reference_arrays.c and test_reference_images.c test; all others are
- * tested in test_reference.c. */
+/* The sections of ops.def that tests/cpu/reference_arrays.c and reference_images.c test; all others are
+ * tested in tests/cpu/reference.c. */
 static inline bool is_of_arrays(int op) {
     return op >= OP_reshape && op <= OP_argmax;
 }

@@ -1,11 +1,11 @@
-# What the scripts share that start clusters of processes (test_bridge.sh, test_servers.sh); they source it, it is no test.
+# What the scripts share that start clusters of processes (bridge/bridge.sh, cluster/servers.sh); they source it, it is no test.
 #
 # Each process runs in $scratch under a time limit: a wait that nobody ends shows as "hangs", never as a test that hangs. What a
 # process NAME printed is in NAME.out and NAME.err.
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2086 # the scripts use the variables; options are several words
 # shellcheck source=tests/setup.sh
-. "$(dirname "$0")/setup.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 need python3
 declare -A started=() # name -> its shell
 kill_all() {

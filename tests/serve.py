@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A web server that misbehaves, for test_fetch.sh: serve.py FOLDER LOG serves FOLDER on a free port of 127.0.0.1, prints the
+"""A web server that misbehaves, for tests/data/fetch.sh: serve.py FOLDER LOG serves FOLDER on a free port of 127.0.0.1, prints the
 port, and writes a line "MODE NAME FROM" for each request to LOG (FROM: first byte asked for, or - without a range).
 
 The address says how it behaves: /MODE/NAME, with a number for some: /cut=1000/iris_test.csv

@@ -4,7 +4,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # the tests use the variables
 : "${TRAINER:?expected the path of the program}"
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tests=$root/tests
 scratch=$(mktemp -d) || exit 1
 child=''

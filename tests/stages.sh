@@ -52,13 +52,13 @@ install_tools() {
 format_check() { git -c safe.directory='*' ls-files '*.c' '*.h' '*.cu' '*.cc' '*.hh' | xargs clang-format --dry-run -Werror; }
 
 # What has no part in a compiler's or a sanitizer's business: installing, formats that others read, words on a terminal, tools.
-apart="test_zlib_header test_install test_install_missing test_demo test_floors test_stranger test_standin_headers test_cuda test_cuda_search \
-test_safetensors test_terminal test_mutate"
+apart="project/zlib_header project/install project/install_missing project/demo project/floors project/stranger project/standin_headers \
+project/cuda project/cuda_search project/mutate formats/safetensors outputs/terminal"
 
 # Warnings of clang, and all that must work without oneDNN, libcurl, stb_image and CUDA, of which no trace may be left, on any
 # processor of the architecture.
 clang_build() { # further tests to leave out
-    TEST_WITHOUT="${apart/test_cuda /} $1" \
+    TEST_WITHOUT="${apart/project\/cuda /} $1" \
         make "$jobs" B=build/clang CC=clang WERROR=1 ONEDNN=0 CURL=0 STB=0 CUDA=0 MARCH= tests
 }
 
@@ -73,7 +73,7 @@ sanitizer_build() { # sanitizers, compiler, tests to leave out, further settings
 repeat_strategies() { # how often
     local i pids=()
     for ((i = 0; i < $1; i++)); do
-        tests/run build ./trainer test_strategies test_reads test_faults >"$logs/repeat.$i" 2>&1 &
+        tests/runner build ./trainer strategies/strategies strategies/reads engine/faults >"$logs/repeat.$i" 2>&1 &
         pids+=($!)
     done
     for ((i = 0; i < $1; i++)); do

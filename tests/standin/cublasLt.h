@@ -1,5 +1,5 @@
 /* Stands in for cuBLASLt's header where there is no GPU (blas.cc): what the backend calls, under the real
- * names, with the real numbers, which tests/test_standin_headers.sh compares with the real header's. */
+ * names, with the real numbers, which tests/project/standin_headers.sh compares with the real header's. */
 #ifndef STANDIN_CUBLASLT_H
 #define STANDIN_CUBLASLT_H
 

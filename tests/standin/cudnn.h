@@ -1,6 +1,6 @@
 /* Stands in for cuDNN's header where there is no GPU (dnn.cc): what the backend calls of its convolutions,
- * under the real names, with the real numbers, which tests/test_standin_headers.sh compares with the real
- * header's. */
+ * under the real names, with the real numbers, which tests/project/standin_headers.sh compares with the
+ * real header's. */
 #ifndef STANDIN_CUDNN_H
 #define STANDIN_CUDNN_H
 

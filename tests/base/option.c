@@ -1,0 +1,263 @@
+/* Options: strict values, ranges in the words, names that are nearly right, plug-ins with settings, help
+ * within 100 columns. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../../src/base/option.h"
+#include "../check.h"
+
+struct settings {
+    bool progress;
+    int batch;
+    long limit;
+    double rate;
+    char out[16];
+    int kernels;
+    double scale;
+    int hidden;
+};
+
+static const struct option rows[] = {{.name = "progress",
+                                      .type = OPTION_FLAG,
+                                      .offset = offsetof(struct settings, progress),
+                                      .fallback = "1",
+                                      .help = "show progress"},
+                                     {.name = "batch",
+                                      .type = OPTION_INT,
+                                      .offset = offsetof(struct settings, batch),
+                                      .fallback = "32",
+                                      .least = 1,
+                                      .most = 1000000,
+                                      .unit = "examples",
+                                      .help = "examples per worker per step"},
+                                     {.name = "limit",
+                                      .type = OPTION_LONG,
+                                      .offset = offsetof(struct settings, limit),
+                                      .fallback = "-1",
+                                      .help = "most updates"},
+                                     {.name = "rate",
+                                      .type = OPTION_REAL,
+                                      .offset = offsetof(struct settings, rate),
+                                      .fallback = "0.1",
+                                      .least = 0,
+                                      .most = 100,
+                                      .help = "learning rate"},
+                                     {.name = "out",
+                                      .type = OPTION_TEXT,
+                                      .offset = offsetof(struct settings, out),
+                                      .bytes = 16,
+                                      .help = "folder of the run"},
+                                     {.name = "kernels",
+                                      .type = OPTION_CHOICE,
+                                      .offset = offsetof(struct settings, kernels),
+                                      .choices = "auto|onednn|reference",
+                                      .help = "which kernels compute, a help line that is long enough to be "
+                                              "cut into more than one line of one hundred columns"},
+                                     {.name = "job-scale",
+                                      .type = OPTION_REAL,
+                                      .offset = offsetof(struct settings, scale),
+                                      .help = "any number at all"},
+                                     {.name = "hidden",
+                                      .type = OPTION_INT,
+                                      .offset = offsetof(struct settings, hidden),
+                                      .least = 1,
+                                      .most = 8,
+                                      .help = "0: default"},
+                                     {0}};
+
+static int set(struct settings *settings, const char *owner, const char *name, const char *value,
+               const char *words) {
+    struct error error = {0};
+    const int code = option_set(rows, settings, owner, name, value, &error);
+    if (words == NULL)
+        CHECK(code == OK, "%s=%s: %s", name, value == NULL ? "NULL" : value, error.words);
+    else
+        CHECK(code == ERROR_USAGE && strcmp(error.words, words) == 0, "%s=%s: \"%s\", expected \"%s\"", name,
+              value == NULL ? "NULL" : value, error.words, words);
+    return code;
+}
+
+static void test_defaults_and_values(void) {
+    struct settings s;
+    memset(&s, 0x55, sizeof s);
+    option_defaults(rows, &s);
+    CHECK(s.progress && s.batch == 32 && s.limit == -1 && s.rate == 0.1, "%d %ld %f", s.batch, s.limit,
+          s.rate);
+    CHECK(s.out[0] == '\0' && s.kernels == 0 && isnan(s.scale) && s.hidden == 0, "zero, empty or nan");
+    set(&s, "--", "progress", "0", NULL);
+    CHECK(!s.progress, "flag off");
+    set(&s, "--", "progress", NULL, NULL);
+    CHECK(s.progress, "flag on");
+    set(&s, "--", "batch", "1000000", NULL);
+    set(&s, "--", "limit", "9000000000000000000", NULL);
+    set(&s, "--", "rate", "2.5e-1", NULL);
+    set(&s, "--", "out", "runs/a:b=c", NULL);
+    set(&s, "--", "kernels", "reference", NULL);
+    set(&s, "--", "job_scale", "-1e300", NULL); /* _ for - */
+    CHECK(s.batch == 1000000 && s.limit == 9000000000000000000 && s.rate == 0.25, "%d %ld %f", s.batch,
+          s.limit, s.rate);
+    CHECK(strcmp(s.out, "runs/a:b=c") == 0 && s.kernels == 2 && s.scale == -1e300, "%s %d %f", s.out,
+          s.kernels, s.scale);
+}
+
+static void test_refused_values(void) {
+    struct settings s;
+    option_defaults(rows, &s);
+    const struct settings before = s;
+    set(&s, "--", "batch", "0", "--batch=0: expected 1 to 1000000 examples");
+    set(&s, "sgd", "batch", "0", "sgd: batch=0: expected 1 to 1000000 examples");
+    set(&s, "--", "batch", "1000001", "--batch=1000001: expected 1 to 1000000 examples");
+    set(&s, "--", "batch", "9999999999999999999999",
+        "--batch=9999999999999999999999: expected 1 to 1000000 examples");
+    const char *const not_whole[] = {"", "abc", "1x", " 1", "1 ", "1.5", "1e3", "0x10", "--1", "+", "nan"};
+    for (size_t i = 0; i < sizeof not_whole / sizeof not_whole[0]; i++) {
+        char words[100];
+        snprintf(words, sizeof words, "--batch=%s: expected a whole number, 1 to 1000000 examples",
+                 not_whole[i]);
+        set(&s, "--", "batch", not_whole[i], words);
+    }
+    const char *const not_real[] = {"",    "nan", "inf", "-inf", "infinity", "0x1p3",
+                                    "1,5", " 1",  "1e",  ".",    "1e5f"};
+    for (size_t i = 0; i < sizeof not_real / sizeof not_real[0]; i++) {
+        char words[100];
+        snprintf(words, sizeof words, "--rate=%s: expected a number, 0 to 100", not_real[i]);
+        set(&s, "--", "rate", not_real[i], words);
+    }
+    set(&s, "--", "rate", "-0.001", "--rate=-0.001: expected 0 to 100");
+    set(&s, "--", "rate", "1e999", "--rate=1e999: expected 0 to 100");
+    set(&s, "--", "job-scale", "1e999", "--job-scale=1e999: expected a smaller number");
+    set(&s, "--", "limit", "9999999999999999999",
+        "--limit=9999999999999999999: expected a smaller whole number");
+    set(&s, "--", "progress", "maybe", "--progress=maybe: expected 0 or 1");
+    set(&s, "--", "kernels", "ref", "--kernels=ref: expected one of auto|onednn|reference");
+    set(&s, "--", "kernels", "auto|onednn", "--kernels=auto|onednn: expected one of auto|onednn|reference");
+    set(&s, "--", "out", "0123456789abcdef",
+        "--out=0123456789abcdef: expected at most 15 characters, found 16");
+    set(&s, "--", "batch", NULL, "--batch: a value is missing, expected --batch=...");
+    set(&s, "--", "btach", "1", "unknown option \"--btach\"; did you mean \"--batch\"?");
+    set(&s, "--", "zzz", "1", "unknown option \"--zzz\"; --help lists them");
+    set(&s, "sgd", "rat", "1", "sgd: unknown setting \"rat\"; did you mean \"rate\"?");
+    CHECK(memcmp(&s, &before, sizeof s) == 0, "a refused value changed a setting");
+}
+
+static void test_nearest(void) {
+    const char *const names[] = {"sync", "async-apply", "async-locked", "async-lockfree", "sharded", NULL};
+    const char *const cases[][2] = {
+        {"snyc", "sync"},       {"syn", "sync"},       {"async-lockfre", "async-lockfree"},
+        {"shraded", "sharded"}, {"shared", "sharded"}, {"async", "async-apply"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *nearest = option_nearest(cases[i][0], names);
+        CHECK(nearest != NULL && strcmp(nearest, cases[i][1]) == 0, "%s: %s", cases[i][0],
+              nearest == NULL ? "" : nearest);
+    }
+    CHECK(option_nearest("hogwild", names) == NULL && option_nearest("", names) == NULL, "far away");
+    char long_name[200];
+    memset(long_name, 's', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    CHECK(option_nearest(long_name, names) == NULL, "long");
+}
+
+/* --- plug-ins --- */
+
+struct descriptor {
+    struct plugin plugin;
+    int other;
+};
+static const struct descriptor sgd = {.plugin = {"sgd", "plain", rows, sizeof(struct settings)}};
+static const struct descriptor free_one = {.plugin = {"async-lockfree", "no lock", NULL, 0}};
+static const void *const table[] = {&sgd, &free_one, NULL};
+
+static void choose(const char *text, const char *words) {
+    struct error error = {0};
+    struct choice choice;
+    const int code = plugin_choose(&choice, table, "optimizer", text, &error);
+    CHECK(code == ERROR_USAGE && strcmp(error.words, words) == 0, "%s: \"%s\", expected \"%s\"", text,
+          error.words, words);
+}
+
+static void test_plugins(void) {
+    struct error error = {0};
+    struct choice choice;
+    CHECK(plugin_choose(&choice, table, "optimizer", "sgd", &error) == OK, "%s", error.words);
+    const struct settings *s = (const struct settings *)choice.settings;
+    CHECK(choice.plugin == &sgd.plugin && s->batch == 32 && strcmp(choice.text, "sgd") == 0, "defaults");
+    CHECK(plugin_choose(&choice, table, "optimizer", "sgd:rate=0.5,progress=0,out=/a:b=c,batch=7,job_scale=2",
+                        &error) == OK,
+          "%s", error.words);
+    CHECK(s->rate == 0.5 && !s->progress && strcmp(s->out, "/a:b=c") == 0 && s->batch == 7 && s->scale == 2,
+          "set");
+    CHECK(plugin_choose(&choice, table, "optimizer", "sgd:out=\"a,b=c\",progress,rate=2", &error) == OK, "%s",
+          error.words);
+    CHECK(strcmp(s->out, "a,b=c") == 0 && s->progress && s->rate == 2, "\"%s\" %f", s->out, s->rate);
+    CHECK(plugin_choose(&choice, table, "optimizer", "sgd:out=", &error) == ERROR_USAGE,
+          "an empty text was taken");
+    error = (struct error){0};
+    CHECK(plugin_choose(&choice, table, "optimizer", "async_lockfree", &error) == OK, "%s", error.words);
+    choose("sdg", "optimizer \"sdg\": unknown; did you mean \"sgd\"? (one of sgd, async-lockfree)");
+    choose("hogwild:x=1", "optimizer \"hogwild\": unknown (one of sgd, async-lockfree)");
+    choose("", "optimizer \"\": unknown (one of sgd, async-lockfree)");
+    choose("sgd:rat=1", "sgd: unknown setting \"rat\"; did you mean \"rate\"?");
+    choose("sgd:batch=0", "sgd: batch=0: expected 1 to 1000000 examples");
+    choose("sgd:batch", "sgd: batch: a value is missing, expected batch=...");
+    choose("sgd:", "sgd: an empty setting in \"sgd:\", expected key=value");
+    choose("sgd:rate=1,", "sgd: an empty setting in \"sgd:rate=1,\", expected key=value");
+    choose("sgd:out=\"a", "sgd: out=\"a: expected a value in double quotes, then a comma");
+    choose("sgd:out=\"a\"b", "sgd: out=\"a\"b: expected a value in double quotes, then a comma");
+    choose("async-lockfree:x=1", "async-lockfree: unknown setting \"x\"; it has none");
+    char text[600] = "sgd:out=";
+    memset(text + 8, 'a', sizeof text - 9);
+    CHECK(plugin_choose(&choice, table, "optimizer", text, &error) == ERROR_USAGE, "too long");
+}
+
+/* What option_text writes sets the same value again; a real needs the fewest digits. */
+static void test_text_reads_back(void) {
+    struct settings s, back;
+    option_defaults(rows, &s);
+    s.rate = 0.1 + 0.2;
+    s.scale = 1e-3;
+    s.kernels = 1;
+    s.hidden = 3;
+    snprintf(s.out, sizeof s.out, "a,b");
+    memset(&back, 0, sizeof back);
+    for (const struct option *row = rows; row->name != NULL; row++) {
+        char text[64];
+        option_text(row, &s, text, sizeof text);
+        set(&back, "--", row->name, text, NULL);
+        if (strcmp(row->name, "job-scale") == 0) CHECK(strcmp(text, "0.001") == 0, "%s", text);
+        if (strcmp(row->name, "kernels") == 0) CHECK(strcmp(text, "onednn") == 0, "%s", text);
+    }
+    CHECK(s.progress == back.progress && s.batch == back.batch && s.limit == back.limit, "flags and counts");
+    CHECK(memcmp(&s.rate, &back.rate, sizeof s.rate) == 0 && s.scale == back.scale, "%.17g", back.rate);
+    CHECK(strcmp(s.out, back.out) == 0 && s.kernels == back.kernels && s.hidden == back.hidden,
+          "text and choice");
+}
+
+static void test_help(void) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    CHECK(file != NULL, "no memory");
+    if (file == NULL) return;
+    option_help(file, rows, "--");
+    option_help(file, rows, "");
+    fclose(file);
+    CHECK(strstr(text, "  --batch=N                 examples per worker per step (default 32; 1 to 1000000 "
+                       "examples)\n") != NULL,
+          "\n%s", text);
+    CHECK(strstr(text, "  --no-progress ") != NULL && strstr(text, "  progress=0|1 ") != NULL, "\n%s", text);
+    CHECK(strstr(text, "  --kernels=auto|onednn|reference\n") != NULL, "\n%s", text);
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1)
+        CHECK(strcspn(line, "\n") <= 100, "%zu columns: %.*s", strcspn(line, "\n"), (int)strcspn(line, "\n"),
+              line);
+    free(text);
+}
+
+int main(void) {
+    test_defaults_and_values();
+    test_refused_values();
+    test_nearest();
+    test_plugins();
+    test_text_reads_back();
+    test_help();
+    return check_end();
+}

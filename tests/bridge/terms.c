@@ -1,0 +1,304 @@
+/* Terms: what hosts and workers tell each other is read as it was written, field by field; cut short, or with
+ * a number out of its range, it is refused; and of what must be alike each difference has its words. */
+#include "../check.h"
+#include "../wire.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../../src/bridge/lead.h"
+#include "../../src/bridge/terms.h"
+
+static struct hello sample; /* of a leader */
+
+static void make_sample(void) {
+    struct error error = {0};
+    sample = (struct hello){.leader = true,
+                            .program = "1.2.3",
+                            .fingerprint = {.examples = 12, .floats = 13, .layout = 0xfedcba9876543210u},
+                            .task = 18,
+                            .device = 19,
+                            .devices = 20,
+                            .device_name = "cpu:3"};
+    option_defaults(run_options, &sample.agreed);
+    for (const struct option *row = run_options; row->name; row++) {
+        char value[CONFIG_VALUE_BYTES];
+        if (!(row->flags & OPTION_AGREED)) continue;
+        option_text(row, &sample.agreed, value, sizeof value); /* given, with its default */
+        CHECK(option_set(run_options, &sample.agreed, "--", row->name, value, &error) == OK, "%s",
+              error.words);
+    }
+}
+
+/* --- every message, whole and cut short at every byte --- */
+
+union message {
+    struct hello hello;
+    struct welcome welcome;
+    struct finish finish;
+};
+
+typedef int put_message(const union message *message, struct frame_writer *writer, struct error *error);
+typedef int get_message(union message *message, struct frame_reader *reader, struct error *error);
+
+static int put_hello(const union message *message, struct frame_writer *writer, struct error *error) {
+    return hello_put(&message->hello, writer, error);
+}
+static int get_hello(union message *message, struct frame_reader *reader, struct error *error) {
+    return hello_get(&message->hello, reader, "a peer", error);
+}
+static int put_welcome(const union message *message, struct frame_writer *writer, struct error *error) {
+    return welcome_put(&message->welcome, writer, error);
+}
+static int get_welcome(union message *message, struct frame_reader *reader, struct error *error) {
+    return welcome_get(&message->welcome, reader, "a peer", error);
+}
+static int put_finish(const union message *message, struct frame_writer *writer, struct error *error) {
+    return finish_put(&message->finish, writer, error);
+}
+static int get_finish(union message *message, struct frame_reader *reader, struct error *error) {
+    return finish_get(&message->finish, reader, "a peer", error);
+}
+
+static void check_message(const union message *sent, size_t bytes, size_t room, put_message *put,
+                          get_message *get) {
+    static uint8_t frame[HELLO_BYTES], again[HELLO_BYTES];
+    static union message got;
+    struct error error = {0};
+    struct frame_writer writer = {.bytes = frame, .room = room};
+    CHECK(put(sent, &writer, &error) == OK, "%s", error.words);
+    struct frame_reader reader = {.bytes = frame, .length = writer.used};
+    CHECK(get(&got, &reader, &error) == OK, "%s", error.words);
+    struct frame_writer second = {.bytes = again, .room = room};
+    CHECK(put(&got, &second, &error) == OK && second.used == writer.used &&
+              memcmp(frame, again, writer.used) == 0,
+          "what was read is written as other bytes");
+    CHECK(memcmp(&got, sent, bytes) == 0, "what was read is not what was written");
+    for (size_t length = 0; length < writer.used; length++) {
+        struct frame_reader cut = {.bytes = frame, .length = length};
+        CHECK(get(&got, &cut, &error) == ERROR_PEER, "%zu of %zu bytes were taken", length, writer.used);
+    }
+    struct frame_writer narrow = {.bytes = again, .room = writer.used - 1};
+    struct error why = {0};
+    CHECK(put(sent, &narrow, &why) == ERROR_USAGE, "written into too little room");
+}
+
+/* Compared byte by byte, so what is not a field is zero here, as it is in what was read. */
+static void check_messages(void) {
+    static union message message;
+    message.hello = sample;
+    check_message(&message, sizeof message.hello, HELLO_BYTES, put_hello, get_hello);
+    memset(&message, 0, sizeof message);
+    message.welcome.worker = 1, message.welcome.workers = 2;
+    message.welcome.begin = 16, message.welcome.end = 64;
+    check_message(&message, sizeof message.welcome, WELCOME_BYTES, put_welcome, get_welcome);
+    memset(&message, 0, sizeof message);
+    message.finish.code = 5, message.finish.test_accuracy = 0.25, message.finish.final_cost = 1.5;
+    message.finish.train_seconds = 2.5, message.finish.epochs = 3.5, message.finish.version = 6;
+    message.finish.steps = 7, message.finish.examples = 8;
+    memset(message.finish.words, 'w', sizeof message.finish.words - 1); /* the longest there may be */
+    check_message(&message, sizeof message.finish, FINISH_BYTES, put_finish, get_finish);
+}
+
+static void check_request(void) {
+    const struct request sent = {
+        .number = 1, .step = 2, .version = 3, .epoch = 4, .batch = 5, .batches = 6, .rate = 0.75};
+    struct request got;
+    uint8_t bytes[REQUEST_BYTES], again[REQUEST_BYTES];
+    struct error error = {0};
+    request_put(&sent, bytes);
+    CHECK(request_get(&got, bytes, "a peer", &error) == OK, "%s", error.words);
+    CHECK(got.number == 1 && got.step == 2 && got.version == 3 && got.epoch == 4 && got.batch == 5 &&
+              got.batches == 6 && got.rate == 0.75,
+          "what was read is not what was written");
+    request_put(&got, again);
+    CHECK(memcmp(bytes, again, sizeof again) == 0, "what was read is written as other bytes");
+    memset(bytes, 0xff, sizeof bytes);
+    CHECK(request_get(&got, bytes, "a peer", &error) == ERROR_PEER, "numbers out of their range");
+}
+
+/* --- what must be alike --- */
+
+static const char us[] = "the parameter server";
+
+static void expect_words(int code, const struct error *error, const char *words) {
+    char expected[300];
+    snprintf(expected, sizeof expected, "a:1 has %s", words);
+    CHECK(code == ERROR_PEER && strcmp(error->words, expected) == 0, "\"%s\", expected \"%s\"", error->words,
+          expected);
+}
+
+/* Another value than the default, which the row takes. */
+static const char *other_value(const struct option *row, char *out, size_t bytes) {
+    if (row->type == OPTION_CHOICE)
+        snprintf(out, bytes, "%s", strchr(row->choices, '|') + 1);
+    else if (row->type == OPTION_TEXT)
+        snprintf(out, bytes, "another");
+    else
+        snprintf(out, bytes, "%g", row->type == OPTION_REAL ? row->least + 0.25 : row->least + 6);
+    out[strcspn(out, "|")] = '\0';
+    return out;
+}
+
+/* Every row that is agreed on: given and different it is refused with both values; not given it is not looked
+ * at. */
+static void check_rows(void) {
+    static struct typed peers;
+    int rows = 0;
+    for (const struct option *row = run_options; row->name; row++) {
+        struct error error = {0};
+        char other[64], ours[CONFIG_VALUE_BYTES], words[CONFIG_VALUE_BYTES + 200];
+        if (!(row->flags & OPTION_AGREED)) continue;
+        option_defaults(run_options, &peers);
+        CHECK(settings_agree(&sample.agreed.value, &peers, us, "a:1", &error) == OK, "%s", error.words);
+        CHECK(option_set(run_options, &peers, "--", row->name, other_value(row, other, sizeof other),
+                         &error) == OK,
+              "%s", error.words);
+        option_text(row, &sample.agreed, ours, sizeof ours);
+        snprintf(words, sizeof words, "--%s %s, the parameter server has %s", row->name, other, ours);
+        const int code = settings_agree(&sample.agreed.value, &peers, us, "a:1", &error);
+        expect_words(code, &error, words);
+        rows++;
+    }
+    CHECK(rows > 10, "%d rows", rows);
+}
+
+/* A row that nobody knows, and a value that none takes, are told apart from what is cut short. */
+static void check_strangers(void) {
+    static const char *const pairs[][3] = {{"no-such-row", "1", "has an unknown setting"},
+                                           {"quiet", "1", "has an unknown setting"},
+                                           {"epochs", "none", "has a setting with an invalid value"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        static struct typed got;
+        uint8_t bytes[200];
+        struct error error = {0};
+        struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+        frame_put_u32(&writer, 1);
+        frame_put_text(&writer, pairs[i][0]);
+        frame_put_text(&writer, pairs[i][1]);
+        struct frame_reader reader = {.bytes = bytes, .length = writer.used};
+        CHECK(settings_get(&got, &reader, "a peer", &error) == ERROR_PEER && strstr(error.words, pairs[i][2]),
+              "\"%s\"", error.words);
+    }
+}
+
+static void check_agreement(void) {
+    const struct fingerprint ours = sample.fingerprint;
+    struct fingerprint theirs = ours;
+    struct error same = {0}, error = {0};
+    CHECK(settings_agree(&sample.agreed.value, &sample.agreed, us, "a:1", &same) == OK, "%s", same.words);
+    CHECK(fingerprints_agree(&ours, &ours, us, "a:1", &same) == OK, "%s", same.words);
+    CHECK(programs_agree(TRAINER_VERSION, us, "a:1", &same) == OK, "%s", same.words);
+    expect_words(programs_agree("2.2.3", us, "a:1", &error), &error,
+                 "trainer 2.2.3, the parameter server has " TRAINER_VERSION);
+    error = (struct error){0}, theirs.examples = 1;
+    expect_words(fingerprints_agree(&ours, &theirs, us, "a:1", &error), &error,
+                 "training examples: 1, the parameter server has 12");
+    error = (struct error){0}, theirs = ours, theirs.floats = 1;
+    expect_words(fingerprints_agree(&ours, &theirs, us, "a:1", &error), &error,
+                 "a model of floats: 1, the parameter server has 13");
+    error = (struct error){0}, theirs = ours, theirs.layout++;
+    expect_words(fingerprints_agree(&ours, &theirs, us, "a:1", &error), &error,
+                 "a layout with hash fedcba9876543211, the parameter server has fedcba9876543210");
+}
+
+/* --- what goes as a frame of its own --- */
+
+static int read_next(struct wire *wire, enum next *next, long *number) {
+    struct frame_header header;
+    RETURN_IF(frame_read_header(wire->far, "a number", 100, &header, LONG_S, &wire->error));
+    return next_read(wire->far, &header, next, number, LONG_S, &wire->error);
+}
+
+static void check_next(void) {
+    struct wire wire;
+    enum next next = NEXT_PAUSE;
+    long number = 0;
+    open_wire(&wire);
+    for (int kind = 0; kind < NEXTS; kind++) {
+        CHECK(next_write(wire.near, (enum next)kind, 123456789012L, LONG_S, &wire.error) == OK, "%s",
+              wire.error.words);
+        CHECK(read_next(&wire, &next, &number) == OK, "%s", wire.error.words);
+        CHECK((int)next == kind && number == (kind == NEXT_BATCH ? 123456789012L : 0), "%d: %ld", (int)next,
+              number);
+    }
+    CHECK(next_write(wire.near, NEXTS, 0, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(read_next(&wire, &next, &number) == ERROR_PEER &&
+              strstr(wire.error.words, "of kind 3, expected less than 3"),
+          "%s", wire.error.words);
+    close_wire(&wire);
+}
+
+enum { FLOATS = 96 };
+
+static void fill(float *values, float first) {
+    for (int i = 0; i < FLOATS; i++) values[i] = first + (float)i;
+}
+
+static int receive_slice(struct wire *wire, struct slice *slice) {
+    struct frame_header header;
+    RETURN_IF(frame_read_header(wire->far, "a slice", 1 << 20, &header, LONG_S, &wire->error));
+    return slice_receive(wire->far, &header, slice, LONG_S, &wire->error);
+}
+
+static void check_window(int count) {
+    static float sent[STATE_VECTORS][FLOATS], got[STATE_VECTORS][FLOATS];
+    struct wire wire;
+    struct slice there = {.begin = 16, .end = 48, .version = 77, .state = {.count = count}};
+    struct slice here = {.begin = 16, .end = 48, .state = {.count = count}};
+    open_wire(&wire);
+    for (int v = 0; v < STATE_VECTORS; v++) {
+        fill(sent[v], 1000.0f * (float)v);
+        fill(got[v], -5000.0f);
+        there.state.vector[v].at = sent[v];
+        here.state.vector[v].at = got[v];
+    }
+    CHECK(slice_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_slice(&wire, &here) == OK && here.version == 77, "%s", wire.error.words);
+    for (int v = 0; v < STATE_VECTORS; v++)
+        for (int i = 0; i < FLOATS; i++) {
+            const bool inside = v < count && i >= 16 && i < 48;
+            const float expected = inside ? sent[v][i] : -5000.0f + (float)i;
+            CHECK(got[v][i] == expected, "vector %d, float %d is %g", v, i, (double)got[v][i]);
+        }
+    CHECK(slice_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    here.begin = 32, here.end = 64; /* as long, but another one */
+    CHECK(receive_slice(&wire, &here) == ERROR_PEER &&
+              strstr(wire.error.words, "a slice of floats 16 to 48, expected 32 to 64"),
+          "%s", wire.error.words);
+    close_wire(&wire);
+}
+
+static int receive_tallies(struct wire *wire, uint64_t got[4]) {
+    struct frame_header header;
+    RETURN_IF(frame_read_header(wire->far, "tallies", 1 << 20, &header, LONG_S, &wire->error));
+    return tallies_receive(wire->far, &header, got, 4, LONG_S, &wire->error);
+}
+
+static void check_tallies(void) {
+    static const uint64_t sent[] = {0, 1, UINT64_MAX, 1234567890123456789u};
+    uint64_t got[4] = {0};
+    struct wire wire;
+    open_wire(&wire);
+    CHECK(tallies_send(wire.near, sent, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_tallies(&wire, got) == OK, "%s", wire.error.words);
+    CHECK(memcmp(sent, got, sizeof got) == 0, "what was read is not what was written");
+    CHECK(tallies_send(wire.near, sent, 3, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_tallies(&wire, got) == ERROR_PEER &&
+              strstr(wire.error.words, "tallies of 24 bytes, expected tallies of 32"),
+          "%s", wire.error.words);
+    close_wire(&wire);
+}
+
+int main(void) {
+    make_sample();
+    check_messages();
+    check_request();
+    check_agreement();
+    check_rows();
+    check_strangers();
+    check_next();
+    for (int count = 1; count <= STATE_VECTORS; count++) check_window(count);
+    check_tallies();
+    return check_end();
+}

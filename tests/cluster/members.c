@@ -1,0 +1,396 @@
+/* Hosts and their workers over real connections, where a run would show a fault only by chance: what a
+ * follower hands over, slices that do not make one vector, who is told that a worker still waits, and whose
+ * words are believed when one has ended. */
+#include "../check.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "../../src/bridge/lead.h"
+#include "../../src/bridge/remote.h"
+#include "../../src/cluster/members.h"
+
+#define LONG_S 20.0
+
+enum { FLOATS = 64, CUT = 32, WORKERS = 2, SHARDS = 2 };
+
+static struct world *world;
+
+static struct listener *open_listener(struct address *address) {
+    struct listener *listener = NULL;
+    struct error error = {0};
+    CHECK(endpoint_listen(world, "127.0.0.1:0", &listener, &error) == OK, "%s", error.words);
+    if (!listener) exit(check_end());
+    snprintf(address->text, sizeof address->text, "127.0.0.1:%d", listener_port(listener));
+    return listener;
+}
+
+static struct endpoint *let_in(struct listener *listener) {
+    struct endpoint *endpoint = NULL;
+    struct error error = {0};
+    CHECK(listener_accept(listener, &endpoint, LONG_S, &error) == OK && endpoint, "%s", error.words);
+    if (!endpoint) exit(check_end());
+    return endpoint;
+}
+
+static void open_wire(struct endpoint *ends[2]) {
+    struct address address;
+    struct error error = {0};
+    struct listener *listener = open_listener(&address);
+    CHECK(endpoint_connect(world, address.text, &ends[0], LONG_S, &error) == OK, "%s", error.words);
+    if (!ends[0]) exit(check_end());
+    ends[1] = let_in(listener);
+    listener_close(listener);
+}
+
+/* --- a fetch --- */
+
+/* A parameter server with no more of a store than is handed over. */
+struct side {
+    struct follower follower;
+    struct member members[WORKERS];
+    struct roster roster;
+    float weights[FLOATS], moment[FLOATS], average[FLOATS];
+    struct device processor;
+    struct home home;
+    struct shard shards[SHARDS];
+    struct tally tallies[SHARDS][WORKERS];
+    double witness[SHARDS];
+    struct store store;
+    struct crew_site site;
+    struct members members_of;
+};
+
+static void open_side(struct side *side, float first) {
+    struct error error = {0};
+    memset(side, 0, sizeof *side);
+    side->members_of.host.count = WORKERS;
+    side->roster.members = side->members;
+    for (int w = 0; w < WORKERS; w++) atomic_store(&side->members[w].active, true);
+    for (int i = 0; i < FLOATS; i++) {
+        side->weights[i] = first + (float)i;
+        side->moment[i] = -side->weights[i];
+        side->average[i] = 2.0f * side->weights[i];
+    }
+    side->roster.workers = WORKERS;
+    side->store.settings.shards = SHARDS;
+    side->store.settings.roster = &side->roster;
+    side->store.weights = side->weights;
+    side->store.host = (struct state){
+        .count = 3, .vector = {{"", side->weights}, {"momentum", side->moment}, {"average", side->average}}};
+    side->processor = device_processor();
+    side->home.device = &side->processor;
+    side->store.shards = side->shards;
+    for (int s = 0; s < SHARDS; s++) {
+        side->shards[s].tallies = side->tallies[s];
+        side->shards[s].witness = &side->witness[s];
+        side->shards[s].home = &side->home;
+    }
+    side->site = (struct crew_site){.store = &side->store, .roster = &side->roster};
+    side->members_of.site = &side->site;
+    side->members_of.timeout_s = side->members_of.fetch_s = LONG_S;
+    CHECK(memory_array(&side->members_of.far, WORKERS, "tallies", &error) == OK, "%s", error.words);
+}
+
+static void count(struct side *side) {
+    for (int s = 0; s < SHARDS; s++) {
+        atomic_store(&side->shards[s].version, 40 + s);
+        atomic_store(&side->shards[s].racy_updates, 100);
+        side->witness[s] = 100.0 - (s + 1); /* 3 were lost */
+        for (int w = 0; w < WORKERS; w++) {
+            struct tally *tally = &side->tallies[s][w];
+            tally->updates = 10 * (w + 1);
+            tally->dropped = w + 1;
+            tally->staleness_sum = 5 * (w + 1);
+            tally->staleness_max = 3 + s + w;
+            tally->staleness[0] = 7;
+            tally->staleness[STALENESS_BINS - 1] = 2 + w;
+        }
+    }
+}
+
+static void check_far(const struct side *leader) {
+    for (int w = 0; w < WORKERS; w++) {
+        const struct tally *far = &leader->members_of.far[w];
+        CHECK(far->updates == 20 * (w + 1) && far->dropped == 2 * (w + 1),
+              "worker %d: %ld updates, %ld dropped", w, far->updates, far->dropped);
+        CHECK(far->staleness_sum == 10.0 * (w + 1) && far->staleness_max == 4 + w, "worker %d: %g, %ld", w,
+              far->staleness_sum, far->staleness_max);
+        CHECK(far->staleness[0] == 14 && far->staleness[STALENESS_BINS - 1] == 4 + 2 * w, "worker %d", w);
+    }
+    CHECK(leader->members_of.far_lost_updates == 3, "%ld lost updates", leader->members_of.far_lost_updates);
+}
+
+static void check_fetch(void) {
+    static struct side leader, follower;
+    const struct cluster cluster = {0};
+    const struct members_settings settings = {.cluster = &cluster};
+    const struct crew crew = members_crew(&settings);
+    struct endpoint *ends[2];
+    struct error error = {0};
+    open_wire(ends);
+    open_side(&leader, 1000.0f);
+    open_side(&follower, 5000.0f);
+    leader.members_of.host.followers = &leader.follower;
+    leader.members_of.host.follower_count = 1;
+    leader.follower = (struct follower){.endpoint = ends[0], .name = "it", .begin = CUT, .end = FLOATS};
+    follower.members_of.host.leader = ends[1];
+    follower.store.begin = CUT, follower.store.end = FLOATS;
+    count(&follower);
+    for (int turn = 0; turn < 2; turn++) { /* counts are those so far, not those since */
+        uint8_t lost[WORKERS] = {9, 9};
+        struct frame_header header;
+        atomic_store(&leader.members[1].active, turn == 0);
+        CHECK(members_answer(&follower.members_of, &error) == OK, "%s", error.words);
+        CHECK(crew.fetch(&leader.members_of, &error) == OK, "%s", error.words);
+        check_far(&leader);
+        CHECK(frame_read_header(ends[1], "a fetch", WORKERS, &header, LONG_S, &error) == OK &&
+                  header.type == FRAME_FETCH && header.bytes == WORKERS &&
+                  frame_read_payload(ends[1], &header, lost, LONG_S, &error) == OK,
+              "%s", error.words);
+        CHECK(lost[0] == 0 && lost[1] == turn, "who is lost: %d, %d", lost[0], lost[1]);
+    }
+    for (int i = 0; i < FLOATS; i++) {
+        const float expected = i < CUT ? 1000.0f + (float)i : 5000.0f + (float)i;
+        CHECK(leader.weights[i] == expected && leader.moment[i] == -expected &&
+                  leader.average[i] == 2.0f * expected,
+              "float %d: %g, %g, %g", i, (double)leader.weights[i], (double)leader.moment[i],
+              (double)leader.average[i]);
+    }
+    memory_free(leader.members_of.far);
+    memory_free(follower.members_of.far);
+    for (int e = 0; e < 2; e++) endpoint_close(ends[e]);
+}
+
+/* --- slices that do not make one vector --- */
+
+static void send_welcome(struct endpoint *endpoint, const struct welcome *welcome) {
+    uint8_t bytes[WELCOME_BYTES];
+    struct error error = {0};
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    CHECK(welcome_put(welcome, &writer, &error) == OK, "%s", error.words);
+    const struct piece piece = {bytes, writer.used};
+    CHECK(frame_write(endpoint, FRAME_WELCOME, 0, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
+}
+
+static void send_settings(struct endpoint *endpoint) {
+    static struct config config;
+    uint8_t bytes[SETTINGS_BYTES];
+    struct error error = {0};
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    option_defaults(config_options, &config);
+    CHECK(settings_put(&config, &writer, &error) == OK, "%s", error.words);
+    const struct piece piece = {bytes, writer.used};
+    CHECK(frame_write(endpoint, FRAME_CONFIG, 0, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
+}
+
+/* What the leader makes of a follower's. */
+static void leader_takes(struct welcome theirs, const char *words) {
+    const struct welcome own = {.begin = 0, .end = CUT};
+    static const struct fingerprint fingerprint = {.floats = FLOATS};
+    struct follower follower = {.name = "it"};
+    static struct host host;
+    host = (struct host){
+        .settings = {.world = world, .fingerprint = &fingerprint, .start_s = LONG_S, .timeout_s = LONG_S},
+        .followers = &follower,
+        .follower_count = 1};
+    struct endpoint *ends[2];
+    struct error error = {0};
+    open_wire(ends);
+    follower.endpoint = ends[0];
+    send_welcome(ends[1], &theirs);
+    const int code = host_welcome(&host, &own, &error);
+    CHECK(words ? code == ERROR_PEER && strcmp(error.words, words) == 0 : code == OK, "%d: %s", code,
+          error.words);
+    for (int e = 0; e < 2; e++) endpoint_close(ends[e]);
+}
+
+static void check_leader(void) {
+    leader_takes((struct welcome){.begin = CUT, .end = FLOATS}, NULL);
+    leader_takes((struct welcome){.begin = CUT, .end = FLOATS, .workers = 1},
+                 "it has floats 32 to 64 of 64 for 1 workers, expected from 32 for 0");
+    leader_takes((struct welcome){.begin = 48, .end = FLOATS},
+                 "it has floats 48 to 64 of 64 for 0 workers, expected from 32 for 0");
+    leader_takes((struct welcome){.begin = CUT, .end = CUT},
+                 "it has floats 32 to 32 of 64 for 0 workers, expected from 32 for 0");
+    leader_takes((struct welcome){.begin = CUT, .end = FLOATS + 16},
+                 "it has floats 32 to 80 of 64 for 0 workers, expected from 32 for 0");
+}
+
+/* A worker on a thread of its own, at two hosts that are played here. */
+struct worker {
+    struct listener *listeners[2];
+    struct address list[2];
+    struct addresses addresses;
+    struct endpoint *hosts[2];
+    struct remote remote;
+    struct world_thread *thread;
+    struct error error;
+};
+
+static void say_nothing(void *argument, const char *words) {
+    (void)argument, (void)words;
+}
+
+static void worker_body(void *argument) {
+    struct worker *worker = argument;
+    static const struct hello hello = {.devices = 1};
+    const struct fingerprint fingerprint = {.floats = FLOATS};
+    const struct remote_settings settings = {.world = world,
+                                             .hosts = &worker->addresses,
+                                             .server = "parameter server",
+                                             .hello = &hello,
+                                             .start_s = LONG_S,
+                                             .timeout_s = 1.0,
+                                             .beat_s = 0.3,
+                                             .say = say_nothing};
+    if (remote_open(&worker->remote, &settings, &worker->error) == OK)
+        remote_ready(&worker->remote, &fingerprint, &worker->error);
+}
+
+static const struct welcome halves[2] = {{.workers = 1, .begin = 0, .end = CUT},
+                                         {.workers = 1, .begin = CUT, .end = FLOATS}};
+
+static void open_worker(struct worker *worker, const struct welcome *welcomes) {
+    struct error error = {0};
+    memset(worker, 0, sizeof *worker);
+    worker->addresses = (struct addresses){.list = worker->list, .count = 2};
+    for (int h = 0; h < 2; h++) worker->listeners[h] = open_listener(&worker->list[h]);
+    CHECK(world_spawn(world, "worker", NULL, worker_body, worker, &worker->thread, &error) == OK, "%s",
+          error.words);
+    for (int h = 0; h < 2; h++) {
+        uint8_t bytes[HELLO_BYTES];
+        struct frame_header header;
+        worker->hosts[h] = let_in(worker->listeners[h]);
+        CHECK(frame_read_header(worker->hosts[h], "a hello", sizeof bytes, &header, LONG_S, &error) == OK &&
+                  frame_read_payload(worker->hosts[h], &header, bytes, LONG_S, &error) == OK,
+              "%s", error.words);
+    }
+    for (int h = 0; h < 2; h++) send_settings(worker->hosts[h]);
+    for (int h = 0; h < 2; h++) {
+        uint8_t bytes[READY_BYTES];
+        struct frame_header header;
+        CHECK(frame_read_header(worker->hosts[h], "a ready", sizeof bytes, &header, LONG_S, &error) == OK &&
+                  header.type == FRAME_READY &&
+                  frame_read_payload(worker->hosts[h], &header, bytes, LONG_S, &error) == OK,
+              "%s", error.words);
+        send_welcome(worker->hosts[h], &welcomes[h]);
+    }
+    world_join(worker->thread);
+}
+
+static void close_worker(struct worker *worker) {
+    remote_close(&worker->remote);
+    for (int h = 0; h < 2; h++) endpoint_close(worker->hosts[h]), listener_close(worker->listeners[h]);
+}
+
+/* What a worker makes of the second host's. */
+static void worker_takes(struct welcome theirs, const char *words) {
+    static struct worker worker;
+    const struct welcome welcomes[2] = {halves[0], theirs};
+    open_worker(&worker, welcomes);
+    CHECK(words ? worker.error.code == ERROR_PEER && strstr(worker.error.words, words)
+                : worker.error.code == OK,
+          "\"%s\", expected \"%s\"", worker.error.words, words ? words : "");
+    close_worker(&worker);
+}
+
+static void check_windows(void) {
+    worker_takes(halves[1], NULL);
+    worker_takes((struct welcome){.workers = 1, .begin = 48, .end = FLOATS},
+                 "has floats 48 to 64 of 64 for worker 0 of 1, expected from 32 for worker 0 of 1");
+    worker_takes((struct welcome){.workers = 1, .begin = 16, .end = FLOATS}, "has floats 16 to 64 of 64");
+    worker_takes((struct welcome){.workers = 1, .begin = CUT, .end = CUT}, "has floats 32 to 32 of 64");
+    worker_takes((struct welcome){.workers = 1, .begin = CUT, .end = 80}, "has floats 32 to 80 of 64");
+    worker_takes((struct welcome){.workers = 2, .begin = CUT, .end = FLOATS}, "for worker 0 of 2");
+    worker_takes((struct welcome){.worker = 1, .workers = 1, .begin = CUT, .end = FLOATS},
+                 "for worker 1 of 1");
+    worker_takes((struct welcome){.workers = 1, .begin = CUT, .end = 48},
+                 "all together have 48 floats, expected 64");
+}
+
+/* --- a worker that waits --- */
+
+static int heartbeats(struct endpoint *endpoint) {
+    struct frame_header header;
+    struct error error = {0};
+    bool ended = false;
+    uint8_t byte;
+    int heard = 0;
+    while (endpoint_peek(endpoint, &byte, 1, 0.0, &ended) > 0) {
+        CHECK(frame_read_header(endpoint, "a heartbeat", 0, &header, LONG_S, &error) == OK &&
+                  header.type == FRAME_HEARTBEAT,
+              "%s", error.words);
+        heard++;
+    }
+    return heard;
+}
+
+/* For the leader longer than for the other, who is to be blamed first; who is not waited for is told. */
+static void check_timeout(void) {
+    static struct worker worker;
+    struct finish finish;
+    struct request request;
+    float weights[FLOATS];
+    enum next next;
+    long number;
+    bool over;
+    char expected[400];
+    open_worker(&worker, halves);
+    CHECK(remote_next(&worker.remote, &next, &number, &over, &finish, &worker.error) == ERROR_PEER,
+          "no error");
+    snprintf(expected, sizeof expected, "the parameter server %s: no byte of a batch's number for 1.33333 s",
+             worker.list[0].text);
+    CHECK(strcmp(worker.error.words, expected) == 0, "%s", worker.error.words);
+    const int told = heartbeats(worker.hosts[1]), leader_told = heartbeats(worker.hosts[0]);
+    CHECK(told >= 1 && told <= 4 && leader_told == 0, "%d and %d heartbeats", told, leader_told);
+    close_worker(&worker);
+
+    open_worker(&worker, halves);
+    struct error error = {0};
+    CHECK(frame_write(worker.hosts[0], FRAME_HEARTBEAT, 0, NULL, 0, LONG_S, &error) == OK, "%s", error.words);
+    CHECK(remote_weights(&worker.remote, &request, weights, &over, &finish, &worker.error) == ERROR_PEER,
+          "no error");
+    snprintf(expected, sizeof expected, "the parameter server %s: no byte of weights for 1 s",
+             worker.list[1].text);
+    CHECK(strcmp(worker.error.words, expected) == 0, "%s", worker.error.words);
+    CHECK(heartbeats(worker.hosts[0]) >= 1, "the leader was not told");
+    close_worker(&worker);
+}
+
+/* The leader, which has sent its weights, ends while another host is waited for: its reason is the one. */
+static void check_last_words(void) {
+    static const uint8_t weights[REQUEST_BYTES + CUT * sizeof(float)];
+    static struct worker worker;
+    struct finish finish = {.code = ERROR_PEER, .words = "because"};
+    struct error error = {0};
+    struct request request;
+    float got[FLOATS];
+    bool over;
+    uint8_t bytes[FINISH_BYTES];
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    open_worker(&worker, halves);
+    CHECK(finish_put(&finish, &writer, &error) == OK, "%s", error.words);
+    const struct piece frame = {weights, sizeof weights}, last = {bytes, writer.used};
+    CHECK(frame_write(worker.hosts[0], FRAME_WEIGHTS, 0, &frame, 1, LONG_S, &error) == OK &&
+              frame_write(worker.hosts[0], FRAME_GOODBYE, 0, &last, 1, LONG_S, &error) == OK,
+          "%s", error.words);
+    endpoint_close(worker.hosts[0]);
+    worker.hosts[0] = NULL;
+    CHECK(remote_weights(&worker.remote, &request, got, &over, &finish, &worker.error) == ERROR_PEER &&
+              strstr(worker.error.words, "ended: because"),
+          "%s", worker.error.words);
+    close_worker(&worker);
+}
+
+int main(void) {
+    struct error error = {0};
+    CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
+    if (!world) return check_end();
+    check_fetch();
+    check_leader();
+    check_windows();
+    check_timeout();
+    check_last_words();
+    world_close(world);
+    return check_end();
+}

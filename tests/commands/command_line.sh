@@ -1,0 +1,115 @@
+#!/bin/bash
+# The command line: help, version, list, and one line on standard error with exit code 2 for every slip.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+cd "$scratch" || exit 1 # should one of the bad ones below run, its output goes here
+
+good() { # pattern that standard output must have, arguments...
+    local pattern=$1 code
+    shift
+    "$TRAINER" "$@" >"$scratch/out" 2>"$scratch/err"
+    code=$?
+    [ $code -eq 0 ] || fail "trainer $*: exit code $code: $(cat "$scratch/err")"
+    [ -s "$scratch/err" ] && fail "trainer $*: wrote to standard error: $(cat "$scratch/err")"
+    grep -Eq -e "$pattern" "$scratch/out" || fail "trainer $*: no $pattern in: $(cat "$scratch/out")"
+}
+
+bad() { # exit code, the one line, arguments...
+    local want=$1 line=$2 code
+    shift 2
+    "$TRAINER" "$@" >"$scratch/out" 2>"$scratch/err"
+    code=$?
+    [ $code -eq "$want" ] || fail "trainer $*: exit code $code, expected $want"
+    [ -s "$scratch/out" ] && fail "trainer $*: wrote to standard output: $(cat "$scratch/out")"
+    # shellcheck disable=SC2053 # the line is a pattern
+    [[ "$(cat "$scratch/err")" == $line ]] || fail "trainer $*: found: $(cat "$scratch/err") expected: $line"
+}
+
+good '^trainer [0-9]+\.[0-9]+\.[0-9]+ \((with|without) oneDNN' --version
+good '^  list  ' --help
+good '^  train  ' help
+good '^usage: trainer train ' train --help
+good '^  --batch=N ' train --batch=0 --help
+good '^usage: trainer list ' list -h
+good '^usage: trainer list ' help list
+good '^strategies ' --help=strategy
+good '^optimizer sgd:' help sgd
+good '^  async-lockfree +[^ ]' list
+good '^models ' list
+good '^  rate=X ' list sgd
+good '^  rate=X ' list optimizer/sgd
+good '^optimizer sgd:' list schedules optimizers/sgd
+
+# No help is wider than 100 columns; a row of a number or of choices says what happens without it, a number of a range its range.
+page() { # pattern that it must have, arguments...
+    local row
+    good "$@"
+    shift
+    awk 'length > 100 { exit 1 }' "$scratch/out" || fail "trainer $*: a line of more than 100 columns"
+    sed -E ':a; N; $!ba; s/\n {20,}/ /g' "$scratch/out" | grep -E '^  (--)?[a-z_-]+=(N|X|[a-z0-9-]+\|[^ ]*) ' >"$scratch/rows"
+    while IFS= read -r row; do
+        [[ $row =~ default|=0\|1 ]] || fail "trainer $*: no default in: $row"
+        [[ $row =~ \|.*\  || $row =~ ' to '[0-9] || $row =~ ' or more' || $row == *split_seed=* ]] || fail "trainer $*: no range in: $row"
+    done <"$scratch/rows"
+    counted=$((counted + $(wc -l <"$scratch/rows")))
+}
+
+# Every plug-in, which is a file, is listed with its line and has a page of its own.
+counted=0
+"$TRAINER" list >"$scratch/list"
+awk 'length > 100 { exit 1 }' "$scratch/list" || fail "trainer list: a line of more than 100 columns"
+names=$(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c src/store/schedules/*.c)
+for name in $names; do
+    name=${name//_/-}
+    grep -Eq "^  $name +[^ ].{9,}" "$scratch/list" || fail "trainer list: no line for $name"
+    page "^[a-z]+ $name: [^ ].{9,}" list "$name"
+done
+[ "$(grep -c '^  ' "$scratch/list")" -eq "$(wc -w <<<"$names")" ] || fail "trainer list: $(grep -c '^  ' "$scratch/list") lines, expected $(wc -w <<<"$names")"
+for command in $("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+    page "^usage: trainer $command " "$command" --help
+done
+page '^exit codes: ' --help
+[ $counted -gt 70 ] || fail "only $counted rows of numbers and choices in all pages"
+good 'default 60; 0.1$' train --help
+good '^ +to 1000000 s\)' train --help
+
+bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian
+bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian --help
+bad 2 'trainer: command "zzzz": unknown (one of *)' zzzz
+bad 2 'trainer: plug-in "snyc": unknown; did you mean "sync"\?' list snyc
+bad 2 'trainer: plug-in "strategy/sgd": unknown*' list strategy/sgd
+bad 2 'trainer: unknown option "--btach"; did you mean "--batch"\?' --btach=1
+bad 2 'trainer: unknown option "--strateg"; did you mean "--strategy"\?' train --strateg sync
+bad 2 'trainer: unknown option "-b"; options begin with "--"' -b
+bad 2 'trainer: unknown option "--batch"*' list --batch=1
+bad 2 'trainer: --batch=0: expected 1 to *' train --batch=0
+bad 2 'trainer: --batch=0: expected 1 to *' --batch 0
+bad 2 'trainer: --batch=0: expected 1 to *' --seed 5 --batch 0
+bad 2 'trainer: --batch=many: expected a whole number, *' --batch=many
+bad 2 'trainer: --batch: a value is missing, expected --batch=...' --batch
+bad 2 'trainer: --batch: a value is missing, expected --batch=...' --batch --seed=1
+bad 2 'trainer: train: takes no arguments, found "mnist"' train mnist
+bad 2 'trainer: train: takes no arguments, found "--batch=1"' train -- --batch=1
+bad 2 'trainer: --no-quiet=1: takes no value, expected --no-quiet or --quiet' --no-quiet=1
+bad 2 'trainer: unknown option "--no-batch"*' --no-batch
+bad 2 'trainer: --batch=0: expected 1 to *' --quiet --no_quiet --log_every=1 --batch=0
+bad 2 'trainer: strategy "snyc": unknown; did you mean "sync"\? (one of *)' --strategy=snyc
+bad 2 'trainer: sgd: unknown setting "rat"; did you mean "rate"\?' --optimizer=sgd:rat=1
+
+# The last one typed counts; --no-quiet speaks again.
+run=(train --dataset=iris --epochs=1 --print-every=1)
+"$TRAINER" "${run[@]}" --quiet --no-quiet --out="$scratch/spoken" 2>/dev/null | grep -q 'Step: ' || fail "--no-quiet is quiet"
+"$TRAINER" "${run[@]}" --no-quiet --quiet --out="$scratch/quiet" 2>/dev/null | grep -q 'Step: ' && fail "--quiet is not"
+
+for n in 1 2; do
+    TRAINER_FAIL_ALLOCATION=$n bad 4 'trainer: memory: no * bytes left for *' list
+done
+
+if [ -w /dev/full ]; then
+    "$TRAINER" list >/dev/full 2>"$scratch/err"
+    [ $? -eq 3 ] || fail "a full disk behind standard output is not an error 3"
+    grep -qx 'trainer: standard output: not written: No space left on device' "$scratch/err" || fail "full: $(cat "$scratch/err")"
+fi
+
+[ $failures -eq 0 ]

@@ -1,0 +1,178 @@
+#!/bin/bash
+# The verbs beside train, and training's --weights: what one part of the program writes, the others must read with the same result.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+need python3
+cd "$scratch" || exit 1
+
+good() { # arguments...: standard output is left in the file out
+    local code
+    "$TRAINER" "$@" >out 2>err
+    code=$?
+    [ $code -eq 0 ] || fail "trainer $*: exit code $code: $(cat err)"
+    [ -s err ] && fail "trainer $*: wrote to standard error: $(cat err)"
+    ! LC_ALL=C grep -n '[[:cntrl:]]' out || fail "trainer $*: control characters in its output"
+}
+
+has() { grep -Eq -e "$1" out || fail "no $1 in: $(cat out)"; }
+
+# --- help and lists ---
+verbs=$("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | tr '\n' ' ')
+for verb in train evaluate predict describe devices list; do [[ " $verbs" == *" $verb "* ]] || fail "--help does not name $verb: $verbs"; done
+for words in --help help --version "list" devices $(printf '%s ' "$verbs" | sed 's/\([a-z]\+\) /\1:--help help:\1 /g'); do
+    # shellcheck disable=SC2086 # several words
+    good ${words/:/ }
+    [ -s out ] || fail "trainer ${words/:/ }: printed nothing"
+    awk 'length > 100 { exit 1 }' out || fail "trainer ${words/:/ }: a line of more than 100 columns: $(awk 'length > 100' out)"
+done
+good train --help
+for option in model dataset strategy devices threads epochs batch optimizer schedule decay clip seed data-sharding shards shard-by kernels out resume weights; do
+    has "^  --${option}[= ]"
+done
+good devices
+has '^cpu:0 +[0-9]+ cores?, shared by the CPU devices; [^ ]'
+[ "$(grep -c '^cpu:' out)" -eq "$(nproc)" ] || fail "devices: not a label a core: $(cat out)"
+! grep -Evq '^[a-z]+:([0-9]+|\*)? ' out || fail "devices: $(cat out)"
+good --version
+[ "$(wc -l <out)" -eq 1 ] || fail "--version: $(cat out)"
+
+# --- describe ---
+good describe --model=mlp --input=784 --classes=10
+has '^all .* 79510 .* 318040 bytes'
+has '^dense .*\[100\] .* 78500 .*\[784, 100\]'
+good describe --model=softmax --dataset=iris
+has '^all .* 15 ' # 4 * 3 + 3
+good describe
+has '^all .* 7510 ' # 64 * 100 + 100 + 100 * 10 + 10
+awk '$1 != "all" && $1 != "layer" { sum += $(NF > 3 ? 3 : 0) } $1 == "all" { exit sum != $2 }' out || fail "describe: the rows do not add up: $(cat out)"
+[ -z "$(find . -newer err -type d -name runs)" ] || fail "a verb that only looks made a folder"
+
+# --- evaluate: what training printed ---
+cat >table.csv <<'CSV'
+height,width,kind
+1.0,100,low
+1.5,120,low
+0.5,90,low
+1.2,130,low
+0.8,105,low
+5.0,900,high
+5.5,950,high
+4.5,870,high
+5.2,990,high
+4.8,910,high
+CSV
+number=0
+for what in "--model=mlp:hidden=20 --epochs=3" "--model=softmax --epochs=3 --strategy=async-lockfree" "--dataset=iris --epochs=30 --batch=20" \
+    "--dataset=iris:standardize=1 --epochs=30 --batch=20" "--dataset=csv:file=table.csv,test=0.3 --batch=4 --epochs=20 --model=mlp:hidden=5,activation=tanh"; do
+    number=$((number + 1))
+    # shellcheck disable=SC2086
+    good --quiet $what --devices=cpu:0,cpu:1 --out=run$number
+    printed=$(grep '^Test-Accuracy: ' out)
+    cost=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["test_cost"])' run$number/summary.json)
+    for file in run$number run$number/ run$number/checkpoint run$number/checkpoint/state.safetensors run$number/model.safetensors; do
+        good evaluate --checkpoint="$file"
+        [ "$(grep '^Test-Accuracy: ' out)" = "$printed" ] || fail "evaluate $file ($what): $(cat out) expected $printed"
+        has "^Examples: [1-9]"
+        awk -v cost="$cost" '/^Test-Cost: / { apart = $2 - cost; found = 1 } END { exit !(found && apart < 1e-4 && apart > -1e-4) }' out || fail "evaluate $file ($what): $(cat out) expected $cost"
+    done
+    good evaluate --checkpoint=run$number --kernels=reference
+    [ "$(grep '^Test-Accuracy: ' out)" = "$printed" ] || fail "evaluate with the reference kernels ($what): $(cat out) expected $printed"
+done
+good evaluate --checkpoint=run1 --part=train
+has '^Examples: 1437$'
+has '^Train-Accuracy: [01][.]'
+good evaluate --checkpoint=run3 --dataset=iris:take=100 --part=train
+has '^Examples: 100$'
+
+# --- predict: the three flowers ---
+good --quiet --dataset=iris --model=mlp:hidden=10-10,activation=relu --batch=20 --optimizer=adam:rate=0.02 --epochs=60 --strategy=sync --devices=cpu:0,cpu:1 --out=flowers
+awk '$1 == "Test-Accuracy:" { exit !($2 >= 0.93) }' out || fail "iris: $(cat out), expected an accuracy of 0.93 or more"
+printf '5.1,3.3,1.7,0.5\n5.9,3.0,4.2,1.5\n6.9,3.1,5.4,2.1\n' >plain.csv
+good predict --checkpoint=flowers plain.csv
+cp out plain.out
+wanted=(Setosa Versicolor Virginica)
+for i in 0 1 2; do
+    line=$(sed -n "$((i + 1))p" out)
+    [[ $line =~ ^Prediction\ is\ \"${wanted[i]}\"\ \(([0-9]+\.[0-9])%\)$ ]] || fail "flower $((i + 1)): $line, expected ${wanted[i]}"
+    awk -v share="${BASH_REMATCH[1]:-0}" 'BEGIN { exit !(share > 60 && share <= 100) }' || fail "flower $((i + 1)): $line"
+done
+[ "$(wc -l <out)" -eq 3 ] || fail "predict: $(cat out), expected three lines"
+printf 'sepal_length,sepal_width,petal_length,petal_width\r\n5.1,3.3,1.7,0.5\r\n\r\n5.9,3.0,4.2,1.5\r\n6.9,3.1,5.4,2.1' | gzip >header.csv.gz
+good predict --checkpoint=flowers/model.safetensors header.csv.gz
+cmp -s out plain.out || fail "predict, with a header, line ends of two characters, compressed: $(cat out)"
+good predict --checkpoint=flowers --kernels=reference plain.csv
+sed 's/([0-9.]*%)//' out >a && sed 's/([0-9.]*%)//' plain.out >b
+cmp -s a b || fail "predict with the reference kernels: $(cat out)"
+good predict --checkpoint=flowers --top=3 plain.csv plain.csv
+[ "$(wc -l <out)" -eq 6 ] || fail "predict with two files: $(cat out), expected six lines"
+tr -c '0-9.\n' ' ' <out | awk '{ if ($1 + $2 + $3 < 99.8 || $1 + $2 + $3 > 100.2 || $1 < $2 || $2 < $3) exit 1 }' || fail "--top=3: $(cat out)"
+# What training did to the features is done to these: the network saw heights of about 1 and 5 at mean 0.
+printf '1.1,110\n5.1,920\n' >two.csv
+good predict --checkpoint=run5 two.csv
+[ "$(cut -d'"' -f2 out | tr '\n' ,)" = "low,high," ] || fail "standardized features: $(cat out)"
+
+# --- --weights: a start from a file ---
+still="--quiet --model=mlp:hidden=20 --epochs=1 --optimizer=sgd:rate=0"
+accuracy=$(sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' run1/summary.json)
+cat >change.py <<'PYTHON'
+import json, struct, sys
+what, source, target = sys.argv[1:]
+data = open(source, "rb").read()
+(length,) = struct.unpack("<Q", data[:8])
+header = json.loads(data[8:8 + length])
+texts = header.pop("__metadata__", {})
+tensors = {name: (e["shape"], data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]]) for name, e in header.items()}
+kind = "F32"
+if what == "missing":
+    del tensors["dense2/bias"]
+if what == "extra":
+    tensors["dense9/kernel"] = ([2, 3], bytes(24))
+if what == "shape":
+    shape, values = tensors["dense1/kernel"]
+    tensors["dense1/kernel"] = (shape[::-1], values)
+if what == "half":
+    kind = "F16"
+    tensors = {name: (shape, values[::2]) for name, (shape, values) in tensors.items()}
+header, data = {}, b""
+for name, (shape, values) in reversed(tensors.items()):
+    header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+    data += values
+text = json.dumps(header).encode()
+open(target, "wb").write(struct.pack("<Q", len(text)) + text + data)
+PYTHON
+for change in plain missing extra shape half; do python3 change.py $change run1/model.safetensors $change.safetensors; done
+for file in run1/model.safetensors run1/checkpoint/state.safetensors plain.safetensors; do
+    # shellcheck disable=SC2086
+    good $still --weights=$file --replace --out=started
+    grep -q "\"test_accuracy\": $accuracy," started/summary.json || fail "--weights=$file: $(cat out) expected $accuracy"
+    python3 - <<'PYTHON' || fail "--weights=$file: not the weights of the file"
+import json, struct
+def tensors(path):
+    data = open(path, "rb").read()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    return {n: data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]] for n, e in header.items() if n != "__metadata__"}
+assert tensors("started/model.safetensors") == tensors("run1/model.safetensors")
+PYTHON
+done
+refused() { # file, words expected
+    local code
+    # shellcheck disable=SC2086
+    "$TRAINER" $still --weights="$1" --out=refused >out 2>err
+    code=$?
+    [ $code -eq 3 ] || fail "--weights=$1: exit code $code, expected 3"
+    if [ "$(wc -l <err)" -ne 1 ] || ! grep -Eq "$2" err; then fail "--weights=$1: found: $(cat err) expected one line with: $2"; fi
+    [ ! -e refused ] || fail "--weights=$1: made the folder of a run that could not start"
+}
+refused missing.safetensors 'missing.safetensors: dense2/bias is missing'
+refused extra.safetensors 'extra.safetensors: dense9/kernel .*\[2, 3\]'
+refused shape.safetensors 'shape.safetensors: dense1/kernel .*\[20, 64\].*\[64, 20\]'
+refused half.safetensors 'half.safetensors.*F16'
+refused table.csv 'table.csv'
+# A model from elsewhere has no texts: it can be trained on, but nobody knows what it is of.
+"$TRAINER" evaluate --checkpoint=plain.safetensors >out 2>err
+code=$?
+if [ $code -ne 3 ] || [ "$(wc -l <err)" -ne 1 ]; then fail "evaluate of a file without texts: exit code $code: $(cat err)"; fi
+
+[ $failures -eq 0 ]

@@ -1,0 +1,198 @@
+/* The GPU's convolutions and their gradients, against the CPU's reference kernels: exactly on whole numbers,
+ * to 1e-5 on others; padding that is one more behind; in every mix of types and in every precision; the same
+ * bits in every run, recorded or not; and with each call failing in turn. */
+#include "../gpu_problem.h"
+
+#include "../../src/graph/window.h"
+
+/* x [batch, rows, columns, channels], kernel [rows, columns], channels out, strides, padding: odd ones, ones,
+ * those of the small networks; in half of them TensorFlow pads one more behind. */
+static const struct image_case {
+    int in[4], kernel[3], stride[2];
+    enum padding padding;
+} cases[] = {
+    {{1, 1, 1, 1}, {1, 1, 1}, {1, 1}, PADDING_VALID},   {{1, 1, 1, 1}, {5, 5, 1}, {1, 1}, PADDING_SAME},
+    {{1, 3, 4, 2}, {5, 5, 3}, {1, 1}, PADDING_SAME},    {{2, 7, 5, 3}, {3, 3, 5}, {1, 1}, PADDING_SAME},
+    {{2, 7, 6, 3}, {3, 2, 17}, {2, 2}, PADDING_SAME},   {{2, 8, 6, 3}, {3, 3, 17}, {2, 2}, PADDING_VALID},
+    {{1, 6, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_SAME},    {{3, 4, 5, 1}, {2, 4, 3}, {1, 2}, PADDING_SAME},
+    {{1, 9, 3, 2}, {2, 2, 1}, {3, 3}, PADDING_VALID},   {{1, 6, 6, 16}, {1, 1, 32}, {3, 3}, PADDING_SAME},
+    {{1, 5, 4, 3}, {1, 1, 17}, {3, 2}, PADDING_SAME},   {{2, 10, 9, 1}, {3, 3, 32}, {1, 1}, PADDING_VALID},
+    {{1, 12, 12, 3}, {5, 5, 64}, {1, 1}, PADDING_SAME}, {{1, 6, 6, 64}, {5, 5, 64}, {1, 1}, PADDING_SAME},
+    {{2, 8, 8, 32}, {3, 3, 6}, {2, 2}, PADDING_SAME},   {{1, 7, 7, 13}, {2, 2, 13}, {1, 1}, PADDING_SAME},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static const enum op operations[] = {OP_conv2d, OP_conv2d_bias, OP_conv2d_grad_x, OP_conv2d_grad_kernel};
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+static int taken[PRECISION_TF32 + 1][OPS];
+
+static struct problem convolution(const struct device *device, struct attributes *attributes, enum op op,
+                                  const struct image_case *c) {
+    attributes->stride[0] = c->stride[0];
+    attributes->stride[1] = c->stride[1];
+    attributes->padding = c->padding;
+    int out[2];
+    for (int axis = 0; axis < 2; axis++)
+        out[axis] = window_along(c->in[axis + 1], c->kernel[axis], c->stride[axis], c->padding).out;
+    const struct shape x = SHAPE(c->in[0], c->in[1], c->in[2], c->in[3]);
+    const struct shape kernel = SHAPE(c->kernel[0], c->kernel[1], c->in[3], c->kernel[2]);
+    const struct shape y = SHAPE(c->in[0], out[0], out[1], c->kernel[2]);
+    struct problem problem = {.op = op, .attributes = attributes, .inputs = 2, .device = device};
+    switch (op) {
+    case OP_conv2d_grad_x:
+        problem.input[0].shape = kernel;
+        problem.input[1].shape = y;
+        problem.output.shape = x;
+        break;
+    case OP_conv2d_grad_kernel:
+        problem.input[0].shape = x;
+        problem.input[1].shape = y;
+        problem.output.shape = kernel;
+        break;
+    default:
+        problem.inputs = op == OP_conv2d_bias ? 3 : 2;
+        problem.input[0].shape = x;
+        problem.input[1].shape = kernel;
+        problem.input[2].shape = SHAPE(c->kernel[2]);
+        problem.output.shape = y;
+    }
+    return problem;
+}
+
+/* In bf16 each result is rounded to it once, also a float32 one, and a bias that cuDNN adds: by 1/256 of
+ * itself, or twice that. */
+static void check_types(struct problem *problem) {
+    const double tolerance[] = {[PRECISION_FP32] = gpu_tolerance(1e-5, 1e-4),
+                                [PRECISION_BF16] = 1e-2,
+                                [PRECISION_TF32] = gpu_tolerance(2e-3, 4e-3)};
+    const enum precision precision = problem->device->precision;
+    const enum activation activation = problem->attributes->activation;
+    const bool exact = activation == ACTIVATION_NONE || activation == ACTIVATION_RELU;
+    const int mixes = precision == PRECISION_BF16 ? 8 : 1;
+    const bool large = shape_count(&problem->input[1].shape) > 1000; /* two mixes will do */
+    /* A GPU's algorithm need not multiply the numbers themselves: Winograd's and Fourier's do not. */
+    const double whole = precision == PRECISION_BF16 ? 1e-2 : gpu_tolerance(0.0, tolerance[precision]);
+    for (int mix = 0; mix < mixes; mix += large ? 5 : 1) {
+        for (int i = 0; i < 2; i++) problem->input[i].type = mix >> i & 1 ? TYPE_BF16 : TYPE_FLOAT;
+        problem->output.type = mix >> 2 & 1 ? TYPE_BF16 : TYPE_FLOAT;
+        if (exact) taken[precision][problem->op] += check_gpu_task(problem, true, whole);
+        taken[precision][problem->op] += check_gpu_task(problem, false, tolerance[precision]);
+    }
+}
+
+static void check_case(const struct device *device, const struct image_case *c) {
+    for (int o = 0; o < OPERATIONS; o++) {
+        const int last = operations[o] == OP_conv2d_bias ? ACTIVATION_TANH : ACTIVATION_NONE;
+        for (int a = ACTIVATION_NONE; a <= last; a++) {
+            struct attributes attributes = {.activation = (enum activation)a};
+            struct problem problem = convolution(device, &attributes, operations[o], c);
+            check_types(&problem);
+        }
+    }
+}
+
+/* Which algorithm is taken where the first that can be run is, in words: none that is not deterministic, is
+ * too coarse, or has less workspace than it wants. What `expected` says is the stand-in's; of a GPU's only
+ * the library is known. */
+static void check_choice(enum precision precision, enum op op, enum activation activation,
+                         const char *expected) {
+    struct device device = open_gpu(precision);
+    device.deterministic = true;
+    struct attributes attributes = {.activation = activation};
+    const struct problem problem = convolution(&device, &attributes, op, &cases[6]);
+    const struct kernel *kernel = device.backend->kernels(&device, op)[0];
+    struct error error = {0};
+    void *plan = NULL;
+    char said[200] = "";
+    CHECK(kernel->prepare(&problem, &plan, &error) == OK, "%s: %s", op_name(op), error.words);
+    if (plan) kernel->describe(plan, said, sizeof said);
+    if (plan) kernel->release(plan);
+    const size_t known = STANDIN ? strlen(expected) : strlen("cudnn:");
+    CHECK(strncmp(said, expected, known) == 0, "%s: '%s', expected '%s'", op_name(op), said, expected);
+    CHECK(strstr(said, "x framed"), "%s: '%s'", op_name(op), said);
+    device.backend->close(&device);
+}
+
+/* fp32 rounds nothing that it multiplies; tf32 does. */
+static void check_rounding(void) {
+    static float out[1 << 17], expected[1 << 17];
+    static const struct image_case c = {{1, 6, 6, 64}, {5, 5, 64}, {1, 1}, PADDING_SAME};
+    const enum precision precisions[] = {PRECISION_FP32, PRECISION_TF32};
+    for (int p = 0; p < 2; p++) {
+        const struct device device = open_gpu(precisions[p]);
+        for (int o = 0; o < OPERATIONS; o++) {
+            struct attributes attributes = {.activation = ACTIVATION_NONE};
+            const struct problem problem = convolution(&device, &attributes, operations[o], &c);
+            struct host_operands h;
+            struct gpu_run run;
+            struct error error = {0};
+            bool whole;
+            make_operands(&h, &problem, false, false);
+            run_reference(&problem, &h, expected);
+            int code = open_gpu_run(&run, &problem, &h, &error);
+            const struct call call = gpu_call(&run);
+            if (code == OK) code = run.kernel->run(&call, &error);
+            if (code == OK) code = read_gpu(&run, out, &whole, &error);
+            CHECK(code == OK, "%s", error.words);
+            const double apart = gpu_difference(out, expected, h.outputs);
+            CHECK(apart < (p == 0 ? gpu_tolerance(2e-6, 1e-4) : gpu_tolerance(1e-3, 4e-3)),
+                  "%s: precision %d: %g apart", op_name(operations[o]), p, apart);
+            if (STANDIN && p == 1) CHECK(apart > 1e-5, "%s: tf32 is as good as fp32", op_name(operations[o]));
+            close_gpu_run(&run);
+            free_operands(&h);
+        }
+        device.backend->close(&device);
+    }
+}
+
+static void check_declines(void) {
+    struct attributes attributes = {0};
+    const struct device device = open_gpu(PRECISION_FP32);
+    struct problem problem = convolution(&device, &attributes, OP_conv2d, &cases[3]);
+    problem.input[1].type = TYPE_INT;
+    check_gpu_declines(&problem, "an int32 kernel");
+    problem = convolution(&device, &attributes, OP_conv2d_grad_kernel, &cases[3]);
+    problem.input[0].type = TYPE_BF16;
+    check_gpu_declines(&problem, "bf16 in fp32");
+    problem = convolution(&device, &attributes, OP_conv2d, &cases[3]);
+    problem.input[0].shape.dims[0] = problem.output.shape.dims[0] = 0;
+    check_gpu_declines(&problem, "no images");
+    problem = convolution(&device, &attributes, OP_conv2d_bias, &cases[3]);
+    problem.input[2].type = TYPE_BF16;
+    check_gpu_declines(&problem, "a bias in bf16");
+    device.backend->close(&device);
+}
+
+static void check_failing_calls(void) {
+    const enum precision precisions[] = {PRECISION_FP32, PRECISION_BF16};
+    for (int p = 0; p < 2; p++)
+        for (int o = 0; o < OPERATIONS; o++) {
+            const struct device device = gpu_of(precisions[p]);
+            struct attributes attributes = {.activation = o == 1 ? ACTIVATION_RELU : ACTIVATION_NONE};
+            const struct problem problem = convolution(&device, &attributes, operations[o], &cases[6]);
+            check_gpu_failures(&problem, 1e-2);
+        }
+}
+
+int main(void) {
+    gpu_or_skip();
+    for (int p = PRECISION_FP32; p <= PRECISION_TF32; p++) {
+        const struct device device = open_gpu((enum precision)p);
+        for (int c = 0; c < CASES; c++) check_case(&device, &cases[c]);
+        device.backend->close(&device);
+        for (int o = 0; o < OPERATIONS; o++)
+            CHECK(taken[p][operations[o]] >= CASES, "precision %d: %s: %d", p, op_name(operations[o]),
+                  taken[p][operations[o]]);
+    }
+    check_choice(PRECISION_FP32, OP_conv2d, ACTIVATION_NONE, "cudnn:implicit_");
+    check_choice(PRECISION_FP32, OP_conv2d_grad_x, ACTIVATION_NONE, "cudnn:algo_1, fp32");
+    check_choice(PRECISION_FP32, OP_conv2d_grad_kernel, ACTIVATION_NONE,
+                 "cudnn:algo_1, fp32, x framed, way 1 of 1,");
+    check_choice(PRECISION_TF32, OP_conv2d_grad_x, ACTIVATION_NONE, "cudnn:algo_1, tf32 tensor cores");
+    check_choice(PRECISION_BF16, OP_conv2d_grad_kernel, ACTIVATION_NONE, "cudnn:algo_1, bf16 tensor cores");
+    check_rounding();
+    check_declines();
+    check_failing_calls();
+    return check_end();
+}

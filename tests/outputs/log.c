@@ -1,0 +1,354 @@
+/* The log: rows come out once, whole, in order of time; the CSV's and the printed line's exact bytes; the
+ * numbers' digits. */
+#include "../../src/outputs/log.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "../../src/outputs/digits.h"
+#include "../check.h"
+
+static const char *const devices[] = {"cpu:0", "cpu:1", "gpu:0", "gpu:1"};
+static const char header[] =
+    "time_s,worker,device,epoch,step,loss,learning_rate,examples,input_ms,pull_ms,compute_ms,push_ms,wait_ms,"
+    "staleness,version\n";
+static char path[] = "/tmp/test_log.XXXXXX";
+
+/* The whole file as a text, to be freed. */
+static char *contents(FILE *file) {
+    char *text = calloc(1, 1 << 22);
+    rewind(file);
+    text[fread(text, 1, (1 << 22) - 1, file)] = 0;
+    return text;
+}
+
+static char *contents_of(const char *name) {
+    FILE *file = fopen(name, "r");
+    char *text = contents(file);
+    fclose(file);
+    return text;
+}
+
+static void test_digits(void) {
+    static const struct {
+        double value;
+        int decimals; /* -1: six significant digits; -2: whole */
+        const char *text;
+    } cases[] = {{0, 6, "0.000000"},
+                 {-0.0000001, 6, "0.000000"},
+                 {1.5, 0, "2"},
+                 {-12.34567891, 6, "-12.345679"},
+                 {0.999999999, 6, "1.000000"},
+                 {999999999, 2, "999999999.00"},
+                 {0.123456789, 9, "0.123456789"},
+                 {1e9, 6, "1.00000e+09"},
+                 {0, -1, "0"},
+                 {0.1f, -1, "0.100000"},
+                 {2.302585, -1, "2.30258"},
+                 {999999.4, -1, "999999"},
+                 {999999.6, -1, "1.00000e+06"},
+                 {0.00009999996, -1, "0.000100000"},
+                 {0.00009999994, -1, "9.99999e-05"},
+                 {-1.5e-7, -1, "-1.50000e-07"},
+                 {5e-324, -1, "4.94066e-324"},
+                 {1.7976931348623157e308, -1, "1.79769e+308"},
+                 {-9223372036854775807.0 - 1, -2, "-9223372036854775808"},
+                 {0, -2, "0"},
+                 {1234567, -2, "1234567"}};
+    char text[DIGITS_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const double value = cases[i].value;
+        const char *end = cases[i].decimals == -2   ? digits_whole(text, (long long)value)
+                          : cases[i].decimals == -1 ? digits_real(text, value)
+                                                    : digits_fixed(text, value, cases[i].decimals);
+        CHECK(strcmp(text, cases[i].text) == 0 && *end == 0, "%s instead of %s", text, cases[i].text);
+    }
+    digits_real(text, NAN);
+    CHECK(strcmp(text, "nan") == 0, "%s", text);
+    digits_fixed(text, -INFINITY, 6);
+    CHECK(strcmp(text, "-inf") == 0, "%s", text);
+    /* Floats of all sizes against printf. Both round to the nearest; at a tie of the sixth digit they may
+     * differ by one in it. */
+    int different = 0;
+    for (uint32_t i = 0; i < 200000; i++) {
+        const uint32_t bits = i * 2654435761u;
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value) || value == 0) continue;
+        char expected[64];
+        snprintf(expected, sizeof expected, "%#.6g", (double)value);
+        if (expected[strlen(expected) - 1] == '.') expected[strlen(expected) - 1] = 0;
+        digits_real(text, (double)value);
+        different += strcmp(text, expected) != 0;
+        CHECK(fabs(strtod(text, NULL) - (double)value) <= 5.0001e-6 * fabs((double)value), "%s instead of %s",
+              text, expected);
+    }
+    CHECK(different <= 20, "%d of 200000 differ from printf", different);
+}
+
+static struct log_row make_row(int worker, long step, double time_s) {
+    return (struct log_row){.time_s = time_s,
+                            .worker = worker,
+                            .epoch = 1 + (int)(step - 1) / 550,
+                            .step = step,
+                            .batch = 1 + (step - 1) % 550,
+                            .batches = 550,
+                            .loss = 2.302585f,
+                            .learning_rate = 0.01f,
+                            .examples = 100,
+                            .input_ms = 0.25,
+                            .pull_ms = 0.0001,
+                            .compute_ms = 12.5,
+                            .push_ms = 1e-9,
+                            .wait_ms = 1234.5678,
+                            .staleness = 3,
+                            .version = 2 * step};
+}
+
+static void count_call(void *argument) {
+    ++*(int *)argument;
+}
+
+static void test_lines(void) {
+    struct log log;
+    struct error error = {0};
+    FILE *lines = tmpfile();
+    CHECK(log_open(&log, 1, devices, path, 30, 100, lines, &error) == OK, "%s", error.words);
+    char *text = contents_of(path);
+    CHECK(strcmp(text, header) == 0, "%s", text);
+    free(text);
+    int wanted = 0, calls = 0;
+    log.before_lines = count_call;
+    log.before_argument = &calls;
+    for (long step = 1; step <= 600; step++) {
+        const struct log_row row = make_row(0, step, (double)step * 0.0031 + (step > 100 ? 0.2 : 0));
+        wanted += log_wants(&log, step);
+        if (log_wants(&log, step)) CHECK(log_put(&log, &row), "step %ld", step);
+    }
+    CHECK(wanted == 24, "%d rows wanted", wanted);
+    CHECK(log_drain(&log, &error) == OK && calls == 1, "%s, %d calls", error.words, calls);
+    CHECK(log_drain(&log, &error) == OK && calls == 1, "%d calls, nothing was printed", calls);
+    text = contents(lines);
+    static const char first[] = "Step: 200,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.3026,  AvgTime: "
+                                "3.10ms\nStep: 400,  Epoch:  1,  Batch: 200 of 550,  "
+                                "Cost: 2.3026,  AvgTime: 5.10ms\n";
+    static const char last[] =
+        "\nStep: 1200,  Epoch:  2,  Batch:  50 of 550,  Cost: 2.3026,  AvgTime: 3.10ms\n";
+    CHECK(strncmp(text, first, sizeof first - 1) == 0, "%s", text);
+    CHECK(strstr(text, last) && strlen(strstr(text, last)) == sizeof last - 1, "%s", text);
+    free(text);
+    text = contents_of(path); /* seen while the run goes on */
+    static const char row[] = "0.093000,0,cpu:0,1,30,2.30258,0.0100000,100,0.250000,0.000100,12.500000,0."
+                              "000000,1234.567800,3,60\n";
+    CHECK(strncmp(text + sizeof header - 1, row, sizeof row - 1) == 0, "%s", text);
+    int rows = 0;
+    for (const char *c = text; *c; c++) rows += *c == '\n';
+    CHECK(rows == 21, "%d lines", rows);
+    free(text);
+    CHECK(log_finish(&log, &error) == OK, "%s", error.words);
+    log_close(&log);
+    log_close(&log);
+    fclose(lines);
+}
+
+/* A gradient that was dropped made no update: the line has those that there were, the table 0. */
+static void test_dropped(void) {
+    struct log log;
+    struct error error = {0};
+    FILE *lines = tmpfile();
+    CHECK(log_open(&log, 1, devices, path, 1, 1, lines, &error) == OK, "%s", error.words);
+    for (long step = 1; step <= 2; step++) {
+        struct log_row row = make_row(0, step, (double)step);
+        row.read_version = 41;
+        if (step == 2) row.version = 0;
+        CHECK(log_put(&log, &row), "step %ld", step);
+    }
+    CHECK(log_finish(&log, &error) == OK, "%s", error.words);
+    char *text = contents(lines);
+    CHECK(strcmp(text, "Step: 2,  Epoch:  1,  Batch:   1 of 550,  Cost: 2.3026,  AvgTime: 1000.00ms\n"
+                       "Step: 41,  Epoch:  1,  Batch:   2 of 550,  Cost: 2.3026,  AvgTime: 1000.00ms,  "
+                       "dropped\n") == 0,
+          "%s", text);
+    free(text);
+    text = contents_of(path);
+    CHECK(strlen(text) > 5 && strcmp(text + strlen(text) - 5, ",3,0\n") == 0, "%s", text);
+    free(text);
+    log_close(&log);
+    fclose(lines);
+}
+
+/* Three workers, rows put in no order of time between them. */
+static void test_merge(void) {
+    struct log log;
+    struct error error = {0};
+    FILE *lines = tmpfile();
+    CHECK(log_open(&log, 3, devices, path, 1, 1, lines, &error) == OK, "%s", error.words);
+    for (int worker = 2; worker >= 0; worker--)
+        for (long step = 1; step <= 5; step++) {
+            const struct log_row row = make_row(worker, step, (double)step + 0.25 * worker);
+            CHECK(log_put(&log, &row), "step %ld", step);
+        }
+    CHECK(log_finish(&log, &error) == OK, "%s", error.words);
+    char *text = contents_of(path), *at = text + sizeof header - 1;
+    for (int i = 0; i < 15; i++) {
+        const double time_s = strtod(at, &at);
+        const long worker = strtol(at + 1, &at, 10);
+        CHECK(worker == i % 3 && fabs(time_s - (1 + i / 3 + 0.25 * (i % 3))) < 1e-9,
+              "row %d: %f of worker %ld", i, time_s, worker);
+        at = strchr(at, '\n') + 1;
+    }
+    CHECK(*at == 0, "more rows: %s", at);
+    free(text);
+    text = contents(lines);
+    CHECK(strncmp(text, "Worker 0: Step: 2,  Epoch:  1,  Batch:   1 of 550,", 50) == 0, "%s", text);
+    CHECK(strstr(text, "\nWorker 2: Step: 10,") != NULL, "%s", text);
+    free(text);
+    log_close(&log);
+    fclose(lines);
+}
+
+static void test_full_ring(void) {
+    struct log log;
+    struct error error = {0};
+    CHECK(log_open(&log, 2, devices, path, 1, 0, NULL, &error) == OK, "%s", error.words);
+    CHECK(log.rows == 4096, "%d rows", log.rows);
+    for (int round = 0; round < 3; round++) {
+        for (long step = 1; step <= 4096; step++) {
+            const struct log_row row = make_row(1, step, (double)step);
+            CHECK(log_put(&log, &row), "step %ld", step);
+        }
+        const struct log_row row = make_row(1, 4097, 4097), other = make_row(0, 1, 1);
+        CHECK(!log_put(&log, &row), "a full ring took a row");
+        CHECK(log_put(&log, &other), "the other worker's ring is not full");
+        CHECK(log_drain(&log, &error) == OK, "%s", error.words);
+    }
+    log_close(&log); /* without log_finish */
+    char *text = contents_of(path);
+    int rows = 0;
+    for (const char *c = text; *c; c++) rows += *c == '\n';
+    CHECK(rows == 1 + 3 * 4097, "%d lines", rows);
+    free(text);
+}
+
+static void test_errors(void) {
+    struct log log;
+    struct error error = {0};
+    CHECK(log_open(&log, 1, devices, "/nowhere/steps.csv", 1, 0, NULL, &error) == ERROR_FILE, "code %d",
+          error.code);
+    CHECK(strstr(error.words, "/nowhere/steps.csv") && strstr(error.words, "No such file"), "%s",
+          error.words);
+    log_close(&log);
+    error = (struct error){0};
+    CHECK(log_open(&log, 1, devices, NULL, 1, 1, NULL, &error) == OK && !log_wants(&log, 1),
+          "no CSV, no lines: nothing is wanted");
+    CHECK(log_finish(&log, &error) == OK, "%s", error.words);
+    log_close(&log);
+    if (access("/dev/full", W_OK) != 0) return;
+    CHECK(log_open(&log, 1, devices, "/dev/full", 1, 0, NULL, &error) == ERROR_FILE, "a full disk: code %d",
+          error.code);
+    CHECK(strstr(error.words, "/dev/full: ") && strstr(error.words, "No space"), "%s", error.words);
+    log_close(&log);
+    error = (struct error){0};
+    FILE *full = fopen("/dev/full", "w");
+    const struct log_row row = make_row(0, 1, 1);
+    CHECK(log_open(&log, 1, devices, NULL, 0, 1, full, &error) == OK, "%s", error.words);
+    CHECK(log_put(&log, &row) && log_drain(&log, &error) == ERROR_FILE, "lines to a full disk: code %d",
+          error.code);
+    log_close(&log);
+    fclose(full);
+}
+
+enum { WRITERS = 3, STEPS = 20000 };
+struct writer {
+    struct log *log;
+    int worker;
+    _Atomic bool *done;
+};
+
+static void *write_rows(void *argument) {
+    const struct writer *writer = argument;
+    for (long step = 1; step <= STEPS; step++) {
+        const struct log_row row = make_row(writer->worker, step, (double)step);
+        while (!log_put(writer->log, &row)) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    atomic_store(writer->done, true);
+    return NULL;
+}
+
+/* Workers put rows while the coordinator drains: every row once, each worker's in order. */
+static void test_threads(void) {
+    struct log log;
+    struct error error = {0};
+    pthread_t threads[WRITERS];
+    _Atomic bool done[WRITERS] = {false};
+    struct writer writers[WRITERS];
+    CHECK(log_open(&log, WRITERS, devices, path, 1, 0, NULL, &error) == OK, "%s", error.words);
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i] = (struct writer){.log = &log, .worker = i, .done = &done[i]};
+        pthread_create(&threads[i], NULL, write_rows, &writers[i]);
+    }
+    while (!done[0] || !done[1] || !done[2]) {
+        CHECK(log_drain(&log, &error) == OK, "%s", error.words);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    for (int i = 0; i < WRITERS; i++) pthread_join(threads[i], NULL);
+    CHECK(log_finish(&log, &error) == OK, "%s", error.words);
+    log_close(&log);
+    FILE *csv = fopen(path, "r");
+    char line[512];
+    long next[WRITERS] = {1, 1, 1}, wrong = 0;
+    CHECK(fgets(line, sizeof line, csv) && strcmp(line, header) == 0, "%s", line);
+    while (fgets(line, sizeof line, csv)) {
+        int worker = -1;
+        long step = 0, version = 0;
+        const int fields = sscanf(line, "%*f,%d,%*[^,],%*d,%ld,%*f,%*f,100,%*f,%*f,%*f,%*f,%*f,3,%ld\n",
+                                  &worker, &step, &version);
+        wrong +=
+            fields != 3 || worker < 0 || worker >= WRITERS || step != next[worker]++ || version != 2 * step;
+    }
+    fclose(csv);
+    CHECK(wrong == 0, "%ld rows are wrong", wrong);
+    for (int i = 0; i < WRITERS; i++) CHECK(next[i] == STEPS + 1, "worker %d: %ld rows", i, next[i] - 1);
+}
+
+/* Not a check: what a row costs the coordinator. */
+static void show_cost(void) {
+    struct log log;
+    struct error error = {0};
+    struct timespec begin, end;
+    CHECK(log_open(&log, 1, devices, "/dev/null", 1, 0, NULL, &error) == OK, "%s", error.words);
+    double seconds = 0;
+    for (int round = 0; round < 10; round++) {
+        for (long step = 1; step <= 4096; step++) {
+            const struct log_row row = make_row(0, step, (double)step * 0.0031);
+            CHECK(log_put(&log, &row), "step %ld", step);
+        }
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        CHECK(log_drain(&log, &error) == OK, "%s", error.words);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        seconds += (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    }
+    printf("a row of the log costs %.3f us\n", seconds / (10 * 4096) * 1e6);
+    log_close(&log);
+}
+
+int main(void) {
+    const int file = mkstemp(path);
+    if (file < 0) return 1;
+    close(file);
+    test_digits();
+    test_lines();
+    test_dropped();
+    test_merge();
+    test_full_ring();
+    test_errors();
+    test_threads();
+    show_cost();
+    unlink(path);
+    return check_end();
+}

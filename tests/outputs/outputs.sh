@@ -1,0 +1,309 @@
+#!/bin/bash
+# What a run leaves: the columns and types of its tables, times that add up, a summary that agrees with them, and what is printed:
+# results on standard output, the rest on standard error, nothing but text in either.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+need python3
+cd "$scratch" || exit 1
+
+cat >check.py <<'PYTHON'
+import csv, json, math, re, sys
+
+def table(run, name, columns):
+    text = open(f"{run}/{name}", newline="").read()
+    assert text.endswith("\n") and "\r" not in text and '"' not in text, f"{name}: not plain lines"
+    lines = text.splitlines()
+    assert lines[0] == columns, f"{name}: {lines[0]}, expected {columns}"
+    names = columns.split(",")
+    for number, line in enumerate(lines[1:], 2):
+        assert line.count(",") == len(names) - 1, f"{name}: line {number}: {line}"
+    return list(csv.DictReader(lines))
+
+WHOLE, REAL = r"[0-9]+", r"[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?"
+STEPS = {"time_s": REAL, "worker": WHOLE, "device": r"[a-z]+:[0-9]+", "epoch": WHOLE, "step": WHOLE, "loss": REAL, "learning_rate": REAL,
+         "examples": WHOLE, "input_ms": REAL, "pull_ms": REAL, "compute_ms": REAL, "push_ms": REAL, "wait_ms": REAL,
+         "staleness": WHOLE, "version": WHOLE}
+EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL, "test_accuracy": REAL, "examples_per_s": REAL}
+TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
+SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "optimizer": str, "schedule": str, "decay": float, "clip": float,
+           "average": float, "seed": int, "strategy": str, "data_sharding": str, "kernels": str, "precision": str, "devices": str,
+           "workers": int, "threads": int, "shards": int, "homes": str, "faults": str, "epochs": float,
+           "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "test_accuracy": float,
+           "test_cost": float, "first_cost": float, "final_cost": float, "target_s": type(None), "staleness": dict, "wait_share": float, "pull_share": float, "push_share": float,
+           "compute_share": float, "input_share": float, "lost_updates": int, "dropped": int, "lost_workers": int,
+           "lost_batches": int, "bytes_moved": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "per_worker": list}
+
+def types(rows, wanted):
+    for row in rows:
+        for name, pattern in wanted.items():
+            assert re.fullmatch(pattern, row[name]), f"{name}: {row[name]} in {row}"
+
+def read(run):
+    rows = table(run, "steps.csv", ",".join(STEPS))
+    types(rows, STEPS)
+    epochs = table(run, "epochs.csv", ",".join(EPOCHS))
+    types(epochs, EPOCHS)
+    summary = json.load(open(f"{run}/summary.json"), parse_constant=lambda word: sys.exit(f"summary.json: {word}"))
+    return rows, epochs, summary
+
+def check_summary(s):
+    assert list(s) == list(SUMMARY), f"summary.json: {list(s)}"
+    for name, kind in SUMMARY.items():
+        fits = isinstance(s[name], kind) or kind is float and isinstance(s[name], int)
+        assert fits and (kind is bool or not isinstance(s[name], bool)), f"summary.json: {name}: {s[name]}"
+    assert len(s["per_worker"]) == s["workers"] and sum(w["steps"] for w in s["per_worker"]) == s["steps"], s["per_worker"]
+    assert list(s["staleness"]) == ["mean", "p50", "p99", "max"], s["staleness"]
+    shares = sum(s[name] for name in SUMMARY if name.endswith("_share"))
+    assert abs(shares - 1) < 1e-6, f"the shares add up to {shares}"
+    assert s["interrupted"] is False and s["staleness"]["p50"] <= s["staleness"]["p99"] <= s["staleness"]["max"], s
+    assert math.isclose(s["examples_per_s"], s["examples"] / s["train_seconds"], rel_tol=1e-3), s
+
+def check_run(run, train_examples, batch):
+    rows, epochs, s = read(run)
+    check_summary(s)
+    by_worker = {w: [row for row in rows if int(row["worker"]) == w] for w in range(s["workers"])}
+    assert len(rows) == s["steps"] and sum(int(row["examples"]) for row in rows) == s["examples"], (len(rows), s)
+    assert math.isclose(s["epochs"], s["examples"] / train_examples), s
+    assert {row["examples"] for row in rows} == {str(batch)}, "batches of other sizes"
+    devices = s["devices"].split(",")
+    for w, own in by_worker.items(): # one that came too late to get a batch has no row
+        assert {row["device"] for row in own} <= {devices[w]}, f"worker {w}: devices"
+        assert [int(row["step"]) for row in own] == list(range(1, len(own) + 1)), f"worker {w}: steps"
+        times = [float(row["time_s"]) for row in own]
+        assert times == sorted(times) and min(times, default=1) > 0, f"worker {w}: times"
+        assert [int(row["epoch"]) for row in own] == sorted(int(row["epoch"]) for row in own), f"worker {w}: epochs"
+    stale = [int(row["staleness"]) for row in rows]
+    versions = sorted(int(row["version"]) for row in rows)
+    if s["strategy"] == "sync":
+        assert set(stale) == {0} and s["staleness"] == {"mean": 0, "p50": 0, "p99": 0, "max": 0}, "sync is stale"
+        assert s["updates"] == max(len(own) for own in by_worker.values()), s["updates"]
+        assert all(row["version"] == row["step"] for row in rows), "sync: versions"
+        assert s["bytes_moved"] == 0, "sync copies"
+    else:
+        assert max(stale) == s["staleness"]["max"], (max(stale), s["staleness"])
+        if s["updates"] == s["steps"] and "apply=worker" not in s["strategy"] and "sharded" not in s["strategy"]: # one shard, an update a gradient
+            assert math.isclose(sum(stale) / len(stale), s["staleness"]["mean"], rel_tol=1e-6, abs_tol=1e-9), s["staleness"]
+            assert versions == list(range(1, s["updates"] + 1)), "not one version an update"
+    firsts = [float(own[0]["loss"]) for own in by_worker.values() if own]
+    assert math.isclose(s["first_cost"], sum(firsts) / len(firsts), rel_tol=1e-5), s["first_cost"]
+    assert [w["device"] for w in s["per_worker"]] == devices, s["per_worker"]
+    last = epochs[-1]
+    assert [int(row["epoch"]) for row in epochs] == list(range(1, round(s["epochs"]) + 1)), "epochs.csv: epochs"
+    assert math.isclose(float(last["test_accuracy"]), s["test_accuracy"], abs_tol=1e-6), (last, s)
+    assert math.isclose(float(last["test_loss"]), s["test_cost"], rel_tol=1e-5), (last, s)
+    assert math.isclose(float(last["time_s"]), s["train_seconds"], rel_tol=1e-3, abs_tol=2e-6), (last, s)
+    moments = [float(row["time_s"]) for row in epochs]
+    assert moments == sorted(moments) and max(float(row["time_s"]) for row in rows) <= moments[-1] + 1e-3, "epochs.csv: times"
+    finals = [float(own[-1]["loss"]) for own in by_worker.values() if own]
+    assert math.isclose(s["final_cost"], sum(finals) / len(finals), rel_tol=1e-5), s["final_cost"]
+    for number, row in enumerate(epochs, 1): # an epoch is what was assigned between two boundaries, give or take a batch a worker
+        losses = [float(r["loss"]) for r in rows if int(r["epoch"]) == number]
+        assert abs(float(row["train_loss"]) - sum(losses) / len(losses)) < 0.2 * float(row["train_loss"]) + 0.1, (row, sum(losses) / len(losses))
+
+def check_times(run): # between steps of one epoch, so that no pause lies between them
+    rows, _, s = read(run)
+    for w in range(s["workers"]):
+        own = [row for row in rows if int(row["worker"]) == w]
+        pairs = [(a, b) for a, b in zip(own, own[1:]) if a["epoch"] == b["epoch"]]
+        passed = sum(float(b["time_s"]) - float(a["time_s"]) for a, b in pairs) * 1e3
+        parts = sum(float(b[name]) for _, b in pairs for name in TIMES)
+        if len(pairs) < 20 or not -0.01 * passed <= passed - parts <= 0.01 * passed + 0.2:
+            return f"worker {w}: {passed} ms passed between its {len(pairs)} rows, its five times add up to {parts}"
+    for name in TIMES: # what a worker does at a step or epoch boundary, coming to rest and waking up, is in the totals but in no row
+        rows_s = sum(float(row[name]) for row in rows) / 1e3
+        total_s = sum(worker[name[:-3] + "_s"] for worker in s["per_worker"])
+        if total_s < rows_s * 0.99 - 1e-4 or name in ("compute_ms", "push_ms") and total_s > rows_s * 1.01 + 1e-4:
+            return f"{name}: {rows_s} s in the rows, {total_s} s in summary.json"
+    for worker in s["per_worker"]:
+        parts = sum(worker[name[:-3] + "_s"] for name in TIMES)
+        if abs(parts - s["train_seconds"]) > 1e-3 * s["train_seconds"]:
+            return f"{worker['name']}: its times add up to {parts} s of {s['train_seconds']}"
+    return ""
+
+def check_thin(run, every):
+    rows, _, s = read(run)
+    assert len(rows) > 0 and all(int(row["step"]) % every == 0 for row in rows), "a row that was not asked for"
+    per = s["steps"] // s["workers"]
+    assert s["steps"] % s["workers"] == 0 and len(rows) == s["workers"] * (per // every), f"{len(rows)} rows of {s['steps']} steps"
+
+def check_lines(run, every, path):
+    rows, _, s = read(run)
+    lines = open(path).read().splitlines()
+    prefix = r"Worker (?P<worker>\d+): " if s["workers"] > 1 else "(?P<worker>)"
+    pattern = prefix + (r"Step: (?P<step>\d+),  Epoch: (?P<epoch>[ \d]\d),  Batch: (?P<batch>[ \d]{2}\d) of (?P<batches>[ \d]{2}\d),  "
+                        r"Cost: (?P<cost>\d+\.\d{4}),  AvgTime: (?P<average>\d+\.\d\d)ms")
+    found = [re.fullmatch(pattern, line) for line in lines[:-3]]
+    assert all(found), f"a line that is not one: {[line for line, match in zip(lines, found) if not match]}"
+    wanted = [row for row in rows if int(row["step"]) % every == 0]
+    assert len(found) == len(wanted) > 3, f"{len(found)} lines, expected {len(wanted)}"
+    for match in found:
+        same = [row for row in wanted if row["version"] == match["step"] and row["worker"] == (match["worker"] or "0")]
+        assert len(same) == 1, f"no row for {match[0]}"
+        assert abs(float(same[0]["loss"]) - float(match["cost"])) < 6e-5 + 1e-5 * float(match["cost"]), (same, match[0])
+        assert int(same[0]["epoch"]) == int(match["epoch"]) and 1 <= int(match["batch"]) <= int(match["batches"]), (same, match[0])
+    assert lines[-3] == f"Test-Accuracy: {s['test_accuracy']:.4f}", lines[-3]
+    assert re.fullmatch(r"Total Time: \d+\.\d\ds", lines[-2]) and abs(float(lines[-2][12:-1]) - s["train_seconds"]) < 0.0051, lines[-2]
+    assert lines[-1] == f"Final Cost: {s['final_cost']:.4f}", lines[-1]
+
+what, run, *rest = sys.argv[1:]
+try:
+    if what == "run":
+        check_run(run, int(rest[0]), int(rest[1]))
+    if what == "times":
+        words = check_times(run)
+        assert not words, words
+    if what == "thin":
+        check_thin(run, int(rest[0]))
+    if what == "lines":
+        check_lines(run, int(rest[0]), rest[1])
+except AssertionError as error:
+    sys.exit(str(error))
+PYTHON
+
+train() { # folder, options...
+    local folder=$1
+    shift
+    "$TRAINER" --replace --out="$folder" "$@" >out 2>err || fail "$*: exit code $?: $(cat err)"
+}
+
+check() { # what, folder, ...
+    local words
+    words=$(python3 check.py "$@" 2>&1) || fail "$*: $words"
+}
+
+plain() { # files: text without control characters
+    ! LC_ALL=C grep -Hn '[[:cntrl:]]' "$@" | head -n 3 | cat -v | grep . || fail "control characters in $*"
+}
+
+# --- the tables and the summary, for every strategy ---
+files="run/checkpoint/state.safetensors run/epochs.csv run/model.safetensors run/steps.csv run/summary.json "
+small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
+for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p') async-lockfree:apply=worker; do
+    for devices in cpu:0 cpu:0,cpu:1,cpu:2; do
+        # shellcheck disable=SC2086 # several words
+        train run $small --epochs=3 --strategy="$strategy" --devices=$devices --print-every=5
+        check run run 320 16
+        [ "$strategy" != sync ] || check lines run 5 out
+        plain run/steps.csv run/epochs.csv run/summary.json out err
+        [ "$(find run -type f | sort | tr '\n' ' ')" = "$files" ] || fail "$strategy: found $(find run -type f), expected $files"
+    done
+done
+
+# --- what stands where ---
+# shellcheck disable=SC2086
+train said $small --epochs=2 --devices=cpu:0,cpu:1 --seed=7 --strategy=sync
+for words in '20' '320 train, 360 test' 'sync' 'cpu:0' 'cpu:1' '16 x 2 = 32' 'seed 7' 'said'; do
+    grep -q -e "$words" err || fail "standard error does not say $words: $(cat err)"
+done
+! grep -Evq '^trainer: ' err || fail "standard error has lines that are not the program's: $(cat err)"
+# shellcheck disable=SC2086
+train quiet $small --epochs=2 --devices=cpu:0,cpu:1 --quiet --print-every=1
+[ "$(cut -d: -f1 out | tr '\n' ,)" = "Test-Accuracy,Total Time,Final Cost," ] || fail "--quiet printed: $(cat out)"
+[ ! -s err ] || fail "--quiet wrote to standard error: $(cat err)"
+# shellcheck disable=SC2086
+train twice $small --epochs=4 --devices=cpu:0,cpu:1
+# shellcheck disable=SC2086
+train twice $small --epochs=2 --devices=cpu:0,cpu:1 --strategy=async-lockfree
+check run twice 320 16 # nothing of the run before is left
+
+# --- the summary says what was run: as it was typed, and where nothing was, what was taken ---
+told() { # folder, then member and value in turn
+    local folder=$1 found
+    shift
+    found=$(python3 -c 'import json, sys
+s = json.load(open(sys.argv[1] + "/summary.json"))
+for name, value in zip(sys.argv[2::2], sys.argv[3::2]):
+    if str(s[name]) != value: print(f"{name} is {s[name]}, expected {value}")' "$folder" "$@" 2>&1)
+    [ -z "$found" ] || fail "$folder/summary.json: $found"
+}
+told quiet program "$("$TRAINER" --version | cut -d ' ' -f 1,2)" model mlp:hidden=20 dataset digits:take=320 strategy sync optimizer momentum:rate=0.1 \
+    schedule constant batch 16 decay 0 clip 0 average 0 precision fp32 kernels auto data_sharding shared devices cpu:0,cpu:1 shards 1 homes cpu \
+    seed 1 faults ''
+train typed --quiet --dataset=iris --model=mlp:hidden=30 --epochs=2 --batch=7 --optimizer=adam:rate=0.01 --schedule=cosine --decay=0.001 --clip=3 --average=0.5 \
+    --kernels=reference --data-sharding=split --strategy=sharded --shards=3 --devices=cpu:1,cpu:0 --threads=1 --seed=9 --slow=cpu:1=1.5x --stall=worker:1@step:98 --fail=worker:0@step:99
+told typed model mlp:hidden=30 dataset iris strategy sharded optimizer adam:rate=0.01 schedule cosine batch 7 decay 0.001 clip 3 average 0.5 kernels reference \
+    data_sharding split devices cpu:1,cpu:0 workers 2 threads 1 shards 3 homes cpu seed 9 faults '--slow=cpu:1=1.5x --stall=worker:1@step:98 --fail=worker:0@step:99'
+
+# --- a gradient that was dropped: its line has the updates that there were, and says so ---
+# shellcheck disable=SC2086
+train dropped $small --epochs=8 --strategy=backup --devices=cpu:0,cpu:1,cpu:2 --threads=1 --slow=cpu:1=20x --print-every=1
+python3 - <<'PYTHON' || fail "dropped: $(grep dropped out | head -n 3)"
+import csv, json, re
+rows = list(csv.DictReader(open("dropped/steps.csv")))
+lines = [line for line in open("out") if "Step:" in line]
+late = [line for line in lines if line.endswith("ms,  dropped\n")]
+assert len(late) == sum(row["version"] == "0" for row in rows) > 0 and len(late) <= json.load(open("dropped/summary.json"))["dropped"], late
+assert len([line for line in lines if line.endswith("ms\n")]) == len(lines) - len(late)
+last = {}
+for line in lines: # the updates that a worker sees never become fewer
+    worker, step = re.match(r"Worker (\d): Step: (\d+),", line).groups()
+    assert int(step) >= last.get(worker, 0), line
+    last[worker] = int(step)
+assert max(last.values()) == json.load(open("dropped/summary.json"))["updates"], last
+PYTHON
+
+# --- a cost that is huge but finite: one line says so, also when quiet; a run that goes well, and one that goes on, say nothing ---
+huge="training diverged: the cost was [0-9.]* in the first batches and is [0-9.e+]* in the last, where guessing has 2.30; a smaller rate than sgd:rate=1000000 may help"
+# shellcheck disable=SC2086
+train huge $small --epochs=2 --quiet --optimizer=sgd:rate=1000000
+[ "$(wc -l <err)" -eq 1 ] && grep -qx "trainer: $huge" err || fail "huge: said: $(cat err)"
+# shellcheck disable=SC2086
+train well $small --epochs=60 --quiet --devices=cpu:0 --threads=1
+train well --quiet --epochs=61 --resume=well --optimizer=sgd:rate=6 --devices=cpu:0 --threads=1
+python3 -c 'import json; s = json.load(open("well/summary.json")); assert s["final_cost"] > 10 * s["first_cost"], s' || fail "well: its cost did not rise"
+[ ! -s err ] || fail "well: said: $(cat err)"
+
+# --- a drawing of it: every step that is in the window is there; one line for what it cannot draw, no traceback ---
+timeline=$tests/../bench/timeline.py
+python3 "$timeline" line.svg 0 1e6 'two workers=typed' >out 2>err || fail "timeline.py: $(cat err)"
+python3 -c 'import csv, xml.dom.minidom as x
+drawn = [r for r in x.parse("line.svg").getElementsByTagName("rect") if r.getAttribute("fill") == "#59a96a"]
+steps = list(csv.DictReader(open("typed/steps.csv")))
+assert len(drawn) - 1 == len(steps) > 0, (len(drawn), len(steps))' 2>err || fail "timeline.py: $(cat err)"
+python3 "$timeline" --help >out 2>err && grep -q '^usage: bench/timeline.py OUT.svg' out && [ ! -s err ] || fail "timeline.py --help: $(cat out err)"
+for words in '' 'a.svg 0' 'a.svg x 10 A=typed' 'a.svg 0 10 A=nowhere' 'a.svg 0 10 typed'; do
+    # shellcheck disable=SC2086
+    ! python3 "$timeline" $words >out 2>err || fail "timeline.py $words: exit code 0"
+    [ ! -s out ] && [ -s err ] && ! grep -q Traceback err || fail "timeline.py $words: $(cat out err)"
+done
+
+# --- thinner ---
+# shellcheck disable=SC2086
+train thin $small --epochs=3 --strategy=sync --devices=cpu:0,cpu:1 --log-every=7
+check thin thin 7
+# shellcheck disable=SC2086
+train none $small --epochs=2 --devices=cpu:0 --log-every=0 --print-every=0
+[ ! -e none/steps.csv ] || fail "--log-every=0: a steps.csv"
+[ "$(wc -l <out)" -eq 3 ] || fail "--print-every=0: printed: $(cat out)"
+
+# --- the five times; a machine that others use too may be busy just between two steps, so five tries ---
+# Epochs of whole rounds of batches, so that a row's epoch is the one in which it was computed.
+grep -qa __tsan_init "$TRAINER" && passes=2 || passes=15
+for strategy in sync async-lockfree; do
+    for devices in cpu:0 cpu:0,cpu:1; do # alone, a worker hardly waits, and the small times count
+        for try in 1 2 3 4 5; do
+            train times --dataset=digits:take=1408 --model=mlp:hidden=200 --batch=16 --epochs="$passes" --strategy=$strategy --devices=$devices --threads=1
+            words=$(python3 check.py times times 2>&1) && break
+            [ $try -lt 5 ] || fail "$strategy, $devices: $words"
+        done
+    done
+done
+
+# --- standard output that cannot be written ---
+if [ -w /dev/full ]; then
+    for more in "--quiet" "--print-every=1" "--print-every=0"; do
+        # shellcheck disable=SC2086
+        "$TRAINER" $small --epochs=2 --replace --out=full $more >/dev/full 2>err
+        code=$?
+        [ $code -eq 3 ] || fail "a full disk behind standard output ($more): exit code $code, expected 3"
+        tail -n 1 err | grep -q '^trainer: .*No space left on device$' || fail "a full disk behind standard output ($more): said: $(cat err)"
+    done
+fi
+# shellcheck disable=SC2086
+"$TRAINER" $small --epochs=2 --out=closed --print-every=1 >&- 2>err
+code=$?
+[ $code -eq 3 ] || fail "a closed standard output: exit code $code, expected 3"
+! grep -qs 'Step:' closed/*.* || fail "a closed standard output: its lines are in $(grep -ls 'Step:' closed/*.*)"
+
+[ $failures -eq 0 ]

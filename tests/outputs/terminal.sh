@@ -1,0 +1,149 @@
+#!/bin/bash
+# What a run draws on a terminal, of any width and while that changes; and that a file, a pipe, a dumb terminal get plain lines.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+need python3
+unset NO_COLOR
+export TERM=xterm
+cd "$scratch" || exit 1
+
+cat >terminal.py <<'PYTHON'
+import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
+
+trainer = sys.argv[1]
+failures = 0
+long_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--batch=16", "--epochs=1000000", "--print-every=0", "--replace", "--out=run"]
+
+def fail(*words):
+    global failures
+    failures += 1
+    print(*words)
+
+def resize(master, columns):
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+def draw(columns, enough, command=long_run, out=None, changes=(), **environment):
+    """Standard error (and, unless given, standard output) on a terminal, until `enough` says of all that was drawn that it is
+    enough; then an interrupt. `changes`: widths that follow one by one, each as soon as the one before was seen."""
+    master, slave = pty.openpty()
+    resize(master, columns)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out or slave, stderr=slave, env={**os.environ, **environment})
+    os.close(slave)
+    drawn, marks, began, asked = b"", [], time.monotonic(), False
+    while True:
+        ready, _, _ = select.select([master], [], [], 0.1)
+        try:
+            data = os.read(master, 65536) if ready else b""
+            if ready and not data:
+                break
+        except OSError:
+            break
+        drawn += data
+        if len(marks) < len(changes) and len(bars(drawn[marks[-1] if marks else 0:])) > 3:
+            resize(master, changes[len(marks)])
+            marks.append(len(drawn))
+        late = time.monotonic() - began > 120
+        if not asked and child.poll() is None and (late or (len(marks) == len(changes) and enough(drawn[marks[-1] if marks else 0:]))):
+            asked = True
+            child.send_signal(signal.SIGINT)
+            if late:
+                fail(f"{columns} columns: not enough drawn in 120 s: {drawn[-300:]}")
+    os.close(master)
+    code = child.wait()
+    if code != (130 if asked else 0):
+        fail(f"{columns} columns: exit code {code}: {drawn}")
+    return drawn, marks
+
+def bars(drawn):
+    """What was drawn in place: from a carriage return to the clearing of the rest of the line."""
+    return [bar.decode() for bar in re.findall(rb"\r([^\r\n\033]*)\033\[K", drawn) if bar]
+
+def shows(pattern):
+    """Several bars, the last one with all that there is room for: the loss is known only after the first epoch."""
+    def enough(drawn):
+        found = bars(drawn)
+        return len(found) >= 4 and re.fullmatch(pattern, found[-1])
+    return enough
+
+whole = {
+    200: r"epoch \d+/1000000 \[=*>? *\] \d+ %  [\d,]+ examples/s  loss [-+.\de]+  [\d.e+]+ (s|min|h) left",
+    100: r"epoch \d+/1000000 \[=*>? *\] \d+ %  [\d,]+ examples/s  loss [-+.\de]+  [\d.e+]+ (s|min|h) left",
+    80: r"epoch \d+/1000000 (\[=*>? *\] )?\d+ %  [\d,]+ examples/s  loss [-+.\de]+  [\d.e+]+ (s|min|h) left",
+    40: r"\d+ %  ([\d,]+/s  )?loss [-+.\de]+  [\d.e+]+ (s|min|h) left",
+    20: r"\d+ %  [\d.e+]+ (s|min|h) left",
+    10: r"\d+ %",
+    2: r"\d",
+}
+
+def check_bars(what, drawn, columns, pattern):
+    found = bars(drawn)
+    for bar in found:
+        if len(bar) >= columns:
+            fail(f"{what}: {len(bar)} columns: {bar!r}")
+    if not found or not re.fullmatch(pattern, found[-1]):
+        fail(f"{what}: the last bar is {found[-1:]}, expected {pattern}")
+
+def check_controls(what, drawn, allowed):
+    found = re.findall(rb"[\x00-\x09\x0b-\x1f\x7f-\xff]+.{0,20}", re.sub(allowed, b"", drawn))
+    if found:
+        fail(f"{what}: {found[:3]}, expected no other control characters")
+
+on_terminal = rb"\r\n|\r[^\r\n\033]*\033\[K"
+for columns, pattern in whole.items():
+    drawn, _ = draw(columns, shows(pattern))
+    check_bars(f"{columns} columns", drawn, columns, pattern)
+    check_controls(f"{columns} columns", drawn, on_terminal)
+    said = drawn.find(b"logs, model and checkpoint go to run")
+    if said < 0 or said > drawn.find(b"\033[K"):
+        fail(f"{columns} columns: where the logs are is not said before the first bar")
+    if not re.search(rb"\033\[K\r\033\[Ktrainer: \d+ examples/s;[^\r\n]*\r\ntrainer: interrupted after \d+ examples[^\r\n]*\r\n$", drawn):
+        fail(f"{columns} columns: the bar is not cleared before the last lines: {drawn[-200:]}")
+
+# A terminal that is made narrower, and wide again.
+drawn, marks = draw(200, shows(whole[100]), changes=[40, 100])
+if len(marks) == 2:
+    check_bars("200 columns at first", drawn[:marks[0]].rsplit(b"\r", 1)[0], 200, ".*")
+    for begin, end, columns in (marks[0], marks[1], 40), (marks[1], len(drawn), 100):
+        after = drawn[begin:end].split(b"\033[K", 2)[-1] # what was drawn by the old width at the moment of the change does not count
+        check_bars(f"{columns} columns after a change", after, columns, ".*")
+else:
+    fail(f"the width was changed {len(marks)} times, expected 2")
+
+# Nobody asked for colours, so there are none to switch off.
+drawn, _ = draw(80, shows(whole[80]), NO_COLOR="1")
+if b"m" in b"".join(re.findall(rb"\033\[[\d;]*[a-zA-Z]", drawn)):
+    fail("NO_COLOR: colours")
+check_bars("NO_COLOR", drawn, 80, whole[80])
+
+# Results into a file, progress on the terminal; then step lines between the bars.
+with open("results", "wb") as results:
+    drawn, _ = draw(80, shows(whole[80]), out=results)
+check_bars("results in a file", drawn, 80, whole[80])
+if open("results", "rb").read():
+    fail("an interrupted run printed results")
+with_lines = [word if "print-every" not in word else "--print-every=500" for word in long_run]
+drawn, _ = draw(200, lambda drawn: shows(whole[200])(drawn) and drawn.count(b"Step: ") > 4, command=with_lines)
+check_controls("step lines", drawn, on_terminal)
+for line in drawn.split(b"\n"):
+    if b"Step: " in line and not re.fullmatch(rb"(\r.*\033\[K)?Worker [01]: Step: [^\033]*\r", line):
+        fail(f"step lines: a bar stands in front of {line!r}")
+
+# --- plain ---
+def plain(what, drawn):
+    check_controls(what, drawn, rb"\r\n")
+    if b"logs, model and checkpoint go to run" not in drawn:
+        fail(f"{what}: where the logs are is not said: {drawn}")
+
+short_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--epochs=2", "--print-every=5", "--replace", "--out=run"]
+drawn, _ = draw(80, lambda drawn: False, command=short_run, TERM="dumb")
+plain("TERM=dumb", drawn)
+ran = subprocess.run(short_run, stdin=subprocess.DEVNULL, capture_output=True)
+plain("a pipe", ran.stderr)
+check_controls("standard output in a pipe", ran.stdout, rb"^$")
+with open("errors", "wb") as errors:
+    subprocess.run(short_run, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+plain("a file", open("errors", "rb").read())
+sys.exit(failures > 0)
+PYTHON
+python3 terminal.py "$TRAINER"

@@ -1,0 +1,58 @@
+#!/bin/bash
+# shellcheck disable=SC2086 # several words
+# The folder of a run: nobody else's, and never one that has a run, unless --replace is given.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+cd "$scratch" || exit 1
+small="--quiet --dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0"
+
+# --- folders that the program names: one for each run, however many begin in a second, also at once ---
+for seed in 1 2 3; do "$TRAINER" $small --epochs=1 --seed=$seed >out 2>err || fail "seed $seed: exit code $?: $(cat err)"; done
+children=()
+for seed in 4 5 6; do
+    "$TRAINER" $small --epochs=1 --seed=$seed >out.$seed 2>&1 &
+    children+=($!)
+done
+for one in "${children[@]}"; do wait "$one" || fail "one of three runs at once: exit code $?"; done
+[ "$(find runs -name summary.json | wc -l)" -eq 6 ] || fail "six runs left $(ls runs)"
+for seed in 1 2 3 4 5 6; do
+    [ "$(grep -l "\"seed\": $seed," runs/*/summary.json | wc -l)" -eq 1 ] || fail "the run with seed $seed is not there once"
+done
+
+# --- folders that the user names ---
+"$TRAINER" $small --epochs=1000000 --out=mine >out 2>err &
+child=$!
+until [ -e mine/steps.csv ]; do sleep 0.02; done
+sleep 0.1
+kill -INT $child
+wait $child
+[ $? -eq 130 ] || fail "the interrupted run: $(cat err)"
+child=
+before=$(find mine -type f -exec cksum {} + | sort)
+"$TRAINER" $small --epochs=1 --out=mine >out 2>err
+[ $? -eq 3 ] || fail "a second run in its folder: $(cat err)"
+grep -Eqx 'trainer: mine has a run \([0-9.e+]+ of 1000000 epochs\): --resume=mine goes on with it, --replace starts anew' err ||
+    fail "a second run in its folder said: $(cat err)"
+[ "$(find mine -type f -exec cksum {} + | sort)" = "$before" ] || fail "a run that was refused changed the folder"
+"$TRAINER" $small --epochs=1 --out=other >out 2>err || fail "another folder: $(cat err)"
+"$TRAINER" --quiet --resume=other --out=mine --epochs=2 >out 2>err
+[ $? -eq 3 ] || fail "a run that goes on in the folder of another one: $(cat err)"
+[ "$(find mine -type f -exec cksum {} + | sort)" = "$before" ] || fail "a run that goes on elsewhere changed the folder"
+for same in mine mine/ ./mine mine/checkpoint; do
+    "$TRAINER" --quiet --resume=$same --epochs=1 --devices=cpu:0 >out 2>err || fail "--resume=$same: $(cat err)"
+done
+"$TRAINER" $small --epochs=2 --out=mine --replace >out 2>err || fail "--replace: exit code $?: $(cat err)"
+grep -q '"epochs": 2' mine/summary.json || fail "--replace did not begin anew: $(cat mine/summary.json)"
+
+# --- the same for a comparison ---
+bench="bench $small --strategies=sync --repeats=1 --epochs=1 --out=compared"
+"$TRAINER" $bench >out 2>err || fail "bench: exit code $?: $(cat err)"
+before=$(find compared -type f -exec cksum {} + | sort)
+"$TRAINER" $bench >out 2>err
+[ $? -eq 3 ] || fail "a second comparison in its folder: $(cat err)"
+grep -qx 'trainer: compared has a comparison: --replace starts anew' err || fail "a second comparison said: $(cat err)"
+[ "$(find compared -type f -exec cksum {} + | sort)" = "$before" ] || fail "a comparison that was refused changed the folder"
+"$TRAINER" $bench --replace >out 2>err || fail "bench --replace: exit code $?: $(cat err)"
+
+[ $failures -eq 0 ]

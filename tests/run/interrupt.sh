@@ -1,0 +1,154 @@
+#!/bin/bash
+# Ctrl-C, SIGTERM and kill -9: the first two end a run with its checkpoint written, a second one ends it at once, and no kill,
+# whenever it comes, leaves a checkpoint that cannot be read and gone on from.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+need python3
+cd "$scratch" || exit 1
+
+start() { # options...; sets $child
+    "$TRAINER" "$@" >out 2>err &
+    child=$!
+}
+
+wait_until() { # command...: until it is true or the run is over
+    local tries=0
+    until "$@" || ! kill -0 "$child" 2>/dev/null; do
+        tries=$((tries + 1))
+        [ $tries -lt 1500 ] || { fail "nothing happened in 30 s: $*"; break; }
+        sleep 0.02
+    done
+}
+
+finish() { # sets $code
+    wait "$child" 2>/dev/null
+    code=$?
+    child=
+}
+
+has_rows() { [ "$(wc -l 2>/dev/null <"$1/steps.csv" || echo 0)" -gt 1 ]; }
+
+cat >look.py <<'PYTHON'
+import hashlib, json, struct, sys
+
+def parts(path):
+    data = open(path, "rb").read()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    texts = header.pop("__metadata__")
+    return texts, {name: data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]]
+                   for name, e in header.items() if ":" not in name}
+
+what, folder = sys.argv[1:]
+if what == "weights":
+    print(hashlib.sha256(repr(sorted(parts(f"{folder}/model.safetensors")[1].items())).encode()).hexdigest())
+if what == "examples":
+    print(parts(f"{folder}/checkpoint/state.safetensors")[0]["examples"])
+if what == "interrupted": # all that the run left says the same
+    texts, saved = parts(f"{folder}/checkpoint/state.safetensors")
+    summary = json.load(open(f"{folder}/summary.json"))
+    assert summary["interrupted"] is True, summary
+    assert summary["examples"] == int(texts["examples"]) > 0, (summary, texts)
+    assert summary["updates"] == int(texts["version"]), (summary, texts)
+    assert parts(f"{folder}/model.safetensors")[1] == saved, "model.safetensors has not the checkpoint's weights"
+    rows = open(f"{folder}/steps.csv").read().splitlines()
+    assert len(rows) - 1 == summary["steps"], f"{len(rows) - 1} rows, {summary['steps']} steps"
+    print(texts["examples"])
+PYTHON
+
+# --- stopped politely ---
+long="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=8 --epochs=1000000 --checkpoint-every=0"
+
+stop() { # signal, folder, options...
+    local signal=$1 folder=$2 examples line
+    shift 2
+    # shellcheck disable=SC2086 # several words
+    start $long --out="$folder" "$@"
+    wait_until has_rows "$folder"
+    kill -"$signal" "$child"
+    finish
+    [ $code -eq 130 ] || fail "$signal, $*: exit code $code, expected 130: $(cat err)"
+    examples=$(python3 look.py interrupted "$folder" 2>&1) || fail "$signal, $*: $examples"
+    line="trainer: interrupted after $examples examples; go on with: trainer --resume=$folder"
+    [ "$(tail -n 1 err)" = "$line" ] || fail "$signal, $*: said: $(tail -n 1 err) expected: $line"
+    [[ $* != *--quiet* ]] || [ "$(wc -l <err)" -eq 1 ] || fail "$signal, $*: said more than one line: $(cat err)"
+    ! grep -E '^(Test-Accuracy|Total Time|Final Cost)' out || fail "$signal, $*: printed results of a run that was not finished"
+    "$TRAINER" evaluate --checkpoint="$folder" >out 2>err || fail "$signal, $*: its checkpoint: $(cat err)"
+}
+
+stop INT int --quiet --devices=cpu:0,cpu:1
+stop TERM term --devices=cpu:0,cpu:1
+variants=$("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
+for strategy in $variants async-lockfree:apply=worker; do
+    for sharding in shared split; do
+        stop INT "int-$strategy-$sharding" --quiet --devices=cpu:0,cpu:1,cpu:2 --strategy="$strategy" --data-sharding=$sharding
+    done
+done
+
+# --- a folder is one run's at a time ---
+# shellcheck disable=SC2086
+start $long --quiet --devices=cpu:0 --out=held
+wait_until has_rows held
+"$TRAINER" --quiet --epochs=1 --out=held >other.out 2>other.err
+[ $? -eq 3 ] && [ "$(cat other.err)" = "trainer: held: another run writes there, expected a folder of its own" ] || fail "two runs in one folder: $(cat other.err)"
+kill -INT "$child"
+finish
+python3 look.py interrupted held >look.out 2>&1 || fail "two runs in one folder: $(cat look.out)"
+"$TRAINER" --quiet --resume=held --epochs=1 >out 2>err || fail "a folder that was held: $(cat err)"
+
+# --- a second Ctrl-C: a step that takes seconds is not waited for ---
+start --devices=cpu:0 --threads=1 --kernels=reference --model=mlp:hidden=3000-3000 --dataset=digits --batch=1437 --epochs=1000 --out=second
+wait_until grep -q 'go to second' err
+sleep 0.5
+kill -INT "$child"
+sleep 0.2
+kill -0 "$child" 2>/dev/null || fail "the first Ctrl-C ended a step in hand"
+before=$EPOCHREALTIME
+kill -INT "$child"
+finish
+took=$(((${EPOCHREALTIME/[.,]/} - ${before/[.,]/}) / 1000))
+[ $code -eq 130 ] || fail "second Ctrl-C: exit code $code, expected 130"
+[ $took -lt 3000 ] || fail "second Ctrl-C: took $took ms"
+[ ! -e second/model.safetensors ] || fail "second Ctrl-C: it ended the step and wrote the model first"
+
+# --- killed: what is on the disk is always a whole checkpoint, and no older than the last one ---
+# As many epochs as take about two seconds here. Checkpoints of megabytes, so that many a kill falls into the writing of one.
+size="--dataset=digits:take=320 --model=mlp:hidden=4000 --batch=16 --optimizer=adam"
+grep -qa __tsan_init "$TRAINER" && size="--dataset=digits:take=320 --model=mlp:hidden=50 --batch=4 --optimizer=adam"
+same="--devices=cpu:0,cpu:1 --threads=1 --strategy=sync"
+# shellcheck disable=SC2086
+start --quiet $size $same --epochs=10 --out=measure
+finish
+epochs=$(python3 -c 'import json; print(max(20, min(500, round(20 / max(0.02, json.load(open("measure/summary.json"))["train_seconds"])))))')
+# shellcheck disable=SC2086
+start --quiet $size $same --epochs="$epochs" --out=alone
+finish
+[ $code -eq 0 ] || fail "the run left alone: exit code $code: $(cat err)"
+
+is_newer() { [ killed/checkpoint/state.safetensors -nt mark ]; }
+kills=0 last=0
+touch mark
+# shellcheck disable=SC2086
+start --quiet $size $same --epochs="$epochs" --out=killed --checkpoint-every=0.01
+while [ $kills -lt 15 ]; do
+    wait_until is_newer
+    [ $((kills % 2)) -eq 0 ] || sleep "0.0$((RANDOM % 10))"
+    kill -9 "$child" 2>/dev/null
+    finish
+    [ $code -eq 137 ] || break
+    kills=$((kills + 1))
+    "$TRAINER" evaluate --checkpoint=killed >out 2>err || fail "kill $kills: the checkpoint: $(cat err)"
+    examples=$(python3 look.py examples killed)
+    [ "$examples" -ge "$last" ] || fail "kill $kills: $examples examples, expected no less than the $last of the checkpoint before"
+    last=$examples
+    touch mark
+    # shellcheck disable=SC2086
+    start --quiet --resume=killed $same --checkpoint-every=0.01
+done
+[ -z "$child" ] || finish
+[ $code -eq 0 ] || fail "after $kills kills: exit code $code: $(cat err)"
+[ $kills -ge 5 ] || fail "only $kills kills: this proves little"
+[ "$(python3 look.py weights killed)" = "$(python3 look.py weights alone)" ] || fail "after $kills kills: not the weights of the run left alone"
+
+[ $failures -eq 0 ]

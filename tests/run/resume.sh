@@ -1,0 +1,259 @@
+#!/bin/bash
+# Going on from a checkpoint. Under sync a run that was stopped again and again, at moments that nobody chose, must end with the
+# bits of the run that was left alone; with another strategy, number of workers, optimizer, batch or sharding no example may be
+# lost or seen twice.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+need python3
+cd "$scratch" || exit 1
+
+cat >look.py <<'PYTHON'
+import hashlib, json, struct, sys
+
+def parts(path):
+    data = open(path, "rb").read()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    texts = header.pop("__metadata__")
+    return texts, {name: (e["shape"], data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]])
+                   for name, e in header.items()}
+
+what, path, *names = sys.argv[1:]
+if what == "weights":
+    print(hashlib.sha256(repr(sorted(parts(path)[1].items())).encode()).hexdigest())
+if what == "texts":
+    print(*[parts(path)[0][name] for name in names])
+if what == "summary":
+    print(*[json.load(open(path))[name] for name in names])
+PYTHON
+weights() { python3 look.py weights "$1/model.safetensors"; }
+texts() { python3 look.py texts "$1/checkpoint/state.safetensors" "${@:2}"; }
+summary() { python3 look.py summary "$1/summary.json" "${@:2}"; }
+
+train() { # options...
+    "$TRAINER" --quiet "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"
+}
+
+start_and_stop() { # folder, hundredths of a second, options...; sets $code
+    local folder=$1 pause=$2 tries=0
+    shift 2
+    rm -f "$folder/steps.csv"
+    "$TRAINER" --quiet "$@" >out 2>err &
+    child=$!
+    until [ "$(wc -l 2>/dev/null <"$folder/steps.csv" || echo 0)" -gt 1 ] || ! kill -0 "$child" 2>/dev/null; do
+        tries=$((tries + 1))
+        [ $tries -lt 1500 ] || break
+        sleep 0.02
+    done
+    sleep "$(printf '0.%02d' "$pause")"
+    kill -INT "$child" 2>/dev/null
+    wait "$child"
+    code=$?
+    child=
+}
+
+# --- stopped and gone on, under sync ---
+middle=0 stops=0
+# Epochs longer than the program takes to notice an interrupt, so that most stops fall into the middle of one.
+big="--model=mlp:hidden=1200 --batch=2 --checkpoint-every=0"
+grep -qa __tsan_init "$TRAINER" && big="--model=mlp:hidden=20 --dataset=digits:take=320 --batch=4 --checkpoint-every=0"
+
+stopped_again_and_again() { # name, epochs, devices, options...
+    local name=$1 epochs=$2 devices=$3 tries wanted shards examples batch position
+    shift 3
+    train --out="alone-$name" --devices="$devices" --epochs="$epochs" "$@"
+    wanted=$(weights "alone-$name")
+    start_and_stop "$name" $((RANDOM % 10)) --out="$name" --devices="$devices" --epochs="$epochs" "$@"
+    for ((tries = 0; code == 130 && tries < 3; tries++)); do
+        stops=$((stops + 1))
+        read -r position batch examples <<<"$(texts "$name" position batch examples)"
+        [ $((position * batch)) -eq "$examples" ] || fail "$name: $examples examples at batch $position of $batch"
+        [ "$(summary "$name" interrupted examples)" = "True $examples" ] || fail "$name: $(summary "$name" interrupted examples), expected True $examples"
+        [ $((examples % $(epoch_examples "$@") < batch * 3)) -eq 1 ] || middle=$((middle + 1))
+        [ $((tries % 2)) -eq 0 ] && shards="--shards=3 --shard-by=round-robin" || shards=
+        # shellcheck disable=SC2086 # several words, or none
+        start_and_stop "$name" $((RANDOM % 12)) --resume="$name" --strategy=sync --devices="$devices" $shards
+    done
+    [ "$code" -eq 0 ] || [ "$code" -eq 130 ] || fail "$name: exit code $code: $(cat err)"
+    [ "$code" -eq 0 ] || train --resume="$name" --strategy=sync --devices="$devices"
+    [ "$(weights "$name")" = "$wanted" ] || fail "$name: stopped $stops times in all, not the weights of the run left alone"
+    [ "$(summary "$name" examples)" = "$(summary "alone-$name" examples)" ] ||
+        fail "$name: $(summary "$name" examples) examples, expected $(summary "alone-$name" examples)"
+}
+
+epoch_examples() { [[ "$*" == *take=320* ]] && echo 320 || echo 1437; }
+
+# As many epochs as take somewhat less than a second here.
+# shellcheck disable=SC2086
+train --out=measure --devices=cpu:0,cpu:1 --threads=1 --epochs=2 $big
+epochs=$(python3 -c "import sys; print(max(4, min(40, round(1.4 / max(float(sys.argv[1]), 0.05)))))" "$(summary measure train_seconds)")
+# shellcheck disable=SC2086
+stopped_again_and_again momentum "$epochs" cpu:0,cpu:1 --threads=1 $big --schedule=cosine:warmup=0.1
+# Few rounds: more workers than cores wait long for each other on a machine that others use too.
+# shellcheck disable=SC2086
+stopped_again_and_again adam $((epochs / 2)) cpu:0,cpu:1,cpu:2 --threads=1 $big --batch=16 --optimizer=adam --clip=0.05 --decay=0.001 --data-sharding=all
+# shellcheck disable=SC2086
+stopped_again_and_again split "$epochs" cpu:0,cpu:1 --threads=1 $big --optimizer=nesterov --data-sharding=split
+[ $stops -ge 3 ] || fail "only $stops runs could be stopped: this proves nothing"
+[ $middle -ge 1 ] || fail "none of $stops stops fell into the middle of an epoch: this proves nothing"
+
+# --- more epochs for a finished run ---
+small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1"
+# shellcheck disable=SC2086
+{
+    train --out=two $small --epochs=2
+    train --out=four $small --epochs=4
+    train --resume=two --out=more --devices=cpu:0,cpu:1 --threads=1 --epochs=4
+}
+[ "$(weights more)" = "$(weights four)" ] || fail "2 epochs and 2 more: not the weights of 4"
+[ "$(cut -d, -f1 more/epochs.csv | tr '\n' ,)" = "epoch,3,4," ] || fail "2 epochs and 2 more: $(cat more/epochs.csv)"
+[ "$(texts two epochs position)" = "2 40" ] || fail "--resume with --out changed the run that it came from"
+before=$(weights two)
+train --resume=two --devices=cpu:0,cpu:1
+[ "$(weights two)" = "$before" ] || fail "a finished run that goes on changed its weights"
+! grep -qi nan out || fail "a finished run that goes on printed: $(tr '\n' ' ' <out)"
+
+# --- a run is known by its folder and by what is in it ---
+cp -r two known
+train --resume=known/checkpoint/state.safetensors --devices=cpu:0,cpu:1 --threads=1 --epochs=3
+[ "$(texts known epochs position)" = "3 60" ] || fail "--resume=known/checkpoint/state.safetensors: $(texts known epochs position)"
+train --resume=known/checkpoint/ --devices=cpu:0,cpu:1 --threads=1 --epochs=4
+[ "$(texts known epochs position) $(weights known)" = "4 80 $(weights four)" ] || fail "--resume=known/checkpoint/: $(texts known epochs position)"
+"$TRAINER" --quiet --resume=known/model.safetensors --out=from --epochs=5 >out 2>err
+[ $? -eq 3 ] && grep -q 'known/model.safetensors: the state of the optimizer, momentum, is missing here; --weights=FILE takes the weights alone$' err || fail "--resume=model.safetensors: $(cat err)"
+[ "$(ls -d known/checkpoint/* known/model.safetensors/* 2>/dev/null)" = known/checkpoint/state.safetensors ] || fail "a run in a run: $(ls -R known)"
+
+# --- a 0 that was typed is not "not given" ---
+train --out=clipped $small --epochs=2 --clip=0.01
+train --resume=clipped --out=still --epochs=3
+train --resume=clipped --out=free --epochs=3 --clip=0
+[ "$(weights still)" != "$(weights free)" ] || fail "--clip=0 did not switch off the saved clip"
+
+# --- the precision goes on, too, until another is named; what has no bf16 says so ---
+# shellcheck disable=SC2086
+if "$TRAINER" --quiet --out=narrow $small --epochs=2 --precision=bf16 >out 2>err; then
+    train --out=alone $small --epochs=3 --precision=bf16
+    train --resume=narrow --out=wide --devices=cpu:0,cpu:1 --threads=1 --epochs=3 --precision=fp32
+    train --resume=narrow --devices=cpu:0,cpu:1 --threads=1 --epochs=3
+    [ "$(summary narrow precision) $(summary wide precision)" = "bf16 fp32" ] || fail "precision: $(summary narrow precision), $(summary wide precision)"
+    "$TRAINER" --resume=narrow --out=told --devices=cpu:0 --epochs=4 >out 2>err
+    grep -q -- '--precision=bf16' err || fail "bf16 goes on and is not said: $(head -n 3 err)"
+    [ "$(weights narrow)" = "$(weights alone)" ] || fail "2 epochs in bf16 and 1 more: not the weights of 3"
+    "$TRAINER" --quiet --resume=narrow --out=plain --epochs=4 --kernels=reference >out 2>err
+    code=$?
+    [ $code -eq 4 ] && grep -q 'no bf16 without' err || fail "bf16 goes on where there is none: exit code $code: $(cat err)"
+else
+    grep -q 'no bf16 without' err || fail "bf16: $(cat err)"
+fi
+
+# --- with something else: the position stays, the examples add up ---
+goes_on() { # what, examples expected at last, options...
+    local what=$1 wanted=$2 found
+    shift 2
+    rm -rf other
+    train --resume=start --replace --out=other --epochs=4 "$@"
+    found=$(summary other examples)
+    [ "$found" = "$wanted" ] || fail "$what ($*): $found examples in the end, expected $wanted"
+    found=$(awk -F, 'NR > 1 { sum += $8 } END { print sum + 0 }' other/steps.csv)
+    [ "$found" -eq $((wanted - began)) ] || fail "$what ($*): went on with $found examples, expected $((wanted - began))"
+    [ "$(tail -n 1 other/epochs.csv | cut -d, -f1)" = 4 ] || fail "$what ($*): epochs.csv does not end with epoch 4"
+}
+
+began=640
+# shellcheck disable=SC2086
+train --out=start $small --epochs=2
+strategies=$("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
+for strategy in $strategies async-lockfree:apply=worker; do
+    goes_on "another strategy" 1280 --strategy="$strategy" --devices=cpu:0,cpu:1
+done
+for devices in cpu:0 cpu:0,cpu:1,cpu:2 cpu:0,cpu:1,cpu:2,cpu:3,cpu:4; do
+    goes_on "another number of workers" 1280 --devices=$devices
+done
+for optimizer in $("$TRAINER" list optimizers | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do
+    goes_on "another optimizer" 1280 --optimizer="$optimizer" --devices=cpu:0,cpu:1
+done
+goes_on "a larger batch" 1280 --batch=32 --devices=cpu:0,cpu:1
+goes_on "a smaller batch" 1280 --batch=8 --devices=cpu:0,cpu:1
+goes_on "split data" 1280 --data-sharding=split --devices=cpu:0,cpu:1
+# shellcheck disable=SC2086
+train --replace --out=start $small --epochs=2 --data-sharding=split
+goes_on "shared data" 1280 --data-sharding=shared --devices=cpu:0,cpu:1
+goes_on "another number of workers" 1280 --devices=cpu:0,cpu:1,cpu:2,cpu:3
+goes_on "async with split data" 1280 --strategy=async-lockfree --devices=cpu:0,cpu:1
+
+# Asynchronous workers with data of their own stop at different places; rounds must bring all of them to the end.
+# shellcheck disable=SC2086
+train --replace --out=start $small --epochs=2 --data-sharding=split --strategy=async-lockfree
+python3 - <<'PYTHON'
+import zlib
+path = "start/checkpoint/state.safetensors"
+data = bytearray(open(path, "rb").read())
+for old, new in (b'"own_batches":"20,20"', b'"own_batches":"20,15"'), (b'"position":"40"', b'"position":"35"'), (b'"examples":"640"', b'"examples":"560"'):
+    at = data.index(old)
+    data[at:at + len(old)] = new
+at = data.index(b'"checksum":"') + len('"checksum":"')
+data[at:at + 8] = b"00000000"
+data[at:at + 8] = b"%08x" % zlib.crc32(data)
+open(path, "wb").write(data)
+PYTHON
+for strategy in async-lockfree sync; do
+    rm -rf other
+    timeout 10 "$TRAINER" --quiet --resume=start --replace --out=other --epochs=3 --devices=cpu:0,cpu:1 --strategy=$strategy >out 2>err
+    code=$?
+    [ $code -eq 0 ] || fail "$strategy after workers that stopped at different places: exit code $code (124: after 10 s): $(cat err)"
+    found=$(summary other examples 2>/dev/null || echo 0)
+    if [ "$found" -lt 960 ] || [ "$found" -gt 1040 ]; then fail "$strategy after workers that stopped at different places: $found examples, expected 960 to 1040"; fi
+done
+
+# --- checkpoints that do not fit ---
+refused() { # words expected, options...
+    local words=$1 code
+    shift
+    cp -r start kept
+    "$TRAINER" "$@" >out 2>err
+    code=$?
+    [ $code -eq 3 ] || fail "trainer $*: exit code $code, expected 3"
+    if [ "$(wc -l <err)" -ne 1 ] || ! grep -Eq "$words" err; then fail "trainer $*: found: $(cat err) expected one line with: $words"; fi
+    diff -r start kept || fail "trainer $*: changed the run that it could not go on with"
+    rm -rf kept
+}
+
+refused 'dense1/kernel.*(\[64, 20\].*\[64, 30\]|\[64, 30\].*\[64, 20\])' --resume=start --model=mlp:hidden=30
+refused 'dense1/kernel.*(\[64, 20\].*\[4, 20\]|\[4, 20\].*\[64, 20\])' --resume=start --dataset=iris
+refused 'dense3/kernel|dense2/kernel' --resume=start --model=mlp:hidden=20-20
+refused 'nowhere' --resume=nowhere
+mkdir empty
+refused 'state.safetensors' --resume=empty
+python3 - <<'PYTHON'
+data = bytearray(open("start/checkpoint/state.safetensors", "rb").read())
+data[len(data) // 2] ^= 1
+open("start/checkpoint/state.safetensors", "wb").write(data)
+PYTHON
+refused 'checksum' --resume=start
+truncate -s -100 start/checkpoint/state.safetensors
+refused 'state.safetensors' --resume=start
+
+# A run that is over and gone on with where it is: its result is said again, and nothing of it is touched, whatever else is asked for.
+train --out=over --epochs=3 --print-every=0
+find over -type f -exec sha256sum {} + | sort >before
+"$TRAINER" --resume=over --optimizer=adam >out 2>err || fail "resuming a run that is over: exit code $?: $(cat err)"
+grep -q 'all 3 epochs are done already, and nothing is changed' err || fail "resuming a run that is over says: $(cat err)"
+[ "$(head -n 1 out)" = "Test-Accuracy: $(python3 look.py summary over/summary.json test_accuracy | xargs printf '%.4f')" ] ||
+    fail "resuming a run that is over prints: $(cat out)"
+find over -type f -exec sha256sum {} + | sort | cmp -s - before || fail "resuming a run that is over changed it"
+
+# The time of the first line after going on is of what was done since.
+before=$(python3 look.py summary over/summary.json train_seconds)
+"$TRAINER" --resume=over --epochs=4 --print-every=1 2>/dev/null | sed -n 's/.*AvgTime: *\([0-9.]*\)ms.*/\1/p' >times
+awk -v before="$before" '$1 >= before * 1e3 { bad = 1 } END { exit bad || NR == 0 }' times ||
+    fail "AvgTime after going on counts what was before: $(head -n 2 times)"
+
+# A new run in the same folder: what the earlier one left must not pass for what this one, which fails, did.
+"$TRAINER" --quiet --replace --out=over --model=softmax --fail=worker:0@step:2 --on-loss=stop >out 2>err
+[ $? -eq 4 ] || fail "--fail in a used folder: $(cat err)"
+for left in summary.json model.safetensors checkpoint/state.safetensors; do
+    [ -e "over/$left" ] && fail "a run that failed leaves the $left of an earlier one"
+done
+
+[ $failures -eq 0 ]
