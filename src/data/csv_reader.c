@@ -9,15 +9,16 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/rng.h"
+#include "../base/text.h"
 
 static const uint64_t SHUFFLE_PURPOSE = 0x637376; /* "csv": unrelated to other uses of the seed */
 static const char A_NUMBER[] = "a number", A_FINITE_NUMBER[] = "a finite number";
 
 const char *csv_place(const struct csv_table *table, int line, int column, char *out, size_t bytes) {
     char shown[CSV_SHOWN_BYTES];
-    const int length = snprintf(out, bytes, "row %d, column %d", line, column + 1);
-    if (table->names && length > 0 && (size_t)length < bytes)
-        snprintf(out + length, bytes - (size_t)length, " \"%s\"", csv_shown(table->names[column], shown));
+    struct text text = text_into(out, bytes);
+    text_add(&text, "row %d, column %d", line, column + 1);
+    if (table->names) text_add(&text, " \"%s\"", csv_shown(table->names[column], shown));
     return out;
 }
 

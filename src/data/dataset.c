@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "../base/file.h"
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "sources.h"
 
 enum { MAX_FOLDERS = 3 };
@@ -78,8 +79,8 @@ static int find_in(char path[PATH_BYTES], const char *folder, const char *name, 
 
 int dataset_find_file(char path[1024], const char *dataset, const char *archive, const char *name,
                       const char *const *folders, struct error *error) {
-    char folder[PATH_BYTES], inner[PATH_BYTES], places[300] = "no folder";
-    size_t used = 0;
+    char folder[PATH_BYTES], inner[PATH_BYTES], places[300];
+    struct text text = text_into(places, sizeof places);
     bool found = false;
     for (int i = 0; folders[i]; i++) {
         RETURN_IF(file_join(folder, folders[i], dataset, error));
@@ -89,10 +90,9 @@ int dataset_find_file(char path[1024], const char *dataset, const char *archive,
             RETURN_IF(find_in(path, inner, name, &found, error));
         }
         if (found) return OK;
-        const int written = snprintf(places + used, sizeof places - used, "%s%s", used ? ", " : "", folder);
-        if (written > 0) used += (size_t)written;
-        if (used >= sizeof places) used = sizeof places - 1;
+        text_item(&text, ", ", "%s", folder);
     }
+    if (!folders[0]) text_add(&text, "no folder");
     char advice[200];
     const char *comma = *source_advice(dataset, name, advice, sizeof advice) ? ", " : "";
     return error_set(

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "without.h"
 
 enum { MAX_LABEL = 1023 };
@@ -31,16 +32,11 @@ static bool is_cpu(const struct backend *backend) {
 
 /* Writes "cpu:0 to cpu:1, gpu:0" into out[bytes] and returns out. */
 static const char *present(char *out, size_t bytes) {
-    size_t length = 0;
-    out[0] = '\0';
-    for (const struct backend *const *backend = backends; *backend && length < bytes; backend++) {
+    struct text text = text_into(out, bytes);
+    for (const struct backend *const *backend = backends; *backend; backend++) {
         const int count = (*backend)->count();
-        if (count == 0) continue;
-        const char *name = (*backend)->name, *comma = length ? ", " : "";
-        const int more = count == 1 ? snprintf(out + length, bytes - length, "%s%s:0", comma, name)
-                                    : snprintf(out + length, bytes - length, "%s%s:0 to %s:%d", comma, name,
-                                               name, count - 1);
-        length += more > 0 ? (size_t)more : 0;
+        if (count > 0) text_item(&text, ", ", "%s:0", (*backend)->name);
+        if (count > 1) text_add(&text, " to %s:%d", (*backend)->name, count - 1);
     }
     return out;
 }
