@@ -20,9 +20,7 @@ struct text text_growing(struct error *error) {
 static size_t make_room(struct text *text, size_t count) {
     if (text->grows && !text->cut && text->room - text->used <= count) {
         const size_t room = 2 * (text->room + count) + 256;
-        void *block = text->bytes;
-        text->cut = memory_grow(&block, text->room, room, 1, "a text", text->error) != OK;
-        text->bytes = block;
+        text->cut = memory_grow(&text->bytes, text->room, room, "a text", text->error) != OK;
         if (!text->cut) text->room = room;
     }
     return text->cut || text->room == 0 ? 0 : text->room - text->used - 1;

@@ -82,12 +82,8 @@ static int check_leader(const struct host *host, const struct hello *hello, cons
 static int add_peer(struct host *host, struct endpoint *endpoint, const struct hello *hello,
                     struct error *error) {
     if (host->count == host->room) {
-        void *block = NULL;
         const int room = 2 * host->room + 8;
-        RETURN_IF(memory_zeroed(&block, (size_t)room, sizeof(struct peer), "remote workers", error));
-        if (host->count > 0) memcpy(block, host->peers, (size_t)host->count * sizeof(struct peer));
-        memory_free(host->peers);
-        host->peers = block;
+        RETURN_IF(memory_grow(&host->peers, host->count, room, "remote workers", error));
         host->room = room;
     }
     struct peer *peer = &host->peers[host->count++];

@@ -106,7 +106,7 @@ int dataset_find_file(char path[1024], const char *dataset, const char *archive,
 static int copy_names(char ***list, const char *const *names, int count, struct error *error) {
     size_t bytes = (size_t)count * sizeof(char *);
     for (int i = 0; i < count; i++) bytes += strlen(names[i]) + 1;
-    void *block = NULL;
+    void *block;
     RETURN_IF(memory_zeroed(&block, bytes, 1, "names", error));
     memory_free(*list);
     *list = block;
@@ -123,13 +123,13 @@ int dataset_class_names(struct dataset *dataset, const char *const *names, int c
     dataset->classes = classes;
     if (names) return copy_names(&dataset->class_names, names, classes, error);
     enum { DIGITS = 12 };
-    void *texts = NULL, *list = NULL;
-    int code = memory_zeroed(&texts, (size_t)classes, DIGITS, "class names", error);
-    if (code == OK) code = memory_zeroed(&list, (size_t)classes, sizeof(char *), "class names", error);
+    char(*texts)[DIGITS] = NULL;
+    const char **list = NULL;
+    int code = memory_array(&texts, classes, "class names", error);
+    if (code == OK) code = memory_array(&list, classes, "class names", error);
     for (int i = 0; code == OK && i < classes; i++) {
-        char *text = (char *)texts + (size_t)i * DIGITS;
-        snprintf(text, DIGITS, "%d", i);
-        ((const char **)list)[i] = text;
+        snprintf(texts[i], DIGITS, "%d", i);
+        list[i] = texts[i];
     }
     if (code == OK) code = copy_names(&dataset->class_names, list, classes, error);
     memory_free(list);

@@ -54,8 +54,7 @@ static int add(struct list *list, const struct backend *backend, int label, stru
                              label);
     if (list->count == list->capacity) {
         const int capacity = list->capacity ? 2 * list->capacity : 4;
-        RETURN_IF(memory_grow((void **)&list->devices, (size_t)list->capacity, (size_t)capacity,
-                              sizeof *list->devices, "the list of devices", error));
+        RETURN_IF(memory_grow(&list->devices, list->capacity, capacity, "the list of devices", error));
         list->capacity = capacity;
     }
     struct device *device = &list->devices[list->count++];
@@ -152,6 +151,14 @@ static void divide_cores(struct list *list, const struct device_settings *settin
         if (enough) device->cores = take_cores(&all, threads, &core);
     }
     *shared = !enough;
+}
+
+int device_array_of(const struct device *device, void *out, size_t bytes, const char *what,
+                    struct error *error) {
+    void *block;
+    RETURN_IF(device->backend->allocate(device, &block, bytes, what, error));
+    memcpy(out, &block, sizeof block); /* whatever the pointer points to */
+    return OK;
 }
 
 static const char *const precisions[] = {
