@@ -5,6 +5,7 @@
  * non-blocking, so no call of NCCL waits by itself. The one wait there is looks at every communicator until
  * none is in progress, then at the streams; it ends in time, and with what NCCL finds out meanwhile. After a
  * failure all communicators are aborted, which also ends what still runs on the GPUs. */
+#include "../src/base/text.h"
 #include "libraries.h"
 
 #if TRAINER_NCCL
@@ -102,17 +103,14 @@ static void close_group(void *self) {
 
 static int make_group(const struct device *const *devices, int count, struct group **out,
                       struct error *error) {
-    void *block = NULL;
-    size_t used = 0;
-    RETURN_IF(memory_zeroed(&block, 1, sizeof(struct group), "a group of GPUs", error));
-    struct group *group = *out = block;
+    RETURN_IF(memory_array(out, 1, "a group of GPUs", error));
+    struct group *group = *out;
+    struct text names = text_into(group->names, sizeof group->names);
     RETURN_IF(memory_array(&group->ranks, count, "a group of GPUs", error));
     group->count = count;
     for (int i = 0; i < count; i++) {
         group->ranks[i].device = devices[i];
-        if (used < sizeof group->names)
-            used += (size_t)snprintf(group->names + used, sizeof group->names - used, "%s%s", i ? "," : "",
-                                     devices[i]->name);
+        text_item(&names, ",", "%s", devices[i]->name);
     }
     return OK;
 }

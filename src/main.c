@@ -8,7 +8,7 @@
 #include "commands/command.h"
 #include "commands/kinds.h"
 
-enum { NAMES_MOST = 63, NAME_BYTES = 128 };
+enum { NAME_BYTES = 128 };
 
 /* The command line, cut up. */
 struct line {
@@ -37,9 +37,8 @@ static size_t count_rows(const struct option *rows) {
 static int join_rows(const struct command *command, struct option **rows, struct error *error) {
     const struct option *own = command->plugin.options, *shared = command->shared_options;
     const size_t own_count = count_rows(own);
-    void *block;
-    RETURN_IF(memory_zeroed(&block, own_count + count_rows(shared) + 1, sizeof **rows, "options", error));
-    struct option *next = *rows = block;
+    RETURN_IF(memory_array(rows, own_count + count_rows(shared) + 1, "options", error));
+    struct option *next = *rows;
     for (size_t i = 0; i < own_count; i++) *next++ = own[i];
     for (; shared != NULL && shared->name != NULL; shared++)
         if (option_find(own, shared->name) == NULL && find_refusal(command, shared->name) == NULL)
@@ -56,19 +55,7 @@ static const struct command *find_command(const char *name) {
 }
 
 static int unknown_command(const char *name, struct error *error) {
-    const char *names[NAMES_MOST + 1] = {0};
-    char list[300] = "";
-    size_t used = 0;
-    for (int i = 0; commands[i] != NULL && i < NAMES_MOST; i++) {
-        names[i] = commands[i]->plugin.name;
-        if (used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : ", ", names[i]);
-    }
-    const char *nearest = option_nearest(name, names);
-    if (nearest == NULL)
-        return error_set(error, ERROR_USAGE, "command \"%s\": unknown (one of %s)", name, list);
-    return error_set(error, ERROR_USAGE, "command \"%s\": unknown; did you mean \"%s\"? (one of %s)", name,
-                     nearest, list);
+    return plugin_unknown((const void *const *)commands, "command", name, error);
 }
 
 static int print_command_help(const struct command *command, struct error *error) {
@@ -175,11 +162,9 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
 
 static int parse_line(struct line *line, int count, char **words, struct error *error) {
     const struct plugin *plugin = &line->command->plugin;
-    void *arguments;
     RETURN_IF(join_rows(line->command, &line->rows, error));
     RETURN_IF(memory_zeroed(&line->settings, 1, plugin->settings_bytes, "settings", error));
-    RETURN_IF(memory_zeroed(&arguments, (size_t)count + 1, sizeof *line->arguments, "arguments", error));
-    line->arguments = arguments;
+    RETURN_IF(memory_array(&line->arguments, count + 1, "arguments", error));
     option_defaults(line->command->shared_options, line->settings);
     option_defaults(plugin->options, line->settings);
     bool options_ended = false, used_next;

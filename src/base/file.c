@@ -30,18 +30,18 @@ static int read_error(const char *path, gzFile file, struct error *error) {
 
 static int read_all(const char *path, gzFile file, size_t limit, size_t room, char **data, size_t *bytes,
                     struct error *error) {
-    void *block = NULL;
+    char *block = NULL;
     size_t used = 0;
-    int code = memory_zeroed(&block, room, 1, path, error);
+    int code = memory_array(&block, room, path, error);
     while (code == OK) {
         if (used + 1 >= room) { /* a 0 byte must fit behind the last */
-            code = memory_grow(&block, room, 2 * room, 1, path, error);
+            code = memory_grow(&block, room, 2 * room, path, error);
             if (code != OK) break;
             room *= 2;
         }
         const size_t free_bytes = room - 1 - used;
         const int got =
-            gzread(file, (char *)block + used, (unsigned)(free_bytes < STEP_BYTES ? free_bytes : STEP_BYTES));
+            gzread(file, block + used, (unsigned)(free_bytes < STEP_BYTES ? free_bytes : STEP_BYTES));
         int state = Z_OK;
         gzerror(file, &state);
         if (got < 0 || (got == 0 && state != Z_OK)) {
@@ -57,8 +57,8 @@ static int read_all(const char *path, gzFile file, size_t limit, size_t room, ch
         memory_free(block);
         return code;
     }
+    block[used] = '\0';
     *data = block;
-    (*data)[used] = '\0';
     *bytes = used;
     return OK;
 }

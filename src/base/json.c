@@ -173,10 +173,7 @@ static int add_value(struct parser *parser, int *index) {
     if (json->count == VALUES_MOST) return fail(parser, "at most 1000000 values");
     if (json->count == parser->room) {
         const int room = parser->room == 0 ? FIRST_VALUES : 2 * parser->room;
-        void *block = json->values;
-        RETURN_IF(memory_grow(&block, (size_t)json->count, (size_t)room, sizeof *json->values, "JSON values",
-                              parser->error));
-        json->values = block;
+        RETURN_IF(memory_grow(&json->values, json->count, room, "JSON values", parser->error));
         parser->room = room;
     }
     *index = json->count++;
@@ -226,9 +223,7 @@ static int parse_value(struct parser *parser, int level, int *index) {
 
 int json_parse(struct json *json, const char *text, size_t bytes, struct error *error) {
     *json = (struct json){0};
-    void *copy;
-    RETURN_IF(memory_zeroed(&copy, bytes + 1, 1, "a JSON text", error));
-    json->text = copy;
+    RETURN_IF(memory_array(&json->text, bytes + 1, "a JSON text", error));
     memcpy(json->text, text, bytes);
     struct parser parser = {.json = json,
                             .at = json->text,

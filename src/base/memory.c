@@ -51,24 +51,22 @@ int memory_array_of(void *out, size_t count, size_t bytes, const char *what, str
     return code;
 }
 
-int memory_grow(void **block, size_t old_count, size_t new_count, size_t bytes, const char *what,
-                struct error *error) {
-    void *grown;
+int memory_grow_of(void *array, size_t old_count, size_t new_count, size_t bytes, const char *what,
+                   struct error *error) {
+    void *block, *grown;
     RETURN_IF(memory_zeroed(&grown, new_count, bytes, what, error));
     const size_t kept = old_count < new_count ? old_count : new_count;
-    if (*block != NULL && kept * bytes != 0) memcpy(grown, *block, kept * bytes);
-    free(*block);
-    *block = grown;
+    memcpy(&block, array, sizeof block); /* as above */
+    if (block != NULL && kept * bytes != 0) memcpy(grown, block, kept * bytes);
+    free(block);
+    memcpy(array, &grown, sizeof grown);
     return OK;
 }
 
 int memory_text(char **out, const char *text, struct error *error) {
     const size_t bytes = strlen(text) + 1;
-    void *copy;
-    *out = NULL;
-    RETURN_IF(memory_zeroed(&copy, bytes, 1, "a text", error));
-    memcpy(copy, text, bytes);
-    *out = copy;
+    RETURN_IF(memory_array(out, bytes, "a text", error));
+    memcpy(*out, text, bytes);
     return OK;
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "text.h"
 
 enum { WORDS_BYTES = 200, NAMES_MOST = 127, NAME_MOST = 63 };
 
@@ -85,10 +86,9 @@ static int unknown_name(const struct option *rows, const char *owner, const char
     if (nearest != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s\"?", owner, name,
                          nearest);
-    char list[WORDS_BYTES] = "";
-    size_t used = 0;
-    for (int i = 0; i < count && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : ", ", names[i]);
+    char list[WORDS_BYTES];
+    struct text text = text_into(list, sizeof list);
+    for (int i = 0; i < count; i++) text_item(&text, ", ", "%s", names[i]);
     return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; %s%s", owner, name,
                      count == 0 ? "it has none" : "its settings are ", list);
 }

@@ -85,6 +85,9 @@ const struct option *option_find(const struct option *rows, const char *name);
 int plugin_choose(struct choice *choice, const void *const *table, const char *kind, const char *text,
                   struct error *error);
 
+/* The error for a name that the table does not have: ERROR_USAGE, with the nearest one and all of them. */
+int plugin_unknown(const void *const *table, const char *kind, const char *typed, struct error *error);
+
 /* The table's text nearest to `name` by edit distance, or NULL when none is near; for "did you mean". */
 const char *option_nearest(const char *name, const char *const *names);
 

@@ -2,6 +2,7 @@
 #include "option.h"
 #include <assert.h>
 #include <string.h>
+#include "text.h"
 
 enum { NAMES_MOST = 127, LIST_BYTES = 300 };
 
@@ -14,15 +15,13 @@ static bool is_named(const struct plugin *plugin, const char *typed, size_t leng
     return true;
 }
 
-static int unknown_plugin(const void *const *table, const char *kind, const char *typed,
-                          struct error *error) {
+int plugin_unknown(const void *const *table, const char *kind, const char *typed, struct error *error) {
     const char *names[NAMES_MOST + 1] = {0};
-    char list[LIST_BYTES] = "";
-    size_t used = 0;
+    char list[LIST_BYTES];
+    struct text text = text_into(list, sizeof list);
     for (int i = 0; table[i] != NULL && i < NAMES_MOST; i++) {
         names[i] = ((const struct plugin *)table[i])->name;
-        if (used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : ", ", names[i]);
+        text_item(&text, ", ", "%s", names[i]);
     }
     const char *nearest = option_nearest(typed, names);
     if (nearest != NULL)
@@ -75,7 +74,7 @@ int plugin_choose(struct choice *choice, const void *const *table, const char *k
     memcpy(copy, text, bytes);
     char *rest = copy[length] == ':' ? copy + length + 1 : NULL;
     copy[length] = '\0';
-    if (*entry == NULL) return unknown_plugin(table, kind, copy, error);
+    if (*entry == NULL) return plugin_unknown(table, kind, copy, error);
     choice->plugin = *entry;
     assert(choice->plugin->settings_bytes <= sizeof choice->settings);
     option_defaults(choice->plugin->options, choice->settings);

@@ -20,9 +20,7 @@ struct text text_growing(struct error *error) {
 static size_t make_room(struct text *text, size_t count) {
     if (text->grows && !text->cut && text->room - text->used <= count) {
         const size_t room = 2 * (text->room + count) + 256;
-        void *block = text->bytes;
-        text->cut = memory_grow(&block, text->room, room, 1, "a text", text->error) != OK;
-        text->bytes = block;
+        text->cut = memory_grow(&text->bytes, text->room, room, "a text", text->error) != OK;
         if (!text->cut) text->room = room;
     }
     return text->cut || text->room == 0 ? 0 : text->room - text->used - 1;
@@ -37,18 +35,31 @@ void text_add_bytes(struct text *text, const char *bytes, size_t count) {
     text->bytes[text->used] = '\0';
 }
 
-void text_add(struct text *text, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    const int count = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
+static void add_list(struct text *text, const char *format, va_list arguments) {
+    va_list again;
+    va_copy(again, arguments);
+    const int count = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     const size_t room = count > 0 ? make_room(text, (size_t)count) : 0;
     if (count > 0 && (size_t)count > room) text->cut = true;
     if (room == 0) return;
-    va_start(arguments, format);
     vsnprintf(text->bytes + text->used, room + 1, format, arguments);
-    va_end(arguments);
     text->used += (size_t)count < room ? (size_t)count : room;
+}
+
+void text_add(struct text *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    add_list(text, format, arguments);
+    va_end(arguments);
+}
+
+void text_item(struct text *text, const char *separator, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (text->used > 0) text_add_bytes(text, separator, strlen(separator));
+    add_list(text, format, arguments);
+    va_end(arguments);
 }
 
 int text_end(const struct text *text) {

@@ -2,7 +2,7 @@
  *
  *     char names[200];
  *     struct text text = text_into(names, sizeof names);
- *     for (int i = 0; i < count; i++) text_add(&text, "%s%s", i > 0 ? ", " : "", name[i]);
+ *     for (int i = 0; i < count; i++) text_item(&text, ", ", "%s", name[i]);
  *
  * A text in somebody's array is cut where the array ends. One that grows (text_growing) is never cut; the
  * first failure is remembered, so only the end is to be checked. Both always end with a 0. */
@@ -25,6 +25,10 @@ struct text text_growing(struct error *error);
 
 __attribute__((format(printf, 2, 3))) void text_add(struct text *text, const char *format, ...);
 void text_add_bytes(struct text *text, const char *bytes, size_t count);
+
+/* Of a list: the separator goes first, unless the text is empty. */
+__attribute__((format(printf, 3, 4))) void text_item(struct text *text, const char *separator,
+                                                     const char *format, ...);
 
 /* Of one that grows: OK, or the code of what failed. */
 int text_end(const struct text *text);

@@ -60,13 +60,10 @@ static int parse_address(struct address *address, const char *text, size_t lengt
 
 int addresses_add(struct addresses *addresses, const char *text, size_t length, const char *where, int code,
                   struct error *error) {
-    const size_t count = (size_t)addresses->count;
-    void *block = addresses->list;
-    if (addresses->count == ADDRESSES_MOST)
+    const int count = addresses->count;
+    if (count == ADDRESSES_MOST)
         return error_set(error, code, "%s: found more than %d addresses", where, ADDRESSES_MOST);
-    RETURN_IF(
-        memory_grow(&block, count, count + 1, sizeof *addresses->list, "addresses of a cluster", error));
-    addresses->list = block;
+    RETURN_IF(memory_grow(&addresses->list, count, count + 1, "addresses of a cluster", error));
     return parse_address(&addresses->list[addresses->count++], text, length, where, code, error);
 }
 

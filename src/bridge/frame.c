@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "../base/text.h"
 
 enum { MAGIC_BYTES = 4, SHOWN_BYTES = 8, SHOWN_ROOM = 4 * SHOWN_BYTES + 1 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "payloads of floats go out as they lie in memory");
@@ -45,10 +46,10 @@ void frame_pack_header(uint8_t bytes[FRAME_HEADER_BYTES], const struct frame_hea
 
 /* The first bytes of a stranger, as one can print them. */
 static void show(char text[SHOWN_ROOM], const uint8_t *bytes) {
-    size_t used = 0;
+    struct text shown = text_into(text, SHOWN_ROOM);
     for (int i = 0; i < SHOWN_BYTES; i++) {
         const bool plain = bytes[i] >= 0x20 && bytes[i] < 0x7f && bytes[i] != '"' && bytes[i] != '\\';
-        used += (size_t)snprintf(text + used, SHOWN_ROOM - used, plain ? "%c" : "\\x%02x", bytes[i]);
+        text_add(&shown, plain ? "%c" : "\\x%02x", bytes[i]);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../base/text.h"
 
 #define ACCEPT_S 0.2 /* for somebody to come, or to let us in, at a time */
 #define GUEST_S 1e-3 /* the same while one of those who came is still to speak */
@@ -81,12 +82,8 @@ static int check_leader(const struct host *host, const struct hello *hello, cons
 static int add_peer(struct host *host, struct endpoint *endpoint, const struct hello *hello,
                     struct error *error) {
     if (host->count == host->room) {
-        void *block = NULL;
         const int room = 2 * host->room + 8;
-        RETURN_IF(memory_zeroed(&block, (size_t)room, sizeof(struct peer), "remote workers", error));
-        if (host->count > 0) memcpy(block, host->peers, (size_t)host->count * sizeof(struct peer));
-        memory_free(host->peers);
-        host->peers = block;
+        RETURN_IF(memory_grow(&host->peers, host->count, room, "remote workers", error));
         host->room = room;
     }
     struct peer *peer = &host->peers[host->count++];
@@ -382,24 +379,16 @@ static bool is_missing(const struct host *host, int task) {
     return !first || come < first->devices;
 }
 
-struct names {
-    char *words;
-    size_t bytes, used;
-};
-
-static void add_name(struct names *names, const char *what, int task, const char *address) {
-    if (names->used >= names->bytes) return;
-    names->used += (size_t)snprintf(names->words + names->used, names->bytes - names->used, "%s%s %d (%s)",
-                                    names->used > 0 ? ", " : "waiting for ", what, task, address);
+static void add_name(struct text *names, const char *what, int task, const char *address) {
+    text_add(names, "%s%s %d (%s)", names->used > 0 ? ", " : "waiting for ", what, task, address);
 }
 
 /* "waiting for worker 1 (host:2223), worker 2 (host:2224)"; empty: nobody is missing. */
 static const char *name_missing(const struct host *host, char *words, size_t bytes) {
     const struct cluster *cluster = host->settings.cluster;
-    struct names names = {.words = words, .bytes = bytes};
+    struct text names = text_into(words, bytes);
     char server[64];
     snprintf(server, sizeof server, "the %s", cluster_server(cluster));
-    words[0] = '\0';
     if (cluster->task > 0 && !host->leader) add_name(&names, server, 0, address_of(host, 0)->text);
     for (int f = 0; f < host->follower_count; f++)
         if (!host->followers[f].endpoint) add_name(&names, server, f + 1, address_of(host, f + 1)->text);

@@ -45,13 +45,14 @@ int slice_receive(struct endpoint *endpoint, const struct frame_header *header, 
 
 int tallies_send(struct endpoint *endpoint, const uint64_t *values, int count, double timeout_s,
                  struct error *error) {
-    void *block = NULL;
-    RETURN_IF(memory_zeroed(&block, (size_t)count, sizeof *values, "tallies", error));
-    struct frame_writer writer = {.bytes = block, .room = (size_t)count * sizeof *values};
+    const size_t room = (size_t)count * sizeof *values;
+    uint8_t *bytes;
+    RETURN_IF(memory_array(&bytes, room, "tallies", error));
+    struct frame_writer writer = {.bytes = bytes, .room = room};
     for (int i = 0; i < count; i++) frame_put_u64(&writer, values[i]);
-    const struct piece piece = {block, writer.used};
+    const struct piece piece = {bytes, writer.used};
     const int code = frame_write(endpoint, FRAME_TALLIES, 0, &piece, 1, timeout_s, error);
-    memory_free(block);
+    memory_free(bytes);
     return code;
 }
 

@@ -258,14 +258,13 @@ static int fetch_one(struct members *members, struct follower *follower, uint64_
 
 /* With who is lost: a follower may not have noticed yet. */
 static int send_fetch(struct members *members, const struct follower *follower, struct error *error) {
-    void *block = NULL;
+    uint8_t *lost;
     const size_t workers = (size_t)members->host.count;
-    RETURN_IF(memory_zeroed(&block, workers, 1, "who is lost", error));
-    uint8_t *lost = block;
+    RETURN_IF(memory_array(&lost, workers, "who is lost", error));
     for (size_t w = 0; w < workers; w++) lost[w] = !atomic_load(&members->site->roster->members[w].active);
     const struct piece piece = {lost, workers};
     const int code = frame_write(follower->endpoint, FRAME_FETCH, 0, &piece, 1, members->timeout_s, error);
-    memory_free(block);
+    memory_free(lost);
     return named(follower, code, error);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "../data/dataset.h"
 #include "../graph/model.h"
 #include "../engine/network.h"
@@ -64,7 +65,8 @@ static bool is_layer(const struct network *network, node n) {
 static void print_layer(const struct graph *g, node n) {
     const struct node_info *info = &g->nodes[n];
     struct shape shape = {.rank = info->shape.rank - 1};
-    char text[64], names[160] = "";
+    char text[64], names[160];
+    struct text arrays = text_into(names, sizeof names);
     size_t parameters = 0;
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = info->shape.dims[i + 1];
     if ((info->op == OP_matmul || info->op == OP_conv2d) && g->nodes[info->input[1]].op == OP_variable) {
@@ -75,10 +77,8 @@ static void print_layer(const struct graph *g, node n) {
             const struct range *range = &g->layout.ranges[i];
             if (strncmp(range->name, kernel->name, (size_t)length) != 0 || range->name[length] != '/')
                 continue;
-            const size_t used = strlen(names);
             char of[64];
-            snprintf(names + used, sizeof names - used, "%s%s %s", used ? ", " : "", range->name,
-                     shape_text(&range->shape, of, sizeof of));
+            text_item(&arrays, ", ", "%s %s", range->name, shape_text(&range->shape, of, sizeof of));
             parameters += range->floats;
         }
     }

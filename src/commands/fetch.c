@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../base/file.h"
+#include "../base/text.h"
 #include "../data/dataset.h"
 #include "../data/fetch.h"
 #include "../outputs/digits.h"
@@ -99,19 +100,18 @@ enum { MOST_NAMES = 16 };
 
 /* The data sets that can be fetched, as a list and in words: "cifar10, iris, mnist". */
 static void name_sources(const char *names[MOST_NAMES], char *list, size_t bytes) {
-    size_t used = 0;
+    struct text text = text_into(list, bytes);
     memset(names, 0, MOST_NAMES * sizeof *names);
     for (size_t i = 0; sources[i].dataset != NULL && i < MOST_NAMES - 1; i++) {
         names[i] = sources[i].dataset;
-        if (used < bytes)
-            used += (size_t)snprintf(list + used, bytes - used, "%s%s", i > 0 ? ", " : "", names[i]);
+        text_item(&text, ", ", "%s", names[i]);
     }
 }
 
 /* name: NULL where none was given. */
 static int find_source(const char *name, const struct source **source, struct error *error) {
     const char *names[MOST_NAMES];
-    char list[200] = "";
+    char list[200];
     name_sources(names, list, sizeof list);
     if (name == NULL)
         return error_set(error, ERROR_USAGE, "fetch: expected the name of a data set (one of %s)", list);

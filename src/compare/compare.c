@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "../device/device.h"
 #include "../outputs/digits.h"
 #include "../outputs/progress.h"
@@ -64,26 +65,21 @@ static void add_baseline(struct comparison *comparison, const char *name, int th
 static int check_faults(const struct config *settings, const struct device *devices, int workers,
                         struct error *error) {
     struct faults faults;
-    void *names = NULL;
+    const char **names;
     RETURN_IF(faults_parse(&faults, settings->fail, settings->stall, settings->slow, error));
-    RETURN_IF(memory_zeroed(&names, (size_t)workers, sizeof(char *), "device names", error));
-    for (int w = 0; w < workers; w++) ((const char **)names)[w] = devices[w].name;
+    RETURN_IF(memory_array(&names, workers, "device names", error));
+    for (int w = 0; w < workers; w++) names[w] = devices[w].name;
     const int code = faults_check(&faults, names, workers, INT_MAX, error);
     memory_free(names);
     return code;
 }
 
 static void name_devices(struct comparison *comparison, const struct device *devices, int workers) {
-    size_t used = 0;
-    for (int w = 0; w < workers; w++) {
-        const size_t left = sizeof comparison->devices - used;
-        if (left < 40) {
-            snprintf(comparison->devices + used, left, ", ... %d in all", workers);
-            break;
-        }
-        used += (size_t)snprintf(comparison->devices + used, left, "%s%s x%d", w ? ", " : "", devices[w].name,
-                                 devices[w].threads);
-    }
+    struct text text = text_into(comparison->devices, sizeof comparison->devices);
+    int named = 0;
+    for (; named < workers && text.room - text.used >= 40; named++)
+        text_item(&text, ", ", "%s x%d", devices[named].name, devices[named].threads);
+    if (named < workers) text_add(&text, ", ... %d in all", workers);
     snprintf(comparison->first, sizeof comparison->first, "%s", devices[0].name);
 }
 
@@ -176,14 +172,13 @@ void compare_close(struct comparison *comparison) {
 
 static void show_next(struct progress *progress, const struct comparison *comparison, const char *name,
                       long seed, long long began) {
-    char text[800];
+    char words[800];
+    struct text text = text_into(words, sizeof words);
     const int total = comparison->bench.count * comparison->bench.repeats, ended = comparison->ended;
     const long long passed = world_utc_seconds() - began;
-    int used = snprintf(text, sizeof text, "run %d of %d: %s, seed %ld", ended + 1, total, name, seed);
-    if (passed > 2 && ended > 0)
-        snprintf(text + used, sizeof text - (size_t)used, ", about %lld s left",
-                 passed * (total - ended) / ended);
-    progress_status(progress, text);
+    text_add(&text, "run %d of %d: %s, seed %ld", ended + 1, total, name, seed);
+    if (passed > 2 && ended > 0) text_add(&text, ", about %lld s left", passed * (total - ended) / ended);
+    progress_status(progress, words);
 }
 
 static void show_ended(struct progress *progress, const struct comparison *comparison, const char *name,

@@ -12,11 +12,8 @@
 /* Adds one, after a look whether it can be chosen. */
 static int add(struct strategy_list *list, const char *text, struct error *error) {
     struct choice choice;
-    void *block = list->texts;
     RETURN_IF(plugin_choose(&choice, (const void *const *)strategies, "strategy", text, error));
-    RETURN_IF(memory_grow(&block, (size_t)list->count, (size_t)list->count + 1, sizeof *list->texts,
-                          "a list of strategies", error));
-    list->texts = block;
+    RETURN_IF(memory_grow(&list->texts, list->count, list->count + 1, "a list of strategies", error));
     snprintf(list->texts[list->count++], sizeof *list->texts, "%s", text);
     return OK;
 }

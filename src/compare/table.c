@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "bench.h"
+#include "../base/text.h"
 #include "../outputs/digits.h"
 
 enum { COLUMNS = 100, NAME_LEAST = 10, NAME_MOST = 28, CELL_BYTES = 64 };
@@ -155,14 +156,13 @@ static void print_sentences(FILE *file, const struct bench *bench) {
 void bench_print(FILE *file, const struct bench *bench) {
     const int width = name_width(bench);
     char line[4096];
+    struct text text = text_into(line, sizeof line);
     const char *plural = bench->repeats == 1 ? "" : "s";
-    int used = snprintf(line, sizeof line,
-                        "%s on %s: %d epoch%s, batch %d a worker, on %s%s%s; %d run%s each, seed%s %ld",
-                        bench->model, bench->dataset, bench->epochs, bench->epochs == 1 ? "" : "s",
-                        bench->batch, bench->devices, bench->faults[0] ? ", with " : "", bench->faults,
-                        bench->repeats, plural, plural, bench->seed);
-    if (bench->repeats > 1)
-        snprintf(line + used, sizeof line - (size_t)used, " to %ld", bench->seed + bench->repeats - 1);
+    text_add(&text, "%s on %s: %d epoch%s, batch %d a worker, on %s%s%s; %d run%s each, seed%s %ld",
+             bench->model, bench->dataset, bench->epochs, bench->epochs == 1 ? "" : "s", bench->batch,
+             bench->devices, bench->faults[0] ? ", with " : "", bench->faults, bench->repeats, plural, plural,
+             bench->seed);
+    if (bench->repeats > 1) text_add(&text, " to %ld", bench->seed + bench->repeats - 1);
     print_wrapped(file, line);
     print_speed(file, bench, width);
     print_shares(file, bench, width);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../base/text.h"
 
 /* Of libgomp, whose threads oneDNN runs on; clang has no omp.h for it. */
 void omp_set_num_threads(int threads);
@@ -222,12 +223,12 @@ static const char *argument_name(int name) {
 
 void onednn_describe(const void *prepared, char *out, size_t bytes) {
     const struct onednn_plan *plan = prepared;
-    size_t used = (size_t)snprintf(out, bytes, "onednn:%s", implementation(plan->description));
+    struct text text = text_into(out, bytes);
     const char *before = ", reordered ";
-    for (int i = 0; i < ONEDNN_ARGUMENTS && used < bytes; i++) {
+    text_add(&text, "onednn:%s", implementation(plan->description));
+    for (int i = 0; i < ONEDNN_ARGUMENTS; i++) {
         if (!plan->reorder[i]) continue;
-        used += (size_t)snprintf(out + used, bytes - used, "%s%s", before,
-                                 argument_name(plan->arguments[i].name));
+        text_add(&text, "%s%s", before, argument_name(plan->arguments[i].name));
         before = "+";
     }
 }

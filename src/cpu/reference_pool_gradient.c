@@ -63,21 +63,15 @@ static void unbind(void *instance) {
 static int bind(const struct problem *problem, const void *prepared, void **instance, struct error *error) {
     (void)prepared;
     const struct plan plan = plan_of(problem);
+    const size_t pooled = (size_t)(plan.pool_rows.out * plan.pool_columns.out) * plan.out;
     struct scratch *scratch = NULL;
     RETURN_IF(memory_array(&scratch, 1, "a pooled gradient", error));
-    int code = memory_zeroed((void **)&scratch->x, plan.high * plan.wide + LANES, sizeof(float),
-                             "an image with its padding", error);
+    int code = memory_array(&scratch->x, plan.high * plan.wide + LANES, "an image with its padding", error);
+    if (code == OK) code = memory_array(&scratch->where, pooled, "places of a pooled gradient", error);
+    if (code == OK) code = memory_array(&scratch->dy, pooled, "a pooled gradient of an image", error);
     if (code == OK)
-        code = memory_zeroed((void **)&scratch->where,
-                             (size_t)(plan.pool_rows.out * plan.pool_columns.out) * plan.out, sizeof(int),
-                             "places of a pooled gradient", error);
-    if (code == OK)
-        code = memory_zeroed((void **)&scratch->dy,
-                             (size_t)(plan.pool_rows.out * plan.pool_columns.out) * plan.out, sizeof(float),
-                             "a pooled gradient of an image", error);
-    if (code == OK)
-        code = memory_zeroed((void **)&scratch->sums, plan.out * (size_t)plan.rows.length * plan.padded_run,
-                             sizeof(float), "sums of a pooled gradient", error);
+        code = memory_array(&scratch->sums, plan.out * (size_t)plan.rows.length * plan.padded_run,
+                            "sums of a pooled gradient", error);
     if (code == OK)
         *instance = scratch;
     else

@@ -50,9 +50,8 @@ static int find_class(const struct classes *classes, const char *label, bool *fo
 static int collect_classes(struct classes *classes, const struct csv_part *part, struct error *error) {
     const struct csv_table *table = part->table;
     const char *name = table->source.name;
-    void *names = NULL;
-    RETURN_IF(memory_zeroed(&names, CSV_MAX_CLASSES, sizeof(char *), "class names", error));
-    *classes = (struct classes){.names = names, .compare = strcmp};
+    *classes = (struct classes){.compare = strcmp};
+    RETURN_IF(memory_array(&classes->names, CSV_MAX_CLASSES, "class names", error));
     bool found, integers = true;
     for (int row = part->first; row < part->first + part->rows; row++) {
         const char *label = table->labels[row];
@@ -105,14 +104,13 @@ static int number_labels(void **block, const struct classes *classes, const stru
 /* The header's names, without the label's. */
 static int name_features(struct dataset *dataset, const struct csv_table *table, struct error *error) {
     if (!table->names) return OK;
-    void *block = NULL;
-    RETURN_IF(memory_zeroed(&block, (size_t)table->columns, sizeof(char *), "feature names", error));
-    const char **names = block;
+    const char **names;
+    RETURN_IF(memory_array(&names, table->columns, "feature names", error));
     int count = 0;
     for (int c = 0; c < table->columns; c++)
         if (c != table->label) names[count++] = table->names[c];
     const int code = dataset_feature_names(dataset, names, count, error);
-    memory_free(block);
+    memory_free(names);
     return code;
 }
 
@@ -131,12 +129,9 @@ static struct examples part_examples(const struct csv_part *part, const int *lab
 static int standardize_parts(struct dataset *dataset, const struct csv_part *train,
                              const struct csv_part *test, struct error *error) {
     const int features = train->table->features;
-    void *mean = NULL, *deviation = NULL;
-    const int code = memory_zeroed(&mean, (size_t)features, sizeof(float), "means", error);
-    dataset->mean = mean;
-    RETURN_IF(code);
-    RETURN_IF(memory_zeroed(&deviation, (size_t)features, sizeof(float), "deviations", error));
-    dataset->deviation = deviation;
+    RETURN_IF(memory_array(&dataset->mean, features, "means", error));
+    RETURN_IF(memory_array(&dataset->deviation, features, "deviations", error));
+    float *mean = dataset->mean, *deviation = dataset->deviation;
     standardize_measure(part_floats(train), train->rows, features, mean, deviation);
     standardize_apply(part_floats(train), train->rows, features, mean, deviation);
     standardize_apply(part_floats(test), test->rows, features, mean, deviation);

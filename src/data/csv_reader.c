@@ -9,15 +9,16 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/rng.h"
+#include "../base/text.h"
 
 static const uint64_t SHUFFLE_PURPOSE = 0x637376; /* "csv": unrelated to other uses of the seed */
 static const char A_NUMBER[] = "a number", A_FINITE_NUMBER[] = "a finite number";
 
 const char *csv_place(const struct csv_table *table, int line, int column, char *out, size_t bytes) {
     char shown[CSV_SHOWN_BYTES];
-    const int length = snprintf(out, bytes, "row %d, column %d", line, column + 1);
-    if (table->names && length > 0 && (size_t)length < bytes)
-        snprintf(out + length, bytes - (size_t)length, " \"%s\"", csv_shown(table->names[column], shown));
+    struct text text = text_into(out, bytes);
+    text_add(&text, "row %d, column %d", line, column + 1);
+    if (table->names) text_add(&text, " \"%s\"", csv_shown(table->names[column], shown));
     return out;
 }
 
@@ -120,9 +121,9 @@ static int read_columns(struct csv_table *table, const struct csv_format *format
 }
 
 static int keep_names(struct csv_table *table, const struct csv_table *like, struct error *error) {
-    void *names = NULL;
+    const char **names;
     for (int c = 0; c < table->columns; c++) RETURN_IF(check_name(table, c, error));
-    RETURN_IF(memory_zeroed(&names, (size_t)table->columns, sizeof(char *), "column names", error));
+    RETURN_IF(memory_array(&names, table->columns, "column names", error));
     memcpy(names, table->source.cells, (size_t)table->columns * sizeof(char *));
     table->names = names;
     for (int c = 0; like && like->names && c < table->columns; c++) {
@@ -143,16 +144,10 @@ static int make_room(struct csv_table *table, struct error *error) {
         lines++;
     const size_t most = (size_t)(table->source.end - table->source.text + 1) / (size_t)table->columns;
     const size_t rows = lines < most ? lines : most;
-    void *floats = NULL, *labels = NULL, *numbers = NULL;
-    int code = memory_zeroed(&floats, rows * (size_t)table->features, sizeof(float),
-                             "the numbers of a CSV file", error);
-    if (code == OK && table->label >= 0)
-        code = memory_zeroed(&labels, rows, sizeof(char *), "the labels of a CSV file", error);
-    if (code == OK) code = memory_zeroed(&numbers, rows, sizeof(int), "the lines of a CSV file", error);
-    table->floats = floats;
-    table->labels = labels;
-    table->lines = numbers;
-    return code;
+    RETURN_IF(
+        memory_array(&table->floats, rows * (size_t)table->features, "the numbers of a CSV file", error));
+    if (table->label >= 0) RETURN_IF(memory_array(&table->labels, rows, "the labels of a CSV file", error));
+    return memory_array(&table->lines, rows, "the lines of a CSV file", error);
 }
 
 /* The row in hand becomes the table's next. */
@@ -208,35 +203,24 @@ void csv_close(struct csv_table *table) {
 }
 
 int csv_shuffle(struct csv_table *table, long seed, struct error *error) {
-    const size_t width = (size_t)table->features;
-    void *floats = NULL, *labels = NULL, *lines = NULL;
-    int code = memory_zeroed(&floats, (size_t)table->rows * width, sizeof(float), "shuffled numbers", error);
-    if (code == OK)
-        code = memory_zeroed(&labels, (size_t)table->rows, sizeof(char *), "shuffled labels", error);
-    if (code == OK) code = memory_zeroed(&lines, (size_t)table->rows, sizeof(int), "shuffled lines", error);
+    const struct csv_table before = *table;
+    const size_t width = (size_t)table->features, rows = (size_t)table->rows;
+    table->labels = NULL;
+    table->lines = NULL;
+    int code = memory_array(&table->floats, rows * width, "shuffled numbers", error);
+    if (code == OK && before.labels) code = memory_array(&table->labels, rows, "shuffled labels", error);
+    if (code == OK) code = memory_array(&table->lines, rows, "shuffled lines", error);
     const uint64_t key = rng_mix((uint64_t)seed, SHUFFLE_PURPOSE);
-    for (size_t to = 0; code == OK && to < (size_t)table->rows; to++) {
-        const size_t from = rng_permute(key, (uint32_t)table->rows, (uint32_t)to);
-        memcpy((float *)floats + to * width, table->floats + from * width, width * sizeof(float));
-        if (table->labels) ((char **)labels)[to] = table->labels[from];
-        ((int *)lines)[to] = table->lines[from];
+    for (size_t to = 0; code == OK && to < rows; to++) {
+        const size_t from = rng_permute(key, (uint32_t)rows, (uint32_t)to);
+        memcpy(table->floats + to * width, before.floats + from * width, width * sizeof(float));
+        if (before.labels) table->labels[to] = before.labels[from];
+        table->lines[to] = before.lines[from];
     }
-    if (code != OK || !table->labels) {
-        memory_free(labels);
-        labels = NULL;
-    }
-    if (code != OK) {
-        memory_free(lines);
-        memory_free(floats);
-        return code;
-    }
-    memory_free(table->floats);
-    memory_free(table->labels);
-    memory_free(table->lines);
-    table->floats = floats;
-    table->labels = labels;
-    table->lines = lines;
-    return OK;
+    memory_free(before.floats);
+    memory_free(before.labels);
+    memory_free(before.lines);
+    return code;
 }
 
 int csv_parse_features(const char *name, const char *text, size_t bytes, int features,

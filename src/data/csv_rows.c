@@ -44,12 +44,9 @@ static int make_room(struct csv_rows *rows, struct error *error) {
         return error_set(error, ERROR_FILE, "%s: row %d: found more than %d cells", rows->name, rows->row,
                          CSV_MAX_COLUMNS);
     const int capacity = rows->capacity ? 2 * rows->capacity : 64;
-    void *cells = rows->cells;
-    const int code = memory_grow(&cells, (size_t)rows->capacity, (size_t)capacity, sizeof(char *),
-                                 "the cells of a CSV row", error);
-    rows->cells = cells;
-    if (code == OK) rows->capacity = capacity;
-    return code;
+    RETURN_IF(memory_grow(&rows->cells, rows->capacity, capacity, "the cells of a CSV row", error));
+    rows->capacity = capacity;
+    return OK;
 }
 
 /* Takes the quotes off the cell that begins at `quote`: *last is where its text ends now, *stop what follows

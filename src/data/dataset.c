@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "../base/file.h"
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "sources.h"
 
 enum { MAX_FOLDERS = 3 };
@@ -78,8 +79,8 @@ static int find_in(char path[PATH_BYTES], const char *folder, const char *name, 
 
 int dataset_find_file(char path[1024], const char *dataset, const char *archive, const char *name,
                       const char *const *folders, struct error *error) {
-    char folder[PATH_BYTES], inner[PATH_BYTES], places[300] = "no folder";
-    size_t used = 0;
+    char folder[PATH_BYTES], inner[PATH_BYTES], places[300];
+    struct text text = text_into(places, sizeof places);
     bool found = false;
     for (int i = 0; folders[i]; i++) {
         RETURN_IF(file_join(folder, folders[i], dataset, error));
@@ -89,10 +90,9 @@ int dataset_find_file(char path[1024], const char *dataset, const char *archive,
             RETURN_IF(find_in(path, inner, name, &found, error));
         }
         if (found) return OK;
-        const int written = snprintf(places + used, sizeof places - used, "%s%s", used ? ", " : "", folder);
-        if (written > 0) used += (size_t)written;
-        if (used >= sizeof places) used = sizeof places - 1;
+        text_item(&text, ", ", "%s", folder);
     }
+    if (!folders[0]) text_add(&text, "no folder");
     char advice[200];
     const char *comma = *source_advice(dataset, name, advice, sizeof advice) ? ", " : "";
     return error_set(
@@ -106,7 +106,7 @@ int dataset_find_file(char path[1024], const char *dataset, const char *archive,
 static int copy_names(char ***list, const char *const *names, int count, struct error *error) {
     size_t bytes = (size_t)count * sizeof(char *);
     for (int i = 0; i < count; i++) bytes += strlen(names[i]) + 1;
-    void *block = NULL;
+    void *block;
     RETURN_IF(memory_zeroed(&block, bytes, 1, "names", error));
     memory_free(*list);
     *list = block;
@@ -123,13 +123,13 @@ int dataset_class_names(struct dataset *dataset, const char *const *names, int c
     dataset->classes = classes;
     if (names) return copy_names(&dataset->class_names, names, classes, error);
     enum { DIGITS = 12 };
-    void *texts = NULL, *list = NULL;
-    int code = memory_zeroed(&texts, (size_t)classes, DIGITS, "class names", error);
-    if (code == OK) code = memory_zeroed(&list, (size_t)classes, sizeof(char *), "class names", error);
+    char(*texts)[DIGITS] = NULL;
+    const char **list = NULL;
+    int code = memory_array(&texts, classes, "class names", error);
+    if (code == OK) code = memory_array(&list, classes, "class names", error);
     for (int i = 0; code == OK && i < classes; i++) {
-        char *text = (char *)texts + (size_t)i * DIGITS;
-        snprintf(text, DIGITS, "%d", i);
-        ((const char **)list)[i] = text;
+        snprintf(texts[i], DIGITS, "%d", i);
+        list[i] = texts[i];
     }
     if (code == OK) code = copy_names(&dataset->class_names, list, classes, error);
     memory_free(list);

@@ -342,15 +342,13 @@ static int fetch_files(const struct job *job, struct error *error) {
 
 int fetch_run(const struct fetch *fetch, struct error *error) {
     struct job job = {.fetch = fetch};
-    void *room = NULL;
     const size_t existing = file_existing(fetch->folder);
     int code = file_make_folder(fetch->folder, error);
-    if (code == OK) code = memory_zeroed(&room, STEP_BYTES, 1, "a piece of a file", error);
-    job.room = room;
+    if (code == OK) code = memory_array(&job.room, STEP_BYTES, "a piece of a file", error);
     if (code == OK) code = downloader_open(&job.downloader, error);
     if (code == OK) code = fetch_files(&job, error);
     downloader_close(job.downloader);
-    memory_free(room);
+    memory_free(job.room);
     if (code != OK) file_remove_empty(fetch->folder, existing);
     return code;
 }

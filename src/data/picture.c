@@ -27,7 +27,6 @@ static int refuse(const char *name, struct error *error) {
 static int decode(struct picture *picture, const char *name, const uint8_t *bytes, size_t count,
                   struct error *error) {
     int width = 0, height = 0, from = 0;
-    void *block = NULL;
     if (stbi_info_from_memory(bytes, (int)count, &width, &height, &from) == 0) return refuse(name, error);
     if ((long long)width * height > PICTURE_MOST_PIXELS)
         return error_set(error, ERROR_FILE, "%s: %d x %d pixels, expected at most %d together", name, width,
@@ -36,8 +35,7 @@ static int decode(struct picture *picture, const char *name, const uint8_t *byte
     if (decoded == NULL) return refuse(name, error);
     const size_t pixels = (size_t)picture->width * (size_t)picture->height,
                  channels = (size_t)picture->channels;
-    const int code = memory_zeroed(&block, pixels, channels, "a picture", error);
-    picture->pixels = block;
+    const int code = memory_array(&picture->pixels, pixels * channels, "a picture", error);
     for (size_t i = 0; i < pixels && code == OK; i++)
         convert_pixel(picture->pixels + i * channels, picture->channels, decoded + i * (size_t)from, from);
     stbi_image_free(decoded);

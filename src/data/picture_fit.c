@@ -22,17 +22,11 @@ static void axis_close(struct axis *axis) {
 
 static int axis_open(struct axis *axis, int from, int to, struct error *error) {
     const double scale = (double)from / to, reach = scale > 1 ? scale : 1;
-    void *first = NULL, *count = NULL, *weight = NULL;
     *axis = (struct axis){.taps = 2 * (int)ceil(reach) + 1};
-    int code = memory_zeroed(&first, (size_t)to, sizeof(int), "places of pixels", error);
-    if (code == OK) code = memory_zeroed(&count, (size_t)to, sizeof(int), "numbers of pixels", error);
-    if (code == OK)
-        code = memory_zeroed(&weight, (size_t)to * (size_t)axis->taps, sizeof(float), "weights of pixels",
-                             error);
-    axis->first = first;
-    axis->count = count;
-    axis->weight = weight;
-    for (int i = 0; i < to && code == OK; i++) {
+    RETURN_IF(memory_array(&axis->first, to, "places of pixels", error));
+    RETURN_IF(memory_array(&axis->count, to, "numbers of pixels", error));
+    RETURN_IF(memory_array(&axis->weight, (size_t)to * (size_t)axis->taps, "weights of pixels", error));
+    for (int i = 0; i < to; i++) {
         const double middle = (i + 0.5) * scale - 0.5;
         const int begin = (int)fmax(0, ceil(middle - reach)),
                   end = (int)fmin(from - 1, floor(middle + reach));
@@ -44,7 +38,7 @@ static int axis_open(struct axis *axis, int from, int to, struct error *error) {
         axis->first[i] = begin;
         axis->count[i] = end - begin + 1;
     }
-    return code;
+    return OK;
 }
 
 static const float *weights_of(const struct axis *axis, int position) {

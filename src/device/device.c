@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "without.h"
 
 enum { MAX_LABEL = 1023 };
@@ -31,16 +32,11 @@ static bool is_cpu(const struct backend *backend) {
 
 /* Writes "cpu:0 to cpu:1, gpu:0" into out[bytes] and returns out. */
 static const char *present(char *out, size_t bytes) {
-    size_t length = 0;
-    out[0] = '\0';
-    for (const struct backend *const *backend = backends; *backend && length < bytes; backend++) {
+    struct text text = text_into(out, bytes);
+    for (const struct backend *const *backend = backends; *backend; backend++) {
         const int count = (*backend)->count();
-        if (count == 0) continue;
-        const char *name = (*backend)->name, *comma = length ? ", " : "";
-        const int more = count == 1 ? snprintf(out + length, bytes - length, "%s%s:0", comma, name)
-                                    : snprintf(out + length, bytes - length, "%s%s:0 to %s:%d", comma, name,
-                                               name, count - 1);
-        length += more > 0 ? (size_t)more : 0;
+        if (count > 0) text_item(&text, ", ", "%s:0", (*backend)->name);
+        if (count > 1) text_add(&text, " to %s:%d", (*backend)->name, count - 1);
     }
     return out;
 }
@@ -58,8 +54,7 @@ static int add(struct list *list, const struct backend *backend, int label, stru
                              label);
     if (list->count == list->capacity) {
         const int capacity = list->capacity ? 2 * list->capacity : 4;
-        RETURN_IF(memory_grow((void **)&list->devices, (size_t)list->capacity, (size_t)capacity,
-                              sizeof *list->devices, "the list of devices", error));
+        RETURN_IF(memory_grow(&list->devices, list->capacity, capacity, "the list of devices", error));
         list->capacity = capacity;
     }
     struct device *device = &list->devices[list->count++];
@@ -156,6 +151,14 @@ static void divide_cores(struct list *list, const struct device_settings *settin
         if (enough) device->cores = take_cores(&all, threads, &core);
     }
     *shared = !enough;
+}
+
+int device_array_of(const struct device *device, void *out, size_t bytes, const char *what,
+                    struct error *error) {
+    void *block;
+    RETURN_IF(device->backend->allocate(device, &block, bytes, what, error));
+    memcpy(out, &block, sizeof block); /* whatever the pointer points to */
+    return OK;
 }
 
 static const char *const precisions[] = {

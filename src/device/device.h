@@ -236,6 +236,12 @@ static inline struct device device_processor(void) {
     return (struct device){.backend = backends[0], .name = "cpu", .threads = 1};
 }
 
+/* Memory of a device, zeroed, typed as memory_array is. */
+#define device_array(device, out, count, what, error)                                                        \
+    device_array_of((device), (out), (size_t)(count) * sizeof **(out), (what), (error))
+int device_array_of(const struct device *device, void *out, size_t bytes, const char *what,
+                    struct error *error);
+
 /* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices, opened (devices_close gives them back). With D CPU
  * devices each gets max(1, cores/D) threads on cores of its own; when there are more devices than cores they
  * share them, and *shared is set so that the caller can say so. Errors: ERROR_USAGE (not understood),

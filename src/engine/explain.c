@@ -28,18 +28,14 @@ struct trial {
 
 static int open_trial(struct trial *trial) {
     const struct device *device = trial->device;
-    const size_t bytes = trial->network->graph.layout.floats * sizeof(float);
+    const size_t floats = trial->network->graph.layout.floats;
     struct error *error = &trial->error;
-    void *block = NULL;
     device->backend->enter(device);
     RETURN_IF(replica_compile(&trial->program, trial->network, device, error));
     RETURN_IF(arena_open(&trial->arena, trial->program, error));
-    RETURN_IF(device->backend->allocate(device, &block, bytes, "weights to explain with", error));
-    trial->weights = block;
-    RETURN_IF(device->backend->allocate(device, &block, bytes, "gradients to explain with", error));
-    trial->gradients = block;
-    RETURN_IF(memory_zeroed(&block, bytes, 1, "first weights", error));
-    trial->initial = block;
+    RETURN_IF(device_array(device, &trial->weights, floats, "weights to explain with", error));
+    RETURN_IF(device_array(device, &trial->gradients, floats, "gradients to explain with", error));
+    RETURN_IF(memory_array(&trial->initial, floats, "first weights", error));
     RETURN_IF(memory_array(&trial->seconds, (size_t)program_instructions(trial->program), "times of a step",
                            error));
     RETURN_IF(memory_array(&trial->index, trial->batch, "numbers of examples", error));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/text.h"
 
 /* A whole number from `text`, which must go on with `end`; -1: it is not one. */
 static long number_before(const char *text, const char **rest) {
@@ -81,12 +82,9 @@ int faults_parse(struct faults *faults, const char *fail, const char *stall, con
 
 const char *faults_text(char out[FAULTS_TEXT_BYTES], const char *fail, const char *stall, const char *slow) {
     const char *const names[] = {"slow", "stall", "fail"}, *const texts[] = {slow, stall, fail};
-    size_t used = 0;
-    out[0] = '\0';
+    struct text text = text_into(out, FAULTS_TEXT_BYTES);
     for (int i = 0; i < 3; i++)
-        if (texts[i][0] && used < FAULTS_TEXT_BYTES)
-            used += (size_t)snprintf(out + used, FAULTS_TEXT_BYTES - used, "%s--%s=%s", used > 0 ? " " : "",
-                                     names[i], texts[i]);
+        if (texts[i][0]) text_item(&text, " ", "--%s=%s", names[i], texts[i]);
     return out;
 }
 

@@ -10,8 +10,7 @@
 static int open_inputs(const struct replicas *replicas, const struct device *device, struct replica *replica,
                        struct error *error) {
     const struct network *network = replicas->network;
-    const size_t batch = (size_t)replicas->batch;
-    void *block = NULL;
+    const size_t batch = (size_t)replicas->batch, features = (size_t)replicas->examples->features;
     RETURN_IF(memory_array(&replica->inputs, replicas->buffers, "input buffers", error));
     replica->inputs[0] =
         (struct input){.x = arena_address(replica->arena, network->x),
@@ -19,14 +18,10 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
                        .step = network->step == NONE ? NULL : arena_address(replica->arena, network->step)};
     for (int i = 1; i < replicas->buffers; i++) {
         struct input *input = &replica->inputs[i];
-        RETURN_IF(device->backend->allocate(
-            device, &block, batch * (size_t)replicas->examples->features * sizeof *input->x, "input", error));
-        input->x = block;
-        RETURN_IF(device->backend->allocate(device, &block, batch * sizeof *input->labels, "labels", error));
-        input->labels = block;
-        if (!replica->inputs[0].step) continue;
-        RETURN_IF(device->backend->allocate(device, &block, sizeof *input->step, "a batch's number", error));
-        input->step = block;
+        RETURN_IF(device_array(device, &input->x, batch * features, "input", error));
+        RETURN_IF(device_array(device, &input->labels, batch, "labels", error));
+        if (replica->inputs[0].step)
+            RETURN_IF(device_array(device, &input->step, 1, "a batch's number", error));
     }
     return OK;
 }
@@ -48,18 +43,13 @@ int replica_compile(struct program **out, const struct network *network, const s
 static int open_stages(const struct replicas *replicas, int worker, const struct device *device,
                        struct replica *replica, struct error *error) {
     const struct store *store = replicas->store;
-    const size_t bytes = replicas->network->graph.layout.floats * sizeof(float);
-    void *block = NULL;
+    const size_t floats = replicas->network->graph.layout.floats;
     const struct device *own = store ? store_own_device(store, worker) : NULL;
-    if (!device_same_memory(device, own)) {
-        RETURN_IF(device->backend->allocate(device, &block, bytes, "a replica's gradient", error));
-        replica->gradient = block;
-    }
+    if (!device_same_memory(device, own))
+        RETURN_IF(device_array(device, &replica->gradient, floats, "a replica's gradient", error));
     if (store ? store_shares_memory(store, device) : !device_apart(device)) return OK;
     if (store && training_copies_to(store, replicas->traits, worker, device)) return OK;
-    RETURN_IF(device->backend->allocate(device, &block, bytes, "a replica's weights", error));
-    replica->weights = block;
-    return OK;
+    return device_array(device, &replica->weights, floats, "a replica's weights", error);
 }
 
 /* Where the loss is put while the worker goes on, and how it learns when the gradient was there. */

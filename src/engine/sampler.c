@@ -169,13 +169,10 @@ static int begin_generation(struct sampler *sampler, int worker, long step, stru
     const long from = rounds_opened(sampler), assigned = assigned_before(sampler, from);
     const long past = assigned < before->again_count ? assigned : before->again_count;
     const long fresh = before->fresh + assigned - past; /* past the end, when the last round had empty ones */
-    void *block = NULL;
-    RETURN_IF(memory_zeroed(&block, (size_t)(before->again_count + from - step), sizeof(long),
-                            "what is handed out again", error));
-    *generation = (struct sampler_generation){.from = from,
-                                              .lost = worker,
-                                              .again = block,
-                                              .fresh = fresh < sampler->total ? fresh : sampler->total};
+    *generation = (struct sampler_generation){
+        .from = from, .lost = worker, .fresh = fresh < sampler->total ? fresh : sampler->total};
+    RETURN_IF(memory_array(&generation->again, before->again_count + from - step, "what is handed out again",
+                           error));
     for (long i = past; i < before->again_count; i++)
         generation->again[generation->again_count++] = before->again[i];
     for (long round = step; round < from; round++) {

@@ -266,7 +266,6 @@ static int open_own_state(struct worker *worker) {
     const struct traits *traits = worker->training->traits;
     const struct device *device = settings->devices ? &settings->devices[worker->index] : NULL;
     struct worker_side *side = &worker->side;
-    void *block = NULL;
     side->weights = store->weights;
     side->device = store_own_device(store, worker->index);
     if (!traits->own_weights) return OK;
@@ -275,9 +274,9 @@ static int open_own_state(struct worker *worker) {
         side->weights = side->own.vector[0].at;
         return OK;
     }
-    RETURN_IF(device->backend->allocate(device, &block, store->settings.layout->floats * sizeof(float),
-                                        "a worker's weights", &worker->error));
-    side->weights = worker->there = block;
+    RETURN_IF(device_array(device, &worker->there, store->settings.layout->floats, "a worker's weights",
+                           &worker->error));
+    side->weights = worker->there;
     side->device = device;
     return OK;
 }

@@ -43,13 +43,10 @@ static int write_snapshot(const char *path, const struct layout *layout, const s
                           struct error *error) {
     const struct state *state = snapshot->state;
     const size_t ranges = (size_t)layout->count, vectors = (size_t)state->count;
-    void *names_block = NULL, *tensors_block = NULL;
-    int code = memory_zeroed(&names_block, ranges * vectors, NAME_BYTES, "the names of a checkpoint", error);
-    if (code == OK)
-        code = memory_zeroed(&tensors_block, ranges * vectors, sizeof(struct tensor_entry),
-                             "the tensors of a checkpoint", error);
-    char(*names)[NAME_BYTES] = names_block;
-    struct tensor_entry *tensors = tensors_block;
+    char(*names)[NAME_BYTES] = NULL;
+    struct tensor_entry *tensors = NULL;
+    int code = memory_array(&names, ranges * vectors, "the names of a checkpoint", error);
+    if (code == OK) code = memory_array(&tensors, ranges * vectors, "the tensors of a checkpoint", error);
     for (size_t i = 0; i < vectors && code == OK; i++)
         code = name_tensors(layout, state->vector[i].name, state->vector[i].at, tensors + i * ranges,
                             names + i * ranges, error);
@@ -59,8 +56,8 @@ static int write_snapshot(const char *path, const struct layout *layout, const s
                                         .texts = (struct text_entry *)snapshot->texts,
                                         .text_count = snapshot->text_count};
     if (code == OK) code = write_file(path, &content, error);
-    memory_free(tensors_block);
-    memory_free(names_block);
+    memory_free(tensors);
+    memory_free(names);
     return code;
 }
 

@@ -148,11 +148,9 @@ static int make_entries(struct reader *r, char **characters, struct error *error
             bytes += strlen(text->name) + strlen(text->text) + 2;
         }
     }
-    void *block = NULL;
     const size_t all = tensors * sizeof(struct tensor_entry) + texts * sizeof(struct text_entry) + bytes;
-    RETURN_IF(memory_zeroed(&block, all, 1, "the names of tensors", error));
-    r->content->blocks[BLOCK_ENTRIES] = block;
-    r->content->tensors = block;
+    RETURN_IF(memory_zeroed(&r->content->blocks[BLOCK_ENTRIES], all, 1, "the names of tensors", error));
+    r->content->tensors = r->content->blocks[BLOCK_ENTRIES];
     r->content->texts = (struct text_entry *)(r->content->tensors + tensors);
     *characters = (char *)(r->content->texts + texts);
     RETURN_IF(memory_array(&r->windows, tensors, "the windows of tensors", error));

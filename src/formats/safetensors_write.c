@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "../base/utf8.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values go to the file as they are");
@@ -15,56 +16,22 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values go to the file
 enum { PREFIX_BYTES = 8, DATA_ALIGNMENT = 64 };
 static const char no_checksum[] = "00000000";
 
-/* A text that grows; the first failure stays, so that calls need no check each. */
-struct text {
-    char *bytes; /* [room] */
-    size_t used, room;
-    int code;
-    struct error *error;
-};
-
-static void put_bytes(struct text *text, const char *bytes, size_t count) {
-    if (text->code != OK) return;
-    if (text->room - text->used < count) {
-        const size_t room = 2 * (text->room + count) + 1024;
-        void *block = text->bytes;
-        text->code = memory_grow(&block, text->room, room, 1, "the header of a file", text->error);
-        text->bytes = block;
-        if (text->code != OK) return;
-        text->room = room;
-    }
-    memcpy(text->bytes + text->used, bytes, count);
-    text->used += count;
-}
-
-static void put(struct text *text, const char *bytes) {
-    put_bytes(text, bytes, strlen(bytes));
-}
-
-static void put_number(struct text *text, unsigned long long value) {
-    char digits[24];
-    snprintf(digits, sizeof digits, "%llu", value);
-    put(text, digits);
-}
-
 static void put_quoted(struct text *text, const char *plain) {
-    put(text, "\"");
+    text_add(text, "\"");
     while (*plain != 0) {
         const size_t bytes = utf8_length(plain);
-        const char escaped[] = {'\\', *plain, 0};
-        char control[8];
-        snprintf(control, sizeof control, "\\u%04x", (unsigned)(unsigned char)*plain);
+        const unsigned char first = (unsigned char)*plain;
         if (bytes == 0)
-            put(text, "\\ufffd");
-        else if (*plain == '"' || *plain == '\\')
-            put(text, escaped);
-        else if ((unsigned char)*plain < 0x20)
-            put(text, control);
+            text_add(text, "\\ufffd");
+        else if (first == '"' || first == '\\')
+            text_add(text, "\\%c", first);
+        else if (first < 0x20)
+            text_add(text, "\\u%04x", first);
         else
-            put_bytes(text, plain, bytes);
+            text_add_bytes(text, plain, bytes);
         plain += bytes == 0 ? 1 : bytes;
     }
-    put(text, "\"");
+    text_add(text, "\"");
 }
 
 static size_t tensor_bytes(const struct tensor_entry *tensor) {
@@ -74,54 +41,46 @@ static size_t tensor_bytes(const struct tensor_entry *tensor) {
 /* *digits = where the checksum's digits stand in the text. */
 static void put_texts(struct text *text, const struct safetensors *content, bool checksum, size_t *digits) {
     const char *comma = "";
-    put(text, "\"__metadata__\":{");
+    text_add(text, "\"__metadata__\":{");
     if (checksum) {
-        put(text, "\"checksum\":\"");
+        text_add(text, "\"checksum\":\"");
         *digits = text->used;
-        put(text, no_checksum);
-        put(text, "\"");
+        text_add(text, "%s\"", no_checksum);
         comma = ",";
     }
     for (int i = 0; i < content->text_count; i++) {
         if (strcmp(content->texts[i].name, "checksum") == 0) continue; /* of another file */
-        put(text, comma);
+        text_add(text, "%s", comma);
         put_quoted(text, content->texts[i].name);
-        put(text, ":");
+        text_add(text, ":");
         put_quoted(text, content->texts[i].text);
         comma = ",";
     }
-    put(text, "}");
+    text_add(text, "}");
 }
 
 static void put_tensor(struct text *text, const struct tensor_entry *tensor, size_t begin) {
     put_quoted(text, tensor->name);
-    put(text, ":{\"dtype\":\"F32\",\"shape\":[");
-    for (int i = 0; i < tensor->shape.rank; i++) {
-        if (i > 0) put(text, ",");
-        put_number(text, (unsigned long long)tensor->shape.dims[i]);
-    }
-    put(text, "],\"data_offsets\":[");
-    put_number(text, begin);
-    put(text, ",");
-    put_number(text, begin + tensor_bytes(tensor));
-    put(text, "]}");
+    text_add(text, ":{\"dtype\":\"F32\",\"shape\":[");
+    for (int i = 0; i < tensor->shape.rank; i++) text_add(text, i > 0 ? ",%d" : "%d", tensor->shape.dims[i]);
+    text_add(text, "],\"data_offsets\":[%zu,%zu]}", begin, begin + tensor_bytes(tensor));
 }
 
 /* The whole header with its length in front and its padding behind. */
 static void put_header(struct text *text, const struct safetensors *content, bool checksum, size_t *digits) {
     const bool has_texts = checksum || content->text_count > 0;
-    put_bytes(text, "\0\0\0\0\0\0\0\0", PREFIX_BYTES);
-    put(text, "{");
+    text_add_bytes(text, "\0\0\0\0\0\0\0\0", PREFIX_BYTES);
+    text_add(text, "{");
     if (has_texts) put_texts(text, content, checksum, digits);
     size_t begin = 0;
     for (int i = 0; i < content->tensor_count; i++) {
-        if (i > 0 || has_texts) put(text, ",");
+        if (i > 0 || has_texts) text_add(text, ",");
         put_tensor(text, &content->tensors[i], begin);
         begin += tensor_bytes(&content->tensors[i]);
     }
-    put(text, "}");
-    while (text->code == OK && text->used % DATA_ALIGNMENT != 0) put(text, " ");
-    if (text->code != OK) return;
+    text_add(text, "}");
+    while (!text->cut && text->used % DATA_ALIGNMENT != 0) text_add(text, " ");
+    if (text->cut) return;
     const uint64_t header_bytes = text->used - PREFIX_BYTES;
     memcpy(text->bytes, &header_bytes, sizeof header_bytes);
 }
@@ -141,10 +100,9 @@ static int order_of_names(const void *a, const void *b) {
 
 /* Two equal names make a file that nobody can read, and it would only be seen when it is needed. */
 static int check_names(const struct safetensors *content, struct error *error) {
-    void *block = NULL;
     const size_t count = (size_t)content->tensor_count + 1;
-    RETURN_IF(memory_zeroed(&block, count, sizeof(const char *), "the order of names", error));
-    const char **names = block;
+    const char **names;
+    RETURN_IF(memory_array(&names, count, "the order of names", error));
     names[0] = "__metadata__";
     for (size_t i = 1; i < count; i++) names[i] = content->tensors[i - 1].name;
     qsort(names, count, sizeof *names, order_of_names);
@@ -153,25 +111,25 @@ static int check_names(const struct safetensors *content, struct error *error) {
         if (strcmp(names[i - 1], names[i]) == 0)
             code = error_set(error, ERROR_INTERNAL, "two tensors are named %.80s, expected different names",
                              names[i]);
-    memory_free(block);
+    memory_free(names);
     return code;
 }
 
 int safetensors_write(FILE *file, const struct safetensors *content, bool checksum, struct error *error) {
     RETURN_IF(check_names(content, error));
-    struct text header = {.error = error};
+    struct text header = text_growing(error);
     size_t digits = 0;
     put_header(&header, content, checksum, &digits);
-    if (header.code == OK) {
+    int code = text_end(&header);
+    if (code == OK) {
         if (checksum) put_checksum(&header, content, digits);
         bool written = fwrite(header.bytes, 1, header.used, file) == header.used;
         for (int i = 0; i < content->tensor_count && written; i++) {
             const size_t bytes = tensor_bytes(&content->tensors[i]);
             written = bytes == 0 || fwrite(content->tensors[i].values, 1, bytes, file) == bytes;
         }
-        if (!written)
-            header.code = error_set(error, ERROR_FILE, "tensors cannot be written: %s", strerror(errno));
+        if (!written) code = error_set(error, ERROR_FILE, "tensors cannot be written: %s", strerror(errno));
     }
     memory_free(header.bytes);
-    return header.code;
+    return code;
 }

@@ -58,9 +58,7 @@ node graph_make(struct graph *g, const struct node_info *wanted) {
     if (operations[info.op].shape(g, &info) != OK) return NONE;
     if (g->count == g->capacity) {
         const int capacity = g->capacity == 0 ? 64 : 2 * g->capacity;
-        if (memory_grow((void **)&g->nodes, (size_t)g->capacity, (size_t)capacity, sizeof *g->nodes,
-                        "graph nodes", &g->error) != OK)
-            return NONE;
+        if (memory_grow(&g->nodes, g->capacity, capacity, "graph nodes", &g->error) != OK) return NONE;
         g->capacity = capacity;
     }
     g->nodes[g->count] = info;
@@ -121,9 +119,7 @@ node graph_scalar(struct graph *g, float value) {
 /* Appends the variable's range to the layout. */
 static int add_range(struct graph *g, const struct range *wanted) {
     struct layout *layout = &g->layout;
-    const size_t count = (size_t)layout->count;
-    RETURN_IF(
-        memory_grow((void **)&layout->ranges, count, count + 1, sizeof *layout->ranges, "layout", &g->error));
+    RETURN_IF(memory_grow(&layout->ranges, layout->count, layout->count + 1, "layout", &g->error));
     struct range *range = &layout->ranges[layout->count++];
     *range = *wanted;
     range->begin = layout->floats;

@@ -8,7 +8,6 @@
 int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings,
                    const struct device *device, struct error *error) {
     struct network_settings own = *settings;
-    void *block = NULL;
     *evaluator = (struct evaluator){.device = *device, .batch = EVALUATE_BATCH};
     own.batch = EVALUATE_BATCH;
     own.training = false;
@@ -23,11 +22,8 @@ int evaluator_open(struct evaluator *evaluator, const struct network_settings *s
     RETURN_IF(memory_array(&evaluator->losses, EVALUATE_BATCH, "a batch's losses", error));
     RETURN_IF(memory_array(&evaluator->predicted, EVALUATE_BATCH, "a batch's predictions", error));
     if (!device_apart(device)) return OK;
-    RETURN_IF(device->backend->allocate(device, &block,
-                                        evaluator->network.graph.layout.floats * sizeof(float),
-                                        "weights to evaluate", error));
-    evaluator->weights = block;
-    return OK;
+    return device_array(device, &evaluator->weights, evaluator->network.graph.layout.floats,
+                        "weights to evaluate", error);
 }
 
 void evaluator_close(struct evaluator *evaluator) {

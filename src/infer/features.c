@@ -28,8 +28,8 @@ static int numbers_of(const struct restored *restored) {
 
 static int whiten(const struct features *features, const struct augment *augment, struct error *error) {
     const size_t numbers = (size_t)augment->height * (size_t)augment->width * (size_t)augment->channels;
-    void *room = NULL;
-    RETURN_IF(memory_zeroed(&room, whiten_room(augment->height, augment->width), 1, "an image", error));
+    uint8_t *room;
+    RETURN_IF(memory_array(&room, whiten_room(augment->height, augment->width), "an image", error));
     for (int i = 0; i < features->count; i++)
         whiten_image(features->bytes + (size_t)i * numbers, augment->height, augment->width, room);
     memory_free(room);

@@ -65,10 +65,10 @@ int log_open(struct log *log, int workers, const char *const *devices, const cha
                         .lines = lines};
     while (log->rows > LEAST_ROWS && log->rows * (long)workers > ALL_ROWS) log->rows /= 2;
     const size_t rings = (size_t)workers, rows = (size_t)log->rows;
-    void *block = NULL;
+    struct log_row *all = NULL;
     RETURN_IF(memory_array(&log->rings, rings, "the rings of the log", error));
-    RETURN_IF(memory_zeroed(&block, rings * rows, sizeof *log->rings->rows, "the rows of the log", error));
-    for (size_t i = 0; i < rings; i++) log->rings[i].rows = (struct log_row *)block + i * rows;
+    RETURN_IF(memory_array(&all, rings * rows, "the rows of the log", error));
+    for (size_t i = 0; i < rings; i++) log->rings[i].rows = all + i * rows;
     RETURN_IF(memory_array(&log->printed, rings, "the printed lines of the log", error));
     return csv_path ? csv_open(log, csv_path, error) : OK;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "../base/text.h"
 #include "digits.h"
 
 enum { COLUMNS_UNKNOWN = 80, BAR_LEAST = 8, BAR_MOST = 40, LINE_BYTES = 1100 };
@@ -19,16 +20,6 @@ void progress_open(struct progress *progress, FILE *file, bool quiet) {
     const char *kind = getenv("TERM");
     progress->file = file;
     progress->terminal = isatty(fileno(file)) == 1 && !(kind && strcmp(kind, "dumb") == 0);
-}
-
-/* Appends at *used, and never beyond bytes. */
-__attribute__((format(printf, 4, 5))) static void append(char *out, size_t bytes, size_t *used,
-                                                         const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    const int count = vsnprintf(out + *used, bytes - *used, format, arguments);
-    va_end(arguments);
-    if (count > 0) *used = (size_t)count < bytes - *used ? *used + (size_t)count : bytes - 1;
 }
 
 /* What there is to say beside the bar, in the order in which it is shown. */
@@ -64,20 +55,20 @@ static void fit(char pieces[PIECES][PIECE_BYTES], const char *short_rate, int co
 }
 
 /* `width` columns of "[===>   ] ", or nothing where that is not worth while. */
-static void append_bar(char *out, size_t bytes, size_t *used, int width, double share) {
+static void append_bar(struct text *text, int width, double share) {
     const int bar = width - 3 > BAR_MOST ? BAR_MOST : width - 3, filled = (int)(share * bar);
     if (bar < BAR_LEAST) return;
-    append(out, bytes, used, "[");
+    text_add(text, "[");
     for (int i = 0; i < bar; i++)
-        append(out, bytes, used, "%c", i + 1 < filled || filled == bar ? '=' : i + 1 == filled ? '>' : ' ');
-    append(out, bytes, used, "] ");
+        text_add(text, "%c", i + 1 < filled || filled == bar ? '=' : i + 1 == filled ? '>' : ' ');
+    text_add(text, "] ");
 }
 
 const char *progress_text(char *out, size_t bytes, int columns, double done, double total, double per_second,
                           int epoch, int epochs, double loss) {
     const double share = total > 0 ? fmin(fmax(done / total, 0), 1) : 0;
     char pieces[PIECES][PIECE_BYTES] = {0}, rate[DIGITS_BYTES], short_rate[PIECE_BYTES] = "";
-    size_t used = 0;
+    struct text text = text_into(out, bytes);
     snprintf(pieces[EPOCH], PIECE_BYTES, "epoch %d/%d", epoch, epochs);
     snprintf(pieces[SHARE], PIECE_BYTES, "%.0f %%", floor(share * 100));
     if (per_second > 0) {
@@ -90,12 +81,11 @@ const char *progress_text(char *out, size_t bytes, int columns, double done, dou
     fit(pieces, short_rate, columns);
 
     const int room = columns - width_of(pieces);
-    out[0] = '\0';
-    if (pieces[EPOCH][0] != '\0') append(out, bytes, &used, "%s ", pieces[EPOCH]);
-    append_bar(out, bytes, &used, room, share);
+    if (pieces[EPOCH][0] != '\0') text_add(&text, "%s ", pieces[EPOCH]);
+    append_bar(&text, room, share);
     for (int p = SHARE; p < PIECES; p++)
-        if (pieces[p][0] != '\0') append(out, bytes, &used, "%s%s", p == SHARE ? "" : "  ", pieces[p]);
-    if (columns > 0 && (size_t)columns < bytes && used > (size_t)columns) out[columns] = '\0';
+        if (pieces[p][0] != '\0') text_add(&text, "%s%s", p == SHARE ? "" : "  ", pieces[p]);
+    if (columns > 0 && (size_t)columns < bytes && text.used > (size_t)columns) out[columns] = '\0';
     return out;
 }
 

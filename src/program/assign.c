@@ -114,9 +114,8 @@ static int first_cpu(const struct partition *partition) {
 static int report(struct partition *partition, enum op op, int from, int to, struct error *error) {
     for (int i = 0; i < partition->move_count; i++)
         if (partition->moves[i].op == op && partition->moves[i].from == from) return OK;
-    const size_t count = (size_t)partition->move_count;
-    RETURN_IF(memory_grow((void **)&partition->moves, count, count + 1, sizeof *partition->moves,
-                          "moved operations", error));
+    const int count = partition->move_count;
+    RETURN_IF(memory_grow(&partition->moves, count, count + 1, "moved operations", error));
     struct move *move = &partition->moves[partition->move_count++];
     *move = (struct move){.op = op, .from = from};
     snprintf(move->words, sizeof move->words, "%s: %s has no kernel for it, it runs on %s", op_name(op),

@@ -24,7 +24,7 @@ static int compile(struct partition *partition, struct program *whole, const nod
 
 static int open_partition(struct partition **out, const struct graph *graph,
                           const struct placement *placement, struct error *error) {
-    RETURN_IF(memory_zeroed((void **)out, 1, sizeof **out, "partition", error));
+    RETURN_IF(memory_array(out, 1, "partition", error));
     struct partition *partition = *out;
     const size_t devices = (size_t)placement->count, nodes = (size_t)graph->count;
     partition->graph = graph;

@@ -70,7 +70,7 @@ static int copy_constants(struct arena *arena, struct error *error) {
     const struct device *device = program->device;
     const size_t all = constant_offset(program, program->count);
     if (!device_apart(device) || all == 0) return OK;
-    RETURN_IF(device->backend->allocate(device, (void **)&arena->constants, all, "constants", error));
+    RETURN_IF(device_array(device, &arena->constants, all, "constants", error));
     for (node n = 0; n < program->count; n++) {
         const struct value *value = &program->values[n];
         if (constant_bytes(program, n) == 0) continue;
@@ -109,9 +109,8 @@ static void set_call(struct arena *arena, int s) {
 static int fill(struct arena *arena, struct error *error) {
     const struct program *program = arena->program;
     const size_t instructions = (size_t)program->instruction_count;
-    RETURN_IF(program->device->backend->allocate(program->device, (void **)&arena->memory,
-                                                 program->arena_bytes > 0 ? program->arena_bytes : CACHE_LINE,
-                                                 "arena", error));
+    RETURN_IF(device_array(program->device, &arena->memory,
+                           program->arena_bytes > 0 ? program->arena_bytes : CACHE_LINE, "arena", error));
     RETURN_IF(memory_array(&arena->calls, instructions, "calls of an arena", error));
     RETURN_IF(memory_array(&arena->patches, instructions * (MAX_INPUTS + 1), "addresses of an arena", error));
     if (program->device->backend->record)

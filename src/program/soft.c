@@ -3,6 +3,7 @@
  * The CPU's kernel is wrapped: operands are brought into the host's memory, it computes there, and the result
  * is sent back. The wrapper is a kernel like any other, so the program around it does not know. */
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "../device/copy.h"
 #include "passes.h"
 
@@ -134,15 +135,13 @@ const struct kernel program_soft_kernel = {.name = "cpu",
                                            .describe = describe};
 
 bool program_soft(const struct program *program, char *out, size_t bytes) {
-    bool any = false;
+    struct text text = text_into(out, bytes);
     bool said[OPS] = {false};
-    out[0] = '\0';
     for (int s = 0; s < program->instruction_count; s++) {
         const struct instruction *instruction = &program->instructions[s];
         if (instruction->kernel != &program_soft_kernel || said[instruction->problem.op]) continue;
-        const size_t used = strlen(out);
-        snprintf(out + used, bytes - used, "%s%s", any ? ", " : "", op_name(instruction->problem.op));
-        any = said[instruction->problem.op] = true;
+        text_item(&text, ", ", "%s", op_name(instruction->problem.op));
+        said[instruction->problem.op] = true;
     }
-    return any;
+    return text.used > 0;
 }

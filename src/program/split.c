@@ -29,8 +29,7 @@ static int append(struct part *part, const struct node_info *info, node *out, st
     struct graph *g = &part->graph;
     if (g->count == g->capacity) {
         const int capacity = g->capacity == 0 ? 64 : 2 * g->capacity;
-        RETURN_IF(memory_grow((void **)&g->nodes, (size_t)g->capacity, (size_t)capacity, sizeof *g->nodes,
-                              "graph of a part", error));
+        RETURN_IF(memory_grow(&g->nodes, g->capacity, capacity, "graph of a part", error));
         g->capacity = capacity;
     }
     *out = g->count;
@@ -39,9 +38,8 @@ static int append(struct part *part, const struct node_info *info, node *out, st
 }
 
 static int add_fetch(struct part *part, node n, struct error *error) {
-    const size_t count = (size_t)part->fetch_count;
-    RETURN_IF(memory_grow((void **)&part->fetches, count, count + 1, sizeof *part->fetches,
-                          "fetches of a part", error));
+    const int count = part->fetch_count;
+    RETURN_IF(memory_grow(&part->fetches, count, count + 1, "fetches of a part", error));
     part->fetches[part->fetch_count++] = n;
     return OK;
 }
@@ -58,9 +56,8 @@ static int send(struct splitter *splitter, node n, int to, struct error *error) 
                                    .input = {partition->local[at(splitter, from, n)]},
                                    .gradient_of = -1,
                                    .follows = NONE};
-    const size_t count = (size_t)partition->crossing_count;
-    RETURN_IF(memory_grow((void **)&partition->crossings, count, count + 1, sizeof *partition->crossings,
-                          "values between parts", error));
+    const int count = partition->crossing_count;
+    RETURN_IF(memory_grow(&partition->crossings, count, count + 1, "values between parts", error));
     struct crossing *crossing = &partition->crossings[partition->crossing_count++];
     *crossing = (struct crossing){.value = n, .from = from, .to = to, .receive = NONE};
     RETURN_IF(append(&partition->parts[from], &info, &crossing->send, error));

@@ -182,10 +182,9 @@ static void name_workers(const struct run *run, char *out, size_t bytes) {
     struct text text = text_into(out, bytes);
     for (int w = 0; w < run->workers && text.used + 40 < bytes; w++)
         if (run->crew.elsewhere)
-            text_add(&text, "%s%s", w ? ", " : "", run->member[w].name);
+            text_item(&text, ", ", "%s", run->member[w].name);
         else
-            text_add(&text, "%s%s x%d", w ? ", " : "", run->setup.devices[w].name,
-                     run->setup.devices[w].threads);
+            text_item(&text, ", ", "%s x%d", run->setup.devices[w].name, run->setup.devices[w].threads);
 }
 
 static void say_start(struct run *run) {

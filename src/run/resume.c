@@ -49,21 +49,20 @@ static int add_names(struct resume_texts *texts, const char *name, char *const *
 static int add_reals(struct resume_texts *texts, const char *name, const float *values, int count,
                      struct error *error) {
     struct text list = text_growing(error);
-    for (int i = 0; i < count; i++) text_add(&list, "%s%.9g", i > 0 ? "," : "", (double)values[i]);
+    for (int i = 0; i < count; i++) text_item(&list, ",", "%.9g", (double)values[i]);
     return add_list(texts, name, &list, error);
 }
 
 static int add_own(struct resume_texts *texts, const struct standing *standing, struct error *error) {
     struct text list = text_growing(error);
     for (int w = 0; standing->own && w < standing->workers; w++)
-        text_add(&list, "%s%ld", w > 0 ? "," : "", standing->own[w]);
+        text_item(&list, ",", "%ld", standing->own[w]);
     return add_list(texts, "own_batches", &list, error);
 }
 
 static int add_dataset(struct resume_texts *texts, const struct dataset *dataset, struct error *error) {
     struct text list = text_growing(error);
-    for (int i = 0; i < dataset->shape.rank; i++)
-        text_add(&list, "%s%d", i > 0 ? "," : "", dataset->shape.dims[i]);
+    for (int i = 0; i < dataset->shape.rank; i++) text_item(&list, ",", "%d", dataset->shape.dims[i]);
     RETURN_IF(add_list(texts, "shape", &list, error));
     RETURN_IF(add_format(texts, error, "classes", "%d", dataset->classes));
     RETURN_IF(add_names(texts, "class_names", dataset->class_names, dataset->classes, error));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "../engine/threads.h"
 #include "open.h"
 
@@ -180,14 +181,12 @@ static int note_losses(struct run *run, struct error *error) {
 /* A device that failed, under a worker or when the store was read, takes what it was learning with it: what
  * is left is said in the same line. */
 static int say_way_back(const struct run *run, struct error *error) {
-    const size_t used = strlen(error->words);
+    struct text words = {.bytes = error->words, .room = sizeof error->words, .used = strlen(error->words)};
     if (run->checkpoint_steps > 0)
-        snprintf(error->words + used, sizeof error->words - used,
-                 "; go on from step %ld with: trainer --resume=%.200s", run->checkpoint_steps,
+        text_add(&words, "; go on from step %ld with: trainer --resume=%.200s", run->checkpoint_steps,
                  run->setup.config.out);
     else
-        snprintf(error->words + used, sizeof error->words - used,
-                 "; there is no checkpoint yet (--checkpoint-every=SECONDS)");
+        text_add(&words, "; there is no checkpoint yet (--checkpoint-every=SECONDS)");
     return ERROR_DEVICE;
 }
 

@@ -49,8 +49,7 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
 static void name_devices(struct setup *setup) {
     char names[sizeof setup->config.devices];
     struct text text = text_into(names, sizeof names);
-    for (int d = 0; d < setup->device_count; d++)
-        text_add(&text, "%s%s", d ? "," : "", setup->devices[d].name);
+    for (int d = 0; d < setup->device_count; d++) text_item(&text, ",", "%s", setup->devices[d].name);
     if (!text.cut) memcpy(setup->config.devices, names, sizeof names);
 }
 

@@ -4,14 +4,13 @@
 #include <string.h>
 
 #include "open.h"
+#include "../base/text.h"
 
 static int name_devices(const struct run *run, char **out, struct error *error) {
-    size_t bytes = 1, used = 0;
-    for (int w = 0; w < run->workers; w++) bytes += strlen(run->device_names[w]) + 1;
-    RETURN_IF(memory_array(out, bytes, "device names", error));
-    for (int w = 0; w < run->workers; w++)
-        used += (size_t)snprintf(*out + used, bytes - used, "%s%s", w > 0 ? "," : "", run->device_names[w]);
-    return OK;
+    struct text names = text_growing(error);
+    for (int w = 0; w < run->workers; w++) text_item(&names, ",", "%s", run->device_names[w]);
+    *out = names.bytes;
+    return text_end(&names);
 }
 
 int run_describe(const struct run *run, struct run_result *result, struct error *error) {

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "../base/text.h"
 #include "../device/copy.h"
 
 /* --- failures --- */
@@ -36,11 +37,9 @@ const struct device *store_own_device(const struct store *store, int worker) {
 }
 
 void store_name_homes(const struct store *store, char *out, size_t bytes) {
-    size_t used = 0;
-    out[0] = '\0';
-    for (int h = 0; store_on_devices(store) && h < store->home_count && used < bytes; h++)
-        used +=
-            (size_t)snprintf(out + used, bytes - used, "%s%s", h ? "," : "", store->homes[h].device->name);
+    struct text text = text_into(out, bytes);
+    for (int h = 0; store_on_devices(store) && h < store->home_count; h++)
+        text_item(&text, ",", "%s", store->homes[h].device->name);
 }
 
 static int open_vector(const struct store *store, const struct device *device, float **out, const char *what,

@@ -77,7 +77,6 @@ static int open_shard(struct store *store, int index, const size_t *boundary, st
     const struct store_settings *settings = &store->settings;
     struct shard *shard = &store->shards[index];
     const int workers = settings->roster->workers;
-    void *block = NULL;
     shard->store = store;
     shard->index = index;
     shard->home = &store->homes[index % store->home_count];
@@ -90,8 +89,8 @@ static int open_shard(struct store *store, int index, const size_t *boundary, st
     RETURN_IF(memory_array(&shard->tallies, workers, "tallies of a shard", error));
     RETURN_IF(memory_array(&shard->contributed, workers, "gradients of a round", error));
     const struct device *home = shard->home->device;
-    RETURN_IF(home->backend->allocate(home, &block, CACHE_LINE, "witness line", error));
-    shard->witness = block;
+    RETURN_IF(
+        device_array(home, &shard->witness, CACHE_LINE / sizeof *shard->witness, "witness line", error));
     RETURN_IF(home_open_order(shard, error));
     find_spans(shard, settings->layout);
     return OK;

@@ -17,10 +17,8 @@ struct at_barrier {
 
 int barrier_open(struct barrier *barrier, struct roster *roster, const char *place, struct error *error) {
     memset(barrier, 0, sizeof *barrier);
-    void *lines = 0;
-    RETURN_IF(memory_zeroed(&lines, (size_t)roster->workers, sizeof *barrier->lines, place, error));
+    RETURN_IF(memory_array(&barrier->lines, roster->workers, place, error));
     barrier->roster = roster;
-    barrier->lines = lines;
     barrier->place = place;
     event_open(&barrier->event, roster->world);
     return OK;

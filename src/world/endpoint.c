@@ -75,12 +75,11 @@ static int listen_anywhere(struct listener *listener, const struct netname *netn
 
 int endpoint_listen(struct world *world, const char *address, struct listener **out, struct error *error) {
     struct netname parsed;
-    void *memory;
+    struct listener *listener;
     *out = NULL;
     RETURN_IF(refuse_simulated(world, error));
     RETURN_IF(netname_parse(&parsed, address, error));
-    RETURN_IF(memory_zeroed(&memory, 1, sizeof(struct listener), "a listener", error));
-    struct listener *listener = memory;
+    RETURN_IF(memory_array(&listener, 1, "a listener", error));
     listener->world = world;
     listener->socket = -1;
     const int code = listen_anywhere(listener, &parsed, error);
@@ -110,13 +109,12 @@ void listener_close(struct listener *listener) {
 static int make_endpoint(struct world *world, int socket, const struct sockaddr_storage *peer,
                          const char *name, struct endpoint **out, struct error *error) {
     const int yes = 1;
-    void *memory;
-    const int code = memory_zeroed(&memory, 1, sizeof(struct endpoint), "a connection", error);
+    struct endpoint *endpoint;
+    const int code = memory_array(&endpoint, 1, "a connection", error);
     if (code != OK) {
         close(socket);
         return code;
     }
-    struct endpoint *endpoint = memory;
     endpoint->world = world;
     endpoint->socket = socket;
     endpoint->loopback = netname_is_loopback(peer);

@@ -11,11 +11,8 @@ int roster_open(struct roster *roster, struct world *world, int workers, int ser
     memset(roster, 0, sizeof *roster);
     const int count = workers + servers;
     const size_t each = (size_t)count * (sizeof(double) + sizeof(bool));
-    void *members = 0, *waits = 0;
-    RETURN_IF(memory_zeroed(&members, (size_t)count, sizeof *roster->members, "the roster", error));
-    roster->members = members;
-    RETURN_IF(memory_zeroed(&waits, (size_t)count, each, "the roster's waits", error));
-    roster->waits = waits;
+    RETURN_IF(memory_array(&roster->members, count, "the roster", error));
+    RETURN_IF(memory_zeroed(&roster->waits, (size_t)count, each, "the roster's waits", error));
     roster->world = world;
     roster->workers = workers;
     roster->count = count;
@@ -28,8 +25,8 @@ int roster_open(struct roster *roster, struct world *world, int workers, int ser
         atomic_init(&member->phase, PHASE_STARTING);
         atomic_init(&member->since, world_now(world));
         atomic_init(&member->active, true);
-        member->waited_for = (double *)waits + i * count;
-        member->awaited = (bool *)((double *)waits + count * count) + i * count;
+        member->waited_for = (double *)roster->waits + i * count;
+        member->awaited = (bool *)((double *)roster->waits + count * count) + i * count;
     }
     return OK;
 }

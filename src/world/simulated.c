@@ -177,10 +177,9 @@ static int find_slot(struct sim_world *sim, int *out, struct error *error) {
             return OK;
         }
     const size_t old = (size_t)sim->room, room = old ? 2 * old : FIRST_ROOM;
-    RETURN_IF(
-        memory_grow((void **)&sim->threads, old, room, sizeof *sim->threads, "simulated threads", error));
-    RETURN_IF(memory_grow((void **)&sim->at, old, room, sizeof *sim->at, "simulated threads", error));
-    RETURN_IF(memory_grow((void **)&sim->when, old, room, sizeof *sim->when, "simulated threads", error));
+    RETURN_IF(memory_grow(&sim->threads, old, room, "simulated threads", error));
+    RETURN_IF(memory_grow(&sim->at, old, room, "simulated threads", error));
+    RETURN_IF(memory_grow(&sim->when, old, room, "simulated threads", error));
     for (size_t slot = old; slot < room; slot++) sim->when[slot] = INFINITY;
     *out = sim->room;
     sim->room = (int)room;

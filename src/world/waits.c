@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include "../base/text.h"
 
 #define SLICE_S 0.05
 enum { MISSING_NAMED = 3, ARRIVED_NAMED = 5 }; /* so that the words fit for a thousand members, too */
@@ -76,39 +77,25 @@ static void note_waited(const struct wait *wait, double seconds) {
 
 /* --- the words --- */
 
-struct words {
-    char text[sizeof((struct error *)0)->words];
-    size_t length;
-};
-
-__attribute__((format(printf, 2, 3))) static void words_add(struct words *words, const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    const size_t room = sizeof words->text - words->length;
-    const int wanted = vsnprintf(words->text + words->length, room, format, list);
-    va_end(list);
-    if (wanted > 0) words->length += (size_t)wanted < room ? (size_t)wanted : room - 1;
-}
-
-static void name_missing(struct words *words, const struct wait *wait, double now) {
+static void name_missing(struct text *words, const struct wait *wait, double now) {
     int missing = 0;
     for (int i = 0; i < wait->roster->count; i++) {
         if (!is_missing(wait, i) || ++missing > MISSING_NAMED) continue;
         const struct member *member = &wait->roster->members[i];
         const enum phase phase = (enum phase)atomic_load(&member->phase);
         const char *place = atomic_load(&member->place);
-        words_add(words, "%s%s, %s", missing == 1 ? ": waiting for " : "; ", member->name, phase_name(phase));
-        if (phase == PHASE_WAIT && place) words_add(words, " at %s", place);
-        words_add(words, " for %.1f s at step %ld", fmax(now - atomic_load(&member->since), 0.0),
-                  atomic_load(&member->step));
+        text_add(words, "%s%s, %s", missing == 1 ? ": waiting for " : "; ", member->name, phase_name(phase));
+        if (phase == PHASE_WAIT && place) text_add(words, " at %s", place);
+        text_add(words, " for %.1f s at step %ld", fmax(now - atomic_load(&member->since), 0.0),
+                 atomic_load(&member->step));
     }
-    if (missing == 0 && wait->missing) words_add(words, ": nobody is left to wait for");
-    if (missing > MISSING_NAMED) words_add(words, "; and %d more", missing - MISSING_NAMED);
+    if (missing == 0 && wait->missing) text_add(words, ": nobody is left to wait for");
+    if (missing > MISSING_NAMED) text_add(words, "; and %d more", missing - MISSING_NAMED);
 }
 
 /* The active workers that are not missing; nothing when no worker is, as when a server's answer is awaited.
  */
-static void name_arrived(struct words *words, const struct wait *wait) {
+static void name_arrived(struct text *words, const struct wait *wait) {
     const struct roster *roster = wait->roster;
     bool worker_missing = false;
     for (int i = 0; i < roster->workers; i++) worker_missing = worker_missing || is_missing(wait, i);
@@ -117,19 +104,20 @@ static void name_arrived(struct words *words, const struct wait *wait) {
     for (int i = 0; i < roster->workers; i++) {
         if (!atomic_load(&roster->members[i].active) || is_missing(wait, i) || ++arrived > ARRIVED_NAMED)
             continue;
-        words_add(words, "%s%s", arrived == 1 ? "; arrived: " : ", ", roster->members[i].name);
+        text_add(words, "%s%s", arrived == 1 ? "; arrived: " : ", ", roster->members[i].name);
     }
-    if (arrived == 0) words_add(words, "; arrived: nobody");
-    if (arrived > ARRIVED_NAMED) words_add(words, " and %d more", arrived - ARRIVED_NAMED);
+    if (arrived == 0) text_add(words, "; arrived: nobody");
+    if (arrived > ARRIVED_NAMED) text_add(words, " and %d more", arrived - ARRIVED_NAMED);
 }
 
 static int gave_up(const struct wait *wait, double now, struct error *error) {
-    struct words words = {{0}, 0};
-    words_add(&words, "%s gave up after %g s at %s", wait->roster->members[wait->self].name,
-              wait->roster->timeout_s, wait->place);
+    char text[sizeof error->words];
+    struct text words = text_into(text, sizeof text);
+    text_add(&words, "%s gave up after %g s at %s", wait->roster->members[wait->self].name,
+             wait->roster->timeout_s, wait->place);
     name_missing(&words, wait, now);
     name_arrived(&words, wait);
-    return error_set(error, ERROR_PEER, "%s", words.text);
+    return error_set(error, ERROR_PEER, "%s", text);
 }
 
 /* --- the wait --- */

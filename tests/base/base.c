@@ -52,12 +52,12 @@ static void test_memory(void) {
     CHECK(strstr(error.words, "too much") != NULL, "\"%s\"", error.words);
 
     struct error none = {0};
-    void *grown = NULL;
-    CHECK(memory_grow(&grown, 0, 10, sizeof(int), "ints", &none) == OK, "%s", none.words);
-    for (int i = 0; i < 10; i++) ((int *)grown)[i] = i + 1;
-    CHECK(memory_grow(&grown, 10, 1000, sizeof(int), "ints", &none) == OK, "%s", none.words);
-    CHECK(((int *)grown)[9] == 10 && ((int *)grown)[10] == 0 && ((int *)grown)[999] == 0, "grown");
-    CHECK(memory_grow(&grown, 1000, 3, sizeof(int), "ints", &none) == OK && ((int *)grown)[2] == 3, "shrunk");
+    int *grown = NULL;
+    CHECK(memory_grow(&grown, 0, 10, "ints", &none) == OK, "%s", none.words);
+    for (int i = 0; i < 10; i++) grown[i] = i + 1;
+    CHECK(memory_grow(&grown, 10, 1000, "ints", &none) == OK, "%s", none.words);
+    CHECK(grown[9] == 10 && grown[10] == 0 && grown[999] == 0, "grown");
+    CHECK(memory_grow(&grown, 1000, 3, "ints", &none) == OK && grown[2] == 3, "shrunk");
     memory_free(grown);
     memory_free(NULL);
     char *text = NULL;
