@@ -137,7 +137,7 @@ static int run(struct exchange *x, struct error *error) {
 static int open_exchange(struct exchange *x, const char *device, struct error *error) {
     const struct device_settings settings = {0};
     bool shared;
-    RETURN_IF(plugin_choose(&x->optimizer, (const void *const *)optimizers, "optimizer", "sgd", error));
+    RETURN_IF(plugin_choose(&x->optimizer, &optimizer_kind, "sgd", error));
     RETURN_IF(world_open_threads(&x->world, error));
     RETURN_IF(devices_open(device, &settings, &x->devices, &x->count, &shared, error));
     const struct device *gpu = x->devices;

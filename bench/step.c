@@ -274,8 +274,7 @@ int main(int count, char **arguments) {
     struct world_thread *thread = NULL;
     int found = 0;
     bool shared = false;
-    if (plugin_choose(&bench.model, (const void *const *)models, "model", count > 1 ? arguments[1] : "mlp",
-                      &bench.error) == OK &&
+    if (plugin_choose(&bench.model, &model_kind, count > 1 ? arguments[1] : "mlp", &bench.error) == OK &&
         world_open_threads(&bench.world, &bench.error) == OK &&
         devices_open("cpu:0", &settings, &devices, &found, &shared, &bench.error) == OK) {
         bench.device = devices[0];

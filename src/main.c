@@ -55,7 +55,7 @@ static const struct command *find_command(const char *name) {
 }
 
 static int unknown_command(const char *name, struct error *error) {
-    return plugin_unknown((const void *const *)commands, "command", name, error);
+    return plugin_unknown(&command_kind, name, error);
 }
 
 static int print_command_help(const struct command *command, struct error *error) {
@@ -74,9 +74,9 @@ static int print_command_help(const struct command *command, struct error *error
 
 static void print_plugin_names(void) {
     for (int k = 0; k < PLUGIN_KINDS; k++) {
-        int column = printf("  --%-10s", plugin_kinds[k].name);
-        for (size_t i = 0; plugin_kinds[k].table[i] != NULL; i++) {
-            const char *name = ((const struct plugin *)plugin_kinds[k].table[i])->name;
+        int column = printf("  --%-10s", plugin_kinds[k]->name);
+        for (size_t i = 0; plugin_kinds[k]->plugins[i] != NULL; i++) {
+            const char *name = plugin_kinds[k]->plugins[i]->name;
             if (column + 1 + (int)strlen(name) > 100) column = printf("\n%14s", "") - 1;
             column += printf(" %s", name);
         }

@@ -45,7 +45,7 @@ static void fuzz_plugin(int kind, const char *text) {
     static struct choice choice;
     static _Alignas(16) char again[PLUGIN_SETTINGS_BYTES];
     struct error error = {0};
-    if (plugin_choose(&choice, plugin_kinds[kind].table, plugin_kinds[kind].name, text, &error) != OK) {
+    if (plugin_choose(&choice, plugin_kinds[kind], text, &error) != OK) {
         check_words(&error);
         return;
     }
@@ -148,7 +148,7 @@ static size_t make_sample(uint8_t *data, size_t most, unsigned seed) {
     const unsigned kind = seed % CHOICES, n = seed / CHOICES;
     int length;
     if (kind < PLUGIN_KINDS) {
-        const void *const *table = plugin_kinds[kind].table;
+        const struct plugin *const *table = plugin_kinds[kind]->plugins;
         unsigned count = 0;
         while (table[count]) count++;
         const struct plugin *plugin = table[n % count];

@@ -183,11 +183,9 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
     memset(rig, 0, sizeof *rig);
     rig->settings = *settings;
     rig_layout(rig);
-    RETURN_IF(plugin_choose(&rig->strategy, (const void *const *)strategies, "strategy", settings->strategy,
-                            error));
-    RETURN_IF(plugin_choose(&rig->optimizer, (const void *const *)optimizers, "optimizer",
-                            settings->optimizer, error));
-    RETURN_IF(plugin_choose(&rig->schedule, (const void *const *)schedules, "schedule",
+    RETURN_IF(plugin_choose(&rig->strategy, &strategy_kind, settings->strategy, error));
+    RETURN_IF(plugin_choose(&rig->optimizer, &optimizer_kind, settings->optimizer, error));
+    RETURN_IF(plugin_choose(&rig->schedule, &schedule_kind,
                             settings->schedule ? settings->schedule : "constant", error));
     RETURN_IF(settings->simulated ? world_open_simulated(&rig->world, settings->seed, error)
                                   : world_open_threads(&rig->world, error));

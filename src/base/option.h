@@ -57,6 +57,12 @@ struct plugin {
 enum { PLUGIN_SETTINGS_BYTES = 2304 };
 
 /* A plug-in chosen and set: what `name:key=value` on the command line becomes. */
+/* All plug-ins of one kind; the Makefile makes it from the files of a folder. */
+struct plugin_kind {
+    const char *name, *folder;           /* "strategy", "strategies" */
+    const struct plugin *const *plugins; /* ended by NULL */
+};
+
 struct choice {
     const struct plugin *plugin;                       /* first member of the descriptor */
     _Alignas(16) char settings[PLUGIN_SETTINGS_BYTES]; /* its settings struct */
@@ -80,13 +86,12 @@ int option_set(const struct option *rows, void *settings, const char *owner, con
 /* The row of that name, by either of its names, or NULL. */
 const struct option *option_find(const struct option *rows, const char *name);
 
-/* Parses `name:key=value,...` against a table of descriptors that each begin with a struct plugin; the table
- * ends with NULL. `kind` is the word for it ("strategy"). Errors: ERROR_USAGE. */
-int plugin_choose(struct choice *choice, const void *const *table, const char *kind, const char *text,
+/* Parses `name:key=value,...` against the plug-ins of a kind. Errors: ERROR_USAGE. */
+int plugin_choose(struct choice *choice, const struct plugin_kind *kind, const char *text,
                   struct error *error);
 
-/* The error for a name that the table does not have: ERROR_USAGE, with the nearest one and all of them. */
-int plugin_unknown(const void *const *table, const char *kind, const char *typed, struct error *error);
+/* The error for a name that no plug-in of the kind has: ERROR_USAGE, with the nearest one and all of them. */
+int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct error *error);
 
 /* The table's text nearest to `name` by edit distance, or NULL when none is near; for "did you mean". */
 const char *option_nearest(const char *name, const char *const *names);

@@ -15,19 +15,19 @@ static bool is_named(const struct plugin *plugin, const char *typed, size_t leng
     return true;
 }
 
-int plugin_unknown(const void *const *table, const char *kind, const char *typed, struct error *error) {
+int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct error *error) {
     const char *names[NAMES_MOST + 1] = {0};
     char list[LIST_BYTES];
     struct text text = text_into(list, sizeof list);
-    for (int i = 0; table[i] != NULL && i < NAMES_MOST; i++) {
-        names[i] = ((const struct plugin *)table[i])->name;
+    for (int i = 0; kind->plugins[i] != NULL && i < NAMES_MOST; i++) {
+        names[i] = kind->plugins[i]->name;
         text_item(&text, ", ", "%s", names[i]);
     }
     const char *nearest = option_nearest(typed, names);
     if (nearest != NULL)
-        return error_set(error, ERROR_USAGE, "%s \"%s\": unknown; did you mean \"%s\"? (one of %s)", kind,
-                         typed, nearest, list);
-    return error_set(error, ERROR_USAGE, "%s \"%s\": unknown (one of %s)", kind, typed, list);
+        return error_set(error, ERROR_USAGE, "%s \"%s\": unknown; did you mean \"%s\"? (one of %s)",
+                         kind->name, typed, nearest, list);
+    return error_set(error, ERROR_USAGE, "%s \"%s\": unknown (one of %s)", kind->name, typed, list);
 }
 
 /* Sets the one setting at the front of `text`, which it changes; *rest is what follows its comma, or NULL. */
@@ -59,22 +59,22 @@ static int set_next(struct choice *choice, char *text, char **rest, struct error
     return option_set(plugin->options, choice->settings, plugin->name, name, value, error);
 }
 
-int plugin_choose(struct choice *choice, const void *const *table, const char *kind, const char *text,
+int plugin_choose(struct choice *choice, const struct plugin_kind *kind, const char *text,
                   struct error *error) {
     *choice = (struct choice){0};
     const size_t bytes = strlen(text) + 1;
     if (bytes > sizeof choice->text)
-        return error_set(error, ERROR_USAGE, "%s \"%.40s...\": %zu characters, expected fewer than %zu", kind,
-                         text, bytes - 1, sizeof choice->text);
+        return error_set(error, ERROR_USAGE, "%s \"%.40s...\": %zu characters, expected fewer than %zu",
+                         kind->name, text, bytes - 1, sizeof choice->text);
     memcpy(choice->text, text, bytes);
     const size_t length = strcspn(text, ":");
-    const void *const *entry = table;
+    const struct plugin *const *entry = kind->plugins;
     while (*entry != NULL && !is_named(*entry, text, length)) entry++;
     char copy[sizeof choice->text];
     memcpy(copy, text, bytes);
     char *rest = copy[length] == ':' ? copy + length + 1 : NULL;
     copy[length] = '\0';
-    if (*entry == NULL) return plugin_unknown(table, kind, copy, error);
+    if (*entry == NULL) return plugin_unknown(kind, copy, error);
     choice->plugin = *entry;
     assert(choice->plugin->settings_bytes <= sizeof choice->settings);
     option_defaults(choice->plugin->options, choice->settings);

@@ -22,5 +22,6 @@ struct command {
 };
 
 extern const struct command *const commands[]; /* generated, ended by NULL */
+extern const struct plugin_kind command_kind;  /* generated: the same */
 
 #endif

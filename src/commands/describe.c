@@ -120,12 +120,12 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (argument_count > 0)
         return error_set(error, ERROR_USAGE, "describe: unexpected \"%s\"; expected only options",
                          arguments[0]);
-    RETURN_IF(plugin_choose(&model, (const void *const *)models, "model", settings->model, error));
+    RETURN_IF(plugin_choose(&model, &model_kind, settings->model, error));
     if (settings->input[0]) {
         RETURN_IF(parse_input(settings->input, &shape, error));
         return describe(&model, &shape, classes, error);
     }
-    RETURN_IF(plugin_choose(&choice, (const void *const *)datasets, "dataset", settings->dataset, error));
+    RETURN_IF(plugin_choose(&choice, &dataset_kind, settings->dataset, error));
     int code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
     if (code == OK) code = describe(&model, &dataset.shape, dataset.classes, error);
     dataset_close(&dataset);

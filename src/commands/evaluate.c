@@ -66,7 +66,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (code == OK) {
         const char *text =
             settings->dataset[0] ? settings->dataset : safetensors_text(&restored.content, "dataset");
-        code = plugin_choose(&choice, (const void *const *)datasets, "dataset", text ? text : "", error);
+        code = plugin_choose(&choice, &dataset_kind, text ? text : "", error);
     }
     if (code == OK)
         code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);

@@ -8,20 +8,15 @@
 #include "command.h"
 #include "kinds.h"
 
-const struct plugin_kind plugin_kinds[PLUGIN_KINDS] = {
-    {"strategy", "strategies", (const void *const *)strategies},
-    {"model", "models", (const void *const *)models},
-    {"dataset", "datasets", (const void *const *)datasets},
-    {"optimizer", "optimizers", (const void *const *)optimizers},
-    {"schedule", "schedules", (const void *const *)schedules},
-};
+const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS] = {&strategy_kind, &model_kind, &dataset_kind,
+                                                              &optimizer_kind, &schedule_kind};
 
 enum { NAMES_MOST = 255 };
 
 static void print_kind(const struct plugin_kind *kind) {
     printf("%s (--%s=NAME:key=value,...)\n", kind->folder, kind->name);
-    for (size_t i = 0; kind->table[i] != NULL; i++) {
-        const struct plugin *plugin = kind->table[i];
+    for (size_t i = 0; kind->plugins[i] != NULL; i++) {
+        const struct plugin *plugin = kind->plugins[i];
         printf("  %-18s %s\n", plugin->name, plugin->help);
     }
 }
@@ -38,7 +33,7 @@ static void print_plugin(const struct plugin_kind *kind, const struct plugin *pl
 static int print_named(const char *wanted) {
     int found = 0;
     for (int k = 0; k < PLUGIN_KINDS; k++) {
-        const struct plugin_kind *kind = &plugin_kinds[k];
+        const struct plugin_kind *kind = plugin_kinds[k];
         const char *name = wanted;
         const size_t length = strcspn(wanted, "/");
         if (strcmp(wanted, kind->name) == 0 || strcmp(wanted, kind->folder) == 0) {
@@ -52,8 +47,8 @@ static int print_named(const char *wanted) {
             if (!is_kind) continue;
             name = wanted + length + 1;
         }
-        for (size_t i = 0; kind->table[i] != NULL; i++) {
-            const struct plugin *plugin = kind->table[i];
+        for (size_t i = 0; kind->plugins[i] != NULL; i++) {
+            const struct plugin *plugin = kind->plugins[i];
             if (strcmp(name, plugin->name) != 0) continue;
             print_plugin(kind, plugin);
             found++;
@@ -66,9 +61,9 @@ static int unknown(const char *wanted, struct error *error) {
     const char *names[NAMES_MOST + 1] = {0};
     int count = 0;
     for (int k = 0; k < PLUGIN_KINDS; k++) {
-        if (count < NAMES_MOST) names[count++] = plugin_kinds[k].name;
-        for (size_t i = 0; plugin_kinds[k].table[i] != NULL && count < NAMES_MOST; i++)
-            names[count++] = ((const struct plugin *)plugin_kinds[k].table[i])->name;
+        if (count < NAMES_MOST) names[count++] = plugin_kinds[k]->name;
+        for (size_t i = 0; plugin_kinds[k]->plugins[i] != NULL && count < NAMES_MOST; i++)
+            names[count++] = plugin_kinds[k]->plugins[i]->name;
     }
     const char *slash = strrchr(wanted, '/');
     const char *nearest = option_nearest(slash != NULL ? slash + 1 : wanted, names);
@@ -81,7 +76,7 @@ static int run(const void *settings, const char *const *arguments, int argument_
     (void)settings;
     for (int k = 0; k < PLUGIN_KINDS && argument_count == 0; k++) {
         if (k > 0) putchar('\n');
-        print_kind(&plugin_kinds[k]);
+        print_kind(plugin_kinds[k]);
     }
     if (argument_count == 0) printf("\ntrainer list NAME shows a plug-in's settings.\n");
     for (int i = 0; i < argument_count; i++) {

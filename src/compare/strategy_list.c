@@ -12,7 +12,7 @@
 /* Adds one, after a look whether it can be chosen. */
 static int add(struct strategy_list *list, const char *text, struct error *error) {
     struct choice choice;
-    RETURN_IF(plugin_choose(&choice, (const void *const *)strategies, "strategy", text, error));
+    RETURN_IF(plugin_choose(&choice, &strategy_kind, text, error));
     RETURN_IF(memory_grow(&list->texts, list->count, list->count + 1, "a list of strategies", error));
     snprintf(list->texts[list->count++], sizeof *list->texts, "%s", text);
     return OK;

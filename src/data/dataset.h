@@ -38,6 +38,7 @@ struct dataset_common {
     }
 
 extern const struct dataset_plugin *const datasets[]; /* generated, ended by NULL */
+extern const struct plugin_kind dataset_kind;         /* generated: the same */
 
 static inline const struct dataset_plugin *dataset_of(const struct choice *choice) {
     return (const struct dataset_plugin *)(const void *)choice->plugin;

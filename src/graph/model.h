@@ -11,7 +11,8 @@ struct model {
     node (*build)(struct graph *g, node x, int classes, const void *settings);
 };
 
-extern const struct model *const models[]; /* generated, ended by NULL */
+extern const struct model *const models[];  /* generated, ended by NULL */
+extern const struct plugin_kind model_kind; /* generated: the same */
 
 static inline const struct model *model_of(const struct choice *choice) {
     return (const struct model *)(const void *)choice->plugin;

@@ -91,7 +91,7 @@ int restored_open(struct restored *restored, const char *path, bool reference_on
     RETURN_IF(checkpoint_read(path, &restored->content, error));
     const char *model = safetensors_text(&restored->content, "model");
     if (!model) return missing(path, "model", error);
-    RETURN_IF(plugin_choose(&restored->model, (const void *const *)models, "model", model, error));
+    RETURN_IF(plugin_choose(&restored->model, &model_kind, model, error));
     RETURN_IF(read_shape(restored, path, error));
     RETURN_IF(read_dataset(restored, path, error));
     RETURN_IF(devices_open("cpu:0", &settings, &restored->devices, &count, &shared, error));

@@ -31,16 +31,12 @@ static int count_shards(const struct setup *setup, int parts) {
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error) {
     struct choices *choices = &setup->choices;
     struct config *config = &setup->config;
-    RETURN_IF(plugin_choose(&choices->model, (const void *const *)models, "model", config->model, error));
-    RETURN_IF(
-        plugin_choose(&choices->dataset, (const void *const *)datasets, "dataset", config->dataset, error));
-    RETURN_IF(plugin_choose(&choices->strategy, (const void *const *)strategies, "strategy", config->strategy,
-                            error));
+    RETURN_IF(plugin_choose(&choices->model, &model_kind, config->model, error));
+    RETURN_IF(plugin_choose(&choices->dataset, &dataset_kind, config->dataset, error));
+    RETURN_IF(plugin_choose(&choices->strategy, &strategy_kind, config->strategy, error));
     RETURN_IF(check_parts(setup, parts, mirrored, error));
-    RETURN_IF(plugin_choose(&choices->optimizer, (const void *const *)optimizers, "optimizer",
-                            config->optimizer, error));
-    RETURN_IF(plugin_choose(&choices->schedule, (const void *const *)schedules, "schedule", config->schedule,
-                            error));
+    RETURN_IF(plugin_choose(&choices->optimizer, &optimizer_kind, config->optimizer, error));
+    RETURN_IF(plugin_choose(&choices->schedule, &schedule_kind, config->schedule, error));
     setup->shards = count_shards(setup, parts);
     return OK;
 }

@@ -33,6 +33,7 @@ struct optimizer_common {
     }
 
 extern const struct optimizer *const optimizers[]; /* generated, ended by NULL */
+extern const struct plugin_kind optimizer_kind;    /* generated: the same */
 
 static inline const struct optimizer *optimizer_of(const struct choice *choice) {
     return (const struct optimizer *)(const void *)choice->plugin;

@@ -21,6 +21,7 @@ struct schedule_common {
     }
 
 extern const struct schedule *const schedules[]; /* generated, ended by NULL */
+extern const struct plugin_kind schedule_kind;   /* generated: the same */
 
 static inline const struct schedule *schedule_of(const struct choice *choice) {
     return (const struct schedule *)(const void *)choice->plugin;

@@ -83,6 +83,7 @@ struct strategy {
 };
 
 extern const struct strategy *const strategies[]; /* generated, ended by NULL */
+extern const struct plugin_kind strategy_kind;    /* generated: the same */
 
 /* What a choice of this table's is. */
 static inline const struct strategy *strategy_of(const struct choice *choice) {

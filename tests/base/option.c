@@ -165,12 +165,13 @@ struct descriptor {
 };
 static const struct descriptor sgd = {.plugin = {"sgd", "plain", rows, sizeof(struct settings)}};
 static const struct descriptor free_one = {.plugin = {"async-lockfree", "no lock", NULL, 0}};
-static const void *const table[] = {&sgd, &free_one, NULL};
+static const struct plugin *const plugins[] = {&sgd.plugin, &free_one.plugin, NULL};
+static const struct plugin_kind kind = {"optimizer", "optimizers", plugins};
 
 static void choose(const char *text, const char *words) {
     struct error error = {0};
     struct choice choice;
-    const int code = plugin_choose(&choice, table, "optimizer", text, &error);
+    const int code = plugin_choose(&choice, &kind, text, &error);
     CHECK(code == ERROR_USAGE && strcmp(error.words, words) == 0, "%s: \"%s\", expected \"%s\"", text,
           error.words, words);
 }
@@ -178,21 +179,20 @@ static void choose(const char *text, const char *words) {
 static void test_plugins(void) {
     struct error error = {0};
     struct choice choice;
-    CHECK(plugin_choose(&choice, table, "optimizer", "sgd", &error) == OK, "%s", error.words);
+    CHECK(plugin_choose(&choice, &kind, "sgd", &error) == OK, "%s", error.words);
     const struct settings *s = (const struct settings *)choice.settings;
     CHECK(choice.plugin == &sgd.plugin && s->batch == 32 && strcmp(choice.text, "sgd") == 0, "defaults");
-    CHECK(plugin_choose(&choice, table, "optimizer", "sgd:rate=0.5,progress=0,out=/a:b=c,batch=7,job_scale=2",
-                        &error) == OK,
+    CHECK(plugin_choose(&choice, &kind, "sgd:rate=0.5,progress=0,out=/a:b=c,batch=7,job_scale=2", &error) ==
+              OK,
           "%s", error.words);
     CHECK(s->rate == 0.5 && !s->progress && strcmp(s->out, "/a:b=c") == 0 && s->batch == 7 && s->scale == 2,
           "set");
-    CHECK(plugin_choose(&choice, table, "optimizer", "sgd:out=\"a,b=c\",progress,rate=2", &error) == OK, "%s",
+    CHECK(plugin_choose(&choice, &kind, "sgd:out=\"a,b=c\",progress,rate=2", &error) == OK, "%s",
           error.words);
     CHECK(strcmp(s->out, "a,b=c") == 0 && s->progress && s->rate == 2, "\"%s\" %f", s->out, s->rate);
-    CHECK(plugin_choose(&choice, table, "optimizer", "sgd:out=", &error) == ERROR_USAGE,
-          "an empty text was taken");
+    CHECK(plugin_choose(&choice, &kind, "sgd:out=", &error) == ERROR_USAGE, "an empty text was taken");
     error = (struct error){0};
-    CHECK(plugin_choose(&choice, table, "optimizer", "async_lockfree", &error) == OK, "%s", error.words);
+    CHECK(plugin_choose(&choice, &kind, "async_lockfree", &error) == OK, "%s", error.words);
     choose("sdg", "optimizer \"sdg\": unknown; did you mean \"sgd\"? (one of sgd, async-lockfree)");
     choose("hogwild:x=1", "optimizer \"hogwild\": unknown (one of sgd, async-lockfree)");
     choose("", "optimizer \"\": unknown (one of sgd, async-lockfree)");
@@ -206,7 +206,7 @@ static void test_plugins(void) {
     choose("async-lockfree:x=1", "async-lockfree: unknown setting \"x\"; it has none");
     char text[600] = "sgd:out=";
     memset(text + 8, 'a', sizeof text - 9);
-    CHECK(plugin_choose(&choice, table, "optimizer", text, &error) == ERROR_USAGE, "too long");
+    CHECK(plugin_choose(&choice, &kind, text, &error) == ERROR_USAGE, "too long");
 }
 
 /* What option_text writes sets the same value again; a real needs the fewest digits. */

@@ -79,12 +79,9 @@ static bool open_rig(struct rig *rig, const struct place *place, int shards, enu
         rig->ranges[i].begin = rig->layout.floats;
         rig->layout.floats += (sample[i].floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
     }
-    bool well =
-        plugin_choose(&rig->strategy, (const void *const *)strategies, "strategy", "sync", error) == OK;
-    well = well && plugin_choose(&rig->optimizer, (const void *const *)optimizers, "optimizer", optimizer,
-                                 error) == OK;
-    well = well &&
-           plugin_choose(&rig->schedule, (const void *const *)schedules, "schedule", "constant", error) == OK;
+    bool well = plugin_choose(&rig->strategy, &strategy_kind, "sync", error) == OK;
+    well = well && plugin_choose(&rig->optimizer, &optimizer_kind, optimizer, error) == OK;
+    well = well && plugin_choose(&rig->schedule, &schedule_kind, "constant", error) == OK;
     well = well && world_open_threads(&rig->world, error) == OK;
     well = well && (!place || open_devices_at(rig, place, deterministic));
     const int workers = place ? place->workers : WORKERS;

@@ -71,9 +71,7 @@ static void check_optimizer(const struct optimizer *optimizer, float decay, bool
     static struct rig rig;
     struct choice choice;
     struct error error = {0};
-    CHECK(plugin_choose(&choice, (const void *const *)optimizers, "optimizer", optimizer->plugin.name,
-                        &error) == OK,
-          "%s", error.words);
+    CHECK(plugin_choose(&choice, &optimizer_kind, optimizer->plugin.name, &error) == OK, "%s", error.words);
     int code = open_rig(&rig, &error);
     for (long number = 1; number <= UPDATES && code == OK; number++) {
         float *const moments[] = {rig.here[2], rig.here[3]};
@@ -136,8 +134,7 @@ static void test_other_rules(void) {
     CHECK(code == OK && differences(&rig, &error) == 0, "frozen weights: %s", error.words);
 
     struct choice choice;
-    CHECK(plugin_choose(&choice, (const void *const *)optimizers, "optimizer", "sgd", &error) == OK, "%s",
-          error.words);
+    CHECK(plugin_choose(&choice, &optimizer_kind, "sgd", &error) == OK, "%s", error.words);
     update = optimizer_update(&choice, 1);
     update.rate = 0.5f;
     slice = slice_of(&rig, &state, 0, false, true);
@@ -180,8 +177,7 @@ static void check_mean(int count, bool steps) {
             const float value = rig.here[k % 3 ? 1 : 3][i];
             sum[i] = k == 0 ? weight[k] * value : sum[i] + weight[k] * value;
         }
-    CHECK(plugin_choose(&choice, (const void *const *)optimizers, "optimizer", "sgd", &error) == OK, "%s",
-          error.words);
+    CHECK(plugin_choose(&choice, &optimizer_kind, "sgd", &error) == OK, "%s", error.words);
     struct state state;
     struct update update = optimizer_update(&choice, 1);
     struct update_slice slice = slice_of(&rig, &state, 0, false, false);

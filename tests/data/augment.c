@@ -400,11 +400,12 @@ static const struct plugin plugin = {
     .name = "set", .options = options, .settings_bytes = sizeof(struct augment_settings)};
 
 static int choose(const char *text, struct augment *augment, struct shape *given, struct error *error) {
-    const void *const table[] = {&plugin, NULL};
+    const struct plugin *const plugins[] = {&plugin, NULL};
+    const struct plugin_kind kind = {"data set", "data sets", plugins};
     const struct shape stored = SHAPE(32, 32, 3);
     struct choice choice;
     *error = (struct error){0};
-    RETURN_IF(plugin_choose(&choice, table, "data set", text, error));
+    RETURN_IF(plugin_choose(&choice, &kind, text, error));
     return augment_choose(augment, given, (const void *)choice.settings, "set", &stored, error);
 }
 

@@ -225,7 +225,7 @@ static int open_texts(const struct folder *folder, struct dataset *dataset, cons
              test ? folder->test : "", settings);
     *error = (struct error){0};
     *dataset = (struct dataset){0};
-    RETURN_IF(plugin_choose(&choice, (const void *const *)datasets, "data set", text, error));
+    RETURN_IF(plugin_choose(&choice, &dataset_kind, text, error));
     return dataset_open(dataset, &choice, NULL, error);
 }
 
@@ -338,8 +338,7 @@ static void check_dataset_errors(const struct folder *folder) {
     check_dataset_error(folder, "1,a\n2,b\n3,a\n", NULL, missing, "test.csv: No such file or directory");
     struct choice choice;
     error = (struct error){0};
-    CHECK(plugin_choose(&choice, (const void *const *)datasets, "data set", "csv", &error) == OK, "%s",
-          error.words);
+    CHECK(plugin_choose(&choice, &dataset_kind, "csv", &error) == OK, "%s", error.words);
     CHECK(dataset_open(&set, &choice, NULL, &error) == ERROR_USAGE, "no file");
     CHECK(strcmp(error.words, "csv: found no file, expected csv:file=FILE") == 0, "%s", error.words);
     CHECK(open_texts(folder, &set, "1,a\n2,b\n3,a\n", "1,a\n", ",take=3", &error) == OK, "%s", error.words);

@@ -80,7 +80,7 @@ static int open_from(const char *data_dir, struct dataset *dataset, const char *
     struct choice choice;
     *error = (struct error){0};
     *dataset = (struct dataset){0};
-    RETURN_IF(plugin_choose(&choice, (const void *const *)datasets, "data set", text, error));
+    RETURN_IF(plugin_choose(&choice, &dataset_kind, text, error));
     return dataset_open(dataset, &choice, data_dir, error);
 }
 

@@ -57,7 +57,7 @@ static void check_stalled_server(const char *text, const struct strategy *strate
             struct rig_settings settings = usual(text, simulated, 3);
             struct choice choice;
             struct error error = {0};
-            plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error);
+            plugin_choose(&choice, &strategy_kind, text, &error);
             if (!strategy_traits(strategy, choice.settings)->servers) return;
             settings.stall = "server:1";
             settings.go_on = go_on;

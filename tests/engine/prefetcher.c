@@ -123,8 +123,7 @@ static void check_bits(const char *text, const struct strategy *strategy, void *
     struct choice choice;
     struct error error = {0};
     (void)argument;
-    CHECK(plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error) == OK, "%s",
-          error.words);
+    CHECK(plugin_choose(&choice, &strategy_kind, text, &error) == OK, "%s", error.words);
     for (int workers = 1; workers <= 3; workers++)
         for (int a = 0; a < AHEADS; a++) {
             struct rig_settings settings = usual(text, false, workers, 0);

@@ -12,8 +12,7 @@ enum { CLASSES = 10, PIXELS = 64, BATCH = 6, MOST_FETCHES = 40 };
 static void open_network(struct network *network, struct choice *choice, const char *model,
                          struct shape shape, int batch, double decay) {
     struct error error = {0};
-    CHECK(plugin_choose(choice, (const void *const *)models, "model", model, &error) == OK, "%s",
-          error.words);
+    CHECK(plugin_choose(choice, &model_kind, model, &error) == OK, "%s", error.words);
     const struct network_settings settings = {.model = choice,
                                               .shape = shape,
                                               .classes = CLASSES,

@@ -105,8 +105,7 @@ static void course_open(struct course *course, const char *model) {
     struct error error = {0};
     struct session s;
     *course = (struct course){0};
-    CHECK(plugin_choose(&course->model, (const void *const *)models, "model", model, &error) == OK, "%s",
-          error.words);
+    CHECK(plugin_choose(&course->model, &model_kind, model, &error) == OK, "%s", error.words);
     const struct network_settings settings = {.model = &course->model,
                                               .shape = SHAPE(FEATURES),
                                               .classes = CLASSES,

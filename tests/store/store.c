@@ -79,12 +79,9 @@ static bool bench_open(struct bench *bench, const struct bench_settings *setting
     memset(bench, 0, sizeof *bench);
     lay_out(bench->ranges, &bench->layout);
     store_spread_ranges(&bench->layout, settings->shards, settings->by);
-    bool well =
-        plugin_choose(&bench->strategy, (const void *const *)strategies, "strategy", "sync", error) == OK &&
-        plugin_choose(&bench->optimizer, (const void *const *)optimizers, "optimizer", settings->optimizer,
-                      error) == OK &&
-        plugin_choose(&bench->schedule, (const void *const *)schedules, "schedule", settings->schedule,
-                      error) == OK;
+    bool well = plugin_choose(&bench->strategy, &strategy_kind, "sync", error) == OK &&
+                plugin_choose(&bench->optimizer, &optimizer_kind, settings->optimizer, error) == OK &&
+                plugin_choose(&bench->schedule, &schedule_kind, settings->schedule, error) == OK;
     well = well && (settings->simulated ? world_open_simulated(&bench->world, 1, error)
                                         : world_open_threads(&bench->world, error)) == OK;
     well = well && roster_open(&bench->roster, bench->world, WORKERS, 0, 0.05, error) == OK;
@@ -777,8 +774,7 @@ static void check_posting(void) {
 static double factor(const char *text, long update, long total) {
     struct choice choice;
     struct error error = {0};
-    CHECK(plugin_choose(&choice, (const void *const *)schedules, "schedule", text, &error) == OK, "%s",
-          error.words);
+    CHECK(plugin_choose(&choice, &schedule_kind, text, &error) == OK, "%s", error.words);
     return schedule_factor(&choice, update, total);
 }
 

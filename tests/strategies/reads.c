@@ -126,7 +126,7 @@ static void check_lead(const char *text, const struct strategy *strategy, void *
     struct choice choice;
     struct error error = {0};
     (void)argument;
-    plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error);
+    plugin_choose(&choice, &strategy_kind, text, &error);
     if (!strategy_traits(strategy, choice.settings)->lead) return;
     for (int simulated = 0; simulated < 2; simulated++)
         for (int workers = 1; workers <= 5; workers += 2)

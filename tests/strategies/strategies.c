@@ -164,9 +164,7 @@ static float *serial(const struct rig_settings *settings) {
     rig_layout(&rig);
     struct choice choice;
     struct error error = {0};
-    CHECK(plugin_choose(&choice, (const void *const *)optimizers, "optimizer", settings->optimizer, &error) ==
-              OK,
-          "%s", error.words);
+    CHECK(plugin_choose(&choice, &optimizer_kind, settings->optimizer, &error) == OK, "%s", error.words);
     const size_t floats = rig.layout.floats;
     float *weights = calloc(floats, sizeof *weights),
           *moments[2] = {calloc(floats, sizeof(float)), calloc(floats, sizeof(float))};
@@ -202,8 +200,7 @@ static void check_repeatable(const char *text, const struct strategy *strategy, 
     struct choice choice;
     struct error error = {0};
     (void)argument;
-    CHECK(plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error) == OK, "%s",
-          error.words);
+    CHECK(plugin_choose(&choice, &strategy_kind, text, &error) == OK, "%s", error.words);
     const struct traits *traits = strategy_traits(strategy, choice.settings);
     for (size_t w = 0; w < sizeof worker_counts / sizeof *worker_counts; w++)
         for (size_t o = 0; o < sizeof chosen / sizeof *chosen; o++) {
@@ -371,7 +368,7 @@ static void check_stalest(const char *text, const struct strategy *strategy, voi
     struct choice choice;
     struct error error = {0};
     (void)argument;
-    plugin_choose(&choice, (const void *const *)strategies, "strategy", text, &error);
+    plugin_choose(&choice, &strategy_kind, text, &error);
     const struct traits *traits = strategy_traits(strategy, choice.settings);
     if (!traits->lead || !traits->staleness_bound) return;
     for (int workers = 1; workers <= 4; workers++) {
