@@ -27,8 +27,7 @@ static inline struct queue *gpu_call_queue(const struct call *call, struct error
     return gpu_queue(call->problem->device, error);
 }
 
-/* All that `run` of a kernel does which is one launch: `queue` is the name that the launch has for its queue.
- */
+/* The whole `run` of a kernel that is one launch, which finds its queue under the name `queue`. Returns. */
 #define GPU_RUN(call, queue, launch, error)                                                                  \
     do {                                                                                                     \
         struct queue *queue = gpu_call_queue(call, error);                                                   \

@@ -215,8 +215,7 @@ static struct tally get_tally(const uint64_t *values) {
 /* All workers' tallies, then the lost updates. */
 static int open_values(const struct members *members, uint64_t **values, int *count, struct error *error) {
     *count = members->host.count * TALLY_VALUES + 1;
-    RETURN_IF(memory_array(values, (size_t)*count, "tallies", error));
-    return OK;
+    return memory_array(values, *count, "tallies", error);
 }
 
 int members_answer(struct members *members, struct error *error) {
