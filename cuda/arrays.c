@@ -91,16 +91,14 @@ static int run_moves(const struct call *call, struct error *error) {
     return OK;
 }
 
-const struct kernel gpu_transpose = {
-    .name = "cuda:transpose", .prepare = prepare_moves, .release = gpu_plan_free, .run = run_moves};
-const struct kernel gpu_concat = {
-    .name = "cuda:concat", .prepare = prepare_moves, .release = gpu_plan_free, .run = run_moves};
-const struct kernel gpu_slice = {
-    .name = "cuda:slice", .prepare = prepare_moves, .release = gpu_plan_free, .run = run_moves};
-const struct kernel gpu_pad = {
-    .name = "cuda:pad", .prepare = prepare_moves, .release = gpu_plan_free, .run = run_moves};
-const struct kernel gpu_broadcast_to = {
-    .name = "cuda:broadcast_to", .prepare = prepare_moves, .release = gpu_plan_free, .run = run_moves};
+#define KERNEL(op)                                                                                           \
+    const struct kernel gpu_##op = {                                                                         \
+        .name = "cuda:" #op, .prepare = prepare_moves, .release = gpu_plan_free, .run = run_moves}
+KERNEL(transpose);
+KERNEL(concat);
+KERNEL(slice);
+KERNEL(pad);
+KERNEL(broadcast_to);
 
 static int run_dims(const struct call *call, const struct gpu_dims *dims, struct error *error) {
     struct queue *queue = gpu_call_queue(call, error);

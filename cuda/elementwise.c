@@ -18,13 +18,10 @@ static int prepare_pairs(const struct problem *problem, void **plan, struct erro
 
 static int run_binary(const struct call *call, gpu_binary *launch, struct error *error) {
     const struct problem *problem = call->problem;
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(problem->device,
+    GPU_RUN(call, queue,
             launch(queue->stream, call->plan, problem->input[0].type == TYPE_INT, call->input[0],
                    call->input[1], call->output),
             error);
-    return OK;
 }
 
 #define BINARY(op, ...)                                                                                      \
@@ -38,22 +35,16 @@ static int run_binary(const struct call *call, gpu_binary *launch, struct error 
 /* --- one operand, and the gradients of activations from their results --- */
 
 static int run_unary(const struct call *call, gpu_unary *launch, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch(queue->stream, call->input[0], call->output, gpu_count(&call->problem->output.shape)),
             error);
-    return OK;
 }
 
 static int run_slope(const struct call *call, gpu_slope *launch, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch(queue->stream, call->input[0], call->input[1], call->output,
                    gpu_count(&call->problem->output.shape)),
             error);
-    return OK;
 }
 
 #define UNARY(op, ...)                                                                                       \
@@ -78,13 +69,10 @@ static int run_relu_grad(const struct call *call, struct error *error) {
     const int narrow = (problem->input[0].type == TYPE_BF16 ? 1 : 0) |
                        (problem->input[1].type == TYPE_BF16 ? 2 : 0) |
                        (problem->output.type == TYPE_BF16 ? 4 : 0);
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(problem->device,
+    GPU_RUN(call, queue,
             launch_relu_slope(queue->stream, narrow, call->input[0], call->input[1], call->output,
                               gpu_count(&problem->output.shape)),
             error);
-    return OK;
 }
 const struct kernel gpu_relu_grad = {
     .name = "cuda:relu_grad", .prepare = prepare_relu_grad, .run = run_relu_grad};
@@ -123,26 +111,20 @@ static int run_cast(const struct call *call, struct error *error) {
     const struct problem *problem = call->problem;
     const enum type from = problem->input[0].type, to = problem->output.type;
     if (from == to) return copy_operand(call, 0, error);
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(problem->device,
+    GPU_RUN(call, queue,
             launch_cast(queue->stream, casts[from][to], call->input[0], call->output,
                         gpu_count(&problem->output.shape)),
             error);
-    return OK;
 }
 const struct kernel gpu_cast = {.name = "cuda:cast", .prepare = gpu_wide, .run = run_cast};
 
 /* x, step (int scalar). */
 static int run_dropout(const struct call *call, struct error *error) {
     const struct problem *problem = call->problem;
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(problem->device,
+    GPU_RUN(call, queue,
             launch_dropout(queue->stream, problem->attributes->seed, call->input[1],
                            problem->attributes->rate, call->input[0], call->output,
                            gpu_count(&problem->output.shape)),
             error);
-    return OK;
 }
 const struct kernel gpu_dropout = {.name = "cuda:dropout", .prepare = gpu_wide, .run = run_dropout};

@@ -37,12 +37,9 @@ static int prepare_pool(const struct problem *problem, void **plan, struct error
 }
 
 static int run_maxpool(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_maxpool(queue->stream, call->plan, is_narrow(call->problem), call->input[0], call->output),
             error);
-    return OK;
 }
 const struct kernel gpu_maxpool = {
     .name = "cuda:maxpool", .prepare = prepare_pool, .release = gpu_plan_free, .run = run_maxpool};
@@ -55,13 +52,10 @@ static int bind_maxpool_grad(const struct problem *problem, const void *plan, vo
 }
 
 static int run_maxpool_grad(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_maxpool_grad(queue->stream, call->plan, is_narrow(call->problem), call->input[0],
                                 call->input[1], call->output, gpu_scratch_of(call)),
             error);
-    return OK;
 }
 const struct kernel gpu_maxpool_grad = {.name = "cuda:maxpool_grad",
                                         .prepare = prepare_pool,
@@ -91,11 +85,8 @@ static struct gpu_lrn lrn_of(const struct problem *problem) {
 
 static int run_lrn(const struct call *call, struct error *error) {
     const struct gpu_lrn lrn = lrn_of(call->problem);
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_lrn(queue->stream, &lrn, is_narrow(call->problem), call->input[0], call->output), error);
-    return OK;
 }
 const struct kernel gpu_lrn = {.name = "cuda:lrn", .prepare = prepare_lrn, .run = run_lrn};
 
@@ -109,13 +100,10 @@ static int bind_lrn_grad(const struct problem *problem, const void *plan, void *
 
 static int run_lrn_grad(const struct call *call, struct error *error) {
     const struct gpu_lrn lrn = lrn_of(call->problem);
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_lrn_grad(queue->stream, &lrn, is_narrow(call->problem), call->input[0], call->input[1],
                             call->output, gpu_scratch_of(call)),
             error);
-    return OK;
 }
 const struct kernel gpu_lrn_grad = {.name = "cuda:lrn_grad",
                                     .prepare = prepare_lrn,

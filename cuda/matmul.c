@@ -343,22 +343,13 @@ static void describe(const void *prepared, char *out, size_t bytes) {
              plan->taken + 1, plan->count, (double)plan->found[plan->taken].workspaceSize / 1e6);
 }
 
-const struct kernel gpu_matmul = {
-    .name = "cublaslt:matmul",
-    .prepare = prepare,
-    .release = release,
-    .bind = bind,
-    .unbind = unbind,
-    .run = run,
-    .describe = describe,
-};
-
-const struct kernel gpu_dense = {
-    .name = "cublaslt:dense",
-    .prepare = prepare,
-    .release = release,
-    .bind = bind,
-    .unbind = unbind,
-    .run = run,
-    .describe = describe,
-};
+#define KERNEL(op)                                                                                           \
+    const struct kernel gpu_##op = {.name = "cublaslt:" #op,                                                 \
+                                    .prepare = prepare,                                                      \
+                                    .release = release,                                                      \
+                                    .bind = bind,                                                            \
+                                    .unbind = unbind,                                                        \
+                                    .run = run,                                                              \
+                                    .describe = describe}
+KERNEL(matmul);
+KERNEL(dense);

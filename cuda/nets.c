@@ -8,70 +8,52 @@ static struct gpu_rows rows_of(const struct problem *problem) {
 }
 
 static int run_softmax(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
-            launch_softmax(queue->stream, rows_of(call->problem), call->input[0], call->output), error);
-    return OK;
+    GPU_RUN(call, queue, launch_softmax(queue->stream, rows_of(call->problem), call->input[0], call->output),
+            error);
 }
 const struct kernel gpu_softmax = {.name = "cuda:softmax", .prepare = gpu_wide, .run = run_softmax};
 
 static int run_softmax_grad(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_softmax_grad(queue->stream, rows_of(call->problem), call->input[0], call->input[1],
                                 call->output),
             error);
-    return OK;
 }
 const struct kernel gpu_softmax_grad = {
     .name = "cuda:softmax_grad", .prepare = gpu_wide, .run = run_softmax_grad};
 
 static int run_cross_entropy(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_cross_entropy(queue->stream, rows_of(call->problem), call->input[0], call->input[1],
                                  call->output),
             error);
-    return OK;
 }
 const struct kernel gpu_cross_entropy = {
     .name = "cuda:cross_entropy", .prepare = gpu_wide, .run = run_cross_entropy};
 
 static int run_cross_entropy_grad(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_cross_entropy_grad(queue->stream, rows_of(call->problem), call->input[0], call->input[1],
                                       call->input[2], call->output),
             error);
-    return OK;
 }
 const struct kernel gpu_cross_entropy_grad = {
     .name = "cuda:cross_entropy_grad", .prepare = gpu_wide, .run = run_cross_entropy_grad};
 
 static int run_softmax_cross_entropy(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_softmax_cross_entropy(queue->stream, rows_of(call->problem), call->input[0],
                                          call->input[1], call->output),
             error);
-    return OK;
 }
 const struct kernel gpu_softmax_cross_entropy = {
     .name = "cuda:softmax_cross_entropy", .prepare = gpu_wide, .run = run_softmax_cross_entropy};
 
 static int run_softmax_cross_entropy_grad(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_softmax_cross_entropy_grad(queue->stream, rows_of(call->problem), call->input[0],
                                               call->input[1], call->input[2], call->output),
             error);
-    return OK;
 }
 const struct kernel gpu_softmax_cross_entropy_grad = {
     .name = "cuda:softmax_cross_entropy_grad", .prepare = gpu_wide, .run = run_softmax_cross_entropy_grad};

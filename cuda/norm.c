@@ -86,26 +86,20 @@ const struct kernel gpu_batch_norm_sums = {.name = "cuda:batch_norm_sums",
 
 /* x, moments, scale, shift */
 static int run_batch_norm(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_norm(queue->stream, rows_of(call->problem), call->problem->attributes->epsilon,
                         call->input[0], call->input[1], call->input[2], call->input[3], call->output),
             error);
-    return OK;
 }
 const struct kernel gpu_batch_norm = {.name = "cuda:batch_norm", .prepare = gpu_wide, .run = run_batch_norm};
 
 /* x, moments, scale, sums, dy */
 static int run_batch_norm_grad(const struct call *call, struct error *error) {
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    GPU_TRY(call->problem->device,
+    GPU_RUN(call, queue,
             launch_norm_grad(queue->stream, rows_of(call->problem), call->problem->attributes->epsilon,
                              call->input[0], call->input[1], call->input[2], call->input[3], call->input[4],
                              call->output),
             error);
-    return OK;
 }
 const struct kernel gpu_batch_norm_grad = {
     .name = "cuda:batch_norm_grad", .prepare = gpu_wide, .run = run_batch_norm_grad};

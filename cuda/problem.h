@@ -22,10 +22,19 @@ void gpu_plan_free(void *plan);
 
 struct gpu_walk gpu_walk_of(const struct walk *walk);
 
-/* The stream to queue on, or NULL: error says why. */
+/* The queue of the calling thread, or NULL: error says why. */
 static inline struct queue *gpu_call_queue(const struct call *call, struct error *error) {
     return gpu_queue(call->problem->device, error);
 }
+
+/* The whole `run` of a kernel that is one launch, which finds its queue under the name `queue`. Returns. */
+#define GPU_RUN(call, queue, launch, error)                                                                  \
+    do {                                                                                                     \
+        struct queue *queue = gpu_call_queue(call, error);                                                   \
+        if (!queue) return error->code;                                                                      \
+        GPU_TRY((call)->problem->device, launch, error);                                                     \
+        return OK;                                                                                           \
+    } while (0)
 
 /* An arena's scratch memory on the device, as the instance of a kernel: the `bind` of a kernel with more than
  * one pass calls gpu_scratch_open, its unbind is gpu_scratch_close. With no bytes there is no instance. */

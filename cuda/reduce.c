@@ -33,8 +33,8 @@ static int bind(const struct problem *problem, const void *plan, void **instance
     return gpu_scratch_open(problem, gpu_passes_parts(plan) * sizeof(float), instance, error);
 }
 
-/* The first pass reads the operand, the others what the one before left. */
-static int run_sums(const struct call *call, float divide, struct error *error) {
+/* The largest, or sums / divide. The first pass reads the operand, the others what the one before left. */
+static int run_passes(const struct call *call, bool largest, float divide, struct error *error) {
     const struct problem *problem = call->problem;
     const struct gpu_passes *passes = call->plan;
     const void *from = call->input[0];
@@ -43,7 +43,11 @@ static int run_sums(const struct call *call, float divide, struct error *error) 
     for (int pass = 0; pass < passes->count; pass++) {
         void *to = gpu_pass_result(passes, pass, gpu_scratch_of(call), call->output);
         const float by = pass == passes->count - 1 ? divide : 1.0f;
-        if (problem->output.type == TYPE_INT)
+        if (largest && problem->output.type == TYPE_INT)
+            GPU_TRY(problem->device, launch_max_int(queue->stream, passes->view[pass], from, to), error);
+        else if (largest)
+            GPU_TRY(problem->device, launch_max(queue->stream, passes->view[pass], from, to), error);
+        else if (problem->output.type == TYPE_INT)
             GPU_TRY(problem->device, launch_sum_int(queue->stream, passes->view[pass], from, to), error);
         else if (pass == 0 && problem->input[0].type == TYPE_BF16)
             GPU_TRY(problem->device, launch_sum_bf16(queue->stream, passes->view[pass], from, to, by), error);
@@ -55,48 +59,28 @@ static int run_sums(const struct call *call, float divide, struct error *error) 
 }
 
 static int run_reduce_sum(const struct call *call, struct error *error) {
-    return run_sums(call, 1.0f, error);
+    return run_passes(call, false, 1.0f, error);
 }
-const struct kernel gpu_reduce_sum = {.name = "cuda:reduce_sum",
-                                      .prepare = prepare_sum,
-                                      .release = gpu_plan_free,
-                                      .bind = bind,
-                                      .unbind = gpu_scratch_close,
-                                      .run = run_reduce_sum};
 
 static int run_reduce_mean(const struct call *call, struct error *error) {
     const struct gpu_passes *passes = call->plan;
-    return run_sums(call, (float)passes->view[0].length, error);
+    return run_passes(call, false, (float)passes->view[0].length, error);
 }
-const struct kernel gpu_reduce_mean = {.name = "cuda:reduce_mean",
-                                       .prepare = prepare,
-                                       .release = gpu_plan_free,
-                                       .bind = bind,
-                                       .unbind = gpu_scratch_close,
-                                       .run = run_reduce_mean};
 
 static int run_reduce_max(const struct call *call, struct error *error) {
-    const struct problem *problem = call->problem;
-    const struct gpu_passes *passes = call->plan;
-    const void *from = call->input[0];
-    struct queue *queue = gpu_call_queue(call, error);
-    if (!queue) return error->code;
-    for (int pass = 0; pass < passes->count; pass++) {
-        void *to = gpu_pass_result(passes, pass, gpu_scratch_of(call), call->output);
-        if (problem->output.type == TYPE_INT)
-            GPU_TRY(problem->device, launch_max_int(queue->stream, passes->view[pass], from, to), error);
-        else
-            GPU_TRY(problem->device, launch_max(queue->stream, passes->view[pass], from, to), error);
-        from = to;
-    }
-    return OK;
+    return run_passes(call, true, 1.0f, error);
 }
-const struct kernel gpu_reduce_max = {.name = "cuda:reduce_max",
-                                      .prepare = prepare,
-                                      .release = gpu_plan_free,
-                                      .bind = bind,
-                                      .unbind = gpu_scratch_close,
-                                      .run = run_reduce_max};
+
+#define KERNEL(op, how)                                                                                      \
+    const struct kernel gpu_##op = {.name = "cuda:" #op,                                                     \
+                                    .prepare = how,                                                          \
+                                    .release = gpu_plan_free,                                                \
+                                    .bind = bind,                                                            \
+                                    .unbind = gpu_scratch_close,                                             \
+                                    .run = run_##op}
+KERNEL(reduce_sum, prepare_sum);
+KERNEL(reduce_mean, prepare);
+KERNEL(reduce_max, prepare);
 
 /* In one pass, so that the first of equal ones is found simply: it is for rows of classes. */
 static int prepare_argmax(const struct problem *problem, void **plan, struct error *error) {

@@ -21,11 +21,8 @@ struct iris_settings {
 
 static const struct option options[] = {
     DATASET_COMMON_ROWS,
-    {.name = "standardize",
-     .type = OPTION_FLAG,
-     .offset = offsetof(struct iris_settings, standardize),
-     .fallback = "0",
-     .help = "bring every measurement to mean 0 and deviation 1 (of the training part)"},
+    OPTION_ROW(FLAG, "standardize", struct iris_settings, standardize, .fallback = "0",
+               .help = "bring every measurement to mean 0 and deviation 1 (of the training part)"),
     {0}};
 
 static int iris_open(struct dataset *dataset, const void *settings, const char *const *folders,

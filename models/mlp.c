@@ -7,36 +7,26 @@
 struct mlp_settings {
     char hidden[256];
     int activation; /* position in choices */
-    int init;
+    int init;       /* enum mlp_init */
 };
+enum mlp_init { MLP_GLOROT, MLP_NORMAL };
 
 static const struct option rows[] = {
-    {.name = "hidden",
-     .type = OPTION_TEXT,
-     .offset = offsetof(struct mlp_settings, hidden),
-     .bytes = sizeof((struct mlp_settings *)0)->hidden,
-     .fallback = "100",
-     .help = "widths of the hidden layers, as in 100 or 10-10"},
-    {.name = "activation",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(struct mlp_settings, activation),
-     .fallback = "sigmoid",
-     .choices = "sigmoid|relu|tanh",
-     .help = "after each hidden layer"},
-    {.name = "init",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(struct mlp_settings, init),
-     .fallback = "glorot",
-     .choices = "glorot|normal",
-     .help = "first weights: Glorot uniform, or normal with deviation 1"},
+    OPTION_ROW(TEXT, "hidden", struct mlp_settings, hidden, .fallback = "100",
+               .help = "widths of the hidden layers, as in 100 or 10-10"),
+    OPTION_ROW(CHOICE, "activation", struct mlp_settings, activation, .fallback = "sigmoid",
+               .choices = "sigmoid|relu|tanh", .help = "after each hidden layer"),
+    OPTION_ROW(CHOICE, "init", struct mlp_settings, init, .fallback = "glorot", .choices = "glorot|normal",
+               .help = "first weights: Glorot uniform, or normal with deviation 1"),
     {0},
 };
 
 static node build(struct graph *g, node x, int classes, const void *settings) {
     const struct mlp_settings *mlp = settings;
     static const enum activation activations[] = {ACTIVATION_SIGMOID, ACTIVATION_RELU, ACTIVATION_TANH};
-    const struct initial kernel = mlp->init == 0 ? (struct initial){.kind = INITIAL_GLOROT_UNIFORM}
-                                                 : (struct initial){.kind = INITIAL_NORMAL, .value = 1.0f};
+    const struct initial kernel = mlp->init == MLP_GLOROT
+                                      ? (struct initial){.kind = INITIAL_GLOROT_UNIFORM}
+                                      : (struct initial){.kind = INITIAL_NORMAL, .value = 1.0f};
     const struct initial bias = {.kind = INITIAL_ZERO};
     const char *text = mlp->hidden;
     x = graph_flatten(g, x);

@@ -22,18 +22,12 @@ struct lockfree_settings {
 };
 
 static const struct option rows[] = {
-    {.name = "apply",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(struct lockfree_settings, apply),
-     .fallback = "server",
-     .choices = "server|worker",
-     .help = "who applies a gradient: the shard's server, or the worker itself in place (Hogwild)"},
-    {.name = "adds",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(struct lockfree_settings, adds),
-     .fallback = "plain",
-     .choices = "plain|atomic",
-     .help = "in place: a weight is read, stepped and written, or what it changes by is added atomically"},
+    OPTION_ROW(CHOICE, "apply", struct lockfree_settings, apply, .fallback = "server",
+               .choices = "server|worker",
+               .help = "who applies a gradient: the shard's server, or the worker itself in place (Hogwild)"),
+    OPTION_ROW(
+        CHOICE, "adds", struct lockfree_settings, adds, .fallback = "plain", .choices = "plain|atomic",
+        .help = "in place: a weight is read, stepped and written, or what it changes by is added atomically"),
     {0},
 };
 

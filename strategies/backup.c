@@ -16,14 +16,8 @@ struct backup_settings {
 };
 
 static const struct option rows[] = {
-    {.name = "backups",
-     .type = OPTION_INT,
-     .offset = offsetof(struct backup_settings, backups),
-     .fallback = "1",
-     .least = 0,
-     .most = 1000000,
-     .unit = "workers",
-     .help = "a round goes on without; one gradient at least is waited for"},
+    OPTION_ROW(INT, "backups", struct backup_settings, backups, .fallback = "1", .least = 0, .most = 1000000,
+               .unit = "workers", .help = "a round goes on without; one gradient at least is waited for"),
     {0},
 };
 

@@ -17,14 +17,8 @@ struct local_settings {
 };
 
 static const struct option rows[] = {
-    {.name = "every",
-     .type = OPTION_INT,
-     .offset = offsetof(struct local_settings, every),
-     .fallback = "8",
-     .least = 1,
-     .most = 1000000,
-     .unit = "steps",
-     .help = "between two averages of weights and optimizer state"},
+    OPTION_ROW(INT, "every", struct local_settings, every, .fallback = "8", .least = 1, .most = 1000000,
+               .unit = "steps", .help = "between two averages of weights and optimizer state"),
     {0},
 };
 

@@ -15,13 +15,8 @@ struct sharded_settings {
 };
 
 static const struct option rows[] = {
-    {.name = "shards",
-     .type = OPTION_INT,
-     .offset = offsetof(struct sharded_settings, shards),
-     .fallback = "2",
-     .least = 1,
-     .most = 4096,
-     .help = "pieces of the weights, with a server each (as many as there are workers, at most)"},
+    OPTION_ROW(INT, "shards", struct sharded_settings, shards, .fallback = "2", .least = 1, .most = 4096,
+               .help = "pieces of the weights, with a server each (as many as there are workers, at most)"),
     {0},
 };
 

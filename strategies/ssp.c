@@ -18,14 +18,8 @@ struct ssp_settings {
 };
 
 static const struct option rows[] = {
-    {.name = "bound",
-     .type = OPTION_INT,
-     .offset = offsetof(struct ssp_settings, bound),
-     .fallback = "3",
-     .least = 0,
-     .most = 1000000,
-     .unit = "steps",
-     .help = "a worker may be ahead of the slowest one's last applied gradient"},
+    OPTION_ROW(INT, "bound", struct ssp_settings, bound, .fallback = "3", .least = 0, .most = 1000000,
+               .unit = "steps", .help = "a worker may be ahead of the slowest one's last applied gradient"),
     {0},
 };
 

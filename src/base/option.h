@@ -36,7 +36,7 @@ struct option {
     const char *also; /* another name for it that is understood, or NULL */
     enum option_type type;
     size_t offset;        /* of the field in the settings struct */
-    size_t bytes;         /* OPTION_TEXT: size of the field */
+    size_t bytes;         /* its size; only that of an OPTION_TEXT is used */
     const char *fallback; /* default, as typed; NULL: zero or empty */
     double least, most;   /* range of numbers, both allowed; least == most: any */
     const char *choices;  /* OPTION_CHOICE */
@@ -46,6 +46,13 @@ struct option {
     int flags;            /* enum option_flag */
     size_t given;         /* of a bool that says whether it was given; 0: nobody asks */
 };
+
+/* A row for the field of a settings struct: its type without OPTION_, its name, the struct, the field. */
+#define OPTION_ROW(kind, typed, settings, field, ...)                                                        \
+    {                                                                                                        \
+        .name = typed, .type = OPTION_##kind, .offset = offsetof(settings, field),                           \
+        .bytes = sizeof(((settings *)0)->field), __VA_ARGS__                                                 \
+    }
 
 struct plugin {
     const char *name;             /* as typed; also its file's name */

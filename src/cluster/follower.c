@@ -184,8 +184,7 @@ int follow_train(const struct typed *typed, const struct members_settings *setti
     progress_open(&run->progress, stderr, typed->value.quiet);
     int code = run_open(run, typed, error);
     if (code == OK) code = follow_opened(run, settings->cluster, &finish, error);
-    const struct crew_end end = {.code = error->code, .words = error->words};
-    if (run->members) run->crew.finish(run->members, &end);
+    if (run->members) run->crew.finish(run->members, error, &result->summary);
     result->config = run->setup.config;
     result->summary = (struct summary){.test_accuracy = finish.test_accuracy,
                                        .final_cost = finish.final_cost,

@@ -215,8 +215,7 @@ static struct tally get_tally(const uint64_t *values) {
 /* All workers' tallies, then the lost updates. */
 static int open_values(const struct members *members, uint64_t **values, int *count, struct error *error) {
     *count = members->host.count * TALLY_VALUES + 1;
-    RETURN_IF(memory_array(values, (size_t)*count, "tallies", error));
-    return OK;
+    return memory_array(values, *count, "tallies", error);
 }
 
 int members_answer(struct members *members, struct error *error) {
@@ -299,20 +298,20 @@ static void totals(const void *self, struct crew_totals *totals) {
 }
 
 /* The workers print what the run ended with; in a mirrored cluster each process keeps the model, too. */
-static void finish(void *self, const struct crew_end *end) {
+static void finish(void *self, const struct error *error, const struct summary *summary) {
     struct members *members = self;
     struct error ignored = {0};
-    struct finish last = {.code = end->code,
-                          .test_accuracy = end->test_accuracy,
-                          .final_cost = end->final_cost,
-                          .train_seconds = end->train_seconds,
-                          .epochs = end->epochs,
-                          .version = end->version,
-                          .steps = end->steps,
-                          .examples = end->examples};
+    struct finish last = {.code = error->code,
+                          .test_accuracy = summary->test_accuracy,
+                          .final_cost = summary->final_cost,
+                          .train_seconds = summary->train_seconds,
+                          .epochs = summary->epochs,
+                          .version = summary->updates,
+                          .steps = summary->steps,
+                          .examples = summary->examples};
     if (members->host.count == 0) return;
-    if (members->settings.cluster->mirrored && end->code == OK) spread(members, true, &ignored);
-    snprintf(last.words, sizeof last.words, "%s", end->words);
+    if (members->settings.cluster->mirrored && error->code == OK) spread(members, true, &ignored);
+    snprintf(last.words, sizeof last.words, "%s", error->words);
     host_finish(&members->host, &last);
 }
 

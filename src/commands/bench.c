@@ -8,27 +8,16 @@ struct bench_settings {
     int repeats;
 };
 
-#define AT(field) .offset = offsetof(struct bench_settings, field)
-#define TEXT(field) AT(field), .type = OPTION_TEXT, .bytes = sizeof((struct bench_settings *)0)->field
-
 static const struct option rows[] = {
-    {.name = "strategies",
-     TEXT(strategies),
-     .fallback = "all",
-     .help = "which, separated by commas, each with its settings as NAME:key=value,key=value"},
-    {.name = "repeats",
-     AT(repeats),
-     .type = OPTION_INT,
-     .fallback = "3",
-     .least = 1,
-     .most = 10000,
-     .unit = "runs",
-     .help = "of each, the first with --seed, each further one with the next seed"},
-    {.name = "out",
-     TEXT(run.value.out),
-     .given = offsetof(struct bench_settings, run.given.out),
-     .help = "folder for bench.csv, runs.csv and a folder a run (default runs/<time>-<model>-bench)"},
-    {.name = "quiet", AT(run.value.quiet), .type = OPTION_FLAG, .help = "no progress, only results"},
+    OPTION_ROW(TEXT, "strategies", struct bench_settings, strategies, .fallback = "all",
+               .help = "which, separated by commas, each with its settings as NAME:key=value,key=value"),
+    OPTION_ROW(INT, "repeats", struct bench_settings, repeats, .fallback = "3", .least = 1, .most = 10000,
+               .unit = "runs", .help = "of each, the first with --seed, each further one with the next seed"),
+    OPTION_ROW(TEXT, "out", struct bench_settings, run.value.out,
+               .given = offsetof(struct bench_settings, run.given.out),
+               .help =
+                   "folder for bench.csv, runs.csv and a folder a run (default runs/<time>-<model>-bench)"),
+    OPTION_ROW(FLAG, "quiet", struct bench_settings, run.value.quiet, .help = "no progress, only results"),
     {0},
 };
 

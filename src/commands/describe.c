@@ -15,24 +15,16 @@ struct describe_settings {
     int classes;
 };
 
-#define AT(field) .offset = offsetof(struct describe_settings, field)
-#define TEXT(field) AT(field), .type = OPTION_TEXT, .bytes = sizeof((struct describe_settings *)0)->field
-
 static const struct option rows[] = {
-    {.name = "model", TEXT(model), .fallback = "mlp", .help = "the network"},
-    {.name = "dataset",
-     TEXT(dataset),
-     .fallback = "digits",
-     .help = "gives the shape of the input and the classes"},
-    {.name = "data-dir", TEXT(data_dir), .help = "where data sets are looked for first"},
-    {.name = "input", TEXT(input), .help = "shape of an example instead of a data set's, as in 784"},
-    {.name = "classes",
-     AT(classes),
-     .type = OPTION_INT,
-     .fallback = "10",
-     .least = 1,
-     .most = 1000000,
-     .help = "with --input: how many"},
+    OPTION_ROW(TEXT, "model", struct describe_settings, model, .fallback = "mlp", .help = "the network"),
+    OPTION_ROW(TEXT, "dataset", struct describe_settings, dataset, .fallback = "digits",
+               .help = "gives the shape of the input and the classes"),
+    OPTION_ROW(TEXT, "data-dir", struct describe_settings, data_dir,
+               .help = "where data sets are looked for first"),
+    OPTION_ROW(TEXT, "input", struct describe_settings, input,
+               .help = "shape of an example instead of a data set's, as in 784"),
+    OPTION_ROW(INT, "classes", struct describe_settings, classes, .fallback = "10", .least = 1,
+               .most = 1000000, .help = "with --input: how many"),
     {0},
 };
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../config/config.h"
 #include "../data/dataset.h"
 #include "../infer/restore.h"
 #include "command.h"
@@ -11,31 +12,25 @@ struct evaluate_settings {
     int part, kernels;
 };
 
-#define AT(field) .offset = offsetof(struct evaluate_settings, field)
-#define TEXT(field) AT(field), .type = OPTION_TEXT, .bytes = sizeof((struct evaluate_settings *)0)->field
+enum part { PART_TEST, PART_TRAIN };
 
 static const struct option rows[] = {
-    {.name = "checkpoint", TEXT(checkpoint), .help = "folder of a run, or a .safetensors file that it wrote"},
-    {.name = "dataset", TEXT(dataset), .help = "what to test on (default: what it was trained on)"},
-    {.name = "data-dir", TEXT(data_dir), .help = "where data sets are looked for first"},
-    {.name = "part",
-     AT(part),
-     .type = OPTION_CHOICE,
-     .fallback = "test",
-     .choices = "test|train",
-     .help = "which examples"},
-    {.name = "kernels",
-     AT(kernels),
-     .type = OPTION_CHOICE,
-     .fallback = "auto",
-     .choices = "auto|reference",
-     .help = "reference: the plain kernels only"},
+    OPTION_ROW(TEXT, "checkpoint", struct evaluate_settings, checkpoint,
+               .help = "folder of a run, or a .safetensors file that it wrote"),
+    OPTION_ROW(TEXT, "dataset", struct evaluate_settings, dataset,
+               .help = "what to test on (default: what it was trained on)"),
+    OPTION_ROW(TEXT, "data-dir", struct evaluate_settings, data_dir,
+               .help = "where data sets are looked for first"),
+    OPTION_ROW(CHOICE, "part", struct evaluate_settings, part, .fallback = "test", .choices = "test|train",
+               .help = "which examples"),
+    OPTION_ROW(CHOICE, "kernels", struct evaluate_settings, kernels, .fallback = "auto",
+               .choices = "auto|reference", .help = "reference: the plain kernels only"),
     {0},
 };
 
-static int evaluate_on(struct restored *restored, const struct dataset *dataset, int part,
+static int evaluate_on(struct restored *restored, const struct dataset *dataset, enum part part,
                        struct error *error) {
-    const struct examples *examples = part == 0 ? &dataset->test : &dataset->train;
+    const struct examples *examples = part == PART_TEST ? &dataset->test : &dataset->train;
     struct evaluation result;
     if (!shape_equal(&dataset->shape, &restored->shape) || dataset->classes != restored->classes) {
         char have[64], want[64];
@@ -46,7 +41,7 @@ static int evaluate_on(struct restored *restored, const struct dataset *dataset,
             shape_text(&restored->shape, want, sizeof want), restored->classes);
     }
     RETURN_IF(evaluator_run(&restored->evaluator, examples, restored->weights, &result, error));
-    const char *name = part == 0 ? "Test" : "Train";
+    const char *name = part == PART_TEST ? "Test" : "Train";
     printf("Examples: %d\n%s-Accuracy: %.4f\n%s-Cost: %.4f\n", result.examples, name, result.accuracy, name,
            result.cost);
     return OK;
@@ -62,7 +57,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
         return error_set(error, ERROR_USAGE, "evaluate: unexpected \"%s\"; expected only options",
                          arguments[0]);
     if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "evaluate: expected --checkpoint=DIR");
-    int code = restored_open(&restored, settings->checkpoint, settings->kernels == 1, error);
+    int code = restored_open(&restored, settings->checkpoint, settings->kernels == KERNELS_REFERENCE, error);
     if (code == OK) {
         const char *text =
             settings->dataset[0] ? settings->dataset : safetensors_text(&restored.content, "dataset");
@@ -70,7 +65,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     }
     if (code == OK)
         code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
-    if (code == OK) code = evaluate_on(&restored, &dataset, settings->part, error);
+    if (code == OK) code = evaluate_on(&restored, &dataset, (enum part)settings->part, error);
     dataset_close(&dataset);
     restored_close(&restored);
     return code;

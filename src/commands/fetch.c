@@ -19,24 +19,15 @@ struct fetch_settings {
     bool quiet;
 };
 
-#define AT(field) .offset = offsetof(struct fetch_settings, field)
-#define TEXT(field) AT(field), .type = OPTION_TEXT, .bytes = sizeof((struct fetch_settings *)0)->field
-
 static const struct option rows[] = {
-    {.name = "data-dir",
-     TEXT(data_dir),
-     .help =
-         "where to put them (default: $TRAINER_DATA, else ~/.cache/trainer), each in a folder of its name"},
-    {.name = "from", TEXT(from), .help = "address of a folder to download from instead of the public ones"},
-    {.name = "timeout",
-     AT(timeout),
-     .type = OPTION_INT,
-     .fallback = "60",
-     .least = 1,
-     .most = 3600,
-     .unit = "s",
-     .help = "how long a server may say nothing"},
-    {.name = "quiet", AT(quiet), .type = OPTION_FLAG, .fallback = "0", .help = "no progress"},
+    OPTION_ROW(TEXT, "data-dir", struct fetch_settings, data_dir,
+               .help = "where to put them (default: $TRAINER_DATA, else ~/.cache/trainer), each in a folder "
+                       "of its name"),
+    OPTION_ROW(TEXT, "from", struct fetch_settings, from,
+               .help = "address of a folder to download from instead of the public ones"),
+    OPTION_ROW(INT, "timeout", struct fetch_settings, timeout, .fallback = "60", .least = 1, .most = 3600,
+               .unit = "s", .help = "how long a server may say nothing"),
+    OPTION_ROW(FLAG, "quiet", struct fetch_settings, quiet, .fallback = "0", .help = "no progress"),
     {0},
 };
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "../base/memory.h"
+#include "../config/config.h"
 #include "../outputs/progress.h"
 #include "../infer/features.h"
 #include "command.h"
@@ -23,28 +24,13 @@ struct predict_settings {
     int top, kernels;
 };
 
-#define AT(field) .offset = offsetof(struct predict_settings, field)
-
 static const struct option rows[] = {
-    {.name = "checkpoint",
-     AT(checkpoint),
-     .type = OPTION_TEXT,
-     .bytes = PATH_BYTES,
-     .help = "folder of a run, or a .safetensors file that it wrote"},
-    {.name = "top",
-     AT(top),
-     .type = OPTION_INT,
-     .fallback = "1",
-     .least = 1,
-     .most = 1000,
-     .unit = "classes",
-     .help = "show the most probable N"},
-    {.name = "kernels",
-     AT(kernels),
-     .type = OPTION_CHOICE,
-     .fallback = "auto",
-     .choices = "auto|reference",
-     .help = "reference: the plain kernels only"},
+    OPTION_ROW(TEXT, "checkpoint", struct predict_settings, checkpoint,
+               .help = "folder of a run, or a .safetensors file that it wrote"),
+    OPTION_ROW(INT, "top", struct predict_settings, top, .fallback = "1", .least = 1, .most = 1000,
+               .unit = "classes", .help = "show the most probable N"),
+    OPTION_ROW(CHOICE, "kernels", struct predict_settings, kernels, .fallback = "auto",
+               .choices = "auto|reference", .help = "reference: the plain kernels only"),
     {0},
 };
 
@@ -154,7 +140,8 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     RETURN_IF(memory_array(&predictor, 1, "pictures", error));
     predictor->top = settings->top;
     predictor->named = argument_count > 1;
-    int code = restored_open(&predictor->restored, settings->checkpoint, settings->kernels == 1, error);
+    int code = restored_open(&predictor->restored, settings->checkpoint,
+                             settings->kernels == KERNELS_REFERENCE, error);
     if (code == OK) code = predict_files(predictor, arguments, argument_count, error);
     for (int i = 0; i < predictor->count; i++) features_close(&predictor->waiting[i]);
     restored_close(&predictor->restored);

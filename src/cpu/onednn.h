@@ -47,7 +47,15 @@ dnnl_data_type_t onednn_type(enum type type);
 /* Whether the processor computes in bf16. */
 bool onednn_has_bf16(void);
 
-/* The slots of a kernel. */
+/* The slots of a kernel, which differ in how they are prepared. */
+#define ONEDNN_KERNEL(op, how)                                                                               \
+    const struct kernel onednn_##op = {.name = "onednn:" #op,                                                \
+                                       .prepare = how,                                                       \
+                                       .release = onednn_release,                                            \
+                                       .bind = onednn_bind,                                                  \
+                                       .unbind = onednn_unbind,                                              \
+                                       .describe = onednn_describe,                                          \
+                                       .run = onednn_run}
 void onednn_release(void *plan);
 int onednn_bind(const struct problem *problem, const void *plan, void **instance, struct error *error);
 void onednn_unbind(void *instance);

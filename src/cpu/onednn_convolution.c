@@ -121,24 +121,8 @@ static int prepare_forward(const struct problem *problem, void **plan, struct er
     return onednn_plan(problem, &request, plan, error);
 }
 
-const struct kernel onednn_conv2d = {
-    .name = "onednn:conv2d",
-    .prepare = prepare_forward,
-    .release = onednn_release,
-    .bind = onednn_bind,
-    .unbind = onednn_unbind,
-    .describe = onednn_describe,
-    .run = onednn_run,
-};
-const struct kernel onednn_conv2d_bias = {
-    .name = "onednn:conv2d_bias",
-    .prepare = prepare_forward,
-    .release = onednn_release,
-    .bind = onednn_bind,
-    .unbind = onednn_unbind,
-    .describe = onednn_describe,
-    .run = onednn_run,
-};
+ONEDNN_KERNEL(conv2d, prepare_forward);
+ONEDNN_KERNEL(conv2d_bias, prepare_forward);
 
 static int prepare_grad_x(const struct problem *problem, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
@@ -151,15 +135,7 @@ static int prepare_grad_x(const struct problem *problem, void **plan, struct err
     return onednn_plan(problem, &request, plan, error);
 }
 
-const struct kernel onednn_conv2d_grad_x = {
-    .name = "onednn:conv2d_grad_x",
-    .prepare = prepare_grad_x,
-    .release = onednn_release,
-    .bind = onednn_bind,
-    .unbind = onednn_unbind,
-    .describe = onednn_describe,
-    .run = onednn_run,
-};
+ONEDNN_KERNEL(conv2d_grad_x, prepare_grad_x);
 
 static int prepare_grad_kernel(const struct problem *problem, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
@@ -172,12 +148,4 @@ static int prepare_grad_kernel(const struct problem *problem, void **plan, struc
     return onednn_plan(problem, &request, plan, error);
 }
 
-const struct kernel onednn_conv2d_grad_kernel = {
-    .name = "onednn:conv2d_grad_kernel",
-    .prepare = prepare_grad_kernel,
-    .release = onednn_release,
-    .bind = onednn_bind,
-    .unbind = onednn_unbind,
-    .describe = onednn_describe,
-    .run = onednn_run,
-};
+ONEDNN_KERNEL(conv2d_grad_kernel, prepare_grad_kernel);

@@ -58,15 +58,7 @@ static int prepare_matmul(const struct problem *problem, void **plan, struct err
     return onednn_plan(problem, &request, plan, error);
 }
 
-const struct kernel onednn_matmul = {
-    .name = "onednn:matmul",
-    .prepare = prepare_matmul,
-    .release = onednn_release,
-    .bind = onednn_bind,
-    .unbind = onednn_unbind,
-    .describe = onednn_describe,
-    .run = onednn_run,
-};
+ONEDNN_KERNEL(matmul, prepare_matmul);
 
 static int prepare_dense(const struct problem *problem, void **plan, struct error *error) {
     static const struct onednn_argument arguments[] = {
@@ -87,12 +79,4 @@ static int prepare_dense(const struct problem *problem, void **plan, struct erro
     return onednn_plan(problem, &request, plan, error);
 }
 
-const struct kernel onednn_dense = {
-    .name = "onednn:dense",
-    .prepare = prepare_dense,
-    .release = onednn_release,
-    .bind = onednn_bind,
-    .unbind = onednn_unbind,
-    .describe = onednn_describe,
-    .run = onednn_run,
-};
+ONEDNN_KERNEL(dense, prepare_dense);

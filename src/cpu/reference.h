@@ -24,5 +24,7 @@ void reference_activate(float *row, size_t n, enum activation activation);
 
 /* For `prepare`: declines what is not float32 throughout. */
 int reference_wide(const struct problem *problem, void **plan, struct error *error);
+/* The same for kernels that do not convert between operands and result: declines what is not of one type. */
+int reference_one_type(const struct problem *problem, void **plan, struct error *error);
 
 #endif

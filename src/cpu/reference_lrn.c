@@ -150,15 +150,7 @@ static int run_lrn(const struct call *call, struct error *error) {
                                                      : normalise(call, TYPE_FLOAT);
 }
 
-/* All of one type: no kernel converts between them. */
-static int prepare(const struct problem *problem, void **plan, struct error *error) {
-    (void)plan, (void)error;
-    const enum type type = problem->output.type;
-    return problem->input[0].type == type && problem->input[problem->inputs - 1].type == type
-               ? OK
-               : KERNEL_DECLINED;
-}
-const struct kernel reference_lrn = {.name = "reference:lrn", .prepare = prepare, .run = run_lrn};
+const struct kernel reference_lrn = {.name = "reference:lrn", .prepare = reference_one_type, .run = run_lrn};
 
 /* x, dy: dx_i = dy_i s_i^-beta - 2 alpha beta x_i * (sum of dy_j x_j s_j^(-beta-1) over the neighbours j of
  * i), for `count` elements from `at` on; 0 where x is not above `least` (not a number stays one). */
@@ -201,4 +193,4 @@ static int run_lrn_grad(const struct call *call, struct error *error) {
                                                      : normalise_back(call, TYPE_FLOAT);
 }
 const struct kernel reference_lrn_grad = {
-    .name = "reference:lrn_grad", .prepare = prepare, .run = run_lrn_grad};
+    .name = "reference:lrn_grad", .prepare = reference_one_type, .run = run_lrn_grad};

@@ -26,6 +26,14 @@ void reference_add_rows(const float *a, size_t step, size_t inner, const float *
     }
 }
 
+int reference_one_type(const struct problem *problem, void **plan, struct error *error) {
+    (void)plan, (void)error;
+    const enum type type = problem->output.type;
+    return problem->input[0].type == type && problem->input[problem->inputs - 1].type == type
+               ? OK
+               : KERNEL_DECLINED;
+}
+
 int reference_wide(const struct problem *problem, void **plan, struct error *error) {
     (void)plan, (void)error;
     bool wide = problem->output.type == TYPE_FLOAT;

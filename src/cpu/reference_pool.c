@@ -73,15 +73,8 @@ static int run_maxpool(const struct call *call, struct error *error) {
     return call->problem->input[0].type == TYPE_BF16 ? maxpool(call, TYPE_BF16) : maxpool(call, TYPE_FLOAT);
 }
 
-/* x and y (or dx) of one type: no kernel converts between them. */
-static int prepare(const struct problem *problem, void **plan, struct error *error) {
-    (void)plan, (void)error;
-    const enum type type = problem->output.type;
-    return problem->input[0].type == type && problem->input[problem->inputs - 1].type == type
-               ? OK
-               : KERNEL_DECLINED;
-}
-const struct kernel reference_maxpool = {.name = "reference:maxpool", .prepare = prepare, .run = run_maxpool};
+const struct kernel reference_maxpool = {
+    .name = "reference:maxpool", .prepare = reference_one_type, .run = run_maxpool};
 
 /* Adds dy to the first largest of the window, for `count` channels; x and dx point at the first of them. */
 INLINED void give_back(const struct pool *pool, const void *x, const void *dy, size_t count,
@@ -136,4 +129,4 @@ static int run_maxpool_grad(const struct call *call, struct error *error) {
                                                      : maxpool_grad(call, TYPE_FLOAT);
 }
 const struct kernel reference_maxpool_grad = {
-    .name = "reference:maxpool_grad", .prepare = prepare, .run = run_maxpool_grad};
+    .name = "reference:maxpool_grad", .prepare = reference_one_type, .run = run_maxpool_grad};

@@ -16,70 +16,41 @@ struct augment_settings {
     int whiten;            /* 1: the data set whitens what it stores (whiten.h) */
 };
 
-/* The rows of a `struct augment_settings` at `at` in a data set's settings. */
-#define AUGMENT_ROWS(at)                                                                                     \
-    {.name = "augment",                                                                                      \
-     .type = OPTION_CHOICE,                                                                                  \
-     .offset = (at) + offsetof(struct augment_settings, chain),                                              \
-     .fallback = "none",                                                                                     \
-     .choices = "none|distnet",                                                                              \
-     .help =                                                                                                 \
-         "a chain by name; distnet: crop=24, flip=1, brightness=63, contrast=0.2-1.8, standardize=image. "   \
-         "The next settings change it and are done in this order"},                                          \
-        {.name = "pad",                                                                                      \
-         .type = OPTION_INT,                                                                                 \
-         .offset = (at) + offsetof(struct augment_settings, pad),                                            \
-         .least = 0,                                                                                         \
-         .most = 1024,                                                                                       \
-         .unit = "pixels",                                                                                   \
-         .help = "of black on every side (default: as augment says, or 0)"},                                 \
-        {.name = "crop",                                                                                     \
-         .type = OPTION_INT,                                                                                 \
-         .offset = (at) + offsetof(struct augment_settings, crop),                                           \
-         .least = 1,                                                                                         \
-         .most = 4096,                                                                                       \
-         .unit = "pixels",                                                                                   \
-         .help = "a square of this side, anywhere in training, central in tests; the network's input "       \
-                 "(default: the size of the images)"},                                                       \
-        {.name = "flip",                                                                                     \
-         .type = OPTION_CHOICE,                                                                              \
-         .offset = (at) + offsetof(struct augment_settings, flip),                                           \
-         .fallback = "auto",                                                                                 \
-         .choices = "auto|0|1",                                                                              \
-         .help = "1: half of the images are mirrored in training"},                                          \
-        {.name = "brightness",                                                                               \
-         .type = OPTION_REAL,                                                                                \
-         .offset = (at) + offsetof(struct augment_settings, brightness),                                     \
-         .least = 0,                                                                                         \
-         .most = 255,                                                                                        \
-         .help = "plus as much, up or down, at most (of 255; default: as augment says, or 0)"},              \
-        {.name = "contrast",                                                                                 \
-         .type = OPTION_TEXT,                                                                                \
-         .offset = (at) + offsetof(struct augment_settings, contrast),                                       \
-         .bytes = sizeof((struct augment_settings *)0)->contrast,                                            \
-         .help = "times as much about each channel's mean: least-most, as in 0.2-1.8 (default: as augment "  \
-                 "says, or 1-1)"},                                                                           \
-        {.name = "standardize",                                                                              \
-         .type = OPTION_CHOICE,                                                                              \
-         .offset = (at) + offsetof(struct augment_settings, standardize),                                    \
-         .fallback = "auto",                                                                                 \
-         .choices = "auto|none|image",                                                                       \
-         .help = "image: mean 0 and deviation 1 of each image, in training and tests; none: divided by "     \
-                 "255"},                                                                                     \
-    {                                                                                                        \
-        .name = "cutout", .type = OPTION_INT, .offset = (at) + offsetof(struct augment_settings, cutout),    \
-        .least = 0, .most = 4096, .unit = "pixels",                                                          \
-        .help = "side of a square that is set to 0 in training, its centre anywhere (default: 0)"            \
-    }
+/* The rows of the `struct augment_settings augment` in a data set's settings. */
+#define AUGMENT_ROWS(settings)                                                                               \
+    OPTION_ROW(CHOICE, "augment", settings, augment.chain, .fallback = "none", .choices = "none|distnet",    \
+               .help = "a chain by name; distnet: crop=24, flip=1, brightness=63, contrast=0.2-1.8, "        \
+                       "standardize=image. The next settings change it and are done in this order"),         \
+        OPTION_ROW(INT, "pad", settings, augment.pad, .least = 0, .most = 1024, .unit = "pixels",            \
+                   .help = "of black on every side (default: as augment says, or 0)"),                       \
+        OPTION_ROW(INT, "crop", settings, augment.crop, .least = 1, .most = 4096, .unit = "pixels",          \
+                   .help =                                                                                   \
+                       "a square of this side, anywhere in training, central in tests; the network's input " \
+                       "(default: the size of the images)"),                                                 \
+        OPTION_ROW(CHOICE, "flip", settings, augment.flip, .fallback = "auto", .choices = "auto|0|1",        \
+                   .help = "1: half of the images are mirrored in training"),                                \
+        OPTION_ROW(REAL, "brightness", settings, augment.brightness, .least = 0, .most = 255,                \
+                   .help = "plus as much, up or down, at most (of 255; default: as augment says, or 0)"),    \
+        OPTION_ROW(                                                                                          \
+            TEXT, "contrast", settings, augment.contrast,                                                    \
+            .help =                                                                                          \
+                "times as much about each channel's mean: least-most, as in 0.2-1.8 (default: as augment "   \
+                "says, or 1-1)"),                                                                            \
+        OPTION_ROW(                                                                                          \
+            CHOICE, "standardize", settings, augment.standardize, .fallback = "auto",                        \
+            .choices = "auto|none|image",                                                                    \
+            .help = "image: mean 0 and deviation 1 of each image, in training and tests; none: divided by "  \
+                    "255"),                                                                                  \
+        OPTION_ROW(INT, "cutout", settings, augment.cutout, .least = 0, .most = 4096, .unit = "pixels",      \
+                   .help =                                                                                   \
+                       "side of a square that is set to 0 in training, its centre anywhere (default: 0)")
 
 /* One more, for data sets of colour images that call whiten_image. */
-#define AUGMENT_WHITEN_ROW(at)                                                                               \
-    {                                                                                                        \
-        .name = "whiten", .type = OPTION_INT, .offset = (at) + offsetof(struct augment_settings, whiten),    \
-        .fallback = "0", .least = 0, .most = 1,                                                              \
+#define AUGMENT_WHITEN_ROW(settings)                                                                         \
+    OPTION_ROW(                                                                                              \
+        INT, "whiten", settings, augment.whiten, .fallback = "0", .least = 0, .most = 1,                     \
         .help = "1: first of all, what neighbouring pixels and colours have in common is taken out of each " \
-                "image (ZCA of 5x5 patches)"                                                                 \
-    }
+                "image (ZCA of 5x5 patches)")
 
 /* *augment = what the settings make of images of shape [height, width, channels]; height 0 when that is no
  * change at all. *given = the shape that the network is given. `owner` is for the words. Errors: ERROR_USAGE:

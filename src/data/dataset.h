@@ -32,10 +32,8 @@ struct dataset_common {
     int take; /* use only the first N training examples; 0: all */
 };
 #define DATASET_COMMON_ROWS                                                                                  \
-    {                                                                                                        \
-        .name = "take", .type = OPTION_INT, .offset = 0, .fallback = "0", .least = 0, .most = 2147483647,    \
-        .unit = "examples", .help = "use only the first N training examples (0: all)"                        \
-    }
+    OPTION_ROW(INT, "take", struct dataset_common, take, .fallback = "0", .least = 0, .most = 2147483647,    \
+               .unit = "examples", .help = "use only the first N training examples (0: all)")
 
 extern const struct dataset_plugin *const datasets[]; /* generated, ended by NULL */
 extern const struct plugin_kind dataset_kind;         /* generated: the same */

@@ -164,10 +164,6 @@ int device_array_of(const struct device *device, void *out, size_t bytes, const 
 static const char *const precisions[] = {
     [PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16", [PRECISION_TF32] = "tf32"};
 
-const char *precision_name(enum precision precision) {
-    return precisions[precision];
-}
-
 static int check_precision(const struct list *list, struct error *error) {
     for (int i = 0; i < list->count; i++) {
         const struct device *device = &list->devices[i];

@@ -60,7 +60,6 @@ struct kernel {
 /* Of matrix products and of the values between layers; weights, losses and sums are float32 always. tf32: all
  * values are float32, and matrix products may round what they multiply to 10 bits of fraction. */
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_TF32 };
-const char *precision_name(enum precision precision); /* "bf16" */
 
 /* Settings that all devices of a run share. */
 struct device_settings {

@@ -6,6 +6,7 @@
 
 #include "../config/config.h"
 #include "../data/dataset.h"
+#include "../outputs/summary.h"
 #include "network.h"
 #include "training.h"
 
@@ -40,15 +41,6 @@ struct crew_totals {
     long long sent, received; /* bytes, to and from the workers, since the first batch */
 };
 
-/* How a run ended. */
-struct crew_end {
-    int code;          /* enum error_code */
-    const char *words; /* of the error; else empty */
-    double test_accuracy, final_cost, train_seconds, epochs;
-    long version, steps;
-    long long examples;
-};
-
 /* Every slot but open, member, compute and close may be NULL: there is nothing to do. All are called by the
  * coordinating thread; go, fetch and notice once or more for each segment, the others once, in this order.
  * None is called after `close`. */
@@ -77,8 +69,9 @@ struct crew {
      */
     void (*tally)(const void *self, int worker, struct tally *sum);
     void (*totals)(const void *self, struct crew_totals *totals);
-    void (*finish)(void *self, const struct crew_end *end); /* the last word */
-    void (*close)(void *self);                              /* safe on NULL and a half-open one */
+    /* The last word: how the run ended, and what came of it. */
+    void (*finish)(void *self, const struct error *error, const struct summary *summary);
+    void (*close)(void *self); /* safe on NULL and a half-open one */
 };
 
 #endif

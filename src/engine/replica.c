@@ -155,8 +155,7 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
                                   .count = count,
                                   .batch = batch,
                                   .buffers = buffers};
-    RETURN_IF(memory_array(&replicas->replicas, count, "replicas", error));
-    return OK;
+    return memory_array(&replicas->replicas, count, "replicas", error);
 }
 
 /* The device gets back what it gave: all but the arena's own. */

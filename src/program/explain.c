@@ -10,7 +10,8 @@ static double multiply_adds_of(const struct instruction *instruction) {
                             &instruction->problem.output.shape);
 }
 
-double program_multiply_adds(const struct program *program) {
+/* Of one run. */
+static double all_multiply_adds(const struct program *program) {
     double sum = 0.0;
     for (int s = 0; s < program->instruction_count; s++) sum += multiply_adds_of(&program->instructions[s]);
     return sum;
@@ -114,8 +115,8 @@ void program_explain(const struct program *program, const double *seconds, FILE 
         explain_instruction(program, &program->instructions[s], &widths, seconds ? seconds[s] : 0.0, all,
                             file);
     fprintf(file, "%d instructions, %.0f multiply-adds, arena of %.1f MB", program->instruction_count,
-            program_multiply_adds(program), (double)program->arena_bytes / 1e6);
+            all_multiply_adds(program), (double)program->arena_bytes / 1e6);
     if (all > 0.0)
-        fprintf(file, ", %.3f ms, %.1f GFLOP/s", 1e3 * all, 2e-9 * program_multiply_adds(program) / all);
+        fprintf(file, ", %.3f ms, %.1f GFLOP/s", 1e3 * all, 2e-9 * all_multiply_adds(program) / all);
     fputc('\n', file);
 }

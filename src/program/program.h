@@ -71,7 +71,4 @@ void program_print(const struct program *program, FILE *file);
  * NULL: none) also its time, share of all and speed. */
 void program_explain(const struct program *program, const double *seconds, FILE *file);
 
-/* Multiply-adds of one run. */
-double program_multiply_adds(const struct program *program);
-
 #endif

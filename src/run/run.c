@@ -298,21 +298,6 @@ static int look_back(struct run *run, struct run_result *result, struct error *e
     return OK;
 }
 
-/* The workers print what the run ended with. */
-static void say_end(struct run *run, const struct run_result *result, const struct error *error) {
-    const struct summary *summary = &result->summary;
-    const struct crew_end end = {.code = error->code,
-                                 .words = error->words,
-                                 .test_accuracy = summary->test_accuracy,
-                                 .final_cost = summary->final_cost,
-                                 .train_seconds = summary->train_seconds,
-                                 .epochs = summary->epochs,
-                                 .version = summary->updates,
-                                 .steps = summary->steps,
-                                 .examples = summary->examples};
-    if (run->crew.finish && run->members) run->crew.finish(run->members, &end);
-}
-
 /* Coordinates from the first epoch to the last. */
 static int coordinate_all(struct run *run, struct run_result *result, struct error *error) {
     run->examples_before = run->epoch_examples = examples_done(run);
@@ -338,7 +323,7 @@ int run_train(const struct typed *typed, const struct crew *crew, struct world *
     progress_open(&run->progress, stderr, typed->value.quiet);
     int code = run_open(run, typed, error);
     if (code == OK) code = coordinate_all(run, result, error);
-    say_end(run, result, error);
+    if (run->crew.finish && run->members) run->crew.finish(run->members, error, &result->summary);
     run_close(run);
     result->abandoned = run->training.abandoned;
     if (!result->abandoned) memory_free(run);

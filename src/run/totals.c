@@ -66,28 +66,21 @@ long run_steps(const struct run *run) {
     return steps;
 }
 
-static double first_cost(const struct run *run) {
+/* Of the workers' first or last steps; `unknown` when none has made any. */
+static double mean_loss(const struct run *run, bool last, double unknown) {
     double sum = 0.0;
     int counted = 0;
     for (int w = 0; w < run->workers; w++) {
         const struct worker_totals *totals = training_totals(&run->training, w);
         if (totals->steps == 0) continue;
-        sum += (double)totals->first_loss;
+        sum += (double)(last ? totals->last_loss : totals->first_loss);
         counted++;
     }
-    return counted > 0 ? sum / counted : (double)NAN;
+    return counted > 0 ? sum / counted : unknown;
 }
 
 double run_final_cost(const struct run *run) {
-    double sum = 0.0;
-    int counted = 0;
-    for (int w = 0; w < run->workers; w++) {
-        const struct worker_totals *totals = training_totals(&run->training, w);
-        if (totals->steps == 0) continue;
-        sum += (double)totals->last_loss;
-        counted++;
-    }
-    return counted > 0 ? sum / counted : run->cost_before;
+    return mean_loss(run, true, run->cost_before);
 }
 
 static void sum_workers(const struct run *run, struct summary *summary) {
@@ -109,7 +102,7 @@ static void sum_workers(const struct run *run, struct summary *summary) {
     summary->push_share = push * per;
     summary->wait_share = wait * per;
     summary->steps = run_steps(run);
-    summary->first_cost = first_cost(run);
+    summary->first_cost = mean_loss(run, false, (double)NAN);
     summary->final_cost = run_final_cost(run);
 }
 

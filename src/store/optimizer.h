@@ -27,10 +27,8 @@ struct optimizer_common {
     double rate;
 };
 #define OPTIMIZER_COMMON_ROWS(usual)                                                                         \
-    {                                                                                                        \
-        .name = "rate", .type = OPTION_REAL, .offset = 0, .fallback = usual, .least = 0, .most = 1e6,        \
-        .help = "learning rate"                                                                              \
-    }
+    OPTION_ROW(REAL, "rate", struct optimizer_common, rate, .fallback = usual, .least = 0, .most = 1e6,      \
+               .help = "learning rate")
 
 extern const struct optimizer *const optimizers[]; /* generated, ended by NULL */
 extern const struct plugin_kind optimizer_kind;    /* generated: the same */

@@ -15,10 +15,8 @@ struct schedule_common {
     double warmup;
 };
 #define SCHEDULE_COMMON_ROWS                                                                                 \
-    {                                                                                                        \
-        .name = "warmup", .type = OPTION_REAL, .offset = 0, .fallback = "0", .least = 0, .most = 1,          \
-        .unit = "share of all updates", .help = "rise linearly from 0 over this share of the run"            \
-    }
+    OPTION_ROW(REAL, "warmup", struct schedule_common, warmup, .fallback = "0", .least = 0, .most = 1,       \
+               .unit = "share of all updates", .help = "rise linearly from 0 over this share of the run")
 
 extern const struct schedule *const schedules[]; /* generated, ended by NULL */
 extern const struct plugin_kind schedule_kind;   /* generated: the same */

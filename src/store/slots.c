@@ -33,10 +33,6 @@ static int on_the_way(const struct store *store, int worker) {
     return count;
 }
 
-bool store_is_clear(const struct store *store, int worker) {
-    return on_the_way(store, worker) == 0;
-}
-
 struct room_wait {
     struct store *store;
     int worker;
@@ -117,10 +113,10 @@ static bool is_owed_by(void *argument, int member) {
     const struct shard_wait *wait = argument;
     const struct store *store = wait->shard->store;
     const int workers = store->settings.roster->workers, servers = store->settings.roster->count - workers;
-    if (member < workers) return owes(wait, member) && (servers == 0 || store_is_clear(store, member));
+    if (member < workers) return owes(wait, member) && (servers == 0 || on_the_way(store, member) == 0);
     if (member - workers != wait->shard->index % servers) return false;
     for (int w = 0; w < workers; w++)
-        if (owes(wait, w) && !store_is_clear(store, w)) return true;
+        if (owes(wait, w) && on_the_way(store, w) > 0) return true;
     return false;
 }
 

@@ -226,7 +226,6 @@ struct gradient *store_gradient(struct store *store, int worker, long step);
 int store_wait_room(struct store *store, int worker, struct error *error);
 /* Waits until no gradient of this worker is on the way. Errors: ERROR_PEER. */
 int store_drain(struct store *store, int worker, struct error *error);
-bool store_is_clear(const struct store *store, int worker); /* none of its gradients is on the way */
 /* Lets go of one hold on a gradient: each shard has one (shard_done, shard_drop), the worker has one until it
  * has sent it. */
 void store_release(struct store *store, struct gradient *gradient);

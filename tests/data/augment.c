@@ -395,9 +395,12 @@ static void check_keys(void) {
 
 /* --- settings --- */
 
-static const struct option options[] = {AUGMENT_ROWS(0), {0}};
+struct set_settings {
+    struct augment_settings augment;
+};
+static const struct option options[] = {AUGMENT_ROWS(struct set_settings), {0}};
 static const struct plugin plugin = {
-    .name = "set", .options = options, .settings_bytes = sizeof(struct augment_settings)};
+    .name = "set", .options = options, .settings_bytes = sizeof(struct set_settings)};
 
 static int choose(const char *text, struct augment *augment, struct shape *given, struct error *error) {
     const struct plugin *const plugins[] = {&plugin, NULL};

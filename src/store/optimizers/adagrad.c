@@ -20,13 +20,8 @@ struct adagrad_settings {
 
 static const struct option rows[] = {
     OPTIMIZER_COMMON_ROWS("0.05"),
-    {.name = "epsilon",
-     .type = OPTION_REAL,
-     .offset = offsetof(struct adagrad_settings, epsilon),
-     .fallback = "1e-10",
-     .least = 0,
-     .most = 1,
-     .help = "keeps the divisor above zero"},
+    OPTION_ROW(REAL, "epsilon", struct adagrad_settings, epsilon, .fallback = "1e-10", .least = 0, .most = 1,
+               .help = "keeps the divisor above zero"),
     {0},
 };
 

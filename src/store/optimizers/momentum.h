@@ -20,13 +20,8 @@ struct momentum_settings {
 
 static const struct option momentum_rows[] = {
     OPTIMIZER_COMMON_ROWS("0.01"),
-    {.name = "momentum",
-     .type = OPTION_REAL,
-     .offset = offsetof(struct momentum_settings, momentum),
-     .fallback = "0.9",
-     .least = 0,
-     .most = 1,
-     .help = "share of the last step that is kept"},
+    OPTION_ROW(REAL, "momentum", struct momentum_settings, momentum, .fallback = "0.9", .least = 0, .most = 1,
+               .help = "share of the last step that is kept"),
     {0},
 };
 

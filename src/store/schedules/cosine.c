@@ -11,13 +11,8 @@ struct cosine_settings {
 
 static const struct option rows[] = {
     SCHEDULE_COMMON_ROWS,
-    {.name = "end",
-     .type = OPTION_REAL,
-     .offset = offsetof(struct cosine_settings, end),
-     .fallback = "0",
-     .least = 0,
-     .most = 1,
-     .help = "factor on the rate at the end"},
+    OPTION_ROW(REAL, "end", struct cosine_settings, end, .fallback = "0", .least = 0, .most = 1,
+               .help = "factor on the rate at the end"),
     {0},
 };
 

@@ -10,21 +10,10 @@ struct step_settings {
 
 static const struct option rows[] = {
     SCHEDULE_COMMON_ROWS,
-    {.name = "every",
-     .type = OPTION_REAL,
-     .offset = offsetof(struct step_settings, every),
-     .fallback = "0.333",
-     .least = 0.0001,
-     .most = 1,
-     .unit = "share of all updates",
-     .help = "a step down after each such share of the run"},
-    {.name = "factor",
-     .type = OPTION_REAL,
-     .offset = offsetof(struct step_settings, factor),
-     .fallback = "0.1",
-     .least = 0,
-     .most = 1,
-     .help = "what the rate is multiplied by at a step"},
+    OPTION_ROW(REAL, "every", struct step_settings, every, .fallback = "0.333", .least = 0.0001, .most = 1,
+               .unit = "share of all updates", .help = "a step down after each such share of the run"),
+    OPTION_ROW(REAL, "factor", struct step_settings, factor, .fallback = "0.1", .least = 0, .most = 1,
+               .help = "what the rate is multiplied by at a step"),
     {0},
 };
 
