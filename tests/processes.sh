@@ -111,14 +111,22 @@ kill_one() { # label, victim, seconds before, names of all...
 
 # --- clusters ---
 
-# The first of so many ports in a row where nobody listens and that the kernel gives to nobody who connects.
+# The first of so many ports in a row where nobody listens and that the kernel gives to nobody who connects. All test scripts of a user take
+# turns through 15000 to 29999, so two that run at once never have the same.
 free_ports() { # how many
-    local first i taken=1
+    local first i taken=1 turns=/tmp/trainer-test-ports-$UID
     while [ $taken -gt 0 ]; do
-        first=$((15000 + RANDOM % 15000)) taken=0
+        first=$(
+            exec 9>>"$turns" && flock 9 || exit 1
+            last=$(tail -n 1 "$turns")
+            [[ $last =~ ^[0-9]{5}$ ]] && [ $((last + $1)) -lt 30000 ] || last=15000
+            echo $((last + $1)) >"$turns"
+            echo "$last"
+        ) || { fail "no port: $turns cannot be written"; exit 1; }
+        taken=0
         for ((i = 0; i < $1; i++)); do ! (: <"/dev/tcp/127.0.0.1/$((first + i))") 2>/dev/null || taken=1; done
     done
-    echo $first
+    echo "$first"
 }
 
 # The parameter servers' ports come first, then the workers'. With parameter servers only they listen; of a worker its address is
