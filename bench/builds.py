@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two builds of this program on the same machine, in turn: what a change did to its speed.
 
-usage: bench/builds.py OLD NEW [--rounds 5] [--only mlp,alexnet,cluster,exchange]
+usage: bench/builds.py OLD NEW [--rounds 5] [--only mlp,alexnet,cluster,exchange] [--match lockfree]
 
 OLD and NEW are checkouts in which `make` and `make build/bench/exchange` were run. Needs MNIST and CIFAR-10 in $TRAINER_DATA. Printed for
 each case: the median of the pairwise ratios new / old (above 1: the new build is faster), their range, and the median speed of each.
@@ -82,11 +82,13 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("old"); p.add_argument("new")
     p.add_argument("--rounds", type=int, default=5); p.add_argument("--only", default="mlp,alexnet,cluster,exchange")
+    p.add_argument("--match", default="", help="only cases with this in their options")
     a = p.parse_args()
     old, new = os.path.abspath(a.old), os.path.abspath(a.new)
     print(f"{'':62} ratio (range)            old          new   examples/s; exchange: per ms")
     for case in a.only.split(","):
         for words in CASES.get(case, []):
+            if a.match not in " ".join(words): continue
             measure = cluster_speed if case == "cluster" else speed
             options = words if case == "cluster" else (MLP if case == "mlp" else ALEXNET) + words
             report(f"{case} " + " ".join(w for w in words if not w.startswith("--devices")), turns(old, new, a.rounds, measure, options))

@@ -202,32 +202,28 @@ int store_copy_weights(const struct store *store, const struct device *to, float
 
 /* --- the verbs' work --- */
 
-static struct update update_of(const struct store *store, const struct span *span, float rate, long number) {
-    struct update update = {.rule = span->kind == RANGE_STATISTIC ? UPDATE_SUBTRACT : UPDATE_NONE};
-    if (span->kind == RANGE_TRAINABLE) update = optimizer_update(store->settings.optimizer, number);
-    update.rate = rate * span->rate_multiplier;
-    update.decay = span->decay;
-    update.towards = update_average_rate(store->settings.average, number);
-    return update;
-}
-
-void home_step(struct shard *shard, const struct device *device, const struct update_slice *slice, float rate,
+void home_step(struct shard *shard, const struct device *device, struct update_slice *slice, float rate,
                long number) {
     struct store *store = shard->store;
-    struct update_slice part = *slice;
+    const size_t begin = slice->begin, end = slice->end;
+    struct update trained = optimizer_update(store->settings.optimizer, number), other = {0};
     struct error error = {0};
-    part.average = state_find(slice->state, "average");
-    part.mean = shard->home->mean;
-    part.atomic = slice->racy && shard->atomic;
-    part.world = store->world;
+    slice->average = state_find(slice->state, "average");
+    slice->mean = shard->home->mean;
+    slice->atomic = slice->racy && shard->atomic;
+    slice->world = store->world;
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
-        part.begin = span->begin > slice->begin ? span->begin : slice->begin;
-        part.end = span->end < slice->end ? span->end : slice->end;
-        if (part.begin >= part.end) continue;
-        part.witness = slice->racy && part.end == shard->end ? shard->witness : NULL;
-        const struct update update = update_of(store, span, rate, number);
-        home_remember(store, device->backend->vectors->update(device, &update, &part, &error), &error);
+        struct update *update = span->kind == RANGE_TRAINABLE ? &trained : &other;
+        slice->begin = span->begin > begin ? span->begin : begin;
+        slice->end = span->end < end ? span->end : end;
+        if (slice->begin >= slice->end) continue;
+        slice->witness = slice->racy && slice->end == shard->end ? shard->witness : NULL;
+        other.rule = span->kind == RANGE_STATISTIC ? UPDATE_SUBTRACT : UPDATE_NONE;
+        update->rate = rate * span->rate_multiplier;
+        update->decay = span->decay;
+        update->towards = update_average_rate(store->settings.average, number);
+        home_remember(store, device->backend->vectors->update(device, update, slice, &error), &error);
     }
 }
 

@@ -14,7 +14,7 @@
 
 /* Steps a slice of the shard, in the memory of `device`, as update number `number`. Of `slice` the caller
  * gives what is stepped, with what, and whether it is racy; the rest is filled in from shard and span. */
-void home_step(struct shard *shard, const struct device *device, const struct update_slice *slice, float rate,
+void home_step(struct shard *shard, const struct device *device, struct update_slice *slice, float rate,
                long number);
 /* A vector of what is a worker's own, as far as [begin, end) goes where the shard lives: itself, or what it
  * was brought to. */

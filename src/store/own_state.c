@@ -4,7 +4,7 @@
 void shard_step_own(struct shard *shard, const struct state *own, const struct gradient *gradient,
                     long version) {
     const struct device *device = store_own_device(shard->store, gradient->worker);
-    const struct update_slice slice = {
+    struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = own, .count = 1, .gradients = &gradient->values};
     home_step(shard, device, &slice, store_rate(shard->store, version), version + 1);
     home_finish(shard->store, device);

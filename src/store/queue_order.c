@@ -54,8 +54,8 @@ void home_close_order(struct shard *shard) {
 }
 
 static void set_mark(const struct shard *shard, struct order_mark *mark) {
-    struct error error = {0};
     if (!mark->mark) return;
+    struct error error = {0};
     home_remember(shard->store, mark->device->backend->marks->set(mark->device, mark->mark, &error), &error);
     atomic_store(&mark->set, true);
 }

@@ -5,7 +5,7 @@ long shard_apply(struct shard *shard, const struct gradient *gradient) {
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
     const struct home *home = shard->home;
     const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
-    const struct update_slice slice = {
+    struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = &home->state, .count = 1, .gradients = &values};
     home_await_reads(shard);
     home_step(shard, home->device, &slice, store_rate(shard->store, version), version + 1);
@@ -59,7 +59,7 @@ size_t shard_boundary(const struct shard *shard, int share, int shares) {
 static void step_together(struct shard *shard, int worker, float rate, long number) {
     const struct home *home = shard->home;
     const float *mean = home->mean;
-    const struct update_slice slice = {
+    struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = &home->state, .count = 1, .gradients = &mean};
     group_mean(shard, worker);
     home_step(shard, home->device, &slice, rate, number);
