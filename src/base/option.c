@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "habits.h"
 #include "text.h"
 
 enum { WORDS_BYTES = 200, NAMES_MOST = 127, NAME_MOST = 63 };
@@ -71,13 +72,26 @@ const char *option_nearest(const char *name, const char *const *names) {
     return nearest;
 }
 
-static int unknown_name(const struct option *rows, const char *owner, const char *name, struct error *error) {
+/* What others call so, where these rows have what it is here; else NULL. */
+static const char *instead_of(const struct option *rows, const char *name, const char *value, char *out,
+                              size_t bytes) {
+    char own[NAME_MOST + 1];
+    if (habit_instead("option", name, value, out, bytes) == NULL) return NULL;
+    snprintf(own, sizeof own, "%.*s", (int)strcspn(out + 2, "="), out + 2);
+    return option_find(rows, own) != NULL ? out : NULL;
+}
+
+static int unknown_name(const struct option *rows, const char *owner, const char *name, const char *value,
+                        struct error *error) {
     const char *names[NAMES_MOST + 1] = {0};
     int count = 0;
     for (const struct option *row = rows; row != NULL && row->name != NULL && count < NAMES_MOST; row++)
         if (!(row->flags & OPTION_ABSENT)) names[count++] = row->name;
     const char *nearest = option_nearest(name, names);
     const bool typed_with_dashes = owner[0] == '-';
+    char habit[WORDS_BYTES];
+    if (typed_with_dashes && instead_of(rows, name, value, habit, sizeof habit) != NULL)
+        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean %s?", name, habit);
     if (typed_with_dashes && nearest != NULL)
         return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean \"--%s\"?", name,
                          nearest);
@@ -256,7 +270,7 @@ void option_defaults(const struct option *rows, void *settings) {
 int option_set(const struct option *rows, void *settings, const char *owner, const char *name,
                const char *value, struct error *error) {
     const struct option *row = option_find(rows, name);
-    if (row == NULL) return unknown_name(rows, owner, name, error);
+    if (row == NULL) return unknown_name(rows, owner, name, value, error);
     if (value == NULL && row->type == OPTION_FLAG) value = "1";
     /* An empty text is an unset variable of the shell, not a wish. */
     if (value != NULL && value[0] == '\0' && row->type == OPTION_TEXT) value = NULL;

@@ -2,6 +2,7 @@
 #include "option.h"
 #include <assert.h>
 #include <string.h>
+#include "habits.h"
 #include "text.h"
 
 enum { NAMES_MOST = 127, LIST_BYTES = 300 };
@@ -23,6 +24,10 @@ int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct err
         names[i] = kind->plugins[i]->name;
         text_item(&text, ", ", "%s", names[i]);
     }
+    char habit[LIST_BYTES];
+    if (habit_instead(kind->name, typed, NULL, habit, sizeof habit) != NULL)
+        return error_set(error, ERROR_USAGE, "%s \"%s\": unknown; did you mean %s? (one of %s)", kind->name,
+                         typed, habit, list);
     const char *nearest = option_nearest(typed, names);
     if (nearest != NULL)
         return error_set(error, ERROR_USAGE, "%s \"%s\": unknown; did you mean \"%s\"? (one of %s)",
