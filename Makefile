@@ -253,7 +253,8 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 $(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
-bench: $(PROGRAM) $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
+BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
+bench: $(PROGRAM) $(BENCHES)
 	$(B)/bench/step
 	$(B)/bench/input
 	$(B)/bench/exchange
@@ -273,7 +274,7 @@ fuzz-each: $(FUZZERS)
 	  && grep -E '^(accepted|Done)' $$f.log || { tail -n 40 $$f.log; exit 1; }; done
 
 # tests/cuda/check.sh runs all of gpu-check on the stand-in.
-tests: $(PROGRAM) $(TESTS) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)
+tests: $(PROGRAM) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)
 	@tests/runner $(B) $(PROGRAM)
 
 # --- mutations: bugs put into a copy of the tree, each to be found by its test (tests/mutate --help) ---

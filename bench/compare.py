@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Our examples/s beside PyTorch's on the same machine: the same network, batch and number of workers, run in turn.
 
-usage: bench/compare.py [--trainer ./trainer] [--model mlp|alexnet] [--rounds 5] [--seconds 6] [--data DIR]
+usage: bench/compare.py [--trainer ./trainer] [--model mlp|alexnet] [--rounds 5] [--seconds 6] [--epochs N] [--data DIR]
                         [--dataset cifar10:crop=24,take=12800] [--strategies sync,sharded]
 
 Needs PyTorch (Debian: apt-get install python3-torch libopenblas0-pthread; without the latter PyTorch computes with the slow
@@ -54,17 +54,19 @@ def shares(s):
 
 
 def main():
-    p = argparse.ArgumentParser()
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--trainer", default="./trainer"); p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=6); p.add_argument("--data", default="")
     p.add_argument("--python", default="/usr/bin/python3"); p.add_argument("--epochs", type=int, default=0, help="0: 40 of mlp, 2 of alexnet")
     p.add_argument("--model", choices=PAIRS, default="mlp")
     p.add_argument("--dataset", default=""); p.add_argument("--strategies", default="")
     a = p.parse_args()
+    if subprocess.run([a.python, "-c", "import torch"], capture_output=True).returncode != 0:
+        sys.exit(f"bench/compare.py: {a.python} has no PyTorch; --python names another one")
     a.dataset = a.dataset or DATASETS[a.model]
     a.epochs = a.epochs or {"mlp": 40, "alexnet": 2}[a.model]
     for name, devices, threads in (("one device, 1 thread", "cpu:0", 1), ("one device, all cores", "cpu:0", 0)):
-        s = ours(a, "sync", devices, a.epochs // 2, threads)
+        s = ours(a, "sync", devices, max(a.epochs // 2, 1), threads)
         print(f"{name:32s} {s['examples_per_s']:10.0f} examples/s   {shares(s)}", flush=True)
     pairs = PAIRS[a.model]
     if a.strategies: pairs = [(s, DDP, pairs[0][2]) for s in a.strategies.split(",")]

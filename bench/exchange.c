@@ -1,7 +1,7 @@
 /* Times the exchange of every strategy: pull and push of a model of AlexNet's size (4.27 MB) by two workers
  * at once, waiting excluded, beside memcpy of as many bytes by both cores at once.
  *
- *   bench_exchange [STEPS [FLOATS]]      200 steps and 1068298 floats unless given
+ *   bench/exchange [STEPS [FLOATS]]      200 steps and 1068298 floats unless given
  *
  * Workers compute nothing. They push together at each tick of a clock and pull together half a tick later, so
  * that the servers, which on two cores share them with the workers, have done in between. memcpy is measured
@@ -100,7 +100,7 @@ static int compute_nothing(struct rig *rig, int worker, long number, float *weig
     return OK;
 }
 
-/* What a step must move beside the copies, in windows and in memcpy's terms. */
+/* What a step must move beside the copies, in slices and in memcpy's terms. */
 static double stepping(const struct rig *rig) {
     const struct traits *traits = rig->training.traits;
     const double workers = WORKERS;
@@ -196,7 +196,7 @@ int main(int count, char **arguments) {
             cores[found++].mask[c / 64] = 1ull << (c % 64);
         }
     if (steps < 1 || floats < 100 || found < WORKERS) {
-        fprintf(stderr, "usage: bench_exchange [STEPS [FLOATS]], on at least %d cores\n", WORKERS);
+        fprintf(stderr, "usage: bench/exchange [STEPS [FLOATS]], on at least %d cores\n", WORKERS);
         return 2;
     }
     const double hot = memcpy_seconds((size_t)floats, steps, false, cores),

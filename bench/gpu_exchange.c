@@ -53,8 +53,8 @@ static int queue_step(struct exchange *x, size_t floats, struct error *error) {
     update.rate = 0.01f;
     const struct state state = {.count = 1, .vector = {{"", x->weights}}};
     const float *const gradient = x->gradient;
-    const struct update_slice window = {.end = floats, .state = &state, .count = 1, .gradients = &gradient};
-    return x->devices->backend->vectors->update(x->devices, &update, &window, error);
+    const struct update_slice slice = {.end = floats, .state = &state, .count = 1, .gradients = &gradient};
+    return x->devices->backend->vectors->update(x->devices, &update, &slice, error);
 }
 static int push(struct exchange *x, size_t floats, struct error *error) {
     RETURN_IF(queue_step(x, floats, error));

@@ -25,9 +25,12 @@ static const struct row {
     {"pad=4, flip, cutout=8, standardized", "pad=4,flip=1,cutout=8,standardize=image", false},
 };
 
-static const struct option options[] = {AUGMENT_ROWS(0), {0}};
+struct input_settings {
+    struct augment_settings augment;
+};
+static const struct option options[] = {AUGMENT_ROWS(struct input_settings), {0}};
 static const struct plugin plugin = {
-    .name = "input", .options = options, .settings_bytes = sizeof(struct augment_settings)};
+    .name = "input", .options = options, .settings_bytes = sizeof(struct input_settings)};
 
 struct bench {
     struct world *world;
@@ -67,13 +70,14 @@ static void measure(struct bench *bench, const struct row *row) {
 }
 
 static int run_row(struct bench *bench, const struct row *row, struct error *error) {
-    const void *const table[] = {&plugin, NULL};
+    const struct plugin *const plugins[] = {&plugin, NULL};
+    const struct plugin_kind kind = {"input", "inputs", plugins};
     const struct shape stored = SHAPE(SIDE, SIDE, CHANNELS);
     struct choice choice;
     struct shape given;
     char text[128];
     snprintf(text, sizeof text, "input%s%s", row->settings[0] ? ":" : "", row->settings);
-    RETURN_IF(plugin_choose(&choice, table, "input", text, error));
+    RETURN_IF(plugin_choose(&choice, &kind, text, error));
     RETURN_IF(augment_choose(&bench->examples.augment, &given, (const void *)choice.settings, "input",
                              &stored, error));
     bench->examples.features = given.dims[0] * given.dims[1] * given.dims[2];

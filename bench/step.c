@@ -2,7 +2,7 @@
  * many runs), the gathering of a batch, and the step as a whole (the fastest of many), beside what a loop of
  * nothing but fused multiply-adds reaches.
  *
- *   bench_step [MODEL [INPUT [BATCH [fp32|bf16]]]]      mlp 784 100 fp32 unless given; as in: alexnet 24x24x3
+ *   bench/step [MODEL [INPUT [BATCH [fp32|bf16]]]]      mlp 784 100 fp32 unless given; as in: alexnet 24x24x3
  * 128
  */
 #include <math.h>
@@ -216,7 +216,9 @@ static int measure_program(struct bench *bench, const struct network *network, s
     for (size_t i = 0; i < floats; i++) images[i] = rng_unit(rng_philox(3, 0, i).word[0]);
     const double us = best_us(bench, run_whole, whole);
     RETURN_IF(explain(bench, whole));
-    const double gflops = 2e-3 * program_multiply_adds(whole->program) / us;
+    double multiply_adds = 0.0;
+    for (node n = 0; n < network->graph.count; n++) multiply_adds += graph_multiply_adds(&network->graph, n);
+    const double gflops = 2e-3 * multiply_adds / us;
     printf("the program, without gather: %.2f us, %.1f GFLOP/s, %.1f %% of the multiply-adds alone, %.0f "
            "examples/s\n",
            us, gflops, 100.0 * gflops / bench->peak_gflops, bench->batch / us * 1e6);
@@ -264,7 +266,7 @@ int main(int count, char **arguments) {
     if (bench.batch < 1 || count > 5 || (count > 2 && !parse_shape(arguments[2], &bench.input))) {
         fprintf(
             stderr,
-            "usage: bench_step [MODEL [INPUT [BATCH [fp32|bf16]]]], as in: bench_step alexnet 24x24x3 128\n");
+            "usage: bench/step [MODEL [INPUT [BATCH [fp32|bf16]]]], as in: bench/step alexnet 24x24x3 128\n");
         return ERROR_USAGE;
     }
     const bool narrow = count > 4 && strcmp(arguments[4], "bf16") == 0;
@@ -284,6 +286,6 @@ int main(int count, char **arguments) {
     }
     devices_close(devices, found);
     world_close(bench.world);
-    if (bench.error.code) fprintf(stderr, "bench_step: %s\n", bench.error.words);
+    if (bench.error.code) fprintf(stderr, "bench/step: %s\n", bench.error.words);
     return bench.error.code;
 }

@@ -1,6 +1,7 @@
 /* The table of habits. A `*` in what to type stands for the value that was typed. */
 #include "habits.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,12 +43,12 @@ static const struct {
     {"command", "benchmark|compare", "trainer bench"},
 };
 
-/* '-' and '_' are the same. */
+/* In any case; '-' and '_' are the same. */
 static bool is_one_of(const char *names, const char *typed) {
     const size_t length = strlen(typed);
     for (const char *name = names; *name; name += strcspn(name, "|"), name += *name == '|') {
         size_t i = 0;
-        while (i < length && (typed[i] == '_' ? '-' : typed[i]) == name[i]) i++;
+        while (i < length && (typed[i] == '_' ? '-' : tolower((unsigned char)typed[i])) == name[i]) i++;
         if (length > 0 && i == length && strcspn(name, "|") == length) return true;
     }
     return false;

@@ -197,7 +197,7 @@ static void show_ended(struct progress *progress, const struct comparison *compa
 static int write_list(const struct comparison *comparison, struct error *error) {
     char path[PATH_BYTES];
     struct file_new file = {0};
-    RETURN_IF(file_join(path, comparison->typed.value.out, COMPARE_LIST, error));
+    RETURN_IF(file_join(path, comparison->typed.value.out, FOLDER_COMPARISON, error));
     RETURN_IF(file_create(&file, path, error));
     for (int i = 0; i < comparison->bench.count; i++)
         fprintf(file.stream, "%s %d\n", comparison->contenders[i].folder, comparison->bench.repeats);
@@ -275,12 +275,16 @@ static int run_all(struct comparison *comparison, struct progress *progress, str
     return OK;
 }
 
-/* One of its own: a new one, or the one that was named, where there is no comparison yet. */
+/* One of its own: a new one, or the one that was named, where there is neither a run nor a comparison yet. */
 static int claim_folder(struct comparison *comparison, struct error *error) {
     const struct config *settings = &comparison->typed.value;
     char path[PATH_BYTES];
     if (!comparison->folder_named) return file_make_new_folder(comparison->typed.value.out, error);
-    RETURN_IF(file_join(path, settings->out, COMPARE_LIST, error));
+    RETURN_IF(file_join(path, settings->out, FOLDER_CHECKPOINT, error));
+    if (file_exists(path))
+        return error_set(error, ERROR_FILE, "%.300s has a run: a comparison needs another folder",
+                         settings->out);
+    RETURN_IF(file_join(path, settings->out, FOLDER_COMPARISON, error));
     if (settings->replace || !file_exists(path)) return OK;
     return error_set(error, ERROR_FILE, "%.300s has a comparison: --replace starts anew", settings->out);
 }

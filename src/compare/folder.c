@@ -10,6 +10,7 @@
 
 #include "../base/file.h"
 #include "../base/memory.h"
+#include "../run/folder.h"
 
 enum { LIST_BYTES = 1 << 20 };
 
@@ -65,7 +66,7 @@ int compare_remove_earlier(const char *out, const char *kept, bool *earlier, str
     char path[PATH_BYTES];
     char *text = NULL;
     size_t bytes = 0;
-    RETURN_IF(file_join(path, out, COMPARE_LIST, error));
+    RETURN_IF(file_join(path, out, FOLDER_COMPARISON, error));
     *earlier = file_exists(path);
     if (!*earlier) return OK;
     int code = file_read(path, LIST_BYTES, &text, &bytes, error);

@@ -1,15 +1,11 @@
 /* The folder of a comparison that had another one before. */
-#ifndef TRAINER_TRAIN_COMPARE_FOLDER_H
-#define TRAINER_TRAIN_COMPARE_FOLDER_H
+#ifndef TRAINER_COMPARE_FOLDER_H
+#define TRAINER_COMPARE_FOLDER_H
 
 #include <stdbool.h>
 #include "../base/error.h"
 
 enum { FOLDER_BYTES = 208 };
-
-/* The list of its runs that a comparison leaves when it begins: a line a strategy, "FOLDER REPEATS", for the
- * runs FOLDER/1 to FOLDER/REPEATS. */
-#define COMPARE_LIST ".runs"
 
 /* Removes what the comparison that was in `out` before wrote, by the list that it left there: the files of
  * its runs, folders that are empty then, bench.csv and runs.csv. Nothing else, and not the run `kept`, which

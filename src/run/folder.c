@@ -47,28 +47,47 @@ int folder_name(char path[PATH_BYTES], const char *model, const char *what, stru
     return OK;
 }
 
-int folder_clear(const char *folder, struct error *error) {
-    static const char *const names[] = {"summary.json", "model.safetensors", "checkpoint/state.safetensors"};
+/* *was: it was there. */
+static int remove_earlier(const char *folder, const char *name, bool *was, struct error *error) {
     char path[PATH_BYTES];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        RETURN_IF(file_join(path, folder, names[i], error));
-        if (file_exists(path) && remove(path) != 0)
-            return error_set(error, ERROR_FILE, "%s: an earlier run's, and cannot be removed: %s", path,
-                             strerror(errno));
+    RETURN_IF(file_join(path, folder, name, error));
+    *was = file_exists(path);
+    if (!*was || remove(path) == 0) return OK;
+    return error_set(error, ERROR_FILE, "%s: an earlier run's, and cannot be removed: %s", path,
+                     strerror(errno));
+}
+
+int folder_clear(const char *folder, struct error *error) {
+    static const char *const names[] = {"summary.json", "model.safetensors", FOLDER_CHECKPOINT};
+    static const char *const logs[] = {"steps.csv", "epochs.csv"}; /* those of its parts: steps.csv.1, ... */
+    bool was;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        RETURN_IF(remove_earlier(folder, names[i], &was, error));
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        was = true;
+        for (int part = 1; was; part++) {
+            char name[32];
+            snprintf(name, sizeof name, "%s.%d", logs[i], part);
+            RETURN_IF(remove_earlier(folder, name, &was, error));
+        }
     }
     return OK;
 }
 
 int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, void **hold,
                 enum folder_state *state, struct error *error) {
-    char run[PATH_BYTES] = "", checkpoint[PATH_BYTES];
+    char run[PATH_BYTES] = "", checkpoint[PATH_BYTES], list[PATH_BYTES];
     *state = FOLDER_UNUSED;
     if (!settings->named) RETURN_IF(file_make_new_folder(path, error));
     RETURN_IF(file_make_folder(path, error));
     RETURN_IF(file_hold(hold, path, error));
+    RETURN_IF(file_join(list, path, FOLDER_COMPARISON, error));
+    if (file_exists(list))
+        return error_set(error, ERROR_FILE, "%.300s has a comparison (bench.csv): a run needs another folder",
+                         path);
     if (settings->resume[0]) checkpoint_run(settings->resume, run);
     if (same_folder(run, path)) *state = FOLDER_RESUMED;
-    RETURN_IF(file_join(checkpoint, path, "checkpoint/state.safetensors", error));
+    RETURN_IF(file_join(checkpoint, path, FOLDER_CHECKPOINT, error));
     if (*state == FOLDER_RESUMED || !file_exists(checkpoint)) return OK;
     *state = FOLDER_EARLIER;
     return settings->replace ? OK : refuse(path, error);

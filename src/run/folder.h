@@ -5,6 +5,12 @@
 #include <stdbool.h>
 #include "../base/file.h"
 
+/* The list of its runs that a comparison leaves when it begins: a line for each strategy, "FOLDER REPEATS",
+ * for the runs FOLDER/1 to FOLDER/REPEATS. */
+#define FOLDER_COMPARISON ".runs"
+/* What tells that a folder has a run. */
+#define FOLDER_CHECKPOINT "checkpoint/state.safetensors"
+
 /* What is known of the folder before it is opened. */
 struct folder_settings {
     bool named;         /* by the user; else any free name that begins with it will do */
@@ -23,7 +29,7 @@ enum folder_state {
 
 /* Makes the folder, whose name `path` then is, and holds it against other runs until file_release. Errors:
  * ERROR_FILE: it has a run, which the words say how to go on with and how to replace; another run writes
- * there; it cannot be made. */
+ * there; it has a comparison; it cannot be made. */
 int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, void **hold,
                 enum folder_state *state, struct error *error);
 /* Removes the results of an earlier run: until this one writes its own they would pass for it. */

@@ -4,11 +4,11 @@
  * at once what is queued there. Whoever stamps a version waits before (home_finish), so that a version is
  * never ahead of the weights. What a worker's device reads is not waited for: it comes by the queue that
  * computes on it, and who writes under the shard's lock comes after those who have read under it, by marks
- * (order.c). So worker and device meet once a step, when the gradient is there, or, where a worker steps by
- * itself, when the step is done. What fails there is remembered by the store (store_check), because verbs
- * return no errors. */
-#ifndef TRAINER_STORE_HOME_H
-#define TRAINER_STORE_HOME_H
+ * (queue_order.c). So worker and device meet once a step, when the gradient is there, or, where a worker
+ * steps by itself, when the step is done. What fails there is remembered by the store (store_check), because
+ * verbs return no errors. */
+#ifndef TRAINER_STORE_DEVICE_STATE_H
+#define TRAINER_STORE_DEVICE_STATE_H
 
 #include "store.h"
 
@@ -29,7 +29,7 @@ void home_finish(struct store *store, const struct device *device);
 /* Remembers the first failure. */
 void home_remember(struct store *store, int code, const struct error *error);
 
-/* order.c: the marks of a shard; close is safe without. Errors: ERROR_DEVICE. */
+/* queue_order.c: the marks of a shard; close is safe without. Errors: ERROR_DEVICE. */
 int home_open_order(struct shard *shard, struct error *error);
 void home_close_order(struct shard *shard);
 /* What the calling thread queues next at home comes after all reads under the lock, which it holds. */
@@ -37,7 +37,7 @@ void home_await_reads(struct shard *shard);
 /* The worker's thread has queued the step of its share. */
 void home_stepped(struct shard *shard, int worker);
 
-/* home.c, called by store_open and store_close: the homes, their vectors, and the host's copies. */
+/* device_state.c, called by store_open and store_close: the homes, their vectors, and the host's copies. */
 int store_open_vectors(struct store *store, struct error *error);
 void store_close_vectors(struct store *store);
 

@@ -18,8 +18,8 @@
  *   shard_done          the shard has applied this gradient: measure its staleness, release the slot
  *   shard_drop          the shard throws this gradient away
  *   shard_settle        wait until what this thread has stepped is stepped
- *   shard_await_stepped        see to it that what this thread computes next is computed on all stepped
- * shares shard_lock          take the shard's lock on a worker's thread: time spent on it is waiting
+ *   shard_await_stepped what this thread queues next comes after the steps of all shares
+ *   shard_lock          take the shard's lock on a worker's thread: time spent on it is waiting
  *   shard_unlock        give it back: who writes next comes after what this worker has read
  *   shard_await         wait until the shard is done with a worker's gradients
  *   shard_step_own      step a worker's own copy of the slice

@@ -135,7 +135,11 @@ static void test_refused_values(void) {
         "--out=0123456789abcdef: expected at most 15 characters, found 16");
     set(&s, "--", "batch", NULL, "--batch: a value is missing, expected --batch=...");
     set(&s, "--", "btach", "1", "unknown option \"--btach\"; did you mean \"--batch\"?");
-    set(&s, "--", "zzz", "1", "unknown option \"--zzz\"; --help lists them");
+    set(&s, "--", "zzz", "1", "unknown option \"--zzz\"; trainer COMMAND --help lists them");
+    set(&s, "--", "batch_size", "64", "unknown option \"--batch_size\"; did you mean --batch=64?");
+    set(&s, "--", "bs", NULL, "unknown option \"--bs\"; did you mean --batch=...?");
+    set(&s, "--", "weight-decay", "1",
+        "unknown option \"--weight-decay\"; trainer COMMAND --help lists them");
     set(&s, "sgd", "rat", "1", "sgd: unknown setting \"rat\"; did you mean \"rate\"?");
     CHECK(memcmp(&s, &before, sizeof s) == 0, "a refused value changed a setting");
 }
@@ -196,6 +200,8 @@ static void test_plugins(void) {
     choose("sdg", "optimizer \"sdg\": unknown; did you mean \"sgd\"? (one of sgd, async-lockfree)");
     choose("hogwild:x=1", "optimizer \"hogwild\": unknown (one of sgd, async-lockfree)");
     choose("", "optimizer \"\": unknown (one of sgd, async-lockfree)");
+    choose("rmsprop",
+           "optimizer \"rmsprop\": unknown; did you mean --optimizer=adam? (one of sgd, async-lockfree)");
     choose("sgd:rat=1", "sgd: unknown setting \"rat\"; did you mean \"rate\"?");
     choose("sgd:batch=0", "sgd: batch=0: expected 1 to 1000000 examples");
     choose("sgd:batch", "sgd: batch: a value is missing, expected batch=...");

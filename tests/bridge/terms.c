@@ -241,7 +241,7 @@ static int receive_slice(struct wire *wire, struct slice *slice) {
     return slice_receive(wire->far, &header, slice, LONG_S, &wire->error);
 }
 
-static void check_window(int count) {
+static void check_slice(int count) {
     static float sent[STATE_VECTORS][FLOATS], got[STATE_VECTORS][FLOATS];
     struct wire wire;
     struct slice there = {.begin = 16, .end = 48, .version = 77, .state = {.count = count}};
@@ -298,7 +298,7 @@ int main(void) {
     check_rows();
     check_strangers();
     check_next();
-    for (int count = 1; count <= STATE_VECTORS; count++) check_window(count);
+    for (int count = 1; count <= STATE_VECTORS; count++) check_slice(count);
     check_tallies();
     return check_end();
 }

@@ -294,7 +294,7 @@ static void worker_takes(struct welcome theirs, const char *words) {
     close_worker(&worker);
 }
 
-static void check_windows(void) {
+static void check_slices(void) {
     worker_takes(halves[1], NULL);
     worker_takes((struct welcome){.workers = 1, .begin = 48, .end = FLOATS},
                  "has floats 48 to 64 of 64 for worker 0 of 1, expected from 32 for worker 0 of 1");
@@ -388,7 +388,7 @@ int main(void) {
     if (!world) return check_end();
     check_fetch();
     check_leader();
-    check_windows();
+    check_slices();
     check_timeout();
     check_last_words();
     world_close(world);

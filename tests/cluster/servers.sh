@@ -1,5 +1,5 @@
 #!/bin/bash
-# Several parameter servers, and none: clusters where each has a window of the weights. That the windows together train as one
+# Several parameter servers, and none: clusters where each has a slice of the weights. That the slices together train as one
 # process does, that the counts of all of them come together, and that whoever is killed, interrupted, missing or of another
 # opinion is named by all others, which end by themselves; and that it then goes on from the checkpoint.
 #
@@ -45,7 +45,7 @@ same_alone() { # label, devices, options...
     same_weights "$label" run alone
 }
 
-# A batch goes as number, weights of the leader's window behind a request, gradient behind a loss; a worker that has none for a
+# A batch goes as number, weights of the leader's slice behind a request, gradient behind a loss; a worker that has none for a
 # round, or until the next epoch, is told so. With so many shards, so many at the leader, so often told that there is none.
 wire_of() { # shards, at the leader, times
     echo "(wire_sent - steps * (28 + 84 + 64 * (lines * $2 // $1)) - 28 * $3, wire_received - steps * (84 + 64 * (lines * $2 // $1)))"
@@ -107,7 +107,7 @@ for strategy in async-apply async-lockfree:apply=worker ssp:bound=0; do
     same_alone "$strategy, one worker" cpu:0 $small --epochs=1 --strategy=$strategy
 done
 
-# --- settings that reach over windows: optimizer, norm, decay, data, shards ---
+# --- settings that reach over slices: optimizer, norm, decay, data, shards ---
 odd="--dataset=digits:take=320 --model=mlp:hidden=21 --batch=16 --epochs=1 --quiet" # 101 cache lines
 like_one() { # parameter servers, workers, shards, at the leader, devices, told that there is no batch, options...
     local servers=$1 workers=$2 shards=$3 here=$4 devices=$5 idle=$6 label="${*:7}, $1 parameter servers"

@@ -97,6 +97,23 @@ bad 2 'trainer: --batch=0: expected 1 to *' --quiet --no_quiet --log_every=1 --b
 bad 2 'trainer: strategy "snyc": unknown; did you mean "sync"\? (one of *)' --strategy=snyc
 bad 2 'trainer: sgd: unknown setting "rat"; did you mean "rate"\?' --optimizer=sgd:rat=1
 
+# Names that other programs have: what is to be typed instead is written out, and can be typed as it stands.
+instead() { # what is typed...
+    "$TRAINER" "$@" >"$scratch/out" 2>"$scratch/err"
+    [ $? -eq 2 ] || fail "$*: not refused: $(cat "$scratch/err")"
+    local words
+    words=$(sed -n 's/^trainer: .*unknown.*; did you mean \(--[^ ]*\)?.*/\1/p' "$scratch/err")
+    [ -n "$words" ] || { fail "$*: nothing is proposed: $(cat "$scratch/err")"; return; }
+    [[ $words != *alexnet* && $words != *gpu:* ]] || return 0 # not for four measurements, nor everywhere
+    "$TRAINER" "$words" --quiet --replace --dataset=iris --out="$scratch/instead" >"$scratch/out" 2>"$scratch/err" || fail "$words, proposed for $*: $(cat "$scratch/err")"
+}
+for typed in --lr=0.1 --learning-rate=0.1 --learning_rate=0.1 --momentum=0.5 --weight-decay=1e-4 --batch-size=16 --num-epochs=2 --workers=2 --gpus=1 \
+    --strategy={hogwild,Hogwild,project-adam,allreduce,AllReduce,ddp,downpour,ps,fedavg,stale-synchronous} --model={resnet,dnn,logistic} --optimizer=rmsprop; do
+    instead "$typed"
+done
+bad 2 'trainer: command "fit": unknown; did you mean trainer train\? *' fit
+bad 2 'trainer: unknown option "--lr"; trainer COMMAND --help lists them' describe --lr=1
+
 # The last one typed counts; --no-quiet speaks again.
 run=(train --dataset=iris --epochs=1 --print-every=1)
 "$TRAINER" "${run[@]}" --quiet --no-quiet --out="$scratch/spoken" 2>/dev/null | grep -q 'Step: ' || fail "--no-quiet is quiet"

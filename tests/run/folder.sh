@@ -44,6 +44,7 @@ for same in mine mine/ ./mine mine/checkpoint; do
 done
 "$TRAINER" $small --epochs=2 --out=mine --replace >out 2>err || fail "--replace: exit code $?: $(cat err)"
 grep -q '"epochs": 2' mine/summary.json || fail "--replace did not begin anew: $(cat mine/summary.json)"
+[ -z "$(find mine -name '*.csv.*')" ] || fail "--replace left logs of the run before: $(find mine -name '*.csv.*')"
 
 # --- the same for a comparison ---
 bench="bench $small --strategies=sync --repeats=1 --epochs=1 --out=compared"
@@ -54,5 +55,20 @@ before=$(find compared -type f -exec cksum {} + | sort)
 grep -qx 'trainer: compared has a comparison: --replace starts anew' err || fail "a second comparison said: $(cat err)"
 [ "$(find compared -type f -exec cksum {} + | sort)" = "$before" ] || fail "a comparison that was refused changed the folder"
 "$TRAINER" $bench --replace >out 2>err || fail "bench --replace: exit code $?: $(cat err)"
+
+# --- nor does one go into the folder of the other ---
+refused_in() { # folder, words, command...
+    local folder=$1 words=$2
+    shift 2
+    before=$(find $folder -type f -exec cksum {} + | sort)
+    "$TRAINER" "$@" --out=$folder >out 2>err
+    [ $? -eq 3 ] || fail "$*: not refused in $folder: $(cat err)"
+    grep -qx "trainer: $words" err || fail "$*: in $folder it said: $(cat err)"
+    [ "$(find $folder -type f -exec cksum {} + | sort)" = "$before" ] || fail "$*: it changed $folder"
+}
+for replace in '' --replace; do
+    refused_in compared 'compared has a comparison (bench.csv): a run needs another folder' $small --epochs=1 $replace
+    refused_in mine 'mine has a run: a comparison needs another folder' bench $small --strategies=sync --repeats=1 --epochs=1 $replace
+done
 
 [ $failures -eq 0 ]

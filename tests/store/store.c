@@ -131,7 +131,7 @@ static struct gradient *give(struct bench *bench, int worker, long step, int exa
 /* --- where the boundaries are --- */
 
 /* Stores that have the shards between them step what one store with all of them steps, each its slice. */
-static void check_windows(enum shard_by by, int stores, int each) {
+static void check_slices(enum shard_by by, int stores, int each) {
     struct error error = {0};
     static struct bench whole;
     const struct bench_settings settings = {
@@ -839,7 +839,7 @@ static void check_schedules(void) {
 int main(void) {
     for (int by = 0; by < 3; by++)
         for (int stores = 1; stores <= 3; stores++)
-            for (int each = 1; each <= 3; each++) check_windows((enum shard_by)by, stores, each);
+            for (int each = 1; each <= 3; each++) check_slices((enum shard_by)by, stores, each);
     check_cut_by_bytes();
     check_cut_by_arrays();
     check_spans();
