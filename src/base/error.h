@@ -26,8 +26,7 @@ struct error {
 };
 
 /* Stores `code` and the formatted words, unless an earlier error is already there: the first failure is the
- * one reported. Returns the code stored, so that `return error_set(...)` reads well. `error` may not be NULL.
- */
+ * one reported. Returns the code stored, so that `return error_set(...)` reads well. `error` is not NULL. */
 __attribute__((format(printf, 3, 4))) int error_set(struct error *error, int code, const char *format, ...);
 
 /* Puts words in front of the error that is there ("iris_test.csv: ..."); nothing when there is none. Returns

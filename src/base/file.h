@@ -25,8 +25,7 @@ int file_make_folder(const char *path, struct error *error);
 int file_make_new_folder(char path[PATH_BYTES], struct error *error);
 
 /* Keeps other processes, and other callers in this one, from holding the same folder until file_release.
- * Where a file system knows no locks, nobody is kept from anything. Errors: ERROR_FILE: another one holds it.
- */
+ * Where a file system knows no locks, nobody is kept out. Errors: ERROR_FILE: another one holds it. */
 int file_hold(void **hold, const char *folder, struct error *error);
 void file_release(void *hold); /* safe on NULL */
 

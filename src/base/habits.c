@@ -1,14 +1,11 @@
-/* The table of habits. A `*` in what to type stands for the value that was typed. */
-#include "habits.h"
+/* Names that other programs have for what is called otherwise here. */
+#include "option.h"
 
 #include <ctype.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 static const struct {
-    const char *kind, *typed; /* typed: names with bars between them */
-    const char *instead;
+    const char *kind, *typed, *instead; /* typed: with bars between; instead: `*` is the value typed */
 } habits[] = {
     {"option", "lr|learning-rate|rate", "--optimizer=momentum:rate=*"},
     {"option", "momentum", "--optimizer=momentum:momentum=*"},

@@ -19,8 +19,7 @@ int memory_zeroed(void **out, size_t count, size_t bytes, const char *what, stru
     memory_array_of((out), (size_t)(count), sizeof **(out), (what), (error))
 int memory_array_of(void *out, size_t count, size_t bytes, const char *what, struct error *error);
 
-/* Grows (or makes, when *array is NULL) an array from old_count to new_count elements; new ones are zeroed.
- */
+/* Grows (or makes, when *array is NULL) an array from old_count to new_count elements; new ones are 0. */
 #define memory_grow(array, old_count, new_count, what, error)                                                \
     memory_grow_of((array), (size_t)(old_count), (size_t)(new_count), sizeof **(array), (what), (error))
 int memory_grow_of(void *array, size_t old_count, size_t new_count, size_t bytes, const char *what,

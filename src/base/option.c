@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "habits.h"
 #include "text.h"
 
 enum { WORDS_BYTES = 200, NAMES_MOST = 127, NAME_MOST = 63 };

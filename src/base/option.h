@@ -103,6 +103,11 @@ int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct err
 /* The table's text nearest to `name` by edit distance, or NULL when none is near; for "did you mean". */
 const char *option_nearest(const char *name, const char *const *names);
 
+/* What to type instead of `typed`, a name that other programs have and this one has not, with its value
+ * (NULL: none), written into out[bytes]; NULL: nothing is known of it. `kind`: "option", or a kind of
+ * plug-ins. */
+const char *habit_instead(const char *kind, const char *typed, const char *value, char *out, size_t bytes);
+
 /* Prints rows as help: `  --name=X   help (default, unit)`; prefix "--" for programs, "" for plug-ins. */
 void option_help(FILE *file, const struct option *rows, const char *prefix);
 

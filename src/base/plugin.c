@@ -2,7 +2,6 @@
 #include "option.h"
 #include <assert.h>
 #include <string.h>
-#include "habits.h"
 #include "text.h"
 
 enum { NAMES_MOST = 127, LIST_BYTES = 300 };

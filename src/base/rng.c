@@ -59,8 +59,7 @@ static inline uint32_t hash(uint64_t base, int round, uint32_t half) {
     return (uint32_t)((bits * half + (bits << 32 | bits >> 32)) >> 48);
 }
 
-/* Inlined with a constant number of rounds, so that the loop unrolls and the round keys are had once a call.
- */
+/* Inlined with a constant number of rounds, so that the loop unrolls and keys are made once per call. */
 static inline __attribute__((always_inline)) uint32_t walk(uint64_t base, int rounds, int bits,
                                                            uint32_t count, uint32_t value) {
     const int low_bits = bits / 2; /* the halves may differ by a bit: a Feistel round does not mind */

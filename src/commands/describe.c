@@ -104,14 +104,12 @@ static int describe(const struct choice *model, const struct shape *shape, int c
 
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
                struct error *error) {
+    (void)arguments, (void)argument_count;
     const struct describe_settings *settings = settings_given;
     struct choice model = {0}, choice = {0};
     struct dataset dataset = {0};
     struct shape shape = {0};
     int classes = settings->classes;
-    if (argument_count > 0)
-        return error_set(error, ERROR_USAGE, "describe: unexpected \"%s\"; expected only options",
-                         arguments[0]);
     RETURN_IF(plugin_choose(&model, &model_kind, settings->model, error));
     if (settings->input[0]) {
         RETURN_IF(parse_input(settings->input, &shape, error));

@@ -49,13 +49,11 @@ static int evaluate_on(struct restored *restored, const struct dataset *dataset,
 
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
                struct error *error) {
+    (void)arguments, (void)argument_count;
     const struct evaluate_settings *settings = settings_given;
     struct restored restored = {0};
     struct dataset dataset = {0};
     struct choice choice = {0};
-    if (argument_count > 0)
-        return error_set(error, ERROR_USAGE, "evaluate: unexpected \"%s\"; expected only options",
-                         arguments[0]);
     if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "evaluate: expected --checkpoint=DIR");
     int code = restored_open(&restored, settings->checkpoint, settings->kernels == KERNELS_REFERENCE, error);
     if (code == OK) {

@@ -48,8 +48,7 @@ static int train_as(const struct typed *typed, const struct cluster *cluster, st
 }
 
 static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
-    if (argument_count > 0)
-        return error_set(error, ERROR_USAGE, "train: unexpected \"%s\"; expected only options", arguments[0]);
+    (void)arguments, (void)argument_count;
     struct cluster cluster;
     const struct typed *typed = settings;
     RETURN_IF(cluster_resolve(&cluster, &typed->value, getenv("TF_CONFIG"), error));

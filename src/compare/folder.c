@@ -3,7 +3,6 @@
 #include "folder.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,14 +20,6 @@ static bool is_folder_name(const char *name) {
     return name[0] != '\0' && name[0] != '.' && strlen(name) < FOLDER_BYTES;
 }
 
-static int remove_file(const char *folder, const char *name, struct error *error) {
-    char path[PATH_BYTES];
-    RETURN_IF(file_join(path, folder, name, error));
-    if (unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR) return OK;
-    return error_set(error, ERROR_FILE, "%s: an earlier comparison's, and cannot be removed: %s", path,
-                     strerror(errno));
-}
-
 /* A folder with something else in it stays. */
 static int remove_run(const char *folder, struct error *error) {
     static const char *const names[] = {"steps.csv",
@@ -40,7 +31,9 @@ static int remove_run(const char *folder, struct error *error) {
                                         "checkpoint/state.safetensors",
                                         "checkpoint/state.safetensors.part"};
     char checkpoint[PATH_BYTES];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) RETURN_IF(remove_file(folder, names[i], error));
+    bool was;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        RETURN_IF(folder_remove(folder, names[i], &was, error));
     RETURN_IF(file_join(checkpoint, folder, "checkpoint", error));
     rmdir(checkpoint);
     rmdir(folder);
@@ -74,7 +67,8 @@ int compare_remove_earlier(const char *out, const char *kept, bool *earlier, str
     for (char *line; code == OK && (line = strsep(&rest, "\n")) != NULL;)
         code = remove_runs(out, line, kept, error);
     memory_free(text);
-    if (code == OK) code = remove_file(out, "bench.csv", error);
-    if (code == OK) code = remove_file(out, "runs.csv", error);
+    bool was;
+    if (code == OK) code = folder_remove(out, "bench.csv", &was, error);
+    if (code == OK) code = folder_remove(out, "runs.csv", &was, error);
     return code;
 }

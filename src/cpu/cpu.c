@@ -1,5 +1,4 @@
-/* The CPU backend: the table of kernels made from ops.def, memory, threads, and a line about the processor.
- */
+/* The CPU backend: the table of kernels made from ops.def, memory, threads, a line about the processor. */
 #include "cpu.h"
 
 #include <stdio.h>

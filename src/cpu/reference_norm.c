@@ -17,8 +17,7 @@ static struct rows rows_of(const struct problem *problem) {
     return (struct rows){shape_count(shape) / channels, channels};
 }
 
-/* sums [count] = over all rows of `part` of element i of x and y, which begin at the first of the channels.
- */
+/* sums [count] = over all rows of `part` of element i of x and y, which begin at the first channel. */
 INLINED void sum_rows(const struct rows *rows, const float *x, const float *y, const float *mean,
                       size_t count, float (*part)(float x, float y, float mean), double *sums) {
     float block[CHANNELS];

@@ -1,6 +1,5 @@
 /* A CSV file read into a table: a row of numbers an example, and the text of its label. Every error names the
- * file, the row (its line, from 1) and the column (its number from 1, and its name where there is a header).
- */
+ * file, the row (its line, from 1) and the column (its number from 1, and its name if there is a header). */
 #ifndef TRAINER_DATA_CSV_READER_H
 #define TRAINER_DATA_CSV_READER_H
 

@@ -54,8 +54,7 @@ static inline float *state_find(const struct state *state, const char *name) {
 
 struct world;
 
-/* The slice [begin, end) of a state and the gradients that it is stepped with, all in one device's memory.
- */
+/* The slice [begin, end) of a state and the gradients that it is stepped with, all in one memory. */
 struct update_slice {
     size_t begin, end;
     const struct state *state;

@@ -1,5 +1,4 @@
-/* A network: the graph of a model with its loss, as replicas, evaluation, prediction and `describe` use it.
- */
+/* A network: the graph of a model with its loss, as replicas, evaluation and `describe` use it. */
 #ifndef TRAINER_TRAIN_NETWORK_H
 #define TRAINER_TRAIN_NETWORK_H
 

@@ -1,8 +1,7 @@
 /* The graph itself: how it opens and closes, how a node comes in, and the nodes that have a place of their
  * own: placeholders, constants, variables.
  *
- * A mistake in a graph is an ERROR_USAGE: it comes from a model that does not fit its data or its settings.
- */
+ * A mistake in a graph is an ERROR_USAGE: from a model that does not fit its data or settings. */
 #include "graph.h"
 
 #include <stdarg.h>

@@ -1,5 +1,4 @@
-/* Operations on images [batch, rows, columns, channels]: of each its shape rule, its call and its gradient.
- */
+/* Operations on images [batch, rows, columns, channels]: of each shape rule, call and gradient. */
 #include <math.h>
 #include <stdio.h>
 #include "rules.h"

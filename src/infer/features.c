@@ -70,8 +70,7 @@ static int side_of(int pixels) {
     return side * side == pixels ? side : 0;
 }
 
-/* size = {height, width, channels} of what the network takes. A flat example is a square, grey or in colour.
- */
+/* size = {height, width, channels} of what the network takes. A flat example is a square, grey or colour. */
 static int picture_size(const struct restored *restored, const char *path, int size[3], struct error *error) {
     const struct shape *shape = &restored->shape;
     const int grey = side_of(shape->dims[0]),

@@ -1,5 +1,4 @@
-/* A program explained: what was fused, which implementation does it, how much it moves and how long it took.
- */
+/* A program explained: what was fused, which implementation does it, how much it moves, how long it took. */
 #include <string.h>
 #include "passes.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../formats/checkpoint.h"
 #include "../world/world.h"
@@ -47,14 +48,12 @@ int folder_name(char path[PATH_BYTES], const char *model, const char *what, stru
     return OK;
 }
 
-/* *was: it was there. */
-static int remove_earlier(const char *folder, const char *name, bool *was, struct error *error) {
+int folder_remove(const char *folder, const char *name, bool *was, struct error *error) {
     char path[PATH_BYTES];
     RETURN_IF(file_join(path, folder, name, error));
-    *was = file_exists(path);
-    if (!*was || remove(path) == 0) return OK;
-    return error_set(error, ERROR_FILE, "%s: an earlier run's, and cannot be removed: %s", path,
-                     strerror(errno));
+    *was = unlink(path) == 0;
+    if (*was || errno == ENOENT || errno == ENOTDIR) return OK;
+    return error_set(error, ERROR_FILE, "%s: from before, and cannot be removed: %s", path, strerror(errno));
 }
 
 int folder_clear(const char *folder, struct error *error) {
@@ -62,13 +61,13 @@ int folder_clear(const char *folder, struct error *error) {
     static const char *const logs[] = {"steps.csv", "epochs.csv"}; /* those of its parts: steps.csv.1, ... */
     bool was;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        RETURN_IF(remove_earlier(folder, names[i], &was, error));
+        RETURN_IF(folder_remove(folder, names[i], &was, error));
     for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
         was = true;
         for (int part = 1; was; part++) {
             char name[32];
             snprintf(name, sizeof name, "%s.%d", logs[i], part);
-            RETURN_IF(remove_earlier(folder, name, &was, error));
+            RETURN_IF(folder_remove(folder, name, &was, error));
         }
     }
     return OK;

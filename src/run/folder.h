@@ -32,6 +32,8 @@ enum folder_state {
  * there; it has a comparison; it cannot be made. */
 int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, void **hold,
                 enum folder_state *state, struct error *error);
+/* Removes a file of an earlier run or comparison. *was: it was there. Errors: ERROR_FILE. */
+int folder_remove(const char *folder, const char *name, bool *was, struct error *error);
 /* Removes the results of an earlier run: until this one writes its own they would pass for it. */
 int folder_clear(const char *path, struct error *error);
 

@@ -24,8 +24,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
                          error);
 }
 
-/* Where its files go, unless it was said: where the run that goes on was, or runs/<time>-<model>-<strategy>.
- */
+/* Where its files go, unless it was said: where the resumed run was, or runs/<time>-<model>-<strategy>. */
 static int name_folder(struct run *run, struct error *error) {
     struct config *config = &run->setup.config;
     const struct choices *choices = &run->setup.choices;

@@ -34,8 +34,7 @@ struct traits {
     bool lock_free;   /* no lock is taken on the worker's path */
     /* No gradient is staler than this many updates, for W workers with `slots` slots each; NULL: no bound. */
     long (*staleness_bound)(const void *settings, int workers, int slots);
-    /* Nobody begins step s+1 before every shard has every gradient of step s - lead; NULL: no such promise.
-     */
+    /* Nobody begins step s+1 before every shard has every gradient of step s - lead; NULL: no promise. */
     long (*lead)(const void *settings);
     /* Bytes copied between a worker's memory and the store in a segment (from one pause to the next) of
      * `steps` steps, in which it found the weights of the store changed `changed` times: `bytes` is the size

@@ -54,8 +54,7 @@ size_t shard_boundary(const struct shard *shard, int share, int shares) {
     return shard->begin + lines * (size_t)share / (size_t)shares * LINE_FLOATS;
 }
 
-/* The whole slice at once: one worker has the devices of all make the mean, the others wait at the barrier.
- */
+/* The whole slice at once: one worker has all devices make the mean, the others wait at the barrier. */
 static void step_together(struct shard *shard, int worker, float rate, long number) {
     const struct home *home = shard->home;
     const float *mean = home->mean;

@@ -53,8 +53,7 @@ static int listen_at(struct listener *listener, const struct addrinfo *at) {
     return reason;
 }
 
-/* The first address that does; "any" in IPv6 takes IPv4 as well, so IPv6 goes first where the host is "any".
- */
+/* The first address that does; "any" in IPv6 takes IPv4 as well, so it goes first where the host is "any". */
 static int listen_anywhere(struct listener *listener, const struct netname *netname, struct error *error) {
     struct addrinfo *list;
     const char *why;

@@ -1,8 +1,7 @@
 /* The roster: who takes part, and what each is doing. It can shrink while a run goes on.
  *
  * Each member writes its own phase; whoever waits reads the phases of those it waits for, so a wait that
- * gives up can name who arrived, who did not, and the phase each is in. A phase change is the sign of life.
- */
+ * gives up can name who arrived, who did not, and the phase each is in. A new phase is the sign of life. */
 #ifndef TRAINER_WORLD_ROSTER_H
 #define TRAINER_WORLD_ROSTER_H
 
@@ -25,8 +24,7 @@ enum phase {
 };
 enum { PHASES = PHASE_FAILED + 1 };
 
-/* A worker is taken off the roster by others only while it is on its own, never in the middle of an exchange.
- */
+/* Others take a worker off the roster only while it is on its own, never in the middle of an exchange. */
 enum roster_standing { STANDING_ALONE, STANDING_EXCHANGING, STANDING_EXPELLED };
 
 enum { WAIT_PLACES = 6 };

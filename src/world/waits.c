@@ -93,8 +93,7 @@ static void name_missing(struct text *words, const struct wait *wait, double now
     if (missing > MISSING_NAMED) text_add(words, "; and %d more", missing - MISSING_NAMED);
 }
 
-/* The active workers that are not missing; nothing when no worker is, as when a server's answer is awaited.
- */
+/* The active workers that are not missing; nothing when no worker is, as for a server's answer. */
 static void name_arrived(struct text *words, const struct wait *wait) {
     const struct roster *roster = wait->roster;
     bool worker_missing = false;

@@ -1,5 +1,4 @@
-/* Half a cosine from the rate down to a share of it (Loshchilov and Hutter, "SGDR", 2017, without restarts).
- */
+/* Half a cosine from the rate down to a share of it (Loshchilov and Hutter, "SGDR", 2017; no restarts). */
 #include <math.h>
 
 #include "../schedule.h"
