@@ -151,6 +151,7 @@ OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(TABLES:.c=.o)
 # tests/cuda/*.c need the backend; tests/cuda/host.c the stand-in.
 TEST_SOURCES = $(filter-out $(if $(filter standin,$(CUDA)),,tests/cuda/$(if $(filter 1,$(CUDA)),host.c,%)),$(wildcard tests/*/*.c))
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
+BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
 
 .PHONY: all tests verify mutations mutations-quick gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench fuzz fuzz-each check demo install-missing install uninstall clean format
 all: $(PROGRAM)
@@ -245,7 +246,7 @@ $(B)/cuda/vectors.cu.o: $(B)/tables/optimizers.h
 $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
-.SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o) $(B)/tests/fail_nth.o
+.SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o) $(B)/tests/fail_nth.o $(BENCHES:%=%.o) $(B)/bench/gpu_exchange.o
 
 # --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/input the building of
 # batches of images, build/bench/exchange what each strategy moves beside memcpy, build/bench/wire an endpoint beside a raw socket;
@@ -253,7 +254,6 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 $(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
-BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
 bench: $(PROGRAM) $(BENCHES)
 	$(B)/bench/step
 	$(B)/bench/input

@@ -13,7 +13,9 @@ static const struct {
     {"option", "batch-size|bs|minibatch", "--batch=*"},
     {"option", "num-epochs|n-epochs|max-epochs", "--epochs=*"},
     {"option", "workers|num-workers|nproc|world-size", "--devices=cpu:0,cpu:1"},
+#if TRAINER_CUDA
     {"option", "gpu|gpus|cuda", "--devices=gpu:0"},
+#endif
     {"option", "amp|bf16|fp16|mixed-precision", "--precision=bf16"},
     {"option", "arch|network|net", "--model=*"},
     {"option", "data-path|data-root|root", "--data-dir=*"},
