@@ -38,7 +38,9 @@ static const struct {
     {"command", "run|fit|start", "trainer train"},
     {"command", "test|eval", "trainer evaluate"},
     {"command", "infer|classify", "trainer predict"},
+#if TRAINER_CURL
     {"command", "download|get", "trainer fetch"},
+#endif
     {"command", "benchmark|compare", "trainer bench"},
 };
 

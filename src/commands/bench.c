@@ -16,7 +16,7 @@ static const struct option rows[] = {
     OPTION_ROW(TEXT, "out", struct bench_settings, run.value.out,
                .given = offsetof(struct bench_settings, run.given.out),
                .help =
-                   "folder for bench.csv, runs.csv and a folder a run (default runs/<time>-<model>-bench)"),
+                   "folder for bench.csv, runs.csv and a folder per run (default runs/<time>-<model>-bench)"),
     OPTION_ROW(FLAG, "quiet", struct bench_settings, run.value.quiet, .help = "no progress, only results"),
     {0},
 };

@@ -23,8 +23,8 @@ static void describe(const char *path, char *out, size_t bytes) {
     const int code = checkpoint_read(path, &checkpoint, &why);
     const double epochs = checkpoint_real(&checkpoint, "epochs", 0.0);
     if (code == OK) /* the last round of several workers may go a little beyond */
-        snprintf(out, bytes, "%.3g of %.0f epochs",
-                 fmin(checkpoint_real(&checkpoint, "epochs_done", 0.0), epochs), epochs);
+        snprintf(out, bytes, "%.10g of %.0f epochs",
+                 round(10.0 * fmin(checkpoint_real(&checkpoint, "epochs_done", 0.0), epochs)) / 10.0, epochs);
     else
         snprintf(out, bytes, "its checkpoint cannot be read");
     safetensors_free(&checkpoint);

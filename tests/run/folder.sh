@@ -32,7 +32,7 @@ child=
 before=$(find mine -type f -exec cksum {} + | sort)
 "$TRAINER" $small --epochs=1 --out=mine >out 2>err
 [ $? -eq 3 ] || fail "a second run in its folder: $(cat err)"
-grep -Eqx 'trainer: mine has a run \([0-9.e+]+ of 1000000 epochs\): --resume=mine goes on with it, --replace starts anew' err ||
+grep -Eqx 'trainer: mine has a run \([0-9]+(\.[0-9])? of 1000000 epochs\): --resume=mine goes on with it, --replace starts anew' err ||
     fail "a second run in its folder said: $(cat err)"
 [ "$(find mine -type f -exec cksum {} + | sort)" = "$before" ] || fail "a run that was refused changed the folder"
 "$TRAINER" $small --epochs=1 --out=other >out 2>err || fail "another folder: $(cat err)"
