@@ -30,6 +30,7 @@ struct queue {
         cudaEvent_t sent; /* what was last sent from it has arrived */
     } outbox[OUTBOXES];
     unsigned turn;     /* of the outboxes */
+    int *refused;      /* pinned: 1: a step met a gradient that is not finite; NULL until the first step */
     cudaEvent_t ended; /* what the last gpu_finish waited for; NULL until a timed mark is set */
 };
 
@@ -107,6 +108,8 @@ int gpu_outbox(const struct device *device, struct queue *queue, size_t bytes, s
                struct error *error);
 int gpu_outbox_send(const struct device *device, const struct queue *queue, const struct outbox *box,
                     size_t bytes, void *to, struct error *error);
+/* Makes queue->refused, which gpu_finish looks at. */
+int gpu_queue_refused(const struct device *device, struct queue *queue, struct error *error);
 void gpu_queue_scratch_close(struct queue *queue);
 
 /* gather.c */

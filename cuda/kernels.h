@@ -159,6 +159,7 @@ struct gpu_step {
     float *average;  /* or NULL */
     double *witness; /* or NULL */
     int atomic;
+    int *refused; /* is set to 1 where a number of the gradient is not finite: that weight is left alone */
 };
 cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_step *step);
 /* out = factor (weight[0] values[0] + ...); `more`: out + that. */

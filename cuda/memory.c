@@ -104,5 +104,9 @@ int gpu_finish(const struct device *device, struct error *error) {
     if (!queue) return error->code;
     if (queue->ended) GPU_TRY(device, cudaEventRecord(queue->ended, queue->stream), error);
     GPU_TRY(device, cudaStreamSynchronize(queue->stream), error);
-    return OK;
+    if (!queue->refused || *(volatile int *)queue->refused == 0) return OK;
+    *queue->refused = 0;
+    return error_set(error, ERROR_DIVERGED,
+                     "%s: a gradient is not finite and was not applied (a smaller rate may help)",
+                     device->name);
 }

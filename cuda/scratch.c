@@ -39,7 +39,17 @@ int gpu_outbox_send(const struct device *device, const struct queue *queue, cons
     return OK;
 }
 
+int gpu_queue_refused(const struct device *device, struct queue *queue, struct error *error) {
+    if (queue->refused) return OK;
+    void *block = NULL;
+    GPU_TRY(device, cudaHostAlloc(&block, sizeof *queue->refused, cudaHostAllocPortable), error);
+    queue->refused = block;
+    *queue->refused = 0;
+    return OK;
+}
+
 void gpu_queue_scratch_close(struct queue *queue) {
+    if (queue->refused) cudaFreeHost(queue->refused);
     for (int i = 0; i < OUTBOXES; i++) {
         if (queue->outbox[i].sent) cudaEventDestroy(queue->outbox[i].sent);
         if (queue->outbox[i].block) cudaFreeHost(queue->outbox[i].block);

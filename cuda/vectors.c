@@ -31,6 +31,7 @@ static int update(const struct device *device, const struct update *update, cons
     struct queue *queue = gpu_queue(device, error);
     if (!queue) return error->code;
     if (slice->begin == slice->end) return OK;
+    RETURN_IF(gpu_queue_refused(device, queue, error));
     if (slice->weight)
         RETURN_IF(mean(device, slice->gradients, slice->weight, slice->count, slice->begin, slice->end, 1.0f,
                        slice->mean, error));
@@ -39,7 +40,8 @@ static int update(const struct device *device, const struct update *update, cons
                             .gradient = gradient + slice->begin,
                             .average = at(slice->average, slice->begin),
                             .witness = slice->witness,
-                            .atomic = slice->atomic};
+                            .atomic = slice->atomic,
+                            .refused = queue->refused};
     for (int m = 0; m < update->moments; m++)
         step.moments[m] = at(slice->state->vector[1 + m].at, slice->begin);
     GPU_TRY(device, launch_update(queue->stream, update, &step), error);

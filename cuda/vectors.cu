@@ -28,10 +28,14 @@ struct by_nothing {
 /* 4 bytes read and 4 written of the weights and of each moment and average, 4 read of the gradient. */
 template <class Formula> KERNEL step(update update, gpu_step slice) {
     EACH(i, slice.floats) {
-        const float before = slice.weights[i];
+        const float before = slice.weights[i], gradient = slice.gradient[i];
+        if (!isfinite(gradient)) {
+            *slice.refused = 1;
+            continue;
+        }
         float moment[Formula::moments + 1];
         for (int m = 0; m < Formula::moments; m++) moment[m] = slice.moments[m][i];
-        const float after = Formula::weight(&update, before, slice.gradient[i], moment);
+        const float after = Formula::weight(&update, before, gradient, moment);
         for (int m = 0; m < Formula::moments; m++) slice.moments[m][i] = moment[m];
         if (slice.atomic)
             atomicAdd(&slice.weights[i], after - before);

@@ -31,6 +31,7 @@ struct rig_settings {
     enum data_sharding sharding;
     bool statistic; /* the first block is one */
     float clip;
+    double guess_loss;
     double average; /* decay of the moving average of the weights */
     int prefetch;
     bool together;                /* all steps take the same virtual time, so workers meet at the weights */
@@ -231,6 +232,7 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
         .strategy = &rig->strategy,
         .sampler = &rig->sampler,
         .clip = settings->clip,
+        .guess_loss = settings->guess_loss,
         .prefetch = settings->prefetch,
         .devices = settings->devices,
         .compute = {.open = settings->compute.open,

@@ -126,7 +126,8 @@ static int write_model(struct led_run *led, struct error *error) {
                                       .final_cost = led->finish.final_cost,
                                       .version = led->finish.version,
                                       .examples = led->finish.examples,
-                                      .steps = led->finish.steps};
+                                      .steps = led->finish.steps,
+                                      .test_accuracy = (double)NAN};
     snprintf(name, sizeof name, "worker-%d", led->cluster->task);
     RETURN_IF(file_join(folder, run->setup.config.out, name, error));
     memcpy(run->setup.config.out, folder, sizeof folder);

@@ -12,7 +12,8 @@ struct dataset {
     char **class_names;   /* [classes], owned: one block, made by dataset_class_names */
     char **feature_names; /* [features], owned: one block, made by dataset_feature_names, or NULL */
     struct examples train, test;
-    void *blocks[8]; /* memory that the examples point into; freed by dataset_close */
+    struct examples validation; /* held out of the training part; count 0: none is */
+    void *blocks[8];            /* memory that the examples point into; freed by dataset_close */
     /* csv with standardize=1, and whoever else transforms its features: x' = (x - mean) / deviation; NULL:
      * none. [features], owned. Already applied to train and test; predict applies it to new rows; saved in
      * checkpoints. */
@@ -46,6 +47,9 @@ static inline const struct dataset_plugin *dataset_of(const struct choice *choic
  * ~/.cache/trainer. */
 int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir,
                  struct error *error);
+/* Takes this share of the training examples, at least one and not all, out into the validation part: always
+ * the same ones. What is trained on changes its order. Errors: ERROR_USAGE. */
+int dataset_hold_out(struct dataset *dataset, double share, struct error *error);
 /* path = where a data set's files belong: its folder in the first of those places. Errors: ERROR_USAGE: there
  * is none. */
 int dataset_folder(char path[1024], const char *dataset, const char *data_dir, struct error *error);

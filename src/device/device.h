@@ -168,7 +168,9 @@ struct marks {
 
 /* What the store does to vectors that lie in a device's memory: queued on the calling thread's queue. */
 struct vectors {
-    /* Steps a slice of weights, optimizer state and average, as update.h says. */
+    /* Steps a slice of weights, optimizer state and average, as update.h says. A device with memory of its own
+     * leaves a weight alone whose gradient is not finite, and says so at the next `finish` (ERROR_DIVERGED);
+     * in the host's memory the gradient was looked at before. */
     int (*update)(const struct device *device, const struct update *update, const struct update_slice *slice,
                   struct error *error);
     /* out[begin..end) = factor times the sum over i of weight[i] * values[i][begin..end), added in this

@@ -190,6 +190,18 @@ int sampler_lose(struct sampler *sampler, int worker, long step, struct error *e
     return generations ? begin_generation(sampler, worker, step, error) : OK;
 }
 
+void sampler_take_back(struct sampler *sampler, long applied) {
+    if (atomic_load(&sampler->generation_count) > 1) return;
+    if (!sampler->rounds) {
+        if (shared(sampler) && sampler->base + applied < atomic_load(&sampler->cursor))
+            atomic_store(&sampler->cursor, sampler->base + applied);
+        return;
+    }
+    if (applied >= rounds_opened(sampler)) return;
+    atomic_store(&sampler->opened, applied);
+    for (int w = 0; w < sampler->stream.workers; w++) atomic_store(&sampler->lines[w].done, applied);
+}
+
 long sampler_own(const struct sampler *sampler, int worker) {
     return sampler->lines[worker].base + atomic_load(&sampler->lines[worker].done);
 }

@@ -61,6 +61,7 @@ struct training_settings {
     const struct cores *cores;    /* [workers] where each runs; NULL: anywhere */
     double seconds_before;        /* of training, in earlier parts of it: the log goes on from there */
     float clip;                   /* a gradient's norm is cut to this; 0: not */
+    double guess_loss;            /* of guessing; a loss far above it has diverged; 0: no loss has */
     bool go_on;                   /* the loss of a worker ends it alone, as long as there is another */
     double ending_s;              /* how long threads may take to end, when all is over */
     struct faults faults;         /* put in on purpose */
@@ -103,6 +104,14 @@ struct training {
     double went_s; /* world time of the last go */
     long settled;  /* segments whose pauses are in the workers' totals */
 };
+
+/* A loss of so many times the first one, or that of guessing if that is more, over so many of a worker's
+ * steps in a row, ends a run (ERROR_DIVERGED). Measured: networks with hidden layers that came to 100 times
+ * that never learnt again, even where a schedule brought the loss down later, as their units were dead by
+ * then. A linear model comes back from 10,000 times as much, but is below it again within a few steps. */
+#define HOPELESS_TIMES 1000.0
+enum { HOPELESS_STEPS = 100 };
+bool training_is_hopeless(const struct training_settings *settings, double first, double loss);
 
 /* How many servers a strategy wants for this many shards and workers: the roster needs their number first. */
 int training_servers(const struct choice *strategy, int shards, int workers);

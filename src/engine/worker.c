@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "../base/finite.h"
 #include "clip.h"
 #include "step_clock.h"
 
@@ -65,10 +66,42 @@ static int synchronize(struct worker *worker, struct device_wait *wait) {
 
 static int check_loss(struct worker *worker, const struct gradient *gradient, float loss) {
     const struct training_settings *settings = &worker->training->settings;
-    if (isfinite(loss)) return OK;
+    const char *name = settings->roster->members[worker->index].name;
+    const double rate = (double)store_rate(settings->store, gradient->version[0]);
+    if (!isfinite(loss))
+        return error_set(&worker->error, ERROR_DIVERGED,
+                         "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)", name,
+                         isnan(loss) ? "nan" : "infinite", gradient->step + 1, rate);
+    const double first = (double)(worker->totals.steps > 0 ? worker->totals.first_loss : loss);
+    const bool hopeless = training_is_hopeless(settings, first, (double)loss);
+    worker->hopeless_steps = hopeless ? worker->hopeless_steps + 1 : 0;
+    if (worker->hopeless_steps < HOPELESS_STEPS) return OK;
     return error_set(&worker->error, ERROR_DIVERGED,
-                     "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)",
-                     settings->roster->members[worker->index].name, isnan(loss) ? "nan" : "infinite",
+                     "%s: the loss is %.4g at step %ld, over %g times what it began with for %d steps in a "
+                     "row, learning rate %g (a smaller rate may help)",
+                     name, (double)loss, gradient->step + 1, HOPELESS_TIMES, HOPELESS_STEPS, rate);
+}
+
+/* The range of the layout with the first value that is not finite. */
+static const struct range *find_not_finite(const struct layout *layout, const float *values) {
+    for (int r = 0; r < layout->count; r++)
+        if (!all_finite(values + layout->ranges[r].begin, layout->ranges[r].floats))
+            return &layout->ranges[r];
+    return NULL;
+}
+
+/* A gradient can be infinite where the loss is not. What a device with memory of its own has computed is
+ * looked at there, by the step itself. */
+static int check_gradient(struct worker *worker, const struct gradient *gradient) {
+    const struct training_settings *settings = &worker->training->settings;
+    const struct layout *layout = settings->store->settings.layout;
+    if (device_apart(store_own_device(settings->store, worker->index))) return OK;
+    if (all_finite(gradient->values, layout->floats)) return OK;
+    const struct range *range = find_not_finite(layout, gradient->values);
+    return error_set(&worker->error, ERROR_DIVERGED,
+                     "%s: the gradient of %s is not finite at step %ld and was not applied, learning rate %g "
+                     "(a smaller rate may help)",
+                     settings->roster->members[worker->index].name, range ? range->name : "the weights",
                      gradient->step + 1, (double)store_rate(settings->store, gradient->version[0]));
 }
 
@@ -93,6 +126,7 @@ static int compute(struct worker *worker, struct step_taken *step) {
     RETURN_IF(synchronize(worker, &step->wait));
     be_slow(worker, began_s);
     RETURN_IF(check_loss(worker, gradient, step->wait.outcome.loss));
+    RETURN_IF(check_gradient(worker, gradient));
     if (settings->clip <= 0.0f) return OK;
     return gradient_clip(store->settings.layout, store_own_device(store, worker->index), slab, settings->clip,
                          &worker->error);
@@ -301,8 +335,8 @@ static void end_worker(struct worker *worker, int code) {
     struct roster *roster = training->settings.roster;
     if (code == OK) {
         roster_leave(roster, worker->index, PHASE_DONE);
-    } else if ((code == ERROR_DEVICE || worker->by_itself) && training_spares(training, worker->index) &&
-               roster_expel(roster, worker->index)) {
+    } else if (code != ERROR_DIVERGED && (code == ERROR_DEVICE || worker->by_itself) &&
+               training_spares(training, worker->index) && roster_expel(roster, worker->index)) {
         training_lose(training, worker->index, &worker->error);
     } else if (!roster_expelled(roster, worker->index)) {
         roster_phase(roster, worker->index, PHASE_FAILED);

@@ -12,6 +12,7 @@ struct worker {
     struct worker_side side; /* side.weights: its own copy, or the store's */
     float *there; /* [layout floats] its copy, when it lies in its device's memory for that alone to read */
     _Atomic long pauses; /* segments it has finished */
+    int hopeless_steps;  /* in a row */
     bool by_itself;      /* at what concerns nobody else, its input or its computation, or it failed there */
     _Atomic bool lost;
     long lost_step;    /* and why; written before `lost` */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "../base/file.h"
+#include "../base/finite.h"
 #include "../base/memory.h"
 
 enum { NAME_BYTES = 160, SHAPE_BYTES = 128 };
@@ -21,6 +22,20 @@ static int write_file(const char *path, const struct safetensors *content, struc
         code = file_commit(&file, error);
     file_abandon(&file);
     return code;
+}
+
+/* What is not finite cannot be gone on from, and must never replace what can. */
+static int check_finite(const char *path, const struct layout *layout, const struct state *state,
+                        struct error *error) {
+    for (int v = 0; v < state->count; v++)
+        for (int i = 0; i < layout->count; i++) {
+            const struct range *range = &layout->ranges[i];
+            const char *vector = state->vector[v].name;
+            if (all_finite(state->vector[v].at + range->begin, range->floats)) continue;
+            return error_set(error, ERROR_DIVERGED, "%s is not written: %s%s%s is not finite", path, vector,
+                             *vector ? ":" : "", range->name);
+        }
+    return OK;
 }
 
 /* A tensor a range, windows of `values`; names lie in names[layout->count][NAME_BYTES]. */
@@ -45,7 +60,8 @@ static int write_snapshot(const char *path, const struct layout *layout, const s
     const size_t ranges = (size_t)layout->count, vectors = (size_t)state->count;
     char(*names)[NAME_BYTES] = NULL;
     struct tensor_entry *tensors = NULL;
-    int code = memory_array(&names, ranges * vectors, "the names of a checkpoint", error);
+    int code = check_finite(path, layout, state, error);
+    if (code == OK) code = memory_array(&names, ranges * vectors, "the names of a checkpoint", error);
     if (code == OK) code = memory_array(&tensors, ranges * vectors, "the tensors of a checkpoint", error);
     for (size_t i = 0; i < vectors && code == OK; i++)
         code = name_tensors(layout, state->vector[i].name, state->vector[i].at, tensors + i * ranges,
@@ -61,10 +77,12 @@ static int write_snapshot(const char *path, const struct layout *layout, const s
     return code;
 }
 
-int checkpoint_write(const char *folder, const struct layout *layout, const struct snapshot *snapshot,
-                     struct error *error) {
+int checkpoint_write(const char *folder, enum checkpoint_which which, const struct layout *layout,
+                     const struct snapshot *snapshot, struct error *error) {
+    static const char *const places[] = {
+        [CHECKPOINT_LAST] = "checkpoint", [CHECKPOINT_BEST] = "checkpoint/best"};
     char inner[PATH_BYTES], path[PATH_BYTES];
-    RETURN_IF(file_join(inner, folder, "checkpoint", error));
+    RETURN_IF(file_join(inner, folder, places[which], error));
     RETURN_IF(file_join(path, inner, "state.safetensors", error));
     RETURN_IF(file_make_folder(inner, error));
     return write_snapshot(path, layout, snapshot, error);
@@ -101,6 +119,13 @@ void checkpoint_run(const char *path, char out[PATH_BYTES]) {
     take_off(out, "state.safetensors");
     /* A run's own folder may have any name. */
     if (file_join(inner, out, "checkpoint", &ignored) == OK && !is_folder(inner)) take_off(out, "checkpoint");
+}
+
+bool checkpoint_is_best(const char *path) {
+    static const char best[] = "checkpoint/best";
+    const size_t bytes = strlen(path), tail = sizeof best - 1;
+    if (bytes < tail || strcmp(path + bytes - tail, best) != 0) return false;
+    return bytes == tail || path[bytes - tail - 1] == '/';
 }
 
 int checkpoint_read(const char *path, struct safetensors *content, struct error *error) {
@@ -171,6 +196,9 @@ int checkpoint_load(const char *path, const struct safetensors *content, const c
         const struct range *range = &layout->ranges[i];
         RETURN_IF(find_tensor(path, content, prefix, range, &tensor, error));
         memcpy(values + range->begin, tensor->values, range->floats * sizeof *values);
+        if (all_finite(values + range->begin, range->floats)) continue;
+        return error_set(error, ERROR_FILE, "%s: %s%s has numbers that are not finite: its training diverged",
+                         path, prefix, range->name);
     }
     return OK;
 }

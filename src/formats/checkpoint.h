@@ -19,21 +19,28 @@ struct snapshot {
     int text_count;
 };
 
-/* Writes DIR/checkpoint/state.safetensors (temporary name, fsync, rename). Errors: ERROR_FILE. */
-int checkpoint_write(const char *folder, const struct layout *layout, const struct snapshot *snapshot,
-                     struct error *error);
+/* The last state of a run, in DIR/checkpoint; the one after the best epoch, in DIR/checkpoint/best. */
+enum checkpoint_which { CHECKPOINT_LAST, CHECKPOINT_BEST };
+
+/* Writes state.safetensors there (temporary name, fsync, rename). Errors: ERROR_FILE;
+ * ERROR_DIVERGED: a number in it is not finite, and what was there before is left alone. */
+int checkpoint_write(const char *folder, enum checkpoint_which which, const struct layout *layout,
+                     const struct snapshot *snapshot, struct error *error);
 
 /* The run's folder: DIR of DIR, DIR/checkpoint and DIR/checkpoint/state.safetensors; of any other file, the
  * file. */
 void checkpoint_run(const char *path, char out[PATH_BYTES]);
+
+/* Whether that is the folder of a run's best epoch, DIR/checkpoint/best. */
+bool checkpoint_is_best(const char *path);
 
 /* Reads a checkpoint's file; names and texts can then be looked up with safetensors_tensor and
  * safetensors_text. */
 int checkpoint_read(const char *path, struct safetensors *content, struct error *error);
 
 /* Copies named tensors into a flat vector: for each range the tensor "<prefix><range name>". Errors
- * (ERROR_FILE, `path` for the words): one is missing, has another shape (both named), or, when `exact`, one
- * is there that no range has. */
+ * (ERROR_FILE, `path` for the words): one is missing, has another shape (both named), has a number that is
+ * not finite, or, when `exact`, one is there that no range has. */
 int checkpoint_load(const char *path, const struct safetensors *content, const char *prefix,
                     const struct layout *layout, bool exact, float *values, struct error *error);
 

@@ -29,12 +29,13 @@ int epochs_open(struct epochs *epochs, const char *path, struct error *error) {
     epochs->file = fopen(path, "we");
     if (!epochs->file) return error_set(error, ERROR_FILE, "%s: cannot be made: %s", path, strerror(errno));
     setvbuf(epochs->file, NULL, _IONBF, 0);
-    static const char header[] = "epoch,time_s,train_loss,test_loss,test_accuracy,examples_per_s\n";
+    static const char header[] = "epoch,time_s,train_loss,test_loss,test_accuracy,examples_per_s,"
+                                 "validation_loss,validation_accuracy\n";
     return append(epochs, header, sizeof header - 1, error);
 }
 
 int epochs_add(struct epochs *epochs, const struct epoch_row *row, struct error *error) {
-    char line[7 * DIGITS_BYTES], *out = digits_whole(line, row->epoch);
+    char line[9 * DIGITS_BYTES], *out = digits_whole(line, row->epoch);
     *out++ = ',';
     out = digits_fixed(out, row->time_s, 6);
     *out++ = ',';
@@ -45,6 +46,10 @@ int epochs_add(struct epochs *epochs, const struct epoch_row *row, struct error 
     out = digits_fixed(out, row->test_accuracy, 6);
     *out++ = ',';
     out = digits_fixed(out, row->examples_per_s, 1);
+    *out++ = ',';
+    out = digits_real(out, row->validation_loss);
+    *out++ = ',';
+    out = digits_real(out, row->validation_accuracy);
     *out++ = '\n';
     return append(epochs, line, (size_t)(out - line), error);
 }

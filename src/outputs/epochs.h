@@ -15,6 +15,7 @@ struct epoch_row {
     double train_loss; /* mean over the epoch's batches */
     double test_loss, test_accuracy;
     double examples_per_s; /* of this epoch */
+    double validation_loss, validation_accuracy;
 };
 
 struct epochs {

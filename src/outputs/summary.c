@@ -2,6 +2,7 @@
  * it cost. */
 #include "summary.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -68,6 +69,9 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_real(json, "first_cost", s->first_cost);
     json_real(json, "final_cost", s->final_cost);
     json_real(json, "target_s", s->target_s);
+    json_int(json, "best_epoch", s->best_epoch);
+    json_real(json, "best_accuracy", s->best_epoch > 0 ? s->best_accuracy : (double)NAN);
+    json_real(json, "best_test_accuracy", s->best_epoch > 0 ? s->best_test_accuracy : (double)NAN);
     json_open(json, "staleness", '{');
     json_real(json, "mean", s->staleness.mean);
     json_int(json, "p50", s->staleness.p50);

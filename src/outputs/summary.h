@@ -39,6 +39,8 @@ struct summary {
     double examples_per_s; /* examples / train_seconds */
     double test_accuracy, test_cost;
     double first_cost, final_cost; /* training loss of this part's first batches, and at the end */
+    int best_epoch;                /* by the validation part; 0: there is none, and nothing in the two */
+    double best_accuracy, best_test_accuracy;
     double target_s; /* training seconds until the target accuracy; NAN: not reached, or not asked for */
     struct {
         double mean;

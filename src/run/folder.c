@@ -16,17 +16,20 @@ static bool same_folder(const char *one, const char *other) {
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* "12 of 20 epochs", or that nobody can tell. */
+/* "12 of 20 epochs, 96.1 %", or that nobody can tell. */
 static void describe(const char *path, char *out, size_t bytes) {
     struct safetensors checkpoint = {0};
     struct error why = {0};
     const int code = checkpoint_read(path, &checkpoint, &why);
     const double epochs = checkpoint_real(&checkpoint, "epochs", 0.0);
+    const double accuracy = checkpoint_real(&checkpoint, "test_accuracy", (double)NAN);
     if (code == OK) /* the last round of several workers may go a little beyond */
         snprintf(out, bytes, "%.10g of %.0f epochs",
                  round(10.0 * fmin(checkpoint_real(&checkpoint, "epochs_done", 0.0), epochs)) / 10.0, epochs);
     else
         snprintf(out, bytes, "its checkpoint cannot be read");
+    const size_t used = strlen(out);
+    if (code == OK && !isnan(accuracy)) snprintf(out + used, bytes - used, ", %.1f %%", 100.0 * accuracy);
     safetensors_free(&checkpoint);
 }
 
@@ -56,21 +59,61 @@ int folder_remove(const char *folder, const char *name, bool *was, struct error 
     return error_set(error, ERROR_FILE, "%s: from before, and cannot be removed: %s", path, strerror(errno));
 }
 
-int folder_clear(const char *folder, struct error *error) {
-    static const char *const names[] = {"summary.json", "model.safetensors", FOLDER_CHECKPOINT};
-    static const char *const logs[] = {"steps.csv", "epochs.csv"}; /* those of its parts: steps.csv.1, ... */
+static const char *const logs[] = {"steps.csv", "epochs.csv"}; /* those of its parts: steps.csv.1, ... */
+enum { LOGS = sizeof logs / sizeof *logs };
+#define ASIDE ".replaced"
+
+static int aside_name(char path[PATH_BYTES], const char *folder, const char *log, struct error *error) {
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", log, ASIDE);
+    return file_join(path, folder, name, error);
+}
+
+int folder_set_aside(const char *folder, struct error *error) {
+    char log[PATH_BYTES], aside[PATH_BYTES];
+    for (int i = 0; i < LOGS; i++) {
+        RETURN_IF(file_join(log, folder, logs[i], error));
+        RETURN_IF(aside_name(aside, folder, logs[i], error));
+        if (rename(log, aside) != 0 && errno != ENOENT)
+            return error_set(error, ERROR_FILE, "%s: from before, and cannot be renamed to %s: %s", log,
+                             aside, strerror(errno));
+    }
+    return OK;
+}
+
+void folder_put_back(const char *folder) {
+    char log[PATH_BYTES], aside[PATH_BYTES];
+    struct error ignored = {0};
+    for (int i = 0; i < LOGS; i++)
+        if (file_join(log, folder, logs[i], &ignored) == OK &&
+            aside_name(aside, folder, logs[i], &ignored) == OK)
+            (void)!rename(aside, log); /* where it was not put aside, there is none */
+}
+
+static int remove_parts(const char *folder, const char *log, struct error *error) {
+    bool was = true;
+    for (int part = 1; was; part++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s.%d", log, part);
+        RETURN_IF(folder_remove(folder, name, &was, error));
+    }
+    return OK;
+}
+
+int folder_remove_earlier(const char *folder, struct error *error) {
+    static const char *const names[] = {"summary.json", "model.safetensors", FOLDER_BEST, "steps.csv" ASIDE,
+                                        "epochs.csv" ASIDE};
     bool was;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RETURN_IF(folder_remove(folder, names[i], &was, error));
-    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
-        was = true;
-        for (int part = 1; was; part++) {
-            char name[32];
-            snprintf(name, sizeof name, "%s.%d", logs[i], part);
-            RETURN_IF(folder_remove(folder, name, &was, error));
-        }
-    }
+    for (int i = 0; i < LOGS; i++) RETURN_IF(remove_parts(folder, logs[i], error));
     return OK;
+}
+
+int folder_clear(const char *folder, struct error *error) {
+    bool was;
+    RETURN_IF(folder_remove(folder, FOLDER_CHECKPOINT, &was, error));
+    return folder_remove_earlier(folder, error);
 }
 
 int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, void **hold,
@@ -80,6 +123,7 @@ int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, v
     if (!settings->named) RETURN_IF(file_make_new_folder(path, error));
     RETURN_IF(file_make_folder(path, error));
     RETURN_IF(file_hold(hold, path, error));
+    folder_put_back(path);
     RETURN_IF(file_join(list, path, FOLDER_COMPARISON, error));
     if (file_exists(list))
         return error_set(error, ERROR_FILE, "%.300s has a comparison (bench.csv): a run needs another folder",

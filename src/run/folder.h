@@ -10,6 +10,7 @@
 #define FOLDER_COMPARISON ".runs"
 /* What tells that a folder has a run. */
 #define FOLDER_CHECKPOINT "checkpoint/state.safetensors"
+#define FOLDER_BEST "checkpoint/best/state.safetensors"
 
 /* What is known of the folder before it is opened. */
 struct folder_settings {
@@ -34,6 +35,13 @@ int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, v
                 enum folder_state *state, struct error *error);
 /* Removes a file of an earlier run or comparison. *was: it was there. Errors: ERROR_FILE. */
 int folder_remove(const char *folder, const char *name, bool *was, struct error *error);
+/* An earlier run that is to be replaced goes only when the new one has its first checkpoint. Its logs are put
+ * aside, under names that end in .replaced; then either all of it is removed, or, where the new run came to
+ * nothing, its logs are put back in their place. folder_open puts them back, too, after a run that was
+ * killed. */
+int folder_set_aside(const char *folder, struct error *error);
+int folder_remove_earlier(const char *folder, struct error *error);
+void folder_put_back(const char *folder);
 /* Removes the results of an earlier run: until this one writes its own they would pass for it. */
 int folder_clear(const char *path, struct error *error);
 

@@ -1,4 +1,5 @@
 /* A run opened, from settings to waiting workers, and closed in reverse order. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,9 @@
 #include "open.h"
 
 /* --- what is to be done --- */
+
+/* What --early-stop holds out where nothing was said. */
+#define USUAL_VALIDATION 0.1
 
 /* What was typed, then what the checkpoint says, then the defaults. */
 static int settle(struct run *run, const struct typed *typed, struct error *error) {
@@ -20,14 +24,24 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
         RETURN_IF(checkpoint_read(path, &run->checkpoint, error));
         run->seconds_before = checkpoint_real(&run->checkpoint, "train_seconds", 0.0);
     }
-    return config_settle(&run->setup.config, typed, run->resumes ? &source : NULL, OPTION_SAVED, ERROR_FILE,
-                         error);
+    struct config *config = &run->setup.config;
+    RETURN_IF(config_settle(config, typed, run->resumes ? &source : NULL, OPTION_SAVED, ERROR_FILE, error));
+    if (run->resumes) run->best = resume_best(&run->checkpoint);
+    if (config->early_stop > 0 && config->validation <= 0.0) config->validation = USUAL_VALIDATION;
+    return OK;
 }
 
 /* Where its files go, unless it was said: where the resumed run was, or runs/<time>-<model>-<strategy>. */
 static int name_folder(struct run *run, struct error *error) {
     struct config *config = &run->setup.config;
     const struct choices *choices = &run->setup.choices;
+    char place[PATH_BYTES];
+    checkpoint_run(config->resume, place);
+    if (run->resumes && !config->out[0] && checkpoint_is_best(place))
+        return error_set(error, ERROR_USAGE,
+                         "--resume=%.200s: the best epoch of a run goes on in another folder, expected "
+                         "--out=FOLDER too",
+                         config->resume);
     run->folder_named = config->out[0] || run->resumes;
     if (config->out[0]) return OK;
     if (!run->resumes)
@@ -41,7 +55,9 @@ static int claim_folder(struct run *run, struct error *error) {
     const struct folder_settings folder = {
         .named = run->folder_named, .replace = config->replace, .resume = config->resume};
     run->folder_existing = file_existing(config->out);
-    return folder_open(config->out, &folder, &run->folder, &run->folder_state, error);
+    RETURN_IF(folder_open(config->out, &folder, &run->folder, &run->folder_state, error));
+    if (run->folder_state != FOLDER_RESUMED) run->best = (struct best_epoch){0}; /* it stayed where it was */
+    return OK;
 }
 
 /* --- who does it --- */
@@ -163,7 +179,9 @@ static int open_output(struct run *run, struct error *error) {
     const bool prints = !config->quiet && !run->crew.elsewhere;
     if (run->folder_state == FOLDER_EARLIER)
         progress_say(&run->progress, "%s had an earlier run, which this one replaces", config->out);
-    if (run->folder_state != FOLDER_RESUMED) RETURN_IF(folder_clear(config->out, error));
+    if (run->folder_state == FOLDER_EARLIER) RETURN_IF(folder_set_aside(config->out, error));
+    run->replaces = run->folder_state == FOLDER_EARLIER;
+    if (run->folder_state == FOLDER_UNUSED) RETURN_IF(folder_clear(config->out, error));
     RETURN_IF(file_join(path, config->out, "steps.csv", error));
     if (run->resumes) RETURN_IF(file_keep(path, error)); /* the log of the part before */
     RETURN_IF(log_open(&run->log, run->workers, run->device_names, config->log_every > 0 ? path : NULL,
@@ -191,12 +209,14 @@ static void say_start(struct run *run) {
     const struct config *config = &setup->config;
     const struct dataset *dataset = &setup->dataset;
     struct progress *progress = &run->progress;
-    char workers[200], homes[200], others[400];
+    char workers[200], homes[200], others[400], held[40] = "";
     store_name_homes(&run->store, homes, sizeof homes);
     name_workers(run, workers, sizeof workers);
-    progress_say(progress, "%s (%zu parameters) on %s (%d train, %d test examples, %d classes)",
+    if (dataset->validation.count > 0)
+        snprintf(held, sizeof held, "%d validation, ", dataset->validation.count);
+    progress_say(progress, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d classes)",
                  config->model, setup->network.graph.layout.parameters, config->dataset, dataset->train.count,
-                 dataset->test.count, dataset->classes);
+                 held, dataset->test.count, dataset->classes);
     progress_say(progress, "%s, %d worker%s (%s), %d shard%s%s%s; batch %d x %d = %d, %s, %s, seed %ld",
                  config->strategy, run->workers, run->workers == 1 ? "" : "s", workers, setup->shards,
                  setup->shards == 1 ? "" : "s", homes[0] ? " on " : "", homes, config->batch, run->workers,
@@ -231,7 +251,7 @@ static int explain(struct run *run, struct error *error) {
 static bool is_over(const struct run *run) {
     const struct config *config = &run->setup.config;
     return run->resumes && !run->crew.elsewhere && strcmp(config->resume, config->out) == 0 &&
-           sampler_reached(&run->sampler, config->epochs - 1);
+           (sampler_reached(&run->sampler, config->epochs - 1) || run_is_stale(run));
 }
 
 /* Where all step together, one who is missing is missed. */
@@ -254,6 +274,7 @@ static int open_training(struct run *run, const struct faults *faults, struct er
                                          .go_on = goes_on(run),
                                          .ending_s = ENDING_S,
                                          .faults = *faults,
+                                         .guess_loss = log((double)run->setup.dataset.classes),
                                          .clip = elsewhere ? 0.0f : (float)run->setup.config.clip,
                                          .prefetch = run->site.prefetch};
     if (faults->slow_count > 0) training.slowness = run->slowness;
@@ -277,6 +298,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(run_open_store(run, error));
     RETURN_IF(open_evaluator(run, error));
     RETURN_IF(open_faults(run, &faults, error));
+    while (run->epoch < setup->config.epochs && sampler_reached(&run->sampler, run->epoch)) run->epoch++;
     run->nothing_left = is_over(run);
     if (!run->led && !run->nothing_left) {
         RETURN_IF(open_output(run, error));
@@ -297,6 +319,7 @@ void run_close(struct run *run) {
     progress_clear(&run->progress);
     epochs_close(&run->epochs);
     log_close(&run->log);
+    if (run->replaces) folder_put_back(run->setup.config.out);
     file_release(run->folder);
     if (run->folder) file_remove_empty(run->setup.config.out, run->folder_existing); /* it came to nothing */
     run->crew.close(run->members);

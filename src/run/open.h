@@ -39,7 +39,8 @@ struct run {
     double *slowness; /* [workers] of --slow */
     bool *lost;       /* [workers] */
     struct training training;
-    struct evaluation tested;
+    struct evaluation tested, validated; /* at the last epoch's end */
+    struct best_epoch best;
     int epoch;                 /* epochs complete */
     long long examples_before; /* of earlier parts of this training, when resumed */
     long version_before, steps_before;
@@ -53,8 +54,10 @@ struct run {
     double epoch_s;        /* training seconds when the epoch began */
     long long epoch_examples;
     bool nothing_left; /* a run that is resumed where it is has no more to do: nothing is written */
-    bool interrupted, told_interrupt;
-    double interrupted_s; /* world time at which an interrupt was seen; 0: none was */
+    bool interrupted, told_interrupt, stopped_early;
+    bool replaces;         /* an earlier run is in the folder, until this one has a checkpoint */
+    long steps_taken_back; /* of a run that failed: counted, but not applied */
+    double interrupted_s;  /* world time at which an interrupt was seen; 0: none was */
 };
 
 /* Opens everything and starts the workers, who wait for the first go. run->crew, world and led are set. */
@@ -68,17 +71,41 @@ const struct traits *run_traits(const struct run *run);
 int run_shards_here(const struct run *run); /* of all that the vector is cut into */
 int run_open_store(struct run *run, struct error *error);
 
-/* totals.c: model.safetensors in the run's folder, with these weights. The same run leaves the same bytes:
- * what depends on the clock is in summary.json. Errors: ERROR_FILE. */
+/* --- keep.c; all while the workers are paused or have ended --- */
+
+/* Examples computed, of earlier parts too; how often that goes through the data, with data-sharding=all: by
+ * each worker. */
+long long run_examples(const struct run *run);
+double run_epochs(const struct run *run);
+
+/* Writes the checkpoint of where the run stands. Errors (here and below): ERROR_FILE; ERROR_DIVERGED: a
+ * weight is not finite, and the checkpoint before stays. */
+int run_keep(struct run *run, struct error *error);
+/* Writes model.safetensors: the weights that are tested, the moving average where there is one. */
+int run_keep_model(struct run *run, struct error *error);
+/* The same with these weights; two equal runs leave the same bytes. */
 int run_write_model(const struct run *run, const float *weights, const struct standing *standing,
                     struct error *error);
+/* After an epoch: if it is the best one by the validation part, notes it and writes checkpoint/best. */
+int run_keep_best(struct run *run, struct error *error);
+/* Whether --early-stop ends the run here. */
+bool run_is_stale(const struct run *run);
+/* After an error of the training: keeps what was applied until then in a checkpoint, where it can be had and
+ * is worth it, and adds to the words which checkpoint there is to go on from. Returns `code`. */
+int run_keep_rest(struct run *run, int code, struct error *error);
+
+/* --- totals.c; likewise --- */
 
 /* Steps of all workers, earlier parts included. */
 long run_steps(const struct run *run);
 /* Mean loss of the workers' last steps; of the earlier parts when there was none in this one. */
 double run_final_cost(const struct run *run);
+/* Mean loss of the workers' first steps in this part; NAN: there was none. */
+double run_first_cost(const struct run *run);
+/* Whether the last losses are so high that the weights are not worth keeping. */
+bool run_is_hopeless(const struct run *run);
 
-/* totals.c: result->config, and what was run, from the summary's settings to its faults. Errors: ERROR_DEVICE
+/* result->config, and what was run, from the summary's settings to its faults. Errors: ERROR_DEVICE
  * (memory). */
 int run_describe(const struct run *run, struct run_result *result, struct error *error);
 /* Adds up what the workers measured: staleness, shares of the time, steps, bytes, final cost; and each worker

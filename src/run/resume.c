@@ -105,6 +105,14 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
     RETURN_IF(add_format(texts, error, "steps", "%ld", standing->steps));
     if (!isnan(standing->train_seconds))
         RETURN_IF(add_format(texts, error, "train_seconds", "%.6f", standing->train_seconds));
+    if (!isnan(standing->test_accuracy))
+        RETURN_IF(add_format(texts, error, "test_accuracy", "%.9g", standing->test_accuracy));
+    if (standing->best.epoch > 0) {
+        RETURN_IF(add_format(texts, error, "best_epoch", "%d", standing->best.epoch));
+        RETURN_IF(add_format(texts, error, "best_accuracy", "%.9g", standing->best.accuracy));
+        RETURN_IF(add_format(texts, error, "best_loss", "%.9g", standing->best.loss));
+        RETURN_IF(add_format(texts, error, "best_test_accuracy", "%.9g", standing->best.test_accuracy));
+    }
     RETURN_IF(add_own(texts, standing, error));
     return add_dataset(texts, dataset, error);
 }
@@ -143,6 +151,13 @@ static const char *text_of(const void *checkpoint, const char *name) {
 
 struct config_source resume_source(const struct safetensors *checkpoint, const char *path) {
     return (struct config_source){.name = path, .text = text_of, .self = checkpoint};
+}
+
+struct best_epoch resume_best(const struct safetensors *checkpoint) {
+    return (struct best_epoch){.epoch = (int)checkpoint_number(checkpoint, "best_epoch", 0),
+                               .accuracy = checkpoint_real(checkpoint, "best_accuracy", 0.0),
+                               .loss = checkpoint_real(checkpoint, "best_loss", 0.0),
+                               .test_accuracy = checkpoint_real(checkpoint, "best_test_accuracy", 0.0)};
 }
 
 /* Whether batches are counted as they were. */

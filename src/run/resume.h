@@ -8,11 +8,18 @@
 #include "../config/config.h"
 
 /* The texts of a checkpoint, in memory of their own. */
-enum { RESUME_TEXTS = 40 };
+enum { RESUME_TEXTS = 48 };
 struct resume_texts {
     struct text_entry entries[RESUME_TEXTS];
     int count;
     char *memory[RESUME_TEXTS]; /* owned */
+};
+
+/* The best epoch so far by the validation part; epoch 0: none was looked at. */
+struct best_epoch {
+    int epoch;
+    double accuracy, loss; /* of the validation part */
+    double test_accuracy;  /* which it was not chosen by */
 };
 
 /* Where a run stands. */
@@ -25,6 +32,8 @@ struct standing {
     long version;       /* updates of each shard */
     long long examples;
     long steps;           /* of all workers */
+    double test_accuracy; /* of these weights, or NAN: they were not tested */
+    struct best_epoch best;
     double train_seconds; /* NAN: not to be told, as in what two equal runs are to leave alike */
 };
 
@@ -36,6 +45,9 @@ void resume_texts_free(struct resume_texts *texts); /* safe on a zeroed one */
 
 /* Settings that were not typed come from here. */
 struct config_source resume_source(const struct safetensors *checkpoint, const char *path);
+
+/* The best epoch of the parts before. */
+struct best_epoch resume_best(const struct safetensors *checkpoint);
 
 /* Where the stream goes on: batches of the one stream, and own batches of each worker, own[stream->workers].
  * As saved when data sharding and batch size (and, for own batches, the number of workers) are what they

@@ -20,10 +20,6 @@ enum { LOOK_MS = 20, DRAIN_MS = 100 };
 /* A final cost of so many times the first one is no bad luck of a batch. */
 #define DIVERGED_TIMES 10.0
 
-static long long examples_done(const struct run *run) {
-    return (long long)(sampler_position(&run->sampler) - run->sampler.in_flight) * run->setup.config.batch;
-}
-
 static void show_progress(struct run *run) {
     const double total = (double)sampler_total(&run->sampler) * run->setup.config.batch;
     const double updates = (double)(store_version(&run->store) - run->version_before);
@@ -89,20 +85,38 @@ static int run_segment(struct run *run, struct error *error) {
     return OK;
 }
 
+static int test_on(struct run *run, const struct examples *examples, const char *what,
+                   struct evaluation *result, struct error *error) {
+    RETURN_IF(evaluator_run(&run->evaluator, examples, store_tested(&run->store), result, error));
+    if (isfinite(result->cost)) return OK;
+    return error_set(error, ERROR_DIVERGED, "the loss on the %s part is %s after %.1f epochs", what,
+                     isnan(result->cost) ? "nan" : "infinite", run_epochs(run));
+}
+
+/* The validation part, where there is one, is what the best epoch is chosen by; the test part never. */
+static int test(struct run *run, struct error *error) {
+    const struct dataset *dataset = &run->setup.dataset;
+    run->validated = (struct evaluation){.accuracy = (double)NAN, .cost = (double)NAN};
+    if (dataset->validation.count > 0)
+        RETURN_IF(test_on(run, &dataset->validation, "validation", &run->validated, error));
+    return test_on(run, &dataset->test, "test", &run->tested, error);
+}
+
 static int finish_epoch(struct run *run, struct error *error) {
     double sum = 0.0;
     long steps = 0;
     const double seconds = training_seconds(&run->training);
-    const long long examples = examples_done(run);
+    const long long examples = run_examples(run);
     training_take_loss(&run->training, &sum, &steps);
-    RETURN_IF(evaluator_run(&run->evaluator, &run->setup.dataset.test, store_tested(&run->store),
-                            &run->tested, error));
+    RETURN_IF(test(run, error));
     const double took = seconds - run->epoch_s;
     const struct epoch_row row = {.epoch = run->epoch + 1,
                                   .time_s = run->seconds_before + seconds,
                                   .train_loss = steps > 0 ? sum / (double)steps : (double)NAN,
                                   .test_loss = run->tested.cost,
                                   .test_accuracy = run->tested.accuracy,
+                                  .validation_loss = run->validated.cost,
+                                  .validation_accuracy = run->validated.accuracy,
                                   .examples_per_s =
                                       took > 0.0 ? (double)(examples - run->epoch_examples) / took : 0.0};
     run->train_loss = row.train_loss;
@@ -115,50 +129,8 @@ static int finish_epoch(struct run *run, struct error *error) {
                      "epoch %d: the first with an accuracy of %g or more (%.4f), after %.1f s", row.epoch,
                      run->setup.config.target_accuracy, row.test_accuracy, row.time_s);
     }
-    return epochs_add(&run->epochs, &row, error);
-}
-
-/* How often the data has been gone through; with data-sharding=all: by each worker. */
-static double epochs_done(const struct run *run) {
-    const double times = run->setup.config.data_sharding == SHARDING_ALL ? run->workers : 1;
-    return (double)examples_done(run) / (times * run->setup.dataset.train.count);
-}
-
-static struct standing standing_of(const struct run *run, const long *own) {
-    return (struct standing){.position = sampler_position(&run->sampler),
-                             .workers = run->workers,
-                             .own = run->setup.config.data_sharding != SHARDING_SHARED ? own : NULL,
-                             .epochs_done = epochs_done(run),
-                             .final_cost = run_final_cost(run),
-                             .version = store_version(&run->store),
-                             .examples = examples_done(run),
-                             .steps = run_steps(run),
-                             .train_seconds = run->seconds_before + training_seconds(&run->training)};
-}
-
-static int write_state(struct run *run, const struct standing *standing, struct error *error) {
-    struct resume_texts texts = {0};
-    int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, standing, error);
-    const struct snapshot snapshot = {
-        .state = &run->store.host, .texts = texts.entries, .text_count = texts.count};
-    if (code == OK)
-        code = checkpoint_write(run->setup.config.out, &run->setup.network.graph.layout, &snapshot, error);
-    resume_texts_free(&texts);
-    run->checkpoint_s = world_now(run->world);
-    if (code == OK) run->checkpoint_steps = run_steps(run);
-    return code;
-}
-
-/* The model is what was tested: the moving average, where there is one. */
-static int write_checkpoint(struct run *run, bool with_model, struct error *error) {
-    long *own = NULL;
-    RETURN_IF(memory_array(&own, run->workers, "positions", error));
-    for (int w = 0; w < run->workers; w++) own[w] = sampler_own(&run->sampler, w);
-    const struct standing standing = standing_of(run, own);
-    int code = write_state(run, &standing, error);
-    if (code == OK && with_model) code = run_write_model(run, store_tested(&run->store), &standing, error);
-    memory_free(own);
-    return code;
+    RETURN_IF(epochs_add(&run->epochs, &row, error));
+    return run_keep_best(run, error);
 }
 
 /* Says who was lost, and assigns what the lost would have been assigned to those who are left. */
@@ -178,25 +150,17 @@ static int note_losses(struct run *run, struct error *error) {
     return error_set(error, ERROR_PEER, "every worker was lost");
 }
 
-/* A device that failed, under a worker or when the store was read, takes what it was learning with it: what
- * is left is said in the same line. */
-static int say_way_back(const struct run *run, struct error *error) {
-    struct text words = {.bytes = error->words, .room = sizeof error->words, .used = strlen(error->words)};
-    if (run->checkpoint_steps > 0)
-        text_add(&words, "; go on from step %ld with: trainer --resume=%.200s", run->checkpoint_steps,
-                 run->setup.config.out);
-    else
-        text_add(&words, "; there is no checkpoint yet (--checkpoint-every=SECONDS)");
-    return ERROR_DEVICE;
-}
-
 static int coordinate(struct run *run, struct error *error) {
-    while (run->epoch < run->setup.config.epochs && sampler_reached(&run->sampler, run->epoch))
-        run->epoch++; /* resumed */
-    if (run->epoch == run->setup.config.epochs)
+    run->stopped_early = run_is_stale(run);
+    if (run->stopped_early && run->nothing_left)
+        progress_say(&run->progress,
+                     "the run ended early already, %d epochs after its best one, and nothing is changed; a "
+                     "larger --early-stop=N goes on",
+                     run->epoch - run->best.epoch);
+    else if (run->epoch == run->setup.config.epochs)
         progress_say(&run->progress, "all %d epochs are done already%s; --epochs=N with a larger N goes on",
                      run->setup.config.epochs, run->nothing_left ? ", and nothing is changed" : "");
-    while (run->epoch < run->setup.config.epochs && !run->interrupted) {
+    while (run->epoch < run->setup.config.epochs && !run->interrupted && !run->stopped_early) {
         sampler_set_limit(&run->sampler, run->epoch);
         RETURN_IF(run_segment(run, error));
         if (training_failed(&run->training)) return training_end(&run->training, error);
@@ -207,9 +171,10 @@ static int coordinate(struct run *run, struct error *error) {
             world_interrupted() && !sampler_reached(&run->sampler, run->setup.config.epochs - 1);
         while (run->epoch < run->setup.config.epochs && sampler_reached(&run->sampler, run->epoch))
             RETURN_IF(finish_epoch(run, error));
+        run->stopped_early = run_is_stale(run);
         const double every = run->setup.config.checkpoint_every_s;
-        if (every > 0.0 && world_now(run->world) - run->checkpoint_s > every)
-            RETURN_IF(write_checkpoint(run, false, error));
+        if (every > 0.0 && world_now(run->world) - run->checkpoint_s > every && !run_is_hopeless(run))
+            RETURN_IF(run_keep(run, error));
     }
     return OK;
 }
@@ -229,33 +194,66 @@ static void say_missed_faults(struct run *run) {
     }
 }
 
-/* A cost that is not finite ends a run at once, with an exit code of its own; one that only is huge does not:
- * the weights are there, and it may have come of what was tried on purpose. The cost of knowing nothing
- * counts, too: a resumed run begins near 0. */
+/* Ends a run whose last loss is as far off as one that a worker would have given up at (training.h), though
+ * it came to its end before that: nothing that it learnt replaces its last checkpoint. */
+static int check_diverged(const struct run *run, struct error *error) {
+    if (!run_is_hopeless(run)) return OK;
+    return error_set(error, ERROR_DIVERGED,
+                     "training diverged: the loss was %.4g in the first steps and is %.4g in the last, over "
+                     "%g times as much (a smaller rate than %s may help)",
+                     run_first_cost(run), run_final_cost(run), HOPELESS_TIMES, run->setup.config.optimizer);
+}
+
+/* One that only is large may have come of what was tried on purpose. The loss of guessing counts, too: a
+ * resumed run begins near 0. */
 static void say_diverged(struct run *run, const struct summary *summary) {
     const double guessing = log((double)run->setup.dataset.classes);
     const double begin = summary->first_cost > guessing ? summary->first_cost : guessing;
     if (!(summary->final_cost > DIVERGED_TIMES * begin)) return;
     progress_warn(&run->progress,
-                  "training diverged: the cost was %.4g in the first batches and is %.4g in the last, where "
+                  "training diverged: the loss was %.4g in the first steps and is %.4g in the last, where "
                   "guessing has %.2f; a smaller rate than %s may help",
                   summary->first_cost, summary->final_cost, guessing, run->setup.config.optimizer);
 }
 
+/* Who always says the most frequent class is right as often as that is. */
+static double guessed_right(const struct run *run) {
+    const struct dataset *dataset = &run->setup.dataset;
+    int most = 0;
+    for (int c = 0; c < dataset->classes; c++) {
+        int count = 0;
+        for (int i = 0; i < dataset->test.count; i++) count += dataset->test.labels[i] == c;
+        if (count > most) most = count;
+    }
+    return dataset->test.count > 0 ? (double)most / dataset->test.count : 0.0;
+}
+
+/* No better than guessing, as far as so many examples can tell: three standard deviations. */
+static void say_learnt_nothing(struct run *run) {
+    const struct config *config = &run->setup.config;
+    const double guessed = guessed_right(run), examples = run->tested.examples;
+    const double chance = guessed + 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
+    if (run->tested.accuracy > chance || guessed >= 1.0) return;
+    progress_warn(&run->progress,
+                  "nothing was learnt: %.1f %% of the test examples are right, and always saying the most "
+                  "frequent class has %.1f %%; try another --optimizer or rate (now %s), or more --epochs",
+                  100 * run->tested.accuracy, 100 * guessed, config->optimizer);
+}
+
 static int finish(struct run *run, struct run_result *result, struct error *error) {
     char path[PATH_BYTES];
-    if (run->interrupted || run->tested.examples == 0)
-        RETURN_IF(evaluator_run(&run->evaluator, &run->setup.dataset.test, store_tested(&run->store),
-                                &run->tested, error));
+    if (run->interrupted || run->tested.examples == 0) RETURN_IF(test(run, error));
+    RETURN_IF(check_diverged(run, error));
     RETURN_IF(log_finish(&run->log, error));
     RETURN_IF(epochs_finish(&run->epochs, error));
-    RETURN_IF(write_checkpoint(run, true, error));
+    RETURN_IF(run_keep(run, error));
+    RETURN_IF(run_keep_model(run, error));
     const double seconds = run->seconds_before + training_seconds(&run->training);
     const double here = training_seconds(&run->training);
-    const long long examples = examples_done(run);
+    const long long examples = run_examples(run);
     result->summary = (struct summary){
         .workers = run->workers,
-        .epochs = epochs_done(run),
+        .epochs = run_epochs(run),
         .updates = store_version(&run->store),
         .examples = examples,
         .train_seconds = seconds,
@@ -263,6 +261,9 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
         .test_accuracy = run->tested.accuracy,
         .test_cost = run->tested.cost,
         .target_s = run->target_s,
+        .best_epoch = run->best.epoch,
+        .best_accuracy = run->best.accuracy,
+        .best_test_accuracy = run->best.test_accuracy,
         .lost_batches = run->sampler.in_flight,
         .interrupted = run->interrupted};
     RETURN_IF(run_describe(run, result, error));
@@ -277,7 +278,13 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
                  summary->examples_per_s, 100 * summary->compute_share, 100 * summary->wait_share,
                  100 * (summary->pull_share + summary->push_share), 100 * summary->input_share,
                  summary->staleness.mean, summary->staleness.max);
+    if (run->best.epoch > 0)
+        progress_say(&run->progress,
+                     "%sbest by validation: epoch %d, %.2f %% (test %.2f %%), in %s/checkpoint/best",
+                     run->stopped_early ? "ended early; " : "", run->best.epoch, 100 * run->best.accuracy,
+                     100 * run->best.test_accuracy, run->setup.config.out);
     say_diverged(run, summary);
+    say_learnt_nothing(run);
     say_missed_faults(run);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
@@ -288,8 +295,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
 
 /* What a run that was over before had ended with. */
 static int look_back(struct run *run, struct run_result *result, struct error *error) {
-    RETURN_IF(evaluator_run(&run->evaluator, &run->setup.dataset.test, store_tested(&run->store),
-                            &run->tested, error));
+    RETURN_IF(test(run, error));
     result->config = run->setup.config;
     result->summary = (struct summary){.test_accuracy = run->tested.accuracy,
                                        .test_cost = run->tested.cost,
@@ -300,16 +306,17 @@ static int look_back(struct run *run, struct run_result *result, struct error *e
 
 /* Coordinates from the first epoch to the last. */
 static int coordinate_all(struct run *run, struct run_result *result, struct error *error) {
-    run->examples_before = run->epoch_examples = examples_done(run);
+    run->examples_before = run->epoch_examples = run_examples(run);
     run->steps_before = run->resumes ? (long)checkpoint_number(&run->checkpoint, "steps", 0) : 0;
     run->version_before = store_version(&run->store);
     run->cost_before = run->resumes ? checkpoint_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
     run->checkpoint_s = world_now(run->world);
     run->target_s = (double)NAN;
+    if (run->folder_state == FOLDER_RESUMED) run->checkpoint_steps = run->steps_before;
     RETURN_IF(await_start(run, error));
-    const int code = coordinate(run, error);
-    if (code != OK) return code == ERROR_DEVICE ? say_way_back(run, error) : code;
-    return run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
+    int code = coordinate(run, error);
+    if (code == OK) code = run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
+    return code == OK || code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
 }
 
 int run_train(const struct typed *typed, const struct crew *crew, struct world *world,

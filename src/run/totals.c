@@ -61,7 +61,7 @@ static void sum_staleness(const struct run *run, struct summary *summary) {
 }
 
 long run_steps(const struct run *run) {
-    long steps = run->steps_before;
+    long steps = run->steps_before - run->steps_taken_back;
     for (int w = 0; w < run->workers; w++) steps += training_totals(&run->training, w)->steps;
     return steps;
 }
@@ -83,6 +83,14 @@ double run_final_cost(const struct run *run) {
     return mean_loss(run, true, run->cost_before);
 }
 
+double run_first_cost(const struct run *run) {
+    return mean_loss(run, false, (double)NAN);
+}
+
+bool run_is_hopeless(const struct run *run) {
+    return training_is_hopeless(&run->training.settings, run_first_cost(run), run_final_cost(run));
+}
+
 static void sum_workers(const struct run *run, struct summary *summary) {
     double input = 0.0, pull = 0.0, compute = 0.0, push = 0.0, wait = 0.0;
     for (int w = 0; w < run->workers; w++) {
@@ -102,7 +110,7 @@ static void sum_workers(const struct run *run, struct summary *summary) {
     summary->push_share = push * per;
     summary->wait_share = wait * per;
     summary->steps = run_steps(run);
-    summary->first_cost = mean_loss(run, false, (double)NAN);
+    summary->first_cost = run_first_cost(run);
     summary->final_cost = run_final_cost(run);
 }
 
@@ -151,19 +159,4 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
     }
     result->summary.per_worker = result->workers;
     return OK;
-}
-
-int run_write_model(const struct run *run, const float *weights, const struct standing *standing,
-                    struct error *error) {
-    struct standing timeless = *standing;
-    struct resume_texts texts = {0};
-    char path[PATH_BYTES];
-    timeless.train_seconds = (double)NAN;
-    RETURN_IF(file_join(path, run->setup.config.out, "model.safetensors", error));
-    int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, &timeless, error);
-    if (code == OK)
-        code =
-            model_write(path, &run->setup.network.graph.layout, weights, texts.entries, texts.count, error);
-    resume_texts_free(&texts);
-    return code;
 }

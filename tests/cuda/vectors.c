@@ -154,6 +154,42 @@ static void test_other_rules(void) {
     close_rig(&rig);
 }
 
+/* Numbers of a gradient that are not finite: their weights, moments and average keep their bits, the others
+ * are stepped, and the next finish says so, once. */
+static void check_refused(const struct optimizer *optimizer) {
+    static const size_t places[] = {0, 500, FLOATS - 1};
+    static const float bad[] = {(float)NAN, INFINITY, -INFINITY};
+    static struct rig rig;
+    float kept[3][VECTORS];
+    struct choice choice;
+    struct state state;
+    struct error error = {0};
+    CHECK(plugin_choose(&choice, &optimizer_kind, optimizer->plugin.name, &error) == OK, "%s", error.words);
+    int code = open_rig(&rig, &error);
+    for (int k = 0; k < 3; k++) rig.here[1][places[k]] = bad[k];
+    if (code == OK) code = gpu_transfer(&gpu, rig.on[1], rig.here[1], sizeof rig.here[1], &error);
+    struct update update = optimizer_update(&choice, 1);
+    update.rate = 0.1f;
+    update.towards = 0.25f;
+    const struct update_slice slice = slice_of(&rig, &state, optimizer->moments, true, false);
+    float *const moments[] = {rig.here[2], rig.here[3]};
+    for (int k = 0; k < 3; k++)
+        for (int v = 0; v < VECTORS; v++) kept[k][v] = rig.here[v][places[k]];
+    update.step(&update, FLOATS, rig.here[0], moments, rig.here[1]);
+    for (size_t i = 0; i < FLOATS; i++)
+        rig.here[4][i] = update_average(rig.here[4][i], rig.here[0][i], update.towards);
+    for (int k = 0; k < 3; k++)
+        for (int v = 0; v < VECTORS; v++) rig.here[v][places[k]] = kept[k][v];
+    if (code == OK) code = gpu_vectors.update(&gpu, &update, &slice, &error);
+    CHECK(code == OK, "%s", error.words);
+    CHECK(gpu_backend.finish(&gpu, &error) == ERROR_DIVERGED &&
+              strstr(error.words, "gpu:0: a gradient is not finite and was not applied"),
+          "%s: \"%s\"", optimizer->plugin.name, error.words);
+    CHECK(gpu_backend.finish(&gpu, &error) == OK, "%s: said twice", optimizer->plugin.name);
+    CHECK(differences(&rig, &error) == 0, "%s: other bits", optimizer->plugin.name);
+    close_rig(&rig);
+}
+
 /* As the store adds contributed gradients up: in order, the first not added to anything, and more than one
  * kernel is given too; then a step with that, or the mean times a factor. */
 static void check_mean(int count, bool steps) {
@@ -244,6 +280,7 @@ int main(void) {
     if (error.code != OK) return check_end();
     test_optimizers();
     test_other_rules();
+    for (int i = 0; optimizers[i]; i++) check_refused(optimizers[i]);
     static const int counts[] = {1, 2, 3, 63, 64, 65, 128, 130, 200};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (int steps = 0; steps < 2; steps++) check_mean(counts[i], steps == 1);

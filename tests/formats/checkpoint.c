@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,11 +29,12 @@ static const struct layout layout = {.ranges = ranges, .count = RANGES, .floats 
 static char folder[] = "/tmp/test_checkpoint.XXXXXX";
 static char state[PATH_BYTES];
 
-/* Values of all kinds in the ranges, something in the padding that must not come back. */
+/* Finite values of all kinds in the ranges, something in the padding that must not come back. */
 static void fill(float *values, uint32_t seed) {
-    static const uint32_t awkward[] = {0x80000000, 0x7fc00001, 0xff800000, 0x00000001, 0x7f800001};
+    static const uint32_t awkward[] = {0x80000000, 0x7f7fffff, 0xff7fffff, 0x00000001, 0x00800000};
     for (uint32_t i = 0; i < FLOATS; i++) {
-        const uint32_t bits = i % 6 == 0 ? awkward[i / 6 % 5] : seed * 2654435761u + i * 40503u;
+        uint32_t bits = i % 6 == 0 ? awkward[i / 6 % 5] : seed * 2654435761u + i * 40503u;
+        if ((bits & 0x7f800000u) == 0x7f800000u) bits &= ~0x00800000u;
         memcpy(&values[i], &bits, sizeof bits);
     }
 }
@@ -42,6 +44,8 @@ static void without_padding(const float *values, float *out) {
     for (int i = 0; i < RANGES; i++)
         memcpy(out + ranges[i].begin, values + ranges[i].begin, ranges[i].floats * sizeof *out);
 }
+
+static enum checkpoint_which which = CHECKPOINT_LAST;
 
 static int write_noted(uint32_t seed, const char *note, struct error *error) {
     float weights[FLOATS], first[FLOATS], second[FLOATS];
@@ -53,7 +57,7 @@ static int write_noted(uint32_t seed, const char *note, struct error *error) {
                                   .vector = {{"", weights}, {"momentum", first}, {"variance", second}}};
     const struct snapshot snapshot = {.state = &vectors, .texts = texts, .text_count = note ? 3 : 2};
     *error = (struct error){0};
-    return checkpoint_write(folder, &layout, &snapshot, error);
+    return checkpoint_write(folder, which, &layout, &snapshot, error);
 }
 
 static int write_one(uint32_t seed, struct error *error) {
@@ -115,6 +119,62 @@ static void test_round_trip(void) {
     CHECK(bytes == bytes_twice && memcmp(once, twice, bytes) == 0, "another file");
     free(once);
     free(twice);
+}
+
+/* Whatever is not finite, wherever it is: the checkpoint that is there stays, and one that was written
+ * elsewhere is not taken. */
+static void test_not_finite(void) {
+    const float bad[] = {(float)NAN, INFINITY, -INFINITY};
+    struct error error = {0};
+    CHECK(write_one(100, &error) == OK, "%s", error.words);
+    for (int b = 0; b < 3; b++)
+        for (int r = 0; r < RANGES; r++) {
+            float weights[FLOATS], moments[FLOATS];
+            struct state vectors = {.count = 2, .vector = {{"", weights}, {"momentum", moments}}};
+            const struct snapshot snapshot = {.state = &vectors};
+            fill(weights, 3);
+            fill(moments, 4);
+            (b == 1 ? moments : weights)[ranges[r].begin + ranges[r].floats - 1] = bad[b];
+            error = (struct error){0};
+            CHECK(checkpoint_write(folder, CHECKPOINT_LAST, &layout, &snapshot, &error) == ERROR_DIVERGED,
+                  "code %d: %s", error.code, error.words);
+            CHECK(strstr(error.words, ranges[r].name) && strstr(error.words, "is not finite"), "%s",
+                  error.words);
+            check_one(folder, 100);
+        }
+    float weights[FLOATS], found[FLOATS];
+    fill(weights, 3);
+    struct tensor_entry tensors[RANGES];
+    for (int r = 0; r < RANGES; r++)
+        tensors[r] = (struct tensor_entry){
+            .name = ranges[r].name, .shape = ranges[r].shape, .values = weights + ranges[r].begin};
+    const struct safetensors content = {.tensors = tensors, .tensor_count = RANGES};
+    error = (struct error){0};
+    CHECK(checkpoint_load("DIR", &content, "", &layout, true, found, &error) == OK, "%s", error.words);
+    error = (struct error){0};
+    weights[ranges[1].begin] = (float)NAN;
+    CHECK(checkpoint_load("DIR", &content, "", &layout, true, found, &error) == ERROR_FILE &&
+              strcmp(error.words,
+                     "DIR: dense1/bias has numbers that are not finite: its training diverged") == 0,
+          "%s", error.words);
+}
+
+/* The best one stands beside the last one, and neither is in the way of the other. */
+static void test_best(void) {
+    char inner[PATH_BYTES], best[PATH_BYTES];
+    struct error error = {0};
+    CHECK(write_one(100, &error) == OK, "%s", error.words);
+    which = CHECKPOINT_BEST;
+    CHECK(write_one(7, &error) == OK, "%s", error.words);
+    which = CHECKPOINT_LAST;
+    CHECK(file_join(inner, folder, "checkpoint", &error) == OK, "%s", error.words);
+    CHECK(file_join(best, inner, "best", &error) == OK, "%s", error.words);
+    check_one(folder, 100);
+    check_one(inner, 100);
+    check_one(best, 7);
+    char path[PATH_BYTES];
+    CHECK(file_join(path, best, "state.safetensors", &error) == OK, "%s", error.words);
+    CHECK(unlink(path) == 0 && rmdir(best) == 0, "more than one file in %s", best);
 }
 
 static void test_model(void) {
@@ -271,6 +331,8 @@ int main(void) {
         file_join(state, inner, "state.safetensors", &error) != OK)
         return 1;
     test_round_trip();
+    test_not_finite();
+    test_best();
     test_model();
     test_mismatch();
     test_damage();

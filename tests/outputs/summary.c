@@ -62,7 +62,9 @@ static void fill_config(void) {
                                             {"precision", "bf16"},
                                             {"kernels", "reference"},
                                             {"data-sharding", "split"},
-                                            {"seed", "4"}};
+                                            {"seed", "4"},
+                                            {"validation", "0.2"},
+                                            {"early-stop", "3"}};
     struct error error = {0};
     option_defaults(config_options, &config);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
@@ -100,6 +102,9 @@ static const struct summary summary = {
     .lost_workers = 1,
     .lost_batches = 14,
     .target_s = 3.75,
+    .best_epoch = 4,
+    .best_accuracy = 0.98,
+    .best_test_accuracy = 0.96,
     .per_worker = two_workers,
     .bytes_moved = 12000000000,
     .wire_sent = 15000000000,
@@ -123,19 +128,28 @@ static void check_members(const struct json *json, const struct json_value *obje
 }
 
 static void test_summary(const char *path) {
-    static const char *const names[] = {
-        "model",       "dataset",        "strategy",      "devices",      "workers",      "threads",
-        "seed",        "epochs",         "steps",         "updates",      "examples",     "train_seconds",
-        "test_cost",   "examples_per_s", "test_accuracy", "final_cost",   "staleness",    "wait_share",
-        "pull_share",  "push_share",     "compute_share", "input_share",  "bytes_moved",  "lost_updates",
-        "interrupted", "target_s",       "dropped",       "lost_workers", "lost_batches", "per_worker",
-        "wire_sent",   "wire_received",  "program",       "optimizer",    "schedule",     "precision",
-        "kernels",     "data_sharding",  "homes",         "faults",       "batch",        "decay",
-        "clip",        "average",        "shards",        "first_cost"};
-    static const double values[] = {0,   0,    0,    0,   2,  3,     4,    5.5,    6,   7,       8e9,  9.25,
-                                    NAN, 10.5, 0.97, NAN, 0,  0.125, 0.25, 0.0625, 0.5, 0.03125, 12e9, 11,
-                                    1,   3.75, 13,   1,   14, 0,     15e9, 16,     0,   0,       0,    0,
-                                    0,   0,    0,    0,   18, 0.375, 0.75, 0.875,  19,  1.25};
+    static const char *const names[] = {"model",        "dataset",        "strategy",
+                                        "devices",      "workers",        "threads",
+                                        "seed",         "epochs",         "steps",
+                                        "updates",      "examples",       "train_seconds",
+                                        "test_cost",    "examples_per_s", "test_accuracy",
+                                        "final_cost",   "staleness",      "wait_share",
+                                        "pull_share",   "push_share",     "compute_share",
+                                        "input_share",  "bytes_moved",    "lost_updates",
+                                        "interrupted",  "target_s",       "dropped",
+                                        "lost_workers", "lost_batches",   "per_worker",
+                                        "wire_sent",    "wire_received",  "program",
+                                        "optimizer",    "schedule",       "precision",
+                                        "kernels",      "data_sharding",  "homes",
+                                        "faults",       "batch",          "decay",
+                                        "clip",         "average",        "shards",
+                                        "first_cost",   "validation",     "early_stop",
+                                        "best_epoch",   "best_accuracy",  "best_test_accuracy"};
+    static const double values[] = {0,    0,    0,    0,    2,   3,    4,     5.5,  6,      7,    8e9,
+                                    9.25, NAN,  10.5, 0.97, NAN, 0,    0.125, 0.25, 0.0625, 0.5,  0.03125,
+                                    12e9, 11,   1,    3.75, 13,  1,    14,    0,    15e9,   16,   0,
+                                    0,    0,    0,    0,    0,   0,    0,     18,   0.375,  0.75, 0.875,
+                                    19,   1.25, 0.2,  3,    4,   0.98, 0.96};
     static const char *const texts[][2] = {{"program", "trainer 1"},
                                            {"model", "mlp:hidden=100"},
                                            {"dataset", "mnist"},
@@ -190,22 +204,24 @@ static void test_summary(const char *path) {
 
 /* --- epochs --- */
 
-static const char epochs_header[] = "epoch,time_s,train_loss,test_loss,test_accuracy,examples_per_s\n";
+static const char epochs_header[] = "epoch,time_s,train_loss,test_loss,test_accuracy,examples_per_s,"
+                                    "validation_loss,validation_accuracy\n";
 
 static void test_epochs(const char *path) {
     struct epochs epochs;
     struct error error = {0};
-    const struct epoch_row first = {1, 1.25, 2.302585, 0.5, 0.97, 123456.78},
-                           second = {2, 2.5, INFINITY, NAN, NAN, 0};
+    const struct epoch_row first = {1, 1.25, 2.302585, 0.5, 0.97, 123456.78, 0.25, 0.98},
+                           second = {2, 2.5, INFINITY, NAN, NAN, 0, NAN, NAN};
     char wanted[512];
     for (int run = 0; run < 2; run++) { /* a new run starts anew */
         CHECK(epochs_open(&epochs, path, &error) == OK, "%s", error.words);
         check_file(path, epochs_header);
         CHECK(epochs_add(&epochs, &first, &error) == OK, "%s", error.words);
-        snprintf(wanted, sizeof wanted, "%s1,1.250000,2.30258,0.500000,0.970000,123456.8\n", epochs_header);
+        snprintf(wanted, sizeof wanted, "%s1,1.250000,2.30258,0.500000,0.970000,123456.8,0.250000,0.980000\n",
+                 epochs_header);
         check_file(path, wanted);
         CHECK(epochs_add(&epochs, &second, &error) == OK, "%s", error.words);
-        strcat(wanted, "2,2.500000,inf,nan,nan,0.0\n");
+        strcat(wanted, "2,2.500000,inf,nan,nan,0.0,nan,nan\n");
         check_file(path, wanted);
         CHECK(epochs_finish(&epochs, &error) == OK && epochs_finish(&epochs, &error) == OK, "%s",
               error.words);
@@ -229,8 +245,8 @@ static void test_epochs_full(const char *path) {
     if (child == 0) {
         struct epochs epochs;
         struct error error = {0};
-        const struct epoch_row row = {1, 1, 1, 1, 1, 1};
-        const rlim_t limit = sizeof epochs_header - 1 + 70; /* a row has 43 bytes */
+        const struct epoch_row row = {1, 1, 1, 1, 1, 1, 1, 1};
+        const rlim_t limit = sizeof epochs_header - 1 + 90; /* a row has 59 bytes */
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit});
         if (epochs_open(&epochs, path, &error) != OK || epochs_add(&epochs, &row, &error) != OK) _exit(99);
@@ -242,7 +258,8 @@ static void test_epochs_full(const char *path) {
     waitpid(child, &status, 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == ERROR_FILE, "status %d", status);
     char wanted[512];
-    snprintf(wanted, sizeof wanted, "%s1,1.000000,1.00000,1.00000,1.000000,1.0\n", epochs_header);
+    snprintf(wanted, sizeof wanted, "%s1,1.000000,1.00000,1.00000,1.000000,1.0,1.00000,1.00000\n",
+             epochs_header);
     check_file(path, wanted);
     CHECK(unlink(path) == 0, "%s: %s", path, strerror(errno));
 }

@@ -32,7 +32,7 @@ child=
 before=$(find mine -type f -exec cksum {} + | sort)
 "$TRAINER" $small --epochs=1 --out=mine >out 2>err
 [ $? -eq 3 ] || fail "a second run in its folder: $(cat err)"
-grep -Eqx 'trainer: mine has a run \([0-9]+(\.[0-9])? of 1000000 epochs\): --resume=mine goes on with it, --replace starts anew' err ||
+grep -Eqx 'trainer: mine has a run \([0-9]+(\.[0-9])? of 1000000 epochs, [0-9.]+ %\): --resume=mine goes on with it, --replace starts anew' err ||
     fail "a second run in its folder said: $(cat err)"
 [ "$(find mine -type f -exec cksum {} + | sort)" = "$before" ] || fail "a run that was refused changed the folder"
 "$TRAINER" $small --epochs=1 --out=other >out 2>err || fail "another folder: $(cat err)"
@@ -55,6 +55,13 @@ before=$(find compared -type f -exec cksum {} + | sort)
 grep -qx 'trainer: compared has a comparison: --replace starts anew' err || fail "a second comparison said: $(cat err)"
 [ "$(find compared -type f -exec cksum {} + | sort)" = "$before" ] || fail "a comparison that was refused changed the folder"
 "$TRAINER" $bench --replace >out 2>err || fail "bench --replace: exit code $?: $(cat err)"
+children=()
+for n in 1 2 3; do
+    "$TRAINER" bench $small --strategies=sync --repeats=1 --epochs=1 >out.$n 2>&1 &
+    children+=($!)
+done
+for one in "${children[@]}"; do wait "$one" || fail "one of three comparisons at once: exit code $?"; done
+[ "$(find runs -name bench.csv | wc -l)" -eq 3 ] || fail "three comparisons left $(find runs -name bench.csv)"
 
 # --- nor does one go into the folder of the other ---
 refused_in() { # folder, words, command...

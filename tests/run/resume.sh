@@ -254,9 +254,10 @@ for try in 1 2 3 4 5; do
 done
 
 # A new run in the same folder: what the earlier one left must not pass for what this one, which fails, did.
-"$TRAINER" --quiet --replace --out=over --model=softmax --fail=worker:0@step:2 --on-loss=stop >out 2>err
+"$TRAINER" --quiet --replace --out=over --model=softmax --devices=cpu:0 --fail=worker:0@step:2 --on-loss=stop >out 2>err
 [ $? -eq 4 ] || fail "--fail in a used folder: $(cat err)"
-for left in summary.json model.safetensors checkpoint/state.safetensors; do
+[ "$(texts over model steps)" = "softmax 1" ] || fail "a run that failed left a checkpoint of $(texts over model steps)"
+for left in summary.json model.safetensors; do
     [ -e "over/$left" ] && fail "a run that failed leaves the $left of an earlier one"
 done
 

@@ -1,0 +1,69 @@
+/* The validation part: examples of the training part that are never trained on. */
+#include <math.h>
+#include <string.h>
+
+#include "../base/rng.h"
+#include "dataset.h"
+
+/* Which examples are held out depends on nothing but how many there are, so that runs with other seeds are
+ * judged by the same ones. */
+enum { HOLD_OUT_SEED = 1 };
+static const uint64_t PURPOSE = 0x686f6c646f7574ULL; /* "holdout" */
+
+/* Bytes that an example takes in memory. */
+static size_t row_bytes(const struct examples *examples) {
+    const struct augment *a = &examples->augment;
+    if (!examples->bytes) return (size_t)examples->features * sizeof(float);
+    if (a->height == 0) return (size_t)examples->features;
+    return (size_t)a->height * (size_t)a->width * (size_t)a->channels;
+}
+
+static void swap_bytes(uint8_t *one, uint8_t *other, size_t bytes) {
+    uint8_t kept[4096];
+    for (size_t at = 0, part; at < bytes; at += part) {
+        part = bytes - at < sizeof kept ? bytes - at : sizeof kept;
+        memcpy(kept, one + at, part);
+        memcpy(one + at, other + at, part);
+        memcpy(other + at, kept, part);
+    }
+}
+
+static uint8_t *rows_of(const struct examples *examples) {
+    return examples->bytes ? (uint8_t *)examples->bytes : (uint8_t *)examples->floats;
+}
+
+/* The data set owns the memory of its examples, which is constant only to those who are handed them. */
+static void swap(const struct examples *examples, size_t one, size_t other) {
+    const size_t bytes = row_bytes(examples);
+    uint8_t *rows = rows_of(examples);
+    int *labels = (int *)examples->labels, label = labels[one];
+    if (one == other) return;
+    swap_bytes(rows + one * bytes, rows + other * bytes, bytes);
+    labels[one] = labels[other];
+    labels[other] = label;
+}
+
+int dataset_hold_out(struct dataset *dataset, double share, struct error *error) {
+    struct examples *train = &dataset->train, *validation = &dataset->validation;
+    const int held = (int)lround(share * train->count);
+    struct rng rng;
+    if (held < 1 || held >= train->count)
+        return error_set(error, ERROR_USAGE,
+                         "--validation=%g: found %d of %d training examples of %s, expected at least one on "
+                         "either side",
+                         share, held, train->count, dataset->name);
+    rng_start(&rng, HOLD_OUT_SEED, PURPOSE);
+    for (int i = train->count - 1; i >= train->count - held; i--)
+        swap(train, (size_t)i, rng_below(&rng, (uint32_t)i + 1));
+    train->count -= held;
+    *validation = *train;
+    validation->count = held;
+    validation->augment = dataset->test.augment;
+    validation->labels = train->labels + train->count;
+    const uint8_t *rows = rows_of(train) + (size_t)train->count * row_bytes(train);
+    if (train->bytes)
+        validation->bytes = rows;
+    else
+        validation->floats = (const float *)(const void *)rows;
+    return OK;
+}

@@ -1,0 +1,171 @@
+/* What a run keeps: its checkpoints, the last and the best one, and the model; also when it fails. */
+#include "../base/text.h"
+#include "open.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+long long run_examples(const struct run *run) {
+    return (long long)(sampler_position(&run->sampler) - run->sampler.in_flight) * run->setup.config.batch;
+}
+
+double run_epochs(const struct run *run) {
+    const double times = run->setup.config.data_sharding == SHARDING_ALL ? run->workers : 1;
+    return (double)run_examples(run) / (times * run->setup.dataset.train.count);
+}
+
+static struct standing standing_of(const struct run *run, const long *own) {
+    return (struct standing){.position = sampler_position(&run->sampler),
+                             .workers = run->workers,
+                             .own = run->setup.config.data_sharding != SHARDING_SHARED ? own : NULL,
+                             .epochs_done = run_epochs(run),
+                             .final_cost = run_final_cost(run),
+                             .version = store_version(&run->store),
+                             .examples = run_examples(run),
+                             .steps = run_steps(run),
+                             .test_accuracy = run->tested.examples > 0 ? run->tested.accuracy : (double)NAN,
+                             .best = run->best,
+                             .train_seconds = run->seconds_before + training_seconds(&run->training)};
+}
+
+static int write_state(const struct run *run, const struct standing *standing, enum checkpoint_which which,
+                       struct error *error) {
+    struct resume_texts texts = {0};
+    int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, standing, error);
+    const struct snapshot snapshot = {
+        .state = &run->store.host, .texts = texts.entries, .text_count = texts.count};
+    if (code == OK)
+        code = checkpoint_write(run->setup.config.out, which, &run->setup.network.graph.layout, &snapshot,
+                                error);
+    resume_texts_free(&texts);
+    return code;
+}
+
+/* The weights alone. The same run leaves the same bytes: what depends on the clock is in summary.json. */
+int run_write_model(const struct run *run, const float *weights, const struct standing *standing,
+                    struct error *error) {
+    struct standing timeless = *standing;
+    struct resume_texts texts = {0};
+    char path[PATH_BYTES];
+    timeless.train_seconds = timeless.test_accuracy = (double)NAN;
+    timeless.best = (struct best_epoch){0};
+    RETURN_IF(file_join(path, run->setup.config.out, "model.safetensors", error));
+    int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, &timeless, error);
+    if (code == OK)
+        code =
+            model_write(path, &run->setup.network.graph.layout, weights, texts.entries, texts.count, error);
+    resume_texts_free(&texts);
+    return code;
+}
+
+/* Calls `write` with where the run stands. */
+static int with_standing(struct run *run,
+                         int (*write)(struct run *run, const struct standing *standing, struct error *error),
+                         struct error *error) {
+    long *own = NULL;
+    RETURN_IF(memory_array(&own, run->workers, "positions", error));
+    for (int w = 0; w < run->workers; w++) own[w] = sampler_own(&run->sampler, w);
+    const struct standing standing = standing_of(run, own);
+    const int code = write(run, &standing, error);
+    memory_free(own);
+    return code;
+}
+
+static int write_last(struct run *run, const struct standing *standing, struct error *error) {
+    RETURN_IF(write_state(run, standing, CHECKPOINT_LAST, error));
+    run->checkpoint_steps = standing->steps;
+    if (!run->replaces) return OK;
+    run->replaces = false;
+    return folder_remove_earlier(run->setup.config.out, error);
+}
+
+int run_keep(struct run *run, struct error *error) {
+    const int code = with_standing(run, write_last, error);
+    run->checkpoint_s = world_now(run->world);
+    return code;
+}
+
+static int write_model(struct run *run, const struct standing *standing, struct error *error) {
+    return run_write_model(run, store_tested(&run->store), standing, error);
+}
+
+int run_keep_model(struct run *run, struct error *error) {
+    return with_standing(run, write_model, error);
+}
+
+/* --- the best epoch --- */
+
+static int write_best(struct run *run, const struct standing *standing, struct error *error) {
+    return write_state(run, standing, CHECKPOINT_BEST, error);
+}
+
+int run_keep_best(struct run *run, struct error *error) {
+    const struct evaluation *now = &run->validated;
+    const struct best_epoch *best = &run->best;
+    if (now->examples == 0) return OK;
+    if (best->epoch > 0 &&
+        (now->accuracy < best->accuracy || (now->accuracy <= best->accuracy && now->cost >= best->loss)))
+        return OK;
+    run->best = (struct best_epoch){.epoch = run->epoch,
+                                    .accuracy = now->accuracy,
+                                    .loss = now->cost,
+                                    .test_accuracy = run->tested.accuracy};
+    if (run->replaces) RETURN_IF(run_keep(run, error)); /* which removes the best of the run before */
+    return with_standing(run, write_best, error);
+}
+
+bool run_is_stale(const struct run *run) {
+    const int patience = run->setup.config.early_stop;
+    return patience > 0 && run->best.epoch > 0 && run->epoch - run->best.epoch >= patience;
+}
+
+/* --- after a failure --- */
+
+/* How much of what was assigned has been applied: rounds, where all step together, or batches. -1: it cannot
+ * be told. */
+static long applied(const struct run *run) {
+    const struct traits *traits = run_traits(run);
+    const long updates = store_version(&run->store) - run->version_before;
+    return traits->rounds == traits->merged ? updates : -1;
+}
+
+/* Whoever waited for the one that failed had pushed its next gradient, which nobody applied. */
+static void take_back(struct run *run, long done) {
+    const bool rounds = run_traits(run)->rounds;
+    long steps = 0, most = 0;
+    for (int w = 0; w < run->workers; w++) {
+        const long taken = training_totals(&run->training, w)->steps;
+        steps += taken;
+        most += taken < done ? taken : done;
+    }
+    if (!rounds) most = steps < done ? steps : done;
+    run->steps_taken_back = steps - most;
+    sampler_take_back(&run->sampler, done);
+}
+
+/* The store is whole where every thread has ended and no device that it lives on has failed. Slices that live
+ * in other processes cannot be fetched any more. */
+static void keep_what_is_left(struct run *run) {
+    struct error ignored = {0};
+    const bool ended = training_failed(&run->training) && !run->training.abandoned;
+    if (!ended || run->crew.parts > 1 || run_is_hopeless(run)) return;
+    if (store_check(&run->store, &ignored) != OK || store_fetch(&run->store, &ignored) != OK) return;
+    if (store_version(&run->store) == run->version_before) return;
+    if (applied(run) >= 0) take_back(run, applied(run));
+    run_keep(run, &ignored);
+}
+
+int run_keep_rest(struct run *run, int code, struct error *error) {
+    struct text words = {.bytes = error->words, .room = sizeof error->words, .used = strlen(error->words)};
+    if (code != ERROR_DEVICE && code != ERROR_PEER && code != ERROR_DIVERGED) return code;
+    struct error ignored = {0};
+    if (code != ERROR_DIVERGED) keep_what_is_left(run);
+    if (log_drain(&run->log, &ignored) == OK) log_finish(&run->log, &ignored);
+    if (run->checkpoint_steps > 0)
+        text_add(&words, "; go on from step %ld with: trainer --resume=%.200s", run->checkpoint_steps,
+                 run->setup.config.out);
+    else
+        text_add(&words, "; there is no checkpoint yet (--checkpoint-every=SECONDS)");
+    return code;
+}

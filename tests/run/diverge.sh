@@ -1,0 +1,61 @@
+#!/bin/bash
+# shellcheck disable=SC2086 # several words
+# A run that diverges ends with code 6, and its last good checkpoint stays; one that has learnt nothing says so.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+need python3
+cd "$scratch" || exit 1
+small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0"
+
+fails() { # code, words, options...
+    local code=$1 words=$2
+    shift 2
+    "$TRAINER" "$@" >out 2>err
+    [ $? -eq "$code" ] || fail "$*: expected exit code $code: $(cat out err)"
+    grep -Eq "$words" err || fail "$*: expected $words: $(cat err)"
+}
+
+# --- rates that are far too high: whatever becomes of the loss, it is no success ---
+for rate in 1e4 1e6; do
+    for strategy in sync async-lockfree; do
+        fails 6 '^trainer: .*(a smaller rate|not finite|nan|infinite)' $small --epochs=20 --optimizer=sgd:rate=$rate --strategy=$strategy --out=high --replace
+    done
+done
+fails 6 '^trainer: training diverged: the loss was .* in the first steps and is ' $small --epochs=1 --optimizer=sgd:rate=1e6 --out=short
+
+# --- what was good before stays, and is named ---
+"$TRAINER" --quiet $small --epochs=2 --optimizer=sgd:rate=0.1 --out=good >out 2>err || fail "a good run: $(cat err)"
+before=$(cksum <good/checkpoint/state.safetensors)
+fails 6 '; go on from step 40 with: trainer --resume=good$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20
+[ "$(cksum <good/checkpoint/state.safetensors)" = "$before" ] || fail "a run that diverged replaced its last good checkpoint"
+
+# --- weights that are not finite are no network: refused where they are read, with the name of the first ---
+"$TRAINER" --quiet $small --epochs=1 --out=bad >out 2>err || fail "a run: $(cat err)"
+python3 - bad <<'PYTHON'
+import json, struct, sys, zlib
+for name in ("checkpoint/state.safetensors", "model.safetensors"):
+    path = f"{sys.argv[1]}/{name}"
+    data = bytearray(open(path, "rb").read())
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    begin = 8 + length + header["dense1/bias"]["data_offsets"][0]
+    data[begin:begin + 4] = struct.pack("<f", float("nan"))
+    digits = data.index(b'"checksum":"') + len('"checksum":"')
+    data[digits:digits + 8] = b"00000000"
+    data[digits:digits + 8] = b"%08x" % zlib.crc32(data)
+    open(path, "wb").write(data)
+PYTHON
+printf '0,%.0s' $(seq 63) >row.csv
+echo 0 >>row.csv
+for command in "evaluate --checkpoint=bad" "predict --checkpoint=bad row.csv" "--resume=bad --epochs=2" "$small --weights=bad/model.safetensors --out=new"; do
+    fails 3 'dense1/bias has numbers that are not finite: its training diverged$' $command
+done
+
+# --- nothing was learnt: said at the end, with what to try ---
+"$TRAINER" $small --epochs=1 --optimizer=sgd:rate=1e-9 --out=nothing >out 2>err || fail "a run that learns nothing: $(cat err)"
+grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), or more --epochs$' err || fail "a run that learnt nothing said: $(cat err)"
+"$TRAINER" $small --epochs=3 --out=something >out 2>err || fail "a run that learns: $(cat err)"
+! grep -q 'nothing was learnt' err || fail "a run that learnt said: $(cat err)"
+
+[ $failures -eq 0 ]
