@@ -109,10 +109,12 @@ static int unknown_name(const struct option *rows, const char *owner, const char
 
 /* --- values --- */
 
-/* What a row accepts, in words: "a whole number, 1 to 1000000 examples". */
-static void expected_words(const struct option *row, bool is_number, char *out, size_t bytes) {
+/* What a row accepts, in words: "a whole number, 1 to 1000000 examples". `above`: what was typed is more. */
+static void expected_words(const struct option *row, bool is_number, bool above, char *out, size_t bytes) {
     char range[96] = "";
-    if (row->least < row->most && row->most >= (double)INT_MAX)
+    if (row->least < row->most && row->most >= (double)INT_MAX && above)
+        snprintf(range, sizeof range, "at most %.0f", row->most);
+    else if (row->least < row->most && row->most >= (double)INT_MAX)
         snprintf(range, sizeof range, "%.12g or more", row->least);
     else if (row->least < row->most)
         snprintf(range, sizeof range, "%.12g to %.12g", row->least, row->most);
@@ -156,7 +158,7 @@ static int set_number(const struct option *row, void *field, const char *owner, 
     if (row->least < row->most) fits = fits && real >= row->least && real <= row->most;
     if (!is_number || !fits) {
         char words[WORDS_BYTES];
-        expected_words(row, is_number, words, sizeof words);
+        expected_words(row, is_number, is_number && real > row->most, words, sizeof words);
         return bad_value(row, owner, value, words, error);
     }
     const int narrow = (int)whole;

@@ -47,6 +47,16 @@ static int evaluate_on(struct restored *restored, const struct dataset *dataset,
     return OK;
 }
 
+/* What is wrong with a data set that nobody typed is wrong with the checkpoint that names it. */
+static int choose_dataset(struct choice *choice, const struct evaluate_settings *settings, const char *text,
+                          struct error *error) {
+    struct error why = {0};
+    if (settings->dataset[0]) return plugin_choose(choice, &dataset_kind, text, error);
+    if (plugin_choose(choice, &dataset_kind, text, &why) == OK) return OK;
+    return error_set(error, ERROR_FILE, "%s: %s; --dataset=NAME says what to test on", settings->checkpoint,
+                     why.words);
+}
+
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
                struct error *error) {
     (void)arguments, (void)argument_count;
@@ -59,7 +69,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (code == OK) {
         const char *text =
             settings->dataset[0] ? settings->dataset : safetensors_text(&restored.content, "dataset");
-        code = plugin_choose(&choice, &dataset_kind, text ? text : "", error);
+        code = choose_dataset(&choice, settings, text ? text : "", error);
     }
     if (code == OK)
         code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);

@@ -2,6 +2,8 @@
  * without its checksum is refused: that is how a damaged checksum's name would look. */
 #include "checkpoint.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -203,14 +205,26 @@ int checkpoint_load(const char *path, const struct safetensors *content, const c
     return OK;
 }
 
+/* strtoll and strtod skip what stands in front of a number, stop at what stands behind it, and know words. */
+static bool has_only(const char *text, const char *allowed) {
+    return text && text[0] != '\0' && text[strspn(text, allowed)] == '\0';
+}
+
 long long checkpoint_number(const struct safetensors *checkpoint, const char *name, long long usual) {
     const char *text = safetensors_text(checkpoint, name);
-    return text ? strtoll(text, NULL, 10) : usual;
+    char *end = NULL;
+    if (!has_only(text, "0123456789-")) return usual;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    return *end == '\0' && errno == 0 ? number : usual;
 }
 
 double checkpoint_real(const struct safetensors *checkpoint, const char *name, double usual) {
     const char *text = safetensors_text(checkpoint, name);
-    return text ? strtod(text, NULL) : usual;
+    char *end = NULL;
+    if (!has_only(text, "0123456789+-.eE")) return usual;
+    const double number = strtod(text, &end);
+    return *end == '\0' && isfinite(number) ? number : usual;
 }
 
 bool checkpoint_has_average(const struct safetensors *checkpoint, const struct layout *layout) {
@@ -224,7 +238,7 @@ bool checkpoint_reals(const char *text, float *values, int count) {
     for (int i = 0; i < count; i++) {
         char *end = NULL;
         values[i] = strtof(text, &end);
-        if (end == text || *end != (i + 1 < count ? ',' : '\0')) return false;
+        if (end == text || *end != (i + 1 < count ? ',' : '\0') || !isfinite(values[i])) return false;
         text = end + 1;
     }
     return true;

@@ -44,10 +44,10 @@ int checkpoint_read(const char *path, struct safetensors *content, struct error 
 int checkpoint_load(const char *path, const struct safetensors *content, const char *prefix,
                     const struct layout *layout, bool exact, float *values, struct error *error);
 
-/* A number from the texts; `usual` when it is not there. */
+/* A number from the texts; `usual` when it is not there, or is no finite number and nothing else. */
 long long checkpoint_number(const struct safetensors *checkpoint, const char *name, long long usual);
 double checkpoint_real(const struct safetensors *checkpoint, const char *name, double usual);
-/* A list of numbers "1,2,3" into values[count]; false when there are not exactly that many. */
+/* A list of numbers "1,2,3" into values[count]; false when there are not exactly that many, all finite. */
 bool checkpoint_reals(const char *text, float *values, int count);
 /* Whether it has the moving average of the weights, too. */
 bool checkpoint_has_average(const struct safetensors *checkpoint, const struct layout *layout);

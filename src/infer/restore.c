@@ -1,6 +1,7 @@
 /* From the file of a checkpoint to a network that can run. */
 #include "restore.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,9 +44,10 @@ static int read_shape(struct restored *restored, const char *path, struct error 
         restored->features *= (int)dim;
         text = *end == ',' ? end + 1 : end;
     }
-    restored->classes = (int)checkpoint_number(&restored->content, "classes", 0);
+    const long long classes = checkpoint_number(&restored->content, "classes", 0);
     if (restored->shape.rank == 0) return missing(path, "shape", error);
-    if (restored->classes < 1 || restored->classes > 1000000) return missing(path, "classes", error);
+    if (classes < 1 || classes > 1000000) return missing(path, "classes", error);
+    restored->classes = (int)classes;
     return OK;
 }
 
@@ -55,6 +57,13 @@ static int read_reals(struct restored *restored, const char *path, const char *n
     if (!text) return OK;
     RETURN_IF(memory_array(values, restored->features, name, error));
     return checkpoint_reals(text, *values, restored->features) ? OK : missing(path, name, error);
+}
+
+/* What raw features are multiplied by, which is no more than a unit. */
+static int read_scale(struct restored *restored, const char *path, struct error *error) {
+    const bool there = safetensors_text(&restored->content, "scale") != NULL;
+    restored->scale = there ? (float)checkpoint_real(&restored->content, "scale", 0.0) : 1.0f;
+    return restored->scale > 0.0f && isfinite(restored->scale) ? OK : missing(path, "scale", error);
 }
 
 /* What is cut out of an image must be what the network is given. */
@@ -77,14 +86,16 @@ static int read_dataset(struct restored *restored, const char *path, struct erro
     if (features)
         RETURN_IF(split_names(restored, path, "feature_names", restored->features, &restored->feature_names,
                               &restored->blocks[1], error));
-    restored->scale = (float)checkpoint_real(&restored->content, "scale", 1.0);
+    RETURN_IF(read_scale(restored, path, error));
     RETURN_IF(read_image(restored, path, error));
     RETURN_IF(read_reals(restored, path, "mean", &restored->mean, error));
-    return read_reals(restored, path, "deviation", &restored->deviation, error);
+    RETURN_IF(read_reals(restored, path, "deviation", &restored->deviation, error));
+    for (int i = 0; restored->deviation && i < restored->features; i++)
+        if (!(restored->deviation[i] > 0.0f)) return missing(path, "deviation", error);
+    return OK;
 }
 
-int restored_open(struct restored *restored, const char *path, bool reference_only, struct error *error) {
-    *restored = (struct restored){0};
+static int open_parts(struct restored *restored, const char *path, bool reference_only, struct error *error) {
     const struct device_settings settings = {.reference_only = reference_only};
     int count = 0;
     bool shared = false;
@@ -102,6 +113,15 @@ int restored_open(struct restored *restored, const char *path, bool reference_on
     RETURN_IF(memory_array(&restored->weights, layout->floats, "the weights", error));
     const char *prefix = checkpoint_has_average(&restored->content, layout) ? "average:" : "";
     return checkpoint_load(path, &restored->content, prefix, layout, false, restored->weights, error);
+}
+
+int restored_open(struct restored *restored, const char *path, bool reference_only, struct error *error) {
+    struct error why = {0};
+    *restored = (struct restored){0};
+    const int code = open_parts(restored, path, reference_only, &why);
+    if (code == ERROR_USAGE) /* of a setting that nobody typed: the file has it */
+        return error_set(error, ERROR_FILE, "%s: %s", path, why.words);
+    return code == OK ? OK : error_set(error, code, "%s", why.words);
 }
 
 void restored_close(struct restored *restored) {

@@ -5,12 +5,46 @@
 
 #include "../base/text.h"
 #include "../engine/explain.h"
+#include "../graph/model.h"
 #include "open.h"
 
 /* --- what is to be done --- */
 
 /* What --early-stop holds out where nothing was said. */
 #define USUAL_VALIDATION 0.1
+
+/* A plug-in that the checkpoint names, and not the command line: what is wrong with it is wrong with the
+ * file. */
+static int check_choices(const struct run *run, const struct typed *typed, struct error *error) {
+    const struct config *config = &run->setup.config;
+    const struct given *given = &typed->given;
+    const struct {
+        bool typed;
+        const struct plugin_kind *kind;
+        const char *text;
+    } choices[] = {{given->model, &model_kind, config->model},
+                   {given->dataset, &dataset_kind, config->dataset},
+                   {given->strategy, &strategy_kind, config->strategy},
+                   {given->optimizer, &optimizer_kind, config->optimizer},
+                   {given->schedule, &schedule_kind, config->schedule}};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        struct choice choice;
+        struct error why = {0};
+        if (!choices[i].typed && plugin_choose(&choice, choices[i].kind, choices[i].text, &why) != OK)
+            return error_set(error, ERROR_FILE, "%s: %s", config->resume, why.words);
+    }
+    return OK;
+}
+
+/* The same of what shows only when data set and model are there. */
+static int open_network(struct run *run, const struct typed *typed, struct error *error) {
+    struct error why = {0};
+    const int code = setup_open_network(&run->setup, &why);
+    if (code == OK) return OK;
+    if (code == ERROR_USAGE && run->resumes && !typed->given.model && !typed->given.dataset)
+        return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.resume, why.words);
+    return error_set(error, code, "%s", why.words);
+}
 
 /* What was typed, then what the checkpoint says, then the defaults. */
 static int settle(struct run *run, const struct typed *typed, struct error *error) {
@@ -22,13 +56,14 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
                          "--resume and --weights: expected one of them, both say where to start");
     if (run->resumes) {
         RETURN_IF(checkpoint_read(path, &run->checkpoint, error));
+        RETURN_IF(resume_check(&run->checkpoint, path, error));
         run->seconds_before = checkpoint_real(&run->checkpoint, "train_seconds", 0.0);
     }
     struct config *config = &run->setup.config;
     RETURN_IF(config_settle(config, typed, run->resumes ? &source : NULL, OPTION_SAVED, ERROR_FILE, error));
     if (run->resumes) run->best = resume_best(&run->checkpoint);
     if (config->early_stop > 0 && config->validation <= 0.0) config->validation = USUAL_VALIDATION;
-    return OK;
+    return run->resumes ? check_choices(run, typed, error) : OK;
 }
 
 /* Where its files go, unless it was said: where the resumed run was, or runs/<time>-<model>-<strategy>. */
@@ -288,9 +323,10 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     struct faults faults;
     RETURN_IF(settle(run, typed, error));
     RETURN_IF(setup_choose(setup, run->crew.parts, run->crew.mirrored, error));
+    RETURN_IF(resume_model(&run->checkpoint, setup->config.resume, &setup->choices.model, error));
     RETURN_IF(name_folder(run, error));
     RETURN_IF(setup_open_devices(setup, error));
-    RETURN_IF(setup_open_network(setup, error));
+    RETURN_IF(open_network(run, typed, error));
     if (!run->led) RETURN_IF(claim_folder(run, error)); /* before anybody is waited for */
     RETURN_IF(open_crew(run, error));
     RETURN_IF(open_roster(run, error));

@@ -1,4 +1,5 @@
-/* Texts of a checkpoint, made and read. */
+/* Texts of a checkpoint, made and read. What is read may be anything: settings pass the checks of their rows
+ * (config_settle), what was counted passes those of the rows below, before anything is counted from it. */
 #include "resume.h"
 
 #include <math.h>
@@ -122,6 +123,75 @@ void resume_texts_free(struct resume_texts *texts) {
     *texts = (struct resume_texts){0};
 }
 
+/* --- what was counted --- */
+
+/* Batches in all, of a million examples each at most: their examples still are a long. An epoch counts 2^31
+ * examples at most, for each of the workers. */
+#define BATCHES_MOST 1e12
+#define EPOCHS_MOST 2e6
+#define EXAMPLES_MOST 1e18
+#define SECONDS_MOST 1e9
+
+struct counted {
+    long position, version, steps, examples;
+    int workers;
+    double epochs_done, final_cost, train_seconds;
+};
+
+static const struct option counted_rows[] = {
+    OPTION_ROW(LONG, "position", struct counted, position, .most = BATCHES_MOST, .unit = "batches"),
+    OPTION_ROW(LONG, "version", struct counted, version, .most = BATCHES_MOST, .unit = "updates"),
+    OPTION_ROW(LONG, "steps", struct counted, steps, .most = BATCHES_MOST, .unit = "steps"),
+    OPTION_ROW(LONG, "examples", struct counted, examples, .most = EXAMPLES_MOST, .unit = "examples"),
+    OPTION_ROW(INT, "workers", struct counted, workers, .least = 1, .most = 1e6, .unit = "workers"),
+    OPTION_ROW(REAL, "epochs_done", struct counted, epochs_done, .most = EPOCHS_MOST, .unit = "epochs"),
+    OPTION_ROW(REAL, "final_cost", struct counted, final_cost, .help = "of the last steps"),
+    OPTION_ROW(REAL, "train_seconds", struct counted, train_seconds, .most = SECONDS_MOST, .unit = "s"),
+    {0},
+};
+
+/* "19,16": what each worker has taken of its own. */
+static int check_own(const struct safetensors *checkpoint, const char *path, struct error *error) {
+    const char *const text = safetensors_text(checkpoint, "own_batches"), *at = text;
+    double sum = 0;
+    bool good = true, more = text && *text;
+    while (good && more) {
+        char *end = NULL;
+        const bool digit = *at >= '0' && *at <= '9';
+        sum += (double)strtol(at, &end, 10);
+        good = digit && sum <= BATCHES_MOST && (*end == ',' || *end == '\0');
+        more = *end == ',';
+        at = end + 1;
+    }
+    if (good) return OK;
+    return error_set(error, ERROR_FILE,
+                     "%s: own_batches=%.100s: expected whole numbers joined by ',', 0 or more, at most %.0f "
+                     "together",
+                     path, text, BATCHES_MOST);
+}
+
+int resume_check(const struct safetensors *checkpoint, const char *path, struct error *error) {
+    struct counted counted = {0};
+    for (const struct option *row = counted_rows; row->name; row++) {
+        const char *text = safetensors_text(checkpoint, row->name);
+        struct error why = {0};
+        /* A run without a step had no cost. */
+        if (!text || (strcmp(row->name, "final_cost") == 0 && strstr(text, "nan"))) continue;
+        if (option_set(counted_rows, &counted, path, row->name, text, &why) != OK)
+            return error_set(error, ERROR_FILE, "%s", why.words);
+    }
+    return check_own(checkpoint, path, error);
+}
+
+int resume_model(const struct safetensors *content, const char *path, const struct choice *model,
+                 struct error *error) {
+    const char *saved = safetensors_text(content, "model"), *name = model->plugin->name;
+    const size_t bytes = strlen(name);
+    if (!saved || (strncmp(saved, name, bytes) == 0 && (saved[bytes] == '\0' || saved[bytes] == ':')))
+        return OK;
+    return error_set(error, ERROR_FILE, "%s: the model is %.200s here, expected %s", path, saved, name);
+}
+
 /* The saved list of own batches into own[workers]; false when it has another length. */
 static bool saved_own(const struct safetensors *checkpoint, int workers, long *own) {
     const char *text = safetensors_text(checkpoint, "own_batches");
@@ -137,11 +207,12 @@ static bool saved_own(const struct safetensors *checkpoint, int workers, long *o
     return count == workers;
 }
 
-/* Version 0.1 called the sharding of the data by another name, and by its number. */
+/* Version 0.1 called the sharding of the data by another name, and by its number. Any other text is left to
+ * the check of the setting. */
 static const char *sharding_of(const struct safetensors *checkpoint) {
     static const char *const names[] = {"shared", "split", "all"};
     const long long number = checkpoint_number(checkpoint, "sharding", -1);
-    return number >= 0 && number < 3 ? names[number] : NULL;
+    return number >= 0 && number < 3 ? names[number] : safetensors_text(checkpoint, "sharding");
 }
 
 static const char *text_of(const void *checkpoint, const char *name) {

@@ -43,6 +43,15 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
                       const struct standing *standing, struct error *error);
 void resume_texts_free(struct resume_texts *texts); /* safe on a zeroed one */
 
+/* Whether what a run counted can be what a run counts: whole numbers, none below 0, none so large that
+ * counting on from it could overflow. Texts that are not there are not missed. `path` is for the words.
+ * Errors: ERROR_FILE. */
+int resume_check(const struct safetensors *checkpoint, const char *path, struct error *error);
+
+/* Whether the file is of that model, whatever its settings; one that names none is. Errors: ERROR_FILE. */
+int resume_model(const struct safetensors *content, const char *path, const struct choice *model,
+                 struct error *error);
+
 /* Settings that were not typed come from here. */
 struct config_source resume_source(const struct safetensors *checkpoint, const char *path);
 
