@@ -26,11 +26,7 @@ static int refuse(const char *name, struct error *error) {
 
 static int decode(struct picture *picture, const char *name, const uint8_t *bytes, size_t count,
                   struct error *error) {
-    int width = 0, height = 0, from = 0;
-    if (stbi_info_from_memory(bytes, (int)count, &width, &height, &from) == 0) return refuse(name, error);
-    if ((long long)width * height > PICTURE_MOST_PIXELS)
-        return error_set(error, ERROR_FILE, "%s: %d x %d pixels, expected at most %d together", name, width,
-                         height, PICTURE_MOST_PIXELS);
+    int from = 0;
     uint8_t *decoded = stbi_load_from_memory(bytes, (int)count, &picture->width, &picture->height, &from, 0);
     if (decoded == NULL) return refuse(name, error);
     const size_t pixels = (size_t)picture->width * (size_t)picture->height,

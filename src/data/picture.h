@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include "../base/error.h"
 
-enum { PICTURE_MOST_PIXELS = 1 << 26 }; /* 8,192 x 8,192; more is refused before memory is taken */
+/* More is refused before anything is decoded: 8,192 x 8,192 pixels, as many on a side, as many scans. */
+enum { PICTURE_MOST_PIXELS = 1 << 26, PICTURE_MOST_SIDE = 1 << 16, PICTURE_MOST_SCANS = 100 };
 
 struct picture {
     int height, width, channels; /* 1: grey; 3: red, green, blue */
@@ -17,10 +18,14 @@ struct picture {
 /* Whether they begin as a PNG or JPEG file does. */
 bool picture_is(const void *bytes, size_t count);
 
+/* The name of another kind of picture, which is not read, that they begin as: "GIF"; NULL: none that is
+ * known. */
+const char *picture_other(const void *bytes, size_t count);
+
 /* Decodes a file in memory into 1 or 3 channels; `name` is for the words. 16 bits per channel become 8; what
  * is transparent shows white behind it; colours become grey by their brightness (ITU-R BT.601). Errors:
- * ERROR_FILE: damaged, cut, larger than PICTURE_MOST_PIXELS, a kind that stb_image cannot read, or a build
- * without it; ERROR_DEVICE: no memory. */
+ * ERROR_FILE: damaged, cut, beyond the limits above, a kind that stb_image cannot read, or a build without
+ * it; ERROR_DEVICE: no memory. */
 int picture_decode(struct picture *picture, int channels, const char *name, const void *bytes, size_t count,
                    struct error *error);
 void picture_close(struct picture *picture); /* safe on a zeroed one */

@@ -119,6 +119,14 @@ static bool is_named_picture(const char *path) {
 
 /* --- files --- */
 
+/* What is no table; `kind`: of a picture that is not read, or NULL. */
+static int refuse(const char *path, const char *kind, struct error *error) {
+    const char *expected = TRAINER_STB ? "a PNG or JPEG picture, or a CSV file" : "a CSV file";
+    if (kind) return error_set(error, ERROR_FILE, "%s: a %s picture, expected %s", path, kind, expected);
+    return error_set(error, ERROR_FILE, "%s: neither text nor a picture of a known kind, expected %s", path,
+                     expected);
+}
+
 int features_read(struct features *features, const struct restored *restored, const char *path,
                   struct error *error) {
     char *bytes = NULL;
@@ -128,9 +136,8 @@ int features_read(struct features *features, const struct restored *restored, co
     features->is_picture = code == OK && (picture_is(bytes, count) || is_named_picture(path));
     if (features->is_picture)
         code = read_picture(features, restored, path, bytes, count, error);
-    else if (code == OK && memchr(bytes, 0, count))
-        code = error_set(error, ERROR_FILE,
-                         "%s: neither a PNG nor a JPEG picture, nor a table (it has 0 bytes)", path);
+    else if (code == OK && (picture_other(bytes, count) || memchr(bytes, 0, count)))
+        code = refuse(path, picture_other(bytes, count), error);
     else if (code == OK)
         code = csv_parse_features(path, bytes, count, numbers_of(restored),
                                   (const char *const *)restored->feature_names, &features->floats,

@@ -205,10 +205,19 @@ refused 3 'damaged.png: damaged PNG: the check sum of chunk IDAT is wrong$' --ch
 refused 3 'huge.png: 20000 x 20000 pixels, expected at most 67108864 together$' --checkpoint=digits huge.png
 refused 3 'cat.jpg: neither a PNG nor a JPEG picture$' --checkpoint=digits cat.jpg
 refused 3 'empty.png: neither a PNG nor a JPEG picture$' --checkpoint=digits empty.png
-refused 3 'cat.gif: ' --checkpoint=digits cat.gif
-printf 'GIF89a\1\0' >cat.gif
-refused 3 'cat.gif: neither a PNG nor a JPEG picture, nor a table \(it has 0 bytes\)$' --checkpoint=digits cat.gif
+refused 3 'cat.gif: row 1: found 1 cell, expected 784' --checkpoint=digits cat.gif
+printf 'GIF89a\1\0\1\0\0\0\0' >cat.gif
+printf 'BM\106\0\0\0\0\0\0\0\66\0\0\0' >cat.bmp
+printf 'RIFF\32\0\0\0WEBPVP8L' >cat.webp
+printf 'II*\0\10\0\0\0\0\0\0\0' >cat.tiff
+printf 'so\0 so' >cat.doc
+refused 3 'cat.gif: a GIF picture, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.gif
+refused 3 'cat.bmp: a BMP picture, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.bmp
+refused 3 'cat.webp: a WebP picture, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.webp
+refused 3 'cat.tiff: a TIFF picture, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.tiff
+refused 3 'cat.doc: neither text nor a picture of a known kind, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.doc
 refused 3 'folder.png: a folder, expected a file$' --checkpoint=digits folder.png
+refused 3 'digits: a folder, expected a file$' --checkpoint=digits digits
 refused 3 'nowhere.png: No such file' --checkpoint=digits nowhere.png
 train --dataset=iris --epochs=1 --out=flowers
 refused 2 'digit-00.png: a picture, but the network takes examples \[4\] that begin with sepal_length$' --checkpoint=flowers digit-00.png

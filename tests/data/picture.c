@@ -303,11 +303,51 @@ static void check_damage(void) {
     refused(&broken, broken.length, "");
 }
 
+static void accepted(const struct file *file, int width, int height) {
+    struct picture picture;
+    struct error error = {0};
+    CHECK(picture_decode(&picture, 3, "f", file->bytes, file->length, &error) == OK, "%s", error.words);
+    CHECK(picture.width == width && picture.height == height, "%d x %d", picture.width, picture.height);
+    picture_close(&picture);
+}
+
+/* What is more than is decoded: sides, rows behind the rows, scans; and as much as is. */
+static void check_limits(void) {
+    enum { SIDE = 1 << 16, EXTRA = 1 << 20, SCANS = 100 };
+    static uint8_t rows[2 + EXTRA + 1];
+    static struct file file, good;
+    make_png(&file, SIDE, 1, 8, 0, NULL, 0, rows, 1 + SIDE);
+    accepted(&file, SIDE, 1);
+    make_png(&file, 1, SIDE, 8, 0, NULL, 0, rows, 2 * SIDE);
+    accepted(&file, 1, SIDE);
+    make_png(&file, SIDE + 1, 1, 8, 0, NULL, 0, rows, 2 + SIDE);
+    refused(&file, file.length, "65537 x 1 pixels, expected at most 65536 a side");
+    make_png(&file, 1, SIDE + 1, 8, 0, NULL, 0, rows, 2 * SIDE + 2);
+    refused(&file, file.length, "1 x 65537 pixels, expected at most 65536 a side");
+    make_png(&file, 1, 1, 8, 0, NULL, 0, rows, 2 + EXTRA);
+    accepted(&file, 1, 1);
+    make_png(&file, 1, 1, 8, 0, NULL, 0, rows, 2 + EXTRA + 1);
+    refused(&file, file.length, "damaged PNG: more than the 1048578 bytes that its rows have");
+    append(&good, jpeg_sample, sizeof jpeg_sample);
+    const size_t scan = (size_t)(find_segment(&good, 0xda) - good.bytes) - 4, bytes = good.length - 2 - scan;
+    file = good;
+    for (int scans = 1; scans <= SCANS; scans++) {
+        if (scans == SCANS) accepted(&file, JPEG_WIDTH, JPEG_HEIGHT);
+        file.length -= 2; /* the end mark */
+        append(&file, good.bytes + scan, bytes + 2);
+    }
+    refused(&file, file.length, "a JPEG of more than 100 scans, expected at most 100");
+    file = good;
+    memset(find_segment(&file, 0xc0) + 1, 0xff, 4);
+    refused(&file, file.length, "65535 x 65535 pixels, expected at most 67108864 together");
+}
+
 static void check_files(void) {
     check_kinds();
     check_jpeg();
     check_tables();
     check_damage();
+    check_limits();
 }
 
 #else
@@ -325,8 +365,32 @@ static void check_files(void) {
 
 #endif
 
+/* Other pictures are known by how they begin; a table that begins with the same letters is none. */
+static void check_others(void) {
+    const struct {
+        const char *kind, *begin;
+    } others[] = {{"GIF", "GIF89a\1\0\1\0\0\0"},
+                  {"GIF", "GIF87a\1\0\1\0\0\0"},
+                  {"BMP", "BM\x46\0\0\0\0\0\0\0\x36\0"},
+                  {"WebP", "RIFF\x1a\0\0\0WEBP"},
+                  {"TIFF", "II*\0\x8\0\0\0\0\0\0\0"},
+                  {"TIFF", "MM\0*\0\0\0\x8\0\0\0\0"},
+                  {NULL, "BMI,age,height\n"},
+                  {NULL, "RIFF,WEBP,1,2"},
+                  {NULL, "MM,II,1,2,3,4"},
+                  {NULL, "1,2,3,4,5,6,7"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const char *found = picture_other(others[i].begin, 12);
+        CHECK(others[i].kind ? found && strcmp(found, others[i].kind) == 0 : !found, "%s: found %s",
+              others[i].begin, found ? found : "none");
+        CHECK(picture_other(others[i].begin, 11) == NULL && !picture_is(others[i].begin, 12), "%s",
+              others[i].begin);
+    }
+}
+
 int main(void) {
     check_scaling();
+    check_others();
     check_files();
     return check_end();
 }
