@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include "../base/memory.h"
+#include "../base/utf8.h"
 
 int csv_rows_open(struct csv_rows *rows, const char *name, const char *text, size_t bytes, char separator,
                   struct error *error) {
@@ -115,8 +116,12 @@ const char *csv_shown(const char *cell, char out[CSV_SHOWN_BYTES]) {
     if (cut) length = LONGEST;
     while (cut && length > 0 && ((unsigned char)cell[length] & 0xC0) == 0x80)
         length--; /* not inside a UTF-8 sequence */
-    for (size_t i = 0; i < length; i++)
-        out[i] = (unsigned char)cell[i] < 0x20 || cell[i] == 0x7F ? '?' : cell[i];
+    for (size_t i = 0, bytes; i < length; i += bytes) {
+        const size_t well_formed = utf8_length(cell + i);
+        bytes = well_formed > 0 ? well_formed : 1;
+        memcpy(out + i, cell + i, bytes);
+        if (well_formed == 0 || (unsigned char)cell[i] < 0x20 || cell[i] == 0x7F) out[i] = '?';
+    }
     memcpy(out + length, cut ? "..." : "", cut ? 4 : 1);
     return out;
 }

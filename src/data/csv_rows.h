@@ -32,7 +32,7 @@ int csv_rows_open(struct csv_rows *rows, const char *name, const char *text, siz
 int csv_rows_next(struct csv_rows *rows, bool *found, struct error *error);
 void csv_rows_close(struct csv_rows *rows); /* safe on a zeroed one */
 
-/* A cell made fit for an error message: at most 40 bytes, one line. Returns out. */
+/* A cell made fit for an error message: at most 40 bytes, one line, UTF-8. Returns out. */
 enum { CSV_SHOWN_BYTES = 48 };
 const char *csv_shown(const char *cell, char out[CSV_SHOWN_BYTES]);
 
