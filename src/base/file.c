@@ -28,6 +28,8 @@ static int read_error(const char *path, gzFile file, struct error *error) {
     return error_set(error, ERROR_FILE, "%s: %s", path, words);
 }
 
+/* The limit holds for what comes out, and the room never grows beyond it: a small gzip file may become large,
+ * not any size. */
 static int read_all(const char *path, gzFile file, size_t limit, size_t room, char **data, size_t *bytes,
                     struct error *error) {
     char *block = NULL;
@@ -35,9 +37,10 @@ static int read_all(const char *path, gzFile file, size_t limit, size_t room, ch
     int code = memory_array(&block, room, path, error);
     while (code == OK) {
         if (used + 1 >= room) { /* a 0 byte must fit behind the last */
-            code = memory_grow(&block, room, 2 * room, path, error);
+            const size_t larger = room < limit / 2 ? 2 * room : limit + 2;
+            code = memory_grow(&block, room, larger, path, error);
             if (code != OK) break;
-            room *= 2;
+            room = larger;
         }
         const size_t free_bytes = room - 1 - used;
         const int got =
@@ -49,8 +52,8 @@ static int read_all(const char *path, gzFile file, size_t limit, size_t room, ch
         } else if (got == 0) {
             break;
         } else if ((used += (size_t)got) > limit) {
-            code = error_set(error, ERROR_FILE, "%s: more than %zu bytes, the most that is read here", path,
-                             limit);
+            code = error_set(error, ERROR_FILE, "%s: more than %zu bytes%s, the most that is read here", path,
+                             limit, gzdirect(file) ? "" : " when unpacked");
         }
     }
     if (code != OK) {
@@ -75,7 +78,17 @@ static size_t likely_bytes(int handle, const struct stat *status) {
     return said > size && said / 64 < size ? said : size;
 }
 
-int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct error *error) {
+/* How much a gzip file may become, below the limit for any file. The size of a pipe is not known. */
+static size_t unpacked_most(const struct stat *status, size_t limit) {
+    size_t most = FILE_UNPACKED_MOST;
+    if (S_ISREG(status->st_mode) && (size_t)status->st_size < most / FILE_UNPACKED_TIMES)
+        most = (size_t)status->st_size * FILE_UNPACKED_TIMES;
+    if (most < FILE_UNPACKED_FREE) most = FILE_UNPACKED_FREE;
+    return most < limit ? most : limit;
+}
+
+static int read_file(const char *path, size_t limit, bool packed, char **data, size_t *bytes,
+                     struct error *error) {
     *data = NULL;
     *bytes = 0;
     const int handle = open(path, O_RDONLY | O_CLOEXEC);
@@ -94,9 +107,23 @@ int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct
     gzbuffer(file, FIRST_BYTES);
     /* A plain file then takes two reads: its bytes, and the end. */
     const size_t room = (likely < limit ? likely : limit) + 2;
-    const int code = read_all(path, file, limit, room, data, bytes, error);
+    int code = OK;
+    if (!gzdirect(file) && !packed)
+        code = error_set(error, ERROR_FILE,
+                         "%s: a gzip file, expected one that is not packed (gunzip unpacks it)", path);
+    if (!gzdirect(file)) limit = unpacked_most(&status, limit);
+    if (code == OK)
+        code = read_all(path, file, limit, room < limit + 2 ? room : limit + 2, data, bytes, error);
     gzclose_r(file);
     return code;
+}
+
+int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct error *error) {
+    return read_file(path, limit, true, data, bytes, error);
+}
+
+int file_read_plain(const char *path, size_t limit, char **data, size_t *bytes, struct error *error) {
+    return read_file(path, limit, false, data, bytes, error);
 }
 
 /* --- names --- */
@@ -216,14 +243,36 @@ static int name_part(struct file_new *file, const char *path, struct error *erro
     return OK;
 }
 
-static int not_writable(const struct file_new *file, struct error *error) {
-    return error_set(error, ERROR_FILE, "%s: cannot be written: %s", file->part, strerror(errno));
+/* O_NOFOLLOW's reason is said in other words than that of a link that leads nowhere. */
+static const char *words_of(int reason) {
+    return reason == ELOOP ? "a symbolic link, expected a file" : strerror(reason);
 }
 
+static int not_writable(const struct file_new *file, struct error *error) {
+    return error_set(error, ERROR_FILE, "%s: cannot be written: %s", file->part, words_of(errno));
+}
+
+/* What was left there goes, and is not written into: it may be a link to somebody's file. */
 int file_create(struct file_new *file, const char *path, struct error *error) {
     RETURN_IF(name_part(file, path, error));
-    file->stream = fopen(file->part, "wbe");
-    return file->stream != NULL ? OK : not_writable(file, error);
+    if (unlink(file->part) != 0 && errno != ENOENT) return not_writable(file, error);
+    const int handle = open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (handle < 0) return not_writable(file, error);
+    file->stream = fdopen(handle, "wb");
+    if (file->stream != NULL) return OK;
+    const int code = not_writable(file, error);
+    close(handle);
+    unlink(file->part);
+    return code;
+}
+
+int file_overwrite(FILE **stream, const char *path, struct error *error) {
+    const int handle = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    *stream = handle < 0 ? NULL : fdopen(handle, "wb");
+    if (*stream != NULL) return OK;
+    const int reason = errno;
+    if (handle >= 0) close(handle);
+    return error_set(error, ERROR_FILE, "%s: cannot be written: %s", path, words_of(reason));
 }
 
 /* Whether the path is still that of the open file: another process may have renamed it. */
@@ -235,7 +284,7 @@ static bool is_still(int handle, const char *path) {
 
 int file_continue(struct file_new *file, const char *path, struct error *error) {
     RETURN_IF(name_part(file, path, error));
-    const int handle = open(file->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const int handle = open(file->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (handle < 0) return not_writable(file, error);
     if ((flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !is_still(handle, file->part)) {
         close(handle);

@@ -9,10 +9,16 @@
 
 enum { PATH_BYTES = 1024 };
 
+/* Bytes that a gzip file may become: so many times its size, a small one FILE_UNPACKED_FREE, none more than
+ * FILE_UNPACKED_MOST. */
+enum { FILE_UNPACKED_TIMES = 100, FILE_UNPACKED_FREE = 64 << 20, FILE_UNPACKED_MOST = 1 << 30 };
+
 /* Reads a whole file into *data (owned by the caller, memory_free; one 0 byte follows the last), gunzipping
- * it when it starts with the gzip magic. More than `limit` bytes is an error. Errors: ERROR_FILE, naming
- * path, what was found. */
+ * it when it starts with the gzip magic. More than `limit` bytes, or more than a gzip file may become, is an
+ * error. Errors: ERROR_FILE, naming path, what was found. */
 int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct error *error);
+/* The same of a file that is never gzip, which is an error. More than `limit` bytes is one, too. */
+int file_read_plain(const char *path, size_t limit, char **data, size_t *bytes, struct error *error);
 
 /* Joins folder and name into out[PATH_BYTES]. Errors: ERROR_FILE when it is too long. */
 int file_join(char out[PATH_BYTES], const char *folder, const char *name, struct error *error);
@@ -46,9 +52,15 @@ struct file_new {
     char path[PATH_BYTES], part[PATH_BYTES];
 };
 
+/* Opens a file for writing under its own name, emptied: for logs, which are looked at while they grow. A
+ * symbolic link is refused: what it points to would be lost. Errors: ERROR_FILE. */
+int file_overwrite(FILE **stream, const char *path, struct error *error);
+
+/* A file or link that has the name path.part already is removed, never written into. */
 int file_create(struct file_new *file, const char *path, struct error *error);
 /* The same, keeping what is in `path.part` already: read and written through one stream that stands at its
- * end and is not buffered. Errors: ERROR_FILE, also when another process has it open this way. */
+ * end and is not buffered. Errors: ERROR_FILE, also when another process has it open this way, and when it is
+ * a symbolic link. */
 int file_continue(struct file_new *file, const char *path, struct error *error);
 int file_commit(struct file_new *file, struct error *error);
 void file_abandon(struct file_new *file); /* safe on a zeroed or committed one */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
+#include "../base/file.h"
 #include "../base/json.h"
 #include "bench.h"
 
@@ -181,8 +182,7 @@ static const struct summary unknown = {.examples_per_s = NAN,
 int bench_runs_open(struct bench_runs *runs, const char *path, struct error *error) {
     *runs = (struct bench_runs){0};
     snprintf(runs->path, sizeof runs->path, "%s", path);
-    runs->file = fopen(path, "we");
-    if (!runs->file) return error_set(error, ERROR_FILE, "%s: cannot be made: %s", path, strerror(errno));
+    RETURN_IF(file_overwrite(&runs->file, path, error));
     struct cells cells = {.file = runs->file, .names = true};
     put_run(&cells, "", 0, 0, &unknown, &(struct error){0});
     return fflush(runs->file) != 0 ? runs_failed(runs, error) : OK;

@@ -62,7 +62,7 @@ int compare_remove_earlier(const char *out, const char *kept, bool *earlier, str
     RETURN_IF(file_join(path, out, FOLDER_COMPARISON, error));
     *earlier = file_exists(path);
     if (!*earlier) return OK;
-    int code = file_read(path, LIST_BYTES, &text, &bytes, error);
+    int code = file_read_plain(path, LIST_BYTES, &text, &bytes, error);
     char *rest = text;
     for (char *line; code == OK && (line = strsep(&rest, "\n")) != NULL;)
         code = remove_runs(out, line, kept, error);

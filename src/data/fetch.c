@@ -38,7 +38,8 @@ static int check_interrupt(const char *name, struct error *error) {
 
 /* --- what is there already --- */
 
-/* SHA-256 of what a file holds, unpacked. Damaged gzip data has none: *text is empty. */
+/* SHA-256 of what a file holds, unpacked. Damaged gzip data has none, nor has what becomes larger than any
+ * file that is read: *text is empty. */
 static int sum_contents(const struct job *job, const char *path, char text[SHA256_TEXT_BYTES],
                         struct error *error) {
     struct sha256 sum = {0};
@@ -49,7 +50,9 @@ static int sum_contents(const struct job *job, const char *path, char text[SHA25
         return error_set(error, ERROR_FILE, "%s: cannot be read: %s", path,
                          strerror(errno == 0 ? ENOMEM : errno));
     int code = sha256_open(&sum, error), got = 0;
-    while (code == OK && (got = gzread(file, job->room, STEP_BYTES)) > 0) {
+    long long bytes = 0;
+    while (code == OK && bytes <= FILE_UNPACKED_MOST && (got = gzread(file, job->room, STEP_BYTES)) > 0) {
+        bytes += got;
         code = sha256_add(&sum, job->room, (size_t)got, error);
         if (code == OK) code = check_interrupt(path, error);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
+#include "../base/file.h"
 
 enum {
     BLOCK = 512,
@@ -40,6 +41,10 @@ static int read_bytes(struct tar *tar, void *out, size_t bytes, bool may_end, si
     int state = Z_OK;
     gzerror(tar->stream, &state);
     *got = count > 0 ? (size_t)count : 0;
+    tar->unpacked += (long long)*got;
+    if (tar->unpacked > FILE_UNPACKED_MOST)
+        return error_set(error, ERROR_FILE, "%s: more than %d bytes, unpacked", tar->path,
+                         FILE_UNPACKED_MOST);
     if (count < 0 || (state != Z_OK && state != Z_STREAM_END))
         return error_set(error, ERROR_FILE, "%s: damaged or cut gzip data", tar->path);
     if (*got == bytes || (*got == 0 && may_end)) return OK;

@@ -11,10 +11,11 @@
 enum { TAR_NAME_BYTES = 257 }; /* prefix, slash, name and a 0 */
 
 struct tar {
-    const char *path;  /* borrowed, for the words */
-    void *stream;      /* zlib's, owned */
-    long long left;    /* bytes of the file in hand that were not read */
-    long long padding; /* bytes behind them, up to a whole block */
+    const char *path;   /* borrowed, for the words */
+    void *stream;       /* zlib's, owned */
+    long long left;     /* bytes of the file in hand that were not read */
+    long long padding;  /* bytes behind them, up to a whole block */
+    long long unpacked; /* bytes that came out so far */
 };
 
 struct tar_file {
@@ -22,7 +23,8 @@ struct tar_file {
     long long bytes;
 };
 
-/* Errors of all: ERROR_FILE: not there, damaged gzip data, a header without its checksum, a cut archive. */
+/* Errors of all: ERROR_FILE: not there, damaged gzip data, a header without its checksum, a cut archive, one
+ * of more than FILE_UNPACKED_MOST bytes. */
 int tar_open(struct tar *tar, const char *path, struct error *error);
 /* The next regular file; *found is false at the archive's end. */
 int tar_next(struct tar *tar, struct tar_file *file, bool *found, struct error *error);

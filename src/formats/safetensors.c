@@ -304,7 +304,7 @@ int safetensors_read(const char *path, struct safetensors *content, struct error
     *content = (struct safetensors){0};
     char *data = NULL;
     size_t bytes = 0;
-    RETURN_IF(file_read(path, file_most, &data, &bytes, error));
+    RETURN_IF(file_read_plain(path, file_most, &data, &bytes, error));
     const int code = safetensors_parse(path, data, bytes, content, error);
     if (code != OK)
         memory_free(data);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+#include "../base/file.h"
 #include "digits.h"
 
 /* Writes all of `text` or leaves the file as it was. */
@@ -26,8 +27,7 @@ int epochs_open(struct epochs *epochs, const char *path, struct error *error) {
         return error_set(error, ERROR_FILE, "%.100s...: a path of %zu bytes, expected at most %zu", path,
                          strlen(path), sizeof epochs->path - 1);
     strncpy(epochs->path, path, sizeof epochs->path - 1);
-    epochs->file = fopen(path, "we");
-    if (!epochs->file) return error_set(error, ERROR_FILE, "%s: cannot be made: %s", path, strerror(errno));
+    RETURN_IF(file_overwrite(&epochs->file, path, error));
     setvbuf(epochs->file, NULL, _IONBF, 0);
     static const char header[] = "epoch,time_s,train_loss,test_loss,test_accuracy,examples_per_s,"
                                  "validation_loss,validation_accuracy\n";

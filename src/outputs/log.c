@@ -10,6 +10,7 @@
 #include <stdio_ext.h>
 #include <string.h>
 #include <unistd.h>
+#include "../base/file.h"
 #include "../base/memory.h"
 #include "digits.h"
 
@@ -48,8 +49,7 @@ static int csv_open(struct log *log, const char *path, struct error *error) {
         return error_set(error, ERROR_FILE, "%.100s...: a path of %zu bytes, expected at most %zu", path,
                          strlen(path), sizeof log->csv_path - 1);
     strncpy(log->csv_path, path, sizeof log->csv_path - 1);
-    log->csv = fopen(path, "we");
-    if (!log->csv) return csv_failed(log, error);
+    RETURN_IF(file_overwrite(&log->csv, path, error));
     fputs(header, log->csv);
     log->csv_bytes = sizeof header - 1;
     return csv_flush(log, error);

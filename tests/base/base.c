@@ -167,6 +167,111 @@ static void test_read(const char *folder) {
     free(data);
 }
 
+/* A gzip file of `noise` bytes that do not get smaller, and zeros. */
+static void write_bomb(const char *path, size_t noise, size_t zeros) {
+    char *block = calloc(1, 1 << 20), *bytes = malloc(noise + 1);
+    gzFile file = gzopen(path, "wb1");
+    CHECK(file != NULL && block != NULL && bytes != NULL, "%s", path);
+    uint64_t state = 1;
+    for (size_t i = 0; i < noise; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        bytes[i] = (char)(state >> 56);
+    }
+    if (noise > 0) gzwrite(file, bytes, (unsigned)noise);
+    for (; zeros > 1 << 20; zeros -= 1 << 20) gzwrite(file, block, 1 << 20);
+    gzwrite(file, block, (unsigned)zeros);
+    gzclose(file);
+    free(block);
+    free(bytes);
+}
+
+/* What a gzip file may become: 64 MB, or a hundred times its size. */
+static void test_bombs(const char *folder) {
+    const size_t most = 64 << 20, million = 1000000;
+    struct error error = {0};
+    char path[PATH_BYTES], *data = NULL;
+    size_t bytes = 0;
+    file_join(path, folder, "bomb.gz", &error);
+    write_bomb(path, 0, most);
+    CHECK(file_read(path, 1 << 30, &data, &bytes, &error) == OK && bytes == most, "%s", error.words);
+    memory_free(data);
+    CHECK(file_read_plain(path, 1 << 30, &data, &bytes, &error) == ERROR_FILE && data == NULL, "unpacked");
+    CHECK(strstr(error.words, ": a gzip file, expected one that is not packed"), "%s", error.words);
+    write_bomb(path, 0, most + 1);
+    check_refused(path, 1 << 30, ": more than 67108864 bytes when unpacked");
+    write_bomb(path, million, most); /* some 1.3 million bytes */
+    error = (struct error){0};
+    CHECK(file_read(path, 1 << 30, &data, &bytes, &error) == OK && bytes == most + million, "%s",
+          error.words);
+    memory_free(data);
+    unlink(path);
+}
+
+static void test_plain(const char *folder) {
+    struct error error = {0};
+    char path[PATH_BYTES], *data = NULL;
+    size_t bytes = 0;
+    file_join(path, folder, "plain", &error);
+    for (size_t size = 0; size < 5; size++) {
+        write_plain(path, "\x1f\x8a\x1f\x8b", size); /* nearly gzip's mark */
+        CHECK(file_read_plain(path, 4, &data, &bytes, &error) == OK && bytes == size, "%s", error.words);
+        memory_free(data);
+    }
+    CHECK(file_read_plain(path, 3, &data, &bytes, &error) == ERROR_FILE && data == NULL, "beyond the limit");
+    unlink(path);
+}
+
+/* What somebody's link points to is never written into. */
+static void check_victim(const char *victim, const char *what) {
+    char text[16] = "";
+    FILE *file = fopen(victim, "r");
+    CHECK(file != NULL && fgets(text, sizeof text, file) != NULL && strcmp(text, "precious") == 0,
+          "%s: \"%s\"", what, text);
+    if (file) fclose(file);
+}
+
+static void test_links(const char *folder) {
+    struct error error = {0};
+    char victim[PATH_BYTES], path[PATH_BYTES], part[PATH_BYTES];
+    struct file_new file = {0};
+    file_join(victim, folder, "victim", &error);
+    file_join(path, folder, "new", &error);
+    file_join(part, folder, "new.part", &error);
+    write_plain(victim, "precious", 8);
+    for (int hard = 0; hard < 2; hard++) {
+        CHECK((hard ? link : symlink)(victim, part) == 0, "no link");
+        CHECK(file_create(&file, path, &error) == OK, "%s", error.words);
+        if (file.stream) fprintf(file.stream, "new");
+        CHECK(file_commit(&file, &error) == OK, "%s", error.words);
+        check_victim(victim, "file_create");
+        check_read(path, 3, "new", 3);
+        unlink(part);
+    }
+    CHECK(symlink(victim, part) == 0, "no link");
+    CHECK(file_continue(&file, path, &error) == ERROR_FILE && file.stream == NULL, "a link is gone on with");
+    CHECK(strstr(error.words, "new.part: cannot be written: a symbolic link, expected a file"), "%s",
+          error.words);
+    file_abandon(&file);
+    unlink(path);
+    unlink(part);
+    CHECK(symlink(victim, path) == 0, "no link");
+    FILE *stream = NULL;
+    error = (struct error){0};
+    CHECK(file_overwrite(&stream, path, &error) == ERROR_FILE && stream == NULL, "a link is written through");
+    CHECK(strstr(error.words, "new: cannot be written: a symbolic link, expected a file"), "%s", error.words);
+    check_victim(victim, "file_overwrite");
+    unlink(path);
+    error = (struct error){0};
+    for (int round = 0; round < 2; round++) { /* a file that was there is emptied */
+        CHECK(file_overwrite(&stream, path, &error) == OK, "%s", error.words);
+        if (stream) fprintf(stream, round == 0 ? "longer" : "new");
+        if (stream) fclose(stream);
+    }
+    check_read(path, 3, "new", 3);
+    unlink(path);
+    unlink(victim);
+}
+
 static void test_write(const char *folder) {
     struct error error = {0};
     char path[PATH_BYTES], part[PATH_BYTES], deep[PATH_BYTES];
@@ -275,7 +380,10 @@ int main(void) {
     test_join();
     if (mkdtemp(folder) == NULL) return 1;
     test_read(folder);
+    test_bombs(folder);
+    test_plain(folder);
     test_write(folder);
+    test_links(folder);
     snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK(system(command) == 0, "%s", command);
     check_keep();

@@ -200,6 +200,18 @@ static void check_packed(void) {
     CHECK(error.code == ERROR_FILE && strstr(error.words, ": cannot be read"), "%s", error.words);
 }
 
+/* A file that is larger than anything that is read, in a folder entry, so that it is stepped over. */
+static void check_endless(void) {
+    static struct archive archive;
+    struct error error;
+    memset(&archive, 0, sizeof archive);
+    add_header(&archive, "", "folder/", '5', (size_t)1 << 33);
+    save(&archive, archive.length, 0);
+    CHECK(truncate(path, (off_t)1 << 34) == 0, "%s cannot be made large", path);
+    CHECK(walk(&error) == 0 && strstr(error.words, ": more than 1073741824 bytes, unpacked"), "%s",
+          error.words);
+}
+
 int main(void) {
     const int handle = mkstemp(path);
     CHECK(handle >= 0, "no temporary file");
@@ -212,6 +224,7 @@ int main(void) {
     check_good(0, 512, 7);
     check_corruptions();
     check_packed();
+    check_endless();
     remove(path);
     return check_end();
 }

@@ -100,6 +100,12 @@ printf '\377' | dd of=flipped.safetensors bs=1 seek=5000 conv=notrunc status=non
 cp $state header.safetensors
 printf 'm' | dd of=header.safetensors bs=1 seek=60 conv=notrunc status=none
 head -c 1000 /dev/urandom >noise.safetensors
+gzip -c $state >packed.safetensors
+head -c 67108865 /dev/zero | gzip >bomb.csv.gz
+printf '1,2,Basel\n3,4,Bern\n5,6,Z\374rich\n' >latin.csv
+mkdir linked
+echo precious >victim
+ln -s ../victim linked/steps.csv
 before=$(tree)
 
 # A rate of 1e6 with a decay of 1000 multiplies the weights by about -1e9 a step: the loss is soon infinite or no number.
@@ -233,6 +239,15 @@ done <<'TABLE'
 3|flipped.safetensors: .*checksum.*, expected|evaluate --checkpoint=flipped.safetensors
 3|cut.safetensors: |evaluate --checkpoint=cut.safetensors
 3|flipped.safetensors: .*checksum.*, expected|predict --checkpoint=flipped.safetensors three.csv
+3|run: the model is mlp:hidden=20 here, expected lenet$|--resume=run --model=lenet
+3|run: the model is mlp:hidden=20 here, expected softmax$|--resume=run --model=softmax
+3|run/model.safetensors: the model is mlp:hidden=20 here, expected softmax$|--weights=run/model.safetensors --model=softmax
+3|packed.safetensors: a gzip file, expected one that is not packed|--resume=packed.safetensors
+3|packed.safetensors: a gzip file, expected one that is not packed|--weights=packed.safetensors
+3|packed.safetensors: a gzip file, expected one that is not packed|evaluate --checkpoint=packed.safetensors
+3|bomb.csv.gz: more than 67108864 bytes when unpacked|--dataset=csv:file=bomb.csv.gz
+3|latin.csv: row 3, column 3: found "Z.rich", expected a name in UTF-8|--dataset=csv:file=latin.csv
+3|linked/steps.csv: cannot be written: a symbolic link, expected a file|--out=linked
 3|run: dense1/kernel is \[64, 20\] here, \[64, 30\] in the model|--resume=run --model=mlp:hidden=30
 3|run: dense1/kernel is \[64, 20\] here, \[4, 20\] in the model|--resume=run --dataset=iris
 3|run: dense2/kernel is \[20, 10\] here, \[20, 7\] in the model|--resume=run --model=mlp:hidden=20-7
@@ -274,6 +289,8 @@ done <<'TABLE'
 2|unknown option "--checkpiont"; did you mean "--checkpoint"|evaluate --checkpiont=run
 2|--job=woker: there is no cluster|--job=woker
 TABLE
+
+[ "$(<victim)" = precious ] || fail "what a link points to is now: $(head -n 2 victim)"
 
 # Results that nobody can read any more.
 if [ -w /dev/full ]; then
