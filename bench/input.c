@@ -28,7 +28,7 @@ static const struct row {
 struct input_settings {
     struct augment_settings augment;
 };
-static const struct option options[] = {AUGMENT_ROWS(struct input_settings), {0}};
+static const struct option options[] = {AUGMENT_ROWS(struct input_settings, "none"), {0}};
 static const struct plugin plugin = {
     .name = "input", .options = options, .settings_bytes = sizeof(struct input_settings)};
 

@@ -25,7 +25,7 @@ struct cifar10_settings {
 
 static const struct option options[] = {DATASET_COMMON_ROWS,
                                         AUGMENT_WHITEN_ROW(struct cifar10_settings),
-                                        AUGMENT_ROWS(struct cifar10_settings),
+                                        AUGMENT_ROWS(struct cifar10_settings, "usual"),
                                         {0}};
 
 /* Which files are needed: all that hold the examples that are taken, and the test part. */

@@ -17,6 +17,7 @@ static const struct augment chains[] = {
      .contrast_least = 0.2f,
      .contrast_most = 1.8f,
      .standardize = 1},
+    {.rows = 24, .columns = 24, .flip = 1, .contrast_least = 1.0f, .contrast_most = 1.0f, .standardize = 1},
 };
 
 /* "0.2-1.8". */
@@ -76,6 +77,11 @@ static const char whitened[] = " whitened"; /* at the end of the text */
 void augment_text(const struct augment *a, char *out, size_t bytes) {
     snprintf(out, bytes, "%dx%dx%d pad %d crop %dx%d standardize %d%s", a->height, a->width, a->channels,
              a->pad, a->rows, a->columns, a->standardize, a->whitened ? whitened : "");
+}
+
+void augment_training_text(const struct augment *a, char *out, size_t bytes) {
+    snprintf(out, bytes, "flip %d brightness %g contrast %g-%g cutout %d", a->flip, (double)a->brightness,
+             (double)a->contrast_least, (double)a->contrast_most, a->cutout);
 }
 
 bool augment_from_text(struct augment *augment, const char *text) {

@@ -16,11 +16,14 @@ struct augment_settings {
     int whiten;            /* 1: the data set whitens what it stores (whiten.h) */
 };
 
-/* The rows of the `struct augment_settings augment` in a data set's settings. */
-#define AUGMENT_ROWS(settings)                                                                               \
-    OPTION_ROW(CHOICE, "augment", settings, augment.chain, .fallback = "none", .choices = "none|distnet",    \
-               .help = "a chain by name; distnet: crop=24, flip=1, brightness=63, contrast=0.2-1.8, "        \
-                       "standardize=image. The next settings change it and are done in this order"),         \
+/* The rows of the `struct augment_settings augment` in a data set's settings; `usual`: the chain that it has
+ * unless another one is named. */
+#define AUGMENT_ROWS(settings, usual)                                                                        \
+    OPTION_ROW(                                                                                              \
+        CHOICE, "augment", settings, augment.chain, .fallback = usual, .choices = "none|distnet|usual",      \
+        .help = "a chain by name; usual: crop=24, flip=1, standardize=image; distnet: crop=24, flip=1, "     \
+                "brightness=63, contrast=0.2-1.8, standardize=image. The next settings change it "           \
+                "and are done in this order"),                                                               \
         OPTION_ROW(INT, "pad", settings, augment.pad, .least = 0, .most = 1024, .unit = "pixels",            \
                    .help = "of black on every side (default: as augment says, or 0)"),                       \
         OPTION_ROW(INT, "crop", settings, augment.crop, .least = 1, .most = 4096, .unit = "pixels",          \
@@ -61,5 +64,9 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
 /* The recipe of tests as a text for checkpoints, and back; false when it is none. */
 void augment_text(const struct augment *augment, char *out, size_t bytes);
 bool augment_from_text(struct augment *augment, const char *text);
+
+/* What training does beyond that, as a text. Checkpoints have had it for as long as a data set augments
+ * without being asked to (checkpoint_read). */
+void augment_training_text(const struct augment *augment, char *out, size_t bytes);
 
 #endif

@@ -10,6 +10,7 @@
 #include "../base/file.h"
 #include "../base/finite.h"
 #include "../base/memory.h"
+#include "../data/dataset.h"
 
 enum { NAME_BYTES = 160, SHAPE_BYTES = 128 };
 
@@ -130,6 +131,27 @@ bool checkpoint_is_best(const char *path) {
     return bytes == tail || path[bytes - tail - 1] == '/';
 }
 
+/* An earlier program augmented no images unless it was asked to. Its checkpoints have no "augment" among
+ * their texts; what they say of the data set is made to mean what it meant there. */
+static int read_dataset(struct safetensors *content, struct error *error) {
+    struct choice choice;
+    struct error ignored = {0};
+    struct text_entry *entry = NULL;
+    for (int i = 0; i < content->text_count; i++)
+        if (strcmp(content->texts[i].name, "dataset") == 0) entry = &content->texts[i];
+    if (!entry || safetensors_text(content, "augment") || strstr(entry->text, "augment=") ||
+        plugin_choose(&choice, &dataset_kind, entry->text, &ignored) != OK)
+        return OK;
+    const struct option *row = option_find(choice.plugin->options, "augment");
+    if (!row || strcmp(row->fallback, "none") == 0) return OK;
+    void **block = &content->blocks[sizeof content->blocks / sizeof *content->blocks - 1];
+    const size_t bytes = strlen(entry->text) + sizeof ":augment=none";
+    RETURN_IF(memory_zeroed(block, bytes, 1, "a checkpoint's data set", error));
+    snprintf(*block, bytes, "%s%caugment=none", entry->text, strchr(entry->text, ':') ? ',' : ':');
+    entry->text = *block;
+    return OK;
+}
+
 int checkpoint_read(const char *path, struct safetensors *content, struct error *error) {
     *content = (struct safetensors){0};
     char inner[PATH_BYTES], file[PATH_BYTES];
@@ -152,7 +174,7 @@ int checkpoint_read(const char *path, struct safetensors *content, struct error 
             path);
     }
     RETURN_IF(safetensors_read(found, content, error));
-    if (safetensors_text(content, "checksum")) return OK;
+    if (safetensors_text(content, "checksum")) return read_dataset(content, error);
     safetensors_free(content);
     return error_set(error, ERROR_FILE, "%s: no checksum in it, expected one in a checkpoint", found);
 }

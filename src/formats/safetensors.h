@@ -23,7 +23,7 @@ struct safetensors {
     int tensor_count;
     struct text_entry *texts; /* [text_count]: __metadata__ */
     int text_count;
-    void *blocks[3]; /* owned memory behind the above when read */
+    void *blocks[4]; /* owned memory behind the above when read; the last: of a text that was put in later */
 };
 
 /* Writes to an open stream, tensors and texts in the order given. When `checksum` is true a text "checksum"

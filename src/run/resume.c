@@ -74,6 +74,11 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
         augment_text(&dataset->test.augment, text, sizeof text);
         RETURN_IF(add_text(texts, "image", text, error));
     }
+    if (dataset->train.augment.height > 0) {
+        char text[RESUME_AUGMENT_BYTES];
+        augment_training_text(&dataset->train.augment, text, sizeof text);
+        RETURN_IF(add_text(texts, "augment", text, error));
+    }
     if (dataset->feature_names)
         RETURN_IF(add_names(texts, "feature_names", dataset->feature_names, dataset->train.features, error));
     if (!dataset->mean) return OK;

@@ -398,7 +398,7 @@ static void check_keys(void) {
 struct set_settings {
     struct augment_settings augment;
 };
-static const struct option options[] = {AUGMENT_ROWS(struct set_settings), {0}};
+static const struct option options[] = {AUGMENT_ROWS(struct set_settings, "none"), {0}};
 static const struct plugin plugin = {
     .name = "set", .options = options, .settings_bytes = sizeof(struct set_settings)};
 
@@ -455,6 +455,12 @@ static void check_settings(void) {
     check_chosen("set:augment=none,crop=32,pad=0,flip=0,cutout=0,brightness=0,contrast=1-1,standardize=none",
                  &none);
     check_chosen("set:augment=distnet", &distnet);
+    a = usual;
+    a.flip = a.standardize = 1;
+    check_chosen("set:augment=usual,crop=32", &a);
+    a.rows = a.columns = 24;
+    check_chosen("set:augment=usual", &a);
+    check_chosen("set:augment=usual,crop=32,flip=0,standardize=none", &none);
     check_chosen("set:crop=24,flip=1,brightness=63,contrast=0.2-1.8,standardize=image", &distnet);
     a = distnet;
     a.rows = a.columns = 28;

@@ -122,7 +122,7 @@ static void check_bad(const struct folder *at, const char *name, const char *wor
 static void check_content(const struct folder *at) {
     struct dataset set;
     struct error error;
-    CHECK(open_from(at->path, &set, "cifar10:take=10001", &error) == OK, "%s", error.words);
+    CHECK(open_from(at->path, &set, "cifar10:augment=none,take=10001", &error) == OK, "%s", error.words);
     if (error.code) return;
     CHECK(set.train.count == 10001 && set.test.count == 10000, "%d and %d", set.train.count, set.test.count);
     CHECK(set.train.features == CIFAR_PIXELS && set.classes == 10, "%d", set.train.features);
@@ -171,6 +171,9 @@ static void check_take(const struct folder *at) {
     drop_file(at->cifar, names[1]);
     CHECK(open_from(at->path, &set, "cifar10:take=10000", &error) == OK && set.train.count == 10000, "%s",
           error.words);
+    CHECK(shape_equal(&set.shape, &SHAPE(24, 24, 3)) && set.train.augment.flip == 1 &&
+              set.train.augment.standardize == 1,
+          "not cut out, flipped and standardized, as it usually is");
     dataset_close(&set);
     make_files(at->cifar);
     CHECK(open_from(at->path, &set, "cifar10:take=20001", &error) == ERROR_FILE &&

@@ -74,10 +74,10 @@ train() { # folder, data set's settings, more...
 }
 
 # --- what is tested, evaluated and predicted is the same ---
-chains="augment=none augment=distnet whiten=1 whiten=1,crop=31,standardize=image pad=4,crop=20,flip=1,cutout=8,standardize=image crop=20,brightness=30,contrast=0.5-1.5" epochs=8
+plain=augment=none chains="$plain augment=usual augment=distnet $plain,whiten=1 $plain,whiten=1,crop=31,standardize=image $plain,pad=4,crop=20,flip=1,cutout=8,standardize=image $plain,crop=20,brightness=30,contrast=0.5-1.5" epochs=8
 pictures=$("$TRAINER" predict --help | grep PNG) # or built without stb_image
 # Every run is tested on 10,000 images, which takes a sanitizer long.
-grep -Eqa '__[at]san_init' "$TRAINER" && chains="augment=distnet,crop=12 whiten=1 pad=4,crop=20,brightness=30,contrast=0.5-1.5" epochs=2
+grep -Eqa '__[at]san_init' "$TRAINER" && chains="augment=distnet,crop=12 $plain,whiten=1 $plain,pad=4,crop=20,brightness=30,contrast=0.5-1.5" epochs=2
 for settings in $chains; do
     train run "$settings" --epochs=$epochs
     tested=$(sed -n 's/^Test-Accuracy: //p' out)
@@ -93,7 +93,7 @@ for settings in $chains; do
     fi
     [ "$right" -gt $((2 * epochs)) ] || fail "$settings: only $right of 100 right"
 done
-refused 2 "examples [32, 32, 3] in 10 classes, expected [20, 20, 3]" evaluate --checkpoint=run --data-dir=data --dataset=cifar10:take=1
+refused 2 "examples [32, 32, 3] in 10 classes, expected [20, 20, 3]" evaluate --checkpoint=run --data-dir=data --dataset=cifar10:take=1,augment=none
 printf '1,2,3\n' >short.csv
 refused 3 "short.csv" predict --checkpoint=run short.csv
 sed '1s/^[0-9]*/256/' images.csv >wrong.csv

@@ -196,6 +196,35 @@ static void test_model(void) {
     unlink(path);
 }
 
+/* What a data set's text meant in a program that augmented nothing unless it was asked to. */
+static void test_earlier(void) {
+    static const struct {
+        const char *written, *augment, *read;
+    } known[] = {{"cifar10", NULL, "cifar10:augment=none"},
+                 {"cifar10:crop=24,take=100", NULL, "cifar10:crop=24,take=100,augment=none"},
+                 {"cifar10:augment=distnet", NULL, "cifar10:augment=distnet"},
+                 {"cifar10:crop=24", "flip 1", "cifar10:crop=24"},
+                 {"digits:take=20", NULL, "digits:take=20"},
+                 {"unheard-of", NULL, "unheard-of"}};
+    char path[PATH_BYTES];
+    struct error error = {0};
+    float weights[FLOATS];
+    fill(weights, 7);
+    CHECK(file_join(path, folder, "model.safetensors", &error) == OK, "%s", error.words);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const struct text_entry texts[] = {{"dataset", known[i].written}, {"augment", known[i].augment}};
+        CHECK(model_write(path, &layout, weights, texts, known[i].augment ? 2 : 1, &error) == OK, "%s",
+              error.words);
+        struct safetensors content;
+        CHECK(checkpoint_read(path, &content, &error) == OK, "%s", error.words);
+        const char *text = safetensors_text(&content, "dataset");
+        CHECK(text && strcmp(text, known[i].read) == 0, "%s is read as %s, expected %s", known[i].written,
+              text ? text : "nothing", known[i].read);
+        safetensors_free(&content);
+    }
+    unlink(path);
+}
+
 /* Loads into a layout with one range more or another shape; the words, and that nothing was written. */
 static void check_words(const struct layout *other, const char *prefix, bool exact, const char *words) {
     struct safetensors content;
@@ -334,6 +363,7 @@ int main(void) {
     test_not_finite();
     test_best();
     test_model();
+    test_earlier();
     test_mismatch();
     test_damage();
     test_full_disk();
