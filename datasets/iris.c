@@ -44,6 +44,7 @@ static int iris_open(struct dataset *dataset, const void *settings, const char *
                             &(struct csv_part){.table = &test, .rows = test.rows}, iris->standardize, error);
     if (code == OK) code = dataset_class_names(dataset, species, SPECIES, error);
     if (code == OK) code = dataset_feature_names(dataset, measurements, MEASUREMENTS, error);
+    dataset->measured = true;
     csv_close(&test);
     csv_close(&train);
     return code;

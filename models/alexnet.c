@@ -35,9 +35,17 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
 
 static const struct option rows[] = {{0}};
 
+static const struct recipe recipe[] = {{"optimizer", "nesterov:rate=0.02"},
+                                       {"schedule", "cosine:warmup=0.05"},
+                                       {"batch", "32"},
+                                       {"epochs", "16"},
+                                       {0}};
+
 const struct model model_alexnet = {
     .plugin = {.name = "alexnet",
                .help = "DistNet's network for CIFAR-10; L2 of 0.004 on two of its three dense layers",
                .options = rows},
     .build = build,
+    .recipe = recipe,
+    .side = 4,
 };

@@ -13,7 +13,12 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
 
 static const struct option rows[] = {{0}};
 
+static const struct recipe recipe[] = {
+    {"optimizer", "adam:rate=0.002"}, {"schedule", "cosine"}, {"batch", "32"}, {"epochs", "12"}, {0}};
+
 const struct model model_cnn = {
     .plugin = {.name = "cnn", .help = "a 3x3 convolution, max pooling, two dense layers", .options = rows},
     .build = build,
+    .recipe = recipe,
+    .side = 4,
 };

@@ -17,9 +17,14 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
 
 static const struct option rows[] = {{0}};
 
+static const struct recipe recipe[] = {
+    {"optimizer", "adam:rate=0.002"}, {"schedule", "cosine"}, {"batch", "32"}, {"epochs", "12"}, {0}};
+
 const struct model model_lenet = {
     .plugin = {.name = "lenet",
                .help = "after LeNet-5: two padded 5x5 convolutions with pooling, three dense layers",
                .options = rows},
     .build = build,
+    .recipe = recipe,
+    .side = 4,
 };

@@ -46,10 +46,14 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
     return graph_dense(g, x, classes, kernel, bias);
 }
 
+static const struct recipe recipe[] = {
+    {"optimizer", "momentum:rate=0.1"}, {"schedule", "constant"}, {"batch", "32"}, {"epochs", "60"}, {0}};
+
 const struct model model_mlp = {
     .plugin = {.name = "mlp",
                .help = "dense layers with an activation between them",
                .options = rows,
                .settings_bytes = sizeof(struct mlp_settings)},
     .build = build,
+    .recipe = recipe,
 };

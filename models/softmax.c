@@ -9,9 +9,13 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
 
 static const struct option rows[] = {{0}};
 
+static const struct recipe recipe[] = {
+    {"optimizer", "momentum:rate=0.1"}, {"schedule", "constant"}, {"batch", "32"}, {"epochs", "60"}, {0}};
+
 const struct model model_softmax = {
     .plugin = {.name = "softmax",
                .help = "one dense layer (multinomial logistic regression)",
                .options = rows},
     .build = build,
+    .recipe = recipe,
 };

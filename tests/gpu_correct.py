@@ -101,7 +101,7 @@ def curve(c, model, dataset, batch, epochs, rate):
     found = []
     for device in "cpu:0", "gpu:0":
         summary, out = c.train(f"--model={model}", f"--dataset={dataset}", f"--batch={batch}", f"--epochs={epochs}", f"--optimizer=sgd:rate={rate}",
-                               "--strategy=sync", f"--devices={device}")
+                               "--schedule=constant", "--strategy=sync", f"--devices={device}")
         if not summary: return
         found.append(list(csv.DictReader(open(os.path.join(out, "epochs.csv")))))
     names = [name for name in ("train_loss", "test_loss", "test_accuracy") if name in found[0][0]]

@@ -23,11 +23,12 @@ enum option_type {
 
 /* What else a row says. */
 enum option_flag {
-    OPTION_SAVED = 1,  /* kept in a checkpoint */
-    OPTION_AGREED = 2, /* the same in all processes of a cluster */
-    OPTION_SHOWN = 4,  /* in a run's first lines and summary */
-    OPTION_AUTO = 8,   /* "auto" is understood: as if nothing had been given */
-    OPTION_ABSENT = 16 /* not in this build: has its default, and cannot be given */
+    OPTION_SAVED = 1,   /* kept in a checkpoint */
+    OPTION_AGREED = 2,  /* the same in all processes of a cluster */
+    OPTION_SHOWN = 4,   /* in a run's first lines and summary */
+    OPTION_AUTO = 8,    /* "auto" is understood: as if nothing had been given */
+    OPTION_ABSENT = 16, /* not in this build: has its default, and cannot be given */
+    OPTION_RECIPE = 32  /* a model may say what it trains well with */
 };
 enum { OPTION_AUTOMATIC = -1 }; /* the value of an OPTION_INT without a default that is OPTION_AUTO */
 

@@ -77,7 +77,8 @@ static void note_words(const struct option *row, const char *prefix, char *out, 
     if (is_ranged && row->most < (double)INT_MAX)
         snprintf(range, sizeof range, "%.12g to %.12g", row->least, row->most);
     if (row->fallback != NULL && row->fallback[0] != '\0' && row->type != OPTION_FLAG)
-        snprintf(fallback, sizeof fallback, "default %s", row->fallback);
+        snprintf(fallback, sizeof fallback, "default %s%s",
+                 row->flags & OPTION_RECIPE ? "the model's, or " : "", row->fallback);
     if (row->fallback != NULL && strcmp(row->fallback, "1") == 0 && row->type == OPTION_FLAG)
         snprintf(fallback, sizeof fallback, "default on");
     const char *unit = row->unit != NULL ? row->unit : "";

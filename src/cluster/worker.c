@@ -231,7 +231,7 @@ static void device_body(void *argument) {
 static int open_run(struct remote_run *run, struct error *error) {
     struct setup *setup = &run->setup;
     struct config *config = &setup->config;
-    RETURN_IF(config_settle(config, run->typed, NULL, 0, ERROR_USAGE, error));
+    RETURN_IF(config_begin(config, run->typed, error));
     /* There are other processes beside it. */
     if (strcmp(config->devices, "auto") == 0) snprintf(config->devices, sizeof config->devices, "cpu:0");
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));

@@ -110,13 +110,17 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     struct dataset dataset = {0};
     struct shape shape = {0};
     int classes = settings->classes;
+    char input[80];
     RETURN_IF(plugin_choose(&model, &model_kind, settings->model, error));
     if (settings->input[0]) {
         RETURN_IF(parse_input(settings->input, &shape, error));
+        snprintf(input, sizeof input, "--input=%s", settings->input);
+        RETURN_IF(network_fits(&model, &shape, false, input, error));
         return describe(&model, &shape, classes, error);
     }
     RETURN_IF(plugin_choose(&choice, &dataset_kind, settings->dataset, error));
     int code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
+    if (code == OK) code = network_fits(&model, &dataset.shape, dataset.measured, settings->dataset, error);
     if (code == OK) code = describe(&model, &dataset.shape, dataset.classes, error);
     dataset_close(&dataset);
     return code;

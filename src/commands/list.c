@@ -11,7 +11,7 @@
 const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS] = {&strategy_kind, &model_kind, &dataset_kind,
                                                               &optimizer_kind, &schedule_kind};
 
-enum { NAMES_MOST = 255 };
+enum { NAMES_MOST = 255, HELP_COLUMNS = 100 };
 
 static void print_kind(const struct plugin_kind *kind) {
     printf("%s (--%s=NAME:key=value,...)\n", kind->folder, kind->name);
@@ -21,12 +21,26 @@ static void print_kind(const struct plugin_kind *kind) {
     }
 }
 
+/* What it takes, and what it is trained with unless something else is typed, as options. */
+static void print_model(const struct model *model) {
+    int column = 0;
+    if (model->side > 0) printf("  takes images of %dx%d pixels or more\n", model->side, model->side);
+    for (const struct recipe *row = model->recipe; row && row->option; row++) {
+        const int width = (int)(strlen("  --=") + strlen(row->option) + strlen(row->value));
+        if (column == 0) column = printf("  trains well with:");
+        if (column + width > HELP_COLUMNS) column = printf("\n   ") - 1;
+        column += printf(" --%s=%s", row->option, row->value);
+    }
+    if (column > 0) putchar('\n');
+}
+
 static void print_plugin(const struct plugin_kind *kind, const struct plugin *plugin) {
     printf("%s %s: %s\n", kind->name, plugin->name, plugin->help);
     if (plugin->options == NULL || plugin->options->name == NULL)
         printf("  no settings\n");
     else
         option_help(stdout, plugin->options, "");
+    if (kind == &model_kind) print_model((const struct model *)(const void *)plugin);
 }
 
 /* Prints all that NAME, KIND or KIND/NAME means; returns how many that were. */

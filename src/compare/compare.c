@@ -115,12 +115,14 @@ static int check_folders(const struct comparison *comparison, struct error *erro
 }
 
 static void describe_bench(struct comparison *comparison) {
-    const struct config *settings = &comparison->typed.value;
+    const struct config *settings = &comparison->config;
     struct bench *bench = &comparison->bench;
     /* A comparison with faults must not look like one without. */
     faults_text(comparison->faults, settings->fail, settings->stall, settings->slow);
     bench->model = settings->model;
     bench->dataset = settings->dataset;
+    bench->optimizer = settings->optimizer;
+    bench->schedule = settings->schedule;
     bench->devices = comparison->devices;
     bench->faults = comparison->faults;
     bench->epochs = settings->epochs;
@@ -133,7 +135,8 @@ static void describe_bench(struct comparison *comparison) {
 /* Whether all runs can be had: plug-ins, devices, faults; and the devices' names for the rows. */
 static int look_at(struct comparison *comparison, struct setup *setup, struct error *error) {
     struct config *config = &comparison->typed.value;
-    setup->config = *config;
+    RETURN_IF(config_begin(&comparison->config, &comparison->typed, error));
+    setup->config = comparison->config;
     RETURN_IF(setup_choose(setup, 1, false, error));
     comparison->folder_named = config->out[0];
     if (!comparison->folder_named)

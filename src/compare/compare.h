@@ -11,6 +11,7 @@
 struct comparison {
     struct bench bench;           /* what is printed and written; its texts are those of the settings */
     struct typed typed;           /* what all runs share */
+    struct config config;         /* what it settles to */
     struct strategy_list list;    /* what --strategies says */
     struct contender *contenders; /* [bench.count] the baselines first */
     struct bench_row *rows;       /* [bench.count] */

@@ -158,10 +158,10 @@ void bench_print(FILE *file, const struct bench *bench) {
     char line[4096];
     struct text text = text_into(line, sizeof line);
     const char *plural = bench->repeats == 1 ? "" : "s";
-    text_add(&text, "%s on %s: %d epoch%s, batch %d a worker, on %s%s%s; %d run%s each, seed%s %ld",
+    text_add(&text, "%s on %s: %d epoch%s, batch %d a worker, %s, %s, on %s%s%s; %d run%s each, seed%s %ld",
              bench->model, bench->dataset, bench->epochs, bench->epochs == 1 ? "" : "s", bench->batch,
-             bench->devices, bench->faults[0] ? ", with " : "", bench->faults, bench->repeats, plural, plural,
-             bench->seed);
+             bench->optimizer, bench->schedule, bench->devices, bench->faults[0] ? ", with " : "",
+             bench->faults, bench->repeats, plural, plural, bench->seed);
     if (bench->repeats > 1) text_add(&text, " to %ld", bench->seed + bench->repeats - 1);
     print_wrapped(file, line);
     print_speed(file, bench, width);

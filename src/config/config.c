@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/text.h"
+#include "../graph/model.h"
 
 /* The row of a field: `base` is where struct config stands in what the rows fill. */
 #define ROW(where, kind, ...)                                                                                \
@@ -13,6 +14,7 @@
 #define SAVED OPTION_SAVED
 #define AGREED OPTION_AGREED
 #define SHOWN OPTION_SHOWN
+#define RECIPE OPTION_RECIPE
 #define AUTOMATIC OPTION_AUTO
 #define OF_GPUS (DEVICES_MAY_BE_GPUS ? 0 : OPTION_ABSENT)
 
@@ -50,7 +52,7 @@ const struct option config_options[] = {
 int config_settle(struct config *config, const struct typed *typed, const struct config_source *source,
                   int flag, int code, struct error *error) {
     *config = typed->value;
-    for (int i = 0; source && config_options[i].name; i++) {
+    for (int i = 0; config_options[i].name; i++) {
         const struct option *row = &config_options[i];
         bool given;
         memcpy(&given, (const char *)typed + run_options[i].given, sizeof given);
@@ -60,6 +62,18 @@ int config_settle(struct config *config, const struct typed *typed, const struct
             return error_set(error, code, "%s", why.words);
     }
     return OK;
+}
+
+static const char *recipe_text(const void *model, const char *name) {
+    return model_recipe(model, name);
+}
+
+int config_begin(struct config *config, const struct typed *typed, struct error *error) {
+    struct choice choice;
+    RETURN_IF(plugin_choose(&choice, &model_kind, typed->value.model, error));
+    const struct config_source recipe = {
+        .name = choice.plugin->name, .text = recipe_text, .self = model_of(&choice)};
+    return config_settle(config, typed, &recipe, OPTION_RECIPE, ERROR_INTERNAL, error);
 }
 
 int config_each(const struct config *config, int flag,

@@ -1,8 +1,9 @@
 /* The settings of a run, as one record.
  *
- * What was *typed* is one thing; the *config* that it is settled to is another: what was typed, then what the
- * checkpoint says that is resumed, then the program's defaults. What this process is in a cluster is a third
- * (its role), and is no setting. All is made from the rows of options.def. */
+ * What was *typed* is one thing; the *config* that it is settled to is another: what was typed; then what the
+ * checkpoint says that is resumed, or, in a run that begins, the recipe of its model; then the program's
+ * defaults. What this process is in a cluster is a third (its role), and is no setting. All is made from the
+ * rows of options.def. */
 #ifndef TRAINER_CONFIG_CONFIG_H
 #define TRAINER_CONFIG_CONFIG_H
 
@@ -54,10 +55,14 @@ struct config_source {
     const void *self;
 };
 
-/* What was typed, then, where it was not, what the source (NULL: none) says of the rows that have this flag,
- * then the defaults. Errors: `code`: a value of the source that is none. */
+/* What was typed, then, where it was not, what the source says of the rows that have this flag, then the
+ * defaults. Errors: `code`: a value of the source that is none. */
 int config_settle(struct config *config, const struct typed *typed, const struct config_source *source,
                   int flag, int code, struct error *error);
+
+/* The same of a run that begins: the source is the recipe of the model that was typed. Errors: ERROR_USAGE:
+ * no such model. */
+int config_begin(struct config *config, const struct typed *typed, struct error *error);
 
 /* Calls `each` with the name and the value, as it could be typed, of every row with this flag, until it
  * returns something else than OK, which is then returned. */

@@ -8,6 +8,7 @@
 struct dataset {
     const char *name;
     struct shape shape; /* of one example: [64], [784], [24, 24, 3] */
+    bool measured;      /* the numbers of an example are measurements, no pixels of an image */
     int classes;
     char **class_names;   /* [classes], owned: one block, made by dataset_class_names */
     char **feature_names; /* [features], owned: one block, made by dataset_feature_names, or NULL */

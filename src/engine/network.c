@@ -1,6 +1,8 @@
 /* A model's graph with loss, prediction and gradients around it. */
 #include "network.h"
 
+#include <math.h>
+
 #include "../base/memory.h"
 #include "../graph/model.h"
 
@@ -37,6 +39,34 @@ static node add_decay(struct graph *g, node loss) {
         loss = graph_add(g, loss, graph_mul(g, square, graph_scalar(g, half)));
     }
     return loss;
+}
+
+/* Rows and columns of an example as graph_image makes an image of it; 0: it makes none. */
+static void image_size(const struct shape *shape, bool measured, int size[2]) {
+    const int side = (int)lround(sqrt(shape->dims[0]));
+    size[0] = shape->dims[0];
+    size[1] = shape->dims[1];
+    if (shape->rank == 1) size[0] = size[1] = !measured && side * side == shape->dims[0] ? side : 0;
+}
+
+int network_fits(const struct choice *model, const struct shape *shape, bool measured, const char *of,
+                 struct error *error) {
+    const char *name = model->plugin->name;
+    const int side = model_of(model)->side;
+    int size[2];
+    image_size(shape, measured, size);
+    if (shape->rank == 0 || (size[0] >= side && size[1] >= side)) return OK;
+    if (measured)
+        return error_set(error, ERROR_USAGE,
+                         "%s: found %d measurements per example of %.200s, expected an image", name,
+                         shape->dims[0], of);
+    if (size[0] == 0)
+        return error_set(
+            error, ERROR_USAGE,
+            "%s: found %d numbers per example of %.200s, expected an image, or the pixels of a square one",
+            name, shape->dims[0], of);
+    return error_set(error, ERROR_USAGE, "%s: found images of %dx%d from %.200s, expected %dx%d or more",
+                     name, size[0], size[1], of, side, side);
 }
 
 int network_open(struct network *network, const struct network_settings *settings, struct error *error) {

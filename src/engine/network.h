@@ -33,6 +33,12 @@ struct network_settings {
     enum shard_by shard_by;
 };
 
+/* Whether a model can learn from such examples, before its graph is built. `measured`: their numbers are no
+ * pixels; `of`: whose they are, in words. Errors: ERROR_USAGE: it takes images, and these are none or too
+ * small. */
+int network_fits(const struct choice *model, const struct shape *shape, bool measured, const char *of,
+                 struct error *error);
+
 /* Errors: the graph's first mistake. Closing a half-open one is safe. */
 int network_open(struct network *network, const struct network_settings *settings, struct error *error);
 void network_close(struct network *network);

@@ -1,14 +1,26 @@
-/* Models: one plug-in per file in models/. A model is one function that builds a graph. */
+/* Models: one plug-in per file in models/. A model is one function that builds a graph, and what it is
+ * trained with. */
 #ifndef TRAINER_GRAPH_MODEL_H
 #define TRAINER_GRAPH_MODEL_H
 
+#include <string.h>
 #include "../base/option.h"
 #include "graph.h"
+
+/* One setting that a model trains well with: an option that is OPTION_RECIPE, and its value as it is typed.
+ */
+struct recipe {
+    const char *option, *value;
+};
 
 struct model {
     struct plugin plugin;
     /* Builds the network on x [batch, features...] and returns the logits [batch, classes]. */
     node (*build)(struct graph *g, node x, int classes, const void *settings);
+    /* What it trains well with on every data set that fits it; ended by {0}, or NULL. What is typed goes
+     * before it; what it does not say has the program's default. */
+    const struct recipe *recipe;
+    int side; /* it takes images, of at least side x side pixels; 0: examples of any shape */
 };
 
 extern const struct model *const models[];  /* generated, ended by NULL */
@@ -16,6 +28,13 @@ extern const struct plugin_kind model_kind; /* generated: the same */
 
 static inline const struct model *model_of(const struct choice *choice) {
     return (const struct model *)(const void *)choice->plugin;
+}
+
+/* What the model's recipe says of this option; NULL: nothing. */
+static inline const char *model_recipe(const struct model *model, const char *option) {
+    for (const struct recipe *row = model->recipe; row && row->option; row++)
+        if (strcmp(row->option, option) == 0) return row->value;
+    return NULL;
 }
 
 #endif

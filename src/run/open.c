@@ -46,7 +46,8 @@ static int open_network(struct run *run, const struct typed *typed, struct error
     return error_set(error, code, "%s", why.words);
 }
 
-/* What was typed, then what the checkpoint says, then the defaults. */
+/* What was typed, then what the checkpoint says or, of a run that begins, the model's recipe, then the
+ * defaults. A checkpoint has all rows that the program which wrote it knew. */
 static int settle(struct run *run, const struct typed *typed, struct error *error) {
     const char *path = typed->value.resume;
     struct config_source source = resume_source(&run->checkpoint, path);
@@ -54,16 +55,19 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     if (run->resumes && typed->value.weights[0])
         return error_set(error, ERROR_USAGE,
                          "--resume and --weights: expected one of them, both say where to start");
+    struct config *config = &run->setup.config;
     if (run->resumes) {
         RETURN_IF(checkpoint_read(path, &run->checkpoint, error));
         RETURN_IF(resume_check(&run->checkpoint, path, error));
         run->seconds_before = checkpoint_real(&run->checkpoint, "train_seconds", 0.0);
+        run->best = resume_best(&run->checkpoint);
+        RETURN_IF(config_settle(config, typed, &source, OPTION_SAVED, ERROR_FILE, error));
+        RETURN_IF(check_choices(run, typed, error));
+    } else {
+        RETURN_IF(config_begin(config, typed, error));
     }
-    struct config *config = &run->setup.config;
-    RETURN_IF(config_settle(config, typed, run->resumes ? &source : NULL, OPTION_SAVED, ERROR_FILE, error));
-    if (run->resumes) run->best = resume_best(&run->checkpoint);
     if (config->early_stop > 0 && config->validation <= 0.0) config->validation = USUAL_VALIDATION;
-    return run->resumes ? check_choices(run, typed, error) : OK;
+    return OK;
 }
 
 /* Where its files go, unless it was said: where the resumed run was, or runs/<time>-<model>-<strategy>. */
@@ -252,10 +256,12 @@ static void say_start(struct run *run) {
     progress_say(progress, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d classes)",
                  config->model, setup->network.graph.layout.parameters, config->dataset, dataset->train.count,
                  held, dataset->test.count, dataset->classes);
-    progress_say(progress, "%s, %d worker%s (%s), %d shard%s%s%s; batch %d x %d = %d, %s, %s, seed %ld",
+    progress_say(progress,
+                 "%s, %d worker%s (%s), %d shard%s%s%s; batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld",
                  config->strategy, run->workers, run->workers == 1 ? "" : "s", workers, setup->shards,
                  setup->shards == 1 ? "" : "s", homes[0] ? " on " : "", homes, config->batch, run->workers,
-                 config->batch * run->workers, config->optimizer, config->schedule, config->seed);
+                 config->batch * run->workers, config->epochs, config->epochs == 1 ? "" : "s",
+                 config->optimizer, config->schedule, config->seed);
     config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed", others,
                    sizeof others);
     if (others[0]) progress_say(progress, "with%s", others);

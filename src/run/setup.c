@@ -74,6 +74,8 @@ int setup_open_network(struct setup *setup, struct error *error) {
     const struct config *config = &setup->config;
     RETURN_IF(dataset_open(&setup->dataset, &setup->choices.dataset,
                            config->data_dir[0] ? config->data_dir : NULL, error));
+    RETURN_IF(network_fits(&setup->choices.model, &setup->dataset.shape, setup->dataset.measured,
+                           config->dataset, error));
     if (config->validation > 0.0) RETURN_IF(dataset_hold_out(&setup->dataset, config->validation, error));
     const struct network_settings network = setup_network_settings(setup);
     return network_open(&setup->network, &network, error);

@@ -363,6 +363,8 @@ static struct bench made_up(struct bench_row rows[4]) {
                           .dataset = "digits",
                           .devices = "cpu:0 x1, cpu:1 x1",
                           .faults = "--slow=cpu:1=3x",
+                          .optimizer = "sgd:rate=0.5",
+                          .schedule = "constant",
                           .epochs = 2,
                           .batch = 32,
                           .repeats = 3,
@@ -383,9 +385,8 @@ static void test_table(void) {
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
     static const char *const wanted[] = {
-        "mlp on digits: 2 epochs, batch 32 a worker, on cpu:0 x1, cpu:1 x1, "
-        "with --slow=cpu:1=3x; 3 runs\n  each, "
-        "seeds 5 to 7\n\n",
+        "mlp on digits: 2 epochs, batch 32 a worker, sgd:rate=0.5, constant, on cpu:0 x1, cpu:1 x1, with\n"
+        "  --slow=cpu:1=3x; 3 runs each, seeds 5 to 7\n\n",
         "\none device                      123,456    0  1.75  1.25       "
         "0.5 s    62.50 12.50  0.2500  0.0000\n",
         "\na-strategy-with-a-long-name:and=settings\n"
