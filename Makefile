@@ -28,7 +28,7 @@ ONEDNN := $(shell printf '\043include <oneapi/dnnl/dnnl.h>\n\043if DNNL_VERSION_
 # declared in src/base/zlib. ZLIB=0: so also where the header is here.
 ZLIB := $(shell printf '\043include <zlib.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
-# What is optional beside it: libcurl with OpenSSL for `trainer fetch`; CURL=0 builds without the command.
+# What is optional beside it: libcurl with OpenSSL for `trainer fetch`; CURL=0: it only says what to download and where to put it.
 CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
 # stb_image reads the pictures of `trainer predict`; STB=0 builds without.
@@ -137,7 +137,7 @@ header_schedules = src/store/schedule.h
 header_commands = src/commands/command.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
-           $(if $(filter 0,$(CURL)),src/commands/fetch.c src/data/fetch.c src/data/sha256.c src/world/download.c)
+           $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c)
 plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
 

@@ -97,7 +97,7 @@ static int cifar10_open(struct dataset *dataset, const void *settings_given, con
 
 const struct dataset_plugin dataset_cifar10 = {
     .plugin = {.name = "cifar10",
-               .help = "50,000 + 10,000 colour images of 32x32 pixels, from the official binary files",
+               .help = "50,000 training and 10,000 test images, 32x32 in colour",
                .options = options,
                .settings_bytes = sizeof(struct cifar10_settings)},
     .open = cifar10_open,

@@ -21,20 +21,21 @@ static const char SEPARATORS[] = {',', ';', '\t', ' ', '|'};
 
 static const struct option options[] = {
     DATASET_COMMON_ROWS,
-    OPTION_ROW(TEXT, "file", struct csv_settings, file, .help = "file to train on (needed), plain or .gz"),
-    OPTION_ROW(TEXT, "test_file", struct csv_settings, test_file, .help = "file to test on"),
-    OPTION_ROW(TEXT, "label", struct csv_settings, label,
-               .help = "column of the label, by name or by number from 1 (default: the last)"),
+    OPTION_ROW(TEXT, "file", struct csv_settings, file, .value = "FILE",
+               .help = "file to train on, plain or .gz; must be given"),
+    OPTION_ROW(TEXT, "test_file", struct csv_settings, test_file, .value = "FILE", .help = "file to test on"),
+    OPTION_ROW(TEXT, "label", struct csv_settings, label, .value = "COLUMN",
+               .help = "column of the label, by name or by number from 1 (default the last)"),
     OPTION_ROW(REAL, "test", struct csv_settings, test, .fallback = "0.2", .least = 0.001, .most = 0.999,
-               .help = "share of the rows to test on when there is no test_file"),
+               .help = "share of the rows to test on if there is no test_file"),
     OPTION_ROW(LONG, "split_seed", struct csv_settings, split_seed, .fallback = "1",
-               .help = "seed of the order in which rows are split"),
+               .help = "seed of the split into training and test rows"),
     OPTION_ROW(CHOICE, "header", struct csv_settings, header, .fallback = "auto", .choices = "auto|yes|no",
                .help = "whether the first row names the columns"),
     OPTION_ROW(CHOICE, "separator", struct csv_settings, separator, .fallback = "comma",
-               .choices = "comma|semicolon|tab|space|bar", .help = "what stands between cells"),
+               .choices = "comma|semicolon|tab|space|bar", .help = "character between two cells"),
     OPTION_ROW(FLAG, "standardize", struct csv_settings, standardize, .fallback = "1",
-               .help = "bring every feature to mean 0 and deviation 1 (of the training part)"),
+               .help = "bring each feature to mean 0 and deviation 1 over the training examples"),
     {0}};
 
 static int read_table(struct csv_table *table, const char *path, const struct csv_format *format,
@@ -87,7 +88,7 @@ static int csv_open(struct dataset *dataset, const void *settings, const char *c
 
 const struct dataset_plugin dataset_csv = {
     .plugin = {.name = "csv",
-               .help = "rows of numbers with a label from CSV files: csv:file=FILE",
+               .help = "your own table: numbers and a label in each row of a CSV file",
                .options = options,
                .settings_bytes = sizeof(struct csv_settings)},
     .open = csv_open,

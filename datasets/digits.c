@@ -52,7 +52,7 @@ static int digits_open(struct dataset *dataset, const void *settings, const char
 
 const struct dataset_plugin dataset_digits = {
     .plugin = {.name = "digits",
-               .help = "1,437 + 360 handwritten digits of 8x8 pixels; embedded",
+               .help = "1,437 training and 360 test images of digits, 8x8; embedded",
                .options = options,
                .settings_bytes = sizeof(struct dataset_common)},
     .open = digits_open,

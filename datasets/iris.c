@@ -22,7 +22,7 @@ struct iris_settings {
 static const struct option options[] = {
     DATASET_COMMON_ROWS,
     OPTION_ROW(FLAG, "standardize", struct iris_settings, standardize, .fallback = "0",
-               .help = "bring every measurement to mean 0 and deviation 1 (of the training part)"),
+               .help = "bring each measurement to mean 0 and deviation 1 over the training examples"),
     {0}};
 
 static int iris_open(struct dataset *dataset, const void *settings, const char *const *folders,
@@ -52,7 +52,7 @@ static int iris_open(struct dataset *dataset, const void *settings, const char *
 
 const struct dataset_plugin dataset_iris = {
     .plugin = {.name = "iris",
-               .help = "120 + 30 flowers of three species, four measurements each; embedded",
+               .help = "120 training and 30 test flowers of three species; embedded",
                .options = options,
                .settings_bytes = sizeof(struct iris_settings)},
     .open = iris_open,

@@ -46,7 +46,7 @@ static int mnist_open(struct dataset *dataset, const void *settings, const char 
 
 const struct dataset_plugin dataset_mnist = {
     .plugin = {.name = "mnist",
-               .help = "60,000 + 10,000 handwritten digits of 28x28 pixels, from the official files",
+               .help = "60,000 training and 10,000 test images of digits, 28x28",
                .options = options,
                .settings_bytes = sizeof(struct dataset_common)},
     .open = mnist_open,

@@ -43,7 +43,7 @@ static const struct recipe recipe[] = {{"optimizer", "nesterov:rate=0.02"},
 
 const struct model model_alexnet = {
     .plugin = {.name = "alexnet",
-               .help = "DistNet's network for CIFAR-10; L2 of 0.004 on two of its three dense layers",
+               .help = "two 5x5 convolutions, three dense layers, two with L2 (DistNet's, for CIFAR-10)",
                .options = rows},
     .build = build,
     .recipe = recipe,

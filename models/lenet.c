@@ -22,7 +22,7 @@ static const struct recipe recipe[] = {
 
 const struct model model_lenet = {
     .plugin = {.name = "lenet",
-               .help = "after LeNet-5: two padded 5x5 convolutions with pooling, three dense layers",
+               .help = "two 5x5 convolutions with max pooling, three dense layers (like LeNet-5)",
                .options = rows},
     .build = build,
     .recipe = recipe,

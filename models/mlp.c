@@ -15,9 +15,9 @@ static const struct option rows[] = {
     OPTION_ROW(TEXT, "hidden", struct mlp_settings, hidden, .fallback = "100",
                .help = "widths of the hidden layers, as in 100 or 10-10"),
     OPTION_ROW(CHOICE, "activation", struct mlp_settings, activation, .fallback = "sigmoid",
-               .choices = "sigmoid|relu|tanh", .help = "after each hidden layer"),
+               .choices = "sigmoid|relu|tanh", .help = "activation after each hidden layer"),
     OPTION_ROW(CHOICE, "init", struct mlp_settings, init, .fallback = "glorot", .choices = "glorot|normal",
-               .help = "first weights: Glorot uniform, or normal with deviation 1"),
+               .help = "first weights: Glorot uniform, or normal with standard deviation 1"),
     {0},
 };
 
@@ -51,7 +51,7 @@ static const struct recipe recipe[] = {
 
 const struct model model_mlp = {
     .plugin = {.name = "mlp",
-               .help = "dense layers with an activation between them",
+               .help = "dense layers with activations in between",
                .options = rows,
                .settings_bytes = sizeof(struct mlp_settings)},
     .build = build,

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"
-#include "commands/command.h"
-#include "commands/kinds.h"
+#include "commands/help.h"
 
 enum { NAME_BYTES = 128 };
 
@@ -19,88 +18,6 @@ struct line {
     int argument_count;
 };
 
-/* --- rows --- */
-
-static const struct refusal *find_refusal(const struct command *command, const char *name) {
-    for (const struct refusal *refusal = command->refused; refusal && refusal->name; refusal++)
-        if (strcmp(refusal->name, name) == 0) return refusal;
-    return NULL;
-}
-
-static size_t count_rows(const struct option *rows) {
-    size_t count = 0;
-    while (rows != NULL && rows[count].name != NULL) count++;
-    return count;
-}
-
-/* All that a command takes: its own rows, then those that it shares. *rows is the caller's: memory_free. */
-static int join_rows(const struct command *command, struct option **rows, struct error *error) {
-    const struct option *own = command->plugin.options, *shared = command->shared_options;
-    const size_t own_count = count_rows(own);
-    RETURN_IF(memory_array(rows, own_count + count_rows(shared) + 1, "options", error));
-    struct option *next = *rows;
-    for (size_t i = 0; i < own_count; i++) *next++ = own[i];
-    for (; shared != NULL && shared->name != NULL; shared++)
-        if (option_find(own, shared->name) == NULL && find_refusal(command, shared->name) == NULL)
-            *next++ = *shared;
-    return OK;
-}
-
-/* --- help --- */
-
-static const struct command *find_command(const char *name) {
-    for (size_t i = 0; commands[i] != NULL; i++)
-        if (strcmp(commands[i]->plugin.name, name) == 0) return commands[i];
-    return NULL;
-}
-
-static int unknown_command(const char *name, struct error *error) {
-    return plugin_unknown(&command_kind, name, error);
-}
-
-static int print_command_help(const struct command *command, struct error *error) {
-    const char *name = command->plugin.name, *arguments = command->arguments;
-    struct option *rows;
-    RETURN_IF(join_rows(command, &rows, error));
-    printf("trainer %s: %s\n\nusage: trainer %s [--option=value]...%s%s\n", name, command->plugin.help, name,
-           arguments != NULL ? " " : "", arguments != NULL ? arguments : "");
-    if (rows->name != NULL) printf(rows->group != NULL ? "\n" : "\noptions:\n");
-    option_help(stdout, rows, "--");
-    memory_free(rows);
-    if (command->examples != NULL) printf("\nexamples:\n%s", command->examples);
-    if (command->examples != NULL && command->examples[strlen(command->examples) - 1] != '\n') putchar('\n');
-    return OK;
-}
-
-static void print_plugin_names(void) {
-    for (int k = 0; k < PLUGIN_KINDS; k++) {
-        int column = printf("  --%-10s", plugin_kinds[k]->name);
-        for (size_t i = 0; plugin_kinds[k]->plugins[i] != NULL; i++) {
-            const char *name = plugin_kinds[k]->plugins[i]->name;
-            if (column + 1 + (int)strlen(name) > 100) column = printf("\n%14s", "") - 1;
-            column += printf(" %s", name);
-        }
-        putchar('\n');
-    }
-}
-
-static void print_program_help(void) {
-    printf("trainer trains one neural network on many devices; --strategy says how they share what they "
-           "learn.\n\n"
-           "usage: trainer [command] [--option=value]... (without a command: train)\n\ncommands:\n");
-    for (size_t i = 0; commands[i] != NULL; i++)
-        printf("  %-12s %s\n", commands[i]->plugin.name, commands[i]->plugin.help);
-    printf("\ntrainer COMMAND --help shows a command's options, trainer list NAME a plug-in's "
-           "settings.\n\nplug-ins:\n");
-    print_plugin_names();
-    printf("\nexamples:\n"
-           "  trainer                                   the defaults: a small network on embedded digits\n"
-           "  trainer --strategy=async-lockfree --devices=cpu:0,cpu:1\n"
-           "  trainer --model=mlp --dataset=mnist --optimizer=sgd:rate=0.1 --epochs=5 --out=runs/first\n\n"
-           "exit codes: 0 done, 2 usage, 3 file or format, 4 device, 5 peer lost, 6 diverged, 130 "
-           "interrupted\n");
-}
-
 static void print_version(void) {
     printf("trainer %s (%s oneDNN%s, compiled by %s %s)\n", TRAINER_VERSION,
            TRAINER_ONEDNN ? "with" : "without", TRAINER_CUDA ? ", with CUDA" : "",
@@ -110,14 +27,6 @@ static void print_version(void) {
            "gcc", __VERSION__
 #endif
     );
-}
-
-/* `--help=NAME` and `help NAME`: a command, or whatever `list` knows. */
-static int help_about(const char *name, struct error *error) {
-    const struct command *command = find_command(name), *list = find_command("list");
-    if (command == NULL && list != NULL) return list->run(NULL, &name, 1, error);
-    if (command == NULL) return unknown_command(name, error);
-    return print_command_help(command, error);
 }
 
 /* --- parsing --- */
@@ -145,7 +54,7 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
     const struct option *shared = row == NULL ? option_find(line->command->shared_options, name) : NULL;
     if (shared != NULL)
         return error_set(error, ERROR_USAGE, "%s: takes no --%s: %s", line->command->plugin.name,
-                         shared->name, find_refusal(line->command, shared->name)->why);
+                         shared->name, command_refusal(line->command, shared->name)->why);
     if (row == NULL && find_negated(rows, name) != NULL) {
         if (value != NULL)
             return error_set(error, ERROR_USAGE, "--%s: takes no value, expected --%s or --%s", typed, name,
@@ -162,7 +71,7 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
 
 static int parse_line(struct line *line, int count, char **words, struct error *error) {
     const struct plugin *plugin = &line->command->plugin;
-    RETURN_IF(join_rows(line->command, &line->rows, error));
+    RETURN_IF(command_rows(line->command, &line->rows, error));
     RETURN_IF(memory_zeroed(&line->settings, 1, plugin->settings_bytes, "settings", error));
     RETURN_IF(memory_array(&line->arguments, count + 1, "arguments", error));
     option_defaults(line->command->shared_options, line->settings);
@@ -206,30 +115,30 @@ static int close_output(struct error *error) {
                      errno != 0 ? strerror(errno) : "");
 }
 
-/* --help, --version and `help` go before all else, so that they work beside a half-typed command line too. */
-static bool wants_help(int count, char **words) {
-    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
-        if (strcmp(words[i], "--help") == 0 || strcmp(words[i], "-h") == 0) return true;
-    return false;
+enum help { HELP_NONE, HELP_USUAL, HELP_ALL };
+
+/* --help and --version go before all else, so that they work beside a half-typed command line, too. */
+static enum help wanted_help(int count, char **words) {
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++) {
+        if (strcmp(words[i], "--help") == 0 || strcmp(words[i], "-h") == 0) return HELP_USUAL;
+        if (strcmp(words[i], "--help=all") == 0) return HELP_ALL;
+    }
+    return HELP_NONE;
 }
 
 static int run_words(int count, char **words, struct error *error) {
     const bool has_verb = count > 0 && words[0][0] != '-';
     const char *verb = has_verb ? words[0] : "train";
-    const bool is_help = strcmp(verb, "help") == 0;
-    if (is_help && count > 1) return help_about(words[1], error);
-    if (count > 0 && strncmp(words[0], "--help=", 7) == 0) return help_about(words[0] + 7, error);
-    if (is_help || (!has_verb && wants_help(count, words))) {
-        print_program_help();
-        return OK;
-    }
+    const enum help help = wanted_help(count, words);
+    if (!has_verb && help != HELP_NONE) return help_print_program(help == HELP_ALL, error);
+    if (count > 0 && strncmp(words[0], "--help=", 7) == 0) return help_print_about(words[0] + 7, error);
     if (count > 0 && strcmp(words[0], "--version") == 0) {
         print_version();
         return OK;
     }
-    const struct command *command = find_command(verb);
-    if (command == NULL) return unknown_command(verb, error);
-    if (wants_help(count, words)) return print_command_help(command, error);
+    const struct command *command = command_find(verb);
+    if (command == NULL) return command_unknown(verb, error);
+    if (help != HELP_NONE) return help_print_command(command, help == HELP_ALL, error);
     return run_command(command, has_verb ? count - 1 : count, has_verb ? words + 1 : words, error);
 }
 

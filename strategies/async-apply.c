@@ -26,8 +26,7 @@ static const struct traits apply_traits = {
 };
 
 const struct strategy strategy_async_apply = {
-    .plugin = {.name = "async-apply",
-               .help = "a worker waits until its own gradient is applied, for nobody else"},
+    .plugin = {.name = "async-apply", .help = "each worker waits only until its own gradient is applied"},
     .traits = &apply_traits,
     .push = shard_post,
     .pull = apply_pull,

@@ -18,7 +18,7 @@ static const struct traits locked_traits = {
 
 const struct strategy strategy_async_locked = {
     .plugin = {.name = "async-locked",
-               .help = "a worker goes on at once with the newest whole copy of the weights"},
+               .help = "workers go on at once, with the newest complete copy of the weights"},
     .traits = &locked_traits,
     .push = shard_post,
     .pull = strategy_read_locked,

@@ -22,12 +22,13 @@ struct lockfree_settings {
 };
 
 static const struct option rows[] = {
-    OPTION_ROW(CHOICE, "apply", struct lockfree_settings, apply, .fallback = "server",
-               .choices = "server|worker",
-               .help = "who applies a gradient: the shard's server, or the worker itself in place (Hogwild)"),
+    OPTION_ROW(
+        CHOICE, "apply", struct lockfree_settings, apply, .fallback = "server", .choices = "server|worker",
+        .help = "who applies a gradient: the shard's server, or the worker itself, in place (Hogwild)"),
     OPTION_ROW(
         CHOICE, "adds", struct lockfree_settings, adds, .fallback = "plain", .choices = "plain|atomic",
-        .help = "in place: a weight is read, stepped and written, or what it changes by is added atomically"),
+        .help =
+            "with apply=worker: plain: read, change and write a weight; atomic: add the change atomically"),
     {0},
 };
 
@@ -74,7 +75,7 @@ static const char *const variants[] = {"apply=server", "apply=worker", NULL};
 
 const struct strategy strategy_async_lockfree = {
     .plugin = {.name = "async-lockfree",
-               .help = "nobody waits for anybody and nothing is locked (Project Adam, Hogwild)",
+               .help = "no waiting and no locks (Project Adam; apply=worker: Hogwild)",
                .options = rows,
                .settings_bytes = sizeof(struct lockfree_settings)},
     .variants = variants,

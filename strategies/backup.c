@@ -17,7 +17,8 @@ struct backup_settings {
 
 static const struct option rows[] = {
     OPTION_ROW(INT, "backups", struct backup_settings, backups, .fallback = "1", .least = 0, .most = 1000000,
-               .unit = "workers", .help = "a round goes on without; one gradient at least is waited for"),
+               .unit = "workers",
+               .help = "workers that a round does not wait for (it always waits for one gradient)"),
     {0},
 };
 
@@ -192,7 +193,7 @@ static const struct traits backup_traits = {
 
 const struct strategy strategy_backup = {
     .plugin = {.name = "backup",
-               .help = "sync that goes on without the slowest workers, whose gradients are dropped",
+               .help = "sync without waiting for the slowest workers, whose gradients are dropped",
                .options = rows,
                .settings_bytes = sizeof(struct backup_settings)},
     .traits = &backup_traits,

@@ -18,7 +18,7 @@ struct local_settings {
 
 static const struct option rows[] = {
     OPTION_ROW(INT, "every", struct local_settings, every, .fallback = "8", .least = 1, .most = 1000000,
-               .unit = "steps", .help = "between two averages of weights and optimizer state"),
+               .unit = "steps", .help = "steps between two averages of weights and optimizer state"),
     {0},
 };
 
@@ -154,7 +154,7 @@ static const struct traits local_traits = {
 
 const struct strategy strategy_local_sgd = {
     .plugin = {.name = "local-sgd",
-               .help = "each worker trains weights of its own; now and then all take the mean",
+               .help = "each worker trains its own weights; every few steps all take the mean",
                .options = rows,
                .settings_bytes = sizeof(struct local_settings)},
     .traits = &local_traits,

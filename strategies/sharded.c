@@ -16,7 +16,7 @@ struct sharded_settings {
 
 static const struct option rows[] = {
     OPTION_ROW(INT, "shards", struct sharded_settings, shards, .fallback = "2", .least = 1, .most = 4096,
-               .help = "pieces of the weights, with a server each (as many as there are workers, at most)"),
+               .help = "pieces of the weights, each with a server; at most one per worker"),
     {0},
 };
 
@@ -34,7 +34,7 @@ static const struct traits sharded_traits = {
 
 const struct strategy strategy_sharded = {
     .plugin = {.name = "sharded",
-               .help = "several parameter servers, each with its part of the weights",
+               .help = "several parameter servers, each with a part of the weights",
                .options = rows,
                .settings_bytes = sizeof(struct sharded_settings)},
     .traits = &sharded_traits,

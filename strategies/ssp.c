@@ -19,7 +19,8 @@ struct ssp_settings {
 
 static const struct option rows[] = {
     OPTION_ROW(INT, "bound", struct ssp_settings, bound, .fallback = "3", .least = 0, .most = 1000000,
-               .unit = "steps", .help = "a worker may be ahead of the slowest one's last applied gradient"),
+               .unit = "steps",
+               .help = "steps that a worker may be ahead of the slowest worker's last applied gradient"),
     {0},
 };
 
@@ -67,7 +68,7 @@ static const char *const variants[] = {"bound=3", "bound=0", NULL};
 
 const struct strategy strategy_ssp = {
     .plugin = {.name = "ssp",
-               .help = "asynchronous, but nobody runs more than `bound` steps ahead",
+               .help = "asynchronous, but no worker runs more than `bound` steps ahead",
                .options = rows,
                .settings_bytes = sizeof(struct ssp_settings)},
     .variants = variants,

@@ -115,7 +115,7 @@ static const struct traits sync_traits = {
 };
 
 const struct strategy strategy_sync = {
-    .plugin = {.name = "sync", .help = "all workers step together on the mean of their gradients"},
+    .plugin = {.name = "sync", .help = "all workers step together, with the mean of their gradients"},
     .traits = &sync_traits,
     .open = sync_open,
     .close = sync_close,

@@ -23,7 +23,7 @@ static void check_fields(const struct option *rows, const void *settings, void *
     char text[TEXT_BYTES], back[TEXT_BYTES];
     memset(again, 0, bytes);
     for (const struct option *row = rows; row && row->name; row++) {
-        if (row->flags & OPTION_ABSENT) continue;
+        if (option_is_absent(row)) continue;
         struct error error = {0};
         double real = 0;
         if (row->type == OPTION_TEXT)

@@ -2,17 +2,20 @@
 #include "option.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
+#include "text.h"
 
 static const struct {
-    const char *kind, *typed, *instead; /* typed: with bars between; instead: `*` is the value typed */
+    /* typed: with bars between; instead: `*` is the value typed, `#` as many CPU devices */
+    const char *kind, *typed, *instead;
 } habits[] = {
     {"option", "lr|learning-rate|rate", "--optimizer=momentum:rate=*"},
     {"option", "momentum", "--optimizer=momentum:momentum=*"},
     {"option", "weight-decay|wd|l2", "--decay=*"},
     {"option", "batch-size|bs|minibatch", "--batch=*"},
     {"option", "num-epochs|n-epochs|max-epochs", "--epochs=*"},
-    {"option", "workers|num-workers|nproc|world-size", "--devices=cpu:0,cpu:1"},
+    {"option", "workers|num-workers|nproc|world-size", "--devices=#"},
 #if TRAINER_CUDA
     {"option", "gpu|gpus|cuda", "--devices=gpu:0"},
 #endif
@@ -38,9 +41,7 @@ static const struct {
     {"command", "run|fit|start", "trainer train"},
     {"command", "test|eval", "trainer evaluate"},
     {"command", "infer|classify", "trainer predict"},
-#if TRAINER_CURL
     {"command", "download|get", "trainer fetch"},
-#endif
     {"command", "benchmark|compare", "trainer bench"},
 };
 
@@ -55,15 +56,22 @@ static bool is_one_of(const char *names, const char *typed) {
     return false;
 }
 
+/* "cpu:0,cpu:1,cpu:2" for "3"; one per core where that would not be typed. */
+static void add_devices(struct text *text, const char *value) {
+    const long count = value != NULL ? strtol(value, NULL, 10) : 0;
+    if (count < 1 || count > 8) text_add(text, "cpu:*");
+    for (long i = 0; i < count && count <= 8; i++) text_add(text, "%scpu:%ld", i > 0 ? "," : "", i);
+}
+
 const char *habit_instead(const char *kind, const char *typed, const char *value, char *out, size_t bytes) {
     for (size_t i = 0; i < sizeof habits / sizeof *habits; i++) {
         if (strcmp(habits[i].kind, kind) != 0 || !is_one_of(habits[i].typed, typed)) continue;
         const char *instead = habits[i].instead;
-        const int before = (int)strcspn(instead, "*");
-        snprintf(out, bytes, "%.*s%.100s", before, instead,
-                 instead[before] == '\0' ? ""
-                 : value != NULL         ? value
-                                         : "...");
+        const size_t before = strcspn(instead, "*#");
+        struct text text = text_into(out, bytes);
+        text_add_bytes(&text, instead, before);
+        if (instead[before] == '#') add_devices(&text, value);
+        if (instead[before] == '*') text_add(&text, "%.100s", value != NULL ? value : "...");
         return out;
     }
     return NULL;

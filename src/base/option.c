@@ -19,11 +19,20 @@ static bool same_name(const char *a, const char *b) {
     return *a == *b;
 }
 
+static bool is_named(const struct option *row, const char *name) {
+    return same_name(row->name, name) || (row->also != NULL && same_name(row->also, name));
+}
+
 const struct option *option_find(const struct option *rows, const char *name) {
     for (const struct option *row = rows; row != NULL && row->name != NULL; row++)
-        if (!(row->flags & OPTION_ABSENT) &&
-            (same_name(row->name, name) || (row->also != NULL && same_name(row->also, name))))
-            return row;
+        if (!option_is_absent(row) && is_named(row, name)) return row;
+    return NULL;
+}
+
+/* The row of that name that this build cannot have, or NULL. */
+static const struct option *find_absent(const struct option *rows, const char *name) {
+    for (const struct option *row = rows; row != NULL && row->name != NULL; row++)
+        if (option_is_absent(row) && is_named(row, name)) return row;
     return NULL;
 }
 
@@ -80,22 +89,39 @@ static const char *instead_of(const struct option *rows, const char *name, const
     return option_find(rows, own) != NULL ? out : NULL;
 }
 
+/* The option as it is to be typed: "--batch=64". value: as typed, or NULL. */
+static const char *spelled(const struct option *row, const char *value, char *out, size_t bytes) {
+    const bool is_bare = row->type == OPTION_FLAG && value == NULL;
+    snprintf(out, bytes, "--%s%s%.100s", row->name, is_bare ? "" : "=",
+             is_bare         ? ""
+             : value != NULL ? value
+                             : "...");
+    return out;
+}
+
+static int absent_name(const struct option *row, const char *owner, struct error *error) {
+    return error_set(error, ERROR_USAGE, "%s%s%s: needs a build with %s", owner, owner[0] == '-' ? "" : ": ",
+                     row->name, row->needs);
+}
+
 static int unknown_name(const struct option *rows, const char *owner, const char *name, const char *value,
                         struct error *error) {
     const char *names[NAMES_MOST + 1] = {0};
     int count = 0;
     for (const struct option *row = rows; row != NULL && row->name != NULL && count < NAMES_MOST; row++)
-        if (!(row->flags & OPTION_ABSENT)) names[count++] = row->name;
+        if (!option_is_absent(row)) names[count++] = row->name;
     const char *nearest = option_nearest(name, names);
     const bool typed_with_dashes = owner[0] == '-';
-    char habit[WORDS_BYTES];
-    if (typed_with_dashes && instead_of(rows, name, value, habit, sizeof habit) != NULL)
-        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean %s?", name, habit);
+    char meant[WORDS_BYTES];
+    const struct option *absent = find_absent(rows, name);
+    if (absent != NULL) return absent_name(absent, owner, error);
+    if (typed_with_dashes && instead_of(rows, name, value, meant, sizeof meant) != NULL)
+        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean %s?", name, meant);
     if (typed_with_dashes && nearest != NULL)
-        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean \"--%s\"?", name,
-                         nearest);
+        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; did you mean %s?", name,
+                         spelled(option_find(rows, nearest), value, meant, sizeof meant));
     if (typed_with_dashes)
-        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; trainer COMMAND --help lists them",
+        return error_set(error, ERROR_USAGE, "unknown option \"--%s\"; trainer COMMAND --help=all lists them",
                          name);
     if (nearest != NULL)
         return error_set(error, ERROR_USAGE, "%s: unknown setting \"%s\"; did you mean \"%s\"?", owner, name,
@@ -192,8 +218,11 @@ static int set_choice(const struct option *row, void *field, const char *owner, 
         if (choice[length] == '\0') break;
         choice += length + 1;
     }
-    char words[WORDS_BYTES];
-    snprintf(words, sizeof words, "one of %s%s", row->flags & OPTION_AUTO ? "auto|" : "", row->choices);
+    if (row->needs != NULL && row->lacking != NULL && strcmp(value, row->lacking) == 0)
+        return error_set(error, ERROR_USAGE, "%s%s%s=%s: needs a build with %s", owner,
+                         owner[0] == '-' ? "" : ": ", row->name, value, row->needs);
+    char words[WORDS_BYTES], choices[WORDS_BYTES - 8];
+    snprintf(words, sizeof words, "one of %s", option_choices(row, choices, sizeof choices));
     return bad_value(row, owner, value, words, error);
 }
 

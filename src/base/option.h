@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include "error.h"
+#include "page.h"
 
 enum option_type {
     OPTION_FLAG,   /* bool; `--name`, `name` or `name=0|1` */
@@ -27,8 +27,8 @@ enum option_flag {
     OPTION_AGREED = 2,  /* the same in all processes of a cluster */
     OPTION_SHOWN = 4,   /* in a run's first lines and summary */
     OPTION_AUTO = 8,    /* "auto" is understood: as if nothing had been given */
-    OPTION_ABSENT = 16, /* not in this build: has its default, and cannot be given */
-    OPTION_RECIPE = 32  /* a model may say what it trains well with */
+    OPTION_RARE = 16,   /* few need it: in the help of all options only */
+    OPTION_RECIPE = 32, /* a model may say what it trains well with */
 };
 enum { OPTION_AUTOMATIC = -1 }; /* the value of an OPTION_INT without a default that is OPTION_AUTO */
 
@@ -42,11 +42,19 @@ struct option {
     double least, most;   /* range of numbers, both allowed; least == most: any */
     const char *choices;  /* OPTION_CHOICE */
     const char *unit;     /* "examples", "s", ... or NULL; shown by --help */
-    const char *help;     /* one line, lower case, no full stop */
+    const char *help;     /* one line, lower case, no full stop; reads without the name */
+    const char *value;    /* what stands for the value in --help, "DIR"; NULL: as the type has it */
     const char *group;    /* the heading in --help, or NULL */
     int flags;            /* enum option_flag */
     size_t given;         /* of a bool that says whether it was given; 0: nobody asks */
+    /* What this build lacks for it, "CUDA", or NULL: such an option has its default and cannot be given.
+     * Where `lacking` names one of the choices, only this one cannot, and `choices` does not have it. */
+    const char *needs, *lacking;
 };
+
+static inline bool option_is_absent(const struct option *row) {
+    return row->needs != NULL && row->lacking == NULL;
+}
 
 /* A row for the field of a settings struct: its type without OPTION_, its name, the struct, the field. */
 #define OPTION_ROW(kind, typed, settings, field, ...)                                                        \
@@ -109,8 +117,18 @@ const char *option_nearest(const char *name, const char *const *names);
  * plug-ins. */
 const char *habit_instead(const char *kind, const char *typed, const char *value, char *out, size_t bytes);
 
-/* Prints rows as help: `  --name=X   help (default, unit)`; prefix "--" for programs, "" for plug-ins. */
-void option_help(FILE *file, const struct option *rows, const char *prefix);
+/* The two columns of a row's help, `--batch=N` and `examples per worker and step (default 32)`; prefix "--"
+ * for programs, "" for plug-ins. `all`: with the range of a number. */
+enum { OPTION_LEFT_BYTES = 160, OPTION_HELP_BYTES = 900 };
+void option_words(const struct option *row, const char *prefix, bool all, char left[OPTION_LEFT_BYTES],
+                  char help[OPTION_HELP_BYTES]);
+
+/* Prints rows as help, under the headings of their groups. `all`: those that are OPTION_RARE, too. Returns
+ * how many were left out. */
+int option_help(const struct page *page, const struct option *rows, const char *prefix, bool all);
+
+/* The values that can be typed for a row of choices, "auto|fp32|bf16", into out[bytes]; "" for others. */
+const char *option_choices(const struct option *row, char *out, size_t bytes);
 
 /* Writes the value of a row as text, as it could be typed. */
 void option_text(const struct option *row, const void *settings, char *out, size_t bytes);

@@ -1,10 +1,11 @@
-/* Options shown: as help, in two columns within HELP_COLUMNS, and as the text that sets them. */
+/* Options shown: as help, in two columns, and as the text that sets them. */
 #include "option.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELP_COLUMNS = 100, HELP_INDENT = 28 };
+/* Where the second column begins; on a page with few columns it is under the first. */
+enum { HELP_INDENT = 26, NARROW_INDENT = 8, NARROW_COLUMNS = 72 };
 
 void option_text(const struct option *row, const void *settings, char *out, size_t bytes) {
     const char *field = (const char *)settings + row->offset;
@@ -49,82 +50,83 @@ void option_text(const struct option *row, const void *settings, char *out, size
     }
 }
 
-/* Writes words from `column` on, continuing on new lines that begin at HELP_INDENT. */
-static void print_wrapped(FILE *file, const char *text, int column) {
-    const char *word = text;
-    while (*word != '\0') {
-        const int length = (int)strcspn(word, " ");
-        if (word != text && column + 1 + length > HELP_COLUMNS) {
-            fprintf(file, "\n%*s", HELP_INDENT, "");
-            column = HELP_INDENT;
-        } else if (word != text) {
-            fputc(' ', file);
-            column++;
-        }
-        fprintf(file, "%.*s", length, word);
-        column += length;
-        word += length + (word[length] == ' ');
-    }
-    fputc('\n', file);
+const char *option_choices(const struct option *row, char *out, size_t bytes) {
+    out[0] = '\0';
+    if (row->type == OPTION_CHOICE)
+        snprintf(out, bytes, "%s%s", row->flags & OPTION_AUTO ? "auto|" : "", row->choices);
+    return out;
 }
 
-/* "also --job_name; default 32; 1 to 1000000 examples", as far as the row says it. */
-static void note_words(const struct option *row, const char *prefix, char *out, size_t bytes) {
-    char range[96] = "", fallback[160] = "", also[96] = "";
+/* What stands for the value where the row does not say. */
+static const char *usual_value(const struct option *row) {
+    if (row->unit != NULL && strcmp(row->unit, "s") == 0) return "SECONDS";
+    return row->type == OPTION_TEXT ? "TEXT" : row->type == OPTION_REAL ? "X" : "N";
+}
+
+/* "also --job_name; default 32; 1 to 1000000", as far as the row says it. */
+static void note_words(const struct option *row, const char *prefix, bool all, char *out, size_t bytes) {
+    struct text notes = text_into(out, bytes);
     const bool is_number = row->type == OPTION_INT || row->type == OPTION_LONG || row->type == OPTION_REAL;
-    const bool is_ranged = is_number && row->least < row->most;
-    if (is_ranged && row->most >= (double)INT_MAX) snprintf(range, sizeof range, "%.12g or more", row->least);
+    const bool is_ranged = all && is_number && row->least < row->most;
+    const bool is_flag = row->type == OPTION_FLAG;
+    if (row->also != NULL) text_item(&notes, "; ", "also %s%s", prefix, row->also);
+    if (row->fallback != NULL && row->fallback[0] != '\0' && !is_flag)
+        text_item(&notes, "; ", "default %s%s", row->flags & OPTION_RECIPE ? "the model's, or " : "",
+                  row->fallback);
+    if (row->fallback != NULL && strcmp(row->fallback, "1") == 0 && is_flag)
+        text_item(&notes, "; ", "default on");
+    if (is_ranged && row->most >= (double)INT_MAX) text_item(&notes, "; ", "%.12g or more", row->least);
     if (is_ranged && row->most < (double)INT_MAX)
-        snprintf(range, sizeof range, "%.12g to %.12g", row->least, row->most);
-    if (row->fallback != NULL && row->fallback[0] != '\0' && row->type != OPTION_FLAG)
-        snprintf(fallback, sizeof fallback, "default %s%s",
-                 row->flags & OPTION_RECIPE ? "the model's, or " : "", row->fallback);
-    if (row->fallback != NULL && strcmp(row->fallback, "1") == 0 && row->type == OPTION_FLAG)
-        snprintf(fallback, sizeof fallback, "default on");
-    const char *unit = row->unit != NULL ? row->unit : "";
-    const char *between = fallback[0] != '\0' && (range[0] != '\0' || unit[0] != '\0') ? "; " : "";
-    const char *space = range[0] != '\0' && unit[0] != '\0' ? " " : "";
-    if (row->also != NULL)
-        snprintf(also, sizeof also, "also %s%s%s", prefix, row->also,
-                 fallback[0] != '\0' || range[0] != '\0' || unit[0] != '\0' ? "; " : "");
-    snprintf(out, bytes, "%s%s%s%s%s%s", also, fallback, between, range, space, unit);
+        text_item(&notes, "; ", "%.12g to %.12g", row->least, row->most);
 }
 
-static void print_row(FILE *file, const struct option *row, const char *prefix) {
-    char left[160], notes[420], text[900];
+void option_words(const struct option *row, const char *prefix, bool all, char left[OPTION_LEFT_BYTES],
+                  char help[OPTION_HELP_BYTES]) {
+    char notes[420], choices[OPTION_LEFT_BYTES];
     const bool has_dashes = prefix[0] == '-',
                is_on = row->fallback != NULL && strcmp(row->fallback, "1") == 0;
-    const char *value = row->type == OPTION_TEXT ? "TEXT" : row->type == OPTION_REAL ? "X" : "N";
+    const char *value = row->value != NULL           ? row->value
+                        : row->type == OPTION_CHOICE ? option_choices(row, choices, sizeof choices)
+                                                     : usual_value(row);
     if (row->type == OPTION_FLAG)
-        snprintf(left, sizeof left, "  %s%s%s%s", prefix, has_dashes && is_on ? "no-" : "", row->name,
+        snprintf(left, OPTION_LEFT_BYTES, "%s%s%s%s", prefix, has_dashes && is_on ? "no-" : "", row->name,
                  has_dashes ? "" : "=0|1");
     else
-        snprintf(left, sizeof left, "  %s%s=%s%s", prefix, row->name, row->flags & OPTION_AUTO ? "auto|" : "",
-                 row->type == OPTION_CHOICE ? row->choices : value);
-    note_words(row, prefix, notes, sizeof notes);
-    const char *help = row->help != NULL ? row->help : "";
-    const size_t length = strlen(help);
+        snprintf(left, OPTION_LEFT_BYTES, "%s%s=%s%s", prefix, row->name,
+                 row->flags & OPTION_AUTO && row->type != OPTION_CHOICE ? "auto|" : "", value);
+    note_words(row, prefix, all, notes, sizeof notes);
+    const char *words = row->help != NULL ? row->help : "";
+    const size_t length = strlen(words);
     if (notes[0] == '\0')
-        snprintf(text, sizeof text, "%s", help);
-    else if (length > 0 && help[length - 1] == ')') /* one pair of brackets, not two */
-        snprintf(text, sizeof text, "%.*s; %s)", (int)length - 1, help, notes);
+        snprintf(help, OPTION_HELP_BYTES, "%s", words);
+    else if (length > 0 && words[length - 1] == ')') /* one pair of brackets, not two */
+        snprintf(help, OPTION_HELP_BYTES, "%.*s; %s)", (int)length - 1, words, notes);
     else
-        snprintf(text, sizeof text, "%s (%s)", help, notes);
-    const int width = (int)strlen(left);
-    if (width + 1 >= HELP_INDENT)
-        fprintf(file, "%s\n%*s", left, HELP_INDENT, "");
-    else
-        fprintf(file, "%-*s", HELP_INDENT, left);
-    print_wrapped(file, text, HELP_INDENT);
+        snprintf(help, OPTION_HELP_BYTES, "%s (%s)", words, notes);
 }
 
-void option_help(FILE *file, const struct option *rows, const char *prefix) {
+static void print_row(const struct page *page, const struct option *row, const char *prefix, bool all) {
+    char left[OPTION_LEFT_BYTES], help[OPTION_HELP_BYTES], indented[OPTION_LEFT_BYTES + 2];
+    option_words(row, prefix, all, left, help);
+    snprintf(indented, sizeof indented, "  %s", left);
+    page_row(page, indented, page->columns < NARROW_COLUMNS ? NARROW_INDENT : HELP_INDENT, help);
+}
+
+int option_help(const struct page *page, const struct option *rows, const char *prefix, bool all) {
     const char *group = NULL;
+    int left_out = 0;
+    bool first = true;
     for (const struct option *row = rows; row != NULL && row->name != NULL; row++) {
-        if (row->flags & OPTION_ABSENT) continue;
+        if (option_is_absent(row)) continue;
+        if (row->flags & OPTION_RARE && !all) {
+            left_out++;
+            continue;
+        }
         if (row->group != NULL && (group == NULL || strcmp(row->group, group) != 0))
-            fprintf(file, "%s%s:\n", row == rows ? "" : "\n", row->group);
+            fprintf(page->file, "%s%s:\n", first ? "" : "\n", row->group);
         group = row->group;
-        print_row(file, row, prefix);
+        first = false;
+        print_row(page, row, prefix, all);
     }
+    return left_out;
 }

@@ -9,15 +9,18 @@ struct bench_settings {
 };
 
 static const struct option rows[] = {
-    OPTION_ROW(TEXT, "strategies", struct bench_settings, strategies, .fallback = "all",
-               .help = "which, separated by commas, each with its settings as NAME:key=value,key=value"),
-    OPTION_ROW(INT, "repeats", struct bench_settings, repeats, .fallback = "3", .least = 1, .most = 10000,
-               .unit = "runs", .help = "of each, the first with --seed, each further one with the next seed"),
-    OPTION_ROW(TEXT, "out", struct bench_settings, run.value.out,
-               .given = offsetof(struct bench_settings, run.given.out),
+    OPTION_ROW(TEXT, "strategies", struct bench_settings, strategies, .fallback = "all", .value = "LIST",
                .help =
-                   "folder for bench.csv, runs.csv and a folder per run (default runs/<time>-<model>-bench)"),
-    OPTION_ROW(FLAG, "quiet", struct bench_settings, run.value.quiet, .help = "no progress, only results"),
+                   "strategies to compare, separated by commas, each with its settings as in ssp:bound=5"),
+    OPTION_ROW(INT, "repeats", struct bench_settings, repeats, .fallback = "3", .least = 1, .most = 10000,
+               .unit = "runs",
+               .help = "runs of each strategy: the first with --seed, each later one with the next seed"),
+    OPTION_ROW(TEXT, "out", struct bench_settings, run.value.out,
+               .given = offsetof(struct bench_settings, run.given.out), .value = "DIR",
+               .help =
+                   "folder for bench.csv, runs.csv and one folder per run (default runs/TIME-MODEL-bench)"),
+    OPTION_ROW(FLAG, "quiet", struct bench_settings, run.value.quiet,
+               .help = "print only the results, no progress"),
     {0},
 };
 
@@ -27,7 +30,7 @@ static const struct refusal refused[] = {
     {"weights", "every run of a comparison starts from its seed's weights"},
     {"checkpoint-every", "a run of a comparison writes its checkpoint at its end"},
     {"print-every", "the runs of a comparison print no steps"},
-    {"explain", "trainer train --explain tells what a device runs"},
+    {"explain", "trainer train --explain shows what a device computes"},
     {"job", "a comparison is made in one process"},
     {"task", "a comparison is made in one process"},
     {"ps-hosts", "a comparison is made in one process"},
@@ -45,7 +48,8 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     int code = compare_open(&comparison, &settings->run, settings->strategies, settings->repeats, error);
     if (code == OK) code = compare_run(&comparison, error);
     if (comparison.ended > 0) {
-        bench_print(stdout, &comparison.bench);
+        const struct page page = page_on(stdout);
+        bench_print(&page, &comparison.bench);
         printf("\nbench.csv, runs.csv and all runs are in %s\n", comparison.typed.value.out);
     }
     compare_close(&comparison);
@@ -60,9 +64,10 @@ const struct command command_bench = {
     .shared_options = run_options,
     .refused = refused,
     .examples =
-        "  trainer bench\n"
-        "  trainer bench --strategies=sync,async-lockfree:apply=worker --repeats=5 --target-accuracy=0.9\n"
-        "  trainer bench --devices=cpu:0,cpu:1 --slow=cpu:1=3x\n"
-        "  trainer bench --dataset=mnist --batch=100 --epochs=3 --optimizer=sgd:rate=0.5\n",
+        "# all strategies, three runs each\n"
+        "trainer bench --epochs=5\n"
+        "trainer bench --strategies=sync,async-lockfree:apply=worker --repeats=5 --target-accuracy=0.9\n"
+        "# with one slow device\n"
+        "trainer bench --strategies=sync,ssp,backup --devices=cpu:0,cpu:1 --slow=cpu:1=3x\n",
     .run = run,
 };

@@ -16,7 +16,10 @@ struct command {
     const struct option *shared_options;
     const struct refusal *refused; /* those of them that it does not take, ended by {0}; NULL: takes all */
     const char *arguments;         /* "IMAGE|CSV...", for --help; NULL: takes none */
-    const char *examples;          /* a few lines for --help; NULL: none */
+    const char *examples;          /* for --help: commands, and comments (# ...), a line each; NULL: none */
+    /* What a shell completes its arguments to: "FILE", "COMMAND", "PLUGIN", or the words, "bash|zsh"; NULL:
+     * nothing. */
+    const char *completes;
     /* settings: filled from the rows. arguments[argument_count]: what is not an option. */
     int (*run)(const void *settings, const char *const *arguments, int argument_count, struct error *error);
 };

@@ -16,15 +16,16 @@ struct describe_settings {
 };
 
 static const struct option rows[] = {
-    OPTION_ROW(TEXT, "model", struct describe_settings, model, .fallback = "mlp", .help = "the network"),
-    OPTION_ROW(TEXT, "dataset", struct describe_settings, dataset, .fallback = "digits",
-               .help = "gives the shape of the input and the classes"),
-    OPTION_ROW(TEXT, "data-dir", struct describe_settings, data_dir,
-               .help = "where data sets are looked for first"),
-    OPTION_ROW(TEXT, "input", struct describe_settings, input,
-               .help = "shape of an example instead of a data set's, as in 784"),
+    OPTION_ROW(TEXT, "model", struct describe_settings, model, .fallback = "mlp", .value = "NAME",
+               .help = "the network, with its settings after a colon"),
+    OPTION_ROW(TEXT, "dataset", struct describe_settings, dataset, .fallback = "digits", .value = "NAME",
+               .help = "the data set, for the shape of the input and the number of classes"),
+    OPTION_ROW(TEXT, "data-dir", struct describe_settings, data_dir, .value = "DIR",
+               .help = "look for data sets here first"),
+    OPTION_ROW(TEXT, "input", struct describe_settings, input, .value = "SHAPE",
+               .help = "shape of an example, instead of a data set's, as in 784 or 28x28x1"),
     OPTION_ROW(INT, "classes", struct describe_settings, classes, .fallback = "10", .least = 1,
-               .most = 1000000, .help = "with --input: how many"),
+               .most = 1000000, .help = "number of classes, with --input"),
     {0},
 };
 
@@ -128,9 +129,9 @@ static int run(const void *settings_given, const char *const *arguments, int arg
 
 const struct command command_describe = {
     .plugin = {.name = "describe",
-               .help = "a model as a table: layers, shapes, parameters, multiply-adds",
+               .help = "show a model: layers, shapes, parameters, multiply-adds",
                .options = rows,
                .settings_bytes = sizeof(struct describe_settings)},
-    .examples = "  trainer describe --model=mlp:hidden=100 --input=784 --classes=10\n",
+    .examples = "trainer describe --model=mlp:hidden=100 --input=784 --classes=10\n",
     .run = run,
 };

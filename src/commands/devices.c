@@ -21,6 +21,6 @@ static int run(const void *settings, const char *const *arguments, int argument_
 }
 
 const struct command command_devices = {
-    .plugin = {.name = "devices", .help = "what this machine has to compute with"},
+    .plugin = {.name = "devices", .help = "show what this machine can compute on"},
     .run = run,
 };

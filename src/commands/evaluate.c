@@ -15,16 +15,16 @@ struct evaluate_settings {
 enum part { PART_TEST, PART_TRAIN };
 
 static const struct option rows[] = {
-    OPTION_ROW(TEXT, "checkpoint", struct evaluate_settings, checkpoint,
-               .help = "folder of a run, or a .safetensors file that it wrote"),
-    OPTION_ROW(TEXT, "dataset", struct evaluate_settings, dataset,
-               .help = "what to test on (default: what it was trained on)"),
-    OPTION_ROW(TEXT, "data-dir", struct evaluate_settings, data_dir,
-               .help = "where data sets are looked for first"),
+    OPTION_ROW(TEXT, "checkpoint", struct evaluate_settings, checkpoint, .value = "PATH",
+               .help = "folder of a run, or a .safetensors file that it wrote; must be given"),
+    OPTION_ROW(TEXT, "dataset", struct evaluate_settings, dataset, .value = "NAME",
+               .help = "data set to test on (default: the one of the training)"),
+    OPTION_ROW(TEXT, "data-dir", struct evaluate_settings, data_dir, .value = "DIR",
+               .help = "look for data sets here first"),
     OPTION_ROW(CHOICE, "part", struct evaluate_settings, part, .fallback = "test", .choices = "test|train",
-               .help = "which examples"),
+               .help = "which of its examples"),
     OPTION_ROW(CHOICE, "kernels", struct evaluate_settings, kernels, .fallback = "auto",
-               .choices = "auto|reference", .help = "reference: the plain kernels only"),
+               .choices = "auto|reference", .help = "reference: only the plain kernels, without libraries"),
     {0},
 };
 
@@ -81,9 +81,9 @@ static int run(const void *settings_given, const char *const *arguments, int arg
 
 const struct command command_evaluate = {
     .plugin = {.name = "evaluate",
-               .help = "accuracy and cost of a trained network",
+               .help = "test a trained network: accuracy and cost",
                .options = rows,
                .settings_bytes = sizeof(struct evaluate_settings)},
-    .examples = "  trainer evaluate --checkpoint=runs/mnist\n",
+    .examples = "trainer --dataset=digits --out=runs/digits\ntrainer evaluate --checkpoint=runs/digits\n",
     .run = run,
 };

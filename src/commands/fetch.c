@@ -1,4 +1,5 @@
-/* trainer fetch: downloads data sets to where the program looks for them. */
+/* trainer fetch: downloads data sets to where the program looks for them. In a build without libcurl it says
+ * what to download from where, where to put it, and what the build lacks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,12 @@
 #include "../world/world.h"
 #include "command.h"
 
+#if TRAINER_CURL
+#    define WHAT "download data sets, and check their SHA-256"
+#else
+#    define WHAT "say where to download data sets, and where to put them"
+#endif
+
 enum { ADDRESS_BYTES = 1024, LINE_BYTES = 600, LINES_EVERY_S = 10 };
 
 struct fetch_settings {
@@ -20,16 +27,18 @@ struct fetch_settings {
 };
 
 static const struct option rows[] = {
-    OPTION_ROW(TEXT, "data-dir", struct fetch_settings, data_dir,
-               .help = "where to put them (default: $TRAINER_DATA, else ~/.cache/trainer), each in a folder "
-                       "of its name"),
-    OPTION_ROW(TEXT, "from", struct fetch_settings, from,
-               .help = "address of a folder to download from instead of the public ones"),
+    OPTION_ROW(TEXT, "data-dir", struct fetch_settings, data_dir, .value = "DIR",
+               .help = "where to put them, each in a folder of its name (default: $TRAINER_DATA, else "
+                       "~/.cache/trainer)"),
+    OPTION_ROW(TEXT, "from", struct fetch_settings, from, .value = "URL",
+               .help = "folder to download from, instead of the public servers"),
     OPTION_ROW(INT, "timeout", struct fetch_settings, timeout, .fallback = "60", .least = 1, .most = 3600,
-               .unit = "s", .help = "how long a server may say nothing"),
-    OPTION_ROW(FLAG, "quiet", struct fetch_settings, quiet, .fallback = "0", .help = "no progress"),
+               .unit = "s", .help = "give up when a server sends nothing for this long"),
+    OPTION_ROW(FLAG, "quiet", struct fetch_settings, quiet, .fallback = "0", .help = "print no progress"),
     {0},
 };
+
+#if TRAINER_CURL
 
 /* Who is told. */
 struct audience {
@@ -87,6 +96,44 @@ static void tell(void *argument, const struct fetch_report *report) {
     }
 }
 
+static int fetch_into(const struct source *source, const char *folder, const struct fetch_settings *settings,
+                      struct error *error) {
+    struct audience audience = {0};
+    const struct fetch fetch = {.source = source,
+                                .folder = folder,
+                                .from = settings->from[0] ? settings->from : NULL,
+                                .timeout_s = settings->timeout,
+                                .tell = tell,
+                                .argument = &audience};
+    progress_open(&audience.progress, stderr, settings->quiet);
+    const int code = fetch_run(&fetch, error);
+    progress_clear(&audience.progress);
+    if (code == OK) printf("%s is in %s\n", source->dataset, folder);
+    return code;
+}
+
+#else
+
+/* What to download, and where to put it: there the readers look for the files, plain or as .gz, and for the
+ * folder that an archive unpacks to. */
+static int fetch_into(const struct source *source, const char *folder, const struct fetch_settings *settings,
+                      struct error *error) {
+    const char *from = settings->from[0] ? settings->from : source->addresses[0];
+    const char *slash = from[strlen(from) - 1] == '/' ? "" : "/";
+    (void)error;
+    if (source->archive != NULL) {
+        printf("%s: download this archive, and unpack it in %s\n  %s%s%s\n", source->dataset, folder, from,
+               slash, source->archive);
+        return OK;
+    }
+    printf("%s: download these files, and put them in %s\n", source->dataset, folder);
+    for (const struct source_file *file = source->files; file->name != NULL; file++)
+        printf("  %s%s%s\n", from, slash, file->name);
+    return OK;
+}
+
+#endif
+
 enum { MOST_NAMES = 16 };
 
 /* The data sets that can be fetched, as a list and in words: "cifar10, iris, mnist". */
@@ -123,7 +170,6 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     const struct fetch_settings *settings = settings_given;
     const struct source *source;
     char folder[PATH_BYTES];
-    struct audience audience = {0};
     if (argument_count == 0) return find_source(NULL, &source, error);
     for (int i = 0; i < argument_count; i++) RETURN_IF(find_source(arguments[i], &source, error));
     if (settings->from[0] && strncmp(settings->from, "http://", 7) && strncmp(settings->from, "https://", 8))
@@ -131,33 +177,29 @@ static int run(const void *settings_given, const char *const *arguments, int arg
                          "--from=%s: expected an address that begins with http:// or https://",
                          settings->from);
     world_catch_interrupts();
-    progress_open(&audience.progress, stderr, settings->quiet);
     int code = OK;
     for (int i = 0; i < argument_count && code == OK; i++) {
         code = find_source(arguments[i], &source, error);
         if (code == OK)
             code = dataset_folder(folder, source->dataset, settings->data_dir[0] ? settings->data_dir : NULL,
                                   error);
-        const struct fetch fetch = {.source = source,
-                                    .folder = folder,
-                                    .from = settings->from[0] ? settings->from : NULL,
-                                    .timeout_s = settings->timeout,
-                                    .tell = tell,
-                                    .argument = &audience};
-        if (code == OK) code = fetch_run(&fetch, error);
-        progress_clear(&audience.progress);
-        if (code == OK) printf("%s is in %s\n", source->dataset, folder);
+        if (code == OK) code = fetch_into(source, folder, settings, error);
     }
-    return code;
+    if (code != OK || TRAINER_CURL) return code;
+    return error_set(error, ERROR_USAGE,
+                     "fetch: this build cannot download: it needs libcurl and OpenSSL (on Debian and Ubuntu: "
+                     "apt-get install libcurl4-openssl-dev libssl-dev, then make)");
 }
 
 const struct command command_fetch = {
     .plugin = {.name = "fetch",
-               .help = "download data sets, checked by their SHA-256",
+               .help = WHAT,
                .options = rows,
                .settings_bytes = sizeof(struct fetch_settings)},
     .arguments = "DATASET...",
-    .examples = "  trainer fetch mnist\n"
-                "  trainer fetch cifar10 --data-dir=data && trainer --dataset=cifar10 --data-dir=data\n",
+    .examples = "trainer fetch mnist\n"
+                "trainer fetch cifar10 --data-dir=data\n"
+                "trainer --dataset=cifar10 --data-dir=data --model=alexnet --epochs=1\n",
+    .completes = "DATASET",
     .run = run,
 };

@@ -1,4 +1,5 @@
 /* list: every plug-in there is, and with a name its settings; all of it read from the generated tables. */
+#include <stdio.h>
 #include <string.h>
 #include "../data/dataset.h"
 #include "../graph/model.h"
@@ -11,36 +12,41 @@
 const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS] = {&strategy_kind, &model_kind, &dataset_kind,
                                                               &optimizer_kind, &schedule_kind};
 
-enum { NAMES_MOST = 255, HELP_COLUMNS = 100 };
+enum { NAMES_MOST = 255, NAMES_INDENT = 18 };
 
 static void print_kind(const struct plugin_kind *kind) {
+    const struct page page = page_on(stdout);
+    char left[64];
     printf("%s (--%s=NAME:key=value,...)\n", kind->folder, kind->name);
     for (size_t i = 0; kind->plugins[i] != NULL; i++) {
-        const struct plugin *plugin = kind->plugins[i];
-        printf("  %-18s %s\n", plugin->name, plugin->help);
+        snprintf(left, sizeof left, "  %s", kind->plugins[i]->name);
+        page_row(&page, left, NAMES_INDENT, kind->plugins[i]->help);
     }
 }
 
 /* What it takes, and what it is trained with unless something else is typed, as options. */
-static void print_model(const struct model *model) {
-    int column = 0;
-    if (model->side > 0) printf("  takes images of %dx%d pixels or more\n", model->side, model->side);
-    for (const struct recipe *row = model->recipe; row && row->option; row++) {
-        const int width = (int)(strlen("  --=") + strlen(row->option) + strlen(row->value));
-        if (column == 0) column = printf("  trains well with:");
-        if (column + width > HELP_COLUMNS) column = printf("\n   ") - 1;
-        column += printf(" --%s=%s", row->option, row->value);
-    }
-    if (column > 0) putchar('\n');
+static void print_model(const struct page *page, const struct model *model) {
+    char words[600];
+    struct text text = text_into(words, sizeof words);
+    if (model->side > 0)
+        fprintf(page->file, "  takes images of %dx%d pixels or more\n", model->side, model->side);
+    for (const struct recipe *row = model->recipe; row && row->option; row++)
+        text_add(&text, "%s --%s=%s", text.used == 0 ? "trains well with:" : "", row->option, row->value);
+    if (text.used == 0) return;
+    fputs("  ", page->file);
+    page_words(page, 2, 4, words);
 }
 
 static void print_plugin(const struct plugin_kind *kind, const struct plugin *plugin) {
-    printf("%s %s: %s\n", kind->name, plugin->name, plugin->help);
+    const struct page page = page_on(stdout);
+    char words[400];
+    snprintf(words, sizeof words, "%s %s: %s", kind->name, plugin->name, plugin->help);
+    page_words(&page, 0, 2, words);
     if (plugin->options == NULL || plugin->options->name == NULL)
         printf("  no settings\n");
     else
-        option_help(stdout, plugin->options, "");
-    if (kind == &model_kind) print_model((const struct model *)(const void *)plugin);
+        option_help(&page, plugin->options, "", true);
+    if (kind == &model_kind) print_model(&page, (const struct model *)(const void *)plugin);
 }
 
 /* Prints all that NAME, KIND or KIND/NAME means; returns how many that were. */
@@ -101,8 +107,9 @@ static int run(const void *settings, const char *const *arguments, int argument_
 }
 
 const struct command command_list = {
-    .plugin = {.name = "list", .help = "show the strategies, models, data sets, optimizers and schedules"},
+    .plugin = {.name = "list", .help = "show strategies, models, data sets, optimizers and schedules"},
     .arguments = "[NAME|KIND|KIND/NAME]...",
-    .examples = "  trainer list\n  trainer list strategies\n  trainer list optimizer/sgd\n",
+    .examples = "trainer list\ntrainer list strategies\ntrainer list optimizer/sgd\n",
+    .completes = "PLUGIN",
     .run = run,
 };

@@ -11,7 +11,10 @@
 #    define WHAT "PNG and JPEG pictures, and rows of a CSV file"
 #    define ARGUMENTS "IMAGE|CSV..."
 #    define FILES_TAKEN "PNG or JPEG picture, or a CSV file with a row of features an example"
-#    define EXAMPLE "  trainer predict --checkpoint=runs/cifar10 --top=3 cat.png dog.jpg\n"
+#    define EXAMPLE                                                                                          \
+        "# a picture of your own, with a network that was trained on pictures\n"                             \
+        "trainer --dataset=mnist --out=runs/mnist\n"                                                         \
+        "trainer predict --checkpoint=runs/mnist digit.png\n"
 #else
 #    define WHAT "rows of a CSV file"
 #    define ARGUMENTS "CSV..."
@@ -25,12 +28,12 @@ struct predict_settings {
 };
 
 static const struct option rows[] = {
-    OPTION_ROW(TEXT, "checkpoint", struct predict_settings, checkpoint,
-               .help = "folder of a run, or a .safetensors file that it wrote"),
+    OPTION_ROW(TEXT, "checkpoint", struct predict_settings, checkpoint, .value = "PATH",
+               .help = "folder of a run, or a .safetensors file that it wrote; must be given"),
     OPTION_ROW(INT, "top", struct predict_settings, top, .fallback = "1", .least = 1, .most = 1000,
-               .unit = "classes", .help = "show the most probable N"),
+               .unit = "classes", .help = "how many classes to show, the most probable first"),
     OPTION_ROW(CHOICE, "kernels", struct predict_settings, kernels, .fallback = "auto",
-               .choices = "auto|reference", .help = "reference: the plain kernels only"),
+               .choices = "auto|reference", .help = "reference: only the plain kernels, without libraries"),
     {0},
 };
 
@@ -151,11 +154,13 @@ static int run(const void *settings_given, const char *const *arguments, int arg
 
 const struct command command_predict = {
     .plugin = {.name = "predict",
-               .help = "class and probability for " WHAT,
+               .help = "classify " WHAT,
                .options = rows,
                .settings_bytes = sizeof(struct predict_settings)},
     .arguments = ARGUMENTS,
-    .examples = "  printf '5.1,3.3,1.7,0.5\\n5.9,3.0,4.2,1.5\\n6.9,3.1,5.4,2.1\\n' > flowers.csv\n"
-                "  trainer predict --checkpoint=runs/iris flowers.csv\n" EXAMPLE,
+    .examples = "trainer --dataset=iris --optimizer=adam:rate=0.02 --out=runs/iris\n"
+                "printf '5.1,3.3,1.7,0.5\\n5.9,3.0,4.2,1.5\\n6.9,3.1,5.4,2.1\\n' > flowers.csv\n"
+                "trainer predict --checkpoint=runs/iris --top=3 flowers.csv\n" EXAMPLE,
+    .completes = "FILE",
     .run = run,
 };

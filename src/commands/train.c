@@ -59,14 +59,15 @@ static int run(const void *settings, const char *const *arguments, int argument_
 
 const struct command command_train = {
     .plugin = {.name = "train",
-               .help = "train a network; also without a verb",
+               .help = "train a network",
                .options = run_options,
                .settings_bytes = sizeof(struct typed)},
     .examples =
-        "  trainer\n"
-        "  trainer --strategy=async-lockfree --devices=cpu:0,cpu:1\n"
-        "  trainer --dataset=iris:standardize=1 --model=mlp:hidden=10-10,activation=relu --epochs=100\n"
-        "  trainer --dataset=mnist --batch=100 --epochs=20 --optimizer=sgd:rate=0.5 --out=runs/mnist\n"
-        "  trainer --resume=runs/mnist --epochs=40\n",
+        "trainer train --strategy=async-lockfree --devices=cpu:0,cpu:1\n"
+        "trainer train --dataset=iris:standardize=1 --model=mlp:hidden=10-10,activation=relu --epochs=100\n"
+        "# MNIST, fetched once; then further from its checkpoint\n"
+        "trainer fetch mnist\n"
+        "trainer train --dataset=mnist --batch=100 --epochs=20 --optimizer=sgd:rate=0.5 --out=runs/mnist\n"
+        "trainer train --resume=runs/mnist --epochs=40\n",
     .run = run,
 };

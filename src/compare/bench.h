@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "../base/file.h"
+#include "../base/page.h"
 #include "../base/statistic.h"
 #include "../outputs/summary.h"
 
@@ -54,8 +55,9 @@ struct bench {
     int count;
 };
 
-/* Two blocks of at most 100 columns, one line per row, each explained under it; then the sentences. */
-void bench_print(FILE *file, const struct bench *bench);
+/* Two tables, one line per row, each explained under it; then the sentences. A table that is too wide for the
+ * page is cut into several. */
+void bench_print(const struct page *page, const struct bench *bench);
 
 /* The sentence, without the name and a full stop; of a baseline only what failed. Returns out[bytes]. */
 const char *bench_sentence(const struct bench_row *row, double target_accuracy, char *out, size_t bytes);

@@ -1,58 +1,173 @@
 /* The table of a comparison: how fast and how well, then where the time goes, then the sentences. Plain
- * characters only, and lines of at most COLUMNS: it is read in logs as often as on terminals. */
+ * characters only, in the columns of the page: it is read in logs as often as on terminals. */
 #include <math.h>
 #include <string.h>
 #include "bench.h"
 #include "../base/text.h"
 #include "../outputs/digits.h"
 
-enum { COLUMNS = 100, NAME_LEAST = 10, NAME_MOST = 28, CELL_BYTES = 64 };
+enum { NAME_LEAST = 14, NAME_MOST = 60, CELL_BYTES = 64, COLUMNS_MOST = 12, NOTE_INDENT = 4 };
 
-/* --- cells: right-aligned, each with a blank in front; what is not known is "-" --- */
+/* --- cells: what is not known is "-" --- */
 
-static void print_cell(FILE *file, int width, const char *text) {
-    fprintf(file, " %*s", width - 1, text);
-}
-
-static void print_real(FILE *file, int width, int decimals, double value) {
-    char text[CELL_BYTES];
-    snprintf(text, sizeof text, "%.*f", decimals, value);
-    print_cell(file, width, isfinite(value) ? text : "-");
+static void real_cell(char *out, int decimals, double value) {
+    snprintf(out, CELL_BYTES, "%.*f", decimals, value);
+    if (!isfinite(value)) snprintf(out, CELL_BYTES, "-");
 }
 
 /* A cost that ran away needs no decimals. */
-static void print_cost(FILE *file, int width, double value) {
-    char text[CELL_BYTES];
-    snprintf(text, sizeof text, value < 99.5 ? "%.4f" : "%.1e", value);
-    print_cell(file, width, isfinite(value) ? text : "-");
+static void cost_cell(char *out, double value) {
+    snprintf(out, CELL_BYTES, value < 99.5 ? "%.4f" : "%.1e", value);
+    if (!isfinite(value)) snprintf(out, CELL_BYTES, "-");
 }
 
-static void print_thousands(FILE *file, int width, double value) {
-    char text[DIGITS_BYTES];
-    digits_thousands(text, value);
-    print_cell(file, width, isfinite(value) ? text : "-");
+static void thousands_cell(char *out, double value) {
+    snprintf(out, CELL_BYTES, "-");
+    if (isfinite(value)) digits_thousands(out, value);
 }
 
-static void print_target(FILE *file, int width, const struct bench *bench, const struct bench_row *row) {
-    char text[CELL_BYTES];
-    const struct statistic *target = &row->target_s;
-    snprintf(text, sizeof text, "%.3g s", statistic_mean(target));
-    if (target->count < row->finished)
-        snprintf(text, sizeof text, "%.3g s (%ld/%d)", statistic_mean(target), target->count, row->finished);
-    if (target->count == 0) snprintf(text, sizeof text, "not reached");
-    if (isnan(bench->target_accuracy)) snprintf(text, sizeof text, "-");
-    print_cell(file, width, text);
+static double percent(const struct statistic *statistic) {
+    return 100 * statistic_mean(statistic);
 }
+
+/* One column: its title, and what it says of a row. Columns that belong together stay side by side: the first
+ * of them `begins`. */
+struct column {
+    const char *title;
+    bool begins;
+    void (*cell)(char out[CELL_BYTES], const struct bench_row *row);
+};
+
+static void speed(char *out, const struct bench_row *row) {
+    thousands_cell(out, statistic_mean(&row->examples_per_s));
+}
+
+static void speed_sd(char *out, const struct bench_row *row) {
+    real_cell(out, 0, 100 * statistic_deviation(&row->examples_per_s) / statistic_mean(&row->examples_per_s));
+}
+
+static void speedup_one(char *out, const struct bench_row *row) {
+    real_cell(out, 2, row->speedup_one);
+}
+
+static void speedup_all(char *out, const struct bench_row *row) {
+    real_cell(out, 2, row->speedup_all);
+}
+
+static void target(char *out, const struct bench_row *row) {
+    const struct statistic *seconds = &row->target_s;
+    if (seconds->count == 0)
+        snprintf(out, CELL_BYTES, "never");
+    else if (seconds->count < row->finished)
+        snprintf(out, CELL_BYTES, "%.3g (%ld/%d)", statistic_mean(seconds), seconds->count, row->finished);
+    else
+        snprintf(out, CELL_BYTES, "%.3g", statistic_mean(seconds));
+}
+
+static void accuracy(char *out, const struct bench_row *row) {
+    real_cell(out, 2, percent(&row->test_accuracy));
+}
+
+static void accuracy_sd(char *out, const struct bench_row *row) {
+    real_cell(out, 2, 100 * statistic_deviation(&row->test_accuracy));
+}
+
+static void cost(char *out, const struct bench_row *row) {
+    cost_cell(out, statistic_mean(&row->test_cost));
+}
+
+static void cost_sd(char *out, const struct bench_row *row) {
+    cost_cell(out, statistic_deviation(&row->test_cost));
+}
+
+static void compute(char *out, const struct bench_row *row) {
+    real_cell(out, 0, percent(&row->compute_share));
+}
+
+static void input(char *out, const struct bench_row *row) {
+    real_cell(out, 0, percent(&row->input_share));
+}
+
+static void exchange(char *out, const struct bench_row *row) {
+    real_cell(out, 0, percent(&row->pull_share) + percent(&row->push_share));
+}
+
+static void waiting(char *out, const struct bench_row *row) {
+    real_cell(out, 0, percent(&row->wait_share));
+}
+
+static void stale(char *out, const struct bench_row *row) {
+    real_cell(out, 2, statistic_mean(&row->staleness_mean));
+}
+
+static void stale_p99(char *out, const struct bench_row *row) {
+    real_cell(out, 0, statistic_mean(&row->staleness_p99));
+}
+
+static void stale_max(char *out, const struct bench_row *row) {
+    thousands_cell(out, (double)row->staleness_max);
+}
+
+static void updates(char *out, const struct bench_row *row) {
+    thousands_cell(out, statistic_mean(&row->updates));
+}
+
+static void lost(char *out, const struct bench_row *row) {
+    thousands_cell(out, statistic_mean(&row->lost_updates));
+}
+
+static void dropped(char *out, const struct bench_row *row) {
+    thousands_cell(out, statistic_mean(&row->dropped));
+}
+
+static const struct column speed_columns[] = {
+    {"examples/s", true, speed},  {"sd", false, speed_sd},      {"x one", true, speedup_one},
+    {"x all", true, speedup_all}, {"accuracy", true, accuracy}, {"sd", false, accuracy_sd},
+    {"cost", true, cost},         {"sd", false, cost_sd},       {0},
+};
+
+static const struct column target_columns[] = {
+    {"examples/s", true, speed},  {"sd", false, speed_sd},
+    {"x one", true, speedup_one}, {"x all", true, speedup_all},
+    {"to target", true, target},  {"accuracy", true, accuracy},
+    {"sd", false, accuracy_sd},   {"cost", true, cost},
+    {"sd", false, cost_sd},       {0},
+};
+
+static const struct column share_columns[] = {
+    {"compute", true, compute},
+    {"input", false, input},
+    {"exchange", false, exchange},
+    {"waiting", false, waiting},
+    {"stale", true, stale},
+    {"p99", false, stale_p99},
+    {"max", false, stale_max},
+    {"updates", true, updates},
+    {"lost", true, lost},
+    {"dropped", true, dropped},
+    {0},
+};
 
 /* --- blocks --- */
 
-static int name_width(const struct bench *bench) {
-    int width = NAME_LEAST;
+static int column_width(const struct bench *bench, const struct column *column) {
+    int width = (int)strlen(column->title);
     for (int i = 0; i < bench->count; i++) {
-        const int length = (int)strlen(bench->rows[i].name);
-        if (length > width) width = length < NAME_MOST ? length : NAME_MOST;
+        char cell[CELL_BYTES];
+        if (bench->rows[i].finished == 0) continue;
+        column->cell(cell, &bench->rows[i]);
+        if ((int)strlen(cell) > width) width = (int)strlen(cell);
     }
     return width;
+}
+
+static int longest_name(const struct bench *bench) {
+    int longest = 0;
+    for (int i = 0; i < bench->count; i++) {
+        const int length = (int)strlen(bench->rows[i].name);
+        if (length > longest) longest = length < NAME_MOST ? length : NAME_MOST;
+    }
+    return longest;
 }
 
 /* A name that is too long has a line of its own. Returns whether figures follow: a row without a finished
@@ -67,104 +182,106 @@ static bool begin_row(FILE *file, int width, const struct bench_row *row) {
     return false;
 }
 
-static double percent(const struct statistic *statistic) {
-    return 100 * statistic_mean(statistic);
-}
-
-static void print_speed(FILE *file, const struct bench *bench, int width) {
-    fprintf(file, "\n%-*s %10s %4s %5s %5s %11s %8s %5s %7s %7s\n", width, "", "examples/s", "sd", "x one",
-            "x all", "to target", "accuracy", "sd", "cost", "sd");
+/* `count` columns of these widths, right-aligned, each behind `gap` blanks. */
+static void print_columns(FILE *file, const struct bench *bench, const struct column *columns,
+                          const int *widths, int count, int name_width, int gap) {
+    fprintf(file, "\n%-*s", name_width, "");
+    for (int c = 0; c < count; c++) fprintf(file, "%*s", widths[c] + gap, columns[c].title);
+    fputc('\n', file);
     for (int i = 0; i < bench->count; i++) {
         const struct bench_row *row = &bench->rows[i];
-        if (!begin_row(file, width, row)) continue;
-        const double speed = statistic_mean(&row->examples_per_s);
-        print_thousands(file, 11, speed);
-        print_real(file, 5, 0, 100 * statistic_deviation(&row->examples_per_s) / speed);
-        print_real(file, 6, 2, row->speedup_one);
-        print_real(file, 6, 2, row->speedup_all);
-        print_target(file, 12, bench, row);
-        print_real(file, 9, 2, percent(&row->test_accuracy));
-        print_real(file, 6, 2, 100 * statistic_deviation(&row->test_accuracy));
-        print_cost(file, 8, statistic_mean(&row->test_cost));
-        print_cost(file, 8, statistic_deviation(&row->test_cost));
+        if (!begin_row(file, name_width, row)) continue;
+        for (int c = 0; c < count; c++) {
+            char cell[CELL_BYTES];
+            columns[c].cell(cell, row);
+            fprintf(file, "%*s", widths[c] + gap, cell);
+        }
         fputc('\n', file);
     }
-    fprintf(file, "  x one: times as fast as one device with %d thread%s", bench->threads,
-            bench->threads == 1 ? "" : "s");
-    if (bench->cores > 0) fprintf(file, "; x all: as one device with all %d cores", bench->cores);
-    fprintf(file, "\n  accuracy (%%) and cost: of the test set; sd: over the runs, of examples/s in %%\n");
-    if (!isnan(bench->target_accuracy))
-        fprintf(file, "  to target: seconds of training until the accuracy is %.6g %%\n",
-                100 * bench->target_accuracy);
 }
 
-static void print_shares(FILE *file, const struct bench *bench, int width) {
-    fprintf(file, "\n%-*s %7s %5s %8s %7s %5s %4s %4s %9s %6s %7s\n", width, "", "compute", "input",
-            "exchange", "waiting", "stale", "p99", "max", "updates", "lost", "dropped");
-    for (int i = 0; i < bench->count; i++) {
-        const struct bench_row *row = &bench->rows[i];
-        if (!begin_row(file, width, row)) continue;
-        print_real(file, 8, 0, percent(&row->compute_share));
-        print_real(file, 6, 0, percent(&row->input_share));
-        print_real(file, 9, 0, percent(&row->pull_share) + percent(&row->push_share));
-        print_real(file, 8, 0, percent(&row->wait_share));
-        print_real(file, 6, 2, statistic_mean(&row->staleness_mean));
-        print_real(file, 5, 0, statistic_mean(&row->staleness_p99));
-        print_thousands(file, 5, (double)row->staleness_max);
-        print_thousands(file, 10, statistic_mean(&row->updates));
-        print_thousands(file, 7, statistic_mean(&row->lost_updates));
-        print_thousands(file, 8, statistic_mean(&row->dropped));
-        fputc('\n', file);
+/* All columns in one block where the page has room for them, else in as many as it takes. */
+static void print_blocks(const struct page *page, const struct bench *bench, const struct column *columns) {
+    const int longest = longest_name(bench), least = longest < NAME_LEAST ? longest : NAME_LEAST;
+    while (columns->title != NULL) {
+        int widths[COLUMNS_MOST], count = 0, fitting = 0, sum = 0, taken = 0;
+        for (; columns[count].title != NULL && count < COLUMNS_MOST; count++) {
+            widths[count] = column_width(bench, &columns[count]);
+            if (columns[count].begins && count > 0) fitting = count, taken = sum;
+            if (fitting > 0 && least + sum + widths[count] + 1 > page->columns) break;
+            sum += widths[count] + 1;
+        }
+        if (columns[count].title == NULL) fitting = count, taken = sum;
+        const int gap = longest + taken + fitting <= page->columns ? 2 : 1;
+        const int room = page->columns - taken - (gap - 1) * fitting;
+        print_columns(page->file, bench, columns, widths, fitting,
+                      longest < room ? longest
+                      : room > least ? room
+                                     : least,
+                      gap);
+        columns += fitting;
     }
-    fputs("  of the workers' time in %: exchange takes weights and gives gradients; waiting: for\n"
-          "    others, and at the end of epochs\n"
-          "  stale: updates since a gradient's weights were read, when it is applied; mean, p99 and max\n"
-          "  lost: updates that another worker overwrote; dropped: gradients thrown away as too late\n",
-          file);
+}
+
+/* --- what the columns mean --- */
+
+static void print_note(const struct page *page, const char *note) {
+    fputs("  ", page->file);
+    page_words(page, 2, NOTE_INDENT, note);
+}
+
+static void print_speed(const struct page *page, const struct bench *bench) {
+    const bool has_target = !isnan(bench->target_accuracy);
+    char line[200];
+    struct text text = text_into(line, sizeof line);
+    print_blocks(page, bench, has_target ? target_columns : speed_columns);
+    text_add(&text, "x one: times as fast as one device with %d thread%s", bench->threads,
+             bench->threads == 1 ? "" : "s");
+    if (bench->cores > 0) text_add(&text, "; x all: as one device with all %d cores", bench->cores);
+    print_note(page, line);
+    print_note(page, "accuracy (%) and cost: of the test set; sd: over the runs, of examples/s in %");
+    if (!has_target) return;
+    snprintf(line, sizeof line,
+             "to target: seconds of training until the accuracy is %.6g %%, and how many runs got there",
+             100 * bench->target_accuracy);
+    print_note(page, line);
+}
+
+static void print_shares(const struct page *page, const struct bench *bench) {
+    print_blocks(page, bench, share_columns);
+    print_note(page, "of the workers' time in %: exchange: taking weights and giving gradients; waiting: for "
+                     "others, and at the end of epochs");
+    print_note(page,
+               "stale: updates between reading a gradient's weights and applying it: mean, p99 and max");
+    print_note(page,
+               "lost: updates that another worker overwrote; dropped: gradients thrown away as too late");
 }
 
 /* --- sentences --- */
 
-/* Writes words within COLUMNS, continuing on lines that begin with two blanks. */
-static void print_wrapped(FILE *file, const char *text) {
-    int column = 0;
-    while (*text) {
-        int length = (int)strcspn(text, " ");
-        if (strncmp(text + length, " %", 2) == 0) length += 2; /* a number and its unit stay together */
-        if (column > 0 && column + 1 + length > COLUMNS)
-            column = fprintf(file, "\n  ") - 1;
-        else if (column > 0)
-            column += fprintf(file, " ");
-        column += fprintf(file, "%.*s", length, text);
-        text += length + (text[length] == ' ');
-    }
-    fputc('\n', file);
-}
-
-static void print_sentences(FILE *file, const struct bench *bench) {
-    fputc('\n', file);
+static void print_sentences(const struct page *page, const struct bench *bench) {
+    fputc('\n', page->file);
     for (int i = 0; i < bench->count; i++) {
         const struct bench_row *row = &bench->rows[i];
         char sentence[1200], line[BENCH_NAME_BYTES + sizeof sentence + 4];
         if (row->failed == 0 && (row->baseline || row->finished == 0)) continue; /* nothing to say */
         snprintf(line, sizeof line, "%s: %s.", row->name,
                  bench_sentence(row, bench->target_accuracy, sentence, sizeof sentence));
-        print_wrapped(file, line);
+        page_words(page, 0, 2, line);
     }
 }
 
-void bench_print(FILE *file, const struct bench *bench) {
-    const int width = name_width(bench);
+void bench_print(const struct page *page, const struct bench *bench) {
     char line[4096];
     struct text text = text_into(line, sizeof line);
     const char *plural = bench->repeats == 1 ? "" : "s";
-    text_add(&text, "%s on %s: %d epoch%s, batch %d a worker, %s, %s, on %s%s%s; %d run%s each, seed%s %ld",
+    text_add(&text, "%s on %s: %d epoch%s, batch %d per worker, %s, %s, on %s%s%s; %d run%s each, seed%s %ld",
              bench->model, bench->dataset, bench->epochs, bench->epochs == 1 ? "" : "s", bench->batch,
              bench->optimizer, bench->schedule, bench->devices, bench->faults[0] ? ", with " : "",
              bench->faults, bench->repeats, plural, plural, bench->seed);
     if (bench->repeats > 1) text_add(&text, " to %ld", bench->seed + bench->repeats - 1);
-    print_wrapped(file, line);
-    print_speed(file, bench, width);
-    print_shares(file, bench, width);
-    print_sentences(file, bench);
+    page_words(page, 0, 2, line);
+    print_speed(page, bench);
+    print_shares(page, bench);
+    print_sentences(page, bench);
 }

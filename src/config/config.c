@@ -16,7 +16,8 @@
 #define SHOWN OPTION_SHOWN
 #define RECIPE OPTION_RECIPE
 #define AUTOMATIC OPTION_AUTO
-#define OF_GPUS (DEVICES_MAY_BE_GPUS ? 0 : OPTION_ABSENT)
+#define RARE OPTION_RARE
+#define OF_GPUS (DEVICES_MAY_BE_GPUS ? NULL : "CUDA")
 
 /* Of what was typed: with the field that says so. */
 #define OF_TYPED(kind, field, ...)                                                                           \

@@ -21,39 +21,38 @@ struct augment_settings {
 #define AUGMENT_ROWS(settings, usual)                                                                        \
     OPTION_ROW(                                                                                              \
         CHOICE, "augment", settings, augment.chain, .fallback = usual, .choices = "none|distnet|usual",      \
-        .help = "a chain by name; usual: crop=24, flip=1, standardize=image; distnet: crop=24, flip=1, "     \
-                "brightness=63, contrast=0.2-1.8, standardize=image. The next settings change it "           \
-                "and are done in this order"),                                                               \
+        .help = "the settings below under one name; usual: crop=24, flip=1, standardize=image; distnet: "    \
+                "crop=24, flip=1, brightness=63, contrast=0.2-1.8, standardize=image. Settings typed "       \
+                "beside it replace its own; all are applied in this order"),                                 \
         OPTION_ROW(INT, "pad", settings, augment.pad, .least = 0, .most = 1024, .unit = "pixels",            \
-                   .help = "of black on every side (default: as augment says, or 0)"),                       \
+                   .help = "pixels of black added on every side (default: as in augment, or 0)"),            \
         OPTION_ROW(INT, "crop", settings, augment.crop, .least = 1, .most = 4096, .unit = "pixels",          \
                    .help =                                                                                   \
-                       "a square of this side, anywhere in training, central in tests; the network's input " \
-                       "(default: the size of the images)"),                                                 \
+                       "side of the square that is cut out for the network, at a random place in training, " \
+                       "in the centre in tests (default: the size of the images)"),                          \
         OPTION_ROW(CHOICE, "flip", settings, augment.flip, .fallback = "auto", .choices = "auto|0|1",        \
-                   .help = "1: half of the images are mirrored in training"),                                \
+                   .help = "1: mirror half of the training images, at random"),                              \
         OPTION_ROW(REAL, "brightness", settings, augment.brightness, .least = 0, .most = 255,                \
-                   .help = "plus as much, up or down, at most (of 255; default: as augment says, or 0)"),    \
-        OPTION_ROW(                                                                                          \
-            TEXT, "contrast", settings, augment.contrast,                                                    \
-            .help =                                                                                          \
-                "times as much about each channel's mean: least-most, as in 0.2-1.8 (default: as augment "   \
-                "says, or 1-1)"),                                                                            \
+                   .help = "largest random change of the brightness in training, of 255 (default: as in "    \
+                           "augment, or 0)"),                                                                \
+        OPTION_ROW(TEXT, "contrast", settings, augment.contrast, .value = "LEAST-MOST",                      \
+                   .help =                                                                                   \
+                       "range of the random factor on the contrast in training, as in 0.2-1.8 (default: as " \
+                       "in augment, or 1-1)"),                                                               \
         OPTION_ROW(                                                                                          \
             CHOICE, "standardize", settings, augment.standardize, .fallback = "auto",                        \
             .choices = "auto|none|image",                                                                    \
-            .help = "image: mean 0 and deviation 1 of each image, in training and tests; none: divided by "  \
-                    "255"),                                                                                  \
+            .help = "image: bring each image to mean 0 and deviation 1, also in tests; none: only divide "   \
+                    "by 255"),                                                                               \
         OPTION_ROW(INT, "cutout", settings, augment.cutout, .least = 0, .most = 4096, .unit = "pixels",      \
-                   .help =                                                                                   \
-                       "side of a square that is set to 0 in training, its centre anywhere (default: 0)")
+                   .help = "side of a square at a random place that is set to 0 in training (default: 0)")
 
 /* One more, for data sets of colour images that call whiten_image. */
 #define AUGMENT_WHITEN_ROW(settings)                                                                         \
-    OPTION_ROW(                                                                                              \
-        INT, "whiten", settings, augment.whiten, .fallback = "0", .least = 0, .most = 1,                     \
-        .help = "1: first of all, what neighbouring pixels and colours have in common is taken out of each " \
-                "image (ZCA of 5x5 patches)")
+    OPTION_ROW(INT, "whiten", settings, augment.whiten, .fallback = "0", .least = 0, .most = 1,              \
+               .help =                                                                                       \
+                   "1: first remove from each image what neighbouring pixels and colours share (ZCA of 5x5 " \
+                   "patches)")
 
 /* *augment = what the settings make of images of shape [height, width, channels]; height 0 when that is no
  * change at all. *given = the shape that the network is given. `owner` is for the words. Errors: ERROR_USAGE:

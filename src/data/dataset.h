@@ -35,7 +35,7 @@ struct dataset_common {
 };
 #define DATASET_COMMON_ROWS                                                                                  \
     OPTION_ROW(INT, "take", struct dataset_common, take, .fallback = "0", .least = 0, .most = 2147483647,    \
-               .unit = "examples", .help = "use only the first N training examples (0: all)")
+               .unit = "examples", .help = "train on the first N training examples only (0: all)")
 
 extern const struct dataset_plugin *const datasets[]; /* generated, ended by NULL */
 extern const struct plugin_kind dataset_kind;         /* generated: the same */

@@ -83,8 +83,8 @@ static int add_item(struct list *list, const char *item, size_t length, struct e
     const struct backend *backend = find_backend(item, name_length);
     char devices[200];
     if (!backend && name_length == 3 && memcmp(item, "gpu", 3) == 0)
-        return error_set(error, ERROR_DEVICE, "%.*s: this build has no GPU backend (devices: %s)",
-                         (int)length, item, present(devices, sizeof devices));
+        return error_set(error, ERROR_DEVICE, "%.*s: needs a build with CUDA (devices: %s)", (int)length,
+                         item, present(devices, sizeof devices));
     if (!backend) return not_understood(item, length, error);
     if (backend->count() == 0 && backend->missing)
         return error_set(error, ERROR_DEVICE, "%.*s: %s (devices: %s)", (int)length, item, backend->missing(),

@@ -6,12 +6,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
+#include "../base/page.h"
 #include "../base/text.h"
 #include "digits.h"
 
-enum { COLUMNS_UNKNOWN = 80, BAR_LEAST = 8, BAR_MOST = 40, LINE_BYTES = 1100 };
+enum { BAR_LEAST = 8, BAR_MOST = 40, LINE_BYTES = 1100, FOLDED_BYTES = 2200 };
+static const char before_line[] = "trainer: ";
 static const double terminal_every_s = 0.1, lines_every_s = 10;
 
 void progress_open(struct progress *progress, FILE *file, bool quiet) {
@@ -89,11 +90,6 @@ const char *progress_text(char *out, size_t bytes, int columns, double done, dou
     return out;
 }
 
-static int terminal_columns(FILE *file) {
-    struct winsize size = {0};
-    return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : COLUMNS_UNKNOWN;
-}
-
 void progress_show(struct progress *progress, double done, double total, double seconds, int epoch,
                    int epochs, double loss) {
     if (!progress->file) return;
@@ -111,7 +107,7 @@ void progress_show(struct progress *progress, double done, double total, double 
     const double passed = seconds - progress->first_s;
     const double per_second = passed > 0 ? (done - progress->first_done) / passed : 0;
     const int columns =
-        progress->terminal ? terminal_columns(progress->file) - 1 : 0; /* the last column would wrap */
+        progress->terminal ? page_columns(progress->file) - 1 : 0; /* the last column would wrap */
     char text[LINE_BYTES];
     progress_text(text, sizeof text, columns, done, total, per_second, epoch, epochs, loss);
     fprintf(progress->file, progress->terminal ? "\r%s\033[K" : "%s\n", text);
@@ -121,7 +117,7 @@ void progress_show(struct progress *progress, double done, double total, double 
 
 void progress_status(struct progress *progress, const char *text) {
     if (!progress->file || !progress->terminal) return;
-    fprintf(progress->file, "\r%.*s\033[K", terminal_columns(progress->file) - 1, text);
+    fprintf(progress->file, "\r%.*s\033[K", page_columns(progress->file) - 1, text);
     fflush(progress->file);
     progress->shown = true;
 }
@@ -133,14 +129,21 @@ void progress_clear(struct progress *progress) {
     progress->shown = false;
 }
 
-static void say(struct progress *progress, FILE *file, const char *format, va_list arguments) {
-    char text[LINE_BYTES];
+/* `folded`: in lines of the page's columns; else in one line. */
+static void say(struct progress *progress, FILE *file, bool folded, const char *format, va_list arguments) {
+    char text[LINE_BYTES], lines[FOLDED_BYTES];
+    const int indent = (int)sizeof before_line - 1;
+    struct text out = text_into(lines, sizeof lines);
     progress_clear(progress);
     vsnprintf(text, sizeof text, format, arguments);
     /* A file's name can hold anything; a log line is one line. */
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
-    fprintf(file, "trainer: %s\n", text);
+    if (folded)
+        page_fold(&out, page_on(file).columns, indent, indent, text);
+    else
+        text_add(&out, "%s", text);
+    fprintf(file, "%s%s\n", before_line, lines);
     fflush(file);
 }
 
@@ -148,7 +151,15 @@ void progress_say(struct progress *progress, const char *format, ...) {
     va_list arguments;
     if (!progress->file) return;
     va_start(arguments, format);
-    say(progress, progress->file, format, arguments);
+    say(progress, progress->file, progress->terminal, format, arguments);
+    va_end(arguments);
+}
+
+void progress_describe(struct progress *progress, const char *format, ...) {
+    va_list arguments;
+    if (!progress->file) return;
+    va_start(arguments, format);
+    say(progress, progress->file, true, format, arguments);
     va_end(arguments);
 }
 
@@ -156,6 +167,6 @@ void progress_warn(struct progress *progress, const char *format, ...) {
     va_list arguments;
     if (!progress->always) return;
     va_start(arguments, format);
-    say(progress, progress->always, format, arguments);
+    say(progress, progress->always, progress->terminal, format, arguments);
     va_end(arguments);
 }

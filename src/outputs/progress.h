@@ -31,8 +31,13 @@ void progress_show(struct progress *progress, double done, double total, double 
 void progress_status(struct progress *progress, const char *text);
 /* Clears the bar, so that another line can be printed. */
 void progress_clear(struct progress *progress);
-/* A log line on the same stream, "trainer: ..."; clears the bar first. */
+/* A log line on the same stream, "trainer: ..."; clears the bar first. A terminal gets it in as many lines as
+ * its columns make of it, everything else in one. */
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress, const char *format, ...);
+/* The same for what a person reads, as the first lines of a run: in lines of PAGE_COLUMNS where there is no
+ * terminal. */
+__attribute__((format(printf, 2, 3))) void progress_describe(struct progress *progress, const char *format,
+                                                             ...);
 /* The same for what must be known, also when quiet: a worker was lost. */
 __attribute__((format(printf, 2, 3))) void progress_warn(struct progress *progress, const char *format, ...);
 

@@ -253,24 +253,24 @@ static void say_start(struct run *run) {
     name_workers(run, workers, sizeof workers);
     if (dataset->validation.count > 0)
         snprintf(held, sizeof held, "%d validation, ", dataset->validation.count);
-    progress_say(progress, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d classes)",
-                 config->model, setup->network.graph.layout.parameters, config->dataset, dataset->train.count,
-                 held, dataset->test.count, dataset->classes);
-    progress_say(progress,
-                 "%s, %d worker%s (%s), %d shard%s%s%s; batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld",
-                 config->strategy, run->workers, run->workers == 1 ? "" : "s", workers, setup->shards,
-                 setup->shards == 1 ? "" : "s", homes[0] ? " on " : "", homes, config->batch, run->workers,
-                 config->batch * run->workers, config->epochs, config->epochs == 1 ? "" : "s",
-                 config->optimizer, config->schedule, config->seed);
+    progress_describe(progress, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d classes)",
+                      config->model, setup->network.graph.layout.parameters, config->dataset,
+                      dataset->train.count, held, dataset->test.count, dataset->classes);
+    progress_describe(progress, "%s, %d worker%s (%s), %d shard%s%s%s", config->strategy, run->workers,
+                      run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",
+                      homes[0] ? " on " : "", homes);
+    progress_describe(progress, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch,
+                      run->workers, config->batch * run->workers, config->epochs,
+                      config->epochs == 1 ? "" : "s", config->optimizer, config->schedule, config->seed);
     config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed", others,
                    sizeof others);
-    if (others[0]) progress_say(progress, "with%s", others);
-    if (run->store.mean_by[0]) progress_say(progress, "the mean of a round: %s", run->store.mean_by);
+    if (others[0]) progress_describe(progress, "with%s", others);
+    if (run->store.mean_by[0]) progress_describe(progress, "the mean of a round: %s", run->store.mean_by);
     if (config->average > 0.0)
-        progress_say(progress, "tested and kept: the moving average of the weights, decay %g",
-                     config->average);
+        progress_describe(progress, "tested and kept: the moving average of the weights, decay %g",
+                          config->average);
     if (setup->cores_shared && !run->crew.elsewhere)
-        progress_say(progress, "more devices than cores: they share them");
+        progress_describe(progress, "more devices than cores: they share them");
     progress_say(progress, "logs, model and checkpoint go to %s", config->out);
 }
 

@@ -141,6 +141,8 @@ struct counted {
     long position, version, steps, examples;
     int workers;
     double epochs_done, final_cost, train_seconds;
+    double test_accuracy, best_accuracy, best_loss, best_test_accuracy;
+    int best_epoch;
 };
 
 static const struct option counted_rows[] = {
@@ -152,6 +154,11 @@ static const struct option counted_rows[] = {
     OPTION_ROW(REAL, "epochs_done", struct counted, epochs_done, .most = EPOCHS_MOST, .unit = "epochs"),
     OPTION_ROW(REAL, "final_cost", struct counted, final_cost, .help = "of the last steps"),
     OPTION_ROW(REAL, "train_seconds", struct counted, train_seconds, .most = SECONDS_MOST, .unit = "s"),
+    OPTION_ROW(REAL, "test_accuracy", struct counted, test_accuracy, .most = 1),
+    OPTION_ROW(INT, "best_epoch", struct counted, best_epoch, .least = 1, .most = EPOCHS_MOST),
+    OPTION_ROW(REAL, "best_accuracy", struct counted, best_accuracy, .most = 1),
+    OPTION_ROW(REAL, "best_loss", struct counted, best_loss, .most = 1e300),
+    OPTION_ROW(REAL, "best_test_accuracy", struct counted, best_test_accuracy, .most = 1),
     {0},
 };
 

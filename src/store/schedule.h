@@ -16,7 +16,8 @@ struct schedule_common {
 };
 #define SCHEDULE_COMMON_ROWS                                                                                 \
     OPTION_ROW(REAL, "warmup", struct schedule_common, warmup, .fallback = "0", .least = 0, .most = 1,       \
-               .unit = "share of all updates", .help = "rise linearly from 0 over this share of the run")
+               .unit = "share of all updates",                                                               \
+               .help = "share of the run in which the rate first rises from 0")
 
 extern const struct schedule *const schedules[]; /* generated, ended by NULL */
 extern const struct plugin_kind schedule_kind;   /* generated: the same */

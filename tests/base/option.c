@@ -1,5 +1,5 @@
 /* Options: strict values, ranges in the words, names that are nearly right, plug-ins with settings, help
- * within 100 columns. */
+ * within the columns of its page. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,7 @@ static const struct option rows[] = {{.name = "progress",
                                      {.name = "job-scale",
                                       .type = OPTION_REAL,
                                       .offset = offsetof(struct settings, scale),
+                                      .value = "SCALE",
                                       .help = "any number at all"},
                                      {.name = "hidden",
                                       .type = OPTION_INT,
@@ -134,12 +135,12 @@ static void test_refused_values(void) {
     set(&s, "--", "out", "0123456789abcdef",
         "--out=0123456789abcdef: expected at most 15 characters, found 16");
     set(&s, "--", "batch", NULL, "--batch: a value is missing, expected --batch=...");
-    set(&s, "--", "btach", "1", "unknown option \"--btach\"; did you mean \"--batch\"?");
-    set(&s, "--", "zzz", "1", "unknown option \"--zzz\"; trainer COMMAND --help lists them");
+    set(&s, "--", "btach", "1", "unknown option \"--btach\"; did you mean --batch=1?");
+    set(&s, "--", "zzz", "1", "unknown option \"--zzz\"; trainer COMMAND --help=all lists them");
     set(&s, "--", "batch_size", "64", "unknown option \"--batch_size\"; did you mean --batch=64?");
     set(&s, "--", "bs", NULL, "unknown option \"--bs\"; did you mean --batch=...?");
     set(&s, "--", "weight-decay", "1",
-        "unknown option \"--weight-decay\"; trainer COMMAND --help lists them");
+        "unknown option \"--weight-decay\"; trainer COMMAND --help=all lists them");
     set(&s, "sgd", "rat", "1", "sgd: unknown setting \"rat\"; did you mean \"rate\"?");
     CHECK(memcmp(&s, &before, sizeof s) == 0, "a refused value changed a setting");
 }
@@ -238,23 +239,152 @@ static void test_text_reads_back(void) {
           "text and choice");
 }
 
+/* Three rows: one as usual, one that is rare and has a choice that this build lacks, one that it lacks. */
+static const struct option rare_rows[] = {{.name = "first",
+                                           .type = OPTION_INT,
+                                           .offset = offsetof(struct settings, hidden),
+                                           .fallback = "3",
+                                           .least = 1,
+                                           .most = 8,
+                                           .group = "Usual",
+                                           .help = "how many"},
+                                          {.name = "second",
+                                           .type = OPTION_CHOICE,
+                                           .offset = offsetof(struct settings, kernels),
+                                           .choices = "fast|exact",
+                                           .flags = OPTION_AUTO | OPTION_RARE,
+                                           .needs = "magic",
+                                           .lacking = "magic",
+                                           .group = "Second",
+                                           .help = "how exactly"},
+                                          {.name = "third",
+                                           .type = OPTION_INT,
+                                           .offset = offsetof(struct settings, batch),
+                                           .needs = "magic",
+                                           .group = "Third",
+                                           .help = "how often"},
+                                          {0}};
+
+static void check_columns(const char *text, int columns) {
+    size_t longest = 0;
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+        const size_t length = strcspn(line, "\n");
+        CHECK(length <= (size_t)columns, "%zu columns: %.*s", length, (int)length, line);
+        if (length > longest) longest = length;
+    }
+    CHECK(longest + 15 > (size_t)columns || columns > 130, "%d columns are not used: %zu\n%s", columns,
+          longest, text);
+}
+
 static void test_help(void) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *file = open_memstream(&text, &bytes);
     CHECK(file != NULL, "no memory");
     if (file == NULL) return;
-    option_help(file, rows, "--");
-    option_help(file, rows, "");
+    const struct page page = {.file = file, .columns = 100};
+    CHECK(option_help(&page, rows, "--", true) == 0, "rows are left out of all");
+    option_help(&page, rows, "", true);
     fclose(file);
-    CHECK(strstr(text, "  --batch=N                 examples per worker per step (default 32; 1 to 1000000 "
-                       "examples)\n") != NULL,
-          "\n%s", text);
+    CHECK(
+        strstr(text, "  --batch=N               examples per worker per step (default 32; 1 to 1000000)\n") !=
+            NULL,
+        "\n%s", text);
     CHECK(strstr(text, "  --no-progress ") != NULL && strstr(text, "  progress=0|1 ") != NULL, "\n%s", text);
     CHECK(strstr(text, "  --kernels=auto|onednn|reference\n") != NULL, "\n%s", text);
-    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1)
-        CHECK(strcspn(line, "\n") <= 100, "%zu columns: %.*s", strcspn(line, "\n"), (int)strcspn(line, "\n"),
-              line);
+    CHECK(strstr(text, "  --job-scale=SCALE ") != NULL && strstr(text, "  job-scale=SCALE ") != NULL, "\n%s",
+          text);
+    check_columns(text, 100);
+    free(text);
+}
+
+/* Of narrow pages and wide ones: no line is too long, one is nearly as long as it may be, and all pages have
+ * the same words, none of them broken. */
+static void test_help_columns(void) {
+    static const int columns[] = {60, 80, 100, 160};
+    char words[4][4000];
+    for (int i = 0; i < 4; i++) {
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *file = open_memstream(&text, &bytes);
+        if (file == NULL) return;
+        const struct page page = {.file = file, .columns = columns[i]};
+        option_help(&page, rows, "--", true);
+        fclose(file);
+        check_columns(text, columns[i]);
+        words[i][0] = '\0';
+        struct text joined = text_into(words[i], sizeof words[i]);
+        for (char *word = strtok(text, " \n"); word; word = strtok(NULL, " \n"))
+            text_item(&joined, " ", "%s", word);
+        CHECK(!joined.cut && strcmp(words[i], words[0]) == 0, "%d columns: %s", columns[i], words[i]);
+        free(text);
+    }
+}
+
+/* Rare rows and ranges are for those who ask for all. */
+static void test_rare(void) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    if (file == NULL) return;
+    const struct page page = {.file = file, .columns = 80};
+    CHECK(option_help(&page, rare_rows, "--", false) == 1, "not one row is left out");
+    fprintf(file, "all:\n");
+    CHECK(option_help(&page, rare_rows, "--", true) == 0, "a row is left out");
+    fclose(file);
+    CHECK(strcmp(text, "Usual:\n  --first=N               how many (default 3)\n"
+                       "all:\nUsual:\n  --first=N               how many (default 3; 1 to 8)\n\n"
+                       "Second:\n  --second=auto|fast|exact\n                          how exactly\n") == 0,
+          "\n%s", text);
+    free(text);
+}
+
+/* What this build lacks something for cannot be given, is in no help, and says what it needs. */
+static void test_needs(void) {
+    struct settings s;
+    struct error error = {0};
+    option_defaults(rare_rows, &s);
+    CHECK(option_set(rare_rows, &s, "--", "third", "3", &error) == ERROR_USAGE &&
+              strcmp(error.words, "--third: needs a build with magic") == 0,
+          "%s", error.words);
+    error = (struct error){0};
+    CHECK(option_set(rare_rows, &s, "sgd", "third", NULL, &error) == ERROR_USAGE &&
+              strcmp(error.words, "sgd: third: needs a build with magic") == 0,
+          "%s", error.words);
+    error = (struct error){0};
+    CHECK(option_set(rare_rows, &s, "--", "second", "magic", &error) == ERROR_USAGE &&
+              strcmp(error.words, "--second=magic: needs a build with magic") == 0,
+          "%s", error.words);
+    error = (struct error){0};
+    CHECK(option_set(rare_rows, &s, "--", "second", "slow", &error) == ERROR_USAGE &&
+              strcmp(error.words, "--second=slow: expected one of auto|fast|exact") == 0,
+          "%s", error.words);
+    error = (struct error){0};
+    CHECK(option_set(rare_rows, &s, "--", "second", "exact", &error) == OK && s.kernels == 1, "%s",
+          error.words);
+    CHECK(option_find(rare_rows, "third") == NULL, "it is found");
+}
+
+/* A command in the columns of a page: as many lines as it takes, which a shell reads as one. */
+static void test_commands(void) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    if (file == NULL) return;
+    const struct page page = {.file = file, .columns = 40};
+    page_commands(&page,
+                  "# a comment that has more than forty columns\nprogram --first=1 --second=2 --third=33\n"
+                  "printf 'words in quotes stay together' >file\nshort");
+    fclose(file);
+    static const char wanted[] = "  # a comment that has more than forty\n"
+                                 "  # columns\n"
+                                 "  program --first=1 --second=2 \\\n"
+                                 "    --third=33\n"
+                                 "  printf \\\n"
+                                 "    'words in quotes stay together' \\\n"
+                                 "    >file\n"
+                                 "  short\n";
+    CHECK(strcmp(text, wanted) == 0, "\n%s", text);
     free(text);
 }
 
@@ -265,5 +395,9 @@ int main(void) {
     test_plugins();
     test_text_reads_back();
     test_help();
+    test_help_columns();
+    test_rare();
+    test_needs();
+    test_commands();
     return check_end();
 }

@@ -86,7 +86,7 @@ same_weights "what the workers were not told" run alone
 [ "$(first_loss run)" = "$(first_loss alone)" ] || fail "--decay at the parameter server: the first loss is $(first_loss run), in one process $(first_loss alone)"
 
 # --- what is asked of a worker's devices is looked at there ---
-if "$TRAINER" train --help | grep -q -- --without-kernel; then
+if "$TRAINER" train --help=all | grep -q -- --without-kernel; then
     start_worker 0 $small --without-kernel=gpu:nosuch
     ends 2 w0
     says w0 'there is no operation nosuch'

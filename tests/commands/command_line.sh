@@ -30,6 +30,9 @@ good '^trainer [0-9]+\.[0-9]+\.[0-9]+ \((with|without) oneDNN' --version
 good '^  list  ' --help
 good '^  train  ' help
 good '^usage: trainer train ' train --help
+good '^usage: trainer train ' help train
+good '^  --shard-by=' --help=all
+good '^  --shard-by=' train --batch=0 --help=all
 good '^  --batch=N ' train --batch=0 --help
 good '^usage: trainer list ' list -h
 good '^usage: trainer list ' help list
@@ -41,13 +44,13 @@ good '^  rate=X ' list sgd
 good '^  rate=X ' list optimizer/sgd
 good '^optimizer sgd:' list schedules optimizers/sgd
 
-# No help is wider than 100 columns; a row of a number or of choices says what happens without it, a number of a range its range.
+# No help is wider than 80 columns; a row of a number or of choices says what happens without it, a number of a range its range.
 page() { # pattern that it must have, arguments...
     local row
     good "$@"
     shift
-    awk 'length > 100 { exit 1 }' "$scratch/out" || fail "trainer $*: a line of more than 100 columns"
-    sed -E ':a; N; $!ba; s/\n {20,}/ /g' "$scratch/out" | grep -E '^  (--)?[a-z_-]+=(N|X|[a-z0-9-]+\|[^ ]*) ' >"$scratch/rows"
+    awk 'length > 80 { exit 1 }' "$scratch/out" || fail "trainer $*: a line of more than 80 columns"
+    sed -E ':a; N; $!ba; s/\n {20,}/ /g' "$scratch/out" | grep -E '^  (--)?[a-z_-]+=(N|X|SECONDS|[a-z0-9-]+\|[^ ]*) ' >"$scratch/rows"
     while IFS= read -r row; do
         [[ $row =~ default|=0\|1 ]] || fail "trainer $*: no default in: $row"
         [[ $row =~ \|.*\  || $row =~ ' to '[0-9] || $row =~ ' or more' || $row == *split_seed=* ]] || fail "trainer $*: no range in: $row"
@@ -58,29 +61,30 @@ page() { # pattern that it must have, arguments...
 # Every plug-in, which is a file, is listed with its line and has a page of its own.
 counted=0
 "$TRAINER" list >"$scratch/list"
-awk 'length > 100 { exit 1 }' "$scratch/list" || fail "trainer list: a line of more than 100 columns"
+awk 'length > 80 { exit 1 }' "$scratch/list" || fail "trainer list: a line of more than 80 columns"
 names=$(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c src/store/schedules/*.c)
 for name in $names; do
     name=${name//_/-}
     grep -Eq "^  $name +[^ ].{9,}" "$scratch/list" || fail "trainer list: no line for $name"
     page "^[a-z]+ $name: [^ ].{9,}" list "$name"
 done
-[ "$(grep -c '^  ' "$scratch/list")" -eq "$(wc -w <<<"$names")" ] || fail "trainer list: $(grep -c '^  ' "$scratch/list") lines, expected $(wc -w <<<"$names")"
+[ "$(grep -c '^  [^ ]' "$scratch/list")" -eq "$(wc -w <<<"$names")" ] || fail "trainer list: $(grep -c '^  [^ ]' "$scratch/list") lines, expected $(wc -w <<<"$names")"
 for command in $("$TRAINER" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
-    page "^usage: trainer $command " "$command" --help
+    page "^usage: trainer $command" "$command" --help=all
 done
-page '^exit codes: ' --help
+page '^The exit code is 0 ' --help
 [ $counted -gt 70 ] || fail "only $counted rows of numbers and choices in all pages"
-good 'default 60; 0.1$' train --help
-good '^ +to 1000000 s\)' train --help
+good '\(0: only that one; default 60; 0 to 1000000000\)$' train --help=all
+good '^  --timeout=SECONDS +give up ' train --help
 
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian
 bad 2 'trainer: command "trian": unknown; did you mean "train"? (one of *)' trian --help
 bad 2 'trainer: command "zzzz": unknown (one of *)' zzzz
 bad 2 'trainer: plug-in "snyc": unknown; did you mean "sync"\?' list snyc
 bad 2 'trainer: plug-in "strategy/sgd": unknown*' list strategy/sgd
-bad 2 'trainer: unknown option "--btach"; did you mean "--batch"\?' --btach=1
-bad 2 'trainer: unknown option "--strateg"; did you mean "--strategy"\?' train --strateg sync
+bad 2 'trainer: unknown option "--btach"; did you mean --batch=1\?' --btach=1
+bad 2 'trainer: unknown option "--strateg"; did you mean --strategy=...\?' train --strateg sync
+bad 2 'trainer: unknown option "--quite"; did you mean --quiet\?' --quite
 bad 2 'trainer: unknown option "-b"; options begin with "--"' -b
 bad 2 'trainer: unknown option "--batch"*' list --batch=1
 bad 2 'trainer: --batch=0: expected 1 to *' train --batch=0
@@ -112,7 +116,12 @@ for typed in --lr=0.1 --learning-rate=0.1 --learning_rate=0.1 --momentum=0.5 --w
     instead "$typed"
 done
 bad 2 'trainer: command "fit": unknown; did you mean trainer train\? *' fit
-bad 2 'trainer: unknown option "--lr"; trainer COMMAND --help lists them' describe --lr=1
+bad 2 'trainer: unknown option "--lr"; trainer COMMAND --help=all lists them' describe --lr=1
+bad 2 'trainer: unknown option "--lr"; did you mean --optimizer=momentum:rate=0.5\?' --lr=0.5
+bad 2 'trainer: unknown option "--num-epochs"; did you mean --epochs=7\?' --num-epochs=7
+bad 2 'trainer: unknown option "--workers"; did you mean --devices=cpu:0,cpu:1,cpu:2\?' --workers=3
+bad 2 'trainer: unknown option "--workers"; did you mean --devices=cpu:\*\?' --workers=100
+bad 2 'trainer: model "resnet": unknown; did you mean --model=alexnet\? *' --model=resnet
 
 # The last one typed counts; --no-quiet speaks again.
 run=(train --dataset=iris --epochs=1 --print-every=1)

@@ -375,33 +375,73 @@ static struct bench made_up(struct bench_row rows[4]) {
                           .count = 4};
 }
 
-static void test_table(void) {
+/* The lines of a text that have this beginning, one after the other, with single blanks. */
+static void join_lines(const char *text, const char *begin, char *out, size_t bytes) {
+    struct text joined = text_into(out, bytes);
+    bool wanted = false;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        const bool indented = line[0] == ' ' && line[2] == ' ';
+        wanted = strncmp(line, begin, strlen(begin)) == 0 || (wanted && indented);
+        for (const char *word = line; wanted && *word && *word != '\n';) {
+            const size_t length = strcspn(word, " \n");
+            if (length > 0) text_item(&joined, " ", "%.*s", (int)length, word);
+            word += length + (word[length] == ' ');
+        }
+    }
+}
+
+static void check_row(const char *text, const char *begin, const char *wanted) {
+    char found[2000];
+    join_lines(text, begin, found, sizeof found);
+    CHECK(strcmp(found, wanted) == 0, "%s\n instead of %s\n in\n%s", found, wanted, text);
+}
+
+/* On pages of several widths: the same figures in the same order, in as many blocks as it takes. */
+static void test_table(int columns, int blocks, bool long_name_fits) {
     struct bench_row rows[4];
     const struct bench bench = made_up(rows);
     FILE *file = tmpfile();
-    char text[8000] = "";
-    bench_print(file, &bench);
+    char text[12000] = "", row[300];
+    const struct page page = {.file = file, .columns = columns};
+    bench_print(&page, &bench);
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
-    static const char *const wanted[] = {
-        "mlp on digits: 2 epochs, batch 32 a worker, sgd:rate=0.5, constant, on cpu:0 x1, cpu:1 x1, with\n"
-        "  --slow=cpu:1=3x; 3 runs each, seeds 5 to 7\n\n",
-        "\none device                      123,456    0  1.75  1.25       "
-        "0.5 s    62.50 12.50  0.2500  0.0000\n",
-        "\na-strategy-with-a-long-name:and=settings\n"
-        "                                123,456    0  1.75  1.25 1.5 s "
-        "(1/3)    62.50 12.50  0.2500  0.0000\n",
-        "  62.50 12.50 1.9e+06  0.0000\n",
-        "\nbad                           failed\n",
-        "\none device                        70     5       10      20  0.50    0    0     3,000      0  "
-        "     0\n",
-        "  to target: seconds of training until the accuracy is 90 %\n",
-        "\nbad: failed in 1 of 3 runs: the loss is nan.\n"};
+    int found = 0, longest = 0;
+    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        CHECK(end - line <= columns, "%d columns: %.*s", (int)(end - line), (int)(end - line), line);
+        found += strncmp(line, "one device ", 11) == 0;
+        if (end - line > longest) longest = (int)(end - line);
+    }
+    CHECK(found == blocks, "%d columns: %d blocks, expected %d:\n%s", columns, found, blocks, text);
+    CHECK(longest > columns - 15, "%d columns are not used: %d\n%s", columns, longest, text);
+    if (blocks == 2) {
+        check_row(text, "one device",
+                  "one device 123,456 0 1.75 1.25 0.5 62.50 12.50 0.2500 0.0000 "
+                  "one device 70 5 10 20 0.50 0 0 3,000 0 0");
+        snprintf(
+            row, sizeof row,
+            "%s 123,456 0 1.75 1.25 1.5 (1/3) 62.50 12.50 0.2500 0.0000 %s 70 5 10 20 0.50 0 0 3,000 0 0 "
+            "%s: 1.75 times",
+            long_name, long_name, long_name);
+        char joined[2000];
+        join_lines(text, long_name, joined, sizeof joined);
+        CHECK(strncmp(joined, row, strlen(row)) == 0, "%s\n instead of %s", joined, row);
+    } else {
+        check_row(text, "one device",
+                  "one device 123,456 0 1.75 1.25 0.5 one device 62.50 12.50 0.2500 0.0000 "
+                  "one device 70 5 10 20 0.50 0 0 one device 3,000 0 0");
+    }
+    CHECK(strstr(text, "62.50") && strstr(text, "1.9e+06") && strstr(text, "never") == NULL, "%s", text);
+    snprintf(row, sizeof row, "\n%s ", long_name);
+    CHECK((strstr(text, row) != NULL) == long_name_fits, "%d columns: the long name:\n%s", columns, text);
+    static const char *const wanted[] = {"mlp on digits: 2 epochs, batch 32 per worker, sgd:rate=0.5,",
+                                         "seeds 5 to 7\n\n",
+                                         "\nbad: failed in 1 of 3 runs: the loss is nan.\n"};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        CHECK(strstr(text, wanted[i]) != NULL, "no\n%sin\n%s", wanted[i], text);
-    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
-        CHECK(end - line <= 100, "%d columns: %.*s", (int)(end - line), (int)(end - line), line);
+        CHECK(strstr(text, wanted[i]) != NULL || columns == 60, "no\n%sin\n%s", wanted[i], text);
+    CHECK(strstr(text, "\nbad   ") && strstr(text, " failed\n") && strstr(text, "  to target: seconds of "),
+          "%s", text);
 }
 
 static void check_csv(const char *path, int lines, const char *const *wanted, int wanted_count) {
@@ -511,7 +551,10 @@ int main(void) {
     test_speed_sentences();
     test_waiting_sentences();
     test_cost_sentences();
-    test_table();
+    test_table(60, 4, false);
+    test_table(80, 2, false);
+    test_table(100, 2, false);
+    test_table(160, 2, true);
     test_files();
     test_status();
     return check_end();

@@ -121,15 +121,16 @@ homes() { # words expected, options...
     shift
     # shellcheck disable=SC2086
     "$TRAINER" $small --epochs=1 --replace --out="$scratch/said" "$@" >"$scratch/out" 2>"$scratch/err" || fail "$*: $(cat "$scratch/err")"
+    sed -i ':a; N; $!ba; s/\n  */ /g' "$scratch/err" # a long line is folded
     grep -q -- "$expected" "$scratch/err" || fail "$*: expected '$expected': $(cat "$scratch/err")"
 }
-homes ', 3 shards; ' --devices=gpu:0,gpu:0 --shards=3 --homes=cpu
-homes ', 3 shards; ' --devices=gpu:0,cpu:0 --shards=3
-homes ', 3 shards on gpu:0; ' --devices=gpu:0,cpu:0 --shards=3 --homes=gpu
-homes ', 1 shard on gpu:0; ' "--devices=gpu:0,$second"
+homes ', 3 shards$' --devices=gpu:0,gpu:0 --shards=3 --homes=cpu
+homes ', 3 shards$' --devices=gpu:0,cpu:0 --shards=3
+homes ', 3 shards on gpu:0$' --devices=gpu:0,cpu:0 --shards=3 --homes=gpu
+homes ', 1 shard on gpu:0$' "--devices=gpu:0,$second"
 if [ "$second" = gpu:1 ]; then
-    homes ', 3 shards on gpu:1,gpu:0; ' --devices=gpu:1,gpu:0,gpu:1 --shards=3
-    homes ', 1 shard on gpu:1; ' --devices=gpu:1,gpu:0,gpu:1
+    homes ', 3 shards on gpu:1,gpu:0$' --devices=gpu:1,gpu:0,gpu:1 --shards=3
+    homes ', 1 shard on gpu:1$' --devices=gpu:1,gpu:0,gpu:1
 fi
 homes 'mean of a round: copies, in roster order (workers share a device)' --devices=gpu:0,gpu:0
 if [ "$second" = gpu:1 ] && [ -n "$nccl" ]; then

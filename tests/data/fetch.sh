@@ -1,6 +1,6 @@
 #!/bin/bash
 # trainer fetch, against a server of our own that cuts, lies, stalls and forgets: whatever happens, a file has its name only when
-# it is the right one, and what came is not asked for again. A build without the command names the addresses instead.
+# it is the right one, and what came is not asked for again. A build without libcurl says what to put where instead.
 set -u
 data=${TRAINER_DATA:-}
 # shellcheck source=tests/setup.sh
@@ -16,10 +16,25 @@ cd "$scratch" || exit 1
 # --- what a missing data set says ---
 "$TRAINER" --dataset=mnist >out 2>err
 [ $? -eq 3 ] || fail "mnist, missing: $(cat err)"
-if ! "$TRAINER" --help | grep -q '^  fetch '; then
-    grep -q 'it is at https://[^ ]*/train-images-idx3-ubyte.gz;' err || fail "without fetch: $(cat err)"
-    "$TRAINER" fetch mnist >out 2>err
-    [ $? -eq 2 ] || fail "without fetch: $(cat err)"
+if grep -q -e -DTRAINER_CURL=0 "$BUILD/flags"; then
+    grep -q 'it is at https://[^ ]*/train-images-idx3-ubyte.gz;' err || fail "without libcurl: $(cat err)"
+    "$TRAINER" --help | grep -q '^  fetch ' || fail "without libcurl there is no fetch: $("$TRAINER" --help)"
+    lacks='trainer: fetch: this build cannot download: it needs libcurl .*libcurl4-openssl-dev libssl-dev'
+    "$TRAINER" fetch mnist cifar10 >out 2>err
+    [ $? -eq 2 ] && grep -q "^$lacks" err && [ "$(wc -l <err)" -eq 1 ] || fail "without libcurl: $(cat err)"
+    grep -qx "mnist: download these files, and put them in $HOME/.cache/trainer/mnist" out || fail "without libcurl: $(cat out)"
+    for file in {train,t10k}-{images-idx3,labels-idx1}-ubyte.gz; do
+        grep -Eqx "  https://[^ ]*/$file" out || fail "without libcurl: no $file: $(cat out)"
+    done
+    grep -qx "cifar10: download this archive, and unpack it in $HOME/.cache/trainer/cifar10" out || fail "without libcurl: $(cat out)"
+    grep -Eqx '  https://[^ ]*/cifar-10-binary.tar.gz' out || fail "without libcurl: $(cat out)"
+    [ ! -e "$HOME/.cache" ] || fail "without libcurl: made a folder"
+    "$TRAINER" fetch mnits >out 2>err
+    [ $? -eq 2 ] && grep -q '"mnits": unknown; did you mean "mnist"' err || fail "without libcurl: $(cat err)"
+    "$TRAINER" fetch iris --data-dir=here --from=http://server/folder >out 2>err
+    [ "$(cat out)" = "iris: download these files, and put them in here/iris
+  http://server/folder/iris_training.csv
+  http://server/folder/iris_test.csv" ] || fail "without libcurl: $(cat out)"
     [ $failures -eq 0 ]
     exit
 fi

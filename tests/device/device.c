@@ -116,11 +116,10 @@ static void check_errors(void) {
 
     world_cores(&cores);
     char words[100];
-    snprintf(words, sizeof words, "gpu:0: this build has no GPU backend (devices: cpu:0 to cpu:%d)",
+    snprintf(words, sizeof words, "gpu:0: needs a build with CUDA (devices: cpu:0 to cpu:%d)",
              cores.count - 1);
     if (cores.count > 1 && !backends[1]) check_wrong("cpu:0,gpu:0", ERROR_DEVICE, words);
-    if (!backends[1])
-        check_wrong("gpu:*", ERROR_DEVICE, "gpu:*: this build has no GPU backend (devices: cpu:0");
+    if (!backends[1]) check_wrong("gpu:*", ERROR_DEVICE, "gpu:*: needs a build with CUDA (devices: cpu:0");
 }
 
 /* Whether a kernel takes a problem of float32 throughout. */

@@ -23,6 +23,10 @@ def fail(*words):
 def resize(master, columns):
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
+def unfold(drawn):
+    """With what a narrow terminal gets in several lines in one."""
+    return re.sub(rb"\r\n +", b" ", drawn)
+
 def draw(columns, enough, command=long_run, out=None, changes=(), **environment):
     """Standard error (and, unless given, standard output) on a terminal, until `enough` says of all that was drawn that it is
     enough; then an interrupt. `changes`: widths that follow one by one, each as soon as the one before was seen."""
@@ -94,6 +98,7 @@ for columns, pattern in whole.items():
     drawn, _ = draw(columns, shows(pattern))
     check_bars(f"{columns} columns", drawn, columns, pattern)
     check_controls(f"{columns} columns", drawn, on_terminal)
+    drawn = unfold(drawn)
     said = drawn.find(b"logs, model and checkpoint go to run")
     if said < 0 or said > drawn.find(b"\033[K"):
         fail(f"{columns} columns: where the logs are is not said before the first bar")

@@ -113,7 +113,7 @@ while IFS='|' read -r code pattern typed; do
     [ -n "$code" ] && check "$code" "${pattern//¦/|}" "$typed"
 done <<'TABLE'
 2|command "trian": unknown|trian
-2|unknown option "--bacth"; did you mean "--batch"|--bacth=3
+2|unknown option "--bacth"; did you mean --batch=3|--bacth=3
 2|unknown option "-q"|-q
 2|takes no arguments, found "digits"|train digits
 2|takes no arguments, found "cpu"|devices cpu
@@ -286,7 +286,7 @@ done <<'TABLE'
 2|model "cnnn": unknown|describe --model=cnnn
 2|plug-in "snyc": unknown; did you mean "sync"|list snyc
 2|strategy "snyc": unknown; did you mean "sync"|bench --strategies=snyc
-2|unknown option "--checkpiont"; did you mean "--checkpoint"|evaluate --checkpiont=run
+2|unknown option "--checkpiont"; did you mean --checkpoint=run|evaluate --checkpiont=run
 2|--job=woker: there is no cluster|--job=woker
 TABLE
 

@@ -21,7 +21,7 @@ struct adagrad_settings {
 static const struct option rows[] = {
     OPTIMIZER_COMMON_ROWS("0.05"),
     OPTION_ROW(REAL, "epsilon", struct adagrad_settings, epsilon, .fallback = "1e-10", .least = 0, .most = 1,
-               .help = "keeps the divisor above zero"),
+               .help = "small number that keeps the divisor above zero"),
     {0},
 };
 
@@ -37,7 +37,7 @@ static void adagrad_step(const struct update *update, size_t floats, float *weig
 
 const struct optimizer optimizer_adagrad = {
     .plugin = {.name = "adagrad",
-               .help = "rates that fall with the squares seen so far",
+               .help = "a rate for each weight, which falls with its squared gradients",
                .options = rows,
                .settings_bytes = sizeof(struct adagrad_settings)},
     .moments = adagrad_moments,

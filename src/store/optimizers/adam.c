@@ -26,11 +26,11 @@ struct adam_settings {
 static const struct option rows[] = {
     OPTIMIZER_COMMON_ROWS("0.001"),
     OPTION_ROW(REAL, "beta1", struct adam_settings, beta1, .fallback = "0.9", .least = 0, .most = 0.999999,
-               .help = "decay of the average of gradients"),
+               .help = "decay of the average of the gradients"),
     OPTION_ROW(REAL, "beta2", struct adam_settings, beta2, .fallback = "0.999", .least = 0,
-               .most = 0.99999999, .help = "decay of the average of squares"),
+               .most = 0.99999999, .help = "decay of the average of their squares"),
     OPTION_ROW(REAL, "epsilon", struct adam_settings, epsilon, .fallback = "1e-8", .least = 0, .most = 1,
-               .help = "keeps the divisor above zero"),
+               .help = "small number that keeps the divisor above zero"),
     {0},
 };
 
@@ -50,7 +50,7 @@ static void adam_step(const struct update *update, size_t floats, float *weights
 
 const struct optimizer optimizer_adam = {
     .plugin = {.name = "adam",
-               .help = "moving averages of the gradient and of its square",
+               .help = "moving averages of the gradient and of its square set each weight's step",
                .options = rows,
                .settings_bytes = sizeof(struct adam_settings)},
     .moments = adam_moments,

@@ -21,7 +21,7 @@ struct momentum_settings {
 static const struct option momentum_rows[] = {
     OPTIMIZER_COMMON_ROWS("0.01"),
     OPTION_ROW(REAL, "momentum", struct momentum_settings, momentum, .fallback = "0.9", .least = 0, .most = 1,
-               .help = "share of the last step that is kept"),
+               .help = "share of the previous step that is kept"),
     {0},
 };
 

@@ -17,7 +17,7 @@ static void nesterov_step(const struct update *update, size_t floats, float *wei
 
 const struct optimizer optimizer_nesterov = {
     .plugin = {.name = "nesterov",
-               .help = "momentum that looks ahead",
+               .help = "gradient descent with Nesterov's momentum, which looks ahead",
                .options = momentum_rows,
                .settings_bytes = sizeof(struct momentum_settings)},
     .moments = nesterov_moments,

@@ -11,7 +11,7 @@ static double factor(const void *settings, double progress) {
 
 const struct schedule schedule_constant = {
     .plugin = {.name = "constant",
-               .help = "the rate stays as given",
+               .help = "the rate stays the same",
                .options = rows,
                .settings_bytes = sizeof(struct schedule_common)},
     .factor = factor,

@@ -11,7 +11,7 @@ struct cosine_settings {
 static const struct option rows[] = {
     SCHEDULE_COMMON_ROWS,
     OPTION_ROW(REAL, "end", struct cosine_settings, end, .fallback = "0", .least = 0, .most = 1,
-               .help = "factor on the rate at the end"),
+               .help = "what the rate is multiplied by at the end"),
     {0},
 };
 
@@ -23,7 +23,7 @@ static double factor(const void *settings, double progress) {
 
 const struct schedule schedule_cosine = {
     .plugin = {.name = "cosine",
-               .help = "half a cosine from the rate down to its end",
+               .help = "the rate falls to its end along half a cosine",
                .options = rows,
                .settings_bytes = sizeof(struct cosine_settings)},
     .factor = factor,

@@ -1,0 +1,167 @@
+/* trainer help: what the program can do, and what a command or a plug-in takes; also printed for --help. */
+#include "help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "kinds.h"
+
+enum { COMMANDS_INDENT = 15, PLUGINS_INDENT = 15 };
+
+const char *const help_about_program =
+    "trainer trains one neural network on many devices. --strategy says how they share what they learn.";
+const char *const help_exit_codes = "The exit code is 0 when all went well, 2 for a wrong command line, 3 "
+                                    "for a missing or wrong file, 4 for a "
+                                    "device that is missing or fails, 5 for a worker or server that was "
+                                    "lost, 6 for training that diverged, and "
+                                    "130 for an interrupt.";
+const char *const help_examples = "# a small network on handwritten digits; both come with the program\n"
+                                  "trainer\n"
+                                  "# two devices that do not wait for each other\n"
+                                  "trainer --strategy=async-lockfree --devices=cpu:0,cpu:1\n"
+                                  "# the same training with two strategies, side by side\n"
+                                  "trainer bench --strategies=sync,async-lockfree --epochs=5\n"
+                                  "# train, then test the network that was saved\n"
+                                  "trainer --dataset=iris --optimizer=adam:rate=0.02 --out=runs/iris\n"
+                                  "trainer evaluate --checkpoint=runs/iris\n";
+
+/* --- commands and their rows --- */
+
+const struct command *command_find(const char *name) {
+    for (size_t i = 0; commands[i] != NULL; i++)
+        if (strcmp(commands[i]->plugin.name, name) == 0) return commands[i];
+    return NULL;
+}
+
+int command_unknown(const char *name, struct error *error) {
+    return plugin_unknown(&command_kind, name, error);
+}
+
+const struct refusal *command_refusal(const struct command *command, const char *name) {
+    for (const struct refusal *refusal = command->refused; refusal && refusal->name; refusal++)
+        if (strcmp(refusal->name, name) == 0) return refusal;
+    return NULL;
+}
+
+static size_t count_rows(const struct option *rows) {
+    size_t count = 0;
+    while (rows != NULL && rows[count].name != NULL) count++;
+    return count;
+}
+
+int command_rows(const struct command *command, struct option **rows, struct error *error) {
+    const struct option *own = command->plugin.options, *shared = command->shared_options;
+    const size_t own_count = count_rows(own);
+    RETURN_IF(memory_array(rows, own_count + count_rows(shared) + 1, "options", error));
+    struct option *next = *rows;
+    for (size_t i = 0; i < own_count; i++) *next++ = own[i];
+    for (; shared != NULL && shared->name != NULL; shared++)
+        if (option_find(own, shared->name) == NULL && command_refusal(command, shared->name) == NULL)
+            *next++ = *shared;
+    return OK;
+}
+
+/* --- pages --- */
+
+static void print_examples(const struct page *page, const char *examples) {
+    fprintf(page->file, "\nexamples:\n");
+    page_commands(page, examples);
+}
+
+/* Its options, and how to see those that were left out. */
+static int print_options(const struct page *page, const struct command *command, bool all,
+                         struct error *error) {
+    struct option *rows;
+    char words[120];
+    RETURN_IF(command_rows(command, &rows, error));
+    if (rows->name != NULL) fprintf(page->file, rows->group != NULL ? "\n" : "\noptions:\n");
+    const int left_out = option_help(page, rows, "--", all);
+    memory_free(rows);
+    if (left_out == 0) return OK;
+    snprintf(words, sizeof words, "trainer %s --help=all shows %d more options, and the ranges of all.",
+             command->plugin.name, left_out);
+    fputc('\n', page->file);
+    page_words(page, 0, 0, words);
+    return OK;
+}
+
+int help_print_command(const struct command *command, bool all, struct error *error) {
+    const char *name = command->plugin.name, *arguments = command->arguments;
+    const struct page page = page_on(stdout);
+    char words[400];
+    snprintf(words, sizeof words, "trainer %s: %s", name, command->plugin.help);
+    page_words(&page, 0, 2, words);
+    const bool has_options = command->plugin.options != NULL || command->shared_options != NULL;
+    printf("\nusage: trainer %s%s%s%s\n", name, has_options ? " [--option=value]..." : "",
+           arguments != NULL ? " " : "", arguments != NULL ? arguments : "");
+    RETURN_IF(print_options(&page, command, all, error));
+    if (command->examples != NULL) print_examples(&page, command->examples);
+    return OK;
+}
+
+static void print_commands(const struct page *page) {
+    char left[64];
+    printf("\ncommands:\n");
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        snprintf(left, sizeof left, "  %s", commands[i]->plugin.name);
+        page_row(page, left, COMMANDS_INDENT, commands[i]->plugin.help);
+    }
+}
+
+static void print_plugins(const struct page *page) {
+    char left[64], names[1000];
+    printf("\nplug-ins:\n");
+    for (int k = 0; k < PLUGIN_KINDS; k++) {
+        struct text text = text_into(names, sizeof names);
+        for (size_t i = 0; plugin_kinds[k]->plugins[i] != NULL; i++)
+            text_item(&text, " ", "%s", plugin_kinds[k]->plugins[i]->name);
+        snprintf(left, sizeof left, "  --%s", plugin_kinds[k]->name);
+        page_row(page, left, PLUGINS_INDENT, names);
+    }
+}
+
+int help_print_program(bool all, struct error *error) {
+    const struct page page = page_on(stdout);
+    const struct command *train = command_find("train");
+    page_words(&page, 0, 0, help_about_program);
+    printf("\nusage: trainer [COMMAND] [--option=value]...\n");
+    print_commands(&page);
+    print_plugins(&page);
+    fputc('\n', page.file);
+    page_words(
+        &page, 0, 0,
+        "Without a command it trains. trainer COMMAND --help shows the options of a command, trainer list "
+        "NAME the settings of a plug-in.");
+    if (all && train != NULL) RETURN_IF(print_options(&page, train, all, error));
+    print_examples(&page, help_examples);
+    fputc('\n', page.file);
+    page_words(&page, 0, 0, help_exit_codes);
+    return OK;
+}
+
+int help_print_about(const char *name, struct error *error) {
+    const struct command *command = command_find(name), *list = command_find("list");
+    if (strcmp(name, "all") == 0) return help_print_program(true, error);
+    if (command == NULL && list != NULL) return list->run(NULL, &name, 1, error);
+    if (command == NULL) return command_unknown(name, error);
+    return help_print_command(command, false, error);
+}
+
+static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
+    (void)settings;
+    if (argument_count == 0) return help_print_program(false, error);
+    for (int i = 0; i < argument_count; i++) {
+        if (i > 0) printf("\n");
+        RETURN_IF(help_print_about(arguments[i], error));
+    }
+    return OK;
+}
+
+const struct command command_help = {
+    .plugin = {.name = "help", .help = "explain a command or a plug-in, as --help does"},
+    .arguments = "[COMMAND|NAME]...",
+    .examples = "trainer help train\ntrainer help async-lockfree\n",
+    .completes = "COMMAND",
+    .run = run,
+};
