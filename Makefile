@@ -8,7 +8,7 @@
 #   make mutations       puts the bugs of tests/mutations in, one by one, and sees a test fail on each; mutations-quick: some of them
 #   make CUDA=0          without GPUs (auto: with them where nvcc, cuBLASLt and cuDNN are); CUDA_ARCHS=all   for every GPU
 #   make CUDA=standin B=build/standin gpu-tests      GPUs that a stand-in of tests/ plays, on any machine with g++
-#   make install         the program into PREFIX=/usr/local, below DESTDIR if that is set; make uninstall removes it
+#   make install         program, manual page and completions into PREFIX=/usr/local, below DESTDIR if set; make uninstall removes them
 #   make gpu-check       on a machine with a GPU: gpu-correct, gpu-speed, gpu-accuracy, each appended to docs/gpu-report.md
 #
 # A plug-in is one file: the names in strategies/ models/ datasets/ and src/store/{optimizers,schedules}/ become tables here.
@@ -317,14 +317,26 @@ demo: install-missing
 	@bench/demo $(dir $(PROGRAM))$(notdir $(PROGRAM))
 
 # The program is one file. It is for processors like the one it was built on, and for others when it was built with MARCH= (nothing).
-# A GPU's libraries are looked for at run time.
+# A GPU's libraries are looked for at run time. It writes its own manual page and completions.
 PREFIX = /usr/local
 PLACE = $(DESTDIR)$(PREFIX)/bin
+SHARE = $(DESTDIR)$(PREFIX)/share
+MANUAL = $(SHARE)/man/man1
+COMPLETIONS_bash = $(SHARE)/bash-completion/completions
+COMPLETIONS_zsh = $(SHARE)/zsh/site-functions
+COMPLETIONS_fish = $(SHARE)/fish/vendor_completions.d
+WRITTEN = '$(MANUAL)/trainer.1' '$(COMPLETIONS_bash)/trainer' '$(COMPLETIONS_zsh)/_trainer' '$(COMPLETIONS_fish)/trainer.fish'
+RUN_PROGRAM = '$(dir $(PROGRAM))$(notdir $(PROGRAM))'
 install: $(PROGRAM)
-	install -d '$(PLACE)'
+	install -d '$(PLACE)' '$(MANUAL)' '$(COMPLETIONS_bash)' '$(COMPLETIONS_zsh)' '$(COMPLETIONS_fish)'
 	install -m 755 '$(PROGRAM)' '$(PLACE)/trainer'
+	$(RUN_PROGRAM) manual >'$(MANUAL)/trainer.1'
+	$(RUN_PROGRAM) completions bash >'$(COMPLETIONS_bash)/trainer'
+	$(RUN_PROGRAM) completions zsh >'$(COMPLETIONS_zsh)/_trainer'
+	$(RUN_PROGRAM) completions fish >'$(COMPLETIONS_fish)/trainer.fish'
+	chmod 644 $(WRITTEN)
 uninstall:
-	rm -f '$(PLACE)/trainer'
+	rm -f '$(PLACE)/trainer' $(WRITTEN)
 
 format:
 	clang-format -i $(shell git ls-files '*.c' '*.h' '*.cu' '*.cc' '*.hh')

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What a build says of GPUs. One without CUDA has no trace of it; one with CUDA, where there is no GPU, says why, trains on the
-# CPU as ever, and ends with exit code 4 when a GPU is asked for.
+# What a build says of GPUs. One without CUDA has no trace of it but the words that say what an option needs; one with CUDA, where
+# there is no GPU, says why, trains on the CPU as ever, and ends with exit code 4 when a GPU is asked for.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -29,11 +29,22 @@ if grep -q -e -DTRAINER_CUDA=1 "$BUILD/flags"; then
 else
     nm "$TRAINER" | grep -iE 'cuda|cublas|cudnn|nccl| gpu_' && fail "symbols of CUDA in a build without"
     ldd "$TRAINER" | grep -iE 'lib(cuda|cublas|cudnn|nccl)' && fail "libraries of CUDA in a build without"
-    grep -aoiE '[ -~]*(cuda|cublas|cudnn|nccl)[ -~]*' "$TRAINER" && fail "CUDA is named in a build without"
-    { "$TRAINER" --help && "$TRAINER" train --help && "$TRAINER" list; } >"$scratch/help" || fail "no help"
+    grep -aoiE '[ -~]*(cuda|cublas|cudnn|nccl)[ -~]*' "$TRAINER" | grep -vE '^CUDA$|: needs a build with CUDA' && fail "CUDA is named in a build without"
+    { "$TRAINER" --help=all && "$TRAINER" list && "$TRAINER" manual && "$TRAINER" completions bash; } >"$scratch/help" || fail "no help"
     grep -i cuda "$scratch/help" && fail "CUDA in the help of a build without"
     grep -q gpu "$scratch/devices" && fail "GPUs in a build without: $(cat "$scratch/devices")"
-    bad 'gpu:0: this build has no GPU backend \(devices: cpu:0' gpu:0
+    bad 'gpu:0: needs a build with CUDA \(devices: cpu:0' gpu:0
+    for option in --homes=gpu --homes --links=copies --deterministic --precision=tf32 --without-kernel=gpu:lrn --no-soft-placement; do
+        for command in train bench; do
+            "$TRAINER" $command "$option" "--out=$scratch/run" >"$scratch/out" 2>"$scratch/err"
+            [ $? -eq 2 ] || fail "$command $option: expected exit code 2: $(cat "$scratch/err")"
+            named=$option
+            [ "$option" = --precision=tf32 ] || named=${option%%=*}
+            [ "$(cat "$scratch/err")" = "trainer: $named: needs a build with CUDA" ] || fail "$command $option: found: $(cat "$scratch/err")"
+        done
+    done
+    "$TRAINER" --precision=tf23 >"$scratch/out" 2>"$scratch/err"
+    [ "$(cat "$scratch/err")" = "trainer: --precision=tf23: expected one of auto|fp32|bf16" ] || fail "--precision=tf23: $(cat "$scratch/err")"
 fi
 "$TRAINER" --dataset=iris --model=softmax --epochs=1 "--out=$scratch/run" >"$scratch/out" 2>&1 || fail "the CPU does not train: $(cat "$scratch/out")"
 

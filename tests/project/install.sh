@@ -1,6 +1,6 @@
 #!/bin/bash
-# `make install`: into a folder below DESTDIR or straight into PREFIX goes the program and nothing else; it runs from any folder
-# without the sources, and `make uninstall` takes it away and nothing else.
+# `make install`: into a folder below DESTDIR or straight into PREFIX go the program, its manual page and its completions, and nothing
+# else; it runs from any folder without the sources, and `make uninstall` takes them away and nothing else.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -15,14 +15,27 @@ expect_files() { # folder, files
 
 mkdir "$scratch/a folder" "$scratch/elsewhere" || exit 1
 install_by install DESTDIR="$scratch/a folder"
-expect_files "$scratch/a folder" ./usr/local/bin/trainer
+installed='bin/trainer
+share/bash-completion/completions/trainer
+share/fish/vendor_completions.d/trainer.fish
+share/man/man1/trainer.1
+share/zsh/site-functions/_trainer'
+# shellcheck disable=SC2001
+expect_files "$scratch/a folder" "$(sed 's:^:./usr/local/:' <<<"$installed")"
 [ "$(stat -c %a "$scratch/a folder/usr/local/bin/trainer")" = 755 ] || fail "$(stat -c %a "$scratch/a folder/usr/local/bin/trainer")"
 cmp -s "$TRAINER" "$scratch/a folder/usr/local/bin/trainer" || fail "another program was installed"
 
 install_by install PREFIX="$scratch/opt"
 touch "$scratch/opt/bin/other"
-expect_files "$scratch/opt" './bin/other
-./bin/trainer'
+# shellcheck disable=SC2001
+expect_files "$scratch/opt" "./bin/other
+$(sed 's:^:./:' <<<"$installed")"
+"$TRAINER" manual | cmp -s - "$scratch/opt/share/man/man1/trainer.1" || fail "another manual page"
+bash -c '. "$1" && complete -p trainer' bash "$scratch/opt/share/bash-completion/completions/trainer" >"$scratch/log" || fail "completions: $(cat "$scratch/log")"
+[ "$(stat -c %a "$scratch/opt/share/man/man1/trainer.1")" = 644 ] || fail "the manual page: $(stat -c %a "$scratch/opt/share/man/man1/trainer.1")"
+if command -v man >/dev/null && command -v groff >/dev/null; then
+    MANPATH=$scratch/opt/share/man man trainer 2>"$scratch/log" | grep -q 'one neural network' || fail "man trainer: $(cat "$scratch/log")"
+fi
 
 # --- from another folder, found on the PATH ---
 cd "$scratch/elsewhere" || exit 1
