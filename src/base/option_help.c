@@ -63,14 +63,16 @@ static const char *usual_value(const struct option *row) {
     return row->type == OPTION_TEXT ? "TEXT" : row->type == OPTION_REAL ? "X" : "N";
 }
 
-/* "also --job_name; default 32; 1 to 1000000", as far as the row says it. */
-static void note_words(const struct option *row, const char *prefix, bool all, char *out, size_t bytes) {
+/* "also --job_name; default 32; 1 to 1000000", as far as the row says it. `said`: the default stands
+ * elsewhere. */
+static void note_words(const struct option *row, const char *prefix, bool all, bool said, char *out,
+                       size_t bytes) {
     struct text notes = text_into(out, bytes);
     const bool is_number = row->type == OPTION_INT || row->type == OPTION_LONG || row->type == OPTION_REAL;
     const bool is_ranged = all && is_number && row->least < row->most;
     const bool is_flag = row->type == OPTION_FLAG;
     if (row->also != NULL) text_item(&notes, "; ", "also %s%s", prefix, row->also);
-    if (row->fallback != NULL && row->fallback[0] != '\0' && !is_flag)
+    if (row->fallback != NULL && row->fallback[0] != '\0' && !is_flag && !said)
         text_item(&notes, "; ", "default %s%s", row->flags & OPTION_RECIPE ? "the model's, or " : "",
                   row->fallback);
     if (row->fallback != NULL && strcmp(row->fallback, "1") == 0 && is_flag)
@@ -78,6 +80,15 @@ static void note_words(const struct option *row, const char *prefix, bool all, c
     if (is_ranged && row->most >= (double)INT_MAX) text_item(&notes, "; ", "%.12g or more", row->least);
     if (is_ranged && row->most < (double)INT_MAX)
         text_item(&notes, "; ", "%.12g to %.12g", row->least, row->most);
+}
+
+/* Where a help that ends in "(0: never)" says what its default, 0, means; else NULL. */
+static const char *explains_default(const struct option *row) {
+    const char *bracket = row->help != NULL ? strrchr(row->help, '(') : NULL;
+    if (bracket == NULL || row->fallback == NULL || row->help[strlen(row->help) - 1] != ')') return NULL;
+    const size_t length = strlen(row->fallback);
+    return strncmp(bracket + 1, row->fallback, length) == 0 && bracket[1 + length] == ':' ? bracket + 1
+                                                                                          : NULL;
 }
 
 void option_words(const struct option *row, const char *prefix, bool all, char left[OPTION_LEFT_BYTES],
@@ -94,15 +105,17 @@ void option_words(const struct option *row, const char *prefix, bool all, char l
     else
         snprintf(left, OPTION_LEFT_BYTES, "%s%s=%s%s", prefix, row->name,
                  row->flags & OPTION_AUTO && row->type != OPTION_CHOICE ? "auto|" : "", value);
-    note_words(row, prefix, all, notes, sizeof notes);
-    const char *words = row->help != NULL ? row->help : "";
-    const size_t length = strlen(words);
-    if (notes[0] == '\0')
-        snprintf(help, OPTION_HELP_BYTES, "%s", words);
-    else if (length > 0 && words[length - 1] == ')') /* one pair of brackets, not two */
-        snprintf(help, OPTION_HELP_BYTES, "%.*s; %s)", (int)length - 1, words, notes);
+    const char *words = row->help != NULL ? row->help : "", *explained = explains_default(row);
+    const bool ends = words[0] != '\0' && words[strlen(words) - 1] == ')'; /* one pair of brackets, not two */
+    struct text text = text_into(help, OPTION_HELP_BYTES);
+    note_words(row, prefix, all, explained != NULL, notes, sizeof notes);
+    if (explained != NULL)
+        text_add(&text, "%.*sdefault %s", (int)(explained - words), words, explained);
     else
-        snprintf(help, OPTION_HELP_BYTES, "%s (%s)", words, notes);
+        text_add(&text, "%s", words);
+    if (notes[0] == '\0') return;
+    if (ends) help[--text.used] = '\0';
+    text_add(&text, ends ? "; %s)" : " (%s)", notes);
 }
 
 static void print_row(const struct page *page, const struct option *row, const char *prefix, bool all) {

@@ -15,6 +15,7 @@ struct settings {
     int kernels;
     double scale;
     int hidden;
+    int often, seldom;
 };
 
 static const struct option rows[] = {{.name = "progress",
@@ -64,6 +65,20 @@ static const struct option rows[] = {{.name = "progress",
                                       .least = 1,
                                       .most = 8,
                                       .help = "0: default"},
+                                     {.name = "often",
+                                      .type = OPTION_INT,
+                                      .offset = offsetof(struct settings, often),
+                                      .fallback = "0",
+                                      .least = 0,
+                                      .most = 9,
+                                      .help = "how often (0: never)"},
+                                     {.name = "seldom",
+                                      .type = OPTION_INT,
+                                      .offset = offsetof(struct settings, seldom),
+                                      .fallback = "5",
+                                      .least = 0,
+                                      .most = 9,
+                                      .help = "how seldom (0: never)"},
                                      {0}};
 
 static int set(struct settings *settings, const char *owner, const char *name, const char *value,
@@ -294,6 +309,10 @@ static void test_help(void) {
     CHECK(strstr(text, "  --kernels=auto|onednn|reference\n") != NULL, "\n%s", text);
     CHECK(strstr(text, "  --job-scale=SCALE ") != NULL && strstr(text, "  job-scale=SCALE ") != NULL, "\n%s",
           text);
+    CHECK(strstr(text, "  --often=N               how often (default 0: never; 0 to 9)\n") != NULL, "\n%s",
+          text);
+    CHECK(strstr(text, "  --seldom=N              how seldom (0: never; default 5; 0 to 9)\n") != NULL,
+          "\n%s", text);
     check_columns(text, 100);
     free(text);
 }
