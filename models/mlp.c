@@ -12,7 +12,7 @@ struct mlp_settings {
 enum mlp_init { MLP_GLOROT, MLP_NORMAL };
 
 static const struct option rows[] = {
-    OPTION_ROW(TEXT, "hidden", struct mlp_settings, hidden, .fallback = "100",
+    OPTION_ROW(TEXT, "hidden", struct mlp_settings, hidden, .fallback = "100", .value = "WIDTHS",
                .help = "widths of the hidden layers, as in 100 or 10-10"),
     OPTION_ROW(CHOICE, "activation", struct mlp_settings, activation, .fallback = "sigmoid",
                .choices = "sigmoid|relu|tanh", .help = "activation after each hidden layer"),

@@ -24,7 +24,7 @@ struct lockfree_settings {
 static const struct option rows[] = {
     OPTION_ROW(
         CHOICE, "apply", struct lockfree_settings, apply, .fallback = "server", .choices = "server|worker",
-        .help = "who applies a gradient: the shard's server, or the worker itself, in place (Hogwild)"),
+        .help = "who applies a gradient: the shard's server, or the worker itself in place, as in Hogwild"),
     OPTION_ROW(
         CHOICE, "adds", struct lockfree_settings, adds, .fallback = "plain", .choices = "plain|atomic",
         .help =

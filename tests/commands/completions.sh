@@ -79,6 +79,18 @@ for shell in zsh fish; do
     grep -q 'async-lockfree' script || fail "completions $shell: no strategies"
     ! command -v $shell >/dev/null || $shell -n script || fail "$shell does not read its completions"
 done
+if command -v fish >/dev/null; then
+    mkdir bin
+    ln -s "$TRAINER" bin/trainer
+    for line in 'trainer --strategy=async-:--strategy=' 'trainer bench --strategies as:' 'trainer fetch m:'; do
+        PATH=$scratch/bin:$PATH fish --no-config -c "source script; complete -C '${line%:*}'" | cut -f1 | sort | tr '\n' ' ' >found
+        case $line in
+        *fetch*) wanted=mnist ;;
+        *) wanted=$(listed strategies as | sed "s/[^ ]*/${line##*:}&/g") ;;
+        esac
+        [ "$(cat found)" = "$wanted " ] || fail "fish: ${line%:*} is completed to: $(cat found), expected: $wanted"
+    done
+fi
 "$TRAINER" completions tcsh >out 2>err
 [ $? -eq 2 ] && [ "$(cat err)" = 'trainer: completions: "tcsh": unknown shell, expected bash, zsh or fish' ] || fail "completions tcsh: $(cat err)"
 

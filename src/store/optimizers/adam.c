@@ -50,7 +50,7 @@ static void adam_step(const struct update *update, size_t floats, float *weights
 
 const struct optimizer optimizer_adam = {
     .plugin = {.name = "adam",
-               .help = "moving averages of the gradient and of its square set each weight's step",
+               .help = "each weight's step by moving averages of its gradient and of its square",
                .options = rows,
                .settings_bytes = sizeof(struct adam_settings)},
     .moments = adam_moments,
