@@ -38,7 +38,7 @@ start() { # name, command...
     rm -f "$name.pid"
     ( # which says by itself that it was killed, and ends with that code
         # shellcheck disable=SC2016 # for the inner shell
-        timeout -k 5 $limit bash -c 'echo $$ >"$0.pid.new" && mv "$0.pid.new" "$0.pid" && exec "$@"' "$name" "$@"
+        timeout -k 5 $limit $heeding bash -c 'echo $$ >"$0.pid.new" && mv "$0.pid.new" "$0.pid" && exec "$@"' "$name" "$@"
         exit $?
     ) >"$name.out" 2>"$name.err" </dev/null &
     started[$name]=$!

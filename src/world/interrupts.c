@@ -1,4 +1,4 @@
-/* Ctrl-C and SIGTERM: the first asks politely, the second ends the process.
+/* Ctrl-C, SIGTERM and SIGHUP: the first asks politely, the second ends the process.
  *
  * A signal handler takes no argument, so the count of signals is the one thing in this program that has to be
  * a variable of the whole process. */
@@ -11,18 +11,23 @@
 static atomic_int interrupts; /* signals so far; written by the handler alone */
 
 static void interrupted(int number) {
-    (void)number;
+    /* A terminal that is closed sends it, and its shell once more: nobody is impatient. */
+    if (number == SIGHUP && atomic_load(&interrupts) > 0) return;
     if (atomic_fetch_add(&interrupts, 1) > 0) _exit(ERROR_INTERRUPTED);
 }
 
 void world_catch_interrupts(void) {
+    static const int asking[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = interrupted;
     action.sa_flags = SA_RESTART; /* reads and writes in hand go on: the first signal breaks nothing */
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, 0);
-    sigaction(SIGTERM, &action, 0);
+    for (size_t i = 0; i < sizeof asking / sizeof *asking; i++) {
+        struct sigaction before;
+        if (sigaction(asking[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
+        sigaction(asking[i], &action, NULL);
+    }
     /* A reader that went away and a file that may grow no more are found by the write that fails. */
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, 0);

@@ -53,10 +53,15 @@ bool world_stopped(const struct world *world);
 /* Cores of this machine that this process may use. */
 void world_cores(struct cores *cores);
 
-/* Ctrl-C and SIGTERM: the first one only sets a flag that world_interrupted reads; a second one ends the
- * process at once with exit code 130. Call once, from main. */
+/* Ctrl-C, SIGTERM and SIGHUP: the first one only sets a flag that world_interrupted reads; a second one, but
+ * for a second SIGHUP, ends the process at once with exit code 130. One that the parent had ignored stays
+ * ignored, as under nohup. Call once, from main. */
 void world_catch_interrupts(void);
 bool world_interrupted(void);
+
+/* Waits at most so long until a pipe, terminal or socket takes a page of bytes, or tells by an error that it
+ * never will; a file always does. Returns false earlier when a signal comes. */
+bool world_await_room(int file, double seconds);
 
 /* Resident memory of this process in bytes (0 when it cannot be had), and wall-clock time of day as UTC
  * seconds. */

@@ -185,7 +185,7 @@ child=
 # --- interrupted: what is finished stays ---
 has_rows() { [ "$(wc -l 2>/dev/null <stopped/runs.csv || echo 0)" -gt 3 ]; }
 # shellcheck disable=SC2086
-"$TRAINER" bench $small --epochs=100 --repeats=1000 --strategies="sync,async-lockfree" --out=stopped >out 2>err &
+$heeding "$TRAINER" bench $small --epochs=100 --repeats=1000 --strategies="sync,async-lockfree" --out=stopped >out 2>err &
 child=$!
 tries=0
 until has_rows || ! kill -0 $child 2>/dev/null; do

@@ -294,7 +294,7 @@ anew
 # --- Ctrl-C, kill -9, and two at once ---
 start() {
     : >log
-    "$TRAINER" fetch iris --from="$at/drip=400" >out 2>err &
+    $heeding "$TRAINER" fetch iris --from="$at/drip=400" >out 2>err &
     child=$!
     tries=0
     until [ "$(wc -c 2>/dev/null <"$place/iris_training.csv.part" || echo 0)" -ge 405 ]; do

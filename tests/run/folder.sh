@@ -21,7 +21,7 @@ for seed in 1 2 3 4 5 6; do
 done
 
 # --- folders that the user names ---
-"$TRAINER" $small --epochs=1000000 --out=mine >out 2>err &
+$heeding "$TRAINER" $small --epochs=1000000 --out=mine >out 2>err &
 child=$!
 until [ -e mine/steps.csv ]; do sleep 0.02; done
 sleep 0.1

@@ -49,9 +49,9 @@ stop_often() { # signal, exit code
         touch mark
         # shellcheck disable=SC2086
         if [ -n "$go_on" ]; then
-            "$TRAINER" --quiet --resume=stopped $same --checkpoint-every=0.05 >out 2>err &
+            $heeding "$TRAINER" --quiet --resume=stopped $same --checkpoint-every=0.05 >out 2>err &
         else
-            "$TRAINER" $net $same --epochs="$epochs" --checkpoint-every=0.05 --out=stopped >out 2>err &
+            $heeding "$TRAINER" $net $same --epochs="$epochs" --checkpoint-every=0.05 --out=stopped >out 2>err &
         fi
         child=$!
         sleep "$(awk -v r=$((RANDOM % (latest * 10))) 'BEGIN { print r / 1000 }')"

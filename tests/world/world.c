@@ -438,7 +438,33 @@ static int in_child(void (*body)(int number), int number) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }
 
+/* As a process that its parent made ignore none, however this one was started. */
+static void heed_all(void) {
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+}
+
+static void hang_up(int signals) {
+    heed_all();
+    world_catch_interrupts();
+    for (int i = 0; i < signals; i++) raise(SIGHUP);
+    CHECK(world_interrupted() == (signals > 0), "after %d times SIGHUP", signals);
+}
+
+static void ignore(int number) {
+    heed_all();
+    signal(number, SIG_IGN);
+    world_catch_interrupts();
+    raise(number);
+    raise(number);
+    CHECK(!world_interrupted(), "signal %d, which was ignored", number);
+    raise(number == SIGTERM ? SIGINT : SIGTERM);
+    CHECK(world_interrupted(), "with signal %d ignored, the others are, too", number);
+}
+
 static void interrupt(int signals) {
+    heed_all();
     world_catch_interrupts();
     CHECK(!world_interrupted(), "before any signal");
     if (signals > 0) raise(SIGTERM);
@@ -468,6 +494,9 @@ static void test_in_children(void) {
     CHECK(in_child(interrupt, 0) == 0, "no signal");
     CHECK(in_child(interrupt, 1) == 0, "one signal");
     CHECK(in_child(interrupt, 2) == ERROR_INTERRUPTED, "two signals");
+    CHECK(in_child(hang_up, 1) == 0 && in_child(hang_up, 2) == 0, "hanging up");
+    CHECK(in_child(ignore, SIGINT) == 0 && in_child(ignore, SIGTERM) == 0 && in_child(ignore, SIGHUP) == 0,
+          "signals that were ignored");
     int code = 0, nth = 0;
     while (code == 0 && nth < 100) code = in_child(fail_allocation, ++nth);
     CHECK(code == 42 && nth == 28, "allocation %d: exit code %d", nth, code); /* 4 + 20 threads + 3 to grow */
