@@ -6,8 +6,9 @@
 #include <string.h>
 #include "base/memory.h"
 #include "commands/help.h"
+#include "world/world.h"
 
-enum { NAME_BYTES = 128 };
+enum { NAME_BYTES = 128, LAST_WORDS_S = 10 };
 
 /* The command line, cut up. */
 struct line {
@@ -106,11 +107,13 @@ static int run_command(const struct command *command, int count, char **words, s
     return code;
 }
 
-/* What is written to a pipe or a full disk shows its failure only here. */
+/* What is written to a pipe or a full disk shows its failure only here. A reader that went away has all that
+ * it wanted. */
 static int close_output(struct error *error) {
     const bool failed = ferror(stdout) != 0;
     errno = 0;
     if (fclose(stdout) == 0 && !failed) return OK;
+    if (errno == EPIPE) return OK;
     return error_set(error, ERROR_FILE, "standard output: not written%s%s", errno != 0 ? ": " : "",
                      errno != 0 ? strerror(errno) : "");
 }
@@ -156,6 +159,7 @@ int main(int count, char **words) {
     int code = run_words(count > 0 ? count - 1 : 0, words + 1, &error);
     const int closed = close_output(&error);
     if (code == OK) code = closed;
-    if (code != OK && error.words[0] != '\0') fprintf(stderr, "trainer: %s\n", error.words);
+    if (code != OK && error.words[0] != '\0' && world_await_room(fileno(stderr), LAST_WORDS_S))
+        fprintf(stderr, "trainer: %s\n", error.words);
     return code;
 }

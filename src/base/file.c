@@ -266,13 +266,21 @@ int file_create(struct file_new *file, const char *path, struct error *error) {
     return code;
 }
 
-int file_overwrite(FILE **stream, const char *path, struct error *error) {
-    const int handle = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-    *stream = handle < 0 ? NULL : fdopen(handle, "wb");
+static int open_plain(FILE **stream, const char *path, int how, const char *mode, struct error *error) {
+    const int handle = open(path, O_WRONLY | O_CREAT | how | O_NOFOLLOW | O_CLOEXEC, 0666);
+    *stream = handle < 0 ? NULL : fdopen(handle, mode);
     if (*stream != NULL) return OK;
     const int reason = errno;
     if (handle >= 0) close(handle);
     return error_set(error, ERROR_FILE, "%s: cannot be written: %s", path, words_of(reason));
+}
+
+int file_overwrite(FILE **stream, const char *path, struct error *error) {
+    return open_plain(stream, path, O_TRUNC, "wb", error);
+}
+
+int file_append(FILE **stream, const char *path, struct error *error) {
+    return open_plain(stream, path, O_APPEND, "ab", error);
 }
 
 /* Whether the path is still that of the open file: another process may have renamed it. */

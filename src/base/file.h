@@ -55,6 +55,8 @@ struct file_new {
 /* Opens a file for writing under its own name, emptied: for logs, which are looked at while they grow. A
  * symbolic link is refused: what it points to would be lost. Errors: ERROR_FILE. */
 int file_overwrite(FILE **stream, const char *path, struct error *error);
+/* The same, but what is there stays, and is written on below. */
+int file_append(FILE **stream, const char *path, struct error *error);
 
 /* A file or link that has the name path.part already is removed, never written into. */
 int file_create(struct file_new *file, const char *path, struct error *error);

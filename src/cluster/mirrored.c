@@ -7,6 +7,7 @@
 
 #include "../base/memory.h"
 #include "../outputs/progress.h"
+#include "../outputs/sentence.h"
 #include "../run/run.h"
 #include "follower.h"
 
@@ -73,7 +74,7 @@ static void say_where(const struct server_half *server) {
 }
 
 int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct finish *finish,
-                   struct error *error) {
+                   char *sentence, struct error *error) {
     struct server_half *server = NULL;
     world_catch_interrupts();
     RETURN_IF(memory_array(&server, 1, "a mirrored process", error));
@@ -86,6 +87,7 @@ int mirrored_train(const struct typed *typed, const struct cluster *cluster, str
     if (cluster->task > 0) server->typed.value.quiet = true;
     const int code = train_halves(server, typed, finish, error);
     if (code == OK && cluster->task > 0 && !typed->value.quiet) say_where(server);
+    sentence_of_run(&server->result.summary, sentence, SENTENCE_BYTES);
     const bool abandoned = server->result.abandoned;
     run_result_free(&server->result);
     if (!abandoned) memory_free(server);

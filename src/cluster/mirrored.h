@@ -7,9 +7,9 @@
 #include "worker.h"
 
 /* Takes part in the training until it is over. The chief leads: it evaluates and writes all results; the
- * others write the model. Errors: those of either half, the one that failed first, or for a reason of its
- * own. */
+ * others write the model. The chief's closing sentence goes to sentence[SENTENCE_BYTES], of the others "".
+ * Errors: those of either half, the one that failed first, or for a reason of its own. */
 int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct finish *finish,
-                   struct error *error);
+                   char *sentence, struct error *error);
 
 #endif

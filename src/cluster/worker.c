@@ -34,9 +34,10 @@ struct remote_run {
     const char **names; /* [setup.device_count] of the devices */
     struct log log;
     struct progress progress;
-    struct lock say;   /* around progress */
-    struct lock build; /* around what all devices share, which the first that is told builds */
-    bool built;        /* or it failed: then for all, with these words */
+    struct lines lines; /* of the steps, on standard output */
+    struct lock say;    /* around progress */
+    struct lock build;  /* around what all devices share, which the first that is told builds */
+    bool built;         /* or it failed: then for all, with these words */
     struct error unbuilt;
     struct event ended; /* one post per device that has ended */
     atomic_int failed;  /* the device that failed first, whose error is complete; -1: none */
@@ -242,8 +243,8 @@ static int open_run(struct remote_run *run, struct error *error) {
     event_open(&run->ended, run->world);
     RETURN_IF(memory_array(&run->names, setup->device_count, "device names", error));
     for (int d = 0; d < setup->device_count; d++) run->names[d] = setup->devices[d].name;
-    RETURN_IF(log_open(&run->log, setup->device_count, run->names, NULL, 0,
-                       config->quiet ? 0 : config->print_every, stdout, error));
+    RETURN_IF(log_open(&run->log, setup->device_count, run->names, NULL, 0, 0,
+                       config->quiet ? 0 : config->print_every, &run->lines, error));
     return memory_array(&run->remotes, setup->device_count, "devices", error);
 }
 
@@ -300,6 +301,7 @@ static void close_run(struct remote_run *run) {
     }
     memory_free(run->remotes);
     replicas_close(&run->replicas);
+    lines_close(&run->lines);
     log_close(&run->log);
     world_close(run->world);
     memory_free((void *)run->names);
@@ -316,6 +318,7 @@ int worker_train(const struct typed *typed, const struct cluster *cluster, const
     run->give_up = give_up;
     run->failed = -1;
     progress_open(&run->progress, stderr, typed->value.quiet);
+    lines_open(&run->lines, stdout, NULL); /* there is no bar */
     int code = open_run(run, error);
     if (code == OK) {
         progress_say(&run->progress, "worker %d of %d, with %d device%s, %s %s%s", cluster->task,

@@ -4,18 +4,31 @@
 
 #include "../cluster/follower.h"
 #include "../cluster/mirrored.h"
+#include "../outputs/sentence.h"
 #include "command.h"
 
-static void print_results(double accuracy, double seconds, double cost) {
-    printf("Test-Accuracy: %.4f\n", accuracy);
-    printf("Total Time: %.2fs\n", seconds);
-    printf("Final Cost: %.4f\n", cost);
+/* The three lines of the reference program, when the training was finished; then where its time went, unless
+ * that is "". */
+static void print_results(const struct finish *finish, const char *sentence) {
+    struct lines lines;
+    lines_open(&lines, stdout, NULL);
+    if (finish) {
+        lines_say(&lines, "Test-Accuracy: %.4f", finish->test_accuracy);
+        lines_say(&lines, "Total Time: %.2fs", finish->train_seconds);
+        lines_say(&lines, "Final Cost: %.4f", finish->final_cost);
+    }
+    if (sentence[0] != '\0') lines_say(&lines, "%s", sentence);
+    lines_close(&lines);
 }
 
 static int end(int code, struct run_result *result) {
-    if (code == OK)
-        print_results(result->summary.test_accuracy, result->summary.train_seconds,
-                      result->summary.final_cost);
+    const struct summary *summary = &result->summary;
+    const struct finish finish = {.test_accuracy = summary->test_accuracy,
+                                  .train_seconds = summary->train_seconds,
+                                  .final_cost = summary->final_cost};
+    char sentence[SENTENCE_BYTES] = "";
+    if (!result->config.quiet) sentence_of_run(summary, sentence, sizeof sentence);
+    if (code == OK || code == ERROR_INTERRUPTED) print_results(code == OK ? &finish : NULL, sentence);
     run_result_free(result);
     return code;
 }
@@ -37,13 +50,14 @@ static int serve(const struct typed *typed, const struct cluster *cluster, struc
 static int train_as(const struct typed *typed, const struct cluster *cluster, struct error *error) {
     struct run_result result;
     struct finish finish;
+    char sentence[SENTENCE_BYTES] = "";
     if (cluster->role == CLUSTER_NONE) return end(run_train_here(typed, &result, error), &result);
     if (cluster->role == CLUSTER_PS) return serve(typed, cluster, error);
     if (cluster->ps.count > 0)
         RETURN_IF(worker_train(typed, cluster, NULL, &finish, error));
     else
-        RETURN_IF(mirrored_train(typed, cluster, &finish, error));
-    print_results(finish.test_accuracy, finish.train_seconds, finish.final_cost);
+        RETURN_IF(mirrored_train(typed, cluster, &finish, sentence, error));
+    print_results(&finish, typed->value.quiet ? "" : sentence);
     return OK;
 }
 

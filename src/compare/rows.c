@@ -17,35 +17,14 @@ void row_open(struct bench_row *row, int wanted) {
                               .waited_for_share = NAN};
 }
 
-static void add_wait(struct waits *waits, const char *name, double seconds) {
-    int i = 0;
-    while (i < WAITS - 1 && waits->names[i][0] && strcmp(waits->names[i], name) != 0) i++;
-    snprintf(waits->names[i], sizeof waits->names[i], "%s", name);
-    waits->seconds[i] += seconds;
-}
-
-static int longest(const struct waits *waits) {
-    int best = 0;
-    for (int i = 1; i < WAITS; i++)
-        if (waits->seconds[i] > waits->seconds[best]) best = i;
-    return best;
-}
-
-/* What a worker says is only where and for whom it waited longest, its pauses included: the shares are lower
- * bounds. */
 static void add_waits(struct bench_row *row, struct wait_sums *sums, const struct run_result *result) {
-    for (int w = 0; w < result->summary.workers; w++) {
-        const struct worker_result *worker = &result->workers[w];
-        sums->seconds += fmax(worker->wait_s, fmax(worker->waited_at_s, worker->waited_for_s));
-        if (worker->waited_at) add_wait(&sums->at, worker->waited_at, worker->waited_at_s);
-        if (worker->waited_for[0]) add_wait(&sums->whom, worker->waited_for, worker->waited_for_s);
-    }
-    if (!(sums->seconds > 0.0)) return;
-    const int at = longest(&sums->at), whom = longest(&sums->whom);
-    row->waited_at = sums->at.names[at];
-    row->waited_at_share = sums->at.seconds[at] / sums->seconds;
-    row->waited_for = sums->whom.names[whom];
-    row->waited_for_share = sums->whom.seconds[whom] / sums->seconds;
+    struct spent spent = {.waited_at_share = row->waited_at_share, .waited_for_share = row->waited_for_share};
+    waits_add(sums, result->workers, result->summary.workers);
+    waits_longest(sums, &spent);
+    row->waited_at = spent.waited_at;
+    row->waited_at_share = spent.waited_at_share;
+    row->waited_for = spent.waited_for;
+    row->waited_for_share = spent.waited_for_share;
 }
 
 static void add_summary(struct bench_row *row, const struct summary *summary) {

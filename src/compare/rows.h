@@ -3,23 +3,11 @@
 #define TRAINER_TRAIN_COMPARE_ROWS_H
 
 #include "bench.h"
+#include "../outputs/sentence.h"
 #include "../run/run.h"
 
-enum { WAITS = 32 };
-
-/* Seconds of waiting, by where or by whom. */
-struct waits {
-    char names[WAITS][96];
-    double seconds[WAITS];
-};
-
-/* Of all runs of a row; its texts point in here. */
-struct wait_sums {
-    struct waits at, whom;
-    double seconds;
-};
-
 void row_open(struct bench_row *row, int wanted);
+/* sums: of all runs of the row, whose texts point in there. */
 void row_add_run(struct bench_row *row, struct wait_sums *sums, const struct run_result *result);
 void row_add_failure(struct bench_row *row, const struct error *failure);
 

@@ -7,12 +7,11 @@
 #include <string.h>
 #include "../base/text.h"
 #include "../outputs/digits.h"
+#include "../outputs/sentence.h"
 
 /* Shares of the time, speeds apart, updates and points from which on they are worth a word. */
-static const double wait_matters = 0.2, exchange_matters = 0.2, speed_matters = 0.05, staleness_matters = 0.5,
-                    points_matter = 0.5, updates_matter = 0.25;
-/* Shares of the waiting that make it "mostly" and "all but" at one place or for one member. */
-static const double mostly = 0.6, all_but = 0.9;
+static const double wait_matters = 0.2, exchange_matters = 0.2, speed_matters = 0.05, points_matter = 0.5,
+                    updates_matter = 0.25;
 
 /* --- speed --- */
 
@@ -66,32 +65,22 @@ static bool add_speeds(struct text *words, const struct bench_row *row) {
 
 /* --- where the time goes --- */
 
-static bool add_waiting(struct text *words, const char *before, const struct bench_row *row) {
-    if (!(statistic_mean(&row->wait_share) > wait_matters)) return false;
-    const bool at = row->waited_at && row->waited_at_share > mostly;
-    const bool for_whom = row->waited_for && row->waited_for_share > mostly;
-    const bool all_there = at && row->waited_at_share > all_but;
-    text_item(words, before, "%.0f %% of the time waits", 100 * statistic_mean(&row->wait_share));
-    if (all_there) text_add(words, " at %s", row->waited_at);
-    if (for_whom) text_add(words, ", mostly for %s", row->waited_for);
-    if (at && !all_there) text_add(words, "%s at %s", for_whom ? " and" : ", mostly", row->waited_at);
-    return true;
-}
-
-static void add_exchange(struct text *words, const char *before, const struct bench_row *row) {
-    const double share = statistic_mean(&row->pull_share) + statistic_mean(&row->push_share);
-    if (!(share > exchange_matters)) return;
-    text_item(words, before, "%.0f %% of the time exchanges weights and gradients", 100 * share);
+static struct spent spent_by(const struct bench_row *row) {
+    return (struct spent){.wait_share = statistic_mean(&row->wait_share),
+                          .exchange_share =
+                              statistic_mean(&row->pull_share) + statistic_mean(&row->push_share),
+                          .waited_at = row->waited_at,
+                          .waited_at_share = row->waited_at_share,
+                          .waited_for = row->waited_for,
+                          .waited_for_share = row->waited_for_share,
+                          .staleness_mean = statistic_mean(&row->staleness_mean),
+                          .staleness_max = row->staleness_max,
+                          .updates = statistic_mean(&row->updates),
+                          .lost_updates = statistic_mean(&row->lost_updates),
+                          .dropped = statistic_mean(&row->dropped)};
 }
 
 /* --- what it costs --- */
-
-static void add_staleness(struct text *words, const struct bench_row *row) {
-    const double mean = statistic_mean(&row->staleness_mean);
-    if (!(mean > staleness_matters)) return;
-    text_item(words, "; ", "a gradient is %.1f updates old on average, %ld at most", mean,
-              row->staleness_max);
-}
 
 static void add_accuracy(struct text *words, const struct bench_row *row) {
     const double apart = row->accuracy_apart;
@@ -110,23 +99,8 @@ static void add_target(struct text *words, const struct bench_row *row) {
                   row->finished);
 }
 
-/* A mean of a few is no whole number. */
-static void count_text(char out[DIGITS_BYTES], double mean) {
-    digits_thousands(out, mean);
-    if (mean < 9.5) snprintf(out, DIGITS_BYTES, "%.2g", mean);
-}
-
-static void add_losses(struct text *words, const struct bench_row *row) {
-    char some[DIGITS_BYTES], all[DIGITS_BYTES];
-    if (statistic_mean(&row->lost_updates) > 0.0) {
-        count_text(some, statistic_mean(&row->lost_updates));
-        digits_thousands(all, statistic_mean(&row->updates));
-        text_item(words, "; ", "%s of %s updates lost", some, all);
-    }
-    if (statistic_mean(&row->dropped) > 0.0) {
-        count_text(some, statistic_mean(&row->dropped));
-        text_item(words, "; ", "%s gradients dropped", some);
-    }
+static void add_losses(struct text *words, const struct bench_row *row, const struct spent *spent) {
+    sentence_losses(words, spent);
     if (row->lost_workers == 0) return;
     text_item(words, "; ", "%d worker%s lost in %d run%s", row->lost_workers,
               row->lost_workers == 1 ? "" : "s", row->finished, row->finished == 1 ? "" : "s");
@@ -144,14 +118,15 @@ static void add_failures(struct text *words, const struct bench_row *row) {
 
 const char *bench_sentence(const struct bench_row *row, double target_accuracy, char *out, size_t bytes) {
     struct text words = text_into(out, bytes);
+    const struct spent spent = spent_by(row);
     if (row->finished > 0 && !row->baseline) {
         const char *before = add_speeds(&words, row) ? ": " : "; "; /* where the time goes is why */
-        if (add_waiting(&words, before, row)) before = "; ";
-        add_exchange(&words, before, row);
-        add_staleness(&words, row);
+        if (sentence_waiting(&words, before, &spent, wait_matters)) before = "; ";
+        sentence_exchange(&words, before, &spent, exchange_matters);
+        sentence_staleness(&words, &spent);
         add_accuracy(&words, row);
         if (!isnan(target_accuracy)) add_target(&words, row);
-        add_losses(&words, row);
+        add_losses(&words, row, &spent);
     }
     add_failures(&words, row);
     return out;

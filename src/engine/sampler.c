@@ -190,16 +190,10 @@ int sampler_lose(struct sampler *sampler, int worker, long step, struct error *e
     return generations ? begin_generation(sampler, worker, step, error) : OK;
 }
 
-void sampler_take_back(struct sampler *sampler, long applied) {
-    if (atomic_load(&sampler->generation_count) > 1) return;
-    if (!sampler->rounds) {
-        if (shared(sampler) && sampler->base + applied < atomic_load(&sampler->cursor))
-            atomic_store(&sampler->cursor, sampler->base + applied);
-        return;
-    }
-    if (applied >= rounds_opened(sampler)) return;
-    atomic_store(&sampler->opened, applied);
-    for (int w = 0; w < sampler->stream.workers; w++) atomic_store(&sampler->lines[w].done, applied);
+void sampler_take_back(struct sampler *sampler, long rounds) {
+    if (atomic_load(&sampler->generation_count) > 1 || rounds >= rounds_opened(sampler)) return;
+    atomic_store(&sampler->opened, rounds);
+    for (int w = 0; w < sampler->stream.workers; w++) atomic_store(&sampler->lines[w].done, rounds);
 }
 
 long sampler_own(const struct sampler *sampler, int worker) {

@@ -72,10 +72,9 @@ void sampler_set_limit(struct sampler *sampler,
 /* A worker that was barred before was lost in its step `step` (from 1, in this run; 0: before its first).
  * Errors: memory. */
 int sampler_lose(struct sampler *sampler, int worker, long step, struct error *error);
-/* After a run that failed: takes back what was assigned and not applied. applied: rounds that all have
- * applied in this run, or, without rounds, batches. Nothing is taken back where batches were handed out anew
- * after a loss, or where workers count their own without rounds. */
-void sampler_take_back(struct sampler *sampler, long applied);
+/* After a run that failed, with rounds: takes back what was assigned after so many rounds of it, which nobody
+ * has applied. Not where batches were handed out anew after a loss. */
+void sampler_take_back(struct sampler *sampler, long rounds);
 bool sampler_reached(const struct sampler *sampler, int epoch); /* whether epoch `epoch` is complete */
 long sampler_position(
     const struct sampler *sampler); /* batches assigned since training began, over all workers */

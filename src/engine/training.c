@@ -27,6 +27,12 @@ bool training_is_hopeless(const struct training_settings *settings, double first
     return settings->guess_loss > 0.0 && loss > HOPELESS_TIMES * usual;
 }
 
+/* The step that a worker is at, earlier parts of the run included. */
+static long step_of(const struct training *training, int worker) {
+    const long *before = training->settings.steps_before;
+    return atomic_load(&training->settings.roster->members[worker].step) + (before ? before[worker] : 0);
+}
+
 /* --- losses --- */
 
 bool training_spares(const struct training *training, int worker) {
@@ -74,7 +80,7 @@ bool training_remove(void *argument, int member) {
     if (!training_spares(training, member)) return false;
     if (!roster_expel(roster, member)) return roster_expelled(roster, member);
     error_set(&why, ERROR_PEER, "%s showed no sign of life for %g s, %s at step %ld", silent->name,
-              roster->timeout_s, phase, atomic_load(&silent->step));
+              roster->timeout_s, phase, step_of(training, member));
     training_lose(training, member, &why);
     return true;
 }
@@ -243,7 +249,7 @@ static void look_for_silence(struct training *training) {
         const char *phase = phase_name((enum phase)atomic_load(&member->phase));
         error_set(&training->silence, ERROR_PEER,
                   "gave up after %g s without a sign of life: waiting for %s, %s for %.1f s at step %ld",
-                  roster->timeout_s, member->name, phase, silent_s, atomic_load(&member->step));
+                  roster->timeout_s, member->name, phase, silent_s, step_of(training, w));
         training_fail(training, roster->count);
         return;
     }

@@ -60,6 +60,7 @@ struct training_settings {
     const struct device *devices; /* [workers] that compute; NULL: elsewhere, or on no device */
     const struct cores *cores;    /* [workers] where each runs; NULL: anywhere */
     double seconds_before;        /* of training, in earlier parts of it: the log goes on from there */
+    const long *steps_before;     /* [workers] likewise; NULL: none */
     float clip;                   /* a gradient's norm is cut to this; 0: not */
     double guess_loss;            /* of guessing; a loss far above it has diverged; 0: no loss has */
     bool go_on;                   /* the loss of a worker ends it alone, as long as there is another */

@@ -8,7 +8,14 @@
 #include "clip.h"
 #include "step_clock.h"
 
-/* A fault put in on purpose, at the place where a device would fail or hang. */
+/* In earlier parts of the run. */
+static long steps_before(const struct worker *worker) {
+    const long *before = worker->training->settings.steps_before;
+    return before ? before[worker->index] : 0;
+}
+
+/* A fault put in on purpose, at the place where a device would fail or hang: its step counts from the start
+ * of this part. */
 static int inject_fault(struct worker *worker, long step) {
     const struct training_settings *settings = &worker->training->settings;
     const char *name = settings->roster->members[worker->index].name;
@@ -71,7 +78,7 @@ static int check_loss(struct worker *worker, const struct gradient *gradient, fl
     if (!isfinite(loss))
         return error_set(&worker->error, ERROR_DIVERGED,
                          "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)", name,
-                         isnan(loss) ? "nan" : "infinite", gradient->step + 1, rate);
+                         isnan(loss) ? "nan" : "infinite", steps_before(worker) + gradient->step + 1, rate);
     const double first = (double)(worker->totals.steps > 0 ? worker->totals.first_loss : loss);
     const bool hopeless = training_is_hopeless(settings, first, (double)loss);
     worker->hopeless_steps = hopeless ? worker->hopeless_steps + 1 : 0;
@@ -79,7 +86,8 @@ static int check_loss(struct worker *worker, const struct gradient *gradient, fl
     return error_set(&worker->error, ERROR_DIVERGED,
                      "%s: the loss is %.4g at step %ld, over %g times what it began with for %d steps in a "
                      "row, learning rate %g (a smaller rate may help)",
-                     name, (double)loss, gradient->step + 1, HOPELESS_TIMES, HOPELESS_STEPS, rate);
+                     name, (double)loss, steps_before(worker) + gradient->step + 1, HOPELESS_TIMES,
+                     HOPELESS_STEPS, rate);
 }
 
 /* The range of the layout with the first value that is not finite. */
@@ -102,7 +110,8 @@ static int check_gradient(struct worker *worker, const struct gradient *gradient
                      "%s: the gradient of %s is not finite at step %ld and was not applied, learning rate %g "
                      "(a smaller rate may help)",
                      settings->roster->members[worker->index].name, range ? range->name : "the weights",
-                     gradient->step + 1, (double)store_rate(settings->store, gradient->version[0]));
+                     steps_before(worker) + gradient->step + 1,
+                     (double)store_rate(settings->store, gradient->version[0]));
 }
 
 /* Forward and backward, on the weights that pull has taken. */
@@ -115,7 +124,7 @@ static int compute(struct worker *worker, struct step_taken *step) {
     gradient->values = slab;
     gradient->examples = step->feed.number == NO_BATCH ? 0 : settings->sampler->stream.batch;
     if (step->feed.number == NO_BATCH) return OK;
-    RETURN_IF(inject_fault(worker, step->row.step));
+    RETURN_IF(inject_fault(worker, worker->side.step + 1));
     const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
     worker->by_itself = true;
     RETURN_IF(settings->compute.run(settings->compute.self, worker->index, step->feed.buffer,
@@ -212,11 +221,12 @@ static void end_step(struct worker *worker, struct step_taken *step) {
 static int take_step(struct worker *worker, bool *paused) {
     const struct training_settings *settings = &worker->training->settings;
     struct roster *roster = settings->roster;
-    struct step_taken step = {.row = {.worker = worker->index, .step = worker->side.step + 1}};
+    const long number = worker->side.step + 1;
+    struct step_taken step = {.row = {.worker = worker->index, .step = steps_before(worker) + number}};
     struct log_row *row = &step.row;
     step.clock = step_clock_begin(roster, worker->index, worker->accounted_s, &row->wait_ms);
     roster_phase(roster, worker->index, PHASE_INPUT);
-    atomic_store_explicit(&roster->members[worker->index].step, row->step, memory_order_relaxed);
+    atomic_store_explicit(&roster->members[worker->index].step, number, memory_order_relaxed);
 
     RETURN_IF(take_input(worker, &step));
     *paused = step.feed.pause;

@@ -7,6 +7,10 @@
 #include <unistd.h>
 #include "../base/file.h"
 #include "digits.h"
+#include "table.h"
+
+static const char header[] = "epoch,time_s,train_loss,test_loss,test_accuracy,examples_per_s,"
+                             "validation_loss,validation_accuracy\n";
 
 /* Writes all of `text` or leaves the file as it was. */
 static int append(struct epochs *epochs, const char *text, size_t bytes, struct error *error) {
@@ -21,16 +25,20 @@ static int append(struct epochs *epochs, const char *text, size_t bytes, struct 
                      left, strerror(why));
 }
 
-int epochs_open(struct epochs *epochs, const char *path, struct error *error) {
+int epochs_rewind(const char *path, double time_s, long long *bytes, struct error *error) {
+    return table_rewind(path, header, 1, time_s, bytes, error);
+}
+
+int epochs_open(struct epochs *epochs, const char *path, long long bytes, struct error *error) {
     *epochs = (struct epochs){0};
     if (strlen(path) >= sizeof epochs->path)
         return error_set(error, ERROR_FILE, "%.100s...: a path of %zu bytes, expected at most %zu", path,
                          strlen(path), sizeof epochs->path - 1);
     strncpy(epochs->path, path, sizeof epochs->path - 1);
-    RETURN_IF(file_overwrite(&epochs->file, path, error));
+    RETURN_IF((bytes > 0 ? file_append : file_overwrite)(&epochs->file, path, error));
     setvbuf(epochs->file, NULL, _IONBF, 0);
-    static const char header[] = "epoch,time_s,train_loss,test_loss,test_accuracy,examples_per_s,"
-                                 "validation_loss,validation_accuracy\n";
+    epochs->bytes = (size_t)bytes;
+    if (bytes > 0) return OK;
     return append(epochs, header, sizeof header - 1, error);
 }
 

@@ -1,5 +1,5 @@
-/* epochs.csv: one row per epoch, on the disk's side of the buffers as soon as the epoch is over. Called by
- * the coordinator alone. */
+/* epochs.csv: one row per epoch, on the disk's side of the buffers as soon as the epoch is over. A run that
+ * is resumed goes on in it. Called by the coordinator alone. */
 #ifndef TRAINER_OUTPUT_EPOCHS_H
 #define TRAINER_OUTPUT_EPOCHS_H
 
@@ -24,8 +24,11 @@ struct epochs {
     char path[PATH_BYTES];
 };
 
-/* Makes the file anew and writes its header. Errors (here and below): ERROR_FILE. */
-int epochs_open(struct epochs *epochs, const char *path, struct error *error);
+/* Cuts the table of an earlier part back to the epochs before time_s, see table_rewind. Errors (here and
+ * below): ERROR_FILE. */
+int epochs_rewind(const char *path, double time_s, long long *bytes, struct error *error);
+/* bytes: what the file has already of a run that goes on; 0: it is made anew, with its header. */
+int epochs_open(struct epochs *epochs, const char *path, long long bytes, struct error *error);
 /* Appends one row: whole, or not at all. */
 int epochs_add(struct epochs *epochs, const struct epoch_row *row, struct error *error);
 int epochs_finish(struct epochs *epochs, struct error *error); /* syncs to the disk and closes */

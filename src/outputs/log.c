@@ -13,6 +13,7 @@
 #include "../base/file.h"
 #include "../base/memory.h"
 #include "digits.h"
+#include "table.h"
 
 struct log_ring {
     _Alignas(CACHE_LINE) _Atomic size_t put;   /* rows put so far; written by the writer */
@@ -25,7 +26,7 @@ struct log_ring {
 enum { RING_ROWS = 4096, ALL_ROWS = 1 << 18, LEAST_ROWS = 256, DEVICE_BYTES = 64 };
 
 static const char header[] = "time_s,worker,device,epoch,step,loss,learning_rate,examples,"
-                             "input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,version\n";
+                             "input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,update\n";
 
 static int csv_failed(const struct log *log, struct error *error) {
     return error_set(error, ERROR_FILE, "%s: the log of steps cannot be written: %s", log->csv_path,
@@ -44,19 +45,25 @@ static int csv_flush(struct log *log, struct error *error) {
     return code;
 }
 
-static int csv_open(struct log *log, const char *path, struct error *error) {
+int log_rewind(const char *csv_path, double time_s, long long *csv_bytes, struct error *error) {
+    return table_rewind(csv_path, header, 0, time_s, csv_bytes, error);
+}
+
+static int csv_open(struct log *log, const char *path, long long bytes, struct error *error) {
     if (strlen(path) >= sizeof log->csv_path)
         return error_set(error, ERROR_FILE, "%.100s...: a path of %zu bytes, expected at most %zu", path,
                          strlen(path), sizeof log->csv_path - 1);
     strncpy(log->csv_path, path, sizeof log->csv_path - 1);
-    RETURN_IF(file_overwrite(&log->csv, path, error));
+    RETURN_IF((bytes > 0 ? file_append : file_overwrite)(&log->csv, path, error));
+    log->csv_bytes = log->csv_flushed = bytes;
+    if (bytes > 0) return OK;
     fputs(header, log->csv);
     log->csv_bytes = sizeof header - 1;
     return csv_flush(log, error);
 }
 
-int log_open(struct log *log, int workers, const char *const *devices, const char *csv_path, int log_every,
-             int print_every, FILE *lines, struct error *error) {
+int log_open(struct log *log, int workers, const char *const *devices, const char *csv_path,
+             long long csv_bytes, int log_every, int print_every, struct lines *lines, struct error *error) {
     *log = (struct log){.workers = workers,
                         .rows = RING_ROWS,
                         .devices = devices,
@@ -70,7 +77,7 @@ int log_open(struct log *log, int workers, const char *const *devices, const cha
     RETURN_IF(memory_array(&all, rings * rows, "the rows of the log", error));
     for (size_t i = 0; i < rings; i++) log->rings[i].rows = all + i * rows;
     RETURN_IF(memory_array(&log->printed, rings, "the printed lines of the log", error));
-    return csv_path ? csv_open(log, csv_path, error) : OK;
+    return csv_path ? csv_open(log, csv_path, csv_bytes, error) : OK;
 }
 
 static bool is_due(int every, long step) {
@@ -131,10 +138,11 @@ static void print_row(struct log *log, const struct log_row *row) {
     const long steps = row->step - last->step;
     const double average_ms = steps > 0 ? (row->time_s - last->time_s) * 1000 / (double)steps : 0;
     *last = (struct log_printed){.time_s = row->time_s, .step = row->step};
-    if (log->workers > 1) fprintf(log->lines, "Worker %d: ", row->worker);
-    fprintf(log->lines, "Step: %ld,  Epoch: %2d,  Batch: %3ld of %3ld,  Cost: %.4f,  AvgTime: %3.2fms%s\n",
-            row->version > 0 ? row->version : row->read_version, row->epoch, row->batch, row->batches,
-            (double)row->loss, average_ms, row->version > 0 ? "" : ",  dropped");
+    char worker[32] = "";
+    if (log->workers > 1) snprintf(worker, sizeof worker, "Worker %d: ", row->worker);
+    lines_say(log->lines, "%sStep: %ld,  Epoch: %2d,  Batch: %3ld of %3ld,  Cost: %.4f,  AvgTime: %3.2fms%s",
+              worker, row->version > 0 ? row->version : row->read_version, row->epoch, row->batch,
+              row->batches, (double)row->loss, average_ms, row->version > 0 ? "" : ",  dropped");
 }
 
 /* The ring whose next row is the oldest, or NULL when all rows of this drain are taken. */
@@ -155,25 +163,19 @@ int log_drain(struct log *log, struct error *error) {
         ring->next = atomic_load_explicit(&ring->taken, memory_order_relaxed);
         ring->end = atomic_load_explicit(&ring->put, memory_order_acquire);
     }
-    bool wrote = false, printed = false;
+    bool wrote = false;
     for (struct log_ring *ring; (ring = oldest(log)) != NULL;) {
         const struct log_row *row = &ring->rows[ring->next & ((size_t)log->rows - 1)];
         if (log->csv && is_due(log->log_every, row->step)) {
             write_row(log, row);
             wrote = true;
         }
-        if (log->lines && is_due(log->print_every, row->step)) {
-            if (!printed && log->before_lines) log->before_lines(log->before_argument);
-            print_row(log, row);
-            printed = true;
-        }
+        if (log->lines && is_due(log->print_every, row->step)) print_row(log, row);
         ring->next++;
         atomic_store_explicit(&ring->taken, ring->next, memory_order_release);
     }
-    if (wrote) RETURN_IF(csv_flush(log, error));
-    if (printed && (fflush(log->lines) != 0 || ferror(log->lines)))
-        return error_set(error, ERROR_FILE, "the lines of the steps cannot be printed: %s", strerror(errno));
-    return OK;
+    if (log->lines) lines_flush(log->lines);
+    return wrote ? csv_flush(log, error) : OK;
 }
 
 int log_finish(struct log *log, struct error *error) {

@@ -9,11 +9,12 @@
 #include <unistd.h>
 #include "../base/page.h"
 #include "../base/text.h"
+#include "../world/world.h"
 #include "digits.h"
 
-enum { BAR_LEAST = 8, BAR_MOST = 40, LINE_BYTES = 1100, FOLDED_BYTES = 2200 };
+enum { BAR_LEAST = 8, BAR_MOST = 40, FOLDED_BYTES = 2 * PROGRESS_BYTES };
 static const char before_line[] = "trainer: ";
-static const double terminal_every_s = 0.1, lines_every_s = 10;
+static const double terminal_every_s = 0.1, lines_every_s = 10, say_s = 1;
 
 void progress_open(struct progress *progress, FILE *file, bool quiet) {
     *progress = (struct progress){.always = file};
@@ -108,38 +109,43 @@ void progress_show(struct progress *progress, double done, double total, double 
     const double per_second = passed > 0 ? (done - progress->first_done) / passed : 0;
     const int columns =
         progress->terminal ? page_columns(progress->file) - 1 : 0; /* the last column would wrap */
-    char text[LINE_BYTES];
-    progress_text(text, sizeof text, columns, done, total, per_second, epoch, epochs, loss);
-    fprintf(progress->file, progress->terminal ? "\r%s\033[K" : "%s\n", text);
+    if (!world_await_room(fileno(progress->file), 0)) return;
+    progress_text(progress->drawn, sizeof progress->drawn, columns, done, total, per_second, epoch, epochs,
+                  loss);
+    fprintf(progress->file, progress->terminal ? "\r%s\033[K" : "%s\n", progress->drawn);
     fflush(progress->file);
     progress->shown = progress->terminal;
 }
 
+void progress_redraw(struct progress *progress) {
+    if (progress->drawn[0] != '\0') progress_status(progress, progress->drawn);
+}
+
 void progress_status(struct progress *progress, const char *text) {
-    if (!progress->file || !progress->terminal) return;
+    if (!progress->file || !progress->terminal || !world_await_room(fileno(progress->file), 0)) return;
     fprintf(progress->file, "\r%.*s\033[K", page_columns(progress->file) - 1, text);
     fflush(progress->file);
     progress->shown = true;
 }
 
 void progress_clear(struct progress *progress) {
-    if (!progress->file || !progress->shown) return;
+    if (!progress->file || !progress->shown || !world_await_room(fileno(progress->file), 0)) return;
     fputs("\r\033[K", progress->file);
     fflush(progress->file);
     progress->shown = false;
 }
 
-/* `folded`: in lines of the page's columns; else in one line. */
-static void say(struct progress *progress, FILE *file, bool folded, const char *format, va_list arguments) {
-    char text[LINE_BYTES], lines[FOLDED_BYTES];
+static void say(struct progress *progress, FILE *file, const char *format, va_list arguments) {
+    char text[PROGRESS_BYTES], lines[FOLDED_BYTES];
     const int indent = (int)sizeof before_line - 1;
     struct text out = text_into(lines, sizeof lines);
+    if (!world_await_room(fileno(file), world_interrupted() ? 0 : say_s)) return;
     progress_clear(progress);
     vsnprintf(text, sizeof text, format, arguments);
     /* A file's name can hold anything; a log line is one line. */
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
-    if (folded)
+    if (progress->terminal)
         page_fold(&out, page_on(file).columns, indent, indent, text);
     else
         text_add(&out, "%s", text);
@@ -151,15 +157,7 @@ void progress_say(struct progress *progress, const char *format, ...) {
     va_list arguments;
     if (!progress->file) return;
     va_start(arguments, format);
-    say(progress, progress->file, progress->terminal, format, arguments);
-    va_end(arguments);
-}
-
-void progress_describe(struct progress *progress, const char *format, ...) {
-    va_list arguments;
-    if (!progress->file) return;
-    va_start(arguments, format);
-    say(progress, progress->file, true, format, arguments);
+    say(progress, progress->file, format, arguments);
     va_end(arguments);
 }
 
@@ -167,6 +165,6 @@ void progress_warn(struct progress *progress, const char *format, ...) {
     va_list arguments;
     if (!progress->always) return;
     va_start(arguments, format);
-    say(progress, progress->always, progress->terminal, format, arguments);
+    say(progress, progress->always, format, arguments);
     va_end(arguments);
 }

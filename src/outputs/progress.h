@@ -1,5 +1,5 @@
 /* Progress on standard error: a bar on a terminal, plain lines elsewhere, nothing when quiet. Called by the
- * coordinator alone.
+ * coordinator alone. A reader who takes nothing gets no progress, and costs a log line a second at most.
  *
  *   epoch 3/20 [=====>    ] 45 %  123,456 examples/s  loss 0.3123  12 s left
  *
@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+enum { PROGRESS_BYTES = 1100 };
+
 struct progress {
     FILE *file;    /* borrowed; NULL: quiet */
     FILE *always;  /* the same, also when quiet */
@@ -20,6 +22,7 @@ struct progress {
     double first_done,
         first_s;   /* of the first call: what a resumed run had done before is not this run's speed */
     double next_s; /* when to show again */
+    char drawn[PROGRESS_BYTES]; /* the newest bar */
 };
 
 void progress_open(struct progress *progress, FILE *file, bool quiet);
@@ -31,13 +34,11 @@ void progress_show(struct progress *progress, double done, double total, double 
 void progress_status(struct progress *progress, const char *text);
 /* Clears the bar, so that another line can be printed. */
 void progress_clear(struct progress *progress);
+/* Draws the newest bar again, after lines for which it was cleared. */
+void progress_redraw(struct progress *progress);
 /* A log line on the same stream, "trainer: ..."; clears the bar first. A terminal gets it in as many lines as
  * its columns make of it, everything else in one. */
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress, const char *format, ...);
-/* The same for what a person reads, as the first lines of a run: in lines of PAGE_COLUMNS where there is no
- * terminal. */
-__attribute__((format(printf, 2, 3))) void progress_describe(struct progress *progress, const char *format,
-                                                             ...);
 /* The same for what must be known, also when quiet: a worker was lost. */
 __attribute__((format(printf, 2, 3))) void progress_warn(struct progress *progress, const char *format, ...);
 

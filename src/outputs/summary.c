@@ -49,6 +49,12 @@ static int write_setting(void *json, const struct option *row, const char *value
     return OK;
 }
 
+static void write_bytes(struct json_writer *json, const char *name, const long long *bytes, int count) {
+    json_open(json, name, '[');
+    for (int i = 0; bytes && i < count; i++) json_int(json, NULL, bytes[i]);
+    json_close(json, ']');
+}
+
 static void write_members(struct json_writer *json, const struct summary *s) {
     json_text(json, "program", s->program);
     config_each(s->config, OPTION_SHOWN, write_setting, json);
@@ -56,7 +62,9 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_int(json, "workers", s->workers);
     json_int(json, "threads", s->threads);
     json_int(json, "shards", s->shards);
+    write_bytes(json, "shard_bytes", s->shard_bytes, s->shards);
     json_text(json, "homes", s->homes);
+    write_bytes(json, "server_bytes", s->server_bytes, s->servers);
     json_text(json, "faults", s->faults);
     json_real(json, "epochs", s->epochs);
     json_int(json, "steps", s->steps);

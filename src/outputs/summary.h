@@ -26,8 +26,11 @@ struct summary {
     const char *program;         /* "trainer 0.1.0" */
     const struct config *config; /* settled; the rows that are shown */
     int shards;
-    const char *homes;   /* where they live: "cpu", "gpu:0" */
-    const char *devices; /* of the workers: "cpu:0,cpu:1" */
+    const long long *shard_bytes; /* [shards] of the weights; NULL: not known */
+    int servers; /* that hold the weights: parameter servers, or threads; 0: there are none */
+    const long long *server_bytes; /* [servers] */
+    const char *homes;             /* where they live: "cpu", "gpu:0" */
+    const char *devices;           /* of the workers: "cpu:0,cpu:1" */
     int workers;
     int threads;        /* of each worker; in a cluster of the device that evaluates */
     const char *faults; /* that were put in: "--slow=cpu:1=3x"; "": none */

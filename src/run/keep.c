@@ -15,7 +15,8 @@ double run_epochs(const struct run *run) {
     return (double)run_examples(run) / (times * run->setup.dataset.train.count);
 }
 
-static struct standing standing_of(const struct run *run, const long *own) {
+static struct standing standing_of(struct run *run, const long *own) {
+    run_count_steps(run);
     return (struct standing){.position = sampler_position(&run->sampler),
                              .workers = run->workers,
                              .own = run->setup.config.data_sharding != SHARDING_SHARED ? own : NULL,
@@ -26,6 +27,10 @@ static struct standing standing_of(const struct run *run, const long *own) {
                              .steps = run_steps(run),
                              .test_accuracy = run->tested.examples > 0 ? run->tested.accuracy : (double)NAN,
                              .best = run->best,
+                             .steps_of = run->steps_of,
+                             .steps_count = run->steps_count,
+                             .target_accuracy = run->setup.config.target_accuracy,
+                             .target_s = run->target_s,
                              .train_seconds = run->seconds_before + training_seconds(&run->training)};
 }
 
@@ -48,7 +53,7 @@ int run_write_model(const struct run *run, const float *weights, const struct st
     struct standing timeless = *standing;
     struct resume_texts texts = {0};
     char path[PATH_BYTES];
-    timeless.train_seconds = timeless.test_accuracy = (double)NAN;
+    timeless.train_seconds = timeless.test_accuracy = timeless.target_s = (double)NAN;
     timeless.best = (struct best_epoch){0};
     RETURN_IF(file_join(path, run->setup.config.out, "model.safetensors", error));
     int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, &timeless, error);
@@ -122,26 +127,14 @@ bool run_is_stale(const struct run *run) {
 
 /* --- after a failure --- */
 
-/* How much of what was assigned has been applied: rounds, where all step together, or batches. -1: it cannot
- * be told. */
-static long applied(const struct run *run) {
+/* Where all step together, whoever waited for the one that failed had pushed a gradient that nobody applied:
+ * what was assigned and counted ends with the last round that all took. Elsewhere the batches in the
+ * workers' hands are missing, as where a run goes on without a worker. */
+static void take_back(struct run *run) {
     const struct traits *traits = run_traits(run);
-    const long updates = store_version(&run->store) - run->version_before;
-    return traits->rounds == traits->merged ? updates : -1;
-}
-
-/* Whoever waited for the one that failed had pushed its next gradient, which nobody applied. */
-static void take_back(struct run *run, long done) {
-    const bool rounds = run_traits(run)->rounds;
-    long steps = 0, most = 0;
-    for (int w = 0; w < run->workers; w++) {
-        const long taken = training_totals(&run->training, w)->steps;
-        steps += taken;
-        most += taken < done ? taken : done;
-    }
-    if (!rounds) most = steps < done ? steps : done;
-    run->steps_taken_back = steps - most;
-    sampler_take_back(&run->sampler, done);
+    if (!traits->rounds || !traits->merged) return;
+    run->rounds_most = store_version(&run->store) - run->version_before;
+    sampler_take_back(&run->sampler, run->rounds_most);
 }
 
 /* The store is whole where every thread has ended and no device that it lives on has failed. Slices that live
@@ -152,7 +145,7 @@ static void keep_what_is_left(struct run *run) {
     if (!ended || run->crew.parts > 1 || run_is_hopeless(run)) return;
     if (store_check(&run->store, &ignored) != OK || store_fetch(&run->store, &ignored) != OK) return;
     if (store_version(&run->store) == run->version_before) return;
-    if (applied(run) >= 0) take_back(run, applied(run));
+    take_back(run);
     run_keep(run, &ignored);
 }
 

@@ -160,6 +160,16 @@ static int open_roster(struct run *run, struct error *error) {
     return OK;
 }
 
+/* The steps that each worker has taken in earlier parts. */
+static int open_steps(struct run *run, struct error *error) {
+    const int saved = run->resumes ? resume_workers(&run->checkpoint) : 0;
+    run->steps_count = saved > run->workers ? saved : run->workers;
+    RETURN_IF(memory_array(&run->steps_of_before, run->steps_count, "the workers' steps", error));
+    RETURN_IF(memory_array(&run->steps_of, run->steps_count, "the workers' steps", error));
+    if (run->resumes) resume_steps(&run->checkpoint, run->steps_count, run->steps_of_before);
+    return OK;
+}
+
 static int open_sampler(struct run *run, struct error *error) {
     const struct setup *setup = &run->setup;
     const struct config *config = &setup->config;
@@ -208,13 +218,11 @@ static int open_faults(struct run *run, struct faults *faults, struct error *err
 
 /* --- what is left of it --- */
 
-static void clear_progress(void *run) {
-    progress_clear(&((struct run *)run)->progress);
-}
-
 static int open_output(struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
+    const bool goes_on = run->folder_state == FOLDER_RESUMED;
     char path[PATH_BYTES];
+    long long bytes = 0;
     const bool prints = !config->quiet && !run->crew.elsewhere;
     if (run->folder_state == FOLDER_EARLIER)
         progress_say(&run->progress, "%s had an earlier run, which this one replaces", config->out);
@@ -222,15 +230,17 @@ static int open_output(struct run *run, struct error *error) {
     run->replaces = run->folder_state == FOLDER_EARLIER;
     if (run->folder_state == FOLDER_UNUSED) RETURN_IF(folder_clear(config->out, error));
     RETURN_IF(file_join(path, config->out, "steps.csv", error));
-    if (run->resumes) RETURN_IF(file_keep(path, error)); /* the log of the part before */
-    RETURN_IF(log_open(&run->log, run->workers, run->device_names, config->log_every > 0 ? path : NULL,
-                       config->log_every, prints ? config->print_every : 0, stdout, error));
-    for (int w = 0; w < run->workers; w++) run->log.printed[w].time_s = run->seconds_before;
-    run->log.before_lines = clear_progress;
-    run->log.before_argument = run;
+    if (goes_on) RETURN_IF(log_rewind(path, run->seconds_before, &bytes, error));
+    RETURN_IF(log_open(&run->log, run->workers, run->device_names, config->log_every > 0 ? path : NULL, bytes,
+                       config->log_every, prints ? config->print_every : 0, &run->lines, error));
+    for (int w = 0; w < run->workers; w++) {
+        run->log.printed[w].time_s = run->seconds_before;
+        run->log.printed[w].step = run->steps_of_before[w];
+    }
     RETURN_IF(file_join(path, config->out, "epochs.csv", error));
-    if (run->resumes) RETURN_IF(file_keep(path, error));
-    return epochs_open(&run->epochs, path, error);
+    bytes = 0;
+    if (goes_on) RETURN_IF(epochs_rewind(path, run->seconds_before, &bytes, error));
+    return epochs_open(&run->epochs, path, bytes, error);
 }
 
 /* "worker 0 (cpu:0) x1" would say the same twice: threads of this process are named by their devices. */
@@ -247,31 +257,34 @@ static void say_start(struct run *run) {
     const struct setup *setup = &run->setup;
     const struct config *config = &setup->config;
     const struct dataset *dataset = &setup->dataset;
-    struct progress *progress = &run->progress;
+    struct lines *lines = &run->lines;
     char workers[200], homes[200], others[400], held[40] = "";
     store_name_homes(&run->store, homes, sizeof homes);
     name_workers(run, workers, sizeof workers);
     if (dataset->validation.count > 0)
         snprintf(held, sizeof held, "%d validation, ", dataset->validation.count);
-    progress_describe(progress, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d classes)",
-                      config->model, setup->network.graph.layout.parameters, config->dataset,
-                      dataset->train.count, held, dataset->test.count, dataset->classes);
-    progress_describe(progress, "%s, %d worker%s (%s), %d shard%s%s%s", config->strategy, run->workers,
-                      run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",
-                      homes[0] ? " on " : "", homes);
-    progress_describe(progress, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch,
-                      run->workers, config->batch * run->workers, config->epochs,
-                      config->epochs == 1 ? "" : "s", config->optimizer, config->schedule, config->seed);
+    lines_describe(lines, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d classes)",
+                   config->model, setup->network.graph.layout.parameters, config->dataset,
+                   dataset->train.count, held, dataset->test.count, dataset->classes);
+    lines_describe(lines, "%s, %d worker%s (%s), %d shard%s%s%s", config->strategy, run->workers,
+                   run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",
+                   homes[0] ? " on " : "", homes);
+    lines_describe(lines, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch, run->workers,
+                   config->batch * run->workers, config->epochs, config->epochs == 1 ? "" : "s",
+                   config->optimizer, config->schedule, config->seed);
     config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed", others,
                    sizeof others);
-    if (others[0]) progress_describe(progress, "with%s", others);
-    if (run->store.mean_by[0]) progress_describe(progress, "the mean of a round: %s", run->store.mean_by);
+    lines_describe(lines, "loss: mean cross entropy, with%s L2",
+                   setup->network.decayed_loss == setup->network.loss ? "out" : "");
+    if (others[0]) lines_describe(lines, "with%s", others);
+    if (run->store.mean_by[0]) lines_describe(lines, "the mean of a round: %s", run->store.mean_by);
     if (config->average > 0.0)
-        progress_describe(progress, "tested and kept: the moving average of the weights, decay %g",
-                          config->average);
+        lines_describe(lines, "tested and kept: the moving average of the weights, decay %g",
+                       config->average);
     if (setup->cores_shared && !run->crew.elsewhere)
-        progress_describe(progress, "more devices than cores: they share them");
-    progress_say(progress, "logs, model and checkpoint go to %s", config->out);
+        lines_describe(lines, "more devices than cores: they share them");
+    lines_say(lines, "logs, model and checkpoint go to %s", config->out);
+    lines_flush(lines);
 }
 
 /* Where the shards live, and how the mean of a round is made, when that is more than the host's memory. */
@@ -312,6 +325,7 @@ static int open_training(struct run *run, const struct faults *faults, struct er
                                          .devices = elsewhere ? NULL : run->setup.devices,
                                          .cores = elsewhere ? NULL : run->cores,
                                          .seconds_before = run->seconds_before,
+                                         .steps_before = run->steps_of_before,
                                          .go_on = goes_on(run),
                                          .ending_s = ENDING_S,
                                          .faults = *faults,
@@ -337,6 +351,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(open_crew(run, error));
     RETURN_IF(open_roster(run, error));
     RETURN_IF(open_sampler(run, error));
+    RETURN_IF(open_steps(run, error));
     RETURN_IF(run_open_store(run, error));
     RETURN_IF(open_evaluator(run, error));
     RETURN_IF(open_faults(run, &faults, error));
@@ -372,6 +387,8 @@ void run_close(struct run *run) {
     memory_free(run->cores);
     memory_free((void *)run->device_names);
     memory_free(run->member);
+    memory_free(run->steps_of_before);
+    memory_free(run->steps_of);
     memory_free(run->slowness);
     memory_free(run->lost);
     setup_close(&run->setup);

@@ -5,6 +5,7 @@
 
 #include "../infer/evaluate.h"
 #include "../outputs/epochs.h"
+#include "../outputs/lines.h"
 #include "../outputs/progress.h"
 #include "folder.h"
 #include "resume.h"
@@ -36,14 +37,19 @@ struct run {
     struct log log;
     struct epochs epochs;
     struct progress progress;
-    double *slowness; /* [workers] of --slow */
-    bool *lost;       /* [workers] */
+    struct lines lines; /* on standard output */
+    double *slowness;   /* [workers] of --slow */
+    bool *lost;         /* [workers] */
     struct training training;
     struct evaluation tested, validated; /* at the last epoch's end */
     struct best_epoch best;
     int epoch;                 /* epochs complete */
     long long examples_before; /* of earlier parts of this training, when resumed */
     long version_before, steps_before;
+    long *steps_of_before, *steps_of; /* [steps_count] of each worker: of earlier parts; these included */
+    int steps_count;                  /* at least the workers; those of earlier parts, if there were more */
+    int epochs_before;                /* complete when this part began */
+    double began_s, said_s;           /* world time: of the start; of the last epoch's line */
     double seconds_before;
     double cost_before;  /* final cost of the earlier parts, or NAN */
     double drained_s;    /* world time at which the log was last emptied in the middle, and progress shown */
@@ -55,9 +61,9 @@ struct run {
     long long epoch_examples;
     bool nothing_left; /* a run that is resumed where it is has no more to do: nothing is written */
     bool interrupted, told_interrupt, stopped_early;
-    bool replaces;         /* an earlier run is in the folder, until this one has a checkpoint */
-    long steps_taken_back; /* of a run that failed: counted, but not applied */
-    double interrupted_s;  /* world time at which an interrupt was seen; 0: none was */
+    bool replaces;    /* an earlier run is in the folder, until this one has a checkpoint */
+    long rounds_most; /* of a run that failed: a worker's steps after so many were not applied; 0: all were */
+    double interrupted_s; /* world time at which an interrupt was seen; 0: none was */
 };
 
 /* Opens everything and starts the workers, who wait for the first go. run->crew, world and led are set. */
@@ -98,12 +104,24 @@ int run_keep_rest(struct run *run, int code, struct error *error);
 
 /* Steps of all workers, earlier parts included. */
 long run_steps(const struct run *run);
-/* Mean loss of the workers' last steps; of the earlier parts when there was none in this one. */
+/* Fills in run->steps_of. */
+void run_count_steps(struct run *run);
+/* Mean loss of the last steps of the workers that are there; of the earlier parts when there was none in this
+ * one. */
 double run_final_cost(const struct run *run);
 /* Mean loss of the workers' first steps in this part; NAN: there was none. */
 double run_first_cost(const struct run *run);
 /* Whether the last losses are so high that the weights are not worth keeping. */
 bool run_is_hopeless(const struct run *run);
+
+/* --- say.c --- */
+
+/* The line of an epoch that is over, if it gets one (epoch_line_due): it took so many seconds, and examples
+ * are done in all; and the line of the first that reached the target accuracy. */
+void run_say_epoch(struct run *run, const struct epoch_row *row, double seconds, long long examples);
+void run_say_target(struct run *run, const struct epoch_row *row);
+
+/* --- totals.c again --- */
 
 /* result->config, and what was run, from the summary's settings to its faults. Errors: ERROR_DEVICE
  * (memory). */

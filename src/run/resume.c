@@ -54,11 +54,22 @@ static int add_reals(struct resume_texts *texts, const char *name, const float *
     return add_list(texts, name, &list, error);
 }
 
-static int add_own(struct resume_texts *texts, const struct standing *standing, struct error *error) {
+static int add_longs(struct resume_texts *texts, const char *name, const long *values, int count,
+                     struct error *error) {
     struct text list = text_growing(error);
-    for (int w = 0; standing->own && w < standing->workers; w++)
-        text_item(&list, ",", "%ld", standing->own[w]);
-    return add_list(texts, "own_batches", &list, error);
+    for (int i = 0; values && i < count; i++) text_item(&list, ",", "%ld", values[i]);
+    return add_list(texts, name, &list, error);
+}
+
+/* What depends on the clock. */
+static int add_times(struct resume_texts *texts, const struct standing *standing, struct error *error) {
+    if (isnan(standing->train_seconds)) return OK;
+    RETURN_IF(add_format(texts, error, "train_seconds", "%.6f", standing->train_seconds));
+    if (!isnan(standing->target_s)) {
+        RETURN_IF(add_format(texts, error, "target_accuracy", "%.17g", standing->target_accuracy));
+        RETURN_IF(add_format(texts, error, "target_s", "%.6f", standing->target_s));
+    }
+    return add_longs(texts, "worker_steps", standing->steps_of, standing->steps_count, error);
 }
 
 static int add_dataset(struct resume_texts *texts, const struct dataset *dataset, struct error *error) {
@@ -109,8 +120,6 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
     RETURN_IF(add_format(texts, error, "version", "%ld", standing->version));
     RETURN_IF(add_format(texts, error, "examples", "%lld", standing->examples));
     RETURN_IF(add_format(texts, error, "steps", "%ld", standing->steps));
-    if (!isnan(standing->train_seconds))
-        RETURN_IF(add_format(texts, error, "train_seconds", "%.6f", standing->train_seconds));
     if (!isnan(standing->test_accuracy))
         RETURN_IF(add_format(texts, error, "test_accuracy", "%.9g", standing->test_accuracy));
     if (standing->best.epoch > 0) {
@@ -119,7 +128,8 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
         RETURN_IF(add_format(texts, error, "best_loss", "%.9g", standing->best.loss));
         RETURN_IF(add_format(texts, error, "best_test_accuracy", "%.9g", standing->best.test_accuracy));
     }
-    RETURN_IF(add_own(texts, standing, error));
+    RETURN_IF(add_times(texts, standing, error));
+    RETURN_IF(add_longs(texts, "own_batches", standing->own, standing->workers, error));
     return add_dataset(texts, dataset, error);
 }
 
@@ -140,7 +150,7 @@ void resume_texts_free(struct resume_texts *texts) {
 struct counted {
     long position, version, steps, examples;
     int workers;
-    double epochs_done, final_cost, train_seconds;
+    double epochs_done, final_cost, train_seconds, target_accuracy, target_s;
     double test_accuracy, best_accuracy, best_loss, best_test_accuracy;
     int best_epoch;
 };
@@ -154,6 +164,8 @@ static const struct option counted_rows[] = {
     OPTION_ROW(REAL, "epochs_done", struct counted, epochs_done, .most = EPOCHS_MOST, .unit = "epochs"),
     OPTION_ROW(REAL, "final_cost", struct counted, final_cost, .help = "of the last steps"),
     OPTION_ROW(REAL, "train_seconds", struct counted, train_seconds, .most = SECONDS_MOST, .unit = "s"),
+    OPTION_ROW(REAL, "target_accuracy", struct counted, target_accuracy, .most = 1),
+    OPTION_ROW(REAL, "target_s", struct counted, target_s, .most = SECONDS_MOST, .unit = "s"),
     OPTION_ROW(REAL, "test_accuracy", struct counted, test_accuracy, .most = 1),
     OPTION_ROW(INT, "best_epoch", struct counted, best_epoch, .least = 1, .most = EPOCHS_MOST),
     OPTION_ROW(REAL, "best_accuracy", struct counted, best_accuracy, .most = 1),
@@ -162,9 +174,10 @@ static const struct option counted_rows[] = {
     {0},
 };
 
-/* "19,16": what each worker has taken of its own. */
-static int check_own(const struct safetensors *checkpoint, const char *path, struct error *error) {
-    const char *const text = safetensors_text(checkpoint, "own_batches"), *at = text;
+/* "19,16": of each worker, the batches that it has taken of its own, or its steps. */
+static int check_list(const struct safetensors *checkpoint, const char *name, const char *path,
+                      struct error *error) {
+    const char *const text = safetensors_text(checkpoint, name), *at = text;
     double sum = 0;
     bool good = true, more = text && *text;
     while (good && more) {
@@ -177,9 +190,8 @@ static int check_own(const struct safetensors *checkpoint, const char *path, str
     }
     if (good) return OK;
     return error_set(error, ERROR_FILE,
-                     "%s: own_batches=%.100s: expected whole numbers joined by ',', 0 or more, at most %.0f "
-                     "together",
-                     path, text, BATCHES_MOST);
+                     "%s: %s=%.100s: expected whole numbers joined by ',', 0 or more, at most %.0f together",
+                     path, name, text, BATCHES_MOST);
 }
 
 int resume_check(const struct safetensors *checkpoint, const char *path, struct error *error) {
@@ -192,7 +204,8 @@ int resume_check(const struct safetensors *checkpoint, const char *path, struct 
         if (option_set(counted_rows, &counted, path, row->name, text, &why) != OK)
             return error_set(error, ERROR_FILE, "%s", why.words);
     }
-    return check_own(checkpoint, path, error);
+    RETURN_IF(check_list(checkpoint, "worker_steps", path, error));
+    return check_list(checkpoint, "own_batches", path, error);
 }
 
 int resume_model(const struct safetensors *content, const char *path, const struct choice *model,
@@ -204,19 +217,40 @@ int resume_model(const struct safetensors *content, const char *path, const stru
     return error_set(error, ERROR_FILE, "%s: the model is %.200s here, expected %s", path, saved, name);
 }
 
-/* The saved list of own batches into own[workers]; false when it has another length. */
-static bool saved_own(const struct safetensors *checkpoint, int workers, long *own) {
-    const char *text = safetensors_text(checkpoint, "own_batches");
+/* A saved list, as far as there is room, into out[room]; returns its length, or -1 for what is none. */
+static int read_longs(const char *text, int room, long *out) {
     int count = 0;
     while (text && *text) {
         char *end = NULL;
         const long value = strtol(text, &end, 10);
-        if (end == text) return false;
-        if (count < workers) own[count] = value;
+        if (end == text) return -1;
+        if (count < room) out[count] = value;
         count++;
         text = *end == ',' ? end + 1 : end;
     }
-    return count == workers;
+    return count;
+}
+
+/* The saved list of own batches into own[workers]; false when it has another length. */
+static bool saved_own(const struct safetensors *checkpoint, int workers, long *own) {
+    return read_longs(safetensors_text(checkpoint, "own_batches"), workers, own) == workers;
+}
+
+double resume_target(const struct safetensors *checkpoint, double accuracy) {
+    const double saved = checkpoint_real(checkpoint, "target_accuracy", NAN);
+    return fabs(saved - accuracy) < 1e-12 ? checkpoint_real(checkpoint, "target_s", NAN) : (double)NAN;
+}
+
+int resume_workers(const struct safetensors *checkpoint) {
+    const int count = read_longs(safetensors_text(checkpoint, "worker_steps"), 0, NULL);
+    return count > 0 ? count : 0;
+}
+
+void resume_steps(const struct safetensors *checkpoint, int count, long *steps_of) {
+    if (read_longs(safetensors_text(checkpoint, "worker_steps"), count, steps_of) > 0) return;
+    const long steps = (long)checkpoint_number(checkpoint, "steps", 0);
+    const long workers = (long)checkpoint_number(checkpoint, "workers", 1);
+    for (int w = 0; w < count && w < workers; w++) steps_of[w] = steps / workers;
 }
 
 /* Version 0.1 called the sharding of the data by another name, and by its number. Any other text is left to

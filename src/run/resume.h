@@ -34,7 +34,11 @@ struct standing {
     long steps;           /* of all workers */
     double test_accuracy; /* of these weights, or NAN: they were not tested */
     struct best_epoch best;
-    double train_seconds; /* NAN: not to be told, as in what two equal runs are to leave alike */
+    const long *steps_of; /* [steps_count] of each, also of those that earlier parts had; or NULL */
+    int steps_count;
+    double train_seconds; /* NAN: not to be told, as in what two equal runs are to leave alike: nor is what
+                              each worker did, nor target_s */
+    double target_accuracy, target_s; /* seconds of training until the first; or NAN, both or the latter */
 };
 
 /* Gathers the saved settings, standing and what prediction needs to know of the data set. Errors:
@@ -57,6 +61,12 @@ struct config_source resume_source(const struct safetensors *checkpoint, const c
 
 /* The best epoch of the parts before. */
 struct best_epoch resume_best(const struct safetensors *checkpoint);
+/* The seconds of training until this accuracy, if they were for it; else NAN. */
+double resume_target(const struct safetensors *checkpoint, double accuracy);
+/* How many workers' steps the checkpoint has; and their steps into steps_of[count]. Version 0.1 saved their
+ * sum alone: then each gets its share. */
+int resume_workers(const struct safetensors *checkpoint);
+void resume_steps(const struct safetensors *checkpoint, int count, long *steps_of);
 
 /* Where the stream goes on: batches of the one stream, and own batches of each worker, own[stream->workers].
  * As saved when data sharding and batch size (and, for own batches, the number of workers) are what they

@@ -125,11 +125,10 @@ static int finish_epoch(struct run *run, struct error *error) {
     run->epoch++;
     if (isnan(run->target_s) && run->tested.accuracy >= run->setup.config.target_accuracy) {
         run->target_s = row.time_s;
-        progress_say(&run->progress,
-                     "epoch %d: the first with an accuracy of %g or more (%.4f), after %.1f s", row.epoch,
-                     run->setup.config.target_accuracy, row.test_accuracy, row.time_s);
+        run_say_target(run, &row);
     }
     RETURN_IF(epochs_add(&run->epochs, &row, error));
+    run_say_epoch(run, &row, took, examples);
     return run_keep_best(run, error);
 }
 
@@ -151,6 +150,7 @@ static int note_losses(struct run *run, struct error *error) {
 }
 
 static int coordinate(struct run *run, struct error *error) {
+    run->epochs_before = run->epoch;
     run->stopped_early = run_is_stale(run);
     if (run->stopped_early && run->nothing_left)
         progress_say(&run->progress,
@@ -272,17 +272,11 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     RETURN_IF(file_join(path, run->setup.config.out, "summary.json", error));
     RETURN_IF(summary_write(path, summary, error));
     progress_clear(&run->progress);
-    progress_say(&run->progress,
-                 "%.0f examples/s; of the workers' time %.0f %% compute, %.0f %% waiting, %.0f %% exchange, "
-                 "%.0f %% input; staleness %.2f on average, %ld at most",
-                 summary->examples_per_s, 100 * summary->compute_share, 100 * summary->wait_share,
-                 100 * (summary->pull_share + summary->push_share), 100 * summary->input_share,
-                 summary->staleness.mean, summary->staleness.max);
     if (run->best.epoch > 0)
-        progress_say(&run->progress,
-                     "%sbest by validation: epoch %d, %.2f %% (test %.2f %%), in %s/checkpoint/best",
-                     run->stopped_early ? "ended early; " : "", run->best.epoch, 100 * run->best.accuracy,
-                     100 * run->best.test_accuracy, run->setup.config.out);
+        lines_say(&run->lines,
+                  "%sbest by validation: epoch %d, %.2f %% (test %.2f %%), in %s/checkpoint/best",
+                  run->stopped_early ? "ended early; " : "", run->best.epoch, 100 * run->best.accuracy,
+                  100 * run->best.test_accuracy, run->setup.config.out);
     say_diverged(run, summary);
     say_learnt_nothing(run);
     say_missed_faults(run);
@@ -311,9 +305,10 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     run->version_before = store_version(&run->store);
     run->cost_before = run->resumes ? checkpoint_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
     run->checkpoint_s = world_now(run->world);
-    run->target_s = (double)NAN;
+    run->target_s = run->resumes ? resume_target(&run->checkpoint, run->setup.config.target_accuracy) : NAN;
     if (run->folder_state == FOLDER_RESUMED) run->checkpoint_steps = run->steps_before;
     RETURN_IF(await_start(run, error));
+    run->began_s = run->said_s = world_now(run->world);
     int code = coordinate(run, error);
     if (code == OK) code = run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
     return code == OK || code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
@@ -328,9 +323,11 @@ int run_train(const struct typed *typed, const struct crew *crew, struct world *
     run->crew = *crew;
     run->world = world;
     progress_open(&run->progress, stderr, typed->value.quiet);
+    lines_open(&run->lines, typed->value.quiet ? NULL : stdout, &run->progress);
     int code = run_open(run, typed, error);
     if (code == OK) code = coordinate_all(run, result, error);
     if (run->crew.finish && run->members) run->crew.finish(run->members, error, &result->summary);
+    lines_close(&run->lines);
     run_close(run);
     result->abandoned = run->training.abandoned;
     if (!result->abandoned) memory_free(run);
@@ -349,5 +346,7 @@ int run_train_here(const struct typed *typed, struct run_result *result, struct 
 void run_result_free(struct run_result *result) {
     memory_free(result->workers);
     memory_free(result->devices);
+    memory_free(result->shard_bytes);
+    memory_free(result->server_bytes);
     *result = (struct run_result){0};
 }

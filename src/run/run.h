@@ -9,19 +9,20 @@
 #include "../outputs/summary.h"
 
 struct run_result {
-    struct config config;          /* settled: nothing is left to defaults */
-    struct summary summary;        /* its texts are those below */
-    struct worker_result *workers; /* [summary.workers] */
-    char *devices;                 /* of the workers: "cpu:0,cpu:1" */
-    char homes[256];               /* of the shards: "gpu:0,gpu:1"; "cpu": the host */
+    struct config config;                  /* settled: nothing is left to defaults */
+    struct summary summary;                /* its texts are those below */
+    struct worker_result *workers;         /* [summary.workers] */
+    char *devices;                         /* of the workers: "cpu:0,cpu:1" */
+    long long *shard_bytes, *server_bytes; /* [summary.shards], [summary.servers] */
+    char homes[256];                       /* of the shards: "gpu:0,gpu:1"; "cpu": the host */
     char faults[FAULTS_TEXT_BYTES];
     bool abandoned; /* a thread hangs: world and crew's settings must stay as long as the program does */
 };
 
-/* Trains, with this crew in this world. Step lines go to standard output unless it is to be quiet, progress
- * and log lines to standard error, logs, model and checkpoint to config.out. When it is interrupted it writes
- * a checkpoint and returns ERROR_INTERRUPTED. The result is filled on success and when interrupted;
- * run_result_free is safe after any outcome. Errors: as their exit codes say. */
+/* Trains, with this crew in this world. Its settings, steps and epochs are printed to standard output unless
+ * it is to be quiet, progress and notices to standard error, logs, model and checkpoint to config.out. When
+ * it is interrupted it writes a checkpoint and returns ERROR_INTERRUPTED. The result is filled on success and
+ * when interrupted; run_result_free is safe after any outcome. Errors: as their exit codes say. */
 int run_train(const struct typed *typed, const struct crew *crew, struct world *world,
               struct run_result *result, struct error *error);
 /* The same in this process alone, in a world of its own. */

@@ -13,6 +13,30 @@ static int name_devices(const struct run *run, char **out, struct error *error) 
     return text_end(&names);
 }
 
+/* The bytes of the weights that each shard, and each server, has. Parameter servers have a run of shards
+ * each, threads every so many-th. */
+static int describe_sizes(const struct run *run, struct run_result *result, struct error *error) {
+    struct summary *summary = &result->summary;
+    const int shards = summary->shards, threads = run->roster.count - run->roster.workers;
+    const int parts = run->crew.parts, servers = parts > 1 ? parts : threads;
+    size_t *boundary = NULL;
+    RETURN_IF(memory_array(&result->shard_bytes, shards, "the shards' sizes", error));
+    RETURN_IF(memory_array(&result->server_bytes, servers, "the servers' sizes", error));
+    RETURN_IF(memory_array(&boundary, shards + 1, "boundaries", error));
+    const int code = store_cut(&run->setup.network.graph.layout, shards,
+                               (enum shard_by)run->setup.config.shard_by, boundary, error);
+    for (int s = 0; s < shards && code == OK; s++) {
+        const long long bytes = (long long)((boundary[s + 1] - boundary[s]) * sizeof(float));
+        result->shard_bytes[s] = bytes;
+        if (servers > 0) result->server_bytes[parts > 1 ? s * parts / shards : s % servers] += bytes;
+    }
+    memory_free(boundary);
+    summary->shard_bytes = result->shard_bytes;
+    summary->servers = servers;
+    summary->server_bytes = result->server_bytes;
+    return code;
+}
+
 int run_describe(const struct run *run, struct run_result *result, struct error *error) {
     const struct config *config = &run->setup.config;
     struct summary *summary = &result->summary;
@@ -25,6 +49,7 @@ int run_describe(const struct run *run, struct run_result *result, struct error 
     summary->shards = run->store.settings.shards_all;
     summary->homes = result->homes;
     summary->devices = result->devices;
+    RETURN_IF(describe_sizes(run, result, error));
     summary->threads = run->setup.devices[0].threads;
     summary->faults = faults_text(result->faults, config->fail, config->stall, config->slow);
     return OK;
@@ -60,19 +85,31 @@ static void sum_staleness(const struct run *run, struct summary *summary) {
     }
 }
 
+/* That count: those that a run which failed never applied do not. */
+static long steps_of(const struct run *run, int worker) {
+    const long steps = training_totals(&run->training, worker)->steps;
+    return run->rounds_most > 0 && steps > run->rounds_most ? run->rounds_most : steps;
+}
+
 long run_steps(const struct run *run) {
-    long steps = run->steps_before - run->steps_taken_back;
-    for (int w = 0; w < run->workers; w++) steps += training_totals(&run->training, w)->steps;
+    long steps = run->steps_before;
+    for (int w = 0; w < run->workers; w++) steps += steps_of(run, w);
     return steps;
 }
 
-/* Of the workers' first or last steps; `unknown` when none has made any. */
+void run_count_steps(struct run *run) {
+    for (int w = 0; w < run->steps_count; w++)
+        run->steps_of[w] = run->steps_of_before[w] + (w < run->workers ? steps_of(run, w) : 0);
+}
+
+/* Of the workers' first steps, or of the last of those who are still there: what somebody who was lost had
+ * last is no result of the run. `unknown` when none has made any. */
 static double mean_loss(const struct run *run, bool last, double unknown) {
     double sum = 0.0;
     int counted = 0;
     for (int w = 0; w < run->workers; w++) {
         const struct worker_totals *totals = training_totals(&run->training, w);
-        if (totals->steps == 0) continue;
+        if (totals->steps == 0 || (last && !atomic_load(&run->roster.members[w].active))) continue;
         sum += (double)(last ? totals->last_loss : totals->first_loss);
         counted++;
     }

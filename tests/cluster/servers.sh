@@ -368,7 +368,7 @@ done
 ends 0 w0 w1
 same_results w0 w1
 rm -rf run
-mv "$(sed -n 's/^trainer: logs, model and checkpoint go to //p' w0.err)" run || fail "TF_CONFIG: the chief did not say where the model is"
+mv "$(sed -n 's/^logs, model and checkpoint go to //p' w0.out)" run || fail "TF_CONFIG: the chief did not say where the model is"
 copy=$(sed -n 's/^trainer: the model is in //p' w1.err)
 [ -d "$copy" ] || copy=run/worker-1
 same_weights "TF_CONFIG" run "$copy"

@@ -121,8 +121,8 @@ homes() { # words expected, options...
     shift
     # shellcheck disable=SC2086
     "$TRAINER" $small --epochs=1 --replace --out="$scratch/said" "$@" >"$scratch/out" 2>"$scratch/err" || fail "$*: $(cat "$scratch/err")"
-    sed -i ':a; N; $!ba; s/\n  */ /g' "$scratch/err" # a long line is folded
-    grep -q -- "$expected" "$scratch/err" || fail "$*: expected '$expected': $(cat "$scratch/err")"
+    sed -i ':a; N; $!ba; s/\n  */ /g' "$scratch/out" # a long line is folded
+    grep -q -- "$expected" "$scratch/out" || fail "$*: expected '$expected': $(cat "$scratch/out")"
 }
 homes ', 3 shards$' --devices=gpu:0,gpu:0 --shards=3 --homes=cpu
 homes ', 3 shards$' --devices=gpu:0,cpu:0 --shards=3

@@ -16,7 +16,7 @@
 static const char *const devices[] = {"cpu:0", "cpu:1", "gpu:0", "gpu:1"};
 static const char header[] =
     "time_s,worker,device,epoch,step,loss,learning_rate,examples,input_ms,pull_ms,compute_ms,push_ms,wait_ms,"
-    "staleness,version\n";
+    "staleness,update\n";
 static char path[] = "/tmp/test_log.XXXXXX";
 
 /* The whole file as a text, to be freed. */
@@ -110,30 +110,26 @@ static struct log_row make_row(int worker, long step, double time_s) {
                             .version = 2 * step};
 }
 
-static void count_call(void *argument) {
-    ++*(int *)argument;
-}
+static struct lines lines;
 
 static void test_lines(void) {
     struct log log;
     struct error error = {0};
-    FILE *lines = tmpfile();
-    CHECK(log_open(&log, 1, devices, path, 30, 100, lines, &error) == OK, "%s", error.words);
+    FILE *printed = tmpfile();
+    lines_open(&lines, printed, NULL);
+    CHECK(log_open(&log, 1, devices, path, 0, 30, 100, &lines, &error) == OK, "%s", error.words);
     char *text = contents_of(path);
     CHECK(strcmp(text, header) == 0, "%s", text);
     free(text);
-    int wanted = 0, calls = 0;
-    log.before_lines = count_call;
-    log.before_argument = &calls;
+    int wanted = 0;
     for (long step = 1; step <= 600; step++) {
         const struct log_row row = make_row(0, step, (double)step * 0.0031 + (step > 100 ? 0.2 : 0));
         wanted += log_wants(&log, step);
         if (log_wants(&log, step)) CHECK(log_put(&log, &row), "step %ld", step);
     }
     CHECK(wanted == 24, "%d rows wanted", wanted);
-    CHECK(log_drain(&log, &error) == OK && calls == 1, "%s, %d calls", error.words, calls);
-    CHECK(log_drain(&log, &error) == OK && calls == 1, "%d calls, nothing was printed", calls);
-    text = contents(lines);
+    CHECK(log_drain(&log, &error) == OK, "%s", error.words);
+    text = contents(printed);
     static const char first[] = "Step: 200,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.3026,  AvgTime: "
                                 "3.10ms\nStep: 400,  Epoch:  1,  Batch: 200 of 550,  "
                                 "Cost: 2.3026,  AvgTime: 5.10ms\n";
@@ -153,15 +149,17 @@ static void test_lines(void) {
     CHECK(log_finish(&log, &error) == OK, "%s", error.words);
     log_close(&log);
     log_close(&log);
-    fclose(lines);
+    lines_close(&lines);
+    fclose(printed);
 }
 
 /* A gradient that was dropped made no update: the line has those that there were, the table 0. */
 static void test_dropped(void) {
     struct log log;
     struct error error = {0};
-    FILE *lines = tmpfile();
-    CHECK(log_open(&log, 1, devices, path, 1, 1, lines, &error) == OK, "%s", error.words);
+    FILE *printed = tmpfile();
+    lines_open(&lines, printed, NULL);
+    CHECK(log_open(&log, 1, devices, path, 0, 1, 1, &lines, &error) == OK, "%s", error.words);
     for (long step = 1; step <= 2; step++) {
         struct log_row row = make_row(0, step, (double)step);
         row.read_version = 41;
@@ -169,7 +167,7 @@ static void test_dropped(void) {
         CHECK(log_put(&log, &row), "step %ld", step);
     }
     CHECK(log_finish(&log, &error) == OK, "%s", error.words);
-    char *text = contents(lines);
+    char *text = contents(printed);
     CHECK(strcmp(text, "Step: 2,  Epoch:  1,  Batch:   1 of 550,  Cost: 2.3026,  AvgTime: 1000.00ms\n"
                        "Step: 41,  Epoch:  1,  Batch:   2 of 550,  Cost: 2.3026,  AvgTime: 1000.00ms,  "
                        "dropped\n") == 0,
@@ -179,15 +177,17 @@ static void test_dropped(void) {
     CHECK(strlen(text) > 5 && strcmp(text + strlen(text) - 5, ",3,0\n") == 0, "%s", text);
     free(text);
     log_close(&log);
-    fclose(lines);
+    lines_close(&lines);
+    fclose(printed);
 }
 
 /* Three workers, rows put in no order of time between them. */
 static void test_merge(void) {
     struct log log;
     struct error error = {0};
-    FILE *lines = tmpfile();
-    CHECK(log_open(&log, 3, devices, path, 1, 1, lines, &error) == OK, "%s", error.words);
+    FILE *printed = tmpfile();
+    lines_open(&lines, printed, NULL);
+    CHECK(log_open(&log, 3, devices, path, 0, 1, 1, &lines, &error) == OK, "%s", error.words);
     for (int worker = 2; worker >= 0; worker--)
         for (long step = 1; step <= 5; step++) {
             const struct log_row row = make_row(worker, step, (double)step + 0.25 * worker);
@@ -204,18 +204,72 @@ static void test_merge(void) {
     }
     CHECK(*at == 0, "more rows: %s", at);
     free(text);
-    text = contents(lines);
+    text = contents(printed);
     CHECK(strncmp(text, "Worker 0: Step: 2,  Epoch:  1,  Batch:   1 of 550,", 50) == 0, "%s", text);
     CHECK(strstr(text, "\nWorker 2: Step: 10,") != NULL, "%s", text);
     free(text);
     log_close(&log);
-    fclose(lines);
+    lines_close(&lines);
+    fclose(printed);
+}
+
+/* A run that goes on: the rows up to its checkpoint, then its own; those in between are kept apart, and half
+ * a row is nobody's. */
+static void test_goes_on(void) {
+    struct log log;
+    struct error error = {0};
+    long long bytes = -1;
+    char apart[64], wanted[64];
+    snprintf(apart, sizeof apart, "%s.1", path);
+    CHECK(log_open(&log, 1, devices, path, 0, 1, 0, NULL, &error) == OK, "%s", error.words);
+    for (long step = 1; step <= 5; step++) {
+        const struct log_row row = make_row(0, step, (double)step);
+        CHECK(log_put(&log, &row), "step %ld", step);
+    }
+    CHECK(log_finish(&log, &error) == OK, "%s", error.words);
+    log_close(&log);
+    FILE *file = fopen(path, "a");
+    fputs("6.000000,0,cp", file);
+    fclose(file);
+    CHECK(log_rewind(path, 3.0, &bytes, &error) == OK && bytes > 0, "%s: %lld", error.words, bytes);
+    CHECK(log_open(&log, 1, devices, path, bytes, 1, 0, NULL, &error) == OK, "%s", error.words);
+    const struct log_row row = make_row(0, 4, 3.5);
+    CHECK(log_put(&log, &row) && log_finish(&log, &error) == OK, "%s", error.words);
+    log_close(&log);
+    static const struct {
+        int lines;
+        const char *last; /* the row's beginning */
+    } files[] = {{5, "3.500000,0,cpu:0,1,4,"}, {3, "5.000000,0,cpu:0,1,5,"}};
+    for (int i = 0; i < 2; i++) {
+        char *text = contents_of(i == 0 ? path : apart);
+        const char *last = text;
+        int count = 0;
+        for (const char *c = text; *c; c++)
+            if (*c == '\n' && ++count < files[i].lines) last = c + 1;
+        snprintf(wanted, sizeof wanted, "%s", files[i].last);
+        CHECK(strncmp(text, header, sizeof header - 1) == 0 && count == files[i].lines, "%s", text);
+        CHECK(strncmp(last, wanted, strlen(wanted)) == 0, "%s ends with %s", i == 0 ? "it" : "the rest",
+              last);
+        free(text);
+    }
+    CHECK(log_rewind(path, 9.0, &bytes, &error) == OK && access(apart, F_OK) == 0, "%s", error.words);
+    unlink(apart);
+    /* Of another version, with other columns. */
+    file = fopen(path, "w");
+    fputs("time_s,version\n1,1\n", file);
+    fclose(file);
+    CHECK(log_rewind(path, 9.0, &bytes, &error) == OK && bytes == 0, "%s: %lld", error.words, bytes);
+    char *text = contents_of(apart);
+    CHECK(strcmp(text, "time_s,version\n1,1\n") == 0 && access(path, F_OK) != 0, "%s", text);
+    free(text);
+    unlink(apart);
+    CHECK(log_rewind(path, 9.0, &bytes, &error) == OK && bytes == 0, "none: %s: %lld", error.words, bytes);
 }
 
 static void test_full_ring(void) {
     struct log log;
     struct error error = {0};
-    CHECK(log_open(&log, 2, devices, path, 1, 0, NULL, &error) == OK, "%s", error.words);
+    CHECK(log_open(&log, 2, devices, path, 0, 1, 0, NULL, &error) == OK, "%s", error.words);
     CHECK(log.rows == 4096, "%d rows", log.rows);
     for (int round = 0; round < 3; round++) {
         for (long step = 1; step <= 4096; step++) {
@@ -238,28 +292,31 @@ static void test_full_ring(void) {
 static void test_errors(void) {
     struct log log;
     struct error error = {0};
-    CHECK(log_open(&log, 1, devices, "/nowhere/steps.csv", 1, 0, NULL, &error) == ERROR_FILE, "code %d",
+    CHECK(log_open(&log, 1, devices, "/nowhere/steps.csv", 0, 1, 0, NULL, &error) == ERROR_FILE, "code %d",
           error.code);
     CHECK(strstr(error.words, "/nowhere/steps.csv") && strstr(error.words, "No such file"), "%s",
           error.words);
     log_close(&log);
     error = (struct error){0};
-    CHECK(log_open(&log, 1, devices, NULL, 1, 1, NULL, &error) == OK && !log_wants(&log, 1),
+    CHECK(log_open(&log, 1, devices, NULL, 0, 1, 1, NULL, &error) == OK && !log_wants(&log, 1),
           "no CSV, no lines: nothing is wanted");
     CHECK(log_finish(&log, &error) == OK, "%s", error.words);
     log_close(&log);
     if (access("/dev/full", W_OK) != 0) return;
-    CHECK(log_open(&log, 1, devices, "/dev/full", 1, 0, NULL, &error) == ERROR_FILE, "a full disk: code %d",
-          error.code);
+    CHECK(log_open(&log, 1, devices, "/dev/full", 0, 1, 0, NULL, &error) == ERROR_FILE,
+          "a full disk: code %d", error.code);
     CHECK(strstr(error.words, "/dev/full: ") && strstr(error.words, "No space"), "%s", error.words);
     log_close(&log);
     error = (struct error){0};
     FILE *full = fopen("/dev/full", "w");
     const struct log_row row = make_row(0, 1, 1);
-    CHECK(log_open(&log, 1, devices, NULL, 0, 1, full, &error) == OK, "%s", error.words);
-    CHECK(log_put(&log, &row) && log_drain(&log, &error) == ERROR_FILE, "lines to a full disk: code %d",
+    lines_open(&lines, full, NULL);
+    CHECK(log_open(&log, 1, devices, NULL, 0, 0, 1, &lines, &error) == OK, "%s", error.words);
+    CHECK(log_put(&log, &row) && log_drain(&log, &error) == OK, "lines to a full disk end it: code %d",
           error.code);
+    CHECK(ferror(full) != 0, "lines to a full disk: nobody will notice");
     log_close(&log);
+    lines_close(&lines);
     fclose(full);
 }
 
@@ -287,7 +344,7 @@ static void test_threads(void) {
     pthread_t threads[WRITERS];
     _Atomic bool done[WRITERS] = {false};
     struct writer writers[WRITERS];
-    CHECK(log_open(&log, WRITERS, devices, path, 1, 0, NULL, &error) == OK, "%s", error.words);
+    CHECK(log_open(&log, WRITERS, devices, path, 0, 1, 0, NULL, &error) == OK, "%s", error.words);
     for (int i = 0; i < WRITERS; i++) {
         writers[i] = (struct writer){.log = &log, .worker = i, .done = &done[i]};
         pthread_create(&threads[i], NULL, write_rows, &writers[i]);
@@ -321,7 +378,7 @@ static void show_cost(void) {
     struct log log;
     struct error error = {0};
     struct timespec begin, end;
-    CHECK(log_open(&log, 1, devices, "/dev/null", 1, 0, NULL, &error) == OK, "%s", error.words);
+    CHECK(log_open(&log, 1, devices, "/dev/null", 0, 1, 0, NULL, &error) == OK, "%s", error.words);
     double seconds = 0;
     for (int round = 0; round < 10; round++) {
         for (long step = 1; step <= 4096; step++) {
@@ -345,6 +402,7 @@ int main(void) {
     test_lines();
     test_dropped();
     test_merge();
+    test_goes_on();
     test_full_ring();
     test_errors();
     test_threads();

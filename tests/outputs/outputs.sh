@@ -23,13 +23,13 @@ def table(run, name, columns):
 WHOLE, REAL = r"[0-9]+", r"[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?"
 STEPS = {"time_s": REAL, "worker": WHOLE, "device": r"[a-z]+:[0-9]+", "epoch": WHOLE, "step": WHOLE, "loss": REAL, "learning_rate": REAL,
          "examples": WHOLE, "input_ms": REAL, "pull_ms": REAL, "compute_ms": REAL, "push_ms": REAL, "wait_ms": REAL,
-         "staleness": WHOLE, "version": WHOLE}
+         "staleness": WHOLE, "update": WHOLE}
 EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL, "test_accuracy": REAL, "examples_per_s": REAL,
           "validation_loss": "nan", "validation_accuracy": "nan"}
 TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
 SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "optimizer": str, "schedule": str, "decay": float, "clip": float,
            "average": float, "seed": int, "validation": float, "early_stop": int, "strategy": str, "data_sharding": str, "kernels": str, "precision": str, "devices": str,
-           "workers": int, "threads": int, "shards": int, "homes": str, "faults": str, "epochs": float,
+           "workers": int, "threads": int, "shards": int, "shard_bytes": list, "homes": str, "server_bytes": list, "faults": str, "epochs": float,
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "test_accuracy": float,
            "test_cost": float, "first_cost": float, "final_cost": float, "target_s": type(None), "best_epoch": int, "best_accuracy": type(None), "best_test_accuracy": type(None), "staleness": dict, "wait_share": float, "pull_share": float, "push_share": float,
            "compute_share": float, "input_share": float, "lost_updates": int, "dropped": int, "lost_workers": int,
@@ -48,11 +48,19 @@ def read(run):
     summary = json.load(open(f"{run}/summary.json"), parse_constant=lambda word: sys.exit(f"summary.json: {word}"))
     return rows, epochs, summary
 
-def check_summary(s):
+def array_bytes(run): # of the model's arrays
+    data = open(f"{run}/model.safetensors", "rb").read()
+    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    return [e["data_offsets"][1] - e["data_offsets"][0] for name, e in header.items() if name != "__metadata__"]
+
+def check_summary(run, s):
     assert list(s) == list(SUMMARY), f"summary.json: {list(s)}"
     for name, kind in SUMMARY.items():
         fits = isinstance(s[name], kind) or kind is float and isinstance(s[name], int)
         assert fits and (kind is bool or not isinstance(s[name], bool)), f"summary.json: {name}: {s[name]}"
+    sizes = [-(-size // 64) * 64 for size in array_bytes(run)]
+    assert len(s["shard_bytes"]) == s["shards"] and sum(s["shard_bytes"]) == sum(sizes), (s["shard_bytes"], sizes)
+    assert sum(s["server_bytes"]) in (0, sum(sizes)) and len(s["server_bytes"]) <= s["shards"], s["server_bytes"]
     assert len(s["per_worker"]) == s["workers"] and sum(w["steps"] for w in s["per_worker"]) == s["steps"], s["per_worker"]
     assert list(s["staleness"]) == ["mean", "p50", "p99", "max"], s["staleness"]
     shares = sum(s[name] for name in SUMMARY if name.endswith("_share"))
@@ -62,7 +70,7 @@ def check_summary(s):
 
 def check_run(run, train_examples, batch):
     rows, epochs, s = read(run)
-    check_summary(s)
+    check_summary(run, s)
     by_worker = {w: [row for row in rows if int(row["worker"]) == w] for w in range(s["workers"])}
     assert len(rows) == s["steps"] and sum(int(row["examples"]) for row in rows) == s["examples"], (len(rows), s)
     assert math.isclose(s["epochs"], s["examples"] / train_examples), s
@@ -75,17 +83,17 @@ def check_run(run, train_examples, batch):
         assert times == sorted(times) and min(times, default=1) > 0, f"worker {w}: times"
         assert [int(row["epoch"]) for row in own] == sorted(int(row["epoch"]) for row in own), f"worker {w}: epochs"
     stale = [int(row["staleness"]) for row in rows]
-    versions = sorted(int(row["version"]) for row in rows)
+    updates = sorted(int(row["update"]) for row in rows)
     if s["strategy"] == "sync":
         assert set(stale) == {0} and s["staleness"] == {"mean": 0, "p50": 0, "p99": 0, "max": 0}, "sync is stale"
         assert s["updates"] == max(len(own) for own in by_worker.values()), s["updates"]
-        assert all(row["version"] == row["step"] for row in rows), "sync: versions"
+        assert all(row["update"] == row["step"] for row in rows), "sync: updates"
         assert s["bytes_moved"] == 0, "sync copies"
     else:
         assert max(stale) == s["staleness"]["max"], (max(stale), s["staleness"])
         if s["updates"] == s["steps"] and "apply=worker" not in s["strategy"] and "sharded" not in s["strategy"]: # one shard, an update a gradient
             assert math.isclose(sum(stale) / len(stale), s["staleness"]["mean"], rel_tol=1e-6, abs_tol=1e-9), s["staleness"]
-            assert versions == list(range(1, s["updates"] + 1)), "not one version an update"
+            assert updates == list(range(1, s["updates"] + 1)), "not one number an update"
     firsts = [float(own[0]["loss"]) for own in by_worker.values() if own]
     assert math.isclose(s["first_cost"], sum(firsts) / len(firsts), rel_tol=1e-5), s["first_cost"]
     assert [w["device"] for w in s["per_worker"]] == devices, s["per_worker"]
@@ -134,18 +142,31 @@ def check_lines(run, every, path):
     prefix = r"Worker (?P<worker>\d+): " if s["workers"] > 1 else "(?P<worker>)"
     pattern = prefix + (r"Step: (?P<step>\d+),  Epoch: (?P<epoch>[ \d]\d),  Batch: (?P<batch>[ \d]{2}\d) of (?P<batches>[ \d]{2}\d),  "
                         r"Cost: (?P<cost>\d+\.\d{4}),  AvgTime: (?P<average>\d+\.\d\d)ms")
-    found = [re.fullmatch(pattern, line) for line in lines[:-3]]
-    assert all(found), f"a line that is not one: {[line for line, match in zip(lines, found) if not match]}"
+    found = [re.fullmatch(pattern, line) for line in lines if "Step: " in line]
+    assert all(found), f"a line that is not one: {[line for line in lines if 'Step: ' in line and not re.fullmatch(pattern, line)]}"
     wanted = [row for row in rows if int(row["step"]) % every == 0]
     assert len(found) == len(wanted) > 3, f"{len(found)} lines, expected {len(wanted)}"
     for match in found:
-        same = [row for row in wanted if row["version"] == match["step"] and row["worker"] == (match["worker"] or "0")]
+        same = [row for row in wanted if row["update"] == match["step"] and row["worker"] == (match["worker"] or "0")]
         assert len(same) == 1, f"no row for {match[0]}"
         assert abs(float(same[0]["loss"]) - float(match["cost"])) < 6e-5 + 1e-5 * float(match["cost"]), (same, match[0])
         assert int(same[0]["epoch"]) == int(match["epoch"]) and 1 <= int(match["batch"]) <= int(match["batches"]), (same, match[0])
-    assert lines[-3] == f"Test-Accuracy: {s['test_accuracy']:.4f}", lines[-3]
-    assert re.fullmatch(r"Total Time: \d+\.\d\ds", lines[-2]) and abs(float(lines[-2][12:-1]) - s["train_seconds"]) < 0.0051, lines[-2]
-    assert lines[-1] == f"Final Cost: {s['final_cost']:.4f}", lines[-1]
+    check_record(run, s, lines)
+
+def check_record(run, s, lines): # settings, then steps and epochs, then figures, then the sentence
+    epochs = list(csv.DictReader(open(f"{run}/epochs.csv")))
+    first = next(i for i, line in enumerate(lines) if re.match(r"(Worker \d+: )?Step: |Epoch ", line))
+    assert lines[first - 1] == f"logs, model and checkpoint go to {run}" and f" on {s['dataset']} (" in lines[0], lines[:first]
+    middle = [line for line in lines[first:-4] if "Step: " not in line]
+    assert len(middle) == len(epochs), f"{len(middle)} lines of {len(epochs)} epochs: {middle}"
+    for number, (line, row) in enumerate(zip(middle, epochs), 1):
+        wanted = rf"Epoch {number}/{len(epochs)}  loss {float(row['train_loss']):.4f}  test {100 * float(row['test_accuracy']):.2f} %  [\d,]+ examples/s  [\d.]+ m?s"
+        wanted += r"  \(ETA \d+ m?s\)" if number < len(epochs) else ""
+        assert re.fullmatch(wanted, line), f"{line}, expected {wanted}"
+    assert lines[-4] == f"Test-Accuracy: {s['test_accuracy']:.4f}", lines[-4]
+    assert re.fullmatch(r"Total Time: \d+\.\d\ds", lines[-3]) and abs(float(lines[-3][12:-1]) - s["train_seconds"]) < 0.0051, lines[-3]
+    assert lines[-2] == f"Final Cost: {s['final_cost']:.4f}", lines[-2]
+    assert lines[-1].startswith(f"{round(s['examples_per_s']):,} examples/s, {100 * s['compute_share']:.0f} % of the time computes"), lines[-1]
 
 what, run, *rest = sys.argv[1:]
 try:
@@ -195,13 +216,28 @@ done
 # shellcheck disable=SC2086
 train said $small --epochs=2 --devices=cpu:0,cpu:1 --seed=7 --strategy=sync
 for words in '20' '320 train, 360 test' 'sync' 'cpu:0' 'cpu:1' '16 x 2 = 32' 'seed 7' 'said'; do
-    grep -q -e "$words" err || fail "standard error does not say $words: $(cat err)"
+    grep -q -e "$words" out || fail "standard output does not say $words: $(cat out)"
 done
-! grep -Evq '^(trainer: | {9}[^ ])' err || fail "standard error has lines that are not the program's: $(cat err)"
+grep -qx 'loss: mean cross entropy, without L2' out || fail "it is not said what the loss is: $(cat out)"
+! grep -v '^epoch [0-9]*/' err || fail "more than progress is on standard error, where nothing went wrong: $(cat err)"
 # shellcheck disable=SC2086
 train quiet $small --epochs=2 --devices=cpu:0,cpu:1 --quiet --print-every=1
 [ "$(cut -d: -f1 out | tr '\n' ,)" = "Test-Accuracy,Total Time,Final Cost," ] || fail "--quiet printed: $(cat out)"
 [ ! -s err ] || fail "--quiet wrote to standard error: $(cat err)"
+# shellcheck disable=SC2086
+train target $small --epochs=60 --devices=cpu:0 --target-accuracy=0.2 --decay=0.001 --print-every=0
+python3 - <<'PYTHON' || fail "target: $(cat out)"
+import csv, json, re
+lines = open("out").read().splitlines()
+epochs = list(csv.DictReader(open("target/epochs.csv")))
+first = next(row for row in epochs if float(row["test_accuracy"]) >= 0.2)
+said = [line for line in lines if "the first with an accuracy" in line]
+assert said == [f"epoch {first['epoch']}: the first with an accuracy of 0.2 or more ({float(first['test_accuracy']):.4f}), after {float(first['time_s']):.1f} s"], said
+numbers = [int(line.split("/")[0][6:]) for line in lines if line.startswith("Epoch ")]
+assert {1, *range(3, 61, 3)} <= set(numbers) and numbers == sorted(set(numbers)), numbers # the first, and each twentieth of all
+assert len(numbers) <= 21 + json.load(open("target/summary.json"))["train_seconds"] * 10, numbers
+assert "loss: mean cross entropy, with L2" in lines
+PYTHON
 # shellcheck disable=SC2086
 train twice $small --epochs=4 --devices=cpu:0,cpu:1
 # shellcheck disable=SC2086
@@ -234,7 +270,7 @@ import csv, json, re
 rows = list(csv.DictReader(open("dropped/steps.csv")))
 lines = [line for line in open("out") if "Step:" in line]
 late = [line for line in lines if line.endswith("ms,  dropped\n")]
-assert len(late) == sum(row["version"] == "0" for row in rows) > 0 and len(late) <= json.load(open("dropped/summary.json"))["dropped"], late
+assert len(late) == sum(row["update"] == "0" for row in rows) > 0 and len(late) <= json.load(open("dropped/summary.json"))["dropped"], late
 assert len([line for line in lines if line.endswith("ms\n")]) == len(lines) - len(late)
 last = {}
 for line in lines: # the updates that a worker sees never become fewer
@@ -242,6 +278,29 @@ for line in lines: # the updates that a worker sees never become fewer
     assert int(step) >= last.get(worker, 0), line
     last[worker] = int(step)
 assert max(last.values()) == json.load(open("dropped/summary.json"))["updates"], last
+PYTHON
+
+# --- the final cost is of those who were there at the end ---
+# shellcheck disable=SC2086
+train lost $small --epochs=20 --devices=cpu:0,cpu:1 --strategy=ssp --fail=worker:1@step:5 --on-loss=continue --print-every=0
+python3 - <<'PYTHON' || fail "lost: $(tail -n 3 out)"
+import csv, json
+rows = list(csv.DictReader(open("lost/steps.csv")))
+last = [row for row in rows if row["worker"] == "0"][-1]
+s = json.load(open("lost/summary.json"))
+lines = open("out").read().splitlines()
+assert s["lost_workers"] == 1 and abs(s["final_cost"] - float(last["loss"])) < 1e-5 * s["final_cost"], (s["final_cost"], last)
+assert f"Final Cost: {s['final_cost']:.4f}" in lines and "; 1 worker lost" in lines[-1], lines[-2:]
+PYTHON
+
+# --- shards of other sizes: the sentence says it, and the summary whose they are ---
+# shellcheck disable=SC2086
+train sizes $small --epochs=2 --devices=cpu:0,cpu:1 --strategy=sharded --shards=2 --shard-by=tensor --print-every=0
+python3 - <<'PYTHON' || fail "sizes: $(tail -n 1 out)"
+import json
+s = json.load(open("sizes/summary.json"))
+assert s["shard_bytes"] == [5248, 896] == s["server_bytes"], (s["shard_bytes"], s["server_bytes"])
+assert "; of 2 servers the largest holds 85.4 % of the weights, the smallest 14.6 %." in open("out").read().splitlines()[-1]
 PYTHON
 
 # --- a loss that is high but not hopeless: one line says so, also when quiet; a run that goes on from a low one does not ---
@@ -276,7 +335,7 @@ check thin thin 7
 # shellcheck disable=SC2086
 train none $small --epochs=2 --devices=cpu:0 --log-every=0 --print-every=0
 [ ! -e none/steps.csv ] || fail "--log-every=0: a steps.csv"
-[ "$(wc -l <out)" -eq 3 ] || fail "--print-every=0: printed: $(cat out)"
+! grep 'Step:' out || fail "--print-every=0: printed: $(cat out)"
 
 # --- the five times; a machine that others use too may be busy just between two steps, so five tries ---
 # Epochs of whole rounds of batches, so that a row's epoch is the one in which it was computed.
@@ -299,8 +358,26 @@ if [ -w /dev/full ]; then
         code=$?
         [ $code -eq 3 ] || fail "a full disk behind standard output ($more): exit code $code, expected 3"
         tail -n 1 err | grep -q '^trainer: .*No space left on device$' || fail "a full disk behind standard output ($more): said: $(cat err)"
+        [ "$(wc -l <full/steps.csv) $(wc -l <full/epochs.csv) $(ls full/summary.json full/model.safetensors | wc -l)" = "41 3 2" ] ||
+            fail "a full disk behind standard output ($more): the run was not finished: $(wc -l full/*.csv) $(ls full)"
     done
 fi
+# A reader that goes away, at once or later, is no error of a training; its files are whole.
+for more in "--quiet" "--print-every=1" "--print-every=0" "--print-every=1 --explain"; do
+    for lines in 0 1; do
+        # shellcheck disable=SC2086
+        rm -rf left
+        "$TRAINER" $small --epochs=40 --out=left $more 2>err | head -n $lines >out
+        code=${PIPESTATUS[0]}
+        [ $code -eq 0 ] && [ ! -s err ] || fail "a reader that went away after $lines lines ($more): exit code $code: $(cat err)"
+        [ "$(wc -l <left/steps.csv) $(wc -l <left/epochs.csv) $(ls left/summary.json left/model.safetensors | wc -l)" = "801 41 2" ] ||
+            fail "a reader that went away after $lines lines ($more): the run was not finished: $(wc -l left/*.csv) $(ls left)"
+    done
+done
+# shellcheck disable=SC2086
+"$TRAINER" bench $small --devices=cpu:0 --epochs=1 --strategies=sync --repeats=1 --quiet --out=left-bench 2>err | true
+code=${PIPESTATUS[0]}
+[ $code -eq 0 ] || fail "a reader of bench that went away: exit code $code: $(cat err)"
 # shellcheck disable=SC2086
 "$TRAINER" $small --epochs=2 --out=closed --print-every=1 >&- 2>err
 code=$?

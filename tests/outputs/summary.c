@@ -13,8 +13,10 @@
 #include <unistd.h>
 #include "../../src/base/json.h"
 #include "../../src/base/memory.h"
+#include "../../src/outputs/epoch_line.h"
 #include "../../src/outputs/epochs.h"
 #include "../../src/outputs/progress.h"
+#include "../../src/outputs/sentence.h"
 #include "../../src/outputs/summary.h"
 #include "../check.h"
 
@@ -72,10 +74,14 @@ static void fill_config(void) {
               error.words);
 }
 
+static const long long bytes_of_19[19] = {[0] = 64, [18] = 8000000000}, bytes_of_2[2] = {64, 8000000000};
 static const struct summary summary = {
     .config = &config,
     .program = "trainer 1",
     .shards = 19,
+    .shard_bytes = bytes_of_19,
+    .servers = 2,
+    .server_bytes = bytes_of_2,
     .homes = "gpu:1",
     .faults = "--slow=cpu:1=3x",
     .first_cost = 1.25,
@@ -144,12 +150,13 @@ static void test_summary(const char *path) {
                                         "faults",       "batch",          "decay",
                                         "clip",         "average",        "shards",
                                         "first_cost",   "validation",     "early_stop",
-                                        "best_epoch",   "best_accuracy",  "best_test_accuracy"};
+                                        "best_epoch",   "best_accuracy",  "best_test_accuracy",
+                                        "shard_bytes",  "server_bytes"};
     static const double values[] = {0,    0,    0,    0,    2,   3,    4,     5.5,  6,      7,    8e9,
                                     9.25, NAN,  10.5, 0.97, NAN, 0,    0.125, 0.25, 0.0625, 0.5,  0.03125,
                                     12e9, 11,   1,    3.75, 13,  1,    14,    0,    15e9,   16,   0,
                                     0,    0,    0,    0,    0,   0,    0,     18,   0.375,  0.75, 0.875,
-                                    19,   1.25, 0.2,  3,    4,   0.98, 0.96};
+                                    19,   1.25, 0.2,  3,    4,   0.98, 0.96,  0,    0};
     static const char *const texts[][2] = {{"program", "trainer 1"},
                                            {"model", "mlp:hidden=100"},
                                            {"dataset", "mnist"},
@@ -183,6 +190,13 @@ static void test_summary(const char *path) {
         if (staleness) check_members(&json, staleness, 4, staleness_names, staleness_values);
         const struct json_value *workers = json_member(&json, &json.values[0], "per_worker");
         CHECK(workers && workers->children == 2, "two workers");
+        const struct json_value *shards = json_member(&json, &json.values[0], "shard_bytes"),
+                                *servers = json_member(&json, &json.values[0], "server_bytes");
+        CHECK(shards && shards->children == 19 && json.values[shards->first].number == 64,
+              "the shards' sizes");
+        CHECK(servers && servers->children == 2 &&
+                  json.values[json.values[servers->first].next].number == 8e9,
+              "the servers' sizes");
         if (workers) check_members(&json, &json.values[workers->first], 15, worker_names, worker_values);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             const struct json_value *member = json_member(&json, &json.values[0], texts[i][0]);
@@ -211,10 +225,11 @@ static void test_epochs(const char *path) {
     struct epochs epochs;
     struct error error = {0};
     const struct epoch_row first = {1, 1.25, 2.302585, 0.5, 0.97, 123456.78, 0.25, 0.98},
-                           second = {2, 2.5, INFINITY, NAN, NAN, 0, NAN, NAN};
+                           second = {2, 2.5, INFINITY, NAN, NAN, 0, NAN, NAN},
+                           again = {2, 2.25, 0, 0, 1, 5, NAN, NAN};
     char wanted[512];
     for (int run = 0; run < 2; run++) { /* a new run starts anew */
-        CHECK(epochs_open(&epochs, path, &error) == OK, "%s", error.words);
+        CHECK(epochs_open(&epochs, path, 0, &error) == OK, "%s", error.words);
         check_file(path, epochs_header);
         CHECK(epochs_add(&epochs, &first, &error) == OK, "%s", error.words);
         snprintf(wanted, sizeof wanted, "%s1,1.250000,2.30258,0.500000,0.970000,123456.8,0.250000,0.980000\n",
@@ -228,12 +243,28 @@ static void test_epochs(const char *path) {
         epochs_close(&epochs);
         epochs_close(&epochs);
     }
-    CHECK(epochs_open(&epochs, "/nowhere/epochs.csv", &error) == ERROR_FILE, "code %d", error.code);
+    /* A run that goes on from between the two. */
+    char apart[PATH_BYTES];
+    long long bytes = 0;
+    snprintf(apart, sizeof apart, "%.1000s.1", path);
+    CHECK(epochs_rewind(path, 1.25, &bytes, &error) == OK, "%s", error.words);
+    CHECK(epochs_open(&epochs, path, bytes, &error) == OK, "%s", error.words);
+    CHECK(epochs_add(&epochs, &again, &error) == OK && epochs_finish(&epochs, &error) == OK, "%s",
+          error.words);
+    snprintf(wanted, sizeof wanted,
+             "%s1,1.250000,2.30258,0.500000,0.970000,123456.8,0.250000,0.980000\n"
+             "2,2.250000,0,0,1.000000,5.0,nan,nan\n",
+             epochs_header);
+    check_file(path, wanted);
+    snprintf(wanted, sizeof wanted, "%s2,2.500000,inf,nan,nan,0.0,nan,nan\n", epochs_header);
+    check_file(apart, wanted);
+    CHECK(unlink(apart) == 0, "%s: %s", apart, strerror(errno));
+    CHECK(epochs_open(&epochs, "/nowhere/epochs.csv", 0, &error) == ERROR_FILE, "code %d", error.code);
     CHECK(strstr(error.words, "/nowhere/epochs.csv") != NULL, "%s", error.words);
     epochs_close(&epochs);
     error = (struct error){0};
     if (access("/dev/full", W_OK) != 0) return;
-    CHECK(epochs_open(&epochs, "/dev/full", &error) == ERROR_FILE, "a full disk: code %d", error.code);
+    CHECK(epochs_open(&epochs, "/dev/full", 0, &error) == ERROR_FILE, "a full disk: code %d", error.code);
     CHECK(strstr(error.words, "/dev/full: ") && strstr(error.words, "No space"), "%s", error.words);
     epochs_close(&epochs);
 }
@@ -249,7 +280,7 @@ static void test_epochs_full(const char *path) {
         const rlim_t limit = sizeof epochs_header - 1 + 90; /* a row has 59 bytes */
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit});
-        if (epochs_open(&epochs, path, &error) != OK || epochs_add(&epochs, &row, &error) != OK) _exit(99);
+        if (epochs_open(&epochs, path, 0, &error) != OK || epochs_add(&epochs, &row, &error) != OK) _exit(99);
         const int code = epochs_add(&epochs, &row, &error);
         epochs_close(&epochs);
         _exit(code);
@@ -262,6 +293,125 @@ static void test_epochs_full(const char *path) {
              epochs_header);
     check_file(path, wanted);
     CHECK(unlink(path) == 0, "%s: %s", path, strerror(errno));
+}
+
+/* --- the line of an epoch --- */
+
+static void check_epoch_line(const struct epoch_line *line, const char *wanted) {
+    char text[200];
+    CHECK(strcmp(epoch_line_text(line, text, sizeof text), wanted) == 0, "\"%s\" instead of \"%s\"", text,
+          wanted);
+}
+
+static void test_epoch_line(void) {
+    struct epoch_line line = {3, 20, 0.21134, NAN, 0.95412, 412000.4, 2.08, 34.2};
+    check_epoch_line(&line, "Epoch  3/20  loss 0.2113  test 95.41 %  412,000 examples/s  2.1 s  (ETA 34 s)");
+    line.validation_accuracy = 0.95124;
+    check_epoch_line(
+        &line, "Epoch  3/20  loss 0.2113  val 95.12 %  test 95.41 %  412,000 examples/s  2.1 s  (ETA 34 s)");
+    line.validation_accuracy = NAN;
+    line.left_s = 5 * 3600;
+    line.seconds = 0.0012;
+    check_epoch_line(&line, "Epoch  3/20  loss 0.2113  test 95.41 %  412,000 examples/s  1 ms  (ETA 5.0 h)");
+    line.left_s = 125;
+    line.seconds = 100;
+    line.test_accuracy = line.loss = NAN;
+    check_epoch_line(&line, "Epoch  3/20  412,000 examples/s  1.7 min  (ETA 2 min)");
+    line.epoch = 20;
+    line.left_s = 0;
+    line.examples_per_s = 0;
+    check_epoch_line(&line, "Epoch 20/20  1.7 min");
+    line.left_s = NAN;
+    line.epoch = 1;
+    line.epochs = 1000;
+    check_epoch_line(&line, "Epoch    1/1000  1.7 min");
+}
+
+/* How many of so many epochs get a line when each takes so long; the first and the last always do. */
+static int count_due(int epochs, double seconds) {
+    int due = 0;
+    double said_s = 0;
+    for (int epoch = 1; epoch <= epochs; epoch++) {
+        const bool now = epoch_line_due(epoch, epochs, epoch * seconds - said_s);
+        CHECK(now || (epoch != 1 && epoch != epochs), "epoch %d of %d has no line", epoch, epochs);
+        if (now) said_s = epoch * seconds;
+        due += now;
+    }
+    return due;
+}
+
+static void test_epoch_lines_due(void) {
+    for (int epochs = 1; epochs <= 20; epochs++)
+        CHECK(count_due(epochs, 1e-3) == epochs, "%d lines of %d", count_due(epochs, 1e-3), epochs);
+    CHECK(count_due(100, 1e-3) == 21, "%d lines of 100 short epochs", count_due(100, 1e-3));
+    CHECK(count_due(100000, 1e-5) == 21, "%d lines of 100,000 short epochs", count_due(100000, 1e-5));
+    CHECK(count_due(100, 1.5) == 100, "%d lines of 100 long epochs", count_due(100, 1.5));
+    CHECK(count_due(1000, 0.25) == 261, "%d lines of 250 s", count_due(1000, 0.25));
+}
+
+/* --- the closing sentence --- */
+
+static void check_sentence(const struct summary *of, const char *wanted) {
+    char text[SENTENCE_BYTES];
+    CHECK(strcmp(sentence_of_run(of, text, sizeof text), wanted) == 0, "\"%s\"\n    instead of \"%s\"", text,
+          wanted);
+}
+
+static void test_sentence(void) {
+    struct worker_result workers[2] = {{.wait_s = 3,
+                                        .waited_at = "the barrier",
+                                        .waited_at_s = 2.9,
+                                        .waited_for = "worker 1 (cpu:1)",
+                                        .waited_for_s = 2.8},
+                                       {.wait_s = 0.1}};
+    const long long equal[2] = {1000, 1024}, unequal[2] = {3968256, 304936};
+    struct summary run = {.workers = 2,
+                          .per_worker = workers,
+                          .shards = 2,
+                          .shard_bytes = equal,
+                          .examples_per_s = 123456,
+                          .compute_share = 0.96,
+                          .wait_share = 0.04};
+    check_sentence(&run, "123,456 examples/s, 96 % of the time computes.");
+    run.compute_share = 0.5;
+    run.wait_share = 0.34;
+    run.pull_share = run.push_share = 0.04;
+    run.input_share = 0.08;
+    check_sentence(&run,
+                   "123,456 examples/s, 50 % of the time computes; slower than it could be: 34 % of the "
+                   "time waits at the barrier, mostly for worker 1 (cpu:1); 8 % of the time exchanges "
+                   "weights and gradients; 8 % of the time gets the batches.");
+    workers[1] = (struct worker_result){.wait_s = 4, .waited_at = "the end of the epoch", .waited_at_s = 3.1};
+    run.pull_share = run.push_share = run.input_share = 0;
+    check_sentence(&run,
+                   "123,456 examples/s, 50 % of the time computes; slower than it could be: 34 % of the "
+                   "time waits, 44 % of that at the end of the epoch.");
+    run.pull_share = run.push_share = 0.04;
+    run.wait_share = run.input_share = 0.01;
+    run.staleness.mean = 1.25;
+    run.staleness.max = 7;
+    run.updates = 5000;
+    run.lost_updates = 3;
+    run.lost_workers = 1;
+    run.shard_bytes = unequal;
+    check_sentence(&run,
+                   "123,456 examples/s, 50 % of the time computes; slower than it could be: 8 % of the time "
+                   "exchanges weights and gradients; a gradient is 1.2 updates old on average, 7 at most; "
+                   "3 of 5,000 updates lost; 1 worker lost; of 2 shards the largest holds 92.9 % of the "
+                   "weights, the smallest 7.1 %.");
+    run = (struct summary){.workers = 2,
+                           .per_worker = workers,
+                           .servers = 2,
+                           .server_bytes = unequal,
+                           .shards = 2,
+                           .shard_bytes = unequal,
+                           .examples_per_s = 10,
+                           .compute_share = 1};
+    check_sentence(&run,
+                   "10 examples/s, 100 % of the time computes; of 2 servers the largest holds 92.9 % of the "
+                   "weights, the smallest 7.1 %.");
+    run.examples_per_s = 0;
+    check_sentence(&run, "");
 }
 
 /* --- progress --- */
@@ -383,6 +533,9 @@ int main(void) {
     test_summary(path);
     test_epochs(path);
     test_epochs_full(path);
+    test_epoch_line();
+    test_epoch_lines_due();
+    test_sentence();
     test_progress_text();
     test_progress_lines();
     test_progress_terminal();

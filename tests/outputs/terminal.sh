@@ -13,7 +13,7 @@ import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, tim
 
 trainer = sys.argv[1]
 failures = 0
-long_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--batch=16", "--epochs=1000000", "--print-every=0", "--replace", "--out=run"]
+long_run = ["env", "--default-signal=INT", trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--batch=16", "--epochs=1000000", "--print-every=0", "--replace", "--out=run"]
 
 def fail(*words):
     global failures
@@ -99,10 +99,10 @@ for columns, pattern in whole.items():
     check_bars(f"{columns} columns", drawn, columns, pattern)
     check_controls(f"{columns} columns", drawn, on_terminal)
     drawn = unfold(drawn)
-    said = drawn.find(b"logs, model and checkpoint go to run")
+    said = drawn.find(b"\r\nlogs, model and checkpoint go to run\r\n")
     if said < 0 or said > drawn.find(b"\033[K"):
         fail(f"{columns} columns: where the logs are is not said before the first bar")
-    if not re.search(rb"\033\[K\r\033\[Ktrainer: \d+ examples/s;[^\r\n]*\r\ntrainer: interrupted after \d+ examples[^\r\n]*\r\n$", drawn):
+    if not re.search(rb"\033\[K\r\033\[K[\d,]+ examples/s, [^\r\n]*\r\ntrainer: interrupted after \d+ examples[^\r\n]*\r\n$", drawn):
         fail(f"{columns} columns: the bar is not cleared before the last lines: {drawn[-200:]}")
 
 # A terminal that is made narrower, and wide again.
@@ -125,8 +125,18 @@ check_bars("NO_COLOR", drawn, 80, whole[80])
 with open("results", "wb") as results:
     drawn, _ = draw(80, shows(whole[80]), out=results)
 check_bars("results in a file", drawn, 80, whole[80])
-if open("results", "rb").read():
+record = open("results").read().splitlines()
+if any(line.startswith(("Test-Accuracy", "Total Time", "Final Cost")) for line in record):
     fail("an interrupted run printed results")
+if "logs, model and checkpoint go to run" not in record or "Epoch       1/1000000" not in "\n".join(record) or " examples/s, " not in record[-1]:
+    fail(f"results in a file: {record[:6]} ... {record[-1:]}")
+# An epoch's line stands alone on its line, and the bar is drawn again after it.
+drawn, _ = draw(80, lambda drawn: shows(whole[80])(drawn) and drawn.count(b"\r\033[KEpoch ") > 1)
+for line in drawn.split(b"\n"):
+    if b"\033[KEpoch " in line and not re.fullmatch(rb"(\r.*\033\[K)?Epoch [^\033]*\r", line):
+        fail(f"epoch lines: a bar stands in front of {line!r}")
+if not re.search(rb"\r\033\[KEpoch [^\033\r\n]*\r\n\repoch ", drawn):
+    fail(f"epoch lines: the bar is not drawn again after one: {drawn[-400:]}")
 with_lines = [word if "print-every" not in word else "--print-every=500" for word in long_run]
 drawn, _ = draw(200, lambda drawn: shows(whole[200])(drawn) and drawn.count(b"Step: ") > 4, command=with_lines)
 check_controls("step lines", drawn, on_terminal)
@@ -135,20 +145,20 @@ for line in drawn.split(b"\n"):
         fail(f"step lines: a bar stands in front of {line!r}")
 
 # --- plain ---
-def plain(what, drawn):
+def plain(what, drawn, out):
     check_controls(what, drawn, rb"\r\n")
-    if b"logs, model and checkpoint go to run" not in drawn:
-        fail(f"{what}: where the logs are is not said: {drawn}")
+    check_controls(what, out, rb"\r\n")
+    if b"logs, model and checkpoint go to run" not in out:
+        fail(f"{what}: where the logs are is not said: {out}")
 
 short_run = [trainer, "--devices=cpu:0,cpu:1", "--dataset=digits:take=320", "--epochs=2", "--print-every=5", "--replace", "--out=run"]
 drawn, _ = draw(80, lambda drawn: False, command=short_run, TERM="dumb")
-plain("TERM=dumb", drawn)
+plain("TERM=dumb", drawn, drawn)
 ran = subprocess.run(short_run, stdin=subprocess.DEVNULL, capture_output=True)
-plain("a pipe", ran.stderr)
-check_controls("standard output in a pipe", ran.stdout, rb"^$")
-with open("errors", "wb") as errors:
-    subprocess.run(short_run, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
-plain("a file", open("errors", "rb").read())
+plain("a pipe", ran.stderr, ran.stdout)
+with open("errors", "wb") as errors, open("results", "wb") as results:
+    subprocess.run(short_run, stdin=subprocess.DEVNULL, stdout=results, stderr=errors)
+plain("a file", open("errors", "rb").read(), open("results", "rb").read())
 sys.exit(failures > 0)
 PYTHON
 python3 terminal.py "$TRAINER"

@@ -26,7 +26,7 @@ LC_ALL=C tail -n 3 out | awk '
         if (rows != said[$1, "steps"] + 1) { print $7 ": " rows " lines, expected " said[$1, "steps"] " and a heading"; wrong = 1 }
     }
     END { exit NR != 3 || wrong }' || fail "the table: $(tail -n 3 out)"
-grep -q '^trainer: async-lockfree, 2 workers (cpu:0 .*, cpu:1 ' err || fail "not on two devices: $(cat err)"
+grep -q '^async-lockfree, 2 workers (cpu:0 .*, cpu:1 ' out || fail "not on two devices: $(cat out)"
 
 # --- a program that fails ends it there, with its code; it was given what the first line of each run shows ---
 printf '#!/bin/sh\necho "$*" >>given\necho "trainer: no" >&2\nexit 4\n' >broken && chmod +x broken

@@ -8,7 +8,7 @@ need python3
 cd "$scratch" || exit 1
 
 start() { # options...; sets $child
-    "$TRAINER" "$@" >out 2>err &
+    $heeding "$TRAINER" "$@" >out 2>err &
     child=$!
 }
 
@@ -79,6 +79,63 @@ stop() { # signal, folder, options...
 
 stop INT int --quiet --devices=cpu:0,cpu:1
 stop TERM term --devices=cpu:0,cpu:1
+stop HUP hup --devices=cpu:0,cpu:1
+
+# --- a terminal that is closed sends SIGHUP, and its shell does so again: still politely ---
+# shellcheck disable=SC2086
+start $long --quiet --devices=cpu:0 --out=twice
+wait_until has_rows twice
+kill -HUP "$child" && kill -HUP "$child"
+finish
+[ $code -eq 130 ] && python3 look.py interrupted twice >/dev/null 2>err || fail "two SIGHUPs: exit code $code: $(cat err)"
+
+# --- what the parent ignored stays ignored, as under nohup ---
+rows() { [ "$(wc -l <"$1/steps.csv")" -gt "$2" ]; }
+# shellcheck disable=SC2086
+(trap '' HUP INT && exec "$TRAINER" $long --quiet --devices=cpu:0 --out=nohup >out 2>err) &
+child=$!
+wait_until has_rows nohup
+kill -HUP "$child"
+kill -INT "$child"
+wait_until rows nohup $(($(wc -l <nohup/steps.csv) + 500))
+kill -0 "$child" 2>/dev/null || fail "signals that the parent had ignored ended the run"
+kill -TERM "$child"
+finish
+[ $code -eq 130 ] && python3 look.py interrupted nohup >/dev/null 2>look.err || fail "nohup, then SIGTERM: exit code $code: $(cat err look.err)"
+
+# --- a pipe that nobody reads: the training goes on, Ctrl-C ends it with its checkpoint; what it printed before can still be read ---
+cat >blocked.py <<'PYTHON'
+import os, signal, subprocess, sys, time
+errors, *command = sys.argv[1:]
+child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if errors == "both" else open("err", "wb"))
+def rows():
+    try:
+        return open("blocked/steps.csv").read().count("\n")
+    except FileNotFoundError:
+        return 0
+until = time.monotonic() + 60
+while rows() < 3000 and child.poll() is None: # printed, these lines are far more than a pipe takes
+    if time.monotonic() > until:
+        print("after", rows(), "steps it stands still")
+        break
+    time.sleep(0.05)
+child.send_signal(signal.SIGINT)
+try:
+    code = child.wait(timeout=30)
+except subprocess.TimeoutExpired:
+    child.kill()
+    sys.exit("it waits for a reader, and Ctrl-C does not end it")
+text = child.stdout.read().decode()
+if code != 130 or not text.startswith("mlp:hidden=20 (") or text.count("Step: ") < 500 or "logs, model and checkpoint go to blocked\n" not in text:
+    sys.exit(f"exit code {code}: {text[:300]}")
+PYTHON
+for errors in apart both; do
+    # shellcheck disable=SC2086
+    rm -rf blocked
+    python3 blocked.py $errors $heeding "$TRAINER" $long --devices=cpu:0 --print-every=1 --out=blocked >look.out 2>&1 || fail "a pipe that nobody reads ($errors): $(cat look.out)"
+    [ ! -s look.out ] || fail "a pipe that nobody reads ($errors): $(cat look.out)"
+    python3 look.py interrupted blocked >/dev/null 2>err || fail "a pipe that nobody reads ($errors): $(cat err)"
+done
 variants=$("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
 for strategy in $variants async-lockfree:apply=worker; do
     for sharding in shared split; do
@@ -99,7 +156,7 @@ python3 look.py interrupted held >look.out 2>&1 || fail "two runs in one folder:
 
 # --- a second Ctrl-C: a step that takes seconds is not waited for ---
 start --devices=cpu:0 --threads=1 --kernels=reference --model=mlp:hidden=3000-3000 --dataset=digits --batch=1437 --epochs=1000 --out=second
-wait_until grep -q 'go to second' err
+wait_until grep -q 'go to second' out
 sleep 0.5
 kill -INT "$child"
 sleep 0.2

@@ -9,7 +9,7 @@ need python3
 cd "$scratch" || exit 1
 
 cat >look.py <<'PYTHON'
-import hashlib, json, struct, sys
+import csv, hashlib, json, struct, sys
 
 def parts(path):
     data = open(path, "rb").read()
@@ -26,22 +26,41 @@ if what == "texts":
     print(*[parts(path)[0][name] for name in names])
 if what == "summary":
     print(*[json.load(open(path))[name] for name in names])
+if what == "whole": # steps.csv and epochs.csv go through all parts of the run as if it had been left alone
+    summary = json.load(open(f"{path}/summary.json"))
+    rows = list(csv.DictReader(open(f"{path}/steps.csv")))
+    epochs = list(csv.DictReader(open(f"{path}/epochs.csv")))
+    assert len(rows) == summary["steps"], f"{len(rows)} rows of {summary['steps']} steps"
+    assert sum(int(row["examples"]) for row in rows) == summary["examples"], "rows of other examples"
+    for worker in {row["worker"] for row in rows}:
+        own = [row for row in rows if row["worker"] == worker]
+        assert [int(row["step"]) for row in own] == list(range(1, len(own) + 1)), f"worker {worker}: steps {[row['step'] for row in own]}"
+        for column in "time_s", "update", "epoch":
+            values = [float(row[column]) for row in own]
+            assert values == sorted(values), f"worker {worker}: {column} goes back: {values}"
+    assert max(int(row["update"]) for row in rows) == summary["updates"], summary["updates"]
+    assert [int(row["epoch"]) for row in epochs] == list(range(1, len(epochs) + 1)), [row["epoch"] for row in epochs]
+    moments = [float(row["time_s"]) for row in epochs]
+    assert moments == sorted(moments) and abs(moments[-1] - summary["train_seconds"]) < 1e-5 and len(epochs) == int(names[0]), moments
 PYTHON
 weights() { python3 look.py weights "$1/model.safetensors"; }
 texts() { python3 look.py texts "$1/checkpoint/state.safetensors" "${@:2}"; }
 summary() { python3 look.py summary "$1/summary.json" "${@:2}"; }
+whole() { # folder, epochs
+    python3 look.py whole "$1" "$2" 2>said || fail "$1: its tables are not those of one run: $(tail -n 1 said)"
+}
 
 train() { # options...
     "$TRAINER" --quiet "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"
 }
 
 start_and_stop() { # folder, hundredths of a second, options...; sets $code
-    local folder=$1 pause=$2 tries=0
+    local folder=$1 pause=$2 tries=0 rows
     shift 2
-    rm -f "$folder/steps.csv"
-    "$TRAINER" --quiet "$@" >out 2>err &
+    rows=$(wc -l 2>/dev/null <"$folder/steps.csv" || echo 1)
+    $heeding "$TRAINER" --quiet "$@" >out 2>err &
     child=$!
-    until [ "$(wc -l 2>/dev/null <"$folder/steps.csv" || echo 0)" -gt 1 ] || ! kill -0 "$child" 2>/dev/null; do
+    until [ "$(wc -l 2>/dev/null <"$folder/steps.csv" || echo 0)" -gt "$rows" ] || ! kill -0 "$child" 2>/dev/null; do
         tries=$((tries + 1))
         [ $tries -lt 1500 ] || break
         sleep 0.02
@@ -80,6 +99,8 @@ stopped_again_and_again() { # name, epochs, devices, options...
     [ "$(weights "$name")" = "$wanted" ] || fail "$name: stopped $stops times in all, not the weights of the run left alone"
     [ "$(summary "$name" examples)" = "$(summary "alone-$name" examples)" ] ||
         fail "$name: $(summary "$name" examples) examples, expected $(summary "alone-$name" examples)"
+    whole "$name" "$epochs"
+    [ -z "$(find "$name" -name '*.csv.*')" ] || fail "$name: rows of nothing that was done again: $(find "$name" -name '*.csv.*')"
 }
 
 epoch_examples() { [[ "$*" == *take=320* ]] && echo 320 || echo 1437; }
@@ -114,6 +135,32 @@ train --resume=two --devices=cpu:0,cpu:1
 [ "$(weights two)" = "$before" ] || fail "a finished run that goes on changed its weights"
 ! grep -qi nan out || fail "a finished run that goes on printed: $(tr '\n' ' ' <out)"
 
+# --- killed: what was done since the last checkpoint is done again, its rows are kept apart, and half a row is cut off ---
+# shellcheck disable=SC2086
+train --out=killed $small --epochs=2 --target-accuracy=0.01
+reached=$(summary killed target_s)
+awk -F, -v OFS=, 'END { $1 += 1; $5 += 1; print; $1 += 1; $5 += 1; print; printf "%s,%s", $1 + 1, $2 }' killed/steps.csv >rows
+cat rows >>killed/steps.csv
+tail -n 1 killed/epochs.csv | awk -F, -v OFS=, '{ $1 += 1; $2 += 1; print }' >row
+cat row >>killed/epochs.csv
+"$TRAINER" --resume=killed --devices=cpu:0,cpu:1 --threads=1 --epochs=3 --target-accuracy=0.01 >out 2>err || fail "killed: exit code $?: $(cat err)"
+whole killed 3
+[ "$(cat killed/steps.csv.1)" = "$(head -n 1 killed/steps.csv; head -n 2 rows)" ] || fail "killed: kept apart: $(cat killed/steps.csv.1)"
+[ "$(cat killed/epochs.csv.1)" = "$(head -n 1 killed/epochs.csv; cat row)" ] || fail "killed: kept apart: $(cat killed/epochs.csv.1)"
+[ "$(python3 -c "print(abs($(summary killed target_s) - $reached) < 1e-6)")" = True ] && ! grep 'the first with' out || fail "killed: the target was reached after $(summary killed target_s) s, expected $reached"
+# With fewer workers, then with more again: each goes on with its own count.
+train --resume=killed --devices=cpu:0 --threads=1 --epochs=4
+train --resume=killed --devices=cpu:0,cpu:1 --threads=1 --epochs=5 --log-every=0
+train --resume=killed --devices=cpu:0,cpu:1 --threads=1 --epochs=6
+python3 - <<'PYTHON' || fail "killed: another number of workers: $(cut -d, -f1,2,5 killed/steps.csv | tail -n 3)"
+import csv
+rows = list(csv.DictReader(open("killed/steps.csv")))
+steps = {w: [int(row["step"]) for row in rows if row["worker"] == w] for w in "01"}
+assert steps["0"] == [*range(1, 31), *range(31, 51), *range(61, 71)], steps["0"]
+assert steps["1"] == [*range(1, 31), *range(41, 51)], steps["1"]
+assert [row["epoch"] for row in csv.DictReader(open("killed/epochs.csv"))] == list("123456")
+PYTHON
+
 # --- a run is known by its folder and by what is in it ---
 cp -r two known
 train --resume=known/checkpoint/state.safetensors --devices=cpu:0,cpu:1 --threads=1 --epochs=3
@@ -138,7 +185,7 @@ if "$TRAINER" --quiet --out=narrow $small --epochs=2 --precision=bf16 >out 2>err
     train --resume=narrow --devices=cpu:0,cpu:1 --threads=1 --epochs=3
     [ "$(summary narrow precision) $(summary wide precision)" = "bf16 fp32" ] || fail "precision: $(summary narrow precision), $(summary wide precision)"
     "$TRAINER" --resume=narrow --out=told --devices=cpu:0 --epochs=4 >out 2>err
-    grep -q -- '--precision=bf16' err || fail "bf16 goes on and is not said: $(head -n 3 err)"
+    grep -q -- '--precision=bf16' out || fail "bf16 goes on and is not said: $(head -n 3 out)"
     [ "$(weights narrow)" = "$(weights alone)" ] || fail "2 epochs in bf16 and 1 more: not the weights of 3"
     "$TRAINER" --quiet --resume=narrow --out=plain --epochs=4 --kernels=reference >out 2>err
     code=$?

@@ -43,7 +43,7 @@ began=$SECONDS
 [ $((SECONDS - began)) -le 10 ] || fail "trainer: took $((SECONDS - began)) s, expected less than 10"
 folder=$(echo "$scratch"/runs/*-mlp-sync)
 [ -d "$folder" ] || fail "trainer: no folder runs/<time>-mlp-sync"
-grep -Eq "runs/[0-9]{8}-[0-9]{6}-mlp-sync" "$scratch/err" || fail "trainer: does not say where the results are: $(cat "$scratch/err")"
+grep -Eq "runs/[0-9]{8}-[0-9]{6}-mlp-sync" "$scratch/out" || fail "trainer: does not say where the results are: $(cat "$scratch/out")"
 [ -n "$few" ] || expect accuracy "${folder#"$scratch/"}" 0.85
 
 # --- every strategy on every list of devices ---

@@ -1,0 +1,47 @@
+/* See epoch_line.h. */
+#include "epoch_line.h"
+
+#include <math.h>
+#include <stdio.h>
+#include "../base/text.h"
+#include "digits.h"
+
+enum { LINES_AT_LEAST = 20 };
+static const double line_every_s = 1;
+
+static void add_time(struct text *text, double seconds, int decimals) {
+    if (seconds < 0.0995)
+        text_add(text, "%.0f ms", seconds * 1e3);
+    else if (seconds < 99.5)
+        text_add(text, "%.*f s", decimals, seconds);
+    else if (seconds < 99.5 * 60)
+        text_add(text, "%.*f min", decimals, seconds / 60);
+    else
+        text_add(text, "%.1f h", fmin(seconds / 3600, 1e6));
+}
+
+const char *epoch_line_text(const struct epoch_line *line, char *out, size_t bytes) {
+    struct text text = text_into(out, bytes);
+    char digits[DIGITS_BYTES];
+    const int width = (int)(digits_whole(digits, line->epochs) - digits);
+    text_add(&text, "Epoch %*d/%d", width, line->epoch, line->epochs);
+    if (!isnan(line->loss)) text_add(&text, "  loss %.4f", line->loss);
+    if (!isnan(line->validation_accuracy))
+        text_add(&text, "  val %.2f %%", 100 * line->validation_accuracy);
+    if (!isnan(line->test_accuracy)) text_add(&text, "  test %.2f %%", 100 * line->test_accuracy);
+    digits_thousands(digits, line->examples_per_s);
+    if (line->examples_per_s > 0) text_add(&text, "  %s examples/s", digits);
+    text_add(&text, "  ");
+    add_time(&text, line->seconds, 1);
+    if (isnan(line->left_s) || line->epoch >= line->epochs) return out;
+    text_add(&text, "  (ETA ");
+    add_time(&text, line->left_s, 0);
+    text_add(&text, ")");
+    return out;
+}
+
+bool epoch_line_due(int epoch, int epochs, double since_s) {
+    const long long part = (long long)epoch * LINES_AT_LEAST / epochs;
+    const long long part_before = (long long)(epoch - 1) * LINES_AT_LEAST / epochs;
+    return epoch == 1 || part > part_before || since_s >= line_every_s;
+}

@@ -1,0 +1,156 @@
+/* See sentence.h. */
+#include "sentence.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "digits.h"
+
+/* Updates from which on staleness is worth a word. */
+static const double staleness_matters = 0.5;
+/* Shares of the waiting that make it "mostly" and "all but" at one place or for one member. */
+static const double mostly = 0.6, all_but = 0.9;
+/* Of one run: shares of the time, and how much larger the largest shard is than the smallest. */
+static const double share_matters = 0.05, size_matters = 0.05;
+
+/* --- whom the workers waited for --- */
+
+static void add_wait(struct waits *waits, const char *name, double seconds) {
+    int i = 0;
+    while (i < WAITS - 1 && waits->names[i][0] && strcmp(waits->names[i], name) != 0) i++;
+    snprintf(waits->names[i], sizeof waits->names[i], "%s", name);
+    waits->seconds[i] += seconds;
+}
+
+static int longest(const struct waits *waits) {
+    int best = 0;
+    for (int i = 1; i < WAITS; i++)
+        if (waits->seconds[i] > waits->seconds[best]) best = i;
+    return best;
+}
+
+/* What a worker says is only where and for whom it waited longest, its pauses included: the shares are lower
+ * bounds. */
+void waits_add(struct wait_sums *sums, const struct worker_result *workers, int count) {
+    for (int w = 0; w < count; w++) {
+        const struct worker_result *worker = &workers[w];
+        sums->seconds += fmax(worker->wait_s, fmax(worker->waited_at_s, worker->waited_for_s));
+        if (worker->waited_at) add_wait(&sums->at, worker->waited_at, worker->waited_at_s);
+        if (worker->waited_for[0]) add_wait(&sums->whom, worker->waited_for, worker->waited_for_s);
+    }
+}
+
+void waits_longest(const struct wait_sums *sums, struct spent *spent) {
+    if (!(sums->seconds > 0.0)) return;
+    const int at = longest(&sums->at), whom = longest(&sums->whom);
+    spent->waited_at = sums->at.names[at];
+    spent->waited_at_share = sums->at.seconds[at] / sums->seconds;
+    spent->waited_for = sums->whom.names[whom];
+    spent->waited_for_share = sums->whom.seconds[whom] / sums->seconds;
+}
+
+/* --- clauses --- */
+
+bool sentence_waiting(struct text *words, const char *before, const struct spent *spent, double least) {
+    if (!(spent->wait_share > least)) return false;
+    const bool at = spent->waited_at && spent->waited_at_share > mostly;
+    const bool for_whom = spent->waited_for && spent->waited_for_share > mostly;
+    const bool all_there = at && spent->waited_at_share > all_but;
+    text_item(words, before, "%.0f %% of the time waits", 100 * spent->wait_share);
+    if (all_there) text_add(words, " at %s", spent->waited_at);
+    if (for_whom) text_add(words, ", mostly for %s", spent->waited_for);
+    if (at && !all_there) text_add(words, "%s at %s", for_whom ? " and" : ", mostly", spent->waited_at);
+    if (spent->says_longest && spent->waited_at && !at && !for_whom)
+        text_add(words, ", %.0f %% of that at %s", 100 * spent->waited_at_share, spent->waited_at);
+    return true;
+}
+
+bool sentence_exchange(struct text *words, const char *before, const struct spent *spent, double least) {
+    if (!(spent->exchange_share > least)) return false;
+    text_item(words, before, "%.0f %% of the time exchanges weights and gradients",
+              100 * spent->exchange_share);
+    return true;
+}
+
+static bool add_input(struct text *words, const char *before, const struct spent *spent, double least) {
+    if (!(spent->input_share > least)) return false;
+    text_item(words, before, "%.0f %% of the time gets the batches", 100 * spent->input_share);
+    return true;
+}
+
+void sentence_staleness(struct text *words, const struct spent *spent) {
+    if (!(spent->staleness_mean > staleness_matters)) return;
+    text_item(words, "; ", "a gradient is %.1f updates old on average, %ld at most", spent->staleness_mean,
+              spent->staleness_max);
+}
+
+/* A mean of a few is no whole number; of one run, a few are. */
+static void count_text(char out[DIGITS_BYTES], double mean) {
+    digits_thousands(out, mean);
+    if (mean < 9.5) snprintf(out, DIGITS_BYTES, "%.2g", mean);
+}
+
+void sentence_losses(struct text *words, const struct spent *spent) {
+    char some[DIGITS_BYTES], all[DIGITS_BYTES];
+    if (spent->lost_updates > 0.0) {
+        count_text(some, spent->lost_updates);
+        digits_thousands(all, spent->updates);
+        text_item(words, "; ", "%s of %s updates lost", some, all);
+    }
+    if (spent->dropped > 0.0) {
+        count_text(some, spent->dropped);
+        text_item(words, "; ", "%s gradients dropped", some);
+    }
+}
+
+/* Whoever holds most is waited for by all that is exchanged with it. */
+static void add_sizes(struct text *words, const char *what, const long long *bytes, int count) {
+    double least = INFINITY, most = 0.0, all = 0.0;
+    for (int i = 0; i < count; i++) {
+        least = fmin(least, (double)bytes[i]);
+        most = fmax(most, (double)bytes[i]);
+        all += (double)bytes[i];
+    }
+    if (count < 2 || !(most > (1.0 + size_matters) * least)) return;
+    text_item(words, "; ", "of %d %s the largest holds %.1f %% of the weights, the smallest %.1f %%", count,
+              what, 100 * most / all, 100 * least / all);
+}
+
+/* --- a run --- */
+
+static struct spent spent_by(const struct summary *summary) {
+    return (struct spent){.wait_share = summary->wait_share,
+                          .exchange_share = summary->pull_share + summary->push_share,
+                          .input_share = summary->input_share,
+                          .says_longest = true,
+                          .staleness_mean = summary->staleness.mean,
+                          .staleness_max = summary->staleness.max,
+                          .updates = (double)summary->updates,
+                          .lost_updates = (double)summary->lost_updates,
+                          .dropped = (double)summary->dropped};
+}
+
+const char *sentence_of_run(const struct summary *summary, char *out, size_t bytes) {
+    struct text words = text_into(out, bytes);
+    struct wait_sums sums = {0};
+    struct spent spent = spent_by(summary);
+    char speed[DIGITS_BYTES];
+    if (!summary->per_worker || !(summary->examples_per_s > 0.0)) return out;
+    waits_add(&sums, summary->per_worker, summary->workers);
+    waits_longest(&sums, &spent);
+    digits_thousands(speed, summary->examples_per_s);
+    text_add(&words, "%s examples/s, %.0f %% of the time computes", speed, 100 * summary->compute_share);
+    const char *before = "; slower than it could be: ";
+    if (sentence_waiting(&words, before, &spent, share_matters)) before = "; ";
+    if (sentence_exchange(&words, before, &spent, share_matters)) before = "; ";
+    add_input(&words, before, &spent, share_matters);
+    sentence_staleness(&words, &spent);
+    sentence_losses(&words, &spent);
+    if (summary->lost_workers > 0)
+        text_item(&words, "; ", "%d worker%s lost", summary->lost_workers,
+                  summary->lost_workers == 1 ? "" : "s");
+    add_sizes(&words, "servers", summary->server_bytes, summary->servers);
+    if (summary->servers < 2) add_sizes(&words, "shards", summary->shard_bytes, summary->shards);
+    text_add(&words, ".");
+    return out;
+}
