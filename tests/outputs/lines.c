@@ -8,15 +8,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "../check.h"
 
 static struct lines lines;
 
-/* A pipe: its reading end, which does not block, and a stream. */
-static int open_pipe(FILE **out) {
+/* A pipe or a pair of sockets: the reading end, which does not block, and a stream. */
+static int open_ends(bool sockets, FILE **out) {
     int ends[2] = {-1, -1};
-    CHECK(pipe(ends) == 0, "%s", strerror(errno));
+    CHECK((sockets ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) == 0, "%s", strerror(errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     *out = fdopen(ends[1], "w");
     return ends[0];
@@ -70,9 +71,9 @@ static void check_record(const char *text) {
 }
 
 /* Nobody reads for a while: it goes on without waiting, and what comes out in the end is in order. */
-static void test_blocked(bool reads_now_and_then) {
+static void test_blocked(bool sockets, bool reads_now_and_then) {
     FILE *file;
-    const int reader = open_pipe(&file);
+    const int reader = open_ends(sockets, &file);
     char *text = calloc(1, 1 << 20);
     size_t used = 0;
     lines_open(&lines, file, NULL);
@@ -94,9 +95,9 @@ static void test_blocked(bool reads_now_and_then) {
     close(reader);
 }
 
-static void test_gone(void) {
+static void test_gone(bool sockets) {
     FILE *file;
-    const int reader = open_pipe(&file);
+    const int reader = open_ends(sockets, &file);
     lines_open(&lines, file, NULL);
     lines_say(&lines, "first");
     lines_flush(&lines);
@@ -163,9 +164,11 @@ static void test_bar(void) {
 int main(void) {
     signal(SIGPIPE, SIG_IGN);
     test_file();
-    test_blocked(true);
-    test_blocked(false);
-    test_gone();
+    test_blocked(false, true);
+    test_blocked(false, false);
+    test_blocked(true, false);
+    test_gone(false);
+    test_gone(true);
     test_full();
     test_bar();
     return check_end();
