@@ -9,11 +9,12 @@
 enum { LINES_AT_LEAST = 20 };
 static const double line_every_s = 1;
 
+/* Small numbers have a decimal; `decimals`: so have large ones. */
 static void add_time(struct text *text, double seconds, int decimals) {
     if (seconds < 0.0995)
-        text_add(text, "%.0f ms", seconds * 1e3);
+        text_add(text, "%.*f ms", seconds < 0.00995, seconds * 1e3);
     else if (seconds < 99.5)
-        text_add(text, "%.*f s", decimals, seconds);
+        text_add(text, "%.*f s", seconds < 9.95 ? 1 : decimals, seconds);
     else if (seconds < 99.5 * 60)
         text_add(text, "%.*f min", decimals, seconds / 60);
     else

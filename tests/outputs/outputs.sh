@@ -161,7 +161,7 @@ def check_record(run, s, lines): # settings, then steps and epochs, then figures
     assert len(middle) == len(epochs), f"{len(middle)} lines of {len(epochs)} epochs: {middle}"
     for number, (line, row) in enumerate(zip(middle, epochs), 1):
         wanted = rf"Epoch {number}/{len(epochs)}  loss {float(row['train_loss']):.4f}  test {100 * float(row['test_accuracy']):.2f} %  [\d,]+ examples/s  [\d.]+ m?s"
-        wanted += r"  \(ETA \d+ m?s\)" if number < len(epochs) else ""
+        wanted += r"  \(ETA [\d.]+ m?s\)" if number < len(epochs) else ""
         assert re.fullmatch(wanted, line), f"{line}, expected {wanted}"
     assert lines[-4] == f"Test-Accuracy: {s['test_accuracy']:.4f}", lines[-4]
     assert re.fullmatch(r"Total Time: \d+\.\d\ds", lines[-3]) and abs(float(lines[-3][12:-1]) - s["train_seconds"]) < 0.0051, lines[-3]

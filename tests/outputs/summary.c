@@ -312,7 +312,11 @@ static void test_epoch_line(void) {
     line.validation_accuracy = NAN;
     line.left_s = 5 * 3600;
     line.seconds = 0.0012;
-    check_epoch_line(&line, "Epoch  3/20  loss 0.2113  test 95.41 %  412,000 examples/s  1 ms  (ETA 5.0 h)");
+    check_epoch_line(&line,
+                     "Epoch  3/20  loss 0.2113  test 95.41 %  412,000 examples/s  1.2 ms  (ETA 5.0 h)");
+    line.left_s = 0.25;
+    line.seconds = 0.034;
+    check_epoch_line(&line, "Epoch  3/20  loss 0.2113  test 95.41 %  412,000 examples/s  34 ms  (ETA 0.2 s)");
     line.left_s = 125;
     line.seconds = 100;
     line.test_accuracy = line.loss = NAN;
