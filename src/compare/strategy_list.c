@@ -9,10 +9,20 @@
 #include "../base/memory.h"
 #include "../store/strategy.h"
 
+/* What is proposed as --strategy=NAME is here a NAME of the list. */
+static int propose_name(struct error *error) {
+    static const char proposal[] = "did you mean ", option[] = "--strategy=";
+    char *at = strstr(error->words, proposal);
+    char *words = at != NULL ? at + strlen(proposal) : error->words;
+    if (strncmp(words, option, strlen(option)) == 0)
+        memmove(words, words + strlen(option), strlen(words + strlen(option)) + 1);
+    return error->code;
+}
+
 /* Adds one, after a look whether it can be chosen. */
 static int add(struct strategy_list *list, const char *text, struct error *error) {
     struct choice choice;
-    RETURN_IF(plugin_choose(&choice, &strategy_kind, text, error));
+    if (plugin_choose(&choice, &strategy_kind, text, error) != OK) return propose_name(error);
     RETURN_IF(memory_grow(&list->texts, list->count, list->count + 1, "a list of strategies", error));
     snprintf(list->texts[list->count++], sizeof *list->texts, "%s", text);
     return OK;

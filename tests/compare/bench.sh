@@ -214,6 +214,7 @@ refused 'trainer: bench: takes no --print-every: *' --print-every 5
 refused 'trainer: bench: takes no --print-every: *' --print_every=5
 refused 'trainer: bench: takes no arguments, found "sync"' sync
 refused 'trainer: strategy "snyc": unknown; did you mean "sync"\? (one of *)' --strategies="sync,snyc"
+refused 'trainer: strategy "hogwild": unknown; did you mean async-lockfree:apply=worker\? (one of *)' --strategies="sync,hogwild"
 refused 'trainer: async-lockfree: unknown setting "aply"; did you mean "apply"\?' --strategies="async-lockfree:aply=worker"
 refused 'trainer: --strategies: "sync" is there twice' --strategies="sync,async-lockfree,sync"
 refused 'trainer: strategy "": unknown *' --strategies="sync,"
