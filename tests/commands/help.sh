@@ -169,8 +169,8 @@ PYTHON
 python3 mnist.py || exit 1
 ran=0
 examples() { # the page, as arguments: runs what stands under "examples:", a line at a time as it is typed
-    local folder=examples.$ran line typed=
-    mkdir "$folder"
+    local folder line typed=
+    folder=$(mktemp -d examples.XXXXXX)
     cp digit.png "$folder"
     while IFS= read -r line; do
         typed+=${typed:+$'\n'}$line
