@@ -156,6 +156,7 @@ static void open_streams(void) {
 int main(int count, char **words) {
     struct error error = {0};
     open_streams();
+    memory_heed_limit();
     int code = run_words(count > 0 ? count - 1 : 0, words + 1, &error);
     const int closed = close_output(&error);
     if (code == OK) code = closed;

@@ -5,12 +5,14 @@
  * the process", and handing a counter through every signature for a test's sake would cost more than this one
  * atomic. */
 #include "memory.h"
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 enum { HUGE_PAGE = 2 << 20 };
 
@@ -21,6 +23,14 @@ static bool must_fail(void) {
     if (text == NULL) return false;
     const long request = atomic_fetch_add_explicit(&requests, 1, memory_order_relaxed) + 1;
     return request == strtol(text, NULL, 10);
+}
+
+void memory_heed_limit(void) {
+    struct rlimit addresses;
+    if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return;
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 1);
+#endif
 }
 
 int memory_zeroed(void **out, size_t count, size_t bytes, const char *what, struct error *error) {
@@ -60,6 +70,16 @@ int memory_grow_of(void *array, size_t old_count, size_t new_count, size_t bytes
     if (block != NULL && kept * bytes != 0) memcpy(grown, block, kept * bytes);
     free(block);
     memcpy(array, &grown, sizeof grown);
+    return OK;
+}
+
+int memory_probe(size_t bytes, const char *what, struct error *error) {
+    void *block = must_fail() ? MAP_FAILED
+                              : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (block == MAP_FAILED)
+        return error_set(error, ERROR_DEVICE, "memory: no %zu bytes left for %s", bytes, what);
+    munmap(block, bytes);
     return OK;
 }
 

@@ -11,6 +11,10 @@
 
 enum { CACHE_LINE = 64, LINE_FLOATS = CACHE_LINE / (int)sizeof(float) };
 
+/* For the beginning of the program: where its addresses are limited (ulimit -v), all threads share one heap.
+ * A heap of a thread's own takes 128 MB of them for a moment, and 64 MB for good, which others then lack. */
+void memory_heed_limit(void);
+
 /* *out = count * bytes zeroed bytes (at least one line); what = what it is for, for the words. */
 int memory_zeroed(void **out, size_t count, size_t bytes, const char *what, struct error *error);
 
@@ -24,6 +28,10 @@ int memory_array_of(void *out, size_t count, size_t bytes, const char *what, str
     memory_grow_of((array), (size_t)(old_count), (size_t)(new_count), sizeof **(array), (what), (error))
 int memory_grow_of(void *array, size_t old_count, size_t new_count, size_t bytes, const char *what,
                    struct error *error);
+
+/* Whether so many bytes can be had just now; none are kept. For a library that cannot say when it finds none:
+ * called before it, what it needs is left for it. Counts as a request. Errors: ERROR_DEVICE. */
+int memory_probe(size_t bytes, const char *what, struct error *error);
 
 /* A copy of a text. */
 int memory_text(char **out, const char *text, struct error *error);

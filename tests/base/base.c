@@ -63,6 +63,10 @@ static void test_memory(void) {
     char *text = NULL;
     CHECK(memory_text(&text, "hello", &none) == OK && strcmp(text, "hello") == 0, "text");
     memory_free(text);
+    CHECK(memory_probe(1 << 20, "a library", &none) == OK, "%s", none.words);
+    CHECK(memory_probe(SIZE_MAX / 2, "a library", &none) == ERROR_DEVICE, "more than there is");
+    CHECK(strcmp(none.words, "memory: no 9223372036854775807 bytes left for a library") == 0, "%s",
+          none.words);
 }
 
 /* The third request from here on fails, and only that one. */
