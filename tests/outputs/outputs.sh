@@ -365,8 +365,8 @@ fi
 # A reader that goes away, at once or later, is no error of a training; its files are whole.
 for more in "--quiet" "--print-every=1" "--print-every=0" "--print-every=1 --explain"; do
     for lines in 0 1; do
-        # shellcheck disable=SC2086
         rm -rf left
+        # shellcheck disable=SC2086
         "$TRAINER" $small --epochs=40 --out=left $more 2>err | head -n $lines >out
         code=${PIPESTATUS[0]}
         [ $code -eq 0 ] && [ ! -s err ] || fail "a reader that went away after $lines lines ($more): exit code $code: $(cat err)"
