@@ -8,7 +8,7 @@
 #include "commands/help.h"
 #include "world/world.h"
 
-enum { NAME_BYTES = 128, LAST_WORDS_S = 10 };
+enum { NAME_BYTES = 128, LAST_WORDS_S = 2 };
 
 /* The command line, cut up. */
 struct line {
