@@ -1,256 +1,20 @@
-/* Waiting for the workers, and for the other parameter servers. What is said to those who have come is in
- * peers.c. See host.h. */
+/* Waiting for the workers, and for the other parameter servers. Who comes in is decided in handshake.c; what
+ * is said to those who have come is in peers.c. See host.h. */
 #include "host.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/text.h"
+#include "handshake.h"
 
 #define ACCEPT_S 0.2 /* for somebody to come, or to let us in, at a time */
 #define GUEST_S 1e-3 /* the same while one of those who came is still to speak */
 #define LOOK_S 1.0   /* between two looks at who is still there */
 #define SAY_S 5.0    /* between two lines about who is missing */
-#define HELLO_S 5.0  /* a peer that connects says hello within this */
-enum { DEVICES_MOST = 256 };
-
-/* --- who comes --- */
 
 static const struct address *address_of(const struct host *host, int ps) {
     return &host->settings.cluster->ps.list[ps];
-}
-
-/* A trainer waits for the words and then closes; what a stranger does, nobody waits for. */
-static void refuse(struct host *host, struct endpoint *endpoint, const char *why, bool is_ours) {
-    struct error ignored = {0};
-    const struct piece piece = {why, strlen(why)};
-    char words[600];
-    snprintf(words, sizeof words, "refused: %s", why);
-    host->settings.say(host->settings.argument, words);
-    frame_write(endpoint, FRAME_FAILURE, 0, &piece, 1, HOST_GOODBYE_S, &ignored);
-    if (is_ours) endpoint_finish(endpoint, HOST_GOODBYE_S);
-    endpoint_close(endpoint);
-}
-
-static int read_hello(struct endpoint *endpoint, struct hello *hello, struct error *error) {
-    struct frame_header header;
-    uint8_t bytes[HELLO_BYTES];
-    RETURN_IF(frame_read_header(endpoint, "a hello", sizeof bytes, &header, HELLO_S, error));
-    if (header.type != FRAME_HELLO)
-        return error_set(error, ERROR_PEER, "%s: %s, expected a hello", endpoint_name(endpoint),
-                         frame_type_words(header.type));
-    RETURN_IF(frame_read_payload(endpoint, &header, bytes, HELLO_S, error));
-    struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
-    return hello_get(hello, &reader, endpoint_name(endpoint), error);
-}
-
-static struct peer *find_peer(const struct host *host, int task, int device) {
-    for (int i = 0; i < host->count; i++)
-        if (host->peers[i].task == task && (device < 0 || host->peers[i].device == device))
-            return &host->peers[i];
-    return NULL;
-}
-
-static int check_worker(const struct host *host, const struct hello *hello, const char *peer,
-                        struct error *error) {
-    const struct peer *sibling = find_peer(host, hello->task, -1);
-    const int workers = host->settings.cluster->workers.count;
-    if (hello->task >= workers)
-        return error_set(error, ERROR_PEER, "%s is worker %d, the cluster has workers 0 to %d", peer,
-                         hello->task, workers - 1);
-    if (hello->devices < 1 || hello->devices > DEVICES_MOST || hello->device >= hello->devices)
-        return error_set(error, ERROR_PEER, "%s has device %d of %d, expected at most %d", peer,
-                         hello->device, hello->devices, DEVICES_MOST);
-    if (find_peer(host, hello->task, hello->device) || (sibling && sibling->devices != hello->devices))
-        return error_set(error, ERROR_PEER, "%s is worker %d, which has come already", peer, hello->task);
-    return OK;
-}
-
-/* In words that a peer reads, too. */
-static const char *our_name(const struct host *host) {
-    return host->settings.cluster->mirrored ? "the process that it came to" : "the parameter server";
-}
-
-static int check_leader(const struct host *host, const struct hello *hello, const char *peer,
-                        struct error *error) {
-    if (host->settings.cluster->task == 0 || host->leader)
-        return error_set(error, ERROR_PEER, "%s is %s 0, which has come already", peer,
-                         cluster_server(host->settings.cluster));
-    return fingerprints_agree(host->settings.fingerprint, &hello->fingerprint, our_name(host), peer, error);
-}
-
-static int add_peer(struct host *host, struct endpoint *endpoint, const struct hello *hello,
-                    struct error *error) {
-    if (host->count == host->room) {
-        const int room = 2 * host->room + 8;
-        RETURN_IF(memory_grow(&host->peers, host->count, room, "remote workers", error));
-        host->room = room;
-    }
-    struct peer *peer = &host->peers[host->count++];
-    *peer = (struct peer){
-        .endpoint = endpoint, .task = hello->task, .device = hello->device, .devices = hello->devices};
-    memcpy(peer->device_name, hello->device_name, sizeof peer->device_name);
-    snprintf(peer->name, sizeof peer->name, "worker %d (%.50s %s)", hello->task, endpoint_name(endpoint),
-             hello->device_name);
-    return OK;
-}
-
-/* --- who has gone again --- */
-
-static void say_gone(struct host *host, const char *name) {
-    char words[128];
-    snprintf(words, sizeof words, "%s has gone again", name);
-    host->settings.say(host->settings.argument, words);
-}
-
-static void drop_peer(struct host *host, int index) {
-    say_gone(host, host->peers[index].name);
-    endpoint_close(host->peers[index].endpoint);
-    host->peers[index] = host->peers[--host->count];
-}
-
-static void drop_leader(struct host *host) {
-    char name[64];
-    snprintf(name, sizeof name, "the %s 0", cluster_server(host->settings.cluster));
-    say_gone(host, name);
-    endpoint_close(host->leader);
-    host->leader = NULL;
-}
-
-static bool has_ended(struct endpoint *endpoint) {
-    bool ended = false;
-    uint8_t byte;
-    endpoint_peek(endpoint, &byte, 1, 0.0, &ended);
-    return ended;
-}
-
-static void drop_gone(struct host *host) {
-    for (int i = host->count - 1; i >= 0; i--)
-        if (has_ended(host->peers[i].endpoint)) drop_peer(host, i);
-    if (host->leader && has_ended(host->leader)) drop_leader(host);
-}
-
-/* What it is to build. */
-static int tell_settings(const struct host *host, struct endpoint *endpoint, struct error *error) {
-    uint8_t bytes[SETTINGS_BYTES];
-    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
-    RETURN_IF(settings_put(host->settings.config, &writer, error));
-    const struct piece piece = {bytes, writer.used};
-    return frame_write(endpoint, FRAME_CONFIG, 0, &piece, 1, HELLO_S, error);
-}
-
-/* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
-static int receive_peer(struct host *host, struct endpoint *endpoint, struct error *error) {
-    struct hello *hello = &host->hello;
-    struct error why = {0};
-    const char *name = endpoint_name(endpoint);
-    int code = read_hello(endpoint, hello, &why);
-    const bool is_ours = code == OK;
-    if (is_ours) drop_gone(host);
-    if (code == OK) code = programs_agree(hello->program, our_name(host), name, &why);
-    if (code == OK) code = settings_agree(host->settings.config, &hello->agreed, our_name(host), name, &why);
-    if (code == OK)
-        code = hello->leader ? check_leader(host, hello, name, &why) : check_worker(host, hello, name, &why);
-    if (code == OK && hello->leader) {
-        host->leader = endpoint;
-        return OK;
-    }
-    if (code == OK) code = tell_settings(host, endpoint, &why);
-    if (code == OK) return add_peer(host, endpoint, hello, error);
-    refuse(host, endpoint, why.words, is_ours);
-    return OK;
-}
-
-/* --- those who build what they compute with --- */
-
-static int read_ready(const struct host *host, struct endpoint *endpoint, struct error *error) {
-    struct frame_header header;
-    struct fingerprint fingerprint;
-    uint8_t bytes[500] = {0};
-    RETURN_IF(frame_read_header(endpoint, "a ready", sizeof bytes - 1, &header, HELLO_S, error));
-    if (header.type != FRAME_FAILURE)
-        RETURN_IF(frame_expect(endpoint, &header, FRAME_READY, READY_BYTES, error));
-    RETURN_IF(frame_read_payload(endpoint, &header, bytes, HELLO_S, error));
-    if (header.type == FRAME_FAILURE) /* it says itself why it goes */
-        return error_set(error, ERROR_PEER, "%s: %s", endpoint_name(endpoint), (const char *)bytes);
-    struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
-    RETURN_IF(fingerprint_get(&fingerprint, &reader, endpoint_name(endpoint), error));
-    return fingerprints_agree(host->settings.fingerprint, &fingerprint, our_name(host),
-                              endpoint_name(endpoint), error);
-}
-
-/* One that is ready, or has failed. */
-static void hear_peers(struct host *host) {
-    for (int i = host->count - 1; i >= 0; i--) {
-        struct peer *peer = &host->peers[i];
-        struct error why = {0};
-        uint8_t bytes[FRAME_HEADER_BYTES + READY_BYTES];
-        bool ended = false;
-        if (peer->ready ||
-            endpoint_peek(peer->endpoint, bytes, FRAME_HEADER_BYTES, 0.0, &ended) < FRAME_HEADER_BYTES)
-            continue;
-        peer->ready = read_ready(host, peer->endpoint, &why) == OK;
-        if (peer->ready) continue;
-        refuse(host, peer->endpoint, why.words, true);
-        *peer = host->peers[--host->count];
-    }
-}
-
-/* --- guests: they have connected, and said nothing yet that is complete; nobody waits for them --- */
-
-static void add_guest(struct host *host, struct endpoint *endpoint) {
-    if (host->guest_count == HOST_GUESTS) { /* the first has had the longest time */
-        endpoint_close(host->guests[0].endpoint);
-        memmove(host->guests, host->guests + 1, (HOST_GUESTS - 1) * sizeof *host->guests);
-        host->guest_count--;
-    }
-    host->guests[host->guest_count++] =
-        (struct guest){.endpoint = endpoint, .since_s = world_now(host->settings.world)};
-}
-
-/* A whole frame is there, or something that will never be one. */
-static bool has_spoken(const uint8_t *bytes, size_t count, bool ended) {
-    struct frame_header header;
-    struct error ignored = {0};
-    if (ended) return true;
-    if (count < FRAME_HEADER_BYTES) return false;
-    if (frame_unpack_header(&header, bytes, HELLO_BYTES, "", &ignored) != OK) return true;
-    return count >= FRAME_HEADER_BYTES + header.bytes;
-}
-
-/* Whether it is no guest any more. */
-static int hear_guest(struct host *host, struct guest *guest, bool *is_gone, struct error *error) {
-    uint8_t bytes[FRAME_HEADER_BYTES + HELLO_BYTES];
-    bool ended = false;
-    const size_t count = endpoint_peek(guest->endpoint, bytes, sizeof bytes, 0.0, &ended);
-    *is_gone = true;
-    if (has_spoken(bytes, count, ended)) return receive_peer(host, guest->endpoint, error);
-    *is_gone = world_now(host->settings.world) - guest->since_s >= HELLO_S;
-    if (!*is_gone) return OK;
-    char words[200];
-    if (count == 0)
-        snprintf(words, sizeof words, "%s: no byte of a hello for %g s", endpoint_name(guest->endpoint),
-                 HELLO_S);
-    else
-        snprintf(words, sizeof words, "%s: only %zu bytes of a hello in %g s", endpoint_name(guest->endpoint),
-                 count, HELLO_S);
-    refuse(host, guest->endpoint, words, false);
-    return OK;
-}
-
-static int hear_guests(struct host *host, struct error *error) {
-    for (int g = 0; g < host->guest_count;) {
-        bool is_gone = false;
-        struct guest guest = host->guests[g];
-        const int code = hear_guest(host, &guest, &is_gone, error);
-        if (is_gone)
-            memmove(&host->guests[g], &host->guests[g + 1],
-                    (size_t)(--host->guest_count - g) * sizeof *host->guests);
-        else
-            g++;
-        RETURN_IF(code);
-    }
-    return OK;
 }
 
 /* --- how long --- */
@@ -299,7 +63,8 @@ static int look_at(const struct follower *follower, bool *gone, struct error *er
         if (header.type == FRAME_FAILURE)
             return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name,
                              (const char *)bytes + FRAME_HEADER_BYTES);
-        *gone = endpoint_receive(follower->endpoint, "a heartbeat", bytes, whole, HELLO_S, &ignored) != OK;
+        *gone =
+            endpoint_receive(follower->endpoint, "a heartbeat", bytes, whole, HANDSHAKE_S, &ignored) != OK;
         if (*gone) return OK;
     }
 }
@@ -322,14 +87,14 @@ static int try_followers(struct host *host, struct error *error) {
             bool gone = false;
             RETURN_IF(look_at(follower, &gone, error));
             if (!gone) continue;
-            say_gone(host, follower->name);
+            handshake_say_gone(host, follower->name);
             endpoint_close(follower->endpoint);
             follower->endpoint = NULL;
         }
         if (endpoint_connect(host->settings.world, address_of(host, f + 1)->text, &follower->endpoint,
                              ACCEPT_S, &why) != OK)
             continue;
-        if (frame_write(follower->endpoint, FRAME_HELLO, 0, &piece, 1, HELLO_S, &why) == OK) continue;
+        if (frame_write(follower->endpoint, FRAME_HELLO, 0, &piece, 1, HANDSHAKE_S, &why) == OK) continue;
         endpoint_close(follower->endpoint);
         follower->endpoint = NULL;
     }
@@ -373,7 +138,7 @@ static int await_follower(struct host *host, struct follower *follower, struct w
 /* --- until all are there --- */
 
 static bool is_missing(const struct host *host, int task) {
-    const struct peer *first = find_peer(host, task, -1);
+    const struct peer *first = handshake_find_peer(host, task, -1);
     int come = 0;
     for (int i = 0; i < host->count; i++) come += host->peers[i].task == task && host->peers[i].ready;
     return !first || come < first->devices;
@@ -397,33 +162,9 @@ static const char *name_missing(const struct host *host, char *words, size_t byt
     return words;
 }
 
-/* Those who wait see whom they wait for, or with no words that we are there, and we see who has gone. */
-static void tell_waiting(struct host *host, const char *words) {
-    const struct piece piece = {words, strlen(words)};
-    struct error why = {0};
-    drop_gone(host);
-    for (int i = host->count - 1; i >= 0; i--)
-        if (frame_write(host->peers[i].endpoint, FRAME_HEARTBEAT, 0, &piece, 1, HELLO_S, &why) != OK)
-            drop_peer(host, i);
-    if (host->leader && frame_write(host->leader, FRAME_HEARTBEAT, 0, &piece, 1, HELLO_S, &why) != OK)
-        drop_leader(host);
-}
-
 static int by_place(const void *a, const void *b) {
     const struct peer *x = a, *y = b;
     return x->task != y->task ? x->task - y->task : x->device - y->device;
-}
-
-static void close_guests(struct host *host) {
-    for (int g = 0; g < host->guest_count; g++) endpoint_close(host->guests[g].endpoint);
-    host->guest_count = 0;
-}
-
-/* Somebody who has come is still to speak. */
-static bool is_busy(const struct host *host) {
-    for (int i = 0; i < host->count; i++)
-        if (!host->peers[i].ready) return true;
-    return host->guest_count > 0;
 }
 
 int host_open(struct host *host, const struct host_settings *settings, struct error *error) {
@@ -442,26 +183,26 @@ int host_open(struct host *host, const struct host_settings *settings, struct er
             const bool speaks = world_now(world) - said >= SAY_S;
             looked = world_now(world);
             RETURN_IF(try_followers(host, error));
-            tell_waiting(host, speaks ? words : "");
+            handshake_tell(host, speaks ? words : "");
             if (speaks) {
                 said = looked;
                 settings->say(settings->argument, words);
             }
         }
-        RETURN_IF(listener_accept(host->listener, &endpoint, is_busy(host) ? GUEST_S : ACCEPT_S, error));
-        if (endpoint) add_guest(host, endpoint);
-        RETURN_IF(hear_guests(host, error));
-        hear_peers(host);
+        RETURN_IF(
+            listener_accept(host->listener, &endpoint, handshake_is_busy(host) ? GUEST_S : ACCEPT_S, error));
+        if (endpoint) handshake_begin(host, endpoint);
+        RETURN_IF(handshake_hear(host, error));
     }
     listener_close(host->listener);
     host->listener = NULL;
-    close_guests(host);
+    handshake_end(host);
     qsort(host->peers, (size_t)host->count, sizeof *host->peers, by_place);
     return OK;
 }
 
 void host_close(struct host *host) {
-    close_guests(host);
+    handshake_end(host);
     for (int i = 0; i < host->count; i++) endpoint_close(host->peers[i].endpoint);
     for (int f = 0; host->followers && f < host->follower_count; f++)
         endpoint_close(host->followers[f].endpoint);
