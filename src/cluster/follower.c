@@ -167,6 +167,7 @@ static int follow_opened(struct run *run, const struct cluster *cluster, struct 
     RETURN_IF(memory_array(&led.lost, run->workers, "who is lost", error));
     int code = follow(&led, error);
     if (code == OK && cluster->mirrored) code = write_model(&led, error);
+    if (code == OK) run_say_missed_faults(run);
     *finish = led.finish;
     memory_free(led.lost);
     return code;

@@ -11,6 +11,7 @@
 #include "../bridge/remote.h"
 #include "../engine/clip.h"
 #include "../engine/explain.h"
+#include "../engine/faults.h"
 #include "../engine/replica.h"
 #include "../outputs/log.h"
 #include "../outputs/progress.h"
@@ -248,6 +249,15 @@ static int open_run(struct remote_run *run, struct error *error) {
     return memory_array(&run->remotes, setup->device_count, "devices", error);
 }
 
+/* Faults are put in where the training is. A mirrored process has it beside its devices. */
+static void say_faults(struct remote_run *run) {
+    const struct config *config = &run->setup.config;
+    char faults[FAULTS_TEXT_BYTES];
+    faults_text(faults, config->fail, config->stall, config->slow);
+    if (!faults[0] || run->cluster->mirrored) return;
+    progress_warn(&run->progress, "%s does nothing at a worker: the parameter server puts faults in", faults);
+}
+
 static int start_devices(struct remote_run *run, struct error *error) {
     for (int d = 0; d < run->setup.device_count; d++) {
         const struct device *own = &run->setup.devices[d];
@@ -326,6 +336,7 @@ int worker_train(const struct typed *typed, const struct cluster *cluster, const
                      cluster->mirrored ? "mirrored; the leader is" : "at the parameter server",
                      cluster->ps.list[0].text,
                      cluster->ps.count > 1 && !cluster->mirrored ? " and others" : "");
+        say_faults(run);
         code = start_devices(run, error);
     }
     if (code == OK) code = wait_for_devices(run, finish, error);

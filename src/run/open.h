@@ -102,6 +102,10 @@ int run_keep_rest(struct run *run, int code, struct error *error);
 
 /* --- totals.c; likewise --- */
 
+/* missed.c: a line for each --fail and --stall that never came, also when quiet; once the run is over, while
+ * all pause. */
+void run_say_missed_faults(struct run *run);
+
 /* Steps of all workers, earlier parts included. */
 long run_steps(const struct run *run);
 /* Fills in run->steps_of. */

@@ -179,21 +179,6 @@ static int coordinate(struct run *run, struct error *error) {
     return OK;
 }
 
-/* A fault that was asked for and never came makes a run look more robust than it is. */
-static void say_missed_faults(struct run *run) {
-    const struct faults *faults = &run->training.settings.faults;
-    for (int i = 0; i < faults->count; i++) {
-        const struct fault *fault = &faults->list[i];
-        if (fault->server || run->lost[fault->member]) continue;
-        const long steps = training_totals(&run->training, fault->member)->steps;
-        if (steps >= fault->step) continue;
-        progress_warn(&run->progress,
-                      "--%s=worker:%d@step:%ld was never reached: that worker took %ld step%s",
-                      fault->kind == FAULT_FAIL ? "fail" : "stall", fault->member, fault->step, steps,
-                      steps == 1 ? "" : "s");
-    }
-}
-
 /* Ends a run whose last loss is as far off as one that a worker would have given up at (training.h), though
  * it came to its end before that: nothing that it learnt replaces its last checkpoint. */
 static int check_diverged(const struct run *run, struct error *error) {
@@ -279,7 +264,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
                   100 * run->best.test_accuracy, run->setup.config.out);
     say_diverged(run, summary);
     say_learnt_nothing(run);
-    say_missed_faults(run);
+    run_say_missed_faults(run);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
                          "interrupted after %lld examples; go on with: trainer --resume=%s", examples,
@@ -295,6 +280,7 @@ static int look_back(struct run *run, struct run_result *result, struct error *e
                                        .test_cost = run->tested.cost,
                                        .final_cost = run->cost_before,
                                        .train_seconds = run->seconds_before};
+    run_say_missed_faults(run);
     return OK;
 }
 

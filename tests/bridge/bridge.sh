@@ -85,6 +85,19 @@ same_results ps worker0 worker1
 same_weights "what the workers were not told" run alone
 [ "$(first_loss run)" = "$(first_loss alone)" ] || fail "--decay at the parameter server: the first loss is $(first_loss run), in one process $(first_loss alone)"
 
+# --- faults: the parameter server puts them in, and says which never came; a worker says that it puts in none ---
+start_cluster 2 --quiet $small --epochs=1 --strategy=async-lockfree
+ends 0 ps w0 w1
+! grep -H 'never reached' ps.err w?.err || fail "no fault was asked for"
+new_cluster 1 2
+start_ps $small --epochs=1 --quiet --strategy=async-lockfree --fail=worker:1@step:5000
+start_worker 0 --quiet
+start_worker 1 --quiet --fail=worker:1@step:3 --slow=cpu:0=2x
+ends 0 ps w0 w1
+says ps '^trainer: --fail=worker:1@step:5000 was never reached: that worker took [0-9]+ steps?$'
+says w1 '^trainer: --slow=cpu:0=2x --fail=worker:1@step:3 does nothing at a worker: the parameter server puts faults in$'
+[ "$(cat ps.err w0.err w1.err | wc -l)" -eq 2 ] || fail "faults: $(cat ps.err w0.err w1.err)"
+
 # --- what is asked of a worker's devices is looked at there ---
 if "$TRAINER" train --help=all | grep -q -- --without-kernel; then
     start_worker 0 $small --without-kernel=gpu:nosuch

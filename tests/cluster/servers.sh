@@ -350,6 +350,15 @@ ends 5 w0
 signal 9 ps1
 finish ps1
 
+# --- a fault that one parameter server alone was told, and that never comes, is said there ---
+new_cluster 2 1
+start_ps 1 $short --stall=worker:0@step:5000
+start_worker 0 $short
+start_ps 0 $short
+ends 0 ps0 ps1 w0
+says ps1 '^trainer: --stall=worker:0@step:5000 was never reached: that worker took 20 steps$'
+! grep -H 'never reached' ps0.err || fail "a fault that the leader was not told"
+
 [ ! -e elsewhere ] || fail "who does not lead wrote: $(find elsewhere)"
 
 # --- mirrored: nobody speaks of a parameter server, as there is none ---

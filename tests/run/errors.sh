@@ -324,6 +324,17 @@ done
 "$TRAINER" --quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree --dataset=iris --epochs=20 --fail=worker:1@step:1 --replace --out=logs >out 2>err ||
     fail "a fault that came: exit code $?: $(cat err)"
 ! grep 'never reached' err || fail "a fault that came is said not to have come"
+missed() { # fault, why it did not come, options...: the run ends well, and says so of this fault alone
+    local expected="trainer: --$1 was never reached: $2"
+    shift 2
+    "$TRAINER" --quiet --devices=cpu:0,cpu:1 --dataset=iris --epochs=2 --out=logs "$@" >out 2>err || fail "$*: exit code $?: $(cat err)"
+    [ "$(grep 'never reached' err)" = "$expected" ] || fail "$*: expected \"$expected\", found: $(cat err)"
+}
+missed fail=worker:1@step:5 'that worker was lost at step 3' --fail=worker:1@step:3,worker:1@step:5 --batch=8 --on-loss=continue --replace
+"$TRAINER" --quiet --devices=cpu:0,cpu:1 --dataset=iris --epochs=2 --strategy=async-lockfree --replace --out=logs >out 2>err || fail "exit code $?: $(cat err)"
+missed fail=worker:0@step:1 'that worker took 0 steps' --fail=worker:0@step:1 --resume=logs # which is over already
+missed stall=server:0 'there was no step to take' --stall=server:0 --resume=logs
+missed stall=server 'there was no step to take' --stall=server --resume=logs
 
 echo "$rows rows"
 [ $rows -ge 170 ] || fail "only $rows rows"
