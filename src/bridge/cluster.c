@@ -4,9 +4,11 @@
 #include "cluster.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "../base/json.h"
 #include "../base/memory.h"
+#include "../world/world.h"
 
 enum { FILE_BYTES_MOST = 1 << 20, WHERE_BYTES = PATH_BYTES + 64 };
 
@@ -315,6 +317,19 @@ int cluster_resolve(struct cluster *out, const struct config *settings, const ch
     json_free(&file.json);
     if (code != OK) cluster_free(out);
     return code;
+}
+
+/* A parameter server takes turns with its workers: it steps and evaluates while they wait. */
+struct core_share cluster_core_share(const struct cluster *cluster) {
+    struct core_share share = {0};
+    if (cluster->role != CLUSTER_WORKER && cluster->role != CLUSTER_CHIEF) return share;
+    const char *own = cluster->workers.list[cluster->task].host;
+    for (int w = 0; w < cluster->workers.count; w++) {
+        const char *host = cluster->workers.list[w].host;
+        if (w == cluster->task) share.place = share.processes;
+        if (w == cluster->task || strcasecmp(host, own) == 0 || world_is_here(host)) share.processes++;
+    }
+    return share.processes > 1 ? share : (struct core_share){0};
 }
 
 const char *cluster_server(const struct cluster *cluster) {

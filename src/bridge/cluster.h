@@ -35,6 +35,11 @@ struct cluster {
 /* What who has a part of the store is called: "parameter server"; in a mirrored cluster "process". */
 const char *cluster_server(const struct cluster *cluster);
 
+/* The workers on this process's machine, which divide its cores, and which of them this one is; {0} for a
+ * parameter server, and for a worker that is alone there. On one machine are those with the same host as this
+ * process, and those whose host is this machine by world_is_here. */
+struct core_share cluster_core_share(const struct cluster *cluster);
+
 /* Finds out who is where, by the options job, task, ps-hosts, worker-hosts and cluster. `tf_config` is the
  * environment variable, NULL when there is none; without any cluster *out has role CLUSTER_NONE. Errors:
  * ERROR_USAGE for options and TF_CONFIG, ERROR_FILE for the file: not JSON, a wrong type, an address that is

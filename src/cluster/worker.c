@@ -237,6 +237,7 @@ static int open_run(struct remote_run *run, struct error *error) {
     /* There are other processes beside it. */
     if (strcmp(config->devices, "auto") == 0) snprintf(config->devices, sizeof config->devices, "cpu:0");
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
+    setup->share = cluster_core_share(run->cluster);
     RETURN_IF(setup_open_devices(setup, error));
     RETURN_IF(world_open_threads(&run->world, error));
     lock_open(&run->say, run->world);
@@ -256,6 +257,21 @@ static void say_faults(struct remote_run *run) {
     faults_text(faults, config->fail, config->stall, config->slow);
     if (!faults[0] || run->cluster->mirrored) return;
     progress_warn(&run->progress, "%s does nothing at a worker: the parameter server puts faults in", faults);
+}
+
+/* Where it was not said how many threads a device has, they are fewer than it would have alone. */
+static void say_share(struct remote_run *run) {
+    const struct setup *setup = &run->setup;
+    const struct device *cpu = NULL;
+    struct cores all;
+    for (int d = setup->device_count - 1; d >= 0; d--)
+        if (setup->devices[d].backend == backends[0]) cpu = &setup->devices[d];
+    if (!cpu || setup->share.processes == 0 || setup->config.threads > 0) return;
+    world_cores(&all);
+    progress_say(&run->progress,
+                 "%d workers on this machine share its %d core%s: %d thread%s per device here",
+                 setup->share.processes, all.count, all.count == 1 ? "" : "s", cpu->threads,
+                 cpu->threads == 1 ? "" : "s");
 }
 
 static int start_devices(struct remote_run *run, struct error *error) {
@@ -336,6 +352,7 @@ int worker_train(const struct typed *typed, const struct cluster *cluster, const
                      cluster->mirrored ? "mirrored; the leader is" : "at the parameter server",
                      cluster->ps.list[0].text,
                      cluster->ps.count > 1 && !cluster->mirrored ? " and others" : "");
+        say_share(run);
         say_faults(run);
         code = start_devices(run, error);
     }

@@ -1,7 +1,8 @@
 /* From the text of --devices to devices: which ones, and which cores each of them gets.
  *
  * A CPU device is a share of the cores: with D of them each gets T threads, and cores of its own as long as
- * there are D * T. Every device gets the same T, because the bits of a result may depend on it. */
+ * there are D * T. Every device gets the same T, because the bits of a result may depend on it. Processes of
+ * a cluster that are on one machine divide its cores first. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -133,9 +134,20 @@ static struct cores take_cores(const struct cores *all, int wanted, int *core) {
     return taken;
 }
 
-static void divide_cores(struct list *list, const struct device_settings *settings, bool *shared) {
+/* All cores, or this process's part of them: equally many for each, as every device gets the same T; none
+ * when there are more processes than cores. */
+static struct cores cores_of(const struct core_share *share) {
     struct cores all;
     world_cores(&all);
+    if (share->processes < 2) return all;
+    const int part = all.count / share->processes;
+    int core = 0;
+    take_cores(&all, share->place * part, &core);
+    return take_cores(&all, part, &core);
+}
+
+static void divide_cores(struct list *list, const struct device_settings *settings, bool *shared) {
+    const struct cores all = cores_of(&settings->share);
     int cpus = 0;
     for (int i = 0; i < list->count; i++) cpus += is_cpu(list->devices[i].backend);
     if (cpus == 0) return;

@@ -50,7 +50,8 @@ static void name_devices(struct setup *setup) {
 }
 
 int setup_open_devices(struct setup *setup, struct error *error) {
-    const struct device_settings settings = config_device_settings(&setup->config);
+    struct device_settings settings = config_device_settings(&setup->config);
+    settings.share = setup->share;
     RETURN_IF(devices_open(setup->config.devices, &settings, &setup->devices, &setup->device_count,
                            &setup->cores_shared, error));
     name_devices(setup);

@@ -13,7 +13,8 @@ struct choices {
 };
 
 struct setup {
-    struct config config; /* settled; devices are named as they turned out to be */
+    struct config config;    /* settled; devices are named as they turned out to be */
+    struct core_share share; /* of the machine's cores, for the devices; {0}: all */
     struct choices choices;
     int shards;             /* into which the weights are cut, over all processes that have some */
     struct device *devices; /* [device_count] */

@@ -83,3 +83,12 @@ bool netname_is_loopback(const struct sockaddr_storage *name) {
     if (as_ipv4(name, &short_one)) return ntohl(short_one.s_addr) >> 24 == 127;
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)name)->sin6_addr);
 }
+
+bool netname_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
+    struct in_addr x, y;
+    const bool is_short = as_ipv4(a, &x);
+    if (is_short != as_ipv4(b, &y)) return false;
+    if (is_short) return x.s_addr == y.s_addr;
+    return IN6_ARE_ADDR_EQUAL(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                              &((const struct sockaddr_in6 *)b)->sin6_addr);
+}

@@ -25,6 +25,7 @@ int netname_look_up(const struct netname *netname, bool to_listen, struct addrin
 /* "127.0.0.1:5000", "[::1]:5000"; IPv4 inside IPv6 is shown as IPv4. */
 void netname_text(char *text, size_t room, const struct sockaddr_storage *name);
 bool netname_is_loopback(const struct sockaddr_storage *name);
+bool netname_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b); /* any ports */
 int netname_port(const struct sockaddr_storage *name);
 
 #endif

@@ -52,6 +52,9 @@ bool world_stopped(const struct world *world);
 
 /* Cores of this machine that this process may use. */
 void world_cores(struct cores *cores);
+/* Whether a host, as an address has it without brackets, is this machine: localhost, the machine's own name,
+ * or the figures of a loopback address or of one of its interfaces. Names are not looked up. */
+bool world_is_here(const char *host);
 
 /* Ctrl-C, SIGTERM and SIGHUP: the first one only sets a flag that world_interrupted reads; a second one, but
  * for a second SIGHUP, ends the process at once with exit code 130. One that the parent had ignored stays

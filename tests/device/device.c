@@ -74,6 +74,38 @@ static void check_lists(void) {
     if (!others) check_list("auto", 1, every, cores.count > 1 ? 2 : 1);
 }
 
+/* Up to more processes than cores: each has as many threads, and no two have a core in common. */
+static void check_shares(void) {
+    for (int processes = 2; processes <= cores.count + 1 && processes <= 9; processes++)
+        for (int given = 0; given <= 2; given++) {
+            uint64_t taken[WORLD_CORES / 64] = {0};
+            const int part = cores.count / processes, threads = given ? given : part ? part : 1;
+            for (int place = 0; place < processes; place++) {
+                const struct device_settings settings = {.threads = given, .share = {processes, place}};
+                struct device *devices = NULL;
+                struct error error = {0};
+                int found = 0;
+                bool shared = false;
+                const int code = devices_open("cpu:0", &settings, &devices, &found, &shared, &error);
+                CHECK(code == OK && found == 1, "%s", error.words);
+                if (code || found != 1) return;
+                const bool fits = threads <= part;
+                CHECK(devices->threads == threads && devices->pinned == fits && shared == !fits &&
+                          devices->cores.count == (fits ? threads : 0),
+                      "process %d of %d, --threads=%d: %d threads, pinned %d to %d cores, shared %d", place,
+                      processes, given, devices->threads, devices->pinned, devices->cores.count, shared);
+                for (size_t w = 0; w < WORLD_CORES / 64; w++) {
+                    const uint64_t mask = devices->cores.mask[w];
+                    CHECK((mask & ~cores.mask[w]) == 0 && (mask & taken[w]) == 0,
+                          "process %d of %d, --threads=%d: a core that is not there, or another's", place,
+                          processes, given);
+                    taken[w] |= mask;
+                }
+                devices_close(devices, found);
+            }
+        }
+}
+
 static void check_one_core(void) {
     cpu_set_t before, one;
     if (sched_getaffinity(0, sizeof before, &before) != 0) return;
@@ -193,6 +225,7 @@ static void check_tf32(void) {
 
 int main(void) {
     check_lists();
+    check_shares();
     check_one_core();
     check_errors();
     check_kernels();

@@ -2,7 +2,10 @@
  * virtual time, the same order for the same seed, and a deadlock that is found. */
 #include "../check.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <math.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -426,6 +429,38 @@ static void test_machine(void) {
     CHECK(world_utc_seconds() > 1600000000, "%lld", world_utc_seconds());
 }
 
+/* What this machine is called, and what others are; no name is looked up. */
+static void test_here(void) {
+    const char *const here[] = {"localhost", "LocalHost",       "127.0.0.1",        "127.1.2.3",
+                                "::1",       "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1", "::1%lo"};
+    const char *const elsewhere[] = {"192.0.2.1",
+                                     "2001:db8::1",
+                                     "::ffff:192.0.2.1",
+                                     "trainer.invalid",
+                                     "localhost.invalid",
+                                     "127.0.0.1.invalid",
+                                     "128.0.0.1",
+                                     "127",
+                                     ""};
+    char text[INET6_ADDRSTRLEN] = "";
+    struct ifaddrs *list = NULL;
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        CHECK(world_is_here(here[i]), "%s is not here", here[i]);
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        CHECK(!world_is_here(elsewhere[i]), "%s is here", elsewhere[i]);
+    char own[256] = "";
+    CHECK(gethostname(own, sizeof own - 1) == 0 && (own[0] == '\0' || world_is_here(own)), "%s is not here",
+          own);
+    CHECK(getifaddrs(&list) == 0, "no interfaces");
+    for (const struct ifaddrs *one = list; one; one = one->ifa_next) {
+        if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET || !(one->ifa_flags & IFF_UP)) continue;
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)one->ifa_addr)->sin_addr, text,
+                  sizeof text);
+        CHECK(world_is_here(text), "%s, of %s, is not here", text, one->ifa_name);
+    }
+    freeifaddrs(list);
+}
+
 /* Runs body in a process of its own; returns its exit code. */
 static int in_child(void (*body)(int number), int number) {
     const pid_t child = fork();
@@ -518,5 +553,6 @@ int main(void) {
     test_deadlock();
     test_thousand();
     test_machine();
+    test_here();
     return check_end();
 }
