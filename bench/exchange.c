@@ -6,16 +6,17 @@
  * Workers compute nothing. They push together at each tick of a clock and pull together half a tick later, so
  * that the servers, which on two cores share them with the workers, have done in between. memcpy is measured
  * the same way: what a strategy moves was written by another core, and that costs more than copying the same
- * bytes again and again (printed, too). What must move is
- * counted in memcpy's terms: as many bytes read as written. Copies count once; a step of w -= rate * g reads
- * two vectors and writes one, which is one and a half. At the end: what a step costs that moves next to
- * nothing, with all counters and the log's row: the price of the loop and of measuring it. */
+ * bytes again and again (printed, too); whoever copies waits until the other core has written, and that one
+ * until it was copied, as both mostly are within half a tick. What must move is counted in memcpy's terms: as
+ * many bytes read as written. Copies count once; a step of w -= rate * g reads two vectors and writes one,
+ * which is one and a half. At the end: what a step costs that moves next to nothing, with all counters and
+ * the log's row: the price of the loop and of measuring it. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../tests/harness.h"
 
-enum { WORKERS = 2 };
+enum { WORKERS = 2, LOOP_STEPS = 2000 /* of the loop by itself, for each of STEPS */ };
 static const double tick_s = 10e-3;
 
 static void sleep_until_tick(struct world *world, double phase) {
@@ -28,12 +29,13 @@ static void sleep_until_tick(struct world *world, double phase) {
 /* One of the threads that copy at once. */
 struct copier {
     struct world *world;
-    float *from, *to;  /* [floats] */
-    float *from_other; /* what the other one copies */
+    float *from, *to; /* [floats] */
     size_t floats;
     int rounds;
     bool fresh;     /* at each tick the other core writes anew what is copied half a tick later */
     double seconds; /* of one copy */
+    struct copier *other;
+    struct event written, copied; /* `from`, by the other one; from there to `to`: posted once a round */
 };
 
 static void copy_slabs(void *argument) {
@@ -43,13 +45,17 @@ static void copy_slabs(void *argument) {
     sleep_until_tick(copier->world, 0.0);
     for (int i = 0; i < copier->rounds; i++) {
         if (copier->fresh) {
-            for (size_t f = 0; f < copier->floats; f++) copier->from_other[f] += 1.0f;
+            event_wait(&copier->other->copied, (uint64_t)i, INFINITY);
+            for (size_t f = 0; f < copier->floats; f++) copier->other->from[f] += 1.0f;
+            event_post(&copier->other->written);
             sleep_until_tick(copier->world, 0.5);
+            event_wait(&copier->written, (uint64_t)i + 1, INFINITY);
         }
         const double begin = world_now(copier->world);
         memcpy(copier->to, copier->from, bytes);
         __asm__ volatile("" ::: "memory");
         sum += world_now(copier->world) - begin;
+        event_post(&copier->copied);
         if (copier->fresh) sleep_until_tick(copier->world, 0.0);
     }
     copier->seconds = sum / copier->rounds;
@@ -66,9 +72,16 @@ static double memcpy_seconds(size_t floats, int rounds, bool fresh, const struct
         void *from = NULL, *to = NULL;
         memory_zeroed(&from, floats, sizeof(float), "a slab", &error);
         memory_zeroed(&to, floats, sizeof(float), "a slab", &error);
-        copiers[w] = (struct copier){world, from, to, NULL, floats, rounds, fresh, 0.0};
+        copiers[w] = (struct copier){.world = world,
+                                     .from = from,
+                                     .to = to,
+                                     .floats = floats,
+                                     .rounds = rounds,
+                                     .fresh = fresh,
+                                     .other = &copiers[(w + 1) % WORKERS]};
+        event_open(&copiers[w].written, world);
+        event_open(&copiers[w].copied, world);
     }
-    for (int w = 0; w < WORKERS; w++) copiers[w].from_other = copiers[(w + 1) % WORKERS].from;
     for (int w = 0; w < WORKERS; w++)
         world_spawn(world, "copy", &cores[w], copy_slabs, &copiers[w], &threads[w], &error);
     for (int w = 0; w < WORKERS; w++) world_join(threads[w]); /* each writes the other's slab, too */
@@ -209,6 +222,6 @@ int main(int count, char **arguments) {
     printf("%-30s %9s %9s %9s %9s %10s\n", "a step of one of two workers", "must MB", "pull us", "push us",
            "memcpy us", "of memcpy");
     each_strategy(time_strategy, (void *)facts);
-    time_loop(400000);
+    time_loop(LOOP_STEPS * steps);
     return 0;
 }
