@@ -5,6 +5,7 @@
 #include "../config/config.h"
 #include "../data/dataset.h"
 #include "../infer/restore.h"
+#include "../outputs/progress.h"
 #include "command.h"
 
 struct evaluate_settings {
@@ -28,8 +29,20 @@ static const struct option rows[] = {
     {0},
 };
 
-static int evaluate_on(struct restored *restored, const struct dataset *dataset, enum part part,
-                       struct error *error) {
+/* A crop, a split or a file that differs makes other examples of it: the figures are not those of training.
+ */
+static void say_differs(const char *trained, const struct choice *choice) {
+    struct choice own;
+    struct progress progress;
+    struct error ignored = {0};
+    if (!trained) return;
+    if (plugin_choose(&own, &dataset_kind, trained, &ignored) == OK && dataset_same(&own, choice)) return;
+    progress_open(&progress, stderr, false);
+    progress_warn(&progress, "evaluated on %s, but the network was trained on %s", choice->text, trained);
+}
+
+static int evaluate_on(struct restored *restored, const struct dataset *dataset, const struct choice *choice,
+                       enum part part, struct error *error) {
     const struct examples *examples = part == PART_TEST ? &dataset->test : &dataset->train;
     struct evaluation result;
     if (!shape_equal(&dataset->shape, &restored->shape) || dataset->classes != restored->classes) {
@@ -40,6 +53,7 @@ static int evaluate_on(struct restored *restored, const struct dataset *dataset,
             dataset->name, shape_text(&dataset->shape, have, sizeof have), dataset->classes,
             shape_text(&restored->shape, want, sizeof want), restored->classes);
     }
+    say_differs(safetensors_text(&restored->content, "dataset"), choice);
     RETURN_IF(evaluator_run(&restored->evaluator, examples, restored->weights, &result, error));
     const char *name = part == PART_TEST ? "Test" : "Train";
     printf("Examples: %d\n%s-Accuracy: %.4f\n%s-Cost: %.4f\n", result.examples, name, result.accuracy, name,
@@ -73,7 +87,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     }
     if (code == OK)
         code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
-    if (code == OK) code = evaluate_on(&restored, &dataset, (enum part)settings->part, error);
+    if (code == OK) code = evaluate_on(&restored, &dataset, &choice, (enum part)settings->part, error);
     dataset_close(&dataset);
     restored_close(&restored);
     return code;

@@ -65,6 +65,18 @@ void dataset_close(struct dataset *dataset) {
     *dataset = (struct dataset){0};
 }
 
+bool dataset_same(const struct choice *a, const struct choice *b) {
+    if (a->plugin != b->plugin) return false;
+    for (const struct option *row = a->plugin->options; row->name; row++) {
+        char ours[sizeof a->text], theirs[sizeof b->text];
+        if (row->offset == offsetof(struct dataset_common, take)) continue;
+        option_text(row, a->settings, ours, sizeof ours);
+        option_text(row, b->settings, theirs, sizeof theirs);
+        if (strcmp(ours, theirs) != 0) return false;
+    }
+    return true;
+}
+
 /* path = folder/name or folder/name.gz, whichever is there. */
 static int find_in(char path[PATH_BYTES], const char *folder, const char *name, bool *found,
                    struct error *error) {

@@ -51,6 +51,9 @@ int dataset_open(struct dataset *dataset, const struct choice *choice, const cha
 /* Takes this share of the training examples, at least one and not all, out into the validation part: always
  * the same ones. What is trained on changes its order. Errors: ERROR_USAGE. */
 int dataset_hold_out(struct dataset *dataset, double share, struct error *error);
+/* Whether two choices are one data set with the same settings, however they were typed; `take` is not looked
+ * at, which changes no example. */
+bool dataset_same(const struct choice *a, const struct choice *b);
 /* path = where a data set's files belong: its folder in the first of those places. Errors: ERROR_USAGE: there
  * is none. */
 int dataset_folder(char path[1024], const char *dataset, const char *data_dir, struct error *error);

@@ -84,6 +84,20 @@ has '^Examples: 1437$'
 has '^Train-Accuracy: [01][.]'
 good evaluate --checkpoint=run3 --dataset=iris:take=100 --part=train
 has '^Examples: 100$'
+# Other examples than those of training are said to be others, in one line; the same ones, however they are typed, are not.
+differs() { # run, data set, what it was trained on
+    "$TRAINER" evaluate --checkpoint="$1" --dataset="$2" >out 2>err || fail "evaluate on $2: exit code $?: $(cat err)"
+    has '^Test-Accuracy: '
+    [ "$(cat err)" = "trainer: evaluated on $2, but the network was trained on $3" ] || fail "evaluate on $2: said: $(cat err)"
+}
+differs run3 iris:standardize=1 iris
+differs run4 iris iris:standardize=1
+differs run5 csv:file=table.csv,test=0.5 csv:file=table.csv,test=0.3
+head -n 10 table.csv >other.csv
+differs run5 csv:file=other.csv,test=0.3 csv:file=table.csv,test=0.3
+good evaluate --checkpoint=run3 --dataset=iris:standardize=0
+good evaluate --checkpoint=run4 --dataset=iris:standardize
+good evaluate --checkpoint=run5 --dataset=csv:test=0.30,file=table.csv
 
 # --- predict: the three flowers ---
 good --quiet --dataset=iris --model=mlp:hidden=10-10,activation=relu --batch=20 --optimizer=adam:rate=0.02 --epochs=60 --strategy=sync --devices=cpu:0,cpu:1 --out=flowers
