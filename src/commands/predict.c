@@ -63,6 +63,7 @@ struct predictor {
     struct features waiting[EVALUATE_BATCH];
     const char *names[EVALUATE_BATCH]; /* borrowed */
     int count;
+    struct progress progress;
 };
 
 /* names: [features->count] of pictures, or NULL. */
@@ -98,11 +99,20 @@ static int predict_waiting(struct predictor *predictor, struct error *error) {
     return code;
 }
 
+static void say_reversed(struct predictor *predictor, const char *path) {
+    const char *const ways[] = {"dark on light", "light on dark"};
+    const struct light *trained = &predictor->restored.light;
+    const int way = trained->whole > trained->border;
+    progress_warn(&predictor->progress, "%s: %s, but the network was trained on pictures that are %s", path,
+                  ways[!way], ways[way]);
+}
+
 static int take_file(struct predictor *predictor, const char *path, struct error *failure,
                      struct error *error) {
     struct features features;
     int code = features_read(&features, &predictor->restored, path, failure);
     if (code == OK && features.is_picture) {
+        if (light_reversed(&features.light, &predictor->restored.light)) say_reversed(predictor, path);
         predictor->names[predictor->count] = path;
         predictor->waiting[predictor->count++] = features;
         return predictor->count == EVALUATE_BATCH ? predict_waiting(predictor, error) : OK;
@@ -117,9 +127,8 @@ static int take_file(struct predictor *predictor, const char *path, struct error
  */
 static int predict_files(struct predictor *predictor, const char *const *paths, int count,
                          struct error *error) {
-    struct progress progress;
     struct error failure = {0};
-    progress_open(&progress, stderr, false);
+    progress_open(&predictor->progress, stderr, false);
     for (int i = 0; i < count; i++) {
         struct error own = {0};
         const int code = take_file(predictor, paths[i], &own, error);
@@ -127,7 +136,7 @@ static int predict_files(struct predictor *predictor, const char *const *paths, 
         if (own.code != OK && own.code != ERROR_FILE && own.code != ERROR_USAGE)
             return error_set(error, own.code, "%s", own.words);
         if (own.code == OK) continue;
-        if (failure.code != OK) progress_warn(&progress, "%s", failure.words);
+        if (failure.code != OK) progress_warn(&predictor->progress, "%s", failure.words);
         failure = own;
     }
     RETURN_IF(predict_waiting(predictor, error));

@@ -64,28 +64,11 @@ static void prepare(const struct features *features, const struct restored *rest
 
 /* --- pictures --- */
 
-/* The side of a square of that many pixels, or 0. */
-static int side_of(int pixels) {
-    const int side = (int)lround(sqrt(pixels));
-    return side * side == pixels ? side : 0;
-}
-
-/* size = {height, width, channels} of what the network takes. A flat example is a square, grey or colour. */
+/* size = {height, width, channels} of what the network takes. */
 static int picture_size(const struct restored *restored, const char *path, int size[3], struct error *error) {
     const struct shape *shape = &restored->shape;
-    const int grey = side_of(shape->dims[0]),
-              colour = shape->dims[0] % 3 == 0 ? side_of(shape->dims[0] / 3) : 0;
     char text[64];
-    size[0] = shape->rank == 1 ? (grey ? grey : colour) : shape->dims[0];
-    size[1] = shape->rank == 1 ? size[0] : shape->dims[1];
-    size[2] = shape->rank == 1 ? (grey ? 1 : 3) : shape->rank == 2 ? 1 : shape->dims[2];
-    if (has_images(restored)) {
-        size[0] = restored->augment.height;
-        size[1] = restored->augment.width;
-        size[2] = restored->augment.channels;
-    }
-    if (restored->feature_names == NULL && shape->rank <= 3 && size[0] > 0 && (size[2] == 1 || size[2] == 3))
-        return OK;
+    if (restored->feature_names == NULL && light_size(size, shape, &restored->augment)) return OK;
     return error_set(error, ERROR_USAGE, "%s: a picture, but the network takes examples %s%s%s", path,
                      shape_text(shape, text, sizeof text), restored->feature_names ? " that begin with " : "",
                      restored->feature_names ? restored->feature_names[0] : "");
@@ -95,6 +78,18 @@ static int picture_size(const struct restored *restored, const char *path, int s
  */
 static float white_of(const struct restored *restored) {
     return restored->scale > 0 && restored->scale < 1 ? roundf(1 / restored->scale) : (float)WHITE;
+}
+
+/* The picture in hand, on its way into the features. */
+struct lit {
+    const float *numbers;
+    double white;
+};
+
+static double number_of(const void *self, int picture, int at) {
+    const struct lit *lit = self;
+    (void)picture;
+    return (double)lit->numbers[at] / lit->white;
 }
 
 static int read_picture(struct features *features, const struct restored *restored, const char *path,
@@ -107,6 +102,8 @@ static int read_picture(struct features *features, const struct restored *restor
     int code = picture_decode(&picture, size[2], path, bytes, count, error);
     if (code == OK) code = picture_fit(&picture, size[0], size[1], features->floats, error);
     picture_close(&picture);
+    const struct lit lit = {features->floats, WHITE};
+    if (code == OK) features->light = light_measure(size, 1, number_of, &lit);
     const float share = has_images(restored) ? 1.0f : white_of(restored) / (float)WHITE;
     for (int i = 0; i < numbers_of(restored); i++) features->floats[i] *= share;
     return code;

@@ -6,10 +6,11 @@
 #include "restore.h"
 
 struct features {
-    float *floats;   /* [count][restored->features], owned; NULL where there are bytes */
-    uint8_t *bytes;  /* images as they were stored, where training cut them out of such; owned */
-    int count;       /* examples; of a picture 1 */
-    bool is_picture; /* else a CSV file */
+    float *floats;      /* [count][restored->features], owned; NULL where there are bytes */
+    uint8_t *bytes;     /* images as they were stored, where training cut them out of such; owned */
+    int count;          /* examples; of a picture 1 */
+    bool is_picture;    /* else a CSV file */
+    struct light light; /* of a picture */
 };
 
 /* Errors: ERROR_FILE: the file, or its format; ERROR_USAGE: a picture for a network that takes none. */

@@ -87,6 +87,8 @@ static int read_dataset(struct restored *restored, const char *path, struct erro
         RETURN_IF(split_names(restored, path, "feature_names", restored->features, &restored->feature_names,
                               &restored->blocks[1], error));
     RETURN_IF(read_scale(restored, path, error));
+    restored->light.whole = checkpoint_real(&restored->content, "light", (double)NAN);
+    restored->light.border = checkpoint_real(&restored->content, "light_border", (double)NAN);
     RETURN_IF(read_image(restored, path, error));
     RETURN_IF(read_reals(restored, path, "mean", &restored->mean, error));
     RETURN_IF(read_reals(restored, path, "deviation", &restored->deviation, error));

@@ -2,6 +2,7 @@
 #ifndef TRAINER_TRAIN_RESTORE_H
 #define TRAINER_TRAIN_RESTORE_H
 
+#include "../data/light.h"
 #include "../formats/checkpoint.h"
 #include "evaluate.h"
 
@@ -18,6 +19,7 @@ struct restored {
     float scale;             /* raw features are multiplied by this */
     struct augment augment;  /* how an image is cut out and standardized; height 0: it is not */
     float *mean, *deviation; /* [features] or NULL: then x' = (x - mean) / deviation */
+    struct light light;      /* of the pictures that it was trained on */
     char *blocks[2];         /* memory of the names */
 };
 

@@ -10,6 +10,7 @@
 #include "../base/memory.h"
 #include "../base/text.h"
 #include "../data/augment.h"
+#include "../data/light.h"
 
 static int add_text(struct resume_texts *texts, const char *name, const char *text, struct error *error) {
     if (texts->count >= RESUME_TEXTS)
@@ -92,6 +93,11 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
     }
     if (dataset->feature_names)
         RETURN_IF(add_names(texts, "feature_names", dataset->feature_names, dataset->train.features, error));
+    const struct light light = light_of_dataset(dataset);
+    if (!isnan(light.whole)) {
+        RETURN_IF(add_format(texts, error, "light", "%.6f", light.whole));
+        RETURN_IF(add_format(texts, error, "light_border", "%.6f", light.border));
+    }
     if (!dataset->mean) return OK;
     RETURN_IF(add_reals(texts, "mean", dataset->mean, dataset->train.features, error));
     return add_reals(texts, "deviation", dataset->deviation, dataset->train.features, error);

@@ -86,6 +86,11 @@ for i in range(20): # of the test part
     open("cut.png", "wb").write(whole[:-20])
     open("damaged.png", "wb").write(whole[:80] + bytes([whole[80] ^ 1]) + whole[81:])
     open("line\nend.png", "wb").write(whole)
+    png("reversed.png", SIDE, SIDE, 0, rows([255 - v for v in image], SIDE))
+    png("paper.png", SIDE, SIDE, 0, rows([165 - v * 150 // 255 for v in image], SIDE)) # grey, with a dark pencil
+    tight = [200 if (x in (0, 27)) != (y in (0, 27)) and (8 < x < 20 or 8 < y < 20) else 0 for y in range(SIDE) for x in range(SIDE)]
+    png("tight.png", SIDE, SIDE, 0, rows(tight, SIDE)) # cut so closely that the light figure is at the border
+    png("pencil.png", SIDE, SIDE, 0, rows([90 + v * 150 // 255 for v in image], SIDE)) # light, on a board
 png("huge.png", 20000, 20000, 0, [[0]])
 
 # colour: 4x4 pixels, three classes by the channel that is bright
@@ -153,6 +158,31 @@ import re
 parts = [re.match(r'Prediction is ("[^"]*") \(([0-9.]+)%\)', open(name).read()).groups() for name in ("out", "first")]
 assert parts[0][0] == parts[1][0] and abs(float(parts[0][1]) - float(parts[1][1])) < 20, parts
 PYTHON
+
+# --- colours the other way round: said of that picture, which is predicted all the same ---
+reversed() { # checkpoint, pictures that are, how the network was trained, how they are, further pictures...
+    local checkpoint=$1 pictures=$2 trained=$3 lit=$4
+    shift 4
+    # shellcheck disable=SC2086 # several pictures
+    predict --checkpoint=$checkpoint $pictures "$@"
+    [ $code -eq 0 ] && [ "$(grep -c '^\([a-z0-9.-]*: \)*Prediction is ' out)" -eq "$(echo $pictures "$@" | wc -w)" ] || fail "reversed: exit code $code: $(cat out err)"
+    for picture in $pictures; do echo "trainer: $picture: $lit, but the network was trained on pictures that are $trained"; done | cmp -s - err ||
+        fail "$checkpoint, $pictures: said: $(cat err)"
+}
+reversed digits 'reversed.png paper.png' 'light on dark' 'dark on light' pencil.png tight.png digit-01.png
+reversed digits reversed.png 'light on dark' 'dark on light'
+good --checkpoint="$tests/checkpoints/digits-adam" reversed.png # which is older than that, and says nothing
+python3 - <<'PYTHON'
+import os
+os.makedirs("ink/mnist")
+for prefix in ("train", "t10k"): # the same digits, dark on light
+    whole = open(f"data/mnist/{prefix}-images-idx3-ubyte", "rb").read()
+    open(f"ink/mnist/{prefix}-images-idx3-ubyte", "wb").write(whole[:16] + bytes(255 - v for v in whole[16:]))
+    open(f"ink/mnist/{prefix}-labels-idx1-ubyte", "wb").write(open(f"data/mnist/{prefix}-labels-idx1-ubyte", "rb").read())
+PYTHON
+train --data-dir=ink --dataset=mnist --model=softmax --epochs=1 --out=ink-run
+reversed ink-run digit-00.png 'dark on light' 'light on dark' reversed.png
+good --checkpoint=ink-run reversed.png paper.png
 
 # --- digits, whose white is 16 ---
 train --epochs=5 --out=small
