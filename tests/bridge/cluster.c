@@ -399,7 +399,7 @@ static void test_core_share(void) {
     share(FLAGS(here, "job=ps", "task=0", ps), "0 0");
     share(FLAGS("worker-hosts=localhost:1", "job=worker", "task=0", ps), "0 0");
     /* Another machine's name is only this process's own when it is the same. */
-    const char *two = "worker-hosts=node-a.invalid:1,node-b.invalid:1,Node-A.invalid:2,192.0.2.7:1";
+    const char *two = "worker-hosts=node-a.invalid:1,node-b.invalid:1,Node-A.invalid:2,203.0.113.77:1";
     share(FLAGS(two, "job=worker", "task=0"), "2 0");
     share(FLAGS(two, "job=worker", "task=1"), "0 0");
     share(FLAGS(two, "job=worker", "task=2"), "2 1");

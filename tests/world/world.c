@@ -433,9 +433,9 @@ static void test_machine(void) {
 static void test_here(void) {
     const char *const here[] = {"localhost", "LocalHost",       "127.0.0.1",        "127.1.2.3",
                                 "::1",       "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1", "::1%lo"};
-    const char *const elsewhere[] = {"192.0.2.1",
+    const char *const elsewhere[] = {"203.0.113.77",
                                      "2001:db8::1",
-                                     "::ffff:192.0.2.1",
+                                     "::ffff:203.0.113.77",
                                      "trainer.invalid",
                                      "localhost.invalid",
                                      "127.0.0.1.invalid",
