@@ -52,7 +52,7 @@ template <class In, class Out, Out (*formula)(In)> KERNEL cast(const In *x, Out 
     EACH(i, count) y[i] = formula(x[i]);
 }
 
-/* Four elements a thread, which share a draw. */
+/* Four elements per thread, which share a draw. */
 KERNEL dropout(uint64_t seed, const int *step, float rate, const float *x, float *y, uint32_t count) {
     EACH(block, (count + 3) / 4) {
         const rng_block draw = formula_dropout_draw(seed, *step, block);

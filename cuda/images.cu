@@ -81,8 +81,8 @@ template <class T> KERNEL find_all(gpu_pool pool, uint32_t count, const T *x, in
     }
 }
 
-/* A thread an element of dx: what the windows give it that found it, in their order, rounded after each as
- * where dx itself is added to. */
+/* One thread per element of dx: the sum of what the windows that selected it pass on, in their order,
+ * rounded after each as where dx itself is added to. */
 template <class T> KERNEL give_back(gpu_pool pool, uint32_t count, const int *which, const T *dy, T *dx) {
     EACH(i, count) {
         const place at = place_of((uint32_t)i, pool.channels, pool.columns.in, pool.rows.in);
@@ -141,7 +141,7 @@ template <class T> KERNEL lrn(gpu_lrn lrn, const T *x, T *y) {
 }
 
 /* power [count] and shares [count] of all elements, which the next kernel needs of their neighbours too: 9
- * powers an element would cost more than these 16 bytes written and read. */
+ * powers per element would take longer than writing and reading these 16 bytes. */
 template <class T> KERNEL lrn_shares(gpu_lrn lrn, const T *x, const T *dy, float *power, float *shares) {
     EACH(i, lrn.count) {
         const formula_powers powers = powers_of(lrn, x, i);

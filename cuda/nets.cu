@@ -59,7 +59,7 @@ KERNEL cross_entropy(gpu_rows rows, const float *p, const int *labels, float *lo
     }
 }
 
-/* A thread an element. */
+/* One thread per element. */
 KERNEL cross_entropy_grad(gpu_rows rows, const float *p, const int *labels, const float *dloss, float *dx) {
     EACH(i, rows.rows * rows.length) {
         const uint32_t row = (uint32_t)i / rows.length, c = (uint32_t)i % rows.length;

@@ -1,9 +1,9 @@
-/* async-apply: each worker waits for its own gradient alone, and gets weights that include it.
+/* async-apply: each worker waits only for its own gradient, and gets weights that include it.
  *
  * Who applies:   the shard's server, in order of arrival.
  * What guards:   the shard's lock: a worker copies the weights, or the server changes them.
  * How old:       what the others have had applied since this worker read its weights: about W-1 updates.
- * Bytes a step:  the weights, once: its own update always changes them. The gradient is read where it lies.
+ * Bytes/step:    the weights, once: its own update always changes them. The gradient is read where it lies.
  * Reproducible:  with one worker, bit for bit equal to serial training; else not.
  *
  * Source: the parameter server of Dean et al., "Large scale distributed deep networks", NIPS 2012 (Downpour).

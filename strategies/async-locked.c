@@ -1,10 +1,10 @@
-/* async-locked: a worker goes on at once with the newest whole copy; its gradient is applied later.
+/* async-locked: a worker continues at once with the newest complete copy; its gradient is applied later.
  *
  * Who applies:   the shard's server, in order of arrival.
  * What guards:   the shard's lock: a worker copies the weights, or the server changes them; never both.
  * How old:       what the others have pushed meanwhile, and up to `slots` gradients of the worker's own that
  *                are still in its mailbox.
- * Bytes a step:  the weights, once, when they have changed. The gradient is read where it lies.
+ * Bytes/step:    the weights, once, when they have changed. The gradient is read where it lies.
  * Reproducible:  not. */
 #include "../src/store/strategy.h"
 

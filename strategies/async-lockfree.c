@@ -1,4 +1,4 @@
-/* async-lockfree: nobody waits for anybody; as in Project Adam (apply=server) or Hogwild (apply=worker).
+/* async-lockfree: no worker waits for another; as in Project Adam (apply=server) or Hogwild (apply=worker).
  *
  * Who applies:   apply=server: the shard's server, in order of arrival.
  *                apply=worker: the worker itself, in place.
@@ -7,7 +7,7 @@
  * How old:       server: what the others have pushed meanwhile, and up to `slots` gradients of the worker's
  *                own that are still in its mailbox. In place: the updates of others since this forward pass
  *                began.
- * Bytes a step:  server: the weights, once, when they have changed. In place: none are copied.
+ * Bytes/step:    server: the weights, once, when they have changed. In place: none are copied.
  * Reproducible:  with one worker in place, bit for bit equal to serial training; else not.
  *
  * Sources: Niu et al., "Hogwild!", NIPS 2011; Chilimbi et al., "Project Adam", OSDI 2014. */

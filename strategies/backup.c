@@ -1,10 +1,10 @@
-/* backup: sync that goes on with the first W-b gradients of a round; those that come late are dropped.
+/* backup: sync with the first W-b gradients of a round; those that come late are dropped.
  *
  * Who applies:   the worker whose gradient completes the round, with the mean of those that are there, added
  *                in roster order and weighted by examples.
  * What guards:   the shard's lock, for contributing, stepping and copying.
  * How old:       a gradient that is applied is never stale; one of an earlier round is dropped and counted.
- * Bytes a step:  the weights, once, when they have changed: a slow worker still computes on its copy while a
+ * Bytes/step:    the weights, once, when they have changed: a slow worker still computes on its copy while a
  *                round ends without it. The gradients are read where they lie.
  * Reproducible:  with one worker, bit for bit equal to serial training; else not: who is first decides.
  *

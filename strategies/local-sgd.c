@@ -1,10 +1,10 @@
-/* local-sgd: each worker trains weights of its own; every H steps all replace theirs by the mean.
+/* local-sgd: each worker trains its own weights; every H steps all replace theirs by the mean.
  *
- * Who applies:   each worker its own gradients to its own weights, with optimizer state of its own. Every H
+ * Who applies:   each worker its own gradients to its own weights, with its own optimizer state. Every H
  *                steps each averages its share of weights and optimizer state, and all take the result.
  * What guards:   two barriers per shard and average: all have offered their copies; all shares are averaged.
  * How old:       never stale: a gradient is applied to the very weights that it was computed on.
- * Bytes a step:  1/H of weights and optimizer state.
+ * Bytes/step:    1/H of weights and optimizer state.
  * Reproducible:  bit for bit between runs that pause at the same places (a pause averages, too); with one
  *                worker equal to serial training.
  *

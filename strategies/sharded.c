@@ -1,10 +1,10 @@
-/* sharded: several parameter servers, each with its part of the weights, each answering for itself.
+/* sharded: several parameter servers, each with its part of the weights, each answering separately.
  *
  * Who applies:   the server of each shard, in order of arrival at that shard.
  * What guards:   nothing, as in async-lockfree.
  * How old:       as in async-lockfree, but shard by shard: a worker may have one shard's newest weights and
  *                another's older ones, and each shard counts its own versions.
- * Bytes a step:  of each shard its slice, once, when they have changed.
+ * Bytes/step:    of each shard its slice, once, when they have changed.
  * Reproducible:  not.
  *
  * Source: Chilimbi et al., "Project Adam", OSDI 2014. */

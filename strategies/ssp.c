@@ -1,12 +1,12 @@
-/* ssp: stale synchronous parallel: asynchronous, but nobody runs more than `bound` steps ahead.
+/* ssp: stale synchronous parallel: asynchronous, but no worker runs more than `bound` steps ahead.
  *
  * Who applies:   the shard's server, in order of arrival.
- * What guards:   the shard's lock, and the bound: nobody begins step s+1 before every gradient of step
+ * What guards:   the shard's lock, and the bound: no worker begins step s+1 before every gradient of step
  *                s-bound is applied. With bound=0 all wait for all after each step, as in sync, but each
- *                gradient is an update of its own.
+ *                gradient is a separate update.
  * How old:       at most (W-1)(2 bound+1) updates of others and `bound` of its own: others are at most
  *                bound+1 steps ahead of what was read, and bound behind.
- * Bytes a step:  the weights, once, when they have changed. The gradient is read where it lies.
+ * Bytes/step:    the weights, once, when they have changed. The gradient is read where it lies.
  * Reproducible:  with one worker and bound=0, bit for bit equal to serial training; else not.
  *
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server", NIPS

@@ -5,7 +5,7 @@
  * What guards:   two barriers per shard and round: all gradients are in; all shares are stepped. A third
  *                where a worker was lost between the two: its share is stepped by another.
  * How old:       a gradient is never stale.
- * Bytes a step:  none are copied: a worker reads W gradients and writes 1/W of the weights, in place.
+ * Bytes/step:    none are copied: a worker reads W gradients and writes 1/W of the weights, in place.
  * Reproducible:  bit for bit, and equal to one thread that computes the same W gradients in turn, adds them
  *                in roster order and steps once. */
 #include "../src/store/strategy.h"

@@ -1,4 +1,5 @@
-/* Addresses: cut up strictly, so that a slip is found here and not when somebody waits for a connection. */
+/* Addresses: parsed strictly, so that a typing error is found here and not when a process waits for a
+ * connection. */
 #include "addresses.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The cluster, read strictly: from lists of hosts, from a file, from TF_CONFIG. File and TF_CONFIG are the
- * same kind of text, so both are read as a `struct document` that knows its name and its code for the words.
- */
+ * same kind of text, so both are read as a `struct document`, which has the name and the error code for
+ * messages. */
 #include "cluster.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
-/* The cluster: who is where, and which of them this process is.
+/* The cluster: which processes it has, where they are, and which one this process is.
  *
- * Named as in TensorFlow, in one of three ways: lists of addresses on the command line, a JSON file, or the
- * environment variable TF_CONFIG (docs/cluster.md). A `ps` has a part of the store, a `worker` trains; the
- * chief is worker 0, which may have a job of its own, before the workers. Without a ps the cluster is
- * mirrored: the workers' processes have the store between them.
+ * Named as in TensorFlow, in one of three ways: lists of addresses on the command line, a JSON file, or
+ * the environment variable TF_CONFIG (docs/cluster.md). A `ps` holds a part of the store, a `worker`
+ * trains. The chief is worker 0; it may also be a separate job, before the workers. Without a ps the
+ * cluster is mirrored: the workers' processes hold the store between them.
  *
  * Addresses come as a whole from the first source that has any: the options, then TF_CONFIG. Job and task
  * come, each, from the first of options, file and TF_CONFIG. */

@@ -1,7 +1,7 @@
 /* Frames: the header's bytes, and the fields of small payloads.
  *
- * Numbers are taken apart and put together byte by byte, so nothing here depends on how the machine aligns or
- * orders them. What unpacks never reads past the bytes it was given and never allocates. */
+ * Numbers are packed and unpacked byte by byte, so nothing here depends on the machine's alignment or byte
+ * order. What unpacks never reads past the bytes it was given and never allocates. */
 #include "frame.h"
 
 #include <assert.h>

@@ -6,10 +6,10 @@
  *            8   4        flags, which the type gives a meaning
  *           12   8        bytes of payload, which follow
  *
- * All numbers are little-endian. The receiver says how long a payload may be before it has room for one, so
- * a peer's word alone never makes it allocate. Payloads are floats as they lie in memory, or fields that the
- * calls at the end write and read. Errors that a peer causes are ERROR_PEER; the words name it, what was
- * found and what was expected. */
+ * All numbers are little-endian. The receiver limits a payload's length before it allocates memory for it,
+ * so a peer cannot make it allocate more. Payloads are floats as they lie in memory, or fields that the
+ * calls at the end write and read. Errors that a peer causes are ERROR_PEER; the message names the peer,
+ * what was found and what was expected. */
 #ifndef TRAINER_BRIDGE_FRAME_H
 #define TRAINER_BRIDGE_FRAME_H
 
@@ -21,7 +21,7 @@
 
 enum { FRAME_VERSION = 3, FRAME_HEADER_BYTES = 20 };
 
-/* The types: name, words. A number is its row's; new rows go to the end, or the version goes up. */
+/* The types: name, text. A type's number is its row; append new rows, or increase the version. */
 #define FRAME_TYPES(row)                                                                                     \
     row(HELLO, "a hello")             /* worker or leader: who I am, which settings I was given */           \
         row(WELCOME, "a welcome")     /* host: all are there, this is how things stand */                    \
@@ -61,27 +61,27 @@ enum { FRAME_PIECES = 15 };
 int frame_write(struct endpoint *endpoint, enum frame_type type, uint32_t flags, const struct piece *pieces,
                 int count, double timeout_s, struct error *error);
 
-/* limit: the most bytes of payload that are welcome. `what` is awaited, for the words: "a reply". */
+/* limit: the most bytes of payload that are accepted. `what` names what is awaited: "a reply". */
 int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limit,
                       struct frame_header *header, double timeout_s, struct error *error);
 /* All of the payload; memory has [header->bytes]. */
 int frame_read_payload(struct endpoint *endpoint, const struct frame_header *header, void *memory,
                        double timeout_s, struct error *error);
-/* Error when it is of another type, or its payload is not of exactly so many bytes. A FAILURE frame is left
- * to the caller, who can read its words. */
+/* Error when it is of another type, or its payload is not of exactly so many bytes. A FAILURE frame is
+ * left to the caller, who can read its message. */
 int frame_expect(const struct endpoint *endpoint, const struct frame_header *header, enum frame_type type,
                  uint64_t bytes, struct error *error);
 
 /* --- the header alone, for endpoints_exchange with many peers --- */
 
 void frame_pack_header(uint8_t bytes[FRAME_HEADER_BYTES], const struct frame_header *header);
-/* `peer` is for the words. */
+/* `peer` is for messages. */
 int frame_unpack_header(struct frame_header *header, const uint8_t bytes[FRAME_HEADER_BYTES], uint64_t limit,
                         const char *peer, struct error *error);
 
 /* --- fields: a payload that is a list of values, read in the order they were written --- */
 
-/* Writing past the room writes nothing and is remembered, so that only the end is to be checked. */
+/* Writing past the room writes nothing and is remembered, so only the end needs a check. */
 struct frame_writer {
     uint8_t *bytes; /* [room], borrowed; [used] is written */
     size_t room, used;

@@ -1,5 +1,5 @@
-/* Waiting for the workers, and for the other parameter servers. Who comes in is decided in handshake.c; what
- * is said to those who have come is in peers.c. See host.h. */
+/* Waits for the workers and for the other parameter servers. handshake.c decides who comes in; what the host
+ * says to those that have connected is in peers.c. See host.h. */
 #include "host.h"
 
 #include <stdlib.h>

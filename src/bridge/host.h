@@ -1,13 +1,13 @@
-/* The host: the side of a parameter server that remote workers come to.
+/* The host: the side of a parameter server that remote workers connect to.
  *
- * A remote machine is a worker whose compute happens elsewhere: in the run of the ps each device of a remote
- * worker has a thread of its own, the proxy, which goes through the training loop as any worker does. Only
- * its compute is another: it sends weights and the number of a batch, and gets loss and gradient. So
- * strategies, data order, pauses, checkpoints and losses know nothing of the network.
+ * A remote device is a worker that computes elsewhere. In the run of the ps each has a thread, the proxy,
+ * which goes through the training loop like any worker; only its compute step differs: it sends weights
+ * and the number of a batch, and receives loss and gradient. So strategies, data order, pauses,
+ * checkpoints and the loss of a worker do not depend on the network.
  *
- * Several parameter servers have a slice of the vector each. The first is the *leader*: it assigns batches,
- * evaluates and writes; the workers pass on what they are assigned to the *followers*. What leader and
- * followers say to each other is in lead.h. */
+ * With several parameter servers, each has a slice of the vector. The first is the *leader*: it assigns
+ * batches, evaluates and writes; the workers pass on what they are assigned to the *followers*. What
+ * leader and followers say to each other is in lead.h. */
 #ifndef TRAINER_BRIDGE_HOST_H
 #define TRAINER_BRIDGE_HOST_H
 
@@ -31,7 +31,7 @@ struct follower {
     uint64_t begin, end;       /* its slice */
 };
 
-/* Is told in words, now and then, who is still missing, and who was refused. */
+/* Is called now and then with a text: who is still missing, and who was refused. */
 typedef void host_say(void *argument, const char *words);
 
 struct host_settings {
@@ -46,7 +46,7 @@ struct host_settings {
     void *argument;
 };
 
-/* One who has connected and not said yet who it is. */
+/* A connection that has not yet said who it is. */
 struct guest {
     struct endpoint *endpoint;
     double since_s;
@@ -70,11 +70,12 @@ struct host {
     struct roster *roster;   /* borrowed; NULL or where a peer's signs of life are noted, by its place */
 };
 
-/* Listens at the ps's address and waits until every worker of the cluster has come with all its devices, and
- * the other parameter servers: the first, the leader, connects to all others. Who says hello is told the
- * settings, builds network and data set by them, and says that it is ready. A peer that is none, was given
- * other settings, or has built something else, is refused with words, and the waiting goes on. Errors:
- * ERROR_DEVICE (the port is in use), ERROR_PEER (somebody is missing after start_s), ERROR_INTERRUPTED. */
+/* Listens at the ps's address and waits until every worker of the cluster has come with all its devices,
+ * and the other parameter servers: the first, the leader, connects to all others. A peer that says hello
+ * is told the settings, builds network and data set by them, and says that it is ready. One that is not a
+ * trainer, was given other settings, or has built something else, is refused with the reason, and the host
+ * continues to wait. Errors: ERROR_DEVICE (the port is in use), ERROR_PEER (a process is missing after
+ * start_s), ERROR_INTERRUPTED. */
 int host_open(struct host *host, const struct host_settings *settings, struct error *error);
 void host_close(struct host *host); /* safe on a zeroed or half-open one */
 
@@ -88,8 +89,8 @@ int peer_tell_next(struct peer *peer, enum next next, long number, double timeou
 int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double timeout_s,
                    struct error *error);
 
-/* Has a batch computed there: weights[floats] go, the loss and gradient[floats] come. Errors: ERROR_PEER, the
- * worker's own failure. */
+/* Has a batch computed by the peer: sends weights[floats], receives the loss and gradient[floats]. Errors:
+ * ERROR_PEER, the worker's own failure. */
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
                  float *gradient, float *loss, size_t floats, double timeout_s, struct error *error);
 
@@ -101,7 +102,7 @@ int follower_hear(struct follower *follower, const char *what, struct frame_head
 long long host_sent(const struct host *host);
 long long host_received(const struct host *host);
 
-/* The last word to all that are still there. */
+/* The last frame, to all that are still connected. */
 void host_finish(struct host *host, const struct finish *finish);
 
 #endif

@@ -1,5 +1,5 @@
 /* What the leader, the first parameter server, and its followers say to each other: the leader sends the
- * slices at the start, starts each segment, and fetches what came of it at each pause. */
+ * slices at the start, starts each segment, and fetches the results at each pause. */
 #ifndef TRAINER_BRIDGE_LEAD_H
 #define TRAINER_BRIDGE_LEAD_H
 
@@ -14,7 +14,7 @@ struct slice {
 };
 
 int slice_send(struct endpoint *endpoint, const struct slice *slice, double timeout_s, struct error *error);
-/* Both sides know which slice it is; its version is set. Errors: ERROR_PEER: another slice, a peer that is
+/* Both sides know which slice it is; sets its version. Errors: ERROR_PEER: another slice, a peer that is
  * gone. */
 int slice_receive(struct endpoint *endpoint, const struct frame_header *header, struct slice *slice,
                   double timeout_s, struct error *error);

@@ -1,4 +1,4 @@
-/* What a host says to those who have come, step by step, and last. See host.h. */
+/* What a host says to its peers, at each step and at the end. See host.h. */
 #include <string.h>
 
 #include "host.h"

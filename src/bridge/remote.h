@@ -1,7 +1,7 @@
 /* The remote: one device of a worker whose weights live at the parameter servers. It says hello to all of
- * them, waits until all have come, and then computes what it is assigned: by the first of them, the leader,
- * and it tells the others. Weights come from all at once, and the gradient goes to all at once. The other
- * side is host.h. */
+ * them, waits until all processes have connected, and then computes what the first of them, the leader,
+ * assigns; it tells the others. Weights come from all at once, and the gradient goes to all at once. The
+ * other side is host.h. */
 #ifndef TRAINER_BRIDGE_REMOTE_H
 #define TRAINER_BRIDGE_REMOTE_H
 
@@ -19,7 +19,7 @@ struct remote_host {
     struct piece pieces[3]; /* of a gradient */
 };
 
-/* Is told in words whom all are waiting for. */
+/* Is called with a text: whom all are waiting for. */
 typedef void remote_say(void *argument, const char *words);
 
 struct remote_settings {
@@ -46,10 +46,10 @@ struct remote {
 };
 
 /* Connects to all parameter servers and waits until the leader has told the settings of the run. Errors:
- * ERROR_PEER: nobody is there, or one refuses or ends, in its words. */
+ * ERROR_PEER: no answer, or a server refuses or ends, with its message. */
 int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error);
-/* Says what was built by them, and waits until all have come, as long as they give signs of life. Errors:
- * ERROR_PEER: as above; slices that do not make the vector. */
+/* Sends the fingerprint of what was built, and waits until all have connected, as long as they give signs
+ * of life. Errors: ERROR_PEER: as above; slices that do not make the vector. */
 int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error);
 void remote_close(struct remote *remote); /* safe on a zeroed one */
 
@@ -60,7 +60,7 @@ int remote_next(struct remote *remote, enum next *next, long *number, bool *over
 int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
                    struct finish *finish, struct error *error);
 int remote_answer(struct remote *remote, float loss, const float *gradient, struct error *error);
-/* Instead of an answer: why there will be none, to all that are still there. */
+/* Instead of an answer: tells all that are still connected why there will be none. */
 void remote_fail(struct remote *remote, const struct error *why);
 
 #endif

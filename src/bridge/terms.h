@@ -1,4 +1,4 @@
-/* What the two sides of the bridge tell each other, apart from weights and gradients, and how it lies in a
+/* What the two sides of the bridge tell each other, apart from weights and gradients, and its layout in a
  * frame. */
 #ifndef TRAINER_BRIDGE_TERMS_H
 #define TRAINER_BRIDGE_TERMS_H
@@ -6,7 +6,7 @@
 #include "../config/config.h"
 #include "frame.h"
 
-/* What a process has built, to be compared with what another one has. */
+/* What a process has built, for comparison with other processes. */
 struct fingerprint {
     uint64_t examples; /* training examples */
     uint64_t floats;   /* of the flat vector */
@@ -66,8 +66,7 @@ int hello_put(const struct hello *hello, struct frame_writer *writer, struct err
 int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer, struct error *error);
 /* All rows that are agreed on, with their values. */
 int settings_put(const struct config *config, struct frame_writer *writer, struct error *error);
-/* Into a record in which only these are given. Errors: ERROR_PEER: a row that there is none of, a value that
- * is none. */
+/* Into a record in which only these are given. Errors: ERROR_PEER: an unknown row, an invalid value. */
 int settings_get(struct typed *agreed, struct frame_reader *reader, const char *peer, struct error *error);
 void fingerprint_put(const struct fingerprint *fingerprint, struct frame_writer *writer);
 int fingerprint_get(struct fingerprint *fingerprint, struct frame_reader *reader, const char *peer,
@@ -84,8 +83,8 @@ int next_read(struct endpoint *endpoint, const struct frame_header *header, enum
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error);
 int finish_get(struct finish *finish, struct frame_reader *reader, const char *peer, struct error *error);
 
-/* Whether what a peer was given is what the host has; `us` and `peer` are what they are called in words.
- * Errors: ERROR_PEER, with both values of the first that differs. */
+/* Whether what a peer was given is what the host has; `us` and `peer` are their names in messages. Errors:
+ * ERROR_PEER, with both values of the first that differs. */
 int settings_agree(const struct config *host, const struct typed *peers, const char *us, const char *peer,
                    struct error *error);
 int programs_agree(const char *peers, const char *us, const char *peer, struct error *error);

@@ -1,5 +1,5 @@
 /* A parameter server that another one leads: it trains the shards of its slice segment by segment, as the
- * leader says, and hands over what came of it at each pause. It evaluates nothing and writes nothing; in a
+ * leader says, and hands over the results at each pause. It evaluates nothing and writes nothing; in a
  * mirrored cluster it gets the whole model at the end and keeps a copy. */
 #include "follower.h"
 

@@ -1,4 +1,4 @@
-/* A run that another process leads: what a parameter server does that is not the first. */
+/* A run that another process leads: what every parameter server but the first does. */
 #ifndef TRAINER_CLUSTER_FOLLOW_H
 #define TRAINER_CLUSTER_FOLLOW_H
 

@@ -1,4 +1,4 @@
-/* A batch is computed by sending it away. See members.h. */
+/* A batch is computed by sending its number to a member. See members.h. */
 #include "members.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The crew of a run whose workers are members of a cluster. Each has a thread here, its proxy, which goes
- * through the training loop as any worker does: it sends the weights of this process's slice and gets their
- * gradient. Of several such processes the first, the leader, assigns the batches; the others follow: they are
- * told by the workers what was assigned. */
+ * through the training loop like any worker: it sends the weights of this process's slice and receives
+ * their gradient. With several such processes the first, the leader, assigns the batches; the workers tell
+ * the others what was assigned. */
 #ifndef TRAINER_CLUSTER_MEMBERS_H
 #define TRAINER_CLUSTER_MEMBERS_H
 

@@ -1,5 +1,5 @@
-/* Two halves in one process: a parameter server on a thread of its own, and a worker that finds it like any
- * other, at its address. See mirrored.h. */
+/* Two halves in one process: a parameter server on one thread, and a worker that connects to it like any
+ * other, by its address. See mirrored.h. */
 #include "mirrored.h"
 
 #include <stdatomic.h>

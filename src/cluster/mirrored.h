@@ -1,6 +1,6 @@
-/* A process of a mirrored cluster: no process is a parameter server alone, each worker's process has a slice
- * of the weights beside its devices. With W processes each sends and receives 2(W-1)/W of the vector per step
- * over the network, as in a ring all-reduce. */
+/* A process of a mirrored cluster: there are no separate parameter servers; each worker's process holds a
+ * slice of the weights beside its devices. With W processes each sends and receives 2(W-1)/W of the vector
+ * per step over the network, as in a ring all-reduce. */
 #ifndef TRAINER_CLUSTER_MIRRORED_H
 #define TRAINER_CLUSTER_MIRRORED_H
 

@@ -1,5 +1,4 @@
-/* Each device of the worker has a thread and a connection of its own; the main thread prints. See worker.h.
- */
+/* Each device of the worker has its own thread and connection; the main thread prints. See worker.h. */
 #include "worker.h"
 
 #include <math.h>

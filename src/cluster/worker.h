@@ -1,5 +1,5 @@
-/* A worker's process in a cluster with parameter servers: its devices compute what the ps asks for. What they
- * compute is built by the settings that the ps tells. */
+/* A worker's process in a cluster with parameter servers: its devices compute what the ps asks for, with
+ * the settings that the ps sends. */
 #ifndef TRAINER_CLUSTER_WORKER_H
 #define TRAINER_CLUSTER_WORKER_H
 

@@ -1,5 +1,5 @@
-/* What a comparison of strategies leaves: a table on the terminal, bench.csv, runs.csv, and about each
- * strategy a sentence whose figures all come from its row. */
+/* The results of a comparison: tables on the terminal, bench.csv, runs.csv, and one sentence per strategy,
+ * whose figures all come from its row. */
 #ifndef TRAINER_OUTPUT_BENCH_H
 #define TRAINER_OUTPUT_BENCH_H
 

@@ -1,5 +1,5 @@
-/* Who runs, and in which order. The baselines are one worker with the default strategy: there is nobody to
- * share with, so it is plain training. */
+/* What runs, and in which order. The baselines are one worker with the default strategy: it shares with no
+ * other worker, so it is plain training. */
 #include "compare.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
-/* A comparison: the same training by many strategies, several times each, with two baselines beside them;
- * what `trainer bench` does. */
+/* A comparison (`trainer bench`): the same training with several strategies, several times each, and with
+ * two baselines. */
 #ifndef TRAINER_TRAIN_COMPARE_H
 #define TRAINER_TRAIN_COMPARE_H
 

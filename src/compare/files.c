@@ -1,5 +1,5 @@
-/* bench.csv and runs.csv. One function lists the columns of a file; it is walked once for the names and once
- * for each row, so that the two cannot drift apart. */
+/* bench.csv and runs.csv. One function lists the columns of a file; it is called once for the names and
+ * once for each row, so the two cannot differ. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What a comparison wrote is known from a list that it leaves when it begins, so that also runs are found
- * that were killed, and nothing is touched that somebody else put there. */
+/* A comparison writes a list of its files when it begins, so that the runs of a killed one are found too,
+ * and all other files stay untouched. */
 #include "folder.h"
 
 #include <ctype.h>

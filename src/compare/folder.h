@@ -1,4 +1,4 @@
-/* The folder of a comparison that had another one before. */
+/* A comparison's folder that has an earlier comparison. */
 #ifndef TRAINER_COMPARE_FOLDER_H
 #define TRAINER_COMPARE_FOLDER_H
 

@@ -1,4 +1,4 @@
-/* How the runs of one strategy add up to its row, and how the rows compare. */
+/* How the runs of a strategy make its row, and how rows are compared. */
 #ifndef TRAINER_TRAIN_COMPARE_ROWS_H
 #define TRAINER_TRAIN_COMPARE_ROWS_H
 

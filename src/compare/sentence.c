@@ -1,6 +1,6 @@
-/* What matters most about a strategy, in one sentence. Every clause has a threshold, so that a row without
- * surprises gets a short one; a speed within the spread of the runs is given with that spread instead of a
- * verdict. */
+/* What matters most about a strategy, in one sentence. Every clause has a threshold, so a row without
+ * surprises gets a short sentence; a speed within the spread of the runs is given with that spread and
+ * without a verdict. */
 #include "bench.h"
 
 #include <math.h>

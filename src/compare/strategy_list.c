@@ -1,5 +1,5 @@
-/* A list of strategies. Settings are separated by commas as the strategies are, so what follows a comma
- * tells: "name" and "name:key=value" begin another one, "key=value" goes on with the settings. */
+/* A list of strategies. Commas separate both strategies and settings, so what follows a comma decides:
+ * "name" and "name:key=value" begin another strategy, "key=value" is another setting. */
 #include "strategy_list.h"
 
 #include <stdbool.h>

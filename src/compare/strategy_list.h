@@ -1,4 +1,4 @@
-/* A list of strategies, each with its settings: what --strategies says. */
+/* A list of strategies, each with its settings: the value of --strategies. */
 #ifndef TRAINER_TRAIN_STRATEGY_LIST_H
 #define TRAINER_TRAIN_STRATEGY_LIST_H
 

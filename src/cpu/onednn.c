@@ -1,14 +1,13 @@
 /* What all oneDNN kernels share: making a primitive, giving it memory objects and scratch, running it.
  *
- * Scratch memory is the instance's (oneDNN's default is one hidden block per thread), so a primitive serves
- * any number of threads and running it takes no memory of ours. oneDNN fixes the number of threads when a
+ * The instance owns the scratch memory (oneDNN's default is one hidden block per thread), so a primitive
+ * serves any number of threads and running it allocates nothing. oneDNN fixes the number of threads when a
  * primitive is made, from a setting of the calling thread, and expects the same one when it runs. Threads
- * that have little to do wait longer for each other than they compute, so a small operation gets fewer of
- * them.
+ * with little work wait for each other longer than they compute, so a small operation gets fewer threads.
  *
- * Where oneDNN (2.6) finds no memory for the code that it writes, it ends by a null pointer or an exception
- * that nobody can catch in C, and libgomp ends the process where it cannot start a thread. So it is entered
- * only when there is room enough for what it takes of its own. */
+ * Where oneDNN (2.6) finds no memory for the code that it generates, it ends by a null pointer or an exception
+ * that C cannot catch, and libgomp ends the process where it cannot start a thread. So oneDNN is entered only
+ * when there is enough room for what it allocates. */
 #include "onednn.h"
 
 #include <stdio.h>

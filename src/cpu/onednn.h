@@ -1,4 +1,4 @@
-/* Private to the kernels that oneDNN computes: what they share, whatever the primitive.
+/* Private to the oneDNN kernels: what they share, whatever the primitive.
  *
  * A plan holds the primitive, which is constant and may be run by many threads at once; an instance holds
  * what may not: the memory objects that carry the operands' addresses, the scratch memory and the stream. */

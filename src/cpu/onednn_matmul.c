@@ -1,11 +1,11 @@
-/* Matrix products by oneDNN: matmul, and dense, which is a matmul with a bias and an activation on its way
- * out.
+/* Matrix products by oneDNN: matmul, and dense, which is a matmul followed by a bias and an activation.
  *
  * Operands stay plain and row-major as the graph has them; a transposed one is the same memory with its
- * strides swapped. Measured on one Zen 4 core, batch 100, 784-100-10, in microseconds: matmul 159 forward and
- * 167 for the weights' gradient; inner_product 159 + 9 for bringing its weights into oneDNN's own format, and
- * 180 + 8; through oneDNN's gemm 164 and 163, but that one takes memory in each call. The small products take
- * 3 to 4. A single dot product is left to the reference kernel, which takes a third of the time. */
+ * strides swapped. Measured on one Zen 4 core, batch 100, 784-100-10, in microseconds: matmul 159 forward
+ * and 167 for the weights' gradient; inner_product 159 + 9 for bringing its weights into oneDNN's own
+ * format, and 180 + 8; through oneDNN's gemm 164 and 163, but that one takes memory in each call. The
+ * small products take 3 to 4. A single dot product is left to the reference kernel, which takes a third of
+ * the time. */
 #include "onednn.h"
 
 /* The form of a matrix of `shape`, seen transposed or not. */

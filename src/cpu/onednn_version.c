@@ -1,6 +1,7 @@
-/* The one place where oneDNN 2 and 3 differ. In version 2 a form of memory is a struct, and an operation is a
- * struct that a primitive's description is made from; in version 3 forms are made and destroyed, and a
- * description is made in one call. Each version's half says the same few functions, up to "both versions". */
+/* The one place where oneDNN 2 and 3 differ. In version 2 a memory descriptor is a struct, and an
+ * operation is a struct that a primitive's descriptor is made from; in version 3 memory descriptors are
+ * created and destroyed, and a primitive's descriptor is made in one call. Each version's half has the
+ * same few functions, up to "both versions". */
 #include "onednn_version.h"
 
 /* The forms of what an operation reads and writes. */

@@ -1,5 +1,5 @@
-/* What oneDNN 2 and oneDNN 3 say in different words, said once: forms of memory, and making a primitive. The
- * two versions differ in onednn_version.c and nowhere else. */
+/* One interface to oneDNN 2 and oneDNN 3, for what differs between them: memory descriptors, and making a
+ * primitive. Only onednn_version.c knows the version. */
 #ifndef TRAINER_CPU_ONEDNN_VERSION_H
 #define TRAINER_CPU_ONEDNN_VERSION_H
 

@@ -1,17 +1,17 @@
 /* Racy steps and copies: the one place where two threads may touch the same weights at the same time, on
  * purpose.
  *
- * This file alone is compiled without the thread sanitizer. What may go wrong: two workers that step the same
- * line at the same time both read the old value, and the one that writes first is lost; a reader may see a
- * slice partly before and partly after an update. Single floats are never torn: they are aligned, and the
- * machine loads and stores them whole. How many updates are lost is measured: every update also adds 1 to the
- * shard's witness line, in the same loop, so updates minus witness is the number lost on one line. With
- * atomic steps what a step changes a weight by is added in one atomic addition, and no update of a weight is
- * lost; moments are overwritten as ever.
+ * This file alone is compiled without the thread sanitizer. What may go wrong: two workers that step the
+ * same line at the same time both read the old value, and the update that is written first is lost; a
+ * reader may see a slice partly before and partly after an update. Single floats are never torn: they are
+ * aligned, and the machine loads and stores them whole. How many updates are lost is measured: every
+ * update also adds 1 to the shard's witness line, in the same loop, so updates minus witness is the number
+ * lost on one line. With atomic steps the change of a weight is one atomic addition, and no update of a
+ * weight is lost; moments can still be overwritten.
  *
- * Weights go through a small private buffer, a block at a time, so that optimizers never see shared memory.
- * In the simulated world a block is one cache line, with a scheduling point between reading and writing, so
- * updates are lost there too, the same ones for the same seed. */
+ * Weights go through a small private buffer, a block at a time, so that optimizers never see shared
+ * memory. In the simulated world a block is one cache line, with a scheduling point between reading and
+ * writing, so updates are lost there too, the same ones for the same seed. */
 #include "../base/memory.h"
 #include "cpu.h"
 

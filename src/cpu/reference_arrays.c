@@ -1,4 +1,4 @@
-/* Reference kernels: operations that only move elements, or tell of a shape. */
+/* Reference kernels: operations that only move elements, or return a shape. */
 #include <string.h>
 #include "reference.h"
 

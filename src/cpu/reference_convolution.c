@@ -1,6 +1,6 @@
-/* Reference kernels: convolution and its gradients. The inner loops run along the output channels, or, where
- * a sum over them is wanted, in the partial sums of a dot product; what lies side by side in a row of the
- * window is one run of x and of the kernel. */
+/* Reference kernels: convolution and its gradients. The inner loops run along the output channels, or,
+ * where a sum over them is wanted, in the partial sums of a dot product; what is adjacent in a row of the
+ * window is contiguous in x and in the kernel. */
 #include <string.h>
 #include "../graph/window.h"
 #include "reference.h"

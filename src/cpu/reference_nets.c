@@ -1,4 +1,4 @@
-/* Reference kernels: softmax and cross entropy. The largest logit is taken off before the exponential, so
+/* Reference kernels: softmax and cross entropy. The largest logit is subtracted before the exponential, so
  * nothing overflows. */
 #include <string.h>
 #include "../device/formulas.h"

@@ -1,6 +1,5 @@
-/* Reference kernels: pooling. All loops run along the channels, which lie
- * side by side, so they fill vectors; these are the kernels that run everywhere, as they are bound by memory.
- */
+/* Reference kernels: pooling. All loops run along the channels, which are adjacent in memory, so they
+ * vectorise. These kernels are used even where oneDNN is there, because they are bound by memory. */
 #include <string.h>
 #include "../device/formulas.h"
 #include "../graph/window.h"

@@ -1,11 +1,11 @@
-/* Reference kernel: the gradient of a convolution's kernel with max pooling behind it, from the elements
- * alone that the pooling let through.
+/* Reference kernel: the gradient of a convolution's kernel when max pooling follows it, computed only from
+ * the elements that the pooling selected.
  *
- * Each of them adds its gradient times its window of x to the sums of its channel. The sums are kept channel
- * by channel, and a window's rows are padded to whole vectors, so that a window is a few vectors to add: with
- * a 5x5 kernel of 3 channels, five. x is laid out with its padding around it, one image at a time, so that
- * every window is whole. Measured within a step on one Zen 4 core, 128x24x24x3, 5x5, to 64 channels, pool
- * 3x3/2: 5 ms instead of 4 for the maxpool_grad and 10 for oneDNN's conv2d_grad_kernel. */
+ * Each of them adds its gradient times its window of x to the sums of its channel. The sums are kept
+ * channel by channel, and a window's rows are padded to whole vectors, so that a window is a few vectors
+ * to add: with a 5x5 kernel of 3 channels, five. x is laid out with its padding around it, one image at a
+ * time, so that every window is whole. Measured within a step on one Zen 4 core, 128x24x24x3, 5x5, to 64
+ * channels, pool 3x3/2: 5 ms instead of 4 for the maxpool_grad and 10 for oneDNN's conv2d_grad_kernel. */
 #include <string.h>
 #include "../base/memory.h"
 #include "../graph/window.h"

@@ -1,5 +1,6 @@
-/* A CSV file read into a table: a row of numbers an example, and the text of its label. Every error names the
- * file, the row (its line, from 1) and the column (its number from 1, and its name if there is a header). */
+/* A CSV file read into a table: per example a row of numbers and the text of its label. Every error names
+ * the file, the row (its line, from 1) and the column (its number from 1, and its name if there is a
+ * header). */
 #ifndef TRAINER_DATA_CSV_READER_H
 #define TRAINER_DATA_CSV_READER_H
 

@@ -1,5 +1,5 @@
-/* CSV text cut into rows. Works in place: a cell without its quotes and with its ends cut is never longer
- * than what stood in the file, and the separator or line end after it leaves room for the 0. */
+/* CSV text cut into rows. Works in place: a cell without its quotes and surrounding blanks is never longer
+ * than its text in the file, and the separator or line end after it leaves room for the 0. */
 #include "csv_rows.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* CSV text cut into rows of cells (RFC 4180, with the separator to choose): quoted cells with "" for a quote,
- * which may hold separators and line ends; LF or CRLF; a byte order mark; the last line ended or not. Blanks
- * around cells are dropped, blank lines skipped. */
+/* CSV text cut into rows of cells (RFC 4180, with a choice of separators): quoted cells with "" for a
+ * quote, which may hold separators and line ends; LF or CRLF; a byte order mark; the last line with or
+ * without an end. Blanks around cells are dropped, blank lines skipped. */
 #ifndef TRAINER_DATA_CSV_ROWS_H
 #define TRAINER_DATA_CSV_ROWS_H
 

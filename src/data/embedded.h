@@ -1,7 +1,7 @@
 /* Files that are part of the program: EMBED(symbol, "path"); puts the bytes of a file (path from the
- * repository's root, where the compiler is started) into the read-only data, from `symbol` to `symbol_end`,
- * with one 0 byte after them. The symbols are hidden: known to the whole program and reached without the help
- * of a loader, so the code stays position-independent. */
+ * repository's root, where the compiler is started) into the read-only data, from `symbol` to
+ * `symbol_end`, with one 0 byte after them. The symbols are hidden: the whole program sees them and needs
+ * no loader to reach them, so the code stays position-independent. */
 #ifndef TRAINER_DATA_EMBEDDED_H
 #define TRAINER_DATA_EMBEDDED_H
 

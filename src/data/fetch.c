@@ -1,5 +1,5 @@
-/* Fetching: a file is downloaded as NAME.part and gets its name only after its SHA-256 was found right, so
- * that a reader never sees anything else. An archive is not kept: its files have sums of their own. */
+/* Fetching: a file is downloaded as NAME.part and gets its name only when its SHA-256 is right, so a
+ * reader never sees a wrong file. An archive is not kept: each of its files has its own sum. */
 #include "fetch.h"
 
 #include <errno.h>

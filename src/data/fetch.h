@@ -1,5 +1,5 @@
-/* Fetching a data set: its files downloaded, held against their SHA-256, unpacked and put where the readers
- * look, each under its own name only when it is the right one. */
+/* Fetches a data set: downloads its files, checks their SHA-256, unpacks them, and puts them where the
+ * readers look. A file gets its name only when it is the right one. */
 #ifndef TRAINER_DATA_FETCH_H
 #define TRAINER_DATA_FETCH_H
 

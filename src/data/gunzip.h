@@ -1,4 +1,4 @@
-/* gzip in memory: for files that are part of the program. Files on disk are unpacked by file_read. */
+/* gzip in memory, for files that are embedded in the program. Files on disk are unpacked by file_read. */
 #ifndef TRAINER_DATA_GUNZIP_H
 #define TRAINER_DATA_GUNZIP_H
 

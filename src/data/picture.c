@@ -1,4 +1,4 @@
-/* Pictures decoded, by stb_image (stb.c), after picture_check. */
+/* Decodes pictures with stb_image (stb.c), after picture_check. */
 #include "picture.h"
 
 #include "../base/memory.h"

@@ -1,4 +1,5 @@
-/* Pictures: PNG and JPEG by stb_image, brought to the size and the channels that a network takes. */
+/* Pictures: PNG and JPEG, decoded by stb_image, scaled to the size and converted to the channels that a
+ * network takes. */
 #ifndef TRAINER_DATA_PICTURE_H
 #define TRAINER_DATA_PICTURE_H
 

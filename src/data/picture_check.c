@@ -1,9 +1,8 @@
-/* Pictures looked through, and what is too large or too much work refused. stb_image does not look at the
- * check sums of PNG, and fills up what is missing of a JPEG with grey, so both formats are walked through
- * here, segment by segment, to their end. Up to version 2.27, which Debian 12 has, it also believes the
- * tables of a JPEG: more than 256 codes of a Huffman table, differences of more than 15 bits and samplings
- * that are no whole parts of the largest make it read and write outside its memory. (ITU-T T.81 B.2 has the
- * segments, ISO/IEC 15948 the chunks.) */
+/* Checks pictures, and refuses what is too large or too much work. stb_image ignores the check sums of a PNG
+ * and fills the missing part of a JPEG with grey, so both formats are checked here, segment by segment, to
+ * their end. Up to version 2.27, which Debian 12 has, it also trusts the tables of a JPEG: a Huffman table of
+ * more than 256 codes, differences of more than 15 bits, and sampling factors that do not divide the largest
+ * make it read and write outside its memory. (ITU-T T.81 B.2 has the segments, ISO/IEC 15948 the chunks.) */
 #include "picture_check.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* PNG and JPEG files looked through before stb_image decodes them. */
+/* Checks PNG and JPEG files before stb_image decodes them. */
 #ifndef TRAINER_DATA_PICTURE_CHECK_H
 #define TRAINER_DATA_PICTURE_CHECK_H
 

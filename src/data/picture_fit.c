@@ -1,5 +1,5 @@
-/* Pictures scaled: each axis by itself, a weighted mean of neighbours. A row of the picture is brought to its
- * new width when an output row needs it, so that the memory is a row, not a picture. */
+/* Scales pictures, one axis at a time, by weighted means of neighbours. A row of the picture is scaled to
+ * its new width when an output row needs it, so the memory needed is one row, not one picture. */
 #include "picture.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The list of sources. The sums of MNIST's and CIFAR-10's files are those of the official ones, whose
- * published MD5 sums were compared; those of Iris belong to the files of the TensorFlow tutorials. */
+/* The list of sources. The sums of MNIST and CIFAR-10 are those of the official files, after comparing
+ * their published MD5 sums; those of Iris are of the files of the TensorFlow tutorials. */
 #include "sources.h"
 
 #include <stdio.h>

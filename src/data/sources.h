@@ -1,5 +1,5 @@
-/* Where the files of data sets come from: public addresses, and the SHA-256 by which a copy is known to be
- * the right one. `trainer fetch` downloads by this list; a build without it names the addresses. */
+/* Where the files of data sets come from: public addresses, and the SHA-256 of each file. `trainer fetch`
+ * downloads by this list; a build without it names the addresses. */
 #ifndef TRAINER_DATA_SOURCES_H
 #define TRAINER_DATA_SOURCES_H
 

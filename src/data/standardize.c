@@ -1,4 +1,5 @@
-/* Standardizing features: sums in double, in two passes, so that a large mean does not eat the deviation. */
+/* Standardizing features: sums in double, in two passes, so that a large mean does not cancel the
+ * deviation. */
 #include "standardize.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* stb_image, compiled: PNG and JPEG from memory, nothing else. It counts on numbers that wrap around, so that
- * the undefined-behaviour sanitizer looks at its array bounds only (Makefile). */
+/* stb_image, compiled: PNG and JPEG from memory, nothing else. It relies on integers that wrap around, so
+ * the undefined-behaviour sanitizer checks only its array bounds (Makefile). */
 #include <stdlib.h>
 #include "picture.h"
 

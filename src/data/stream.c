@@ -1,5 +1,5 @@
-/* The stream: position -> epoch and place in it -> the seeded permutation of that epoch. Nothing is stored,
- * so any batch can be had by anyone in any order, and a run resumes from a number. */
+/* The stream: position -> epoch and place in it -> the seeded permutation of that epoch. Nothing is
+ * stored, so anyone can compute any batch in any order, and a run resumes from a number. */
 #include "stream.h"
 
 #include <assert.h>

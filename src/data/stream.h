@@ -1,8 +1,8 @@
-/* The stream: one endless sequence of examples, cut from seeded permutations of the training set; which
- * example when, to whom.
+/* The stream: one endless sequence of examples, cut from seeded permutations of the training set. It says
+ * which example goes to which worker, and when.
  *
- * A pure function of (seed, position): no state, no lock, random access; a batch may straddle two epochs. It
- * does not depend on the strategy or, for `shared`, on the number of workers. */
+ * A pure function of (seed, position): no state, no lock, random access; a batch may straddle two epochs.
+ * It does not depend on the strategy or, for `shared`, on the number of workers. */
 #ifndef TRAINER_DATA_STREAM_H
 #define TRAINER_DATA_STREAM_H
 
@@ -18,7 +18,7 @@ enum data_sharding {
 struct stream {
     uint64_t seed;
     int examples; /* in the training set */
-    int batch;    /* examples a batch */
+    int batch;    /* examples per batch */
     int workers;
     enum data_sharding sharding;
 };

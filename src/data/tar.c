@@ -1,5 +1,6 @@
-/* tar archives: a block of 512 bytes heads each file, whose bytes follow, filled up to whole blocks; a block
- * of zeros is the end (POSIX.1-1988, "ustar"). zlib reads plain archives and gzipped ones alike. */
+/* tar archives: each file begins with a block of 512 bytes; its bytes follow, padded to whole blocks; a
+ * block of zeros ends the archive (POSIX.1-1988, "ustar"). zlib reads plain archives and gzipped ones
+ * alike. */
 #include "tar.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* tar archives (POSIX ustar), gzipped or not, read once from front to back. Only regular files are given;
- * folders, links and extension records are stepped over. Nothing is written: where a file goes is the
- * caller's choice, so no name in an archive can reach out of a folder. */
+ * folders, links and extension records are skipped. Nothing is written: where a file goes is the caller's
+ * choice, so no name in an archive can reach out of a folder. */
 #ifndef TRAINER_DATA_TAR_H
 #define TRAINER_DATA_TAR_H
 

@@ -1,4 +1,4 @@
-/* All sums are whole numbers, so that they are the same everywhere; one product rounds. */
+/* All sums are integers, so they are the same on every machine; only one product rounds. */
 #include "whiten.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Whitening of colour images: neighbouring pixels and colours say much the same, and a network learns faster
- * from what is left when that is taken out. ZCA of patches (Krizhevsky, "Learning Multiple Layers of Features
- * from Tiny Images", 2009, appendix A) with one small filter that is the same at every pixel. */
+/* Whitening of colour images: neighbouring pixels and colours are strongly correlated, and a network
+ * learns faster when that correlation is removed. ZCA of patches (Krizhevsky, "Learning Multiple Layers of
+ * Features from Tiny Images", 2009, appendix A) with one small filter that is the same at every pixel. */
 #ifndef TRAINER_DATA_WHITEN_H
 #define TRAINER_DATA_WHITEN_H
 

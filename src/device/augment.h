@@ -1,11 +1,11 @@
-/* How the bytes of a stored image become the numbers that a network is given, said once for all devices: CPU
- * and CUDA code include this header, so that they agree on every pixel. Common part of C, C++ and CUDA.
+/* How the bytes of a stored image become a network's input. CPU and CUDA code include this header, so they
+ * agree on every pixel. Common part of C, C++ and CUDA.
  *
  * The chain, always in this order: pad with black, crop, flip, brightness, contrast, standardize or scale,
- * cutout. In training a crop lies anywhere and a flip, a brightness, a contrast and a cutout are drawn; in
- * tests the crop is central and the rest is left out. Nothing is cut to 0..255 on the way, as in TensorFlow
- * with floats, so the chain is one linear function a channel of each image: a value is slope * byte +
- * offset[channel], and both come from sums of bytes that are exact in whole numbers. */
+ * cutout. In training the place of the crop, the flip, brightness, contrast and cutout are random; in
+ * tests the crop is central and the others are left out. Nothing is clipped to 0..255 on the way, as in
+ * TensorFlow with floats, so the chain is one linear function per image and channel: a value is slope *
+ * byte + offset[channel], and both come from sums of bytes that are exact integers. */
 #ifndef TRAINER_DEVICE_AUGMENT_H
 #define TRAINER_DEVICE_AUGMENT_H
 

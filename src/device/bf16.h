@@ -1,5 +1,4 @@
-/* bfloat16: the upper half of a float32. Conversions said once for all devices; common part of C, C++ and
- * CUDA. */
+/* bfloat16: the upper half of a float32. Conversions for all devices; common part of C, C++ and CUDA. */
 #ifndef TRAINER_DEVICE_BF16_H
 #define TRAINER_DEVICE_BF16_H
 

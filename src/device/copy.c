@@ -1,5 +1,5 @@
-/* Copies between devices: by the backend that has memory of its own, the giver's first, because it knows when
- * the value is there; where both compute in the host's memory, by the processor. */
+/* Copies between devices: by the backend that has its own memory, the source's first, because it knows
+ * when the value is ready; where both compute in the host's memory, by the CPU. */
 #include "copy.h"
 
 #include <string.h>

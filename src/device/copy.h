@@ -1,5 +1,5 @@
-/* Copies between devices. All that goes from device to device goes through here, so a
- * backend with memory of its own has two slots to fill (backend.copy and queue_copy). */
+/* Copies between devices. Everything that goes from device to device goes through here, so a backend with
+ * its own memory fills two slots (backend.copy and queue_copy). */
 #ifndef TRAINER_DEVICE_COPY_H
 #define TRAINER_DEVICE_COPY_H
 

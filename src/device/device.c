@@ -1,6 +1,6 @@
 /* From the text of --devices to devices: which ones, and which cores each of them gets.
  *
- * A CPU device is a share of the cores: with D of them each gets T threads, and cores of its own as long as
+ * A CPU device is a share of the cores: with D of them each gets T threads, on separate cores as long as
  * there are D * T. Every device gets the same T, because the bits of a result may depend on it. Processes of
  * a cluster that are on one machine divide its cores first. */
 #include "device.h"

@@ -1,8 +1,8 @@
 /* Devices: the contract that a backend (src/cpu, cuda/) fulfils.
  *
  * A device is an in-order queue plus a table of kernels. A backend offers, for every operation, an ordered
- * list of kernels: the first one that takes the problem does it; on the CPU the plain reference kernel stands
- * last and always takes it, as long as all is float32 (which is what a bf16 device falls back to). */
+ * list of kernels: the first one that takes the problem runs; on the CPU the plain reference kernel comes
+ * last and always takes it, as long as all values are float32 (which is what a bf16 device falls back to). */
 #ifndef TRAINER_DEVICE_DEVICE_H
 #define TRAINER_DEVICE_DEVICE_H
 
@@ -46,8 +46,8 @@ struct kernel {
      * an error. NULL: takes every problem. */
     int (*prepare)(const struct problem *problem, void **plan, struct error *error);
     void (*release)(void *plan); /* undoes prepare; NULL: nothing to undo */
-    /* Called once an arena: what must not be shared between threads (scratch memory, argument objects). NULL:
-     * nothing. */
+    /* Called once per arena: what must not be shared between threads (scratch memory, argument objects).
+     * NULL: nothing. */
     int (*bind)(const struct problem *problem, const void *plan, void **instance, struct error *error);
     void (*unbind)(void *instance);
     /* Computes. Runs on the worker's own thread; allocates nothing. Returns OK or ERROR_DEVICE. */
@@ -79,7 +79,7 @@ struct device_settings {
 /* Examples in host memory: the part of a data set that a device reads. */
 struct examples {
     int count;            /* examples */
-    int features;         /* numbers an example, as a network is given it */
+    int features;         /* numbers per example, as a network's input */
     const uint8_t *bytes; /* [count][features], or images as `augment` says; or NULL */
     const float *floats;  /* [count][features] when bytes is NULL */
     float scale;          /* bytes are multiplied by this */
@@ -99,14 +99,14 @@ struct backend {
     const char *name;   /* "cpu", "gpu" */
     bool own_memory;    /* its devices have memory of their own; else they compute in the host's */
     int (*count)(void); /* labels run from 0 to count-1 */
-    /* Why count is 0, in words; NULL slot: it never is. */
+    /* Why count is 0, as a text; NULL slot: it never is. */
     const char *(*missing)(void);
     /* Fills description[bytes] for `trainer devices`, one line. */
     void (*describe)(int label, char *description, size_t bytes);
     /* Kernels for an operation, best first, ended by NULL. */
     const struct kernel *const *(*kernels)(const struct device *device, enum op op);
-    /* What a device lacks to compute in that precision, in words; NULL: nothing. NULL slot: float32 is all it
-     * can. */
+    /* What a device lacks to compute in that precision, as a text; NULL: nothing. NULL slot: it has
+     * float32 only. */
     const char *(*lacks)(const struct device *device, enum precision precision);
     /* Called by the thread that will compute on the device, before anything else: sets its thread count. */
     void (*enter)(const struct device *device);
@@ -140,13 +140,13 @@ struct backend {
                          const struct indices *indices, int *out, struct error *error);
 
     /* --- only of a backend with memory of its own; else NULL --- */
-    /* Opens what the device needs beside its threads' queues, or says why it cannot be had. Called by
+    /* Opens what the device needs beside its threads' queues, or says why it cannot. Called by
      * devices_open for each device, and undone by close, when no thread uses the device any more. */
     int (*open)(const struct device *device, struct error *error);
     void (*close)(const struct device *device);
-    /* What a thread queues between record and recorded is not done but kept, as one thing that replay queues
-     * again: same kernels, same addresses. recorded leaves *recording NULL when what was queued cannot be
-     * kept; nothing of it is done then. What allocates or waits fails between the two, and recorded has to be
+    /* What a thread queues between record and recorded does not run; it is recorded, and replay queues all
+     * of it again: same kernels, same addresses. recorded leaves *recording NULL when it could not be
+     * recorded; then nothing of it has run. Between the two, allocating and waiting fail; recorded must be
      * called then, too. */
     int (*record)(const struct device *device, struct error *error);
     int (*recorded)(const struct device *device, void **recording, struct error *error);
@@ -155,14 +155,14 @@ struct backend {
     const struct collective *collective; /* what several devices compute together; NULL: nothing */
 };
 
-/* Marks: places in a thread's queue, so that others' queues come behind it and nobody waits. */
+/* Marks: places in a thread's queue, after which other queues can continue without a thread that waits. */
 struct marks {
     /* timed: `since` is asked of it. *mark NULL: what is queued here is done at once, so there is nothing to
      * set or to follow. */
     int (*open)(const struct device *device, bool timed, void **mark, struct error *error);
     void (*close)(const struct device *device, void *mark); /* NULL is fine */
-    /* The mark is reached when all is done that the calling thread has queued on the device so far. Anew with
-     * every call; who follows it sees to it that it is not moved meanwhile. */
+    /* The mark is reached when everything is done that the calling thread has queued on the device so far.
+     * Each call sets it again; whoever follows it must ensure that it is not set meanwhile. */
     int (*set)(const struct device *device, void *mark, struct error *error);
     /* What the calling thread queues on the device from now on is done after the mark, set by any thread, is
      * reached. */
@@ -188,18 +188,19 @@ struct vectors {
                    struct error *error);
     int (*scale)(const struct device *device, float *values, size_t floats, float factor,
                  struct error *error);
-    /* Copies what others may be stepping meanwhile, within the device's memory; NULL: as queue_copy does. */
+    /* Copies what others may be stepping at the same time, within the device's memory; NULL: as queue_copy
+     * does. */
     void (*copy_racy)(float *out, const float *in, size_t floats, struct world *world);
 };
 
-/* Devices of one backend, no two of them the same, that compute as a group: how the gradients of a round
- * become their mean without going through one of them one by one. In which order they are added is the
- * backend's choice. */
+/* Devices of one backend, no two of them the same, that compute as a group: they compute the mean of a
+ * round's gradients without sending all of them to one device. The backend chooses the order in which they
+ * are added. */
 enum { COLLECTIVE_DECLINED = -1 };
 struct collective {
-    /* Joins devices[count] as *group. A wait of it ends after timeout_s without success, and when the world
-     * is stopped. Returns OK, COLLECTIVE_DECLINED (it cannot be had on this machine; the words of `error` say
-     * why) or ERROR_DEVICE. */
+    /* Joins devices[count] as *group. A wait of it ends after timeout_s without success, and when the
+     * world is stopped. Returns OK, COLLECTIVE_DECLINED (this machine cannot; `error` says why) or
+     * ERROR_DEVICE. */
     int (*open)(const struct device *const *devices, int count, struct world *world, double timeout_s,
                 void **group, struct error *error);
     void (*close)(void *group); /* when nothing of it is under way; NULL is fine */

@@ -1,5 +1,5 @@
-/* The elementwise formulas, said once for all devices: CPU kernels and CUDA kernels include this header, so
- * they agree on what is computed. Common part of C, C++ and CUDA. Truth is one byte, 0 or 1. */
+/* The elementwise formulas. CPU kernels and CUDA kernels include this header, so they compute the same.
+ * Common part of C, C++ and CUDA. Truth is one byte, 0 or 1. */
 #ifndef TRAINER_DEVICE_FORMULAS_H
 #define TRAINER_DEVICE_FORMULAS_H
 

@@ -1,5 +1,6 @@
-/* A step of the weights: what the optimizers' formulas (src/store/optimizers) have in common, and what a
- * backend is told of one. The common part of C and C++, shared by the processor's code and by device code. */
+/* A step of the weights: what the optimizers' formulas (src/store/optimizers) have in common, and the
+ * description of a step that a backend gets. The common part of C and C++, shared by the processor's code
+ * and by device code. */
 #ifndef TRAINER_DEVICE_UPDATE_H
 #define TRAINER_DEVICE_UPDATE_H
 

@@ -1,4 +1,4 @@
-/* See walk.h: strides of operands that broadcast, and the merging of axes that run on. */
+/* See walk.h: strides of operands that broadcast, and the merging of axes that are contiguous. */
 #include "walk.h"
 
 /* Strides of a dense value of this shape along the axes of `out`; 0 where it broadcasts. */

@@ -1,4 +1,4 @@
-/* --without-kernel: operations that devices are to be treated as having no kernel for. */
+/* --without-kernel: operations that devices are treated as having no kernel for. */
 #include "without.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Operations that devices are to be treated as having no kernel for, so that soft placement can be seen. */
+/* Operations that devices are treated as having no kernel for, so that soft placement can be tried. */
 #ifndef TRAINER_DEVICE_WITHOUT_H
 #define TRAINER_DEVICE_WITHOUT_H
 

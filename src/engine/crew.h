@@ -1,6 +1,6 @@
-/* The crew: who computes the gradients of a run. Threads of this process (threads.h), or members of a
- * cluster, each of which has a thread here that speaks for it (src/cluster/members.h). A run is handed its
- * crew, and does not ask which one it is. */
+/* The crew: who computes the gradients of a run. Either threads of this process (threads.h), or members of
+ * a cluster, each represented by a thread here (src/cluster/members.h). A run is given its crew and does
+ * not ask which kind it is. */
 #ifndef TRAINER_ENGINE_CREW_H
 #define TRAINER_ENGINE_CREW_H
 

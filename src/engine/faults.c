@@ -1,4 +1,4 @@
-/* Reading the faults, and looking them up. See faults.h. */
+/* Parses the faults and looks them up. See faults.h. */
 #include "faults.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Faults put in on purpose: to see what a strategy does when a worker fails, hangs or is slow, or a server
+/* Injected faults: they show what a strategy does when a worker fails, hangs or is slow, or a server
  * hangs.
  *
  *   --fail=worker:1@step:50     that worker ends with an error at its step 50
@@ -41,7 +41,7 @@ int faults_parse(struct faults *faults, const char *fail, const char *stall, con
  * out[FAULTS_TEXT_BYTES], returns it. */
 enum { FAULTS_TEXT_BYTES = 3 * 264 };
 const char *faults_text(char out[FAULTS_TEXT_BYTES], const char *fail, const char *stall, const char *slow);
-/* Whether all that is named is there: devices[workers] are the workers' devices. Errors: ERROR_USAGE. */
+/* Whether everything that is named exists: devices[workers] are the workers' devices. Errors: ERROR_USAGE. */
 int faults_check(const struct faults *faults, const char *const *devices, int workers, int servers,
                  struct error *error);
 

@@ -1,5 +1,5 @@
-/* A ring with one writer, the prefetcher, and one reader, its worker: two events count what was filled and
- * what may be filled. See prefetcher.h. */
+/* A ring with one writer, the prefetcher, and one reader, its worker: two events count the filled buffers
+ * and the free ones. See prefetcher.h. */
 #include "prefetcher.h"
 
 #include <math.h>

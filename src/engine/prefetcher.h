@@ -1,13 +1,13 @@
 /* A prefetcher: builds a worker's batches ahead of it, so that input is off the path of a step.
  *
- * With --prefetch=N a thread beside the worker asks the sampler in its place and fills a ring of N + 1 input
- * buffers: one for the step in hand, N for the next ones. The end of a segment goes through the ring too, so
- * what was assigned before a pause is computed before it. With N = 0 there is no thread: the worker builds
- * its batch itself, just before it needs it. That is right where all cores compute, since a prefetcher could
- * only take time from a worker.
+ * With --prefetch=N a thread beside the worker asks the sampler in its place and fills a ring of N + 1
+ * input buffers: one for the current step, N for the next ones. The end of a segment goes through the ring
+ * too, so what was assigned before a pause is computed before it. With N = 0 there is no thread: the
+ * worker builds its batch itself, just before it needs it. That is right where all cores compute: a
+ * prefetcher would only take time from a worker.
  *
- * The prefetcher is no member of the roster: it is its worker's, and a worker that has waited too long for it
- * says so. */
+ * The prefetcher is not a member of the roster. It belongs to its worker, which reports when it has waited
+ * too long for it. */
 #ifndef TRAINER_TRAIN_PREFETCHER_H
 #define TRAINER_TRAIN_PREFETCHER_H
 

@@ -1,5 +1,5 @@
-/* Replicas: what each worker computes with: the network's program on its own device, with an arena and input
- * buffers of its own. The program reads a batch where it was built. */
+/* Replicas: each worker has one. It is the network's program on the worker's device, with its own arena
+ * and input buffers. The program reads a batch where it was built. */
 #ifndef TRAINER_TRAIN_REPLICA_H
 #define TRAINER_TRAIN_REPLICA_H
 

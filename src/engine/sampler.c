@@ -1,4 +1,4 @@
-/* Who gets which batch, and where everyone stops. See sampler.h. */
+/* Which worker gets which batch, and where all stop. See sampler.h. */
 #include "sampler.h"
 
 #include "../base/memory.h"

@@ -1,16 +1,17 @@
 /* The sampler: hands out the numbers of the stream's batches, and knows how far a run has come.
  *
- * Strategies with rounds: batch r*W+w goes to worker w of round r, so everyone knows its own; a worker for
- * whom no batch is left in the last round is assigned an empty one. Others take the next number from one
- * cursor, so a slow worker slows nobody. With --data-sharding=split|all each worker counts its own batches.
+ * Strategies with rounds: batch r*W+w goes to worker w of round r, so each worker knows its own; a worker
+ * for which no batch is left in the last round is assigned an empty one. Other strategies take the next
+ * number from one cursor, so a slow worker does not slow the others. With --data-sharding=split|all each
+ * worker counts its own batches.
  *
  * Workers stop at a limit (the end of an epoch), or soon after sampler_stop. With rounds all must stop
- * after the same round: the furthest that anybody was assigned, however far ahead of the others. What a
- * worker was assigned it computes before it pauses, also when a prefetcher asked for it in advance.
+ * after the same round: the last one that any worker was assigned. A worker computes everything it was
+ * assigned before it pauses, including what a prefetcher asked for in advance.
  *
- * With rounds, the loss of a worker begins another generation: from the next round on, those who are left are
- * assigned first what the lost one was assigned but never came to, then the rest of the stream. Only the
- * batch that it had in hand is lost with it. With split, a lost worker's slice ends with it. */
+ * With rounds, the loss of a worker begins another generation: from the next round on, the remaining
+ * workers are assigned first what the lost one was assigned but never computed, then the rest of the
+ * stream. Only the batch that it was computing is lost. With split, a lost worker's slice ends with it. */
 #ifndef TRAINER_TRAIN_SAMPLER_H
 #define TRAINER_TRAIN_SAMPLER_H
 
@@ -81,7 +82,7 @@ long sampler_position(
 long sampler_own(const struct sampler *sampler,
                  int worker); /* split, all: batches of this worker since training began */
 long sampler_total(const struct sampler *sampler); /* batches in the whole training, over all workers */
-/* Updates that makes of each shard: one a batch, or, merged, one a round of the workers. */
+/* Updates that makes of each shard: one per batch, or, merged, one per round. */
 long sampler_updates(const struct sampler *sampler, bool merged);
 
 /* Epoch (from 0) of a batch, its place in it (from 0), and the batches of that epoch. */

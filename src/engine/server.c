@@ -1,4 +1,4 @@
-/* A server: applies what comes into the mailboxes of its shards, in order of arrival. */
+/* A server: applies the gradients in the mailboxes of its shards, in order of arrival. */
 #include <math.h>
 
 #include "worker.h"

@@ -1,5 +1,5 @@
-/* The clock of a step: what a worker does between two readings is put down to a phase, what it waited
- * meanwhile to waiting. The five times of a step are disjoint and add up to it. */
+/* The clock of a step: the time between two readings is charged to a phase, except for waiting, which is
+ * charged to waiting. The five times of a step are disjoint and add up to it. */
 #ifndef TRAINER_ENGINE_STEP_CLOCK_H
 #define TRAINER_ENGINE_STEP_CLOCK_H
 

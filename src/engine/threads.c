@@ -1,4 +1,4 @@
-/* See threads.h. The threads themselves are training's; this is what they compute with. */
+/* See threads.h. training.c owns the threads; this is what they compute with. */
 #include "threads.h"
 
 #include <stdio.h>

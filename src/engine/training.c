@@ -1,4 +1,4 @@
-/* Workers and servers started, paused, ended and joined. See training.h. */
+/* Starts, pauses, ends and joins workers and servers. See training.h. */
 #include "training.h"
 
 #include <math.h>
@@ -236,8 +236,8 @@ static double latest_pause(const struct training *training) {
     return latest;
 }
 
-/* Workers that nobody waits for can fall silent, too. Those that wait themselves have a timeout of their
- * own, which must end first, as it has the better words. */
+/* Workers that nobody waits for can stop answering, too. Those that wait themselves have their own
+ * timeout, which must end first because its message says more. */
 static void look_for_silence(struct training *training) {
     struct roster *roster = training->settings.roster;
     const double now = world_now(training->settings.world);
@@ -326,7 +326,7 @@ void training_take_loss(struct training *training, double *sum, long *steps) {
     }
 }
 
-/* The failure that came first, in the words of whom it happened to. */
+/* The failure that came first, with its own message. */
 static int first_failure(const struct training *training, struct error *error) {
     const int failed = training->workers ? atomic_load(&training->failed) : -1;
     const int workers = training->settings.roster ? training->settings.roster->workers : 0;

@@ -1,12 +1,12 @@
-/* Training: workers and servers at work on a store, as a thing that can be started, paused at a step or epoch
+/* Training: workers and servers that work on a store. It can be started, paused at a step or epoch
  * boundary, and ended.
  *
- * The coordinator (the thread that opens it) lets the workers go until the sampler's limit, waits until all
- * are paused, and then has the store to itself: it can evaluate, write a checkpoint, set the next limit, and
- * let them go again. A worker or server that fails stops the world, so nobody hangs; the first failure is the
- * one reported. With `go_on`, a worker whose device fails, or that shows no sign of life, is lost instead: it
- * leaves the roster and the others go on without it. How a worker computes is behind `struct compute`, so
- * that tests train a formula with the same loop. */
+ * The coordinator (the thread that opens it) lets the workers go until the sampler's limit, waits until
+ * all are paused, and then has the store to itself: it can evaluate, write a checkpoint, set the next
+ * limit, and let them go again. A worker or server that fails stops the world, so nothing hangs; the first
+ * failure is reported. With `go_on`, a worker whose device fails, or that shows no sign of life, is lost
+ * instead: it leaves the roster and the others continue without it. How a worker computes is behind
+ * `struct compute`, so that tests train a formula with the same loop. */
 #ifndef TRAINER_TRAIN_TRAINING_H
 #define TRAINER_TRAIN_TRAINING_H
 
@@ -16,8 +16,8 @@
 #include "sampler.h"
 #include "faults.h"
 
-/* What came of a batch, and how long before the end of `synchronize` the device was at its boundaries: so the
- * time that the worker waited there is counted as what the device did in it. */
+/* The result of a batch, and how long before the end of `synchronize` the device passed its boundaries: so
+ * the time that the worker waited is charged to what the device did meanwhile. */
 struct outcome {
     float loss;
     bool timed; /* it did it by itself, after `run`; else the two are 0 */
@@ -25,11 +25,11 @@ struct outcome {
 };
 
 /* How workers compute. `load` is called on the thread that builds batches, the prefetcher's when there is
- * one; the others on the worker's own. A buffer is loaded and run in turns, never at once. */
+ * one; the others on the worker's own. A buffer is never loaded and run at the same time. */
 struct compute {
-    /* What is assigned next: a batch's number, NO_BATCH, or a pause; NULL: the sampler says it. */
+    /* What is assigned next: a batch's number, NO_BATCH, or a pause; NULL: the sampler decides. */
     int (*next)(void *self, int worker, long *number, bool *pause, struct error *error);
-    /* The worker is given up for lost: it is to be let go. NULL: nothing to do. */
+    /* The worker is lost: release it. NULL: nothing to do. */
     void (*lose)(void *self, int worker);
     /* Before the first batch; NULL: nothing to do. */
     int (*open)(void *self, int worker, struct error *error);
@@ -141,13 +141,14 @@ const struct worker_totals *training_totals(const struct training *training,
 long long training_bytes_moved(const struct training *training, int worker); /* likewise */
 void training_take_loss(struct training *training, double *sum,
                         long *steps); /* while paused: mean loss since the last call, over all workers */
-/* Whether a worker was lost, at which step, and its words; while paused or ended. */
+/* Whether a worker was lost, at which step, and why; while paused or ended. */
 bool training_lost(const struct training *training, int worker, long *step, const char **words);
-/* A worker that is lost elsewhere is lost here, too; in the middle of an exchange it is not, then this is to
- * be said again. */
+/* Removes a worker that was lost elsewhere. In the middle of an exchange it does nothing, and must be
+ * called again. */
 void training_give_up(struct training *training, int worker);
-/* Ends and joins all threads. Returns the first failure, with its words. A thread that hangs and does not end
- * within `ending_s` is left behind: then training->abandoned is set, and nothing it may use may be freed. */
+/* Ends and joins all threads. Returns the first failure, with its message. A thread that hangs and does
+ * not end within `ending_s` is left behind: then training->abandoned is set, and nothing it may use may be
+ * freed. */
 int training_end(struct training *training, struct error *error);
 void training_close(
     struct training *training); /* after training_end; safe on a zeroed one; nothing when abandoned */

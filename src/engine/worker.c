@@ -157,7 +157,7 @@ static void count_step(struct worker *worker, const struct log_row *row) {
     totals->last_loss = row->loss;
 }
 
-/* Who was given up for lost meanwhile must not touch the store any more. */
+/* A worker that was given up as lost must not touch the store any more. */
 static int begin_exchange(struct worker *worker) {
     struct roster *roster = worker->training->settings.roster;
     if (roster_enter(roster, worker->index)) return OK;
@@ -193,7 +193,7 @@ static int push(struct worker *worker, struct step_taken *step) {
     return check_loss(worker, step->gradient, step->wait.outcome.loss);
 }
 
-/* Its row waits until nobody needs the gradient any more. */
+/* Its row waits until no holder needs the gradient any more. */
 static void end_step(struct worker *worker, struct step_taken *step) {
     const struct training *training = worker->training;
     const struct training_settings *settings = &training->settings;

@@ -1,4 +1,4 @@
-/* Private to src/engine: a worker's and a server's own data, and their bodies. */
+/* Private to src/engine: the data of a worker and of a server, and their thread functions. */
 #ifndef TRAINER_TRAIN_WORKER_H
 #define TRAINER_TRAIN_WORKER_H
 
@@ -42,7 +42,7 @@ void server_body(void *server);
 void training_fail(struct training *training, int member);
 /* Takes a worker off the roster, in its own name or after it was expelled. */
 void training_lose(struct training *training, int worker, const struct error *why);
-/* Whether the training goes on without this worker: it may, and there is another. */
+/* Whether the training continues without this worker: that is allowed, and there is another. */
 bool training_spares(const struct training *training, int worker);
 /* The roster's `remove`; its argument is the training. */
 bool training_remove(void *training, int member);

@@ -1,5 +1,5 @@
-/* Checkpoints: one safetensors file, so that one rename replaces an old state by a new one. A checkpoint
- * without its checksum is refused: that is how a damaged checksum's name would look. */
+/* Checkpoints: one safetensors file, so that one rename replaces the old state. A checkpoint without a
+ * checksum is refused, because a damaged name of the checksum would look the same. */
 #include "checkpoint.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
 /* Checkpoints: weights, optimizer state and position, independent of strategy and number of workers.
  *
- * DIR/checkpoint/state.safetensors holds everything in one file, so that one rename replaces the old state by
- * the new: tensors
- * "<range>" and "<vector>:<range>" (for example "momentum:dense1/kernel"; "average:" is the moving average of
- * the weights), and the texts below as metadata, with a checksum. `checkpoint_read` accepts DIR,
- * DIR/checkpoint or the file itself. */
+ * DIR/checkpoint/state.safetensors holds everything in one file, so that one rename replaces the old
+ * state. It has the tensors "<range>" and "<vector>:<range>" (for example "momentum:dense1/kernel";
+ * "average:" is the moving average of the weights), and the texts below as metadata, with a checksum.
+ * `checkpoint_read` accepts DIR, DIR/checkpoint or the file itself. */
 #ifndef TRAINER_OUTPUT_CHECKPOINT_H
 #define TRAINER_OUTPUT_CHECKPOINT_H
 

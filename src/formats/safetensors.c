@@ -1,5 +1,5 @@
 /* safetensors, reading: everything that a file says about itself is checked before a pointer into it is
- * handed out. The header's JSON is parsed, its names and texts are copied into one block, and the data stay
+ * returned. The header's JSON is parsed, its names and texts are copied into one block, and the data stay
  * where they are unless floats would not be aligned there. */
 #include "safetensors.h"
 

@@ -1,5 +1,5 @@
-/* safetensors, writing: the header is built in memory first, because the length stands in front of it and the
- * checksum inside it; the data go from where they lie straight to the stream. */
+/* safetensors, writing: the header is built in memory first, because its length comes before it and the
+ * checksum is part of it; the data are written straight from where they are. */
 #include "safetensors.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Operations that rearrange arrays: of each its shape rule, its call and its gradient. */
+/* Operations that rearrange arrays: the shape rule, call and gradient of each. */
 #include <string.h>
 #include "rules.h"
 

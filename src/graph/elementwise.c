@@ -1,5 +1,5 @@
-/* Elementwise operations: their shape rules, calls and gradients. Of the rows UNARY, BINARY and SLOPE of
- * ops.def calls and gradients are made here. */
+/* Elementwise operations: their shape rules, calls and gradients. For the rows UNARY, BINARY and SLOPE of
+ * ops.def, calls and gradients are generated here. */
 #include "../base/rng.h"
 #include "graph.h"
 #include "rules.h"

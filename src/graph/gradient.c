@@ -1,10 +1,10 @@
 /* Automatic differentiation in reverse: walks back from the loss and adds, node by node, the graph that
  * computes the gradients.
  *
- * Only nodes that lie between a target and the loss are visited, and of an operation only the operands that
- * lead to a target are differentiated: the gradient with respect to a network's input is never built.
- * Contributions to one node are added up in the order in which the walk meets them, so the same graph gives
- * the same bits. */
+ * Only nodes between a target and the loss are visited, and an operation is differentiated only with
+ * respect to the operands that lead to a target: the gradient with respect to a network's input is never
+ * built. Contributions to one node are added up in the order in which the walk meets them, so the same
+ * graph gives the same bits. */
 #include <string.h>
 #include "../base/memory.h"
 #include "graph.h"

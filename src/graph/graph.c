@@ -1,7 +1,7 @@
-/* The graph itself: how it opens and closes, how a node comes in, and the nodes that have a place of their
- * own: placeholders, constants, variables.
+/* The graph itself: opening, closing, adding a node, and the nodes that are no operations: placeholders,
+ * constants, variables.
  *
- * A mistake in a graph is an ERROR_USAGE: from a model that does not fit its data or settings. */
+ * A mistake in a graph is an ERROR_USAGE: a model does not fit its data or settings. */
 #include "graph.h"
 
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /* The graph: a dataflow of operations on arrays, built by calls, without a device in sight.
  *
- * `graph_dense(g, graph_relu(g, x), 128)` states no shapes and checks no errors: shapes are inferred as nodes
- * are made, and the first mistake is remembered in the graph and reported, with its words, when the graph is
- * compiled (graph_check). After a mistake every call returns NONE and accepts NONE. The gradient of an
- * operation is more graph (graph_gradients), so that pruning, fusion and planning treat forward and backward
- * alike. Layouts as in TensorFlow and Keras: activations NHWC, dense weights [in, out],
- * convolution weights HWIO. */
+ * `graph_dense(g, graph_relu(g, x), 128)` states no shapes and checks no errors: shapes are inferred as
+ * nodes are made, and the first mistake is remembered in the graph and reported when the graph is compiled
+ * (graph_check). After a mistake every call returns NONE and accepts NONE. The gradient of an operation is
+ * more graph (graph_gradients), so that pruning, fusion and planning treat forward and backward the same
+ * way. Layouts as in TensorFlow and Keras: activations NHWC, dense weights [in, out], convolution weights
+ * HWIO. */
 #ifndef TRAINER_GRAPH_GRAPH_H
 #define TRAINER_GRAPH_GRAPH_H
 

@@ -1,4 +1,4 @@
-/* Operations on images [batch, rows, columns, channels]: of each shape rule, call and gradient. */
+/* Operations on images [batch, rows, columns, channels]: the shape rule, call and gradient of each. */
 #include <math.h>
 #include <stdio.h>
 #include "rules.h"

@@ -1,8 +1,8 @@
 /* The layout of the flat vector: its first values, finding a range, and the hash that two sides compare
  * before they exchange vectors.
  *
- * Each range draws from its own stream of random numbers, keyed by seed and range number, so that the values
- * of one layer do not move when another one changes its size. */
+ * Each range draws from its own stream of random numbers, keyed by seed and range number, so that the
+ * values of one layer do not change when another layer changes its size. */
 #include "layout.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
-/* The layout of the model's flat vector: a list of ranges with attributes. All that distributes sees only
- * [begin, end).
+/* The layout of the model's flat vector: a list of ranges with attributes. Everything that distributes the
+ * vector sees only [begin, end).
  *
- * Ranges follow each other in the order in which the model made its variables; each starts on a cache line,
- * so every weight matrix is aligned for the kernels and no two ranges share a line. The floats between are
- * padding: always zero, never a parameter. */
+ * Ranges follow each other in the order in which the model made its variables; each starts on a cache
+ * line, so every weight matrix is aligned for the kernels and no two ranges share a line. The floats
+ * between are padding: always zero, never a parameter. */
 #ifndef TRAINER_GRAPH_LAYOUT_H
 #define TRAINER_GRAPH_LAYOUT_H
 

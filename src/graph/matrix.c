@@ -1,4 +1,4 @@
-/* Operations on matrices: of each its shape rule, its call and its gradient. */
+/* Operations on matrices: the shape rule, call and gradient of each. */
 #include <stdio.h>
 #include "rules.h"
 

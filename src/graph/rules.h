@@ -1,4 +1,4 @@
-/* Private to src/graph: the table of operations made from ops.def, and how a node comes into a graph. */
+/* Private to src/graph: the table of operations made from ops.def, and how a node is added to a graph. */
 #ifndef TRAINER_GRAPH_RULES_H
 #define TRAINER_GRAPH_RULES_H
 

@@ -1,4 +1,4 @@
-/* Shapes and types: counting, comparing, and the words for them. */
+/* Shapes and types: counting, comparing, and printing them. */
 #include "shape.h"
 
 #include "../base/text.h"

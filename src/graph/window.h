@@ -1,5 +1,5 @@
-/* Windows that slide along an axis, as convolution and pooling have them: how many there are and where they
- * begin. Said once for the shape rules and for all kernels. */
+/* Windows that slide along an axis, as in convolution and pooling: how many there are and where they
+ * begin. Shared by the shape rules and all kernels. */
 #ifndef TRAINER_GRAPH_WINDOW_H
 #define TRAINER_GRAPH_WINDOW_H
 

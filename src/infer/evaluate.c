@@ -1,4 +1,4 @@
-/* Forward passes over whole sets. The last batch is filled up with its last example, which is then not
+/* Forward passes over whole sets. The last batch is padded with its last example; the copies are not
  * counted. */
 #include "evaluate.h"
 

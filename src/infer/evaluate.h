@@ -1,5 +1,5 @@
-/* Evaluation and prediction: a network run forward on whole sets, every example once, on all cores that the
- * run has. */
+/* Evaluation and prediction: a network's forward pass over whole sets, every example once, on all cores of
+ * the run. */
 #ifndef TRAINER_TRAIN_EVALUATE_H
 #define TRAINER_TRAIN_EVALUATE_H
 

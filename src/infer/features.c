@@ -1,6 +1,5 @@
-/* Files made into examples. A picture gives the numbers that a data set would hold for it: each pixel from 0
- * to what stands for white there. All that training did to such numbers is then done in one place, `prepare`.
- */
+/* Makes examples from files. A picture becomes the numbers that the data set would hold for it: each pixel
+ * from 0 to the data set's white. `prepare` then does to them everything that training did. */
 #include "features.h"
 
 #include <math.h>

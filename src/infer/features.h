@@ -1,4 +1,4 @@
-/* What a network sees of a file: the rows of a CSV file, or one picture, prepared as its examples were in
+/* A file as a network's input: the rows of a CSV file, or one picture, prepared as the examples were in
  * training. */
 #ifndef TRAINER_TRAIN_FEATURES_H
 #define TRAINER_TRAIN_FEATURES_H

@@ -1,4 +1,4 @@
-/* From the file of a checkpoint to a network that can run. */
+/* From a checkpoint file to a network that can run. */
 #include "restore.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* Which device each node lives on; the rules stand in partition.h.
+/* Which device each node lives on; partition.h has the rules.
  *
- * One pass in the graph's order. A node that soft placement moves is remembered under the device that was
- * wanted for it, so that those who follow it stay there. */
+ * One pass in the graph's order. A node that soft placement moves is remembered with the device that it
+ * was meant for, so that the nodes that follow it stay there. */
 #include <string.h>
 
 #include "../base/memory.h"

@@ -1,6 +1,5 @@
-/* Instructions and their kernels: of each operation's kernels on the device, the first one that takes the
- * problem.
- */
+/* Chooses a kernel for each instruction: of the operation's kernels on the device, the first one that
+ * takes the problem. */
 #include "../base/memory.h"
 #include "passes.h"
 

@@ -1,4 +1,5 @@
-/* A program explained: what was fused, which implementation does it, how much it moves, how long it took. */
+/* Explains a program: what was fused, which kernel runs each instruction, how many bytes it moves, how
+ * long it took. */
 #include <string.h>
 #include "passes.h"
 

@@ -1,10 +1,10 @@
-/* Fusion: matmul, the add of a bias and the activation become one `dense`, which writes the result once where
- * three instructions would write and read it three times; conv2d becomes a `conv2d_bias` in the same way. A
- * lrn_grad takes in the relu_grad behind it, a conv2d_grad_kernel the maxpool_grad before it.
+/* Fusion: matmul, the add of a bias and the activation become one `dense`, which writes the result once
+ * where three instructions would write and read it three times; conv2d becomes a `conv2d_bias` in the same
+ * way. A lrn_grad absorbs the relu_grad after it, a conv2d_grad_kernel the maxpool_grad before it.
  *
- * What is made takes the place of the last of them. It is done when nobody else wants the values in between;
- * the gradients do not, as they are computed from the activation's result. On a device without kernels for
- * `dense` or `conv2d_bias` the three stay what they are. */
+ * The fused instruction replaces the last of them. Instructions are fused only if nothing else reads the
+ * values in between; gradients do not, because they are computed from the activation's result. On a device
+ * without kernels for `dense` or `conv2d_bias` nothing is fused. */
 #include "passes.h"
 
 static bool only_for_us(const struct value *value) {

@@ -1,8 +1,8 @@
 /* Lowering: on a device that is to compute in bf16, which values are kept in it.
  *
- * Of the values between layers those that one of the operations below computes and only such operations read:
- * what else there is, weights, their gradients, losses and sums, stays float32. A kernel converts where the
- * two meet. What no kernel of the device takes is widened again. */
+ * They are the values between layers that one of the operations below computes and that only such
+ * operations read. Everything else stays float32: weights, their gradients, losses and sums. A kernel
+ * converts where the two types meet. What no kernel of the device takes is widened again. */
 #include "../base/memory.h"
 #include "passes.h"
 

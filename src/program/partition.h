@@ -1,14 +1,13 @@
 /* Partitions: a graph made runnable on several devices, with one program per device.
  *
- * Where an operand lives on another device, the program that computes it has a send node behind it and the
- * one that reads it a receive node before its first reader. Each program runs on a thread of its own, and
- * they meet at nothing else. A partition is constant, as a program is; what a run writes is in a rendezvous:
- * the arenas of all parts and the channels between them, from the sender's memory straight into the
- * receiver's arena. A sender may be a run ahead: it waits where the receiver is not done with the value of
- * the run before.
+ * Where an operand lives on another device, the program that computes it has a send node after it, and the
+ * one that reads it has a receive node before its first reader. Each program runs on its own thread; they
+ * share nothing else. A partition is constant, as a program is; what a run writes is in a rendezvous: the
+ * arenas of all parts and the channels between them, from the sender's memory straight into the receiver's
+ * arena. A sender may be one run ahead: it waits if the receiver still needs the value of the run before.
  *
- * All parts walk the graph in its one order, a value is sent before any node behind it waits, and nobody
- * waits for a later run: so they cannot lock each other out.
+ * All parts walk the graph in the same order, a value is sent before any later node waits, and no part
+ * waits for a later run: so they cannot deadlock.
  *
  * Which device a node gets:
  *   - the one that `pin` says, if it says one;

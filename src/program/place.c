@@ -1,6 +1,6 @@
-/* Placing: in which slab each value lives. Constants stay where the graph keeps them, variables are read in
- * the weights, a fetched gradient is computed straight into the gradients, a reshape is another view of its
- * operand; all else goes to the arena. */
+/* Placement: the slab that each value lives in. Constants stay where the graph keeps them, variables are
+ * read in the weights, a fetched gradient is computed straight into the gradients, a reshape is another
+ * view of its operand; all else goes to the arena. */
 #include "../base/memory.h"
 #include "passes.h"
 

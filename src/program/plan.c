@@ -1,8 +1,9 @@
 /* The plan of the arena: values whose lives do not overlap share memory.
  *
  * A value lives from the instruction that computes it to the last instruction that reads it; placeholders,
- * fetches and what another device sends live for ever. Instructions are taken in their order; each result
- * takes the smallest hole that is large enough, else the arena grows. Everything lies on a cache line. */
+ * fetches and values from another device live for the whole run. Instructions are visited in order; each
+ * result takes the smallest hole that is large enough, else the arena grows. Every value starts on a cache
+ * line. */
 #include "../base/memory.h"
 #include "passes.h"
 

@@ -1,9 +1,8 @@
 /* Programs: compiling, pass by pass.
  *
- * Instructions run in the order in which their nodes were made. So an assign that is fetched is seen by what
- * was built after it, and not by what was built before it: a value computed from a variable earlier in the
- * graph is of the old value. Where a program assigns, nothing is fused and no variable is viewed in place, so
- * that this holds to the letter. */
+ * Instructions run in the order in which their nodes were made. So nodes built after an assign that is
+ * fetched see its value, and nodes built before it see the old one. Where a program assigns, nothing is
+ * fused and no variable is viewed in place, so that this holds without exception. */
 #include "program.h"
 
 #include "../base/memory.h"

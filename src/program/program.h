@@ -1,10 +1,10 @@
 /* Programs: a graph made runnable on a device.
  *
- * Compiling prunes what no fetch needs, fuses neighbours (dense + bias + activation), picks a kernel for each
- * node, and lays all intermediate values out in one arena by liveness. A program is constant: it takes the
- * addresses of the slabs as arguments of each run, so a worker can compute on the store's weights in place,
- * gradients land where they are handed over, and many workers can share a program. Whatever is written while
- * it runs is in the arena or in the slabs. Running allocates nothing. */
+ * Compiling prunes what no fetch needs, fuses neighbours (dense + bias + activation), picks a kernel for
+ * each node, and lays all intermediate values out in one arena by liveness. A program is constant: it
+ * takes the addresses of the slabs as arguments of each run, so a worker can compute on the store's
+ * weights in place, gradients are written where they are handed over, and many workers can share a
+ * program. Whatever is written while it runs is in the arena or in the slabs. Running allocates nothing. */
 #ifndef TRAINER_PROGRAM_PROGRAM_H
 #define TRAINER_PROGRAM_PROGRAM_H
 

@@ -1,5 +1,5 @@
-/* Pruning: what no fetch needs is not run. Assigns and gradients are nodes like others and run when they
- * are fetched, or feed what is. */
+/* Pruning: what no fetch needs does not run. Assigns and gradients are nodes like any other: they run if a
+ * fetch needs them. */
 #include "passes.h"
 
 void program_prune(struct program *program, const node *fetches, int count) {

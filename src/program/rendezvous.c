@@ -1,4 +1,5 @@
-/* Rendezvous: where the parts of a partition meet: their arenas, the channels between, and running a part. */
+/* Rendezvous: what the parts of a partition share: their arenas, the channels between them, and running a
+ * part. */
 #include "../base/memory.h"
 #include "passes.h"
 #include "transfer.h"

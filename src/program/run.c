@@ -1,7 +1,7 @@
 /* Arenas, and running a program in one.
  *
- * An arena holds the calls of all instructions with every address that does not change; a run only sets the
- * addresses in the weights and the gradients, then makes the calls. */
+ * An arena holds the calls of all instructions, with every address that does not change; a run only sets
+ * the addresses of weights and gradients, then makes the calls. */
 #include <assert.h>
 
 #include "../base/memory.h"

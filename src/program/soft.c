@@ -1,7 +1,8 @@
 /* Soft placement: an instruction whose operation has no kernel on its device runs on the CPU instead.
  *
- * The CPU's kernel is wrapped: operands are brought into the host's memory, it computes there, and the result
- * is sent back. The wrapper is a kernel like any other, so the program around it does not know. */
+ * The CPU's kernel is wrapped: operands are brought into the host's memory, it computes there, and the
+ * result is sent back. The wrapper is a kernel like any other, so the rest of the program is unaware of
+ * it. */
 #include "../base/memory.h"
 #include "../base/text.h"
 #include "../device/copy.h"

@@ -1,9 +1,10 @@
-/* Splitting: from a graph and the device of each node to one graph per device, with send and receive between.
+/* Splitting: from a graph and the device of each node to one graph per device, with send and receive
+ * between.
  *
- * The parts' graphs are written in one walk, in the graph's order. A send stands right behind the value, so
- * that it leaves as early as it can; a receive right before the first reader, so that it is waited for as
- * late as it can be. Where the graph assigns, a variable's value depends on when it is read: it is sent when
- * the first reader comes, and again to readers that come after an assign. */
+ * One walk writes the parts' graphs, in the graph's order. A send comes right after the value, as early as
+ * possible; a receive right before the first reader, as late as possible. Where the graph assigns, a
+ * variable's value depends on when it is read: it is sent for its first reader, and again for readers
+ * after an assign. */
 #include "split.h"
 
 #include "../base/memory.h"

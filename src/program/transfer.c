@@ -1,7 +1,8 @@
 /* Send and receive: the two kernels that carry a value from one part's memory into another part's arena.
  *
- * The sender copies, so the value crosses once and the receiver finds it in its own memory. Both wait through
- * the world, and both give up with words that name the node, the device they wait for, and how long. */
+ * The sender copies, so the value crosses once and the receiver finds it in its own memory. Both wait
+ * through the world, and both give up with an error that names the node, the device they waited for, and
+ * how long. */
 #include "transfer.h"
 
 #include "../device/copy.h"

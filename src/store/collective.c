@@ -1,6 +1,6 @@
 /* The mean of a round made by the workers' devices as a group (device.h: struct collective), instead of by
- * copies to the shard's home. Only where all workers step together, so that nobody writes a gradient
- * meanwhile and one thread at a time comes here: the one that has the first share of the slice. */
+ * copies to the device of the shard. Only where all workers step together: then no gradient is written
+ * meanwhile, and one thread at a time gets here, the one that has the first share of the slice. */
 #include <stdio.h>
 
 #include "device_state.h"

@@ -1,12 +1,12 @@
 /* Private to src/store: shards and the devices in whose memory they live.
  *
- * Each verb queues what there is to do on the calling thread's queue of the home's device; the processor does
- * at once what is queued there. Whoever stamps a version waits before (home_finish), so that a version is
- * never ahead of the weights. What a worker's device reads is not waited for: it comes by the queue that
- * computes on it, and who writes under the shard's lock comes after those who have read under it, by marks
- * (queue_order.c). So worker and device meet once a step, when the gradient is there, or, where a worker
- * steps by itself, when the step is done. What fails there is remembered by the store (store_check), because
- * verbs return no errors. */
+ * Each verb queues its work on the calling thread's queue of the shard's device; a CPU does it at once.
+ * Before a version is stamped, the thread waits for that work (home_finish), so a version is never ahead
+ * of the weights. Nobody waits for what a worker's device reads: the read is on the same queue as the
+ * computation that needs it, and marks order writes under the shard's lock after the reads under it
+ * (queue_order.c). So a worker synchronizes with its device once per step: when the gradient is ready, or,
+ * where the worker steps by itself, when the step is done. The store remembers what fails on a device
+ * (store_check), because verbs return no errors. */
 #ifndef TRAINER_STORE_DEVICE_STATE_H
 #define TRAINER_STORE_DEVICE_STATE_H
 

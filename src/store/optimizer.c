@@ -1,4 +1,4 @@
-/* From a choice of an optimizer to what a backend is told of its step. */
+/* From the choice of an optimizer to the description of its step that a backend gets. */
 #include "optimizer.h"
 
 struct update optimizer_update(const struct choice *choice, long number) {

@@ -1,9 +1,9 @@
-/* Optimizers: one plug-in per file in src/store/optimizers/, which is all that a new one takes.
+/* Optimizers: one plug-in per file in src/store/optimizers/. A new one needs nothing else.
  *
- * The file begins with the formula for one weight, in the common part of C and C++: the GPU's kernels include
- * it for that (cuda/vectors.cu). NAME_moments says how many vectors of state it has; NAME_weight gives the
- * weight after the step: g is the gradient with decay already added, moment[moments] are this weight's and
- * are changed in place. What follows, from #ifndef __cplusplus on, is the processor's alone. */
+ * The file begins with the formula for one weight, in the common part of C and C++: the GPU's kernels
+ * include it for that (cuda/vectors.cu). NAME_moments says how many vectors of state it has; NAME_weight
+ * gives the weight after the step: g is the gradient with decay already added, moment[moments] are this
+ * weight's and are changed in place. What follows #ifndef __cplusplus is for the CPU only. */
 #ifndef TRAINER_STORE_OPTIMIZER_H
 #define TRAINER_STORE_OPTIMIZER_H
 

@@ -1,4 +1,4 @@
-/* The verbs of strategies whose workers step copies of their own and average them now and then. */
+/* The verbs of strategies whose workers step their own copies and average them now and then. */
 #include "device_state.h"
 
 void shard_step_own(struct shard *shard, const struct state *own, const struct gradient *gradient,

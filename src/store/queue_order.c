@@ -1,12 +1,13 @@
-/* In which order the queues of several threads come at a shard. What was queued under the lock may be done
- * after it was given back, so marks keep the order, and no thread waits for a device where another queue can.
- * In the host's memory lock and barriers are enough: the processor has no marks.
+/* The order in which the queues of several threads access a shard. What was queued under the lock may run
+ * after the lock was released, so marks keep the order; where a queue can wait, no thread waits for a
+ * device. In the host's memory, locks and barriers are enough: a CPU has no marks.
  *
- * Reads: a worker that has queued a copy under the lock leaves a mark behind it, which whoever writes next
- * under the lock follows. The writer waits for the device before it stamps its version, and so for the reads.
- * Shares: who has queued the step of its share leaves a mark behind it before it comes to the barrier where
- * all are stepped; behind the barrier everybody follows everybody's, with all queues that it uses. A mark is
- * set anew only when all have contributed their next gradient, so after they have followed it. */
+ * Reads: a worker that has queued a copy under the lock sets a mark after it; the next writer under the
+ * lock waits for that mark. The writer waits for the device before it stamps its version, and so for the
+ * reads. Shares: a worker that has queued the step of its share sets a mark after it, before the barrier
+ * where all are stepped. After the barrier every queue that a worker uses waits for everyone's marks. A
+ * mark is set again only when all have contributed their next gradient, which is after they have waited
+ * for it. */
 #include "device_state.h"
 
 struct order_mark {

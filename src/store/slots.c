@@ -1,8 +1,9 @@
-/* Slots: a worker's gradients on their way, and the waits for them: for room, and until they are applied.
+/* Slots: a worker's gradients in flight, and the waits for them: for a free slot, and until they are
+ * applied.
  *
- * A worker has `slots` gradients in the mailboxes at most and one more in hand, which it fills while those
- * are on the way. A slot is held by each shard until it has applied the gradient and by the worker until it
- * has sent it to all; whoever lets go last reports it finished. */
+ * A worker has at most `slots` gradients in the mailboxes, and fills one more while those are in flight.
+ * Each shard holds a slot until it has applied the gradient, and the worker holds it until it has sent the
+ * gradient to all shards; whoever releases it last reports it finished. */
 #include "store.h"
 
 #include <assert.h>

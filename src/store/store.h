@@ -39,17 +39,17 @@
 #include "schedule.h"
 
 /* How the mean of a round is made, where all workers step together on it. COPIES: each worker's slices are
- * brought to the shard's home, and added there in roster order. COLLECTIVE: by the workers' devices as a
- * group, in an order of its own. AUTO: COLLECTIVE where all workers are on devices of their own that can, and
- * that need not leave the same bits in every run. */
+ * copied to the shard's device, and added there in roster order. COLLECTIVE: the workers' devices compute
+ * it as a group, in an order that the group chooses. AUTO: COLLECTIVE where each worker has a separate
+ * device that can, and runs need not have the same bits. */
 enum links { LINKS_AUTO, LINKS_COPIES, LINKS_COLLECTIVE };
 enum shard_by { SHARD_BY_BYTES, SHARD_BY_TENSOR, SHARD_BY_ROUND_ROBIN };
 enum { STALENESS_BINS = 65 }; /* 0 .. 63, and 64 or more */
 
 struct store;
 
-/* One gradient on its way: a slot of a worker. A worker has as many slots as gradients may be on the way, and
- * one in hand. */
+/* One gradient in flight: a slot of a worker. A worker has one slot per gradient that may be in flight,
+ * and one that it fills. */
 struct gradient {
     const float
         *values; /* [layout floats] in the memory of the worker's device; the worker sets it when it starts */
@@ -75,7 +75,7 @@ struct tally {
 };
 
 /* A slice of a shard in which the attributes are constant. Padding belongs to the span before it: it is
- * zero, its gradient is zero, and every optimizer leaves a zero weight with a zero gradient alone. */
+ * zero, its gradient is zero, and every optimizer leaves a zero weight with a zero gradient unchanged. */
 struct span {
     size_t begin, end; /* in the flat vector */
     enum range_kind kind;
@@ -121,8 +121,8 @@ struct store_settings {
     bool on_devices;
     enum links links;
     double average; /* decay of the moving average of the weights, at most; 0: there is none */
-    /* Called when nobody needs a gradient any more, by the thread that noticed, before the slot is free
-     * again. May be NULL. */
+    /* Called when no holder needs a gradient any more, by the last of them, before the slot is free again.
+     * May be NULL. */
     void (*finished)(void *argument, struct gradient *gradient);
     void *finished_argument;
 };
@@ -136,12 +136,12 @@ struct worker_slots {
 };
 
 /* A device in whose memory shards live. Its vectors have room for the whole layout, of which it uses the
- * slices of its shards: so a place in the layout is the same place in every vector there is. */
+ * slices of its shards, so an offset in the layout is the same offset in every vector. */
 struct home {
     const struct device *device;
     struct state state; /* the store's; in the host's memory it is store->host */
     float *mean;        /* [layout floats] of a round; NULL in the host's memory */
-    /* [workers][layout floats]: where a slice of what is a worker's own is brought before it is used; NULL:
+    /* [workers][layout floats]: where a slice of a worker's own vectors is copied before it is used; NULL:
      * it is in this device's memory already. */
     float **brought;
 };
@@ -170,14 +170,14 @@ struct store {
 int store_open(struct store *store, const struct store_settings *settings, struct error *error);
 void store_close(struct store *store); /* safe on a zeroed or half-open one */
 
-/* The moving average begins with the weights there are. */
+/* The moving average starts from the current weights. */
 void store_begin_average(struct store *store);
-/* The weights to test and to keep: the moving average, or, without one, the weights. [layout floats], in the
- * host's memory. */
+/* The weights to test and to save: the moving average, or, without one, the weights. [layout floats], in
+ * the host's memory. */
 float *store_tested(const struct store *store);
 
-/* Brings what lives on devices into store->host, or what was written there to the devices; nothing to do
- * where that is the same. While nobody trains. Errors: ERROR_DEVICE. */
+/* Copies what lives on devices into store->host, or what was written there to the devices; does nothing
+ * where both are the same memory. Only while no worker trains. Errors: ERROR_DEVICE. */
 int store_fetch(const struct store *store, struct error *error);
 int store_send(const struct store *store, struct error *error);
 /* Copies the weights of all shards to weights[layout floats] in the memory of `to`, by the thread that drives
@@ -191,18 +191,18 @@ bool store_on_devices(const struct store *store);
 void store_name_homes(const struct store *store, char *out, size_t bytes);
 /* Whether a device computes on the store's weights themselves: all of them are in its memory. */
 bool store_shares_memory(const struct store *store, const struct device *device);
-/* What is a worker's own (its gradients, its copies of the store's vectors) lies where both it and the shards
- * get at it: where shards live on devices, in the memory of its own device, or, when that computes in the
- * host's, there. Else in the host's memory for all. store_own_device: that device, or the processor.
- * store_own_vector: one [layout floats], zeroed. store_own_state: the store's vectors anew; without `all` the
- * weights alone. Errors: ERROR_DEVICE. */
+/* A worker's own vectors (its gradients, its copies of the store's vectors) are where both it and the
+ * shards can reach them: where shards live on devices, in the memory of its device (the host's, for a
+ * CPU); else in the host's memory. store_own_device: that device, or the CPU. store_own_vector: one
+ * [layout floats], zeroed. store_own_state: new vectors like the store's; without `all` only the weights.
+ * Errors: ERROR_DEVICE. */
 const struct device *store_own_device(const struct store *store, int worker);
 int store_own_vector(const struct store *store, int worker, float **out, const char *what,
                      struct error *error);
 void store_own_vector_free(const struct store *store, int worker, float *vector); /* NULL is fine */
 int store_own_state(const struct store *store, int worker, bool all, struct state *out, struct error *error);
 void store_own_state_free(const struct store *store, int worker, const struct state *state);
-/* What a device that shards live on has failed at, if anything: verbs themselves return no errors. */
+/* The first failure of a device that shards live on: verbs themselves return no errors. */
 int store_check(const struct store *store, struct error *error);
 
 /* Learning rate for the update after `version` updates (the optimizer's rate times the schedule). */
@@ -219,15 +219,15 @@ long store_locks_taken(const struct store *store);
 void store_tally(const struct store *store, int worker, struct tally *sum);
 void tally_add(struct tally *sum, const struct tally *tally);
 
-/* The slot that a worker's step fills: the one in hand, never on the way. */
+/* The slot that a worker's step fills: one that is not in flight. */
 struct gradient *store_gradient(struct store *store, int worker, long step);
 /* Waits until fewer than `slots` gradients of this worker are in the mailboxes: the one wait of a sender.
  * Errors: ERROR_PEER. */
 int store_wait_room(struct store *store, int worker, struct error *error);
-/* Waits until no gradient of this worker is on the way. Errors: ERROR_PEER. */
+/* Waits until no gradient of this worker is in flight. Errors: ERROR_PEER. */
 int store_drain(struct store *store, int worker, struct error *error);
-/* Lets go of one hold on a gradient: each shard has one (shard_done, shard_drop), the worker has one until it
- * has sent it. */
+/* Releases one hold on a gradient: each shard has one (shard_done, shard_drop), the worker has one until
+ * it has sent it. */
 void store_release(struct store *store, struct gradient *gradient);
 
 /* Boundaries of the shards: boundary[shards + 1] floats of the flat vector. By bytes: equal to a cache line.
@@ -235,8 +235,8 @@ void store_release(struct store *store, struct gradient *gradient);
  * lines, or ranges. */
 int store_cut(const struct layout *layout, int shards, enum shard_by by, size_t *boundary,
               struct error *error);
-/* For round-robin, before anything else uses the layout: gives the ranges i with i % shards == 0 the first
- * places in the flat vector, and so on. */
+/* For round-robin, before anything else uses the layout: puts the ranges i with i % shards == 0 first in
+ * the flat vector, and so on. */
 void store_spread_ranges(struct layout *layout, int shards, enum shard_by by);
 
 /* --- verbs --- */
@@ -245,9 +245,9 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient); /* 
 void shard_lock(struct shard *shard, int worker);   /* on a worker's thread; with lock_release, when it ... */
 void shard_unlock(struct shard *shard, int worker); /* ... has not read, or with this */
 void shard_contribute(struct shard *shard, struct gradient *gradient);
-/* Steps, on the worker's thread, the `share`-th of `shares` equal parts of the slice. On the queue of the
- * shard's home: before the version says that it is done comes shard_settle, or, when everyone who reads the
- * weights says so first, shard_await_stepped. */
+/* Steps, on the worker's thread, the `share`-th of `shares` equal parts of the slice. Queued on the
+ * shard's device: shard_settle must come before the version says that it is done, or, where every reader
+ * of the weights calls it first, shard_await_stepped. */
 void shard_step_share(struct shard *shard, int worker, int share, int shares);
 void shard_settle(struct shard *shard);
 void shard_await_stepped(struct shard *shard, int worker); /* on the worker's thread */
@@ -258,8 +258,8 @@ void shard_end_round(struct shard *shard);
 bool shard_read(const struct shard *shard, const struct device *to, float *weights, long *version);
 bool shard_read_racy(const struct shard *shard, const struct device *to, float *weights, long *version);
 int shard_post(struct shard *shard, struct gradient *gradient, struct error *error);
-/* Waits, in the name of `self`, until the shard is done with all steps before `step` of this worker; -1: of
- * every worker that takes part. Errors: ERROR_PEER. */
+/* Waits, on behalf of `self`, until the shard is done with all steps before `step` of this worker; -1: of
+ * every active worker. Errors: ERROR_PEER. */
 int shard_await(struct shard *shard, int self, int worker, long step, const char *place, struct error *error);
 /* Steps the own copy, which is at `version`. */
 void shard_step_own(struct shard *shard, const struct state *own, const struct gradient *gradient,

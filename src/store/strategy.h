@@ -1,11 +1,11 @@
 /* Strategies: how devices share what they learn. One plug-in per file in strategies/.
  *
  * A strategy has two halves. The *shard half* runs where the shard lives: `push` is given a gradient and
- * decides who applies it and when; `pull` gives a worker its weights. `push` never waits; what waiting there
- * is, is `pull`'s, and waiting for a free slot (store_wait_room). The *worker half* runs beside the
- * computation and is the same for all: push to every shard, pull from every shard, and before a pause rest at
- * every shard. A strategy whose workers step copies of their own does so in its shard half, too.
- * A strategy never names a device or a thread, and blocks only through the world's waits. */
+ * decides who applies it and when; `pull` gives a worker its weights. `push` never waits; only `pull`
+ * does, and the wait for a free slot (store_wait_room). The *worker half* runs beside the computation and
+ * is the same for all: push to every shard, pull from every shard, and before a pause rest at every shard.
+ * A strategy whose workers step their own copies also does so in its shard half. A strategy never names a
+ * device or a thread, and blocks only through the world's waits. */
 #ifndef TRAINER_STORE_STRATEGY_H
 #define TRAINER_STORE_STRATEGY_H
 
@@ -34,7 +34,7 @@ struct traits {
     bool lock_free;   /* no lock is taken on the worker's path */
     /* No gradient is staler than this many updates, for W workers with `slots` slots each; NULL: no bound. */
     long (*staleness_bound)(const void *settings, int workers, int slots);
-    /* Nobody begins step s+1 before every shard has every gradient of step s - lead; NULL: no promise. */
+    /* No worker begins step s+1 before every shard has every gradient of step s - lead; NULL: no promise. */
     long (*lead)(const void *settings);
     /* Bytes copied between a worker's memory and the store in a segment (from one pause to the next) of
      * `steps` steps, in which it found the weights of the store changed `changed` times: `bytes` is the size
@@ -84,7 +84,7 @@ struct strategy {
 extern const struct strategy *const strategies[]; /* generated, ended by NULL */
 extern const struct plugin_kind strategy_kind;    /* generated: the same */
 
-/* What a choice of this table's is. */
+/* The descriptor that a choice from this table has. */
 static inline const struct strategy *strategy_of(const struct choice *choice) {
     return (const struct strategy *)(const void *)choice->plugin;
 }
@@ -92,19 +92,19 @@ static inline const struct strategy *strategy_of(const struct choice *choice) {
 /* What the strategy needs and promises with these settings. */
 const struct traits *strategy_traits(const struct strategy *strategy, const void *settings);
 
-/* --- the usual halves, which strategies are put together from --- */
+/* --- the usual halves, from which strategies are composed --- */
 int strategy_send_all(struct worker_side *side, struct gradient *gradient,
                       struct error *error);                           /* push to every shard */
 int strategy_take_all(struct worker_side *side, struct error *error); /* pull from every shard */
 int strategy_rest_all(struct worker_side *side, struct error *error); /* rest at every shard */
-/* Shard halves, beside shard_post, which gives a gradient to the shard's server: the server applies it as it
- * comes (an empty one is only let go); under the shard's lock, or not. */
+/* Shard halves, beside shard_post, which gives a gradient to the shard's server. The server applies
+ * gradients in order of arrival (an empty one is only released), with or without the shard's lock. */
 int strategy_serve(struct shard *shard, struct gradient *gradient, struct error *error);
 int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct error *error);
-/* A copy of the shard's weights for the worker, when they have changed; under the shard's lock, or not. */
+/* Copies the shard's weights for the worker when they have changed, with or without the shard's lock. */
 int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error);
 int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error);
-/* In pull, before the worker computes on weights in place of which others have stepped shares. */
+/* For pull, before the worker computes in place on weights of which others have stepped shares. */
 void strategy_await_stepped(struct shard *shard, struct worker_side *side);
 /* Values of `bytes_moved`: nothing is copied; the weights once for each change. */
 long long strategy_bytes_none(const void *settings, long long bytes, int moments, long steps, long changed);

@@ -1,10 +1,10 @@
-/* The barrier: every worker counts its arrivals in a cache line of its own, and the barrier is open for a
- * round when no active worker's count is behind it. So arriving is one store, nothing is shared that two
- * workers write, and a worker that leaves the roster needs no place at the barrier to leave.
+/* The barrier: every worker counts its arrivals in its own cache line, and the barrier is open for a round
+ * when no active worker's count is behind it. So arriving is one store, no two workers write the same
+ * line, and a worker that leaves the roster has nothing to undo here.
  *
- * Whoever arrives looks whether that opened the barrier, and posts only then. Stores and loads are
- * sequentially consistent: of several that arrive at once, the last in their one order sees all the others.
- */
+ * A worker that arrives checks whether that opened the barrier, and posts only then. Stores and loads are
+ * sequentially consistent: of several that arrive at once, the last in the total order sees all the
+ * others. */
 #include "waits.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Downloads: one transfer after another on one handle of libcurl, each a GET for the bytes from the file's
- * end on. What a server answers is looked at before its first byte is written: the rest from the right place
- * (206), or the whole (200); everything else leaves the file alone. */
+ * end on. The server's answer is checked before its first byte is written: the rest from the right offset
+ * (206), or the whole file (200); anything else leaves the file unchanged. */
 #include "download.h"
 
 #include <curl/curl.h>

@@ -1,5 +1,5 @@
-/* Downloads over HTTP and HTTPS, by libcurl. What a file has already is not asked for again, a connection
- * that is cut is taken up again, and nothing is waited for longer than the caller's timeout. */
+/* Downloads over HTTP and HTTPS, by libcurl. Bytes that the file has already are not requested again, a
+ * broken connection is resumed, and no wait is longer than the caller's timeout. */
 #ifndef TRAINER_WORLD_DOWNLOAD_H
 #define TRAINER_WORLD_DOWNLOAD_H
 

@@ -1,15 +1,15 @@
 /* Endpoints: the network of the world. Byte streams to other processes, over TCP, IPv4 and IPv6.
  *
- * Every wait is limited by `timeout_s`: it gives up when so many seconds went by in which the peer did not
- * complete what was awaited, nor move LIFE_BYTES of it. So a long message over a slow line takes the time it
- * needs, while a peer that sends a byte now and then holds nobody. Words name the peer, what was awaited and
- * for how long. INFINITY waits until the world is stopped.
+ * Every wait is limited by `timeout_s`: it gives up after so many seconds in which the peer neither
+ * completed what was awaited nor moved LIFE_BYTES of it. So a long message over a slow line takes the time
+ * it needs, while a peer that sends a byte now and then cannot hold the caller. Errors name the peer, what
+ * was awaited and for how long. INFINITY waits until the world is stopped.
  *
- * A stopped world wakes who waits; what can move at once still does, so last words can be sent. One thread
- * may send and another one receive on the same endpoint.
+ * A stopped world wakes all waits; what can move at once still does, so a last message can be sent. One
+ * thread may send and another one receive on the same endpoint.
  *
- * Errors: ERROR_PEER for what the peer did or did not do and for a stopped world, ERROR_USAGE for an address
- * that is none, ERROR_DEVICE for what this machine refuses. The simulated world has no network yet. */
+ * Errors: ERROR_PEER for what the peer did or did not do and for a stopped world, ERROR_USAGE for an
+ * invalid address, ERROR_DEVICE for what this machine refuses. The simulated world has no network yet. */
 #ifndef TRAINER_WORLD_ENDPOINT_H
 #define TRAINER_WORLD_ENDPOINT_H
 
@@ -27,7 +27,7 @@ struct endpoint;
 int endpoint_listen(struct world *world, const char *address, struct listener **out, struct error *error);
 int listener_port(const struct listener *listener);
 bool listener_is_loopback(const struct listener *listener); /* only this machine can reach it */
-/* The next who connects; *out is NULL when nobody did: the caller knows whom it waited for. */
+/* The next connection; *out is NULL when nobody connected: the caller knows whom it waited for. */
 int listener_accept(struct listener *listener, struct endpoint **out, double timeout_s, struct error *error);
 void listener_close(struct listener *listener); /* NULL is fine */
 
@@ -37,9 +37,9 @@ int endpoint_connect(struct world *world, const char *address, struct endpoint *
                      struct error *error);
 void endpoint_close(struct endpoint *endpoint); /* NULL is fine */
 
-/* Before closing, when the peer is to get the last message whatever it sent meanwhile: ends what goes out,
- * then takes and drops what comes in until the peer closes. (Closing while there are unread bytes resets the
- * connection, and what was not delivered yet is lost.) */
+/* Before closing, so that the peer gets the last message whatever it sent meanwhile: ends what goes out,
+ * then takes and drops what comes in until the peer closes. (Closing while there are unread bytes resets
+ * the connection, and what was not delivered yet is lost.) */
 void endpoint_finish(struct endpoint *endpoint, double timeout_s);
 
 /* From any thread: ends the connection both ways and wakes who waits on it. It is still to be closed. */

@@ -19,9 +19,9 @@ struct endpoint {
 };
 
 /* Polls until one of them is ready, for `seconds` or a slice, whichever is shorter: after each slice the
- * caller looks whether the world was stopped. A pipe of the world in every poll would wake at once, but costs
- * a descriptor and an entry in each call for what happens once a run; sleepers on events do the same
- * (threads.c). */
+ * caller looks whether the world was stopped. A pipe of the world in every poll would wake at once, but
+ * costs a descriptor and an entry in each call for what happens once per run; sleepers on events do the
+ * same (threads.c). */
 void endpoint_poll(struct pollfd *waits, int count, double seconds);
 
 #endif

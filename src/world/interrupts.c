@@ -1,7 +1,6 @@
 /* Ctrl-C, SIGTERM and SIGHUP: the first asks politely, the second ends the process.
  *
- * A signal handler takes no argument, so the count of signals is the one thing in this program that has to be
- * a variable of the whole process. */
+ * A signal handler takes no argument, so the count of signals has to be a global variable. */
 #include "world.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* What the world tells about the machine: cores, resident memory, time of day. */
+/* What the world knows of the machine: cores, resident memory, time of day. */
 #include "world.h"
 
 #include <sched.h>

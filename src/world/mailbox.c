@@ -2,8 +2,8 @@
  *
  * Cell i of round k may be written when its number is k * capacity + i, and read when it is one more. A
  * sender takes a cell by moving `tail` on, writes the mail, then publishes it through the number; the
- * receiver reads, then frees the cell for the next round. A sender that is held up between the two hides the
- * mails behind its own until it goes on; it posts its event after that, so no mail is overlooked. */
+ * receiver reads, then frees the cell for the next round. A sender that is delayed between the two hides
+ * later mails until it continues; it posts its event after that, so no mail is missed. */
 #include "waits.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Addresses: the text a user types, the list the resolver makes of it, and the text that errors show.
  *
- * A socket that listens on any IPv6 address takes IPv4 too and names such peers ::ffff:10.0.0.1; nobody typed
- * that, so it is undone here before anything is shown or compared. */
+ * A socket that listens on any IPv6 address takes IPv4 too and names such peers ::ffff:10.0.0.1; that is
+ * undone here before anything is shown or compared. */
 #include "netname.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
-/* The roster: members write what they do, anyone may read it. What is written here orders no other memory: it
- * is for timeout and for words. `active` alone is sequentially consistent, since barriers count on it. */
+/* The roster: members write what they do, anyone may read it. What is written here orders no other memory:
+ * it serves timeouts and error messages. `active` alone is sequentially consistent, since barriers count
+ * on it. */
 #include "roster.h"
 
 #include <stdio.h>

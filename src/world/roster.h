@@ -1,7 +1,7 @@
-/* The roster: who takes part, and what each is doing. It can shrink while a run goes on.
+/* The roster: the members of a run, and what each is doing. It can shrink during the run.
  *
  * Each member writes its own phase; whoever waits reads the phases of those it waits for, so a wait that
- * gives up can name who arrived, who did not, and the phase each is in. A new phase is the sign of life. */
+ * gives up can name who arrived, who did not, and the phase each is in. A new phase is a sign of life. */
 #ifndef TRAINER_WORLD_ROSTER_H
 #define TRAINER_WORLD_ROSTER_H
 
@@ -72,7 +72,7 @@ double roster_resume(struct roster *roster, int member, enum phase phase);
 /* The member takes no further part (phase PHASE_DONE or PHASE_FAILED). */
 void roster_leave(struct roster *roster, int member, enum phase phase);
 
-/* Before an exchange: false when the member was expelled meanwhile and must end. After it: roster_alone. */
+/* Before an exchange: false when the member was expelled and must end. After it: roster_alone. */
 bool roster_enter(struct roster *roster, int member);
 void roster_alone(struct roster *roster, int member);
 /* Bars the member from every later exchange; false when it is in the middle of one, or was expelled already.

@@ -1,14 +1,15 @@
 /* The simulated world: one thread runs at a time, and who is next is decided by virtual time and a seed.
  *
- * Each simulated thread is a pthread that waits for a baton, a semaphore of its own. Only the holder of the
- * baton runs, so everything below belongs to the holder and needs no lock. At a scheduling point the holder
- * writes down when it can go on (`when`: now, later, or INFINITY while it is blocked), picks the thread with
- * the smallest `when`, each of several equal ones with the same probability, sets the clock to that time and
- * hands the baton over. So time never runs backwards, and the same seed gives the same order, bit for bit.
+ * Each simulated thread is a pthread that waits for a baton, a semaphore of its own. Only the holder of
+ * the baton runs, so everything below belongs to the holder and needs no lock. At a scheduling point the
+ * holder notes when it can continue (`when`: now, later, or INFINITY while it is blocked), picks the
+ * thread with the smallest `when`, each of several equal ones with the same probability, sets the clock to
+ * that time and hands the baton over. So time never runs backwards, and the same seed gives the same
+ * order, bit for bit.
  *
- * Who waits for an event is woken by a post that makes its ready() true; the poster asks that in the waiter's
- * place, which is why ready() may hold no scheduling point. When nobody will ever run again, all are stuck:
- * the world is stopped, and the waits say so. */
+ * A thread that waits for an event is woken by a post that makes its ready() true; the poster calls
+ * ready() in the waiter's place, which is why it must contain no scheduling point. When no thread can ever
+ * run again, all are stuck: the world is stopped, and the waits report it. */
 #include "world_kind.h"
 
 #include <assert.h>

@@ -1,15 +1,16 @@
 /* The real world: POSIX threads, the monotonic clock, and Linux futexes to sleep on.
  *
- * Why futexes: `event_post` may neither block nor lock, and costs two atomic adds when nobody sleeps. The
- * race between a post that looks for waiters and a waiter that lies down is closed by sequential consistency:
+ * Why futexes: `event_post` may neither block nor lock, and takes two atomic adds when no thread sleeps.
+ * Sequential consistency closes the race between a post that looks for waiters and a waiter that goes to
+ * sleep:
  *
  *     post:  word += 1;    read waiters          wait:  waiters += 1;    read word, then ready()
  *
  * One of the two reads sees the other's add. Either the post sees the waiter and wakes it, or the waiter
- * reads the new word and so sees all that the poster wrote before. The kernel looks at the word again before
+ * reads the new word and so sees all that the poster wrote before. The kernel checks the word again before
  * it lets a thread sleep.
  *
- * A stopped world has no list of events to wake: sleepers get up every STOP_SLICE_S and look. */
+ * A stopped world has no list of events to wake: sleepers wake every STOP_SLICE_S and check. */
 #include "world_kind.h"
 
 #include <errno.h>

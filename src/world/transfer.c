@@ -1,9 +1,9 @@
 /* Transfers: one loop that moves bytes for one peer and for many, in both directions.
  *
  * Each turn tries every direction that is not done; when nothing moved it sleeps in poll. It does not spin
- * before: the peer, or the computation that the message is for, needs the core. Measured with bench/wire on
- * two cores that others used too, round trip of 64 bytes, raw loop 18 to 50 us: 32 us without spinning, 97 to
- * 119 with 5 us of it, 82 to 226 with 30, 164 to 306 with 100. */
+ * first: the peer, or the computation that the message is for, needs the core. Measured with bench/wire on
+ * two cores that others used too, round trip of 64 bytes, raw loop 18 to 50 us: 32 us without spinning, 97
+ * to 119 with 5 us of it, 82 to 226 with 30, 164 to 306 with 100. */
 #include "endpoint.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* Waiting with timeout: as long as one of those awaited shows signs of life, but no longer than the roster's
- * timeout without any.
+/* Waiting with timeout: as long as one of those awaited shows signs of life, but no longer than the
+ * roster's timeout without any.
  *
- * The wait is cut into slices. After each it looks who is still missing and when the last of them changed its
- * phase. The slices also let a wait see what nobody posts: that a member has left the roster. */
+ * The wait is cut into slices. After each it checks who is still missing and when the last of them changed
+ * its phase. The slices also let a wait see what no event announces: that a member has left the roster. */
 #include "waits.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* Waits that can name whom they wait for: the barrier, the mailbox, and waiting with timeout.
+/* Waits that can name the members they wait for: the barrier, the mailbox, and waiting with a timeout.
  *
- * A wait gives up when none of those it waits for showed a sign of life for the roster's timeout. Its error
- * (ERROR_PEER) names the place, who arrived, who did not, and the phase each is in. Time spent is added to
- * the waiter's member.waited_s. */
+ * A wait gives up when none of those it waits for showed a sign of life for the roster's timeout. Its
+ * error (ERROR_PEER) names the place, who arrived, who did not, and the phase each is in. Time spent is
+ * added to the waiter's member.waited_s. */
 #ifndef TRAINER_WORLD_WAITS_H
 #define TRAINER_WORLD_WAITS_H
 

@@ -1,7 +1,7 @@
 /* The world's public calls: each goes to the table of its kind (threads.c or simulated.c).
  *
- * The real world's paths through here are one load and one indirect call, so an event that nobody waits for
- * costs little more than its two atomic adds. */
+ * The real world's paths through here are one load and one indirect call, so an event without waiters
+ * takes little more than its two atomic adds. */
 #include "world.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* The world: threads, locks, events and the clock. Everything that blocks goes through here.
  *
  * There are two worlds behind this interface. In the *real* one a thread is a pthread and the clock is the
- * monotonic clock. In the *simulated* one exactly one thread runs at a time; at every scheduling point (each
- * call marked [point]) the next thread is chosen by virtual time, then by a seeded random order, so the same
- * seed gives the same run, bit for bit, for asynchronous strategies too. When nobody can run, the virtual
- * clock moves on to the next deadline.
+ * monotonic clock. In the *simulated* one exactly one thread runs at a time; at every scheduling point
+ * (each call marked [point]) the next thread is chosen by virtual time, then by a seeded random order, so
+ * the same seed gives the same run, bit for bit, for asynchronous strategies too. When no thread can run,
+ * the virtual clock jumps to the next deadline.
  *
  * No pthread, clock, sleep, affinity or socket call is made outside src/world. */
 #ifndef TRAINER_WORLD_WORLD_H

@@ -1,7 +1,7 @@
-/* What the two worlds share inside this folder: a table of functions for each. Nobody outside includes this.
+/* What the two worlds share inside this folder: a table of functions for each. Only this folder includes
+ * it.
  *
- * world.c passes each public call on to the table of its world. Callers have seen to it that pointers are not
- * NULL. */
+ * world.c passes each public call on to the table of its world. Callers ensure that pointers are not NULL. */
 #ifndef TRAINER_WORLD_WORLD_KIND_H
 #define TRAINER_WORLD_WORLD_KIND_H
 
