@@ -1,5 +1,5 @@
 #!/bin/bash
-# bench/demo: both strategies train, and the table at the end says what their files say.
+# bench/demo: both strategies train, and the table at the end says what their files say. ./demo: installs, builds, and runs it.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -35,5 +35,28 @@ printf '#!/bin/sh\necho "$*" >>given\necho "trainer: no" >&2\nexit 4\n' >broken 
 [ "$(cat err)" = "trainer: no" ] || fail "a program that fails: $(cat err)"
 [[ $(cat given) == "--strategy=async-lockfree --devices=cpu:0,cpu:1 "* && $(wc -l <given) -eq 1 ]] || fail "given: $(cat given)"
 [ "$(cat out)" = "./broken --strategy=async-lockfree --devices=cpu:0,cpu:1" ] || fail "said: $(cat out)"
+
+# --- ./demo, from any folder: what is missing, make, the demo of the program, in this order; the first that fails ends it ---
+mkdir -p "a tree/tests" "a tree/bench" fakes && cp "$root/demo" "a tree/" || exit 1
+for step in "a tree/tests/install-missing" fakes/make "a tree/bench/demo"; do
+    printf '#!/bin/sh\necho "${0##*/}" $(for word; do case $word in -*) ;; *) echo "$word" ;; esac; done) >>"$CALLS"\n[ "${0##*/}" != "$FAILING" ] || exit 3\n' >"$step"
+    chmod +x "$step"
+done
+export CALLS=$scratch/calls
+demo_calls() { # which step fails, the code of all, the steps expected
+    : >calls
+    FAILING=$1 PATH=$scratch/fakes:$PATH "a tree/demo" >out 2>err
+    [ $? -eq "$2" ] || fail "./demo, with $1 failing: another exit code than $2: $(cat err)"
+    [ "$(cat calls)" = "$3" ] || fail "./demo, with $1 failing: $(cat calls)"
+}
+demo_calls nothing 0 'install-missing
+make
+demo ./trainer'
+demo_calls install-missing 3 install-missing
+demo_calls make 3 'install-missing
+make'
+demo_calls demo 3 'install-missing
+make
+demo ./trainer'
 
 [ $failures -eq 0 ]

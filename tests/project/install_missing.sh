@@ -77,7 +77,7 @@ END
 run() { # expected code, pattern of standard output, of standard error (each the whole of it), then arguments
     local want=$1 said=$2 complained=$3 code
     shift 3
-    PATH=$scratch/fakes:$scratch/bin:$scratch/tools setsid "$BASH" "$script" "$@" >out 2>err </dev/null # away from any terminal
+    PATH=$scratch/fakes:$scratch/bin:$scratch/tools setsid sh "$script" "$@" >out 2>err </dev/null # away from any terminal
     code=$?
     [ $code -eq "$want" ] || fail "$label: exit code $code, expected $want: $(cat out err)"
     [[ $(tr '\n' '|' <out) =~ ^($said)$ ]] || fail "$label: said: $(cat out); expected: $said"
@@ -122,16 +122,16 @@ for header in zlib.h curl_curl.h openssl_evp.h ca-certificates; do [ -e has/$hea
 
 label="the compiler cannot be had"
 machine root "make ar stdio.h zlib.h" "" "$may"
-run 1 'installing [^|]*\|' 'install-missing: gcc libc6-dev zlib1g-dev: cannot be installed: E: Unable to locate package gcc\|'
+run 1 'installing [^|]*\|' 'install-missing: cannot install gcc libc6-dev zlib1g-dev: E: Unable to locate package gcc\|'
 
 label="no sudo, the compiler is missing"
 machine nosudo "make ar" "$must $may" ""
-run 1 '' 'install-missing: gcc libc6-dev zlib1g-dev: missing, and installing needs root, and there is no sudo here; install by hand\|'
+run 1 '' 'install-missing: cannot install gcc libc6-dev zlib1g-dev: this needs root, and there is no sudo here; install by hand\|'
 calls ''
 
 label="sudo asks, and there is no terminal"
 machine locked "make ar" "$must $may" ""
-run 1 '' 'install-missing: gcc [^|]*: missing, and installing needs root, and sudo asks for a password; install by hand\|'
+run 1 '' 'install-missing: cannot install gcc [^|]*: this needs root, and sudo asks for a password; install by hand\|'
 calls ''
 
 label="no sudo, only what may be missing is"
@@ -141,7 +141,7 @@ calls ''
 
 label="no apt-get"
 machine noapt "make ar gcc stdio.h" "" ""
-run 1 '' 'install-missing: zlib1g-dev: missing, and there is no apt-get here; install by hand\|'
+run 1 '' 'install-missing: cannot install zlib1g-dev: there is no apt-get here; install by hand\|'
 
 label="left out on purpose"
 machine root "make ar gcc stdio.h zlib.h" "$must $may" ""
@@ -155,5 +155,10 @@ run 0 'installing python3\|' '' python3=python3
 label="another compiler, a further package"
 machine root "$all_there" "$must $may clang python3" ""
 CC=clang run 0 'installing clang libc6-dev [^|]*python3 [^|]*\|' '' python3=python3 gcc=gcc-no
+
+# --- who installs by hand is told the same packages: README.md's line of them, and python3, which the tests need ---
+listed=$(sed -n '/^apt-get install /,/[^\\]$/p' "$(dirname "$script")/../README.md" | tr -s ' \\' '\n' | sed '1,2d' | sort)
+expected=$(tr ' ' '\n' <<<"$must $may python3" | sort)
+[ "$listed" = "$expected" ] || fail "README.md's packages: $(comm -3 <(echo "$listed") <(echo "$expected"))"
 
 [ $failures -eq 0 ]
