@@ -9,7 +9,7 @@
 #   make CUDA=0          without GPUs (auto: with them where nvcc, cuBLASLt and cuDNN are); CUDA_ARCHS=all   for every GPU
 #   make CUDA=standin B=build/standin gpu-tests      GPUs that a stand-in of tests/ plays, on any machine with g++
 #   make install         program, manual page and completions into PREFIX=/usr/local, below DESTDIR if set; make uninstall removes them
-#   make gpu-check       on a machine with a GPU: gpu-correct, gpu-speed, gpu-accuracy, each appended to docs/gpu-report.md
+#   make gpu-check       on a machine with a GPU: gpu-correct, gpu-speed, gpu-accuracy, each appended to docs/measurements/gpu-report.md
 #
 # A plug-in is one file: the names in strategies/ models/ datasets/ and src/store/{optimizers,schedules}/ become tables here.
 
@@ -290,7 +290,7 @@ GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu
 gpu-tests: $(PROGRAM) $(GPU_TESTS)
 	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train
 
-# --- on a machine with a GPU: each is one command of less than 8 minutes, builds what it needs, and appends to docs/gpu-report.md;
+# --- on a machine with a GPU: each is one command of less than 8 minutes, builds what it needs, and appends to docs/measurements/gpu-report.md;
 # exit code 4 where there is no GPU ---
 gpu-check:
 	@code=0; for check in tests/gpu_correct.py bench/gpu_speed.py bench/gpu_accuracy.py; do \

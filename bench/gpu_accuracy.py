@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpu-accuracy: how good, and how soon: alexnet on CIFAR-10, mlp on MNIST, every strategy, in under 8 minutes; appends to docs/gpu-report.md.
+"""gpu-accuracy: how good, and how soon: alexnet on CIFAR-10, mlp on MNIST, every strategy, in under 8 minutes; appends to docs/measurements/gpu-report.md.
 
 usage: bench/gpu_accuracy.py [--recipe 'OPTION...'] [--epochs N[,N]] [--trainer PROGRAM] [--report FILE] [--data DIR] [--seconds 450] [--quick]
 

@@ -45,7 +45,7 @@ class Check:
     def __init__(self, name, about, options=()):
         p, beside = argparse.ArgumentParser(prog=name, description=about), os.path.join(os.path.dirname(ROOT), "shared", "datasets")
         p.add_argument("--trainer", help="a program that is there already, with its build folder beside it (default: built first)")
-        p.add_argument("--report", help="file to append to (default docs/gpu-report.md)")
+        p.add_argument("--report", help="file to append to (default docs/measurements/gpu-report.md)")
         p.add_argument("--data", default=os.environ.get("TRAINER_DATA", beside if os.path.isdir(beside) else ""),
                        help="folder of mnist/ and cifar10/ ($TRAINER_DATA, or ../shared/datasets)")
         p.add_argument("--seconds", type=float, default=450, help="all of it ends within so many seconds")
@@ -91,7 +91,7 @@ class Check:
         if not lines: self.stop(ERROR_DEVICE, "no GPU here, nothing is checked" + "".join(f" ({l})" for l in found.stdout.splitlines() if l.startswith("gpu:")))
         self.gpu = lines[0][len("gpu:0 "):].strip()
         if STANDIN in self.gpu and not self.a.report: self.stop(2, "the stand-in's figures mean nothing: expected --report=FILE")
-        self.a.report = self.a.report or os.path.join(ROOT, "docs", "gpu-report.md")
+        self.a.report = self.a.report or os.path.join(ROOT, "docs", "measurements", "gpu-report.md")
 
     def machine(self):
         nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpu-speed: our examples/s beside PyTorch's on the same GPU, strategies, and the exchange, in under 8 minutes; appends to docs/gpu-report.md.
+"""gpu-speed: our examples/s beside PyTorch's on the same GPU, strategies, and the exchange, in under 8 minutes; appends to docs/measurements/gpu-report.md.
 
 usage: bench/gpu_speed.py [--peer torch_peer.py] [--python PYTHON] [--rounds 5] [--trainer PROGRAM] [--report FILE] [--data DIR] [--seconds 450] [--quick]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpu-correct: what must be right on a machine with a GPU, in under 8 minutes; appends to docs/gpu-report.md.
+"""gpu-correct: what must be right on a machine with a GPU, in under 8 minutes; appends to docs/measurements/gpu-report.md.
 
 usage: tests/gpu_correct.py [--trainer PROGRAM] [--report FILE] [--data DIR] [--seconds 450] [--quick]
 

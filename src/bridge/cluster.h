@@ -32,7 +32,8 @@ struct cluster {
     int task; /* of this process: its place in ps or in workers; -1 without a role */
 };
 
-/* What who has a part of the store is called: "parameter server"; in a mirrored cluster "process". */
+/* What a process that holds a part of the store is called: "parameter server"; in a mirrored cluster
+ * "process". */
 const char *cluster_server(const struct cluster *cluster);
 
 /* The workers on this process's machine, which divide its cores, and which of them this one is; {0} for a

@@ -10,7 +10,7 @@
 
 #define ACCEPT_S 0.2 /* for somebody to come, or to let us in, at a time */
 #define GUEST_S 1e-3 /* the same while one of those who came is still to speak */
-#define LOOK_S 1.0   /* between two looks at who is still there */
+#define LOOK_S 1.0   /* between two checks of who is still connected */
 #define SAY_S 5.0    /* between two lines about who is missing */
 
 static const struct address *address_of(const struct host *host, int ps) {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include "../base/memory.h"
 
-#define TRY_S 1.0       /* before it is said who is not there yet */
-#define LOOK_S 0.1      /* between two looks at whether to go on waiting */
+#define TRY_S 1.0       /* before it reports who is not there yet */
+#define LOOK_S 0.1      /* between two checks of whether to continue waiting */
 #define LAST_WORD_S 1.0 /* for a host to take it */
 
 /* Words that a host sends, at most what fits. */
@@ -30,7 +30,7 @@ static int read_finish(struct remote *remote, struct remote_host *host, struct f
     return finish_get(finish, &reader, peer, error);
 }
 
-/* A frame that is not what was awaited: the end of the training, in words; or nonsense. */
+/* A frame that is not the awaited one: the end of the training, with its message; or nonsense. */
 static int read_end(struct remote *remote, struct remote_host *host, struct error *error) {
     const char *peer = endpoint_name(host->endpoint);
     struct finish finish;
@@ -78,7 +78,7 @@ static int hear_host(struct remote *remote, struct remote_host *host, struct err
     return host == remote->hosts ? settings_get(&remote->agreed, &reader, peer, error) : OK;
 }
 
-/* Whether it has said what is waited for: a welcome, or, by the leader alone, the settings. */
+/* Whether it has sent what is awaited: a welcome, or, from the leader only, the settings. */
 static bool has_said(const struct remote *remote, const struct remote_host *host, enum frame_type what) {
     return host->welcomed || (what == FRAME_CONFIG && (host->told || host != remote->hosts));
 }
@@ -228,7 +228,7 @@ static double timeout_with(const struct remote *remote, int host) {
     return remote->timeout_s * (1.0 + (double)(last - host) / (3.0 * last));
 }
 
-/* What a host that says no more said last: why it ended, after what it had to say before. */
+/* The last message of a host that sends no more: why it ended, after what it sent before. */
 static int read_last(struct remote *remote, struct remote_host *host, struct error *error) {
     char dropped[4096];
     while (true) {

@@ -54,7 +54,7 @@ static int read_finish(struct led_run *led, const struct frame_header *header, s
                      led->finish.words);
 }
 
-/* The leader's next word; meanwhile an interrupt ends this process. */
+/* The leader's next frame; while it waits, an interrupt ends this process. */
 static int read_header(struct led_run *led, struct frame_header *header, struct error *error) {
     struct endpoint *leader = led->members->host.leader;
     const double until = world_now(led->run->world) + TIMEOUT_TIMES * led->run->setup.config.timeout_s;

@@ -255,7 +255,7 @@ static int fetch_one(struct members *members, struct follower *follower, uint64_
     return OK;
 }
 
-/* With who is lost: a follower may not have noticed yet. */
+/* Includes who is lost: a follower may not have noticed yet. */
 static int send_fetch(struct members *members, const struct follower *follower, struct error *error) {
     uint8_t *lost;
     const size_t workers = (size_t)members->host.count;

@@ -56,7 +56,7 @@ struct remote_run {
     } * remotes;                   /* [setup.device_count] */
 };
 
-/* --- what is built by the settings that the ps has told --- */
+/* --- what is built with the settings that the ps has sent --- */
 
 struct adoption {
     struct config *config;
@@ -228,7 +228,7 @@ static void device_body(void *argument) {
 
 /* --- the process --- */
 
-/* What is asked of this process alone is looked at before anybody is connected to. */
+/* Options of this process alone are checked before it connects to any other. */
 static int open_run(struct remote_run *run, struct error *error) {
     struct setup *setup = &run->setup;
     struct config *config = &setup->config;

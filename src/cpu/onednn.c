@@ -5,9 +5,9 @@
  * primitive is made, from a setting of the calling thread, and expects the same one when it runs. Threads
  * with little work wait for each other longer than they compute, so a small operation gets fewer threads.
  *
- * Where oneDNN (2.6) finds no memory for the code that it generates, it ends by a null pointer or an exception
- * that C cannot catch, and libgomp ends the process where it cannot start a thread. So oneDNN is entered only
- * when there is enough room for what it allocates. */
+ * Where oneDNN (2.6) finds no memory for the code that it generates, it ends by a null pointer or an
+ * exception that C cannot catch, and libgomp ends the process where it cannot start a thread. So oneDNN is
+ * entered only when there is enough room for what it allocates. */
 #include "onednn.h"
 
 #include <stdio.h>

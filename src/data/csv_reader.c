@@ -96,7 +96,7 @@ static int find_label(struct csv_table *table, const struct csv_format *format, 
         label, table->source.row, table->columns);
 }
 
-/* The row in hand has the wrong number of cells; `like` (or NULL) is what it was held against. */
+/* The current row has the wrong number of cells; `like` (or NULL) is what it was compared with. */
 static int wrong_count(const struct csv_table *table, int expected, const struct csv_table *like,
                        struct error *error) {
     const struct csv_rows *row = &table->source;
@@ -148,7 +148,7 @@ static int keep_names(struct csv_table *table, const struct csv_table *like, str
     return OK;
 }
 
-/* Room for the row in hand and as many more as what is left of the text can hold. */
+/* Makes room for the current row and as many more as the rest of the text can hold. */
 static int make_room(struct csv_table *table, struct error *error) {
     size_t lines = 2; /* this one, and a last one that is not ended */
     for (const char *at = table->source.at; (at = memchr(at, '\n', (size_t)(table->source.end - at))); at++)

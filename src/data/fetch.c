@@ -67,7 +67,7 @@ static int sum_contents(const struct job *job, const char *path, char text[SHA25
     return code;
 }
 
-/* The file that a reader would take for `file`: NAME, or else NAME.gz. *path is empty when there is none. */
+/* The file that a reader would use for `file`: NAME, or else NAME.gz. *path is empty when there is none. */
 static int find_taken(const struct job *job, const struct source_file *file, char path[PATH_BYTES],
                       struct error *error) {
     RETURN_IF(file_join(path, job->fetch->folder, file->name, error));
@@ -258,7 +258,7 @@ static int accept_archive(const struct job *job, struct file_new *part, bool *wr
 
 /* What another try may recover. */
 struct verdict {
-    bool stale;  /* what came turned out wrong, but began with bytes of an earlier time */
+    bool stale;  /* the download was wrong, but began with bytes of an earlier one */
     bool theirs; /* the server has it not, or has a wrong one */
 };
 

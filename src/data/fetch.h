@@ -31,9 +31,9 @@ struct fetch {
     void *argument;
 };
 
-/* Errors: ERROR_PEER: no server gave it; ERROR_FILE: what it gave is not right, or cannot be written;
- * ERROR_INTERRUPTED. What came of a file stays beside it as NAME.part, and the next call goes on from there;
- * what turned out wrong is removed. */
+/* Errors: ERROR_PEER: no server delivered it; ERROR_FILE: the delivered file is wrong, or cannot be
+ * written; ERROR_INTERRUPTED. What came of a file stays beside it as NAME.part, and the next call goes on
+ * from there; what turned out wrong is removed. */
 int fetch_run(const struct fetch *fetch, struct error *error);
 
 #endif

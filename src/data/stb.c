@@ -5,7 +5,7 @@
 
 #if TRAINER_STB
 
-/* A few bytes may announce, or unpack to, any number of them: what it gets at once is limited. */
+/* A few bytes may announce, or unpack to, any number of bytes: a single allocation is limited. */
 static const size_t most_bytes = (size_t)PICTURE_MOST_PIXELS * 16; /* four channels, 16 bits, twice */
 
 static void *limited_realloc(void *block, size_t bytes) {

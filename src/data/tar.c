@@ -89,7 +89,7 @@ static int parse_header(struct tar *tar, const unsigned char *header, struct tar
     return OK;
 }
 
-/* Steps over what was not read. */
+/* Skips what was not read. */
 static int skip_rest(struct tar *tar, struct error *error) {
     unsigned char nowhere[STEP_BYTES];
     size_t got;

@@ -174,9 +174,9 @@ struct marks {
 
 /* What the store does to vectors that lie in a device's memory: queued on the calling thread's queue. */
 struct vectors {
-    /* Steps a slice of weights, optimizer state and average, as update.h says. A device with memory of its own
-     * leaves a weight alone whose gradient is not finite, and says so at the next `finish` (ERROR_DIVERGED);
-     * in the host's memory the gradient was looked at before. */
+    /* Steps a slice of weights, optimizer state and average, as update.h says. A device with memory of its
+     * own leaves a weight alone whose gradient is not finite, and says so at the next `finish`
+     * (ERROR_DIVERGED); in the host's memory the gradient was looked at before. */
     int (*update)(const struct device *device, const struct update *update, const struct update_slice *slice,
                   struct error *error);
     /* out[begin..end) = factor times the sum over i of weight[i] * values[i][begin..end), added in this
@@ -239,7 +239,7 @@ static inline bool device_same_memory(const struct device *one, const struct dev
 /* The backends of this build, ended by NULL; the CPU's is the first. */
 extern const struct backend *const backends[];
 
-/* A device for what lies in the host's memory and is nobody else's. */
+/* A device for what lies in the host's memory and belongs to no other device. */
 static inline struct device device_processor(void) {
     return (struct device){.backend = backends[0], .name = "cpu", .threads = 1};
 }

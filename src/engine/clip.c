@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* What a statistic follows is no gradient, and is left as it is. */
+/* What a statistic follows is no gradient, and stays unchanged. */
 int gradient_clip(const struct layout *layout, const struct device *home, float *values, float most,
                   struct error *error) {
     const struct vectors *vectors = home->backend->vectors;

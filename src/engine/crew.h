@@ -41,7 +41,7 @@ struct crew_totals {
     long long sent, received; /* bytes, to and from the workers, since the first batch */
 };
 
-/* Every slot but open, member, compute and close may be NULL: there is nothing to do. All are called by the
+/* Every slot but open, member, compute and close may be NULL: nothing to do. All are called by the
  * coordinating thread; go, fetch and notice once or more for each segment, the others once, in this order.
  * None is called after `close`. */
 struct crew {
@@ -69,7 +69,7 @@ struct crew {
      */
     void (*tally)(const void *self, int worker, struct tally *sum);
     void (*totals)(const void *self, struct crew_totals *totals);
-    /* The last word: how the run ended, and what came of it. */
+    /* At the end: how the run ended, and its results. */
     void (*finish)(void *self, const struct error *error, const struct summary *summary);
     void (*close)(void *self); /* safe on NULL and a half-open one */
 };

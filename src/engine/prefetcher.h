@@ -43,7 +43,7 @@ int prefetcher_open(struct prefetcher *prefetcher, const struct training_setting
 void prefetcher_end(struct prefetcher *prefetcher);   /* lets the thread end; whoever opened it joins it */
 void prefetcher_close(struct prefetcher *prefetcher); /* after that; safe on a zeroed one */
 
-/* On the worker's thread. A segment begins when the worker has been let go, with its compute open. */
+/* On the worker's thread. A segment begins when the worker has been started, with its compute open. */
 void prefetcher_begin(struct prefetcher *prefetcher);
 /* The next feed; waits for it, in the worker's name. */
 int prefetcher_take(struct prefetcher *prefetcher, struct feed *feed, struct error *error);

@@ -39,7 +39,7 @@ int replica_compile(struct program **out, const struct network *network, const s
     return code;
 }
 
-/* Memory of the device's own for what it cannot address. */
+/* The device's own memory, for what it cannot address. */
 static int open_stages(const struct replicas *replicas, int worker, const struct device *device,
                        struct replica *replica, struct error *error) {
     const struct store *store = replicas->store;
@@ -52,7 +52,7 @@ static int open_stages(const struct replicas *replicas, int worker, const struct
     return device_array(device, &replica->weights, floats, "a replica's weights", error);
 }
 
-/* Where the loss is put while the worker goes on, and how it learns when the gradient was there. */
+/* Where the loss is written while the worker continues, and how it learns when the gradient was ready. */
 static int open_report(const struct replicas *replicas, const struct device *device, struct replica *replica,
                        struct error *error) {
     const struct marks *marks = device->backend->marks;

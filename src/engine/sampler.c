@@ -11,7 +11,7 @@ static long up(long a, long b) {
     return (a + b - 1) / b;
 }
 
-/* Own batches of the worker that goes on longest until the end of an epoch. */
+/* Own batches, until the end of an epoch, of the worker that has the most. */
 static long longest_own(const struct sampler *sampler, int epoch) {
     long most = 0;
     for (int w = 0; w < sampler->stream.workers; w++) {
@@ -85,9 +85,9 @@ static long rounds_opened(const struct sampler *sampler) {
     return opened < 0 ? ~opened : opened;
 }
 
-/* Whether this round may be assigned. One that anybody was assigned, all must be assigned, since nobody can
- * finish it without the others: a stop only forbids to open another. `opened` carries the stop in its sign,
- * so that the two are looked at as one. */
+/* Whether this round may be assigned. A round that any worker was assigned must be assigned to all, since
+ * no worker can finish it without the others: a stop only forbids to open another. `opened` carries the
+ * stop in its sign, so that the two are looked at as one. */
 static bool may_assign(struct sampler *sampler, long round) {
     if (round >= atomic_load(&sampler->limit)) return false;
     long opened = atomic_load(&sampler->opened);

@@ -33,7 +33,7 @@ struct sampler_line {
  * first. */
 struct sampler_generation {
     long from;   /* its first round, of this run */
-    int lost;    /* whose loss began it; -1: nobody's */
+    int lost;    /* the worker whose loss began it; -1: none */
     long *again; /* [again_count] numbers that it assigns first, anew ... */
     long again_count;
     long fresh; /* ... then the stream from this number on */
@@ -48,7 +48,7 @@ struct sampler {
     _Alignas(64) _Atomic long cursor; /* shared, no rounds: next number */
     _Alignas(64) _Atomic long limit;  /* rounds: rounds of this run; shared: numbers */
     _Alignas(
-        64) _Atomic long opened; /* rounds: how many anybody was assigned; stopped: its complement, < 0 */
+        64) _Atomic long opened; /* rounds: how many any worker was assigned; stopped: its complement, < 0 */
     _Atomic bool stopping;       /* no rounds */
     struct sampler_line *lines;  /* [workers] */
     struct sampler_generation
@@ -69,7 +69,7 @@ void sampler_bar(struct sampler *sampler, int worker); /* any thread: that worke
 
 /* While all are paused: */
 void sampler_set_limit(struct sampler *sampler,
-                       int epoch); /* go on to the end of epoch `epoch` (from 0); clears a stop */
+                       int epoch); /* continue to the end of epoch `epoch` (from 0); clears a stop */
 /* A worker that was barred before was lost in its step `step` (from 1, in this run; 0: before its first).
  * Errors: memory. */
 int sampler_lose(struct sampler *sampler, int worker, long step, struct error *error);

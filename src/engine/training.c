@@ -43,7 +43,7 @@ bool training_spares(const struct training *training, int worker) {
     return false;
 }
 
-/* With rounds the workers stop at the furthest round that anybody was assigned, so that the coordinator can
+/* With rounds the workers stop at the last round that any worker was assigned, so that the coordinator can
  * assign the rest to those who are left. */
 void training_lose(struct training *training, int worker, const struct error *why) {
     struct worker *lost = &training->workers[worker];

@@ -65,7 +65,7 @@ struct training_settings {
     double guess_loss;            /* of guessing; a loss far above it has diverged; 0: no loss has */
     bool go_on;                   /* the loss of a worker ends it alone, as long as there is another */
     double ending_s;              /* how long threads may take to end, when all is over */
-    struct faults faults;         /* put in on purpose */
+    struct faults faults;         /* injected */
     const double *slowness;       /* [workers] each computes this many times as long; NULL: 1 */
     int prefetch;                 /* batches that are built ahead of a worker; 0: it builds them itself */
 };

@@ -248,7 +248,7 @@ static int take_step(struct worker *worker, bool *paused) {
     return OK;
 }
 
-/* The last holder has let go of a gradient: its row is complete. Runs on a worker's or a server's thread. */
+/* The last holder has released a gradient: its row is complete. Runs on a worker's or a server's thread. */
 void training_finished(void *argument, struct gradient *gradient) {
     struct training *training = argument;
     struct log *log = training->settings.log;

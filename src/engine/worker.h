@@ -20,7 +20,7 @@ struct worker {
     float **slabs;     /* [slots + 1] gradients, [layout floats] each */
     int slab_count;
     struct prefetcher prefetcher; /* of its batches */
-    struct log_row *rows;         /* [slots + 1] the row of each gradient on the way */
+    struct log_row *rows;         /* [slots + 1] the row of each gradient in flight */
     struct worker_totals totals;
     double accounted_s; /* world time up to which its totals say what it did; its own, while paused
                            everybody's */

@@ -27,8 +27,7 @@ const char *epoch_line_text(const struct epoch_line *line, char *out, size_t byt
     const int width = (int)(digits_whole(digits, line->epochs) - digits);
     text_add(&text, "Epoch %*d/%d", width, line->epoch, line->epochs);
     if (!isnan(line->loss)) text_add(&text, "  loss %.4f", line->loss);
-    if (!isnan(line->validation_accuracy))
-        text_add(&text, "  val %.2f %%", 100 * line->validation_accuracy);
+    if (!isnan(line->validation_accuracy)) text_add(&text, "  val %.2f %%", 100 * line->validation_accuracy);
     if (!isnan(line->test_accuracy)) text_add(&text, "  test %.2f %%", 100 * line->test_accuracy);
     digits_thousands(digits, line->examples_per_s);
     if (line->examples_per_s > 0) text_add(&text, "  %s examples/s", digits);

@@ -52,7 +52,7 @@ static inline bool is_source(enum op op) {
 static inline bool is_transfer(enum op op) {
     return op == OP_send || op == OP_receive;
 }
-/* Written from outside, at a time of the writer's choice: its memory is nobody else's, ever. */
+/* Written from outside at any time: its memory is never shared with another value. */
 static inline bool is_fed(enum op op) {
     return op == OP_placeholder || op == OP_receive;
 }

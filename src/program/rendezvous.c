@@ -62,7 +62,7 @@ void *rendezvous_address(const struct rendezvous *rendezvous, node n) {
     return arena_address(rendezvous->arenas[part], partition_node(rendezvous->partition, part, n));
 }
 
-/* The first failure counts; whoever waits for anybody is woken, and finds it. */
+/* The first failure counts; every wait is woken and finds it. */
 static void fail(struct rendezvous *rendezvous, int part) {
     int none = 0;
     if (!atomic_compare_exchange_strong(&rendezvous->failed, &none, part + 1)) return;

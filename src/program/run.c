@@ -284,7 +284,7 @@ static int record(const struct program *program, struct arena *arena, struct rec
     return OK;
 }
 
-/* The first run for these addresses is made as it is, the second is recorded. */
+/* The first run for these addresses is not recorded, the second is. */
 static int run_recorded(const struct program *program, struct arena *arena, struct error *error) {
     struct recording *recording = find_recording(arena);
     if (!recording) return run_steps(program, arena, error);

@@ -4,9 +4,9 @@
 
 #include "split.h"
 
-/* One value's way from part to part. What was sent and what was taken are counted by the events: when both
- * counts are equal, the value is free to be written by the sender; when one more was sent, it is the
- * receiver's to read, until its run ends. */
+/* The path of one value from part to part. What was sent and what was taken are counted by the events:
+ * when both counts are equal, the value is free to be written by the sender; when one more was sent, it is
+ * the receiver's to read, until its run ends. */
 struct channel {
     struct event sent;  /* posted by the sender alone, after the copy */
     struct event taken; /* posted by the receiver alone, at the end of each run */

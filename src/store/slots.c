@@ -37,7 +37,7 @@ static int on_the_way(const struct store *store, int worker) {
 struct room_wait {
     struct store *store;
     int worker;
-    int most; /* gradients that may be on the way */
+    int most; /* gradients that may be in flight */
 };
 
 static bool has_room(void *argument) {
@@ -45,7 +45,7 @@ static bool has_room(void *argument) {
     return on_the_way(wait->store, wait->worker) <= wait->most;
 }
 
-/* Steps of this worker before this one are sent; of those that are on the way. */
+/* One past the latest step of this worker whose gradient is in flight; 0: none is. */
 static long steps_sent(const struct store *store, int worker) {
     long sent = 0;
     for (int i = 0; i <= store->settings.slots; i++) {

@@ -131,7 +131,7 @@ struct worker_slots {
     struct gradient *gradients; /* [slots + 1] */
     struct event room;          /* posted when a slot becomes free */
     long room_waits;            /* times the worker found no room; its own thread's */
-    const float **values;       /* [workers] for its own thread: what it makes a mean of, ... */
+    const float **values;       /* [workers] for its own thread: the vectors of a mean, ... */
     float *weight;              /* [workers] ... and how much each counts */
 };
 

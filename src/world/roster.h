@@ -54,8 +54,8 @@ struct roster {
     double timeout_s;       /* a wait gives up after this long without a sign of life */
     struct member *members; /* [count] */
     void *waits;            /* the members' waited_for and awaited */
-    /* Called by whoever waits in vain for a silent member, before giving up: takes it off the roster if the
-     * others can go on without it, and returns whether it did. NULL: nobody can be spared. */
+    /* Called by whoever waits in vain for a silent member, before giving up: takes it off the roster if
+     * the others can go on without it, and returns whether it did. NULL: no member may be lost. */
     bool (*remove)(void *argument, int member);
     void *remove_argument;
 };

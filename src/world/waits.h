@@ -18,8 +18,8 @@ int wait_with_timeout(struct roster *roster, int self, struct event *event, bool
                       bool (*missing)(void *argument, int member), void *argument, const char *place,
                       struct error *error);
 
-/* Puts time down that a member waited, or was kept waiting: at a place, a constant text, for another member
- * (-1: for nobody in particular). On the member's thread, or while it is at rest. */
+/* Puts time down that a member waited, or was kept waiting: at a place, a constant text, for another
+ * member (-1: for no particular member). On the member's thread, or while it is at rest. */
 void note_wait(struct roster *roster, int self, const char *place, int awaited, double seconds);
 
 /* Takes a lock in the name of a member: time it has to wait for it counts as waiting at `place`. Who holds it

@@ -19,7 +19,7 @@ make_tree() {
     rm -rf "$tree/root"
     mkdir -p "$tree"/root/{src/{base,world,graph,store/optimizers,engine,commands},strategies,models,docs,build}
     cd "$tree/root" || exit 1
-    touch Makefile README.md LICENSE .gitignore src/base/base.h src/world/world.h src/store/store.h src/engine/train.h src/graph/graph.h
+    touch demo Makefile README.md LICENSE NOTICE .gitignore src/base/base.h src/world/world.h src/store/store.h src/engine/train.h src/graph/graph.h
     echo 'int base(void); int base(void) { return 1; }' >src/base/base.c
     printf '#include <pthread.h>\n#include "world.h"\n#include "../base/base.h"\npthread_t me(void); pthread_t me(void) { return pthread_self(); }\n' >src/world/world.c
     printf '#include "../store.h"\n#include "../../base/base.h"\n' >src/store/optimizers/sgd.c

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A strategy by somebody who knows only README.md: tests/self-apply.c is copied into strategies/ of a copy of the sources, and with
+# A strategy by somebody who knows only docs/strategies.md: tests/self-apply.c is copied into strategies/ of a copy of the sources, and with
 # no other edit it is listed, trains, has its row in a comparison and passes the tests; each promise that is made false fails there
 # by name. The copy takes over the objects that are built already, so only the new file, the tables and the programs are made.
 set -u
@@ -80,11 +80,11 @@ false_promise engine/training 's/= strategy_bytes_changed/= strategy_bytes_none/
 wait "$child" || fail "strategies/strategies: $(head -n 20 kept.out)"
 child=
 
-# --- README shows this file: each line of its recipe's C is a line of it ---
-shown=$(awk '/^## / { here = $0 == "## Write your own strategy" } here && /^```/ { c = $0 == "```c"; next } here && c' "$root/README.md")
-[ -n "$shown" ] || fail "README.md shows nothing of a strategy"
+# --- docs/strategies.md shows this file: each line of its C is a line of it ---
+shown=$(awk '/^```/ { c = $0 == "```c"; next } c' "$root/docs/strategies.md")
+[ -n "$shown" ] || fail "docs/strategies.md shows nothing of a strategy"
 while IFS= read -r line; do
-    grep -Fqx -e "$line" "$root/tests/self-apply.c" || fail "README.md shows a line that the file has not: $line"
+    grep -Fqx -e "$line" "$root/tests/self-apply.c" || fail "docs/strategies.md shows a line that the file has not: $line"
 done <<<"$shown"
 
 [ $failures -eq 0 ]
