@@ -22,7 +22,6 @@ enum {
     PREFIX_LONG = 155,
     STEP_BYTES = 1 << 16
 };
-static const long long most_bytes = 1LL << 40; /* of a file in it */
 
 int tar_open(struct tar *tar, const char *path, struct error *error) {
     *tar = (struct tar){.path = path, .stream = gzopen(path, "rbe")};
@@ -43,9 +42,6 @@ static int read_bytes(struct tar *tar, void *out, size_t bytes, bool may_end, si
     gzerror(tar->stream, &state);
     *got = count > 0 ? (size_t)count : 0;
     tar->unpacked += (long long)*got;
-    if (tar->unpacked > FILE_UNPACKED_MOST)
-        return error_set(error, ERROR_FILE, "%s: more than %d bytes, unpacked", tar->path,
-                         FILE_UNPACKED_MOST);
     if (count < 0 || (state != Z_OK && state != Z_STREAM_END))
         return error_set(error, ERROR_FILE, "%s: damaged or cut gzip data", tar->path);
     if (*got == bytes || (*got == 0 && may_end)) return OK;
@@ -82,8 +78,11 @@ static int parse_header(struct tar *tar, const unsigned char *header, struct tar
     if (!read_octal(header + SUM_AT, SUM_LONG, &sum) || sum != sum_of(header))
         return error_set(error, ERROR_FILE, "%s: a header without its checksum, expected a tar archive",
                          tar->path);
-    if (!read_octal(header + SIZE_AT, SIZE_LONG, &file->bytes) || file->bytes > most_bytes)
+    if (!read_octal(header + SIZE_AT, SIZE_LONG, &file->bytes))
         return error_set(error, ERROR_FILE, "%s: %s: no usable size", tar->path, file->name);
+    if (file->bytes > FILE_UNPACKED_MOST - tar->unpacked)
+        return error_set(error, ERROR_FILE, "%s: more than %d bytes, unpacked", tar->path,
+                         FILE_UNPACKED_MOST);
     tar->left = file->bytes;
     tar->padding = (BLOCK - file->bytes % BLOCK) % BLOCK;
     return OK;
