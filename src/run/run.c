@@ -213,12 +213,15 @@ static double guessed_right(const struct run *run) {
     return dataset->test.count > 0 ? (double)most / dataset->test.count : 0.0;
 }
 
-/* No better than guessing, as far as so many examples can tell: three standard deviations. */
-static void say_learnt_nothing(struct run *run) {
+/* No better than guessing, as far as so many examples can tell: three standard deviations. A run of fewer
+ * updates than these tells nothing of its settings. */
+enum { LEARNING_UPDATES = 100 };
+
+static void say_learnt_nothing(struct run *run, const struct summary *summary) {
     const struct config *config = &run->setup.config;
     const double guessed = guessed_right(run), examples = run->tested.examples;
     const double chance = guessed + 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
-    if (run->tested.accuracy > chance || guessed >= 1.0) return;
+    if (run->tested.accuracy > chance || guessed >= 1.0 || summary->updates < LEARNING_UPDATES) return;
     progress_warn(&run->progress,
                   "nothing was learnt: %.1f %% of the test examples are right, and always saying the most "
                   "frequent class has %.1f %%; try another --optimizer or rate (now %s), or more --epochs",
@@ -263,7 +266,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
                   run->stopped_early ? "ended early; " : "", run->best.epoch, 100 * run->best.accuracy,
                   100 * run->best.test_accuracy, run->setup.config.out);
     say_diverged(run, summary);
-    say_learnt_nothing(run);
+    say_learnt_nothing(run, summary);
     run_say_missed_faults(run);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,

@@ -61,7 +61,7 @@ static void check_recipe(const struct model *model) {
     for (const struct option *row = config_options; row->name; row++) {
         const char *says = model_recipe(model, row->name);
         char value[CONFIG_VALUE_BYTES];
-        if (row->flags & OPTION_ABSENT) continue;
+        if (option_is_absent(row)) continue;
         option_text(row, &usual, value, sizeof value);
         if (strcmp(row->name, "model") == 0) says = name;
         expect(name, &config, row->name, says ? says : value);

@@ -53,9 +53,11 @@ for command in "evaluate --checkpoint=bad" "predict --checkpoint=bad row.csv" "-
 done
 
 # --- nothing was learnt: said at the end, with what to try ---
-"$TRAINER" $small --epochs=1 --optimizer=sgd:rate=1e-9 --out=nothing >out 2>err || fail "a run that learns nothing: $(cat err)"
+"$TRAINER" $small --epochs=5 --optimizer=sgd:rate=1e-9 --out=nothing >out 2>err || fail "a run that learns nothing: $(cat err)"
 grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), or more --epochs$' err || fail "a run that learnt nothing said: $(cat err)"
-"$TRAINER" $small --epochs=3 --out=something >out 2>err || fail "a run that learns: $(cat err)"
+"$TRAINER" $small --epochs=1 --optimizer=sgd:rate=1e-9 --out=few >out 2>err || fail "a run of few updates: $(cat err)"
+! grep -q 'nothing was learnt' err || fail "a run of few updates said: $(cat err)"
+"$TRAINER" $small --epochs=20 --out=something >out 2>err || fail "a run that learns: $(cat err)"
 ! grep -q 'nothing was learnt' err || fail "a run that learnt said: $(cat err)"
 
 [ $failures -eq 0 ]
