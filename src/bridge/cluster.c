@@ -320,16 +320,15 @@ int cluster_resolve(struct cluster *out, const struct config *settings, const ch
 }
 
 /* A parameter server takes turns with its workers: it steps and evaluates while they wait. */
-struct core_share cluster_core_share(const struct cluster *cluster) {
-    struct core_share share = {0};
-    if (cluster->role != CLUSTER_WORKER && cluster->role != CLUSTER_CHIEF) return share;
+int cluster_workers_here(const struct cluster *cluster) {
+    int here = 0;
+    if (cluster->role != CLUSTER_WORKER && cluster->role != CLUSTER_CHIEF) return 0;
     const char *own = cluster->workers.list[cluster->task].host;
     for (int w = 0; w < cluster->workers.count; w++) {
         const char *host = cluster->workers.list[w].host;
-        if (w == cluster->task) share.place = share.processes;
-        if (w == cluster->task || strcasecmp(host, own) == 0 || world_is_here(host)) share.processes++;
+        if (strcasecmp(host, own) == 0 || world_is_here(host)) here++;
     }
-    return share.processes > 1 ? share : (struct core_share){0};
+    return here;
 }
 
 const char *cluster_server(const struct cluster *cluster) {

@@ -36,10 +36,10 @@ struct cluster {
  * "process". */
 const char *cluster_server(const struct cluster *cluster);
 
-/* The workers on this process's machine, which divide its cores, and which of them this one is; {0} for a
- * parameter server, and for a worker that is alone there. On one machine are those with the same host as this
- * process, and those whose host is this machine by world_is_here. */
-struct core_share cluster_core_share(const struct cluster *cluster);
+/* How many workers there are on this worker's machine, itself included, which divide its cores; 0 for a
+ * parameter server. On one machine are those with the same host, and those whose host is this machine by
+ * world_is_here. */
+int cluster_workers_here(const struct cluster *cluster);
 
 /* Finds out who is where, by the options job, task, ps-hosts, worker-hosts and cluster. `tf_config` is the
  * environment variable, NULL when there is none; without any cluster *out has role CLUSTER_NONE. Errors:

@@ -236,7 +236,7 @@ static int open_run(struct remote_run *run, struct error *error) {
     /* There are other processes beside it. */
     if (strcmp(config->devices, "auto") == 0) snprintf(config->devices, sizeof config->devices, "cpu:0");
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
-    setup->share = cluster_core_share(run->cluster);
+    setup->processes = cluster_workers_here(run->cluster);
     RETURN_IF(setup_open_devices(setup, error));
     RETURN_IF(world_open_threads(&run->world, error));
     lock_open(&run->say, run->world);
@@ -265,12 +265,11 @@ static void say_share(struct remote_run *run) {
     struct cores all;
     for (int d = setup->device_count - 1; d >= 0; d--)
         if (setup->devices[d].backend == backends[0]) cpu = &setup->devices[d];
-    if (!cpu || setup->share.processes == 0 || setup->config.threads > 0) return;
+    if (!cpu || setup->processes < 2 || setup->config.threads > 0) return;
     world_cores(&all);
-    progress_say(&run->progress,
-                 "%d workers on this machine share its %d core%s: %d thread%s per device here",
-                 setup->share.processes, all.count, all.count == 1 ? "" : "s", cpu->threads,
-                 cpu->threads == 1 ? "" : "s");
+    progress_say(
+        &run->progress, "%d workers on this machine share its %d core%s: %d thread%s per device here",
+        setup->processes, all.count, all.count == 1 ? "" : "s", cpu->threads, cpu->threads == 1 ? "" : "s");
 }
 
 static int start_devices(struct remote_run *run, struct error *error) {

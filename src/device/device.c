@@ -1,8 +1,8 @@
 /* From the text of --devices to devices: which ones, and which cores each of them gets.
  *
- * A CPU device is a share of the cores: with D of them each gets T threads, on separate cores as long as
- * there are D * T. Every device gets the same T, because the bits of a result may depend on it. Processes of
- * a cluster that are on one machine divide its cores first. */
+ * A CPU device is a share of the cores: with D of them each gets T threads, and cores of its own as long as
+ * there are D * T. Every device gets the same T, because the bits of a result may depend on it. Workers of a
+ * cluster that are on one machine divide its cores first. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -134,33 +134,27 @@ static struct cores take_cores(const struct cores *all, int wanted, int *core) {
     return taken;
 }
 
-/* All cores, or this process's part of them: equally many for each, as every device gets the same T; none
- * when there are more processes than cores. */
-static struct cores cores_of(const struct core_share *share) {
+/* Where other processes share the cores, none has cores of its own: those that wait and copy have no device
+ * and need some, too, and whoever is pinned to one waits for them. Measured with one parameter server and two
+ * workers on two cores that others used too, MNIST, medians of four rounds: 80 thousand examples/s pinned to
+ * a core each, 132 thousand not; with a million parameters 5.0 and 5.9 thousand. */
+static void divide_cores(struct list *list, const struct device_settings *settings, bool *shared) {
+    const int processes = settings->processes > 1 ? settings->processes : 1;
     struct cores all;
     world_cores(&all);
-    if (share->processes < 2) return all;
-    const int part = all.count / share->processes;
-    int core = 0;
-    take_cores(&all, share->place * part, &core);
-    return take_cores(&all, part, &core);
-}
-
-static void divide_cores(struct list *list, const struct device_settings *settings, bool *shared) {
-    const struct cores all = cores_of(&settings->share);
     int cpus = 0;
     for (int i = 0; i < list->count; i++) cpus += is_cpu(list->devices[i].backend);
     if (cpus == 0) return;
-    const int share = all.count > cpus ? all.count / cpus : 1;
-    const int threads = settings->threads > 0 ? settings->threads : share;
-    const bool enough = threads <= all.count / cpus;
+    const int share = all.count / processes / cpus;
+    const int threads = settings->threads > 0 ? settings->threads : share > 0 ? share : 1;
+    const bool enough = threads <= share, pinned = enough && processes == 1;
     int core = 0;
     for (int i = 0; i < list->count; i++) {
         struct device *device = &list->devices[i];
         if (!is_cpu(device->backend)) continue;
         device->threads = threads;
-        device->pinned = enough;
-        if (enough) device->cores = take_cores(&all, threads, &core);
+        device->pinned = pinned;
+        if (pinned) device->cores = take_cores(&all, threads, &core);
     }
     *shared = !enough;
 }

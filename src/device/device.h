@@ -61,16 +61,11 @@ struct kernel {
  * values are float32, and matrix products may round what they multiply to 10 bits of fraction. */
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_TF32 };
 
-/* The processes that share this machine's cores evenly, and which of them this one is; {0}: it has all. */
-struct core_share {
-    int processes, place;
-};
-
 /* Settings that all devices of a run share. */
 struct device_settings {
     bool reference_only; /* --kernels=reference */
     int threads;         /* --threads; 0: the cores divided evenly */
-    struct core_share share;
+    int processes;       /* of this machine that divide its cores; 0 or 1: this one has all */
     enum precision precision;
     bool deterministic, hard;
     const char *without; /* "gpu:lrn,gpu:maxpool"; NULL: nothing */
@@ -251,10 +246,10 @@ int device_array_of(const struct device *device, void *out, size_t bytes, const 
                     struct error *error);
 
 /* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices, opened (devices_close gives them back). With D CPU
- * devices each gets max(1, cores/D) threads on cores of its own; when there are more devices than cores they
- * share them, and *shared is set so that the caller can say so. The cores are those of the process's share:
- * no two processes that share a machine have a core in common. Errors: ERROR_USAGE (not understood),
- * ERROR_DEVICE (not there, or unable to compute in the precision asked for). */
+ * devices in each of P processes each gets max(1, cores/(D*P)) threads; when P is 1 on cores of its own. When
+ * there are more devices than cores they share them, and *shared is set so that the caller can say so.
+ * Errors: ERROR_USAGE (not understood), ERROR_DEVICE (not there, or unable to compute in the precision asked
+ * for). */
 int devices_open(const char *text, const struct device_settings *settings, struct device **devices,
                  int *count, bool *shared, struct error *error);
 /* When no thread uses them any more; NULL is fine. */

@@ -51,7 +51,7 @@ static void name_devices(struct setup *setup) {
 
 int setup_open_devices(struct setup *setup, struct error *error) {
     struct device_settings settings = config_device_settings(&setup->config);
-    settings.share = setup->share;
+    settings.processes = setup->processes;
     RETURN_IF(devices_open(setup->config.devices, &settings, &setup->devices, &setup->device_count,
                            &setup->cores_shared, error));
     name_devices(setup);

@@ -13,8 +13,8 @@ struct choices {
 };
 
 struct setup {
-    struct config config;    /* settled; devices are named as they turned out to be */
-    struct core_share share; /* of the machine's cores, for the devices; {0}: all */
+    struct config config; /* settled; devices are named as they turned out to be */
+    int processes;        /* of this machine that divide its cores; 0 or 1: this one has all */
     struct choices choices;
     int shards;             /* into which the weights are cut, over all processes that have some */
     struct device *devices; /* [device_count] */

@@ -379,37 +379,34 @@ static void test_refused_texts(void) {
     refuse(FLAGS("cluster=/none/such.json"), ERROR_FILE, "/none/such.json: No such file or directory");
 }
 
-/* Who divides the cores: "3 1" for the second of three workers on this machine. */
-static void share(struct process_given given, const char *expected) {
+/* How many workers divide the cores. */
+static void here(struct process_given given, int expected) {
     struct error error = {0};
     struct cluster cluster;
-    char found[32];
-    const int code = resolve(&cluster, &given, &error);
-    const struct core_share share = cluster_core_share(&cluster);
-    snprintf(found, sizeof found, "%d %d", share.processes, share.place);
-    CHECK(code == OK && strcmp(found, expected) == 0, "%s %s: shares %s (%s), expected %s", given.flags[0],
+    const int code = resolve(&cluster, &given, &error), found = cluster_workers_here(&cluster);
+    CHECK(code == OK && found == expected, "%s %s: %d are here (%s), expected %d", given.flags[0],
           given.flags[1], found, error.words, expected);
     cluster_free(&cluster);
 }
 
-static void test_core_share(void) {
-    const char *here = "worker-hosts=localhost:1,127.0.0.1:2,[::1]:3", *ps = "ps-hosts=localhost:9";
-    share(FLAGS(here, "job=worker", "task=0"), "3 0");
-    share(FLAGS(here, "job=worker", "task=2", ps), "3 2");
-    share(FLAGS(here, "job=ps", "task=0", ps), "0 0");
-    share(FLAGS("worker-hosts=localhost:1", "job=worker", "task=0", ps), "0 0");
+static void test_workers_here(void) {
+    const char *local = "worker-hosts=localhost:1,127.0.0.1:2,[::1]:3", *ps = "ps-hosts=localhost:9";
+    here(FLAGS(local, "job=worker", "task=0"), 3);
+    here(FLAGS(local, "job=worker", "task=2", ps), 3);
+    here(FLAGS(local, "job=ps", "task=0", ps), 0);
+    here(FLAGS("worker-hosts=localhost:1", "job=worker", "task=0", ps), 1);
     /* Another machine's name is only this process's own when it is the same. */
     const char *two = "worker-hosts=node-a.invalid:1,node-b.invalid:1,Node-A.invalid:2,203.0.113.77:1";
-    share(FLAGS(two, "job=worker", "task=0"), "2 0");
-    share(FLAGS(two, "job=worker", "task=1"), "0 0");
-    share(FLAGS(two, "job=worker", "task=2"), "2 1");
-    share(FLAGS(two, "job=worker", "task=3"), "0 0");
-    share(FLAGS("worker-hosts=node-a.invalid:1,127.0.0.1:2", "job=worker", "task=0"), "2 0");
+    here(FLAGS(two, "job=worker", "task=0"), 2);
+    here(FLAGS(two, "job=worker", "task=1"), 1);
+    here(FLAGS(two, "job=worker", "task=2"), 2);
+    here(FLAGS(two, "job=worker", "task=3"), 1);
+    here(FLAGS("worker-hosts=node-a.invalid:1,127.0.0.1:2", "job=worker", "task=0"), 2);
     /* A chief that has a job of its own is one of the workers. */
-    share((struct process_given){.flags = {"job=worker", "task=0"},
-                                 .file = "{\"chief\": [\"localhost:1\"], \"worker\": [\"localhost:2\"]}"},
-          "2 1");
-    share((struct process_given){.flags = {NULL}}, "0 0");
+    here((struct process_given){.flags = {"job=worker", "task=0"},
+                                .file = "{\"chief\": [\"localhost:1\"], \"worker\": [\"localhost:2\"]}"},
+         2);
+    here((struct process_given){.flags = {NULL}}, 0);
 }
 
 /* Both names of an option are typed, the help shows both. */
@@ -443,7 +440,7 @@ int main(void) {
     test_refused_addresses();
     test_most_addresses();
     test_refused_texts();
-    test_core_share();
+    test_workers_here();
     test_help();
     unlink(file_path);
     return check_end();

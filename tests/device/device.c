@@ -74,36 +74,30 @@ static void check_lists(void) {
     if (!others) check_list("auto", 1, every, cores.count > 1 ? 2 : 1);
 }
 
-/* Up to more processes than cores: each has as many threads, and no two have a core in common. */
-static void check_shares(void) {
+/* Up to more processes than cores: all have as many threads, together no more than there are cores, and none
+ * is pinned to a core that another may have taken. */
+static void check_processes(void) {
     for (int processes = 2; processes <= cores.count + 1 && processes <= 9; processes++)
-        for (int given = 0; given <= 2; given++) {
-            uint64_t taken[WORLD_CORES / 64] = {0};
-            const int part = cores.count / processes, threads = given ? given : part ? part : 1;
-            for (int place = 0; place < processes; place++) {
-                const struct device_settings settings = {.threads = given, .share = {processes, place}};
+        for (int given = 0; given <= 2; given++)
+            for (int count = 1; count <= 2; count++) {
+                const struct device_settings settings = {.threads = given, .processes = processes};
+                const int part = cores.count / (processes * count), threads = given ? given : part ? part : 1;
                 struct device *devices = NULL;
                 struct error error = {0};
                 int found = 0;
                 bool shared = false;
-                const int code = devices_open("cpu:0", &settings, &devices, &found, &shared, &error);
-                CHECK(code == OK && found == 1, "%s", error.words);
-                if (code || found != 1) return;
-                const bool fits = threads <= part;
-                CHECK(devices->threads == threads && devices->pinned == fits && shared == !fits &&
-                          devices->cores.count == (fits ? threads : 0),
-                      "process %d of %d, --threads=%d: %d threads, pinned %d to %d cores, shared %d", place,
-                      processes, given, devices->threads, devices->pinned, devices->cores.count, shared);
-                for (size_t w = 0; w < WORLD_CORES / 64; w++) {
-                    const uint64_t mask = devices->cores.mask[w];
-                    CHECK((mask & ~cores.mask[w]) == 0 && (mask & taken[w]) == 0,
-                          "process %d of %d, --threads=%d: a core that is not there, or another's", place,
-                          processes, given);
-                    taken[w] |= mask;
-                }
+                const int code = devices_open(count == 1 ? "cpu:0" : "cpu:0,cpu:1", &settings, &devices,
+                                              &found, &shared, &error);
+                CHECK(code == OK && found == count, "%s", error.words);
+                CHECK(shared == (threads > part), "%d processes, --threads=%d: shared %d", processes, given,
+                      shared);
+                for (int d = 0; d < found; d++)
+                    CHECK(devices[d].threads == threads && !devices[d].pinned && devices[d].cores.count == 0,
+                          "%d processes, --threads=%d: %s: %d threads, pinned %d to %d cores", processes,
+                          given, devices[d].name, devices[d].threads, devices[d].pinned,
+                          devices[d].cores.count);
                 devices_close(devices, found);
             }
-        }
 }
 
 static void check_one_core(void) {
@@ -225,7 +219,7 @@ static void check_tf32(void) {
 
 int main(void) {
     check_lists();
-    check_shares();
+    check_processes();
     check_one_core();
     check_errors();
     check_kernels();
