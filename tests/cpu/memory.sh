@@ -28,7 +28,6 @@ sweep() { # options...; from the size at which the program starts, until five ha
         ! grep -q oneDNN err || onednn=$((onednn + 1))
     done
     [ $enough -eq 5 ] || fail "$*: $size MB are not enough"
-    [ $short -ge 5 ] || fail "$*: only $short sizes were too small"
     case $flags in *TRAINER_ONEDNN=1*) [ $onednn -ge 1 ] || fail "$*: oneDNN never had too little" ;; esac
     echo "$*: $short sizes were too small, $onednn of them for oneDNN"
 }
