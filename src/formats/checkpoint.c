@@ -209,12 +209,18 @@ static int find_extra(const char *path, const struct safetensors *content, const
     return OK;
 }
 
-int checkpoint_load(const char *path, const struct safetensors *content, const char *prefix,
-                    const struct layout *layout, bool exact, float *values, struct error *error) {
+int checkpoint_fits(const char *path, const struct safetensors *content, const char *prefix,
+                    const struct layout *layout, bool exact, struct error *error) {
     const struct tensor_entry *tensor = NULL;
     for (int i = 0; i < layout->count; i++)
         RETURN_IF(find_tensor(path, content, prefix, &layout->ranges[i], &tensor, error));
-    if (exact) RETURN_IF(find_extra(path, content, prefix, layout, error));
+    return exact ? find_extra(path, content, prefix, layout, error) : OK;
+}
+
+int checkpoint_load(const char *path, const struct safetensors *content, const char *prefix,
+                    const struct layout *layout, bool exact, float *values, struct error *error) {
+    const struct tensor_entry *tensor = NULL;
+    RETURN_IF(checkpoint_fits(path, content, prefix, layout, exact, error));
     memset(values, 0, layout->floats * sizeof *values);
     for (int i = 0; i < layout->count; i++) {
         const struct range *range = &layout->ranges[i];

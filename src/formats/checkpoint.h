@@ -42,6 +42,9 @@ int checkpoint_read(const char *path, struct safetensors *content, struct error 
  * not finite, or, when `exact`, one is there that no range has. */
 int checkpoint_load(const char *path, const struct safetensors *content, const char *prefix,
                     const struct layout *layout, bool exact, float *values, struct error *error);
+/* Whether it could: before memory is taken for the values. The same errors. */
+int checkpoint_fits(const char *path, const struct safetensors *content, const char *prefix,
+                    const struct layout *layout, bool exact, struct error *error);
 
 /* A number from the texts; `usual` when it is not there, or is no finite number and nothing else. */
 long long checkpoint_number(const struct safetensors *checkpoint, const char *name, long long usual);

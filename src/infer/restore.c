@@ -112,8 +112,9 @@ static int open_parts(struct restored *restored, const char *path, bool referenc
         .model = &restored->model, .shape = restored->shape, .classes = restored->classes, .shards = 1};
     RETURN_IF(evaluator_open(&restored->evaluator, &network, &restored->devices[0], error));
     const struct layout *layout = &restored->evaluator.network.graph.layout;
-    RETURN_IF(memory_array(&restored->weights, layout->floats, "the weights", error));
     const char *prefix = checkpoint_has_average(&restored->content, layout) ? "average:" : "";
+    RETURN_IF(checkpoint_fits(path, &restored->content, prefix, layout, false, error));
+    RETURN_IF(memory_array(&restored->weights, layout->floats, "the weights", error));
     return checkpoint_load(path, &restored->content, prefix, layout, false, restored->weights, error);
 }
 

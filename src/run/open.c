@@ -170,7 +170,7 @@ static int open_steps(struct run *run, struct error *error) {
     return OK;
 }
 
-static int open_sampler(struct run *run, struct error *error) {
+static int open_sampler(struct run *run, const struct typed *typed, struct error *error) {
     const struct setup *setup = &run->setup;
     const struct config *config = &setup->config;
     const struct stream stream = {.seed = (uint64_t)config->seed,
@@ -179,6 +179,9 @@ static int open_sampler(struct run *run, struct error *error) {
                                   .workers = run->workers,
                                   .sharding = (enum data_sharding)config->data_sharding};
     long *own = NULL, base = 0;
+    if (config->batch > stream.examples && run->resumes && !typed->given.batch && !typed->given.dataset)
+        return error_set(error, ERROR_FILE, "%s: batch=%d: expected at most %d, the training examples of %s",
+                         config->resume, config->batch, stream.examples, setup->dataset.name);
     if (config->batch > stream.examples)
         return error_set(error, ERROR_USAGE, "--batch=%d: expected at most %d, the training examples of %s",
                          config->batch, stream.examples, setup->dataset.name);
@@ -350,7 +353,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     if (!run->led) RETURN_IF(claim_folder(run, error)); /* before anybody is waited for */
     RETURN_IF(open_crew(run, error));
     RETURN_IF(open_roster(run, error));
-    RETURN_IF(open_sampler(run, error));
+    RETURN_IF(open_sampler(run, typed, error));
     RETURN_IF(open_steps(run, error));
     RETURN_IF(run_open_store(run, error));
     RETURN_IF(open_evaluator(run, error));

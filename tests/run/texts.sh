@@ -7,8 +7,8 @@ set -u
 . "$(dirname "$0")/../setup.sh"
 need python3
 : "${BUILD:?expected the build folder}"
-stride=2
-case $(<"$BUILD/flags") in *-fsanitize=* | *TRAINER_CUDA=1*) stride=7 ;; esac
+stride=4
+case $(<"$BUILD/flags") in *-fsanitize=* | *TRAINER_CUDA=1*) stride=17 ;; esac
 cd "$scratch" || exit 1
 
 cat >texts.py <<'PYTHON'
@@ -129,6 +129,9 @@ resume|run|dataset|minst|dataset "minst": unknown
 resume|run|strategy|snyc|strategy "snyc": unknown
 resume|run|optimizer|sgd:rate=-1|sgd: rate=-1: expected 0
 resume|run|schedule|cosine:end=nan|cosine: end=nan: expected a number
+resume|$old|dataset|digits:take=5000|found take=5000, expected at most 1437
+resume|$old|batch|100000|batch=100000: expected at most 320, the training examples of digits
+evaluate|$old|model|mlp:hidden=1000000-1000000|dense1/kernel is [64, 10] here, [64, 1000000] in the model
 evaluate|run|model|cnnn|model "cnnn": unknown
 evaluate|run|model|mlp:hidden=0|hidden=0: expected widths
 evaluate|run|dataset|minst|dataset "minst": unknown
