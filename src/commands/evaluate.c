@@ -13,7 +13,7 @@ struct evaluate_settings {
     int part, kernels;
 };
 
-enum part { PART_TEST, PART_TRAIN };
+enum part { PART_TEST, PART_TRAIN, PART_VALIDATION };
 
 static const struct option rows[] = {
     OPTION_ROW(TEXT, "checkpoint", struct evaluate_settings, checkpoint, .value = "PATH",
@@ -22,8 +22,9 @@ static const struct option rows[] = {
                .help = "data set to test on (default: the one of the training)"),
     OPTION_ROW(TEXT, "data-dir", struct evaluate_settings, data_dir, .value = "DIR",
                .help = "look for data sets here first"),
-    OPTION_ROW(CHOICE, "part", struct evaluate_settings, part, .fallback = "test", .choices = "test|train",
-               .help = "which of its examples"),
+    OPTION_ROW(CHOICE, "part", struct evaluate_settings, part, .fallback = "test",
+               .choices = "test|train|validation",
+               .help = "which of its examples; validation: those that --validation held out of the training"),
     OPTION_ROW(CHOICE, "kernels", struct evaluate_settings, kernels, .fallback = "auto",
                .choices = "auto|reference", .help = "reference: only the plain kernels, without libraries"),
     {0},
@@ -43,7 +44,10 @@ static void say_differs(const char *trained, const struct choice *choice) {
 
 static int evaluate_on(struct restored *restored, const struct dataset *dataset, const struct choice *choice,
                        enum part part, struct error *error) {
-    const struct examples *examples = part == PART_TEST ? &dataset->test : &dataset->train;
+    const struct examples *const parts[] = {&dataset->test, &dataset->train, &dataset->validation};
+    static const char *const names[] = {"Test", "Train", "Validation"};
+    const struct examples *examples = parts[part];
+    const char *name = names[part];
     struct evaluation result;
     if (!shape_equal(&dataset->shape, &restored->shape) || dataset->classes != restored->classes) {
         char have[64], want[64];
@@ -53,9 +57,12 @@ static int evaluate_on(struct restored *restored, const struct dataset *dataset,
             dataset->name, shape_text(&dataset->shape, have, sizeof have), dataset->classes,
             shape_text(&restored->shape, want, sizeof want), restored->classes);
     }
+    if (examples->count == 0)
+        return error_set(
+            error, ERROR_USAGE,
+            "--part=validation: there are no such examples, as the training held none out (--validation)");
     say_differs(safetensors_text(&restored->content, "dataset"), choice);
     RETURN_IF(evaluator_run(&restored->evaluator, examples, restored->weights, &result, error));
-    const char *name = part == PART_TEST ? "Test" : "Train";
     printf("Examples: %d\n%s-Accuracy: %.4f\n%s-Cost: %.4f\n", result.examples, name, result.accuracy, name,
            result.cost);
     return OK;
@@ -69,6 +76,14 @@ static int choose_dataset(struct choice *choice, const struct evaluate_settings 
     if (plugin_choose(choice, &dataset_kind, text, &why) == OK) return OK;
     return error_set(error, ERROR_FILE, "%s: %s; --dataset=NAME says what to test on", settings->checkpoint,
                      why.words);
+}
+
+/* What training held out of its data set is no part of what it trained on. */
+static int hold_out(struct dataset *dataset, const struct restored *restored,
+                    const struct evaluate_settings *settings, struct error *error) {
+    const double share = checkpoint_real(&restored->content, "validation", 0.0);
+    if (settings->dataset[0] || !(share > 0.0)) return OK;
+    return dataset_hold_out(dataset, share, error);
 }
 
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
@@ -87,6 +102,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     }
     if (code == OK)
         code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
+    if (code == OK) code = hold_out(&dataset, &restored, settings, error);
     if (code == OK) code = evaluate_on(&restored, &dataset, &choice, (enum part)settings->part, error);
     dataset_close(&dataset);
     restored_close(&restored);

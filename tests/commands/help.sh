@@ -124,7 +124,7 @@ for columns, text in said.items():
 check_lines("the first lines, a pipe", begin(piped), 80)
 if begin(said[60]).count("\n") <= begin(said[160]).count("\n") or max(map(len, said[160].split("\n"))) <= 80:
     fail(f"the first lines do not grow: {said[60]}{said[160]}")
-if not re.search(r"^trainer: logs, model and checkpoint go to run$", piped, re.M):
+if not re.search(r"^logs, model and checkpoint go to run$", piped, re.M):
     fail(f"where the files are is not one line: {piped}")
 
 # --- the tables of bench ---

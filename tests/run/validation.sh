@@ -48,7 +48,16 @@ train $small --epochs=3 --out=plain
 [ "$(look column plain/epochs.csv validation_accuracy)" = "nan nan nan" ] || fail "a validation accuracy without one: $(cat plain/epochs.csv)"
 [ ! -e plain/checkpoint/best ] || fail "a best epoch without a validation part"
 train $small --epochs=3 --validation=0.25 --out=other --strategy=async-lockfree --devices=cpu:0
-"$TRAINER" evaluate --checkpoint=held --part=train >out 2>err || fail "evaluate: $(cat err)"
+# what evaluate says of the parts is what the run saw; without a validation part there is none
+for part in validation test; do
+    train evaluate --checkpoint=held --part=$part
+    awk -F, -v OFS= "NR == 4 { printf \"%.4f\\n\", \$$([ $part = validation ] && echo 8 || echo 5) }" held/epochs.csv >wanted
+    [ "$(sed -n 's/.*-Accuracy: //p' out)" = "$(cat wanted)" ] || fail "evaluate --part=$part: $(cat out), expected $(cat wanted)"
+done
+train evaluate --checkpoint=held --part=train
+grep -qx 'Examples: 240' out || fail "evaluate --part=train counts what was held out: $(cat out)"
+"$TRAINER" evaluate --checkpoint=plain --part=validation >out 2>err
+[ $? -eq 2 ] && grep -q 'the training held none out' err || fail "evaluate of a part that is not there: $(cat err)"
 
 # --- the best epoch: that of epochs.csv, kept with all that a checkpoint has ---
 train $small --epochs=12 --validation=0.25 --out=best

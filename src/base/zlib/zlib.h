@@ -44,6 +44,7 @@ gzFile gzopen(const char *path, const char *mode);
 gzFile gzdopen(int handle, const char *mode);
 int gzbuffer(gzFile file, unsigned bytes);
 int gzread(gzFile file, void *out, unsigned bytes);
+int gzdirect(gzFile file);
 const char *gzerror(gzFile file, int *code);
 int gzclose_r(gzFile file);
 int inflateInit2_(z_stream *stream, int window, const char *version, int stream_bytes);
