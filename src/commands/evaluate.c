@@ -82,8 +82,10 @@ static int choose_dataset(struct choice *choice, const struct evaluate_settings 
 static int hold_out(struct dataset *dataset, const struct restored *restored,
                     const struct evaluate_settings *settings, struct error *error) {
     const double share = checkpoint_real(&restored->content, "validation", 0.0);
+    struct error why = {0};
     if (settings->dataset[0] || !(share > 0.0)) return OK;
-    return dataset_hold_out(dataset, share, error);
+    if (dataset_hold_out(dataset, share, &why) == OK) return OK;
+    return error_set(error, ERROR_FILE, "%s: %s", settings->checkpoint, why.words);
 }
 
 static int run(const void *settings_given, const char *const *arguments, int argument_count,

@@ -81,13 +81,16 @@ int folder_set_aside(const char *folder, struct error *error) {
     return OK;
 }
 
-void folder_put_back(const char *folder) {
+int folder_put_back(const char *folder, struct error *error) {
     char log[PATH_BYTES], aside[PATH_BYTES];
-    struct error ignored = {0};
-    for (int i = 0; i < LOGS; i++)
-        if (file_join(log, folder, logs[i], &ignored) == OK &&
-            aside_name(aside, folder, logs[i], &ignored) == OK)
-            (void)!rename(aside, log); /* where it was not put aside, there is none */
+    for (int i = 0; i < LOGS; i++) {
+        RETURN_IF(file_join(log, folder, logs[i], error));
+        RETURN_IF(aside_name(aside, folder, logs[i], error));
+        if (rename(aside, log) != 0 && errno != ENOENT)
+            return error_set(error, ERROR_FILE, "%s: cannot be renamed back to %s: %s", aside, log,
+                             strerror(errno));
+    }
+    return OK;
 }
 
 static int remove_parts(const char *folder, const char *log, struct error *error) {
@@ -123,7 +126,7 @@ int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, v
     if (!settings->named) RETURN_IF(file_make_new_folder(path, error));
     RETURN_IF(file_make_folder(path, error));
     RETURN_IF(file_hold(hold, path, error));
-    folder_put_back(path);
+    RETURN_IF(folder_put_back(path, error));
     RETURN_IF(file_join(list, path, FOLDER_COMPARISON, error));
     if (file_exists(list))
         return error_set(error, ERROR_FILE, "%.300s has a comparison (bench.csv): a run needs another folder",

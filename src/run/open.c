@@ -379,7 +379,7 @@ void run_close(struct run *run) {
     progress_clear(&run->progress);
     epochs_close(&run->epochs);
     log_close(&run->log);
-    if (run->replaces) folder_put_back(run->setup.config.out);
+    if (run->replaces) folder_put_back(run->setup.config.out, &ignored);
     file_release(run->folder);
     if (run->folder) file_remove_empty(run->setup.config.out, run->folder_existing); /* it came to nothing */
     run->crew.close(run->members);

@@ -115,7 +115,7 @@ void run_count_steps(struct run *run);
 double run_final_cost(const struct run *run);
 /* Mean loss of the workers' first steps in this part; NAN: there was none. */
 double run_first_cost(const struct run *run);
-/* Whether the last losses are so high that the weights are not worth keeping. */
+/* Whether the last losses of this part are so high that the weights are not worth keeping. */
 bool run_is_hopeless(const struct run *run);
 
 /* --- say.c --- */

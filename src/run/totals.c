@@ -125,7 +125,8 @@ double run_first_cost(const struct run *run) {
 }
 
 bool run_is_hopeless(const struct run *run) {
-    return training_is_hopeless(&run->training.settings, run_first_cost(run), run_final_cost(run));
+    const double first = run_first_cost(run);
+    return !isnan(first) && training_is_hopeless(&run->training.settings, first, run_final_cost(run));
 }
 
 static void sum_workers(const struct run *run, struct summary *summary) {

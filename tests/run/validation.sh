@@ -35,13 +35,14 @@ if what == "column":
 PYTHON
 look() { python3 look.py "$@"; }
 
-train() { # options...
-    "$TRAINER" "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"
+train() { # options...; what it prints is in out, its first lines unfolded
+    "$TRAINER" "$@" >printed 2>err || fail "trainer $*: exit code $?: $(cat err)"
+    sed ':a; N; $!ba; s/\n  */ /g' printed >out
 }
 
 # --- held out: counted, judged by, never trained on ---
 train $small --epochs=3 --validation=0.25 --out=held
-grep -q '240 train, 80 validation, 360 test examples' err || fail "the first lines: $(cat err)"
+grep -q '240 train, 80 validation, 360 test examples' out || fail "the first lines: $(cat out)"
 [ "$(look texts held/checkpoint/state.safetensors validation examples)" = "0.25 720" ] || fail "3 epochs of 240 examples: $(look texts held/checkpoint/state.safetensors validation examples)"
 ! look column held/epochs.csv validation_accuracy | grep -q nan || fail "no validation accuracy: $(cat held/epochs.csv)"
 train $small --epochs=3 --out=plain
@@ -65,7 +66,7 @@ read -r epoch epochs <<<"$(look best best/epochs.csv)"
 [ "$epochs" = 12 ] || fail "12 epochs: $(cat best/epochs.csv)"
 state=best/checkpoint/best/state.safetensors
 [ "$(look texts $state best_epoch epochs_done)" = "$epoch $epoch" ] || fail "the best epoch is $epoch: $(look texts $state best_epoch epochs_done)"
-grep -q "best by validation: epoch $epoch, .* (test .*), in best/checkpoint/best" err || fail "the best epoch is not said: $(cat err)"
+grep -q "best by validation: epoch $epoch, .* (test .*), in best/checkpoint/best" out || fail "the best epoch is not said: $(cat out)"
 train $small --epochs=$epoch --validation=0.25 --out=until
 [ "$(look weights $state)" = "$(look weights until/checkpoint/state.safetensors)" ] || fail "the best checkpoint has not the weights of epoch $epoch"
 train evaluate --checkpoint=best/checkpoint/best
@@ -76,10 +77,10 @@ train --resume=best/checkpoint/best --out=again --epochs=12 --devices=cpu:0,cpu:
 
 # --- the early end: as many epochs after the best as were asked for, also when it is interrupted by --epochs and goes on ---
 train $small --epochs=200 --early-stop=3 --out=early
-grep -q '288 train, 32 validation' err || fail "--early-stop holds out a tenth: $(cat err)"
+grep -q '288 train, 32 validation' out || fail "--early-stop holds out a tenth: $(cat out)"
 read -r epoch epochs <<<"$(look best early/epochs.csv)"
 [ "$epochs" = $((epoch + 3)) ] || fail "the best of $epochs epochs is $epoch: $(cat early/epochs.csv)"
-grep -q "ended early; best by validation: epoch $epoch," err || fail "the early end is not said: $(cat err)"
+grep -q "ended early; best by validation: epoch $epoch," out || fail "the early end is not said: $(cat out)"
 before=$(look weights early/model.safetensors)
 train --resume=early --devices=cpu:0,cpu:1 --threads=1
 grep -q 'the run ended early already' err || fail "an early end goes on: $(cat err)"

@@ -11,6 +11,7 @@
 #define Z_STREAM_END 1
 #define Z_ERRNO (-1)
 #define Z_DATA_ERROR (-3)
+#define Z_MEM_ERROR (-4)
 #define Z_BUF_ERROR (-5)
 #define Z_FINISH 4
 
