@@ -13,6 +13,7 @@
 #define Z_DATA_ERROR (-3)
 #define Z_MEM_ERROR (-4)
 #define Z_BUF_ERROR (-5)
+#define Z_NO_FLUSH 0
 #define Z_FINISH 4
 
 #define z_const /* of what is read; nothing unless ZLIB_CONST is asked for */
