@@ -134,8 +134,9 @@ static void say(struct lines *lines, bool folded, const char *format, va_list ar
     /* A file's name can hold anything. */
     for (char *c = words; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
-    if (folded)
-        page_fold(&out, page_on(lines->file).columns, 0, FOLD_INDENT, words);
+    const int columns = page_on(lines->file).columns;
+    if (folded && strlen(words) > (size_t)columns) /* else it stays as it is, with its blanks */
+        page_fold(&out, columns, 0, FOLD_INDENT, words);
     else
         text_add(&out, "%s", words);
     const size_t bytes = strlen(text);

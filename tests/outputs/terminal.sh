@@ -132,6 +132,8 @@ if "logs, model and checkpoint go to run" not in record or "Epoch       1/100000
     fail(f"results in a file: {record[:6]} ... {record[-1:]}")
 # An epoch's line stands alone on its line, and the bar is drawn again after it.
 drawn, _ = draw(100, lambda drawn: shows(whole[100])(drawn) and drawn.count(b"\r\033[KEpoch ") > 1)
+if b"/1000000  loss " not in drawn:
+    fail(f"epoch lines: not laid out as in a file: {drawn[-400:]}")
 for line in drawn.split(b"\n"):
     if b"\033[KEpoch " in line and not re.fullmatch(rb"(\r.*\033\[K)?Epoch [^\033]*\r", line):
         fail(f"epoch lines: a bar stands in front of {line!r}")
