@@ -17,9 +17,6 @@
  * away from a worker. */
 enum { LOOK_MS = 20, DRAIN_MS = 100 };
 
-/* A final cost of so many times the first one is no bad luck of a batch. */
-#define DIVERGED_TIMES 10.0
-
 static void show_progress(struct run *run) {
     const double total = (double)sampler_total(&run->sampler) * run->setup.config.batch;
     const double updates = (double)(store_version(&run->store) - run->version_before);
@@ -179,59 +176,10 @@ static int coordinate(struct run *run, struct error *error) {
     return OK;
 }
 
-/* Ends a run whose last loss is as far off as one that a worker would have given up at (training.h), though
- * it came to its end before that: nothing that it learnt replaces its last checkpoint. */
-static int check_diverged(const struct run *run, struct error *error) {
-    if (!run_is_hopeless(run)) return OK;
-    return error_set(error, ERROR_DIVERGED,
-                     "training diverged: the loss was %.4g in the first steps and is %.4g in the last, over "
-                     "%g times as much (a smaller rate than %s may help)",
-                     run_first_cost(run), run_final_cost(run), HOPELESS_TIMES, run->setup.config.optimizer);
-}
-
-/* One that only is large may have come of what was tried on purpose. The loss of guessing counts, too: a
- * resumed run begins near 0. */
-static void say_diverged(struct run *run, const struct summary *summary) {
-    const double guessing = log((double)run->setup.dataset.classes);
-    const double begin = summary->first_cost > guessing ? summary->first_cost : guessing;
-    if (!(summary->final_cost > DIVERGED_TIMES * begin)) return;
-    progress_warn(&run->progress,
-                  "training diverged: the loss was %.4g in the first steps and is %.4g in the last, where "
-                  "guessing has %.2f; a smaller rate than %s may help",
-                  summary->first_cost, summary->final_cost, guessing, run->setup.config.optimizer);
-}
-
-/* Who always says the most frequent class is right as often as that is. */
-static double guessed_right(const struct run *run) {
-    const struct dataset *dataset = &run->setup.dataset;
-    int most = 0;
-    for (int c = 0; c < dataset->classes; c++) {
-        int count = 0;
-        for (int i = 0; i < dataset->test.count; i++) count += dataset->test.labels[i] == c;
-        if (count > most) most = count;
-    }
-    return dataset->test.count > 0 ? (double)most / dataset->test.count : 0.0;
-}
-
-/* No better than guessing, as far as so many examples can tell: three standard deviations. A run of fewer
- * updates than these tells nothing of its settings. */
-enum { LEARNING_UPDATES = 100 };
-
-static void say_learnt_nothing(struct run *run, const struct summary *summary) {
-    const struct config *config = &run->setup.config;
-    const double guessed = guessed_right(run), examples = run->tested.examples;
-    const double chance = guessed + 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
-    if (run->tested.accuracy > chance || guessed >= 1.0 || summary->updates < LEARNING_UPDATES) return;
-    progress_warn(&run->progress,
-                  "nothing was learnt: %.1f %% of the test examples are right, and always saying the most "
-                  "frequent class has %.1f %%; try another --optimizer or rate (now %s), or more --epochs",
-                  100 * run->tested.accuracy, 100 * guessed, config->optimizer);
-}
-
 static int finish(struct run *run, struct run_result *result, struct error *error) {
     char path[PATH_BYTES];
     if (run->interrupted || run->tested.examples == 0) RETURN_IF(test(run, error));
-    RETURN_IF(check_diverged(run, error));
+    RETURN_IF(run_check_diverged(run, error));
     RETURN_IF(log_finish(&run->log, error));
     RETURN_IF(epochs_finish(&run->epochs, error));
     RETURN_IF(run_keep(run, error));
@@ -265,8 +213,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
                   "%sbest by validation: epoch %d, %.2f %% (test %.2f %%), in %s/checkpoint/best",
                   run->stopped_early ? "ended early; " : "", run->best.epoch, 100 * run->best.accuracy,
                   100 * run->best.test_accuracy, run->setup.config.out);
-    say_diverged(run, summary);
-    say_learnt_nothing(run, summary);
+    run_say_verdict(run, summary);
     run_say_missed_faults(run);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,

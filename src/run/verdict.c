@@ -1,0 +1,59 @@
+/* What a run has to say of itself at its end: that it diverged, or that it learnt nothing. */
+#include <math.h>
+
+#include "open.h"
+
+/* A final cost of so many times the first one is no bad luck of a batch. */
+#define DIVERGED_TIMES 10.0
+
+int run_check_diverged(const struct run *run, struct error *error) {
+    if (!run_is_hopeless(run)) return OK;
+    return error_set(error, ERROR_DIVERGED,
+                     "training diverged: the loss was %.4g in the first steps and is %.4g in the last, over "
+                     "%g times as much (a smaller rate than %s may help)",
+                     run_first_cost(run), run_final_cost(run), HOPELESS_TIMES, run->setup.config.optimizer);
+}
+
+/* One that only is large may have come of what was tried on purpose. The loss of guessing counts, too: a
+ * resumed run begins near 0. */
+static void say_diverged(struct run *run, const struct summary *summary) {
+    const double guessing = log((double)run->setup.dataset.classes);
+    const double begin = summary->first_cost > guessing ? summary->first_cost : guessing;
+    if (!(summary->final_cost > DIVERGED_TIMES * begin)) return;
+    progress_warn(&run->progress,
+                  "training diverged: the loss was %.4g in the first steps and is %.4g in the last, where "
+                  "guessing has %.2f; a smaller rate than %s may help",
+                  summary->first_cost, summary->final_cost, guessing, run->setup.config.optimizer);
+}
+
+/* Who always says the most frequent class is right as often as that is. */
+static double guessed_right(const struct run *run) {
+    const struct dataset *dataset = &run->setup.dataset;
+    int most = 0;
+    for (int c = 0; c < dataset->classes; c++) {
+        int count = 0;
+        for (int i = 0; i < dataset->test.count; i++) count += dataset->test.labels[i] == c;
+        if (count > most) most = count;
+    }
+    return dataset->test.count > 0 ? (double)most / dataset->test.count : 0.0;
+}
+
+/* No better than guessing, as far as so many examples can tell: three standard deviations. A run of fewer
+ * updates than these tells nothing of its settings. */
+enum { LEARNING_UPDATES = 100 };
+
+static void say_learnt_nothing(struct run *run, const struct summary *summary) {
+    const struct config *config = &run->setup.config;
+    const double guessed = guessed_right(run), examples = run->tested.examples;
+    const double chance = guessed + 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
+    if (run->tested.accuracy > chance || guessed >= 1.0 || summary->updates < LEARNING_UPDATES) return;
+    progress_warn(&run->progress,
+                  "nothing was learnt: %.1f %% of the test examples are right, and always saying the most "
+                  "frequent class has %.1f %%; try another --optimizer or rate (now %s), or more --epochs",
+                  100 * run->tested.accuracy, 100 * guessed, config->optimizer);
+}
+
+void run_say_verdict(struct run *run, const struct summary *summary) {
+    say_diverged(run, summary);
+    say_learnt_nothing(run, summary);
+}
