@@ -13,8 +13,12 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
 
 static const struct option rows[] = {{0}};
 
-static const struct recipe recipe[] = {
-    {"optimizer", "adam:rate=0.002"}, {"schedule", "cosine"}, {"batch", "32"}, {"epochs", "12"}, {0}};
+static const struct recipe recipe[] = {{"optimizer", "adam:rate=0.004"},
+                                       {"schedule", "cosine"},
+                                       {"decay", "0.0001"},
+                                       {"batch", "32"},
+                                       {"epochs", "12"},
+                                       {0}};
 
 const struct model model_cnn = {
     .plugin = {.name = "cnn", .help = "a 3x3 convolution, max pooling, two dense layers", .options = rows},
