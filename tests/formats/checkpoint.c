@@ -129,12 +129,13 @@ static void test_not_finite(void) {
     CHECK(write_one(100, &error) == OK, "%s", error.words);
     for (int b = 0; b < 3; b++)
         for (int r = 0; r < RANGES; r++) {
+            const size_t last = ranges[r].begin + ranges[r].floats - 1;
             float weights[FLOATS], moments[FLOATS];
             struct state vectors = {.count = 2, .vector = {{"", weights}, {"momentum", moments}}};
             const struct snapshot snapshot = {.state = &vectors};
             fill(weights, 3);
             fill(moments, 4);
-            (b == 1 ? moments : weights)[ranges[r].begin + ranges[r].floats - 1] = bad[b];
+            *(b == 1 ? &moments[last] : &weights[last]) = bad[b];
             error = (struct error){0};
             CHECK(checkpoint_write(folder, CHECKPOINT_LAST, &layout, &snapshot, &error) == ERROR_DIVERGED,
                   "code %d: %s", error.code, error.words);
