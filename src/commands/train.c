@@ -17,7 +17,7 @@ static void print_results(const struct finish *finish, const char *sentence) {
         lines_say(&lines, "Total Time: %.2fs", finish->train_seconds);
         lines_say(&lines, "Final Cost: %.4f", finish->final_cost);
     }
-    if (sentence[0] != '\0') lines_say(&lines, "%s", sentence);
+    if (sentence[0] != '\0') lines_fit(&lines, "%s", sentence);
     lines_close(&lines);
 }
 

@@ -152,6 +152,13 @@ static void say(struct lines *lines, bool folded, const char *format, va_list ar
 void lines_say(struct lines *lines, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
+    say(lines, false, format, arguments);
+    va_end(arguments);
+}
+
+void lines_fit(struct lines *lines, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
     say(lines, lines->terminal, format, arguments);
     va_end(arguments);
 }

@@ -27,9 +27,10 @@ struct lines {
 };
 
 void lines_open(struct lines *lines, FILE *file, struct progress *bar);
-/* Adds one line; control characters in it become `?`. A terminal gets it in as many lines as its columns make
- * of it. */
+/* Adds one line; control characters in it become `?`. */
 __attribute__((format(printf, 2, 3))) void lines_say(struct lines *lines, const char *format, ...);
+/* The same; a terminal gets it in as many lines as its columns make of it. */
+__attribute__((format(printf, 2, 3))) void lines_fit(struct lines *lines, const char *format, ...);
 /* The same for what is only read by people, as the first lines of a run: in lines of PAGE_COLUMNS where there
  * is no terminal. */
 __attribute__((format(printf, 2, 3))) void lines_describe(struct lines *lines, const char *format, ...);

@@ -93,6 +93,16 @@ int folder_put_back(const char *folder, struct error *error) {
     return OK;
 }
 
+int folder_keep_logs(const char *folder, struct error *error) {
+    for (int i = 0; i < LOGS; i++) {
+        char log[PATH_BYTES];
+        struct stat about;
+        RETURN_IF(file_join(log, folder, logs[i], error));
+        if (lstat(log, &about) == 0 && S_ISREG(about.st_mode)) RETURN_IF(file_keep(log, error));
+    }
+    return OK;
+}
+
 static int remove_parts(const char *folder, const char *log, struct error *error) {
     bool was = true;
     for (int part = 1; was; part++) {
@@ -111,12 +121,6 @@ int folder_remove_earlier(const char *folder, struct error *error) {
         RETURN_IF(folder_remove(folder, names[i], &was, error));
     for (int i = 0; i < LOGS; i++) RETURN_IF(remove_parts(folder, logs[i], error));
     return OK;
-}
-
-int folder_clear(const char *folder, struct error *error) {
-    bool was;
-    RETURN_IF(folder_remove(folder, FOLDER_CHECKPOINT, &was, error));
-    return folder_remove_earlier(folder, error);
 }
 
 int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, void **hold,

@@ -42,7 +42,7 @@ int folder_remove(const char *folder, const char *name, bool *was, struct error 
 int folder_set_aside(const char *folder, struct error *error);
 int folder_remove_earlier(const char *folder, struct error *error);
 int folder_put_back(const char *folder, struct error *error);
-/* Removes the results of an earlier run: until this one writes its own they would pass for it. */
-int folder_clear(const char *path, struct error *error);
+/* Keeps the logs of a run that left no checkpoint, as steps.csv.1 and so on. Errors: ERROR_FILE. */
+int folder_keep_logs(const char *folder, struct error *error);
 
 #endif

@@ -158,6 +158,8 @@ int run_keep_rest(struct run *run, int code, struct error *error) {
     if (run->checkpoint_steps > 0)
         text_add(&words, "; go on from step %ld with: trainer --resume=%.200s", run->checkpoint_steps,
                  run->setup.config.out);
+    else if (run->replaces)
+        text_add(&words, "; the earlier run in %.200s stays", run->setup.config.out);
     else
         text_add(&words, "; there is no checkpoint yet (--checkpoint-every=SECONDS)");
     return code;

@@ -66,7 +66,12 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     } else {
         RETURN_IF(config_begin(config, typed, error));
     }
-    if (config->early_stop > 0 && config->validation <= 0.0) config->validation = USUAL_VALIDATION;
+    if (config->early_stop == 0 || config->validation > 0.0) return OK;
+    if (typed->given.validation)
+        return error_set(error, ERROR_USAGE,
+                         "--early-stop=%d: found --validation=0, expected a part to judge the epochs by",
+                         config->early_stop);
+    config->validation = USUAL_VALIDATION;
     return OK;
 }
 
@@ -160,6 +165,16 @@ static int open_roster(struct run *run, struct error *error) {
     return OK;
 }
 
+/* Where it was, a run that has done more is left as it is; elsewhere it would be written down as one that has
+ * done less. */
+static int check_epochs(const struct run *run, struct error *error) {
+    const struct config *config = &run->setup.config;
+    const double done = run->resumes ? checkpoint_real(&run->checkpoint, "epochs_done", 0.0) : 0.0;
+    if (run->led || run->folder_state == FOLDER_RESUMED || floor(done) <= config->epochs) return OK;
+    return error_set(error, ERROR_USAGE, "--epochs=%d: %.200s has done %.0f epochs, expected as many or more",
+                     config->epochs, config->resume, floor(done));
+}
+
 /* The steps that each worker has taken in earlier parts. */
 static int open_steps(struct run *run, struct error *error) {
     const int saved = run->resumes ? resume_workers(&run->checkpoint) : 0;
@@ -228,10 +243,11 @@ static int open_output(struct run *run, struct error *error) {
     long long bytes = 0;
     const bool prints = !config->quiet && !run->crew.elsewhere;
     if (run->folder_state == FOLDER_EARLIER)
-        progress_say(&run->progress, "%s had an earlier run, which this one replaces", config->out);
+        progress_say(&run->progress, "%s has an earlier run, which this one replaces at its first checkpoint",
+                     config->out);
     if (run->folder_state == FOLDER_EARLIER) RETURN_IF(folder_set_aside(config->out, error));
     run->replaces = run->folder_state == FOLDER_EARLIER;
-    if (run->folder_state == FOLDER_UNUSED) RETURN_IF(folder_clear(config->out, error));
+    if (run->folder_state == FOLDER_UNUSED) RETURN_IF(folder_keep_logs(config->out, error));
     RETURN_IF(file_join(path, config->out, "steps.csv", error));
     if (goes_on) RETURN_IF(log_rewind(path, run->seconds_before, &bytes, error));
     RETURN_IF(log_open(&run->log, run->workers, run->device_names, config->log_every > 0 ? path : NULL, bytes,
@@ -353,6 +369,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     if (!run->led) RETURN_IF(claim_folder(run, error)); /* before anybody is waited for */
     RETURN_IF(open_crew(run, error));
     RETURN_IF(open_roster(run, error));
+    RETURN_IF(check_epochs(run, error));
     RETURN_IF(open_sampler(run, typed, error));
     RETURN_IF(open_steps(run, error));
     RETURN_IF(run_open_store(run, error));

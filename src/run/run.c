@@ -209,7 +209,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     RETURN_IF(summary_write(path, summary, error));
     progress_clear(&run->progress);
     if (run->best.epoch > 0)
-        lines_say(&run->lines,
+        lines_fit(&run->lines,
                   "%sbest by validation: epoch %d, %.2f %% (test %.2f %%), in %s/checkpoint/best",
                   run->stopped_early ? "ended early; " : "", run->best.epoch, 100 * run->best.accuracy,
                   100 * run->best.test_accuracy, run->setup.config.out);

@@ -30,12 +30,12 @@ void run_say_epoch(struct run *run, const struct epoch_row *row, double seconds,
                                     .seconds = seconds,
                                     .left_s = seconds_left(run, examples)};
     run->said_s = now;
-    lines_say(&run->lines, "%s", epoch_line_text(&line, text, sizeof text));
+    lines_fit(&run->lines, "%s", epoch_line_text(&line, text, sizeof text));
     lines_flush(&run->lines);
 }
 
 void run_say_target(struct run *run, const struct epoch_row *row) {
-    lines_say(&run->lines, "epoch %d: the first with an accuracy of %g or more (%.4f), after %.1f s",
+    lines_fit(&run->lines, "epoch %d: the first with an accuracy of %g or more (%.4f), after %.1f s",
               row->epoch, run->setup.config.target_accuracy, row->test_accuracy, row->time_s);
     lines_flush(&run->lines);
 }

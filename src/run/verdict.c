@@ -41,11 +41,14 @@ static double guessed_right(const struct run *run) {
 /* No better than guessing, as far as so many examples can tell: three standard deviations. A run of fewer
  * updates than these tells nothing of its settings. */
 enum { LEARNING_UPDATES = 100 };
+#define LEARNT_LEAST                                                                                         \
+    0.1 /* of what guessing gets wrong: who has that right has learnt, however few are tested */
 
 static void say_learnt_nothing(struct run *run, const struct summary *summary) {
     const struct config *config = &run->setup.config;
     const double guessed = guessed_right(run), examples = run->tested.examples;
-    const double chance = guessed + 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
+    const double spread = 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
+    const double chance = guessed + fmin(spread, LEARNT_LEAST * (1.0 - guessed));
     if (run->tested.accuracy > chance || guessed >= 1.0 || summary->updates < LEARNING_UPDATES) return;
     progress_warn(&run->progress,
                   "nothing was learnt: %.1f %% of the test examples are right, and always saying the most "

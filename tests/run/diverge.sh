@@ -30,6 +30,11 @@ before=$(cksum <good/checkpoint/state.safetensors)
 fails 6 '; go on from step 40 with: trainer --resume=good$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20
 [ "$(cksum <good/checkpoint/state.safetensors)" = "$before" ] || fail "a run that diverged replaced its last good checkpoint"
 
+# --- the logs of a run that left no checkpoint stay beside those of the next one ---
+rows=$(wc -l <short/steps.csv)
+"$TRAINER" --quiet $small --epochs=1 --out=short >out 2>err || fail "a run after one that failed: $(cat err)"
+[ "$(wc -l <short/steps.csv.1)" -eq "$rows" ] || fail "the logs of a run that failed are gone: $(ls short)"
+
 # --- weights that are not finite are no network: refused where they are read, with the name of the first ---
 "$TRAINER" --quiet $small --epochs=1 --out=bad >out 2>err || fail "a run: $(cat err)"
 python3 - bad <<'PYTHON'
@@ -57,6 +62,9 @@ done
 grep -q '^trainer: nothing was learnt: .* try another --optimizer or rate (now sgd:rate=1e-9), or more --epochs$' err || fail "a run that learnt nothing said: $(cat err)"
 "$TRAINER" $small --epochs=1 --optimizer=sgd:rate=1e-9 --out=few >out 2>err || fail "a run of few updates: $(cat err)"
 ! grep -q 'nothing was learnt' err || fail "a run of few updates said: $(cat err)"
+for i in $(seq 100); do echo "$((i % 5 == 0)),$((i % 7)),$([ $((i % 5)) -eq 0 ] && echo rare || echo usual)"; done >table.csv
+"$TRAINER" --dataset=csv:file=table.csv --epochs=100 --quiet --devices=cpu:0 --out=sure >out 2>err || fail "a table of 100 rows: $(cat err)"
+{ grep -qx 'Test-Accuracy: 1.0000' out && [ ! -s err ]; } || fail "20 rows of which all are right: $(cat out err)"
 "$TRAINER" $small --epochs=20 --out=something >out 2>err || fail "a run that learns: $(cat err)"
 ! grep -q 'nothing was learnt' err || fail "a run that learnt said: $(cat err)"
 

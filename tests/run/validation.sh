@@ -75,6 +75,11 @@ train evaluate --checkpoint=best/checkpoint/best
 train --resume=best/checkpoint/best --out=again --epochs=12 --devices=cpu:0,cpu:1 --threads=1
 [ "$(look weights again/checkpoint/state.safetensors)" = "$(look weights best/checkpoint/state.safetensors)" ] || fail "going on from the best epoch ends elsewhere"
 
+"$TRAINER" $small --early-stop=2 --validation=0 --out=none >out 2>err
+[ $? -eq 2 ] && grep -qx 'trainer: --early-stop=2: found --validation=0, expected a part to judge the epochs by' err || fail "--early-stop without a validation part: $(cat err)"
+"$TRAINER" --resume=best --epochs=2 --out=less >out 2>err
+[ $? -eq 2 ] && grep -qx 'trainer: --epochs=2: best has done 12 epochs, expected as many or more' err || fail "fewer epochs elsewhere: $(cat err)"
+
 # --- the early end: as many epochs after the best as were asked for, also when it is interrupted by --epochs and goes on ---
 train $small --epochs=200 --early-stop=3 --out=early
 grep -q '288 train, 32 validation' out || fail "--early-stop holds out a tenth: $(cat out)"
