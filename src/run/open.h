@@ -127,9 +127,8 @@ void run_say_target(struct run *run, const struct epoch_row *row);
 
 /* --- verdict.c --- */
 
-/* Ends a run whose last loss is as far off as one that a worker would have given up at (training.h), though
- * it came to its end before that: nothing that it learnt replaces its last checkpoint. Errors:
- * ERROR_DIVERGED. */
+/* Whether the last loss is hopeless, by the rule of training.h, though the run came to its end: then nothing
+ * may replace its last checkpoint. Errors: ERROR_DIVERGED. */
 int run_check_diverged(const struct run *run, struct error *error);
 /* Warns of a loss that ended high, and of a network that is no better than guessing. */
 void run_say_verdict(struct run *run, const struct summary *summary);
