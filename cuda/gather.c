@@ -24,13 +24,6 @@ static bool is_images(const struct examples *examples) {
     return examples->bytes && examples->augment.height > 0;
 }
 
-static size_t row_bytes_of(const struct examples *examples) {
-    const struct augment *a = &examples->augment;
-    if (!examples->bytes) return (size_t)examples->features * sizeof(float);
-    return is_images(examples) ? (size_t)a->height * (size_t)a->width * (size_t)a->channels
-                               : (size_t)examples->features;
-}
-
 static int open_source(const struct device *device, struct queue *queue, const struct examples *examples,
                        int count, struct source *source, struct error *error) {
     const size_t fit = (size_t)INT32_MAX / (size_t)examples->features; /* kernels count in 32 bits */
@@ -39,7 +32,7 @@ static int open_source(const struct device *device, struct queue *queue, const s
     *source = (struct source){.examples = examples,
                               .host = examples->bytes ? (const char *)examples->bytes
                                                       : (const char *)examples->floats,
-                              .row_bytes = row_bytes_of(examples),
+                              .row_bytes = examples_row_bytes(examples),
                               .most = fit < GPU_PICKS ? (int)fit : GPU_PICKS};
     if (count < source->most) source->most = count;
     RETURN_IF(gpu_examples(device, source->host, (size_t)examples->count * source->row_bytes, &source->there,

@@ -10,14 +10,6 @@
 enum { HOLD_OUT_SEED = 1 };
 static const uint64_t PURPOSE = 0x686f6c646f7574ULL; /* "holdout" */
 
-/* Bytes that an example takes in memory. */
-static size_t row_bytes(const struct examples *examples) {
-    const struct augment *a = &examples->augment;
-    if (!examples->bytes) return (size_t)examples->features * sizeof(float);
-    if (a->height == 0) return (size_t)examples->features;
-    return (size_t)a->height * (size_t)a->width * (size_t)a->channels;
-}
-
 static void swap_bytes(uint8_t *one, uint8_t *other, size_t bytes) {
     uint8_t kept[4096];
     for (size_t at = 0, part; at < bytes; at += part) {
@@ -34,7 +26,7 @@ static uint8_t *rows_of(const struct examples *examples) {
 
 /* The data set owns the memory of its examples, which is constant only to those who are handed them. */
 static void swap(const struct examples *examples, size_t one, size_t other) {
-    const size_t bytes = row_bytes(examples);
+    const size_t bytes = examples_row_bytes(examples);
     uint8_t *rows = rows_of(examples);
     int *labels = (int *)examples->labels, label = labels[one];
     if (one == other) return;
@@ -60,7 +52,7 @@ int dataset_hold_out(struct dataset *dataset, double share, struct error *error)
     validation->count = held;
     validation->augment = dataset->test.augment;
     validation->labels = train->labels + train->count;
-    const uint8_t *rows = rows_of(train) + (size_t)train->count * row_bytes(train);
+    const uint8_t *rows = rows_of(train) + (size_t)train->count * examples_row_bytes(train);
     if (train->bytes)
         validation->bytes = rows;
     else

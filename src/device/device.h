@@ -83,6 +83,14 @@ struct examples {
     struct augment augment;
 };
 
+/* Bytes that one of them takes in memory. */
+static inline size_t examples_row_bytes(const struct examples *examples) {
+    const struct augment *a = &examples->augment;
+    if (!examples->bytes) return (size_t)examples->features * sizeof(float);
+    if (a->height == 0) return (size_t)examples->features;
+    return (size_t)a->height * (size_t)a->width * (size_t)a->channels;
+}
+
 /* Which examples make a batch. */
 struct indices {
     int count;
