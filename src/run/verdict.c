@@ -41,8 +41,8 @@ static double guessed_right(const struct run *run) {
 /* No better than guessing, as far as so many examples can tell: three standard deviations. A run of fewer
  * updates than these tells nothing of its settings. */
 enum { LEARNING_UPDATES = 100 };
-#define LEARNT_LEAST                                                                                         \
-    0.1 /* of what guessing gets wrong: who has that right has learnt, however few are tested */
+/* Whoever gets so much right of what guessing gets wrong has learnt, however few examples are tested. */
+#define LEARNT_LEAST 0.1
 
 static void say_learnt_nothing(struct run *run, const struct summary *summary) {
     const struct config *config = &run->setup.config;
