@@ -11,7 +11,7 @@
 #   make install         program, manual page and completions into PREFIX=/usr/local, below DESTDIR if set; make uninstall removes them
 #   make gpu-check       on a machine with a GPU: gpu-correct, gpu-speed, gpu-accuracy, each appended to docs/measurements/gpu-report.md
 #
-# A plug-in is one file: the names in strategies/ models/ datasets/ and src/store/{optimizers,schedules}/ become tables here.
+# A plug-in is one file: the names in strategies/ models/ datasets/ src/store/{optimizers,schedules}/ and src/outputs/ become tables here.
 
 CC = gcc
 SANITIZE =
@@ -33,6 +33,12 @@ CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n
 
 # stb_image reads the pictures of `trainer predict`; STB=0 builds without.
 STB := $(shell printf '\043include <stb/stb_image.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
+
+# protobuf-c, its library and its compiler, encodes what TensorBoard reads; PROTOBUF=0 builds without --outputs=tensorboard.
+PROTOBUF := $(shell printf '\043include <protobuf-c/protobuf-c.h>\n' | $(CC) -E - >/dev/null 2>&1 && command -v protoc-c >/dev/null && echo 1 || echo 0)
+
+# libpng writes the pictures of `trainer show`; PNG=0: it shows them in the terminal only.
+PNG := $(shell printf '\043include <png.h>\n\043ifndef PNG_IMAGE_VERSION\n\043error\n\043endif\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
 # GPUs: CUDA=1 where nvcc is on the path and the libraries are found, in the toolkit or in the nvidia packages of PYTHON; no driver is
 # needed to build. The sanitizers see the backend with CUDA=standin, where a runtime of tests/standin takes the place of CUDA's.
@@ -109,35 +115,39 @@ SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(findstring undefined,
 CFLAGS = -g
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
-DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
+DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
           -DTRAINER_VERSION='"$(VERSION)"' $(if $(filter 0,$(ZLIB)),-Isrc/base/zlib)
-LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
+LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(if $(filter 1,$(PROTOBUF)),-lprotobuf-c) $(if $(filter 1,$(PNG)),-lpng) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
 LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER)
 
 # --- plug-ins: folder -> table of descriptors ---
 name_of = $(subst -,_,$(basename $(notdir $(1))))
-PLUGIN_FOLDERS = strategies models datasets src/store/optimizers src/store/schedules src/commands
+PLUGIN_FOLDERS = strategies models datasets src/store/optimizers src/store/schedules src/commands src/outputs
 kind_strategies = strategy
 kind_models = model
 kind_datasets = dataset
 kind_optimizers = optimizer
 kind_schedules = schedule
 kind_commands = command
+kind_outputs = output
 struct_strategies = struct strategy
 struct_models = struct model
 struct_datasets = struct dataset_plugin
 struct_optimizers = struct optimizer
 struct_schedules = struct schedule
 struct_commands = struct command
+struct_outputs = struct output
 header_strategies = src/store/strategy.h
 header_models = src/graph/model.h
 header_datasets = src/data/dataset.h
 header_optimizers = src/store/optimizer.h
 header_schedules = src/store/schedule.h
 header_commands = src/commands/command.h
+header_outputs = src/record/output.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
-           $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c)
+           $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
+           $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c tests/formats/events.c)
 plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
 
@@ -147,9 +157,11 @@ CUDA_SOURCES = $(if $(filter 0,$(CUDA)),,$(wildcard cuda/*.c cuda/*.cu)) \
                $(if $(filter standin,$(CUDA)),$(filter-out $(STANDIN_LIBRARY_SOURCES),$(wildcard tests/standin/*.cc)))
 CUDA_OBJECTS = $(patsubst %.c,$(B)/%.o,$(CUDA_SOURCES:%.cu=$(B)/%.cu.o))
 CUDA_OBJECTS := $(CUDA_OBJECTS:%.cc=$(B)/%.o)
-OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(TABLES:.c=.o)
+# What protobuf-c makes of src/formats/*.proto.
+PROTOCOLS = $(if $(filter 1,$(PROTOBUF)),$(patsubst src/formats/%.proto,$(B)/proto/%.pb-c,$(wildcard src/formats/*.proto)))
+OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(PROTOCOLS:=.o) $(TABLES:.c=.o)
 # tests/cuda/*.c need the backend; tests/cuda/host.c the stand-in.
-TEST_SOURCES = $(filter-out $(if $(filter standin,$(CUDA)),,tests/cuda/$(if $(filter 1,$(CUDA)),host.c,%)),$(wildcard tests/*/*.c))
+TEST_SOURCES = $(filter-out $(LEFT_OUT) $(if $(filter standin,$(CUDA)),,tests/cuda/$(if $(filter 1,$(CUDA)),host.c,%)),$(wildcard tests/*/*.c))
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
 
@@ -172,6 +184,17 @@ $(B)/flags.cuda: FORCE
 	@mkdir -p $(@D)
 	@echo '$(COMPILE_CU) $(CUDA_LOADED)' | cmp -s - $@ || echo '$(COMPILE_CU) $(CUDA_LOADED)' > $@
 FORCE:
+
+# Generated code is not ours to warn of. A header is made before the files that include it are compiled.
+$(B)/proto/%.pb-c.c $(B)/proto/%.pb-c.h: src/formats/%.proto
+	@mkdir -p $(@D)
+	@echo '  PROTO $<'
+	@protoc-c -I $(<D) --c_out=$(B)/proto $<
+$(B)/proto/%.o: $(B)/proto/%.c $(B)/flags
+	@$(CC) $(filter-out $(WARNINGS),$(ALL_CFLAGS)) -w $(SANITIZER) -c -o $@ $<
+$(B)/src/formats/%.o: private ALL_CFLAGS += $(if $(PROTOCOLS),-I$(B)/proto)
+$(B)/src/formats/events.o $(B)/src/formats/graph_def.o: | $(B)/proto/events.pb-c.h
+.SECONDARY: $(PROTOCOLS:=.c) $(PROTOCOLS:=.h)
 
 # The one place where a race is allowed is the one file that the thread sanitizer does not see.
 RACY = $(B)/src/cpu/racy.o

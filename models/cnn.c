@@ -13,11 +13,11 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
 
 static const struct option rows[] = {{0}};
 
-static const struct recipe recipe[] = {{"optimizer", "adam:rate=0.004"},
+static const struct recipe recipe[] = {{"optimizer", "nesterov:rate=0.02"},
                                        {"schedule", "cosine"},
-                                       {"decay", "0.0001"},
-                                       {"batch", "32"},
-                                       {"epochs", "12"},
+                                       {"decay", "0.0005"},
+                                       {"batch", "8"},
+                                       {"epochs", "24"},
                                        {0}};
 
 const struct model model_cnn = {

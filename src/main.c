@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"
+#include "base/page.h"
+#include "base/subnormal.h"
 #include "commands/help.h"
 #include "world/world.h"
 
@@ -153,14 +155,27 @@ static void open_streams(void) {
         if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) return;
 }
 
+/* One line; on a terminal folded between words, unless a file's name in it has blanks that must stay. */
+static void print_error(const char *words) {
+    static const char before[] = "trainer: ";
+    const int indent = (int)sizeof before - 1;
+    const struct page page = page_of_rows(stderr);
+    fputs(before, stderr);
+    if (strstr(words, "  ") == NULL)
+        page_words(&page, indent, indent, words);
+    else
+        fprintf(stderr, "%s\n", words);
+}
+
 int main(int count, char **words) {
     struct error error = {0};
     open_streams();
+    subnormals_flush();
     memory_heed_limit();
     int code = run_words(count > 0 ? count - 1 : 0, words + 1, &error);
     const int closed = close_output(&error);
     if (code == OK) code = closed;
     if (code != OK && error.words[0] != '\0' && world_await_room(fileno(stderr), LAST_WORDS_S))
-        fprintf(stderr, "trainer: %s\n", error.words);
+        print_error(error.words);
     return code;
 }

@@ -53,14 +53,14 @@ format_check() { git -c safe.directory='*' ls-files '*.c' '*.h' '*.cu' '*.cc' '*
 
 # What has no part in a compiler's or a sanitizer's business: installing, formats that others read, words on a terminal, tools.
 apart="project/zlib_header project/install project/install_missing project/demo project/floors project/stranger project/standin_headers \
-project/cuda project/cuda_search project/documents project/mutate formats/safetensors outputs/terminal \
+project/cuda project/cuda_search project/documents project/mutate formats/safetensors outputs/tensorboard_reader outputs/terminal \
 commands/help commands/completions"
 
-# Warnings of clang, and all that must work without oneDNN, libcurl, stb_image and CUDA, of which no trace may be left, on any
+# Warnings of clang, and all that must work without oneDNN, libcurl, stb_image, libpng and CUDA, of which no trace may be left, on any
 # processor of the architecture.
 clang_build() { # further tests to leave out
     TEST_WITHOUT="${apart/project\/cuda /} $1" \
-        make "$jobs" B=build/clang CC=clang WERROR=1 ONEDNN=0 CURL=0 STB=0 CUDA=0 MARCH= tests
+        make "$jobs" B=build/clang CC=clang WERROR=1 ONEDNN=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 CUDA=0 MARCH= tests
 }
 
 # With the GPU backend, on GPUs that a stand-in plays.

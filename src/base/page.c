@@ -1,9 +1,11 @@
 /* See page.h. */
 #include "page.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 enum { WORDS_BYTES = 6000, COMMAND_INDENT = 2, CONTINUED_INDENT = 4 };
 
@@ -16,6 +18,12 @@ struct page page_on(FILE *file) {
     const int columns = page_columns(file);
     return (struct page){.file = file,
                          .columns = columns < PAGE_COLUMNS_LEAST ? PAGE_COLUMNS_LEAST : columns};
+}
+
+struct page page_of_rows(FILE *file) {
+    struct page page = page_on(file);
+    if (!isatty(fileno(file))) page.columns = INT_MAX;
+    return page;
 }
 
 static int word_length(const char *text) {

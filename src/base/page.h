@@ -19,6 +19,9 @@ int page_columns(FILE *file);
 /* As wide as page_columns says, but at least PAGE_COLUMNS_LEAST. */
 struct page page_on(FILE *file);
 
+/* For rows that other programs read, too: without a terminal a line is as long as its words. */
+struct page page_of_rows(FILE *file);
+
 /* Adds the words of a text, which blanks separate: the first word at `column`, where the line stands already,
  * further lines from `indent` on. No newline at the end. */
 void page_fold(struct text *out, int columns, int column, int indent, const char *words);

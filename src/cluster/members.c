@@ -233,7 +233,9 @@ int members_answer(struct members *members, struct error *error) {
     int code = tallies_send(members->host.leader, values, count, members->timeout_s, error);
     if (code == OK) code = slice_send(members->host.leader, &slice, members->timeout_s, error);
     memory_free(values);
-    return code;
+    if (code == OK) return OK;
+    const struct cluster *cluster = members->host.settings.cluster;
+    return error_prefix(error, "the %s 0 (%s): ", cluster_server(cluster), cluster->ps.list[0].text);
 }
 
 static int fetch_one(struct members *members, struct follower *follower, uint64_t *values, int count,

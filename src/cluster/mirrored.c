@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "../base/memory.h"
-#include "../outputs/progress.h"
-#include "../outputs/sentence.h"
+#include "../record/progress.h"
+#include "../record/sentence.h"
 #include "../run/run.h"
 #include "follower.h"
 

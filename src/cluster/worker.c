@@ -12,8 +12,9 @@
 #include "../engine/explain.h"
 #include "../engine/faults.h"
 #include "../engine/replica.h"
-#include "../outputs/log.h"
-#include "../outputs/progress.h"
+#include "../record/lines.h"
+#include "../record/output.h"
+#include "../record/progress.h"
 #include "../run/setup.h"
 
 enum { LOOK_MS = 50 };
@@ -33,6 +34,8 @@ struct remote_run {
     struct world *world;
     const char **names; /* [setup.device_count] of the devices */
     struct log log;
+    struct output_scene scene;
+    struct telling telling; /* of the lines alone */
     struct progress progress;
     struct lines lines; /* of the steps, on standard output */
     struct lock say;    /* around progress */
@@ -244,8 +247,12 @@ static int open_run(struct remote_run *run, struct error *error) {
     event_open(&run->ended, run->world);
     RETURN_IF(memory_array(&run->names, setup->device_count, "device names", error));
     for (int d = 0; d < setup->device_count; d++) run->names[d] = setup->devices[d].name;
-    RETURN_IF(log_open(&run->log, setup->device_count, run->names, NULL, 0, 0,
-                       config->quiet ? 0 : config->print_every, &run->lines, error));
+    run->scene = (struct output_scene){.config = config,
+                                       .workers = setup->device_count,
+                                       .devices = run->names,
+                                       .lines = config->quiet ? NULL : &run->lines};
+    RETURN_IF(telling_open(&run->telling, "none", &run->scene, &run->progress, error));
+    RETURN_IF(log_open(&run->log, setup->device_count, &run->telling, error));
     return memory_array(&run->remotes, setup->device_count, "devices", error);
 }
 
@@ -293,7 +300,7 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
     const int devices = run->setup.device_count;
     while (event_wait(&run->ended, (uint64_t)devices, world_now(run->world) + LOOK_MS / 1e3) ==
            WAIT_TIMEOUT) {
-        RETURN_IF(log_drain(&run->log, error));
+        log_drain(&run->log);
         if (is_interrupted(run) || atomic_load(&run->failed) >= 0 || must_give_up(run))
             world_stop(run->world);
     }
@@ -301,7 +308,7 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
         world_join(run->remotes[d].thread);
         run->remotes[d].thread = NULL;
     }
-    RETURN_IF(log_drain(&run->log, error));
+    log_drain(&run->log);
     if (is_interrupted(run)) return error_set(error, ERROR_INTERRUPTED, "interrupted");
     const int failed = atomic_load(&run->failed);
     if (failed >= 0)
@@ -326,6 +333,7 @@ static void close_run(struct remote_run *run) {
     memory_free(run->remotes);
     replicas_close(&run->replicas);
     lines_close(&run->lines);
+    telling_close(&run->telling);
     log_close(&run->log);
     world_close(run->world);
     memory_free((void *)run->names);

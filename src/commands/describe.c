@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/page.h"
 #include "../base/text.h"
 #include "../data/dataset.h"
 #include "../graph/model.h"
 #include "../engine/network.h"
 #include "command.h"
+
+enum { ARRAYS_INDENT = 13 };
 
 struct describe_settings {
     char model[512], dataset[1024], data_dir[1024], input[64];
@@ -55,6 +58,23 @@ static bool is_layer(const struct network *network, node n) {
                      info->op == OP_maxpool || info->op == OP_lrn;
 }
 
+/* On a terminal that is too narrow for them the arrays go on below, in their own column. */
+static void print_line(const char *row, const char *arrays) {
+    const struct page page = page_of_rows(stdout);
+    const int column = (int)strlen(row) + 2;
+    if (arrays[0] == '\0')
+        puts(row);
+    else
+        page_row(&page, row, column + (int)strlen(arrays) <= page.columns ? column : ARRAYS_INDENT, arrays);
+}
+
+static void print_row(const char *layer, const char *output, size_t parameters, double multiply_adds,
+                      const char *arrays) {
+    char row[160];
+    snprintf(row, sizeof row, "%-12s %-14s %12zu %14.0f", layer, output, parameters, multiply_adds);
+    print_line(row, arrays);
+}
+
 static void print_layer(const struct graph *g, node n) {
     const struct node_info *info = &g->nodes[n];
     struct shape shape = {.rank = info->shape.rank - 1};
@@ -75,12 +95,11 @@ static void print_layer(const struct graph *g, node n) {
             parameters += range->floats;
         }
     }
-    printf("%-12s %-14s %12zu %14.0f  %s\n",
-           info->op == OP_matmul        ? "dense"
-           : info->op == OP_conv2d      ? "conv"
-           : info->op == OP_placeholder ? "input"
-                                        : op_name(info->op),
-           shape_text(&shape, text, sizeof text), parameters, graph_multiply_adds(g, n), names);
+    print_row(info->op == OP_matmul        ? "dense"
+              : info->op == OP_conv2d      ? "conv"
+              : info->op == OP_placeholder ? "input"
+                                           : op_name(info->op),
+              shape_text(&shape, text, sizeof text), parameters, graph_multiply_adds(g, n), names);
 }
 
 static int describe(const struct choice *model, const struct shape *shape, int classes, struct error *error) {
@@ -90,14 +109,15 @@ static int describe(const struct choice *model, const struct shape *shape, int c
     int code = network_open(&network, &settings, error);
     if (code == OK) {
         double multiply_adds = 0.0;
-        printf("%-12s %-14s %12s %14s  %s\n", "layer", "output", "parameters", "multiply-adds", "arrays");
+        print_line("layer        output           parameters  multiply-adds", "arrays");
         for (node n = 0; n < network.graph.count; n++) {
             multiply_adds += graph_multiply_adds(&network.graph, n);
             if (is_layer(&network, n)) print_layer(&network.graph, n);
         }
         const struct layout *layout = &network.graph.layout;
-        printf("%-12s %-14s %12zu %14.0f  %zu bytes as float32\n", "all", "", layout->parameters,
-               multiply_adds, layout->parameters * 4);
+        char bytes[64];
+        snprintf(bytes, sizeof bytes, "%zu bytes as float32", layout->parameters * 4);
+        print_row("all", "", layout->parameters, multiply_adds, bytes);
     }
     network_close(&network);
     return code;

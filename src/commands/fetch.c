@@ -7,8 +7,8 @@
 #include "../base/text.h"
 #include "../data/dataset.h"
 #include "../data/fetch.h"
-#include "../outputs/digits.h"
-#include "../outputs/progress.h"
+#include "../record/digits.h"
+#include "../record/progress.h"
 #include "../world/world.h"
 #include "command.h"
 

@@ -12,10 +12,10 @@ enum { COMMANDS_INDENT = 15, PLUGINS_INDENT = 15 };
 const char *const help_about_program =
     "trainer trains one neural network on many devices. --strategy says how they share what they learn.";
 const char *const help_exit_codes = "The exit code is 0 when all went well, 2 for a wrong command line, 3 "
-                                    "for a missing or wrong file, 4 for a "
-                                    "device that is missing or fails, 5 for a worker or server that was "
-                                    "lost, 6 for training that diverged, and "
-                                    "130 for an interrupt.";
+                                    "for a file or folder that is missing, wrong or in use, 4 for a "
+                                    "device, worker or port that is missing, in use or fails, 5 for a "
+                                    "worker or server that gave no sign of life or was lost over the "
+                                    "network, 6 for training that diverged, and 130 for an interrupt.";
 const char *const help_examples = "# a small network on handwritten digits; both come with the program\n"
                                   "trainer\n"
                                   "# two devices that do not wait for each other\n"

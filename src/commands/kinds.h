@@ -4,7 +4,7 @@
 
 #include "../base/option.h"
 
-enum { PLUGIN_KINDS = 5 };
+enum { PLUGIN_KINDS = 6 };
 extern const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS];
 
 #endif

@@ -3,21 +3,25 @@
 #include <string.h>
 #include "../data/dataset.h"
 #include "../graph/model.h"
+#include "../record/output.h"
 #include "../store/optimizer.h"
 #include "../store/schedule.h"
 #include "../store/strategy.h"
 #include "command.h"
 #include "kinds.h"
 
-const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS] = {&strategy_kind, &model_kind, &dataset_kind,
-                                                              &optimizer_kind, &schedule_kind};
+const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS] = {&strategy_kind,  &model_kind,    &dataset_kind,
+                                                              &optimizer_kind, &schedule_kind, &output_kind};
 
 enum { NAMES_MOST = 255, NAMES_INDENT = 18 };
 
 static void print_kind(const struct plugin_kind *kind) {
     const struct page page = page_on(stdout);
     char left[64];
-    printf("%s (--%s=NAME:key=value,...)\n", kind->folder, kind->name);
+    if (kind == &output_kind)
+        printf("%s (--%s=NAME,NAME,...)\n", kind->folder, kind->folder);
+    else
+        printf("%s (--%s=NAME:key=value,...)\n", kind->folder, kind->name);
     for (size_t i = 0; kind->plugins[i] != NULL; i++) {
         snprintf(left, sizeof left, "  %s", kind->plugins[i]->name);
         page_row(&page, left, NAMES_INDENT, kind->plugins[i]->help);

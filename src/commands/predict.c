@@ -3,7 +3,7 @@
 
 #include "../base/memory.h"
 #include "../config/config.h"
-#include "../outputs/progress.h"
+#include "../record/progress.h"
 #include "../infer/features.h"
 #include "command.h"
 
@@ -75,7 +75,7 @@ static int predict(struct predictor *predictor, const struct features *features,
     RETURN_IF(memory_array(&probabilities, (size_t)features->count * (size_t)restored->classes,
                            "probabilities", error));
     const int code =
-        evaluator_predict(&restored->evaluator, &examples, restored->weights, probabilities, error);
+        evaluator_predict(&restored->evaluator, &examples, restored->weights, probabilities, NULL, error);
     for (int i = 0; code == OK && i < features->count; i++) {
         if (names && predictor->named) {
             print_name(names[i]);

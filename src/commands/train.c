@@ -4,7 +4,8 @@
 
 #include "../cluster/follower.h"
 #include "../cluster/mirrored.h"
-#include "../outputs/sentence.h"
+#include "../record/lines.h"
+#include "../record/sentence.h"
 #include "command.h"
 
 /* The three lines of the reference program, when the training was finished; then where its time went, unless

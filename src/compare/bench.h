@@ -8,7 +8,7 @@
 #include "../base/file.h"
 #include "../base/page.h"
 #include "../base/statistic.h"
-#include "../outputs/summary.h"
+#include "../record/summary.h"
 
 enum { BENCH_NAME_BYTES = 512 };
 

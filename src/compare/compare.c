@@ -10,8 +10,8 @@
 #include "../base/memory.h"
 #include "../base/text.h"
 #include "../device/device.h"
-#include "../outputs/digits.h"
-#include "../outputs/progress.h"
+#include "../record/digits.h"
+#include "../record/progress.h"
 #include "folder.h"
 #include "../run/folder.h"
 #include "../run/setup.h"
@@ -304,6 +304,8 @@ int compare_run(struct comparison *comparison, struct error *error) {
         settings->quiet = true;
         settings->replace = true;           /* what is below the comparison's folder goes with it */
         settings->checkpoint_every_s = 0.0; /* writing one in the middle would be measured too */
+        if (!comparison->contenders[i].typed.given.outputs) /* one page is for all of them: trainer report */
+            snprintf(settings->outputs, sizeof settings->outputs, "csv");
     }
     const int code = run_all(comparison, &progress, &first, &stopped);
     progress_clear(&progress);

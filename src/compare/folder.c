@@ -22,16 +22,16 @@ static bool is_folder_name(const char *name) {
 
 /* A folder with something else in it stays. */
 static int remove_run(const char *folder, struct error *error) {
-    static const char *const names[] = {"steps.csv",
-                                        "epochs.csv",
-                                        "summary.json",
+    static const char *const names[] = {"summary.json",
                                         "summary.json.part",
+                                        "report.html",
                                         "model.safetensors",
                                         "model.safetensors.part",
                                         "checkpoint/state.safetensors",
                                         "checkpoint/state.safetensors.part"};
     char checkpoint[PATH_BYTES];
     bool was;
+    RETURN_IF(folder_remove_outputs(folder, error));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RETURN_IF(folder_remove(folder, names[i], &was, error));
     RETURN_IF(file_join(checkpoint, folder, "checkpoint", error));
@@ -70,5 +70,6 @@ int compare_remove_earlier(const char *out, const char *kept, bool *earlier, str
     bool was;
     if (code == OK) code = folder_remove(out, "bench.csv", &was, error);
     if (code == OK) code = folder_remove(out, "runs.csv", &was, error);
+    if (code == OK) code = folder_remove(out, "report.html", &was, error);
     return code;
 }

@@ -8,8 +8,8 @@
 enum { FOLDER_BYTES = 208 };
 
 /* Removes what the comparison that was in `out` before wrote, by the list that it left there: the files of
- * its runs, folders that are empty then, bench.csv and runs.csv. Nothing else, and not the run `kept`, which
- * is the new one's first. *earlier: there was one. Errors: ERROR_FILE. */
+ * its runs, folders that are empty then, bench.csv, runs.csv and the page about them. Nothing else, and not
+ * the run `kept`, which is the new one's first. *earlier: there was one. Errors: ERROR_FILE. */
 int compare_remove_earlier(const char *out, const char *kept, bool *earlier, struct error *error);
 
 #endif

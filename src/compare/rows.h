@@ -3,7 +3,7 @@
 #define TRAINER_TRAIN_COMPARE_ROWS_H
 
 #include "bench.h"
-#include "../outputs/sentence.h"
+#include "../record/sentence.h"
 #include "../run/run.h"
 
 void row_open(struct bench_row *row, int wanted);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 #include "../base/text.h"
-#include "../outputs/digits.h"
-#include "../outputs/sentence.h"
+#include "../record/digits.h"
+#include "../record/sentence.h"
 
 /* Shares of the time, speeds apart, updates and points from which on they are worth a word. */
 static const double wait_matters = 0.2, exchange_matters = 0.2, speed_matters = 0.05, points_matter = 0.5,

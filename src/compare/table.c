@@ -4,7 +4,7 @@
 #include <string.h>
 #include "bench.h"
 #include "../base/text.h"
-#include "../outputs/digits.h"
+#include "../record/digits.h"
 
 enum { NAME_LEAST = 14, NAME_MOST = 60, CELL_BYTES = 64, COLUMNS_MOST = 12, NOTE_INDENT = 4 };
 

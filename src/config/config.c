@@ -118,6 +118,22 @@ const char *config_unusual(const struct config *config, int flag, const char *wi
     return out;
 }
 
+int config_trace(const struct config *config, long *first, long *every, struct error *error) {
+    const char *at = config->trace;
+    *first = *every = 0;
+    while (*at) {
+        long *value = strncmp(at, "first:", 6) == 0 ? first : strncmp(at, "every:", 6) == 0 ? every : NULL;
+        char *end = NULL;
+        if (value) *value = strtol(at + 6, &end, 10);
+        if (!value || end == at + 6 || *value < 0 || (*end != '\0' && (*end != ',' || end[1] == '\0')))
+            return error_set(error, ERROR_USAGE,
+                             "--trace=%s: expected first:N, every:N or both, as in first:200,every:50",
+                             config->trace);
+        at = *end == ',' ? end + 1 : end;
+    }
+    return OK;
+}
+
 struct device_settings config_device_settings(const struct config *config) {
     return (struct device_settings){.reference_only = config->kernels == KERNELS_REFERENCE,
                                     .threads = config->threads,

@@ -75,6 +75,10 @@ enum { CONFIG_VALUE_BYTES = 1100 }; /* of such a value, at most */
 const char *config_unusual(const struct config *config, int flag, const char *without, char *out,
                            size_t bytes);
 
+/* What --trace says: of each worker the first *first steps, and every *every-th one (0: none). Errors:
+ * ERROR_USAGE. */
+int config_trace(const struct config *config, long *first, long *every, struct error *error);
+
 struct device_settings config_device_settings(const struct config *config); /* borrows from it */
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "../config/config.h"
 #include "../data/dataset.h"
-#include "../outputs/summary.h"
+#include "../record/summary.h"
 #include "network.h"
 #include "training.h"
 

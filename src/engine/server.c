@@ -19,6 +19,21 @@ static bool has_work(void *argument) {
     return false;
 }
 
+/* After it was served the gradient is the worker's again. */
+static void note_span(const struct server *server, const struct shard *shard, int worker, long step,
+                      double began_s) {
+    const struct training_settings *settings = &server->training->settings;
+    const struct trace_span span = {.kind = TRACE_SERVE,
+                                    .begin_s = began_s,
+                                    .end_s = world_now(settings->world),
+                                    .member = settings->roster->workers + server->index,
+                                    .worker = worker,
+                                    .step = step,
+                                    .shard = shard->index,
+                                    .waiting = mailbox_mails(&shard->mailbox)};
+    trace_put(settings->roster->trace, &span);
+}
+
 static int serve_shard(struct server *server, struct shard *shard) {
     struct training *training = server->training;
     struct mail mail;
@@ -26,7 +41,12 @@ static int serve_shard(struct server *server, struct shard *shard) {
         roster_phase(training->settings.roster, training->settings.roster->workers + server->index,
                      PHASE_APPLY);
         struct gradient *gradient = &shard->store->workers[mail.worker].gradients[mail.slot];
+        const long step = gradient->step + 1;
+        struct trace *spans =
+            trace_wants(training->settings.roster->trace, step) ? training->settings.roster->trace : NULL;
+        const double began_s = spans ? world_now(training->settings.world) : 0.0;
         RETURN_IF(training->strategy->serve(shard, gradient, &server->error));
+        if (spans) note_span(server, shard, mail.worker, step, began_s);
     }
     return OK;
 }

@@ -11,7 +11,7 @@
 #define TRAINER_TRAIN_TRAINING_H
 
 #include "../device/device.h"
-#include "../outputs/log.h"
+#include "../record/log.h"
 #include "../store/strategy.h"
 #include "sampler.h"
 #include "faults.h"

@@ -217,6 +217,35 @@ static void end_step(struct worker *worker, struct step_taken *step) {
     store_release(settings->store, step->gradient);
 }
 
+/* Puts down what the worker has done since, of a step that somebody wants to see. */
+static void note_span(const struct worker *worker, const struct step_taken *step, enum trace_kind kind,
+                      double since_s) {
+    struct trace *trace = worker->training->settings.roster->trace;
+    if (!trace || !trace_wants(trace, worker->side.step + 1)) return;
+    const struct trace_span span = {.kind = kind,
+                                    .begin_s = since_s,
+                                    .end_s = step->clock.at,
+                                    .member = worker->index,
+                                    .worker = worker->index,
+                                    .step = worker->side.step + 1,
+                                    .version = worker->side.version[0]};
+    trace_put(trace, &span);
+}
+
+/* What its device did meanwhile, where that has a queue of its own. */
+static void note_queue(const struct worker *worker, const struct step_taken *step) {
+    struct trace *trace = worker->training->settings.roster->trace;
+    const struct outcome *outcome = &step->wait.outcome;
+    if (!trace || !outcome->timed || !trace_wants(trace, worker->side.step + 1)) return;
+    const struct trace_span span = {.kind = TRACE_QUEUE,
+                                    .begin_s = step->wait.at_s - outcome->begun_s,
+                                    .end_s = step->wait.at_s - outcome->computed_s,
+                                    .member = worker->index,
+                                    .worker = worker->index,
+                                    .step = worker->side.step + 1};
+    trace_put(trace, &span);
+}
+
 /* Input, pull, compute, push. */
 static int take_step(struct worker *worker, bool *paused) {
     const struct training_settings *settings = &worker->training->settings;
@@ -234,16 +263,25 @@ static int take_step(struct worker *worker, bool *paused) {
         prefetcher_give_back(&worker->prefetcher);
         return OK;
     }
+    double since_s = step.clock.at;
     row->input_ms = step_clock_enter(&step.clock, PHASE_PULL);
+    note_span(worker, &step, TRACE_INPUT, since_s);
+    since_s = step.clock.at;
     RETURN_IF(pull(worker));
     row->pull_ms = step_clock_enter(&step.clock, PHASE_COMPUTE);
+    note_span(worker, &step, TRACE_PULL, since_s);
+    since_s = step.clock.at;
     step.gradient = store_gradient(settings->store, worker->index, worker->side.step);
     RETURN_IF(compute(worker, &step));
     if (!step.wait.later) prefetcher_give_back(&worker->prefetcher);
     row->compute_ms = step_clock_enter(&step.clock, PHASE_PUSH);
+    note_span(worker, &step, TRACE_COMPUTE, since_s);
+    since_s = step.clock.at;
     if (step.wait.later) step.wait.from_s = step.clock.at;
     RETURN_IF(push(worker, &step));
     row->push_ms = step_clock_read(&step.clock, world_now(settings->world));
+    note_span(worker, &step, TRACE_PUSH, since_s);
+    note_queue(worker, &step);
     end_step(worker, &step);
     return OK;
 }

@@ -90,7 +90,7 @@ int evaluator_run(struct evaluator *evaluator, const struct examples *examples, 
 }
 
 int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
-                      float *probabilities, struct error *error) {
+                      float *probabilities, int *predicted, struct error *error) {
     const struct network *network = &evaluator->network;
     const size_t classes = (size_t)network->graph.nodes[network->probabilities].shape.dims[1];
     RETURN_IF(send_weights(evaluator, weights, &weights, error));
@@ -100,6 +100,9 @@ int evaluator_predict(struct evaluator *evaluator, const struct examples *exampl
         RETURN_IF(arena_read(evaluator->arena, network->probabilities,
                              probabilities + (size_t)first * classes,
                              (size_t)count * classes * sizeof *probabilities, error));
+        if (predicted)
+            RETURN_IF(arena_read(evaluator->arena, network->predicted, predicted + first,
+                                 (size_t)count * sizeof *predicted, error));
     }
     return OK;
 }

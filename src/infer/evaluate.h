@@ -34,8 +34,8 @@ void evaluator_close(struct evaluator *evaluator); /* safe on a zeroed or half-o
 /* weights: [layout floats]. */
 int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights,
                   struct evaluation *result, struct error *error);
-/* probabilities[examples->count][classes]. */
+/* probabilities[examples->count][classes]; predicted[examples->count], what evaluator_run counts, or NULL. */
 int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
-                      float *probabilities, struct error *error);
+                      float *probabilities, int *predicted, struct error *error);
 
 #endif

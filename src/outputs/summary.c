@@ -1,115 +1,25 @@
-/* summary.json: the members stand in the order in which a reader asks: what, where, how much, how well, what
- * it cost. */
-#include "summary.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
+/* summary: summary.json, what the run was and what came of it. */
 #include "../base/file.h"
-#include "../base/json.h"
+#include "../record/output.h"
 
-static void write_workers(struct json_writer *json, const struct summary *s) {
-    json_open(json, "per_worker", '[');
-    for (int w = 0; w < s->workers; w++) {
-        const struct worker_result *worker = &s->per_worker[w];
-        json_open(json, NULL, '{');
-        json_text(json, "name", worker->name);
-        json_text(json, "device", worker->device);
-        json_int(json, "steps", worker->steps);
-        json_int(json, "examples", worker->examples);
-        json_real(json, "input_s", worker->input_s);
-        json_real(json, "pull_s", worker->pull_s);
-        json_real(json, "compute_s", worker->compute_s);
-        json_real(json, "push_s", worker->push_s);
-        json_real(json, "wait_s", worker->wait_s);
-        json_real(json, "staleness_mean", worker->staleness_mean);
-        json_int(json, "staleness_max", worker->staleness_max);
-        json_text(json, "waited_at", worker->waited_at ? worker->waited_at : "");
-        json_text(json, "waited_for", worker->waited_for);
-        json_real(json, "waited_for_s", worker->waited_for_s);
-        json_bool(json, "lost", worker->lost);
-        json_close(json, '}');
-    }
-    json_close(json, ']');
+struct to_write {
+    char path[PATH_BYTES];
+};
+
+static int open(void *self, const struct output_scene *scene, struct error *error) {
+    struct to_write *file = self;
+    return scene->folder ? file_join(file->path, scene->folder, "summary.json", error) : OK;
 }
 
-/* Named as on the command line, but for the dashes. */
-static int write_setting(void *json, const struct option *row, const char *value) {
-    char name[64];
-    snprintf(name, sizeof name, "%s", row->name);
-    for (char *c = name; *c; c++)
-        if (*c == '-') *c = '_';
-    if (row->type == OPTION_TEXT || row->type == OPTION_CHOICE)
-        json_text(json, name, value);
-    else if (row->type == OPTION_FLAG)
-        json_bool(json, name, value[0] == '1');
-    else
-        json_real(json, name, strtod(value, NULL));
-    return OK;
+static int end(void *self, const struct output_end *end, struct error *error) {
+    const struct to_write *file = self;
+    return summary_write(file->path, end->summary, error);
 }
 
-static void write_bytes(struct json_writer *json, const char *name, const long long *bytes, int count) {
-    json_open(json, name, '[');
-    for (int i = 0; bytes && i < count; i++) json_int(json, NULL, bytes[i]);
-    json_close(json, ']');
-}
-
-static void write_members(struct json_writer *json, const struct summary *s) {
-    json_text(json, "program", s->program);
-    config_each(s->config, OPTION_SHOWN, write_setting, json);
-    json_text(json, "devices", s->devices);
-    json_int(json, "workers", s->workers);
-    json_int(json, "threads", s->threads);
-    json_int(json, "shards", s->shards);
-    write_bytes(json, "shard_bytes", s->shard_bytes, s->shards);
-    json_text(json, "homes", s->homes);
-    write_bytes(json, "server_bytes", s->server_bytes, s->servers);
-    json_text(json, "faults", s->faults);
-    json_real(json, "epochs", s->epochs);
-    json_int(json, "steps", s->steps);
-    json_int(json, "updates", s->updates);
-    json_int(json, "examples", s->examples);
-    json_real(json, "train_seconds", s->train_seconds);
-    json_real(json, "examples_per_s", s->examples_per_s);
-    json_real(json, "test_accuracy", s->test_accuracy);
-    json_real(json, "test_cost", s->test_cost);
-    json_real(json, "first_cost", s->first_cost);
-    json_real(json, "final_cost", s->final_cost);
-    json_real(json, "target_s", s->target_s);
-    json_int(json, "best_epoch", s->best_epoch);
-    json_real(json, "best_accuracy", s->best_epoch > 0 ? s->best_accuracy : (double)NAN);
-    json_real(json, "best_test_accuracy", s->best_epoch > 0 ? s->best_test_accuracy : (double)NAN);
-    json_open(json, "staleness", '{');
-    json_real(json, "mean", s->staleness.mean);
-    json_int(json, "p50", s->staleness.p50);
-    json_int(json, "p99", s->staleness.p99);
-    json_int(json, "max", s->staleness.max);
-    json_close(json, '}');
-    json_real(json, "wait_share", s->wait_share);
-    json_real(json, "pull_share", s->pull_share);
-    json_real(json, "push_share", s->push_share);
-    json_real(json, "compute_share", s->compute_share);
-    json_real(json, "input_share", s->input_share);
-    json_int(json, "lost_updates", s->lost_updates);
-    json_int(json, "dropped", s->dropped);
-    json_int(json, "lost_workers", s->lost_workers);
-    json_int(json, "lost_batches", s->lost_batches);
-    json_int(json, "bytes_moved", s->bytes_moved);
-    json_int(json, "wire_sent", s->wire_sent);
-    json_int(json, "wire_received", s->wire_received);
-    json_bool(json, "interrupted", s->interrupted);
-    if (s->per_worker) write_workers(json, s);
-}
-
-int summary_write(const char *path, const struct summary *summary, struct error *error) {
-    struct file_new file = {0};
-    RETURN_IF(file_create(&file, path, error));
-    struct json_writer json = {.file = file.stream};
-    json_open(&json, NULL, '{');
-    write_members(&json, summary);
-    json_close(&json, '}');
-    const int code = file_commit(&file, error);
-    file_abandon(&file);
-    return code;
-}
+const struct output output_summary = {
+    .plugin = {.name = "summary", .help = "summary.json, what the run was and what came of it"},
+    .self_bytes = sizeof(struct to_write),
+    .always = true,
+    .open = open,
+    .end = end,
+};

@@ -1,6 +1,7 @@
 /* Explains a program: what was fused, which kernel runs each instruction, how many bytes it moves, how
  * long it took. */
 #include <string.h>
+#include "../base/page.h"
 #include "passes.h"
 
 static double multiply_adds_of(const struct instruction *instruction) {
@@ -72,10 +73,13 @@ static void describe_instruction(const struct program *program, const struct ins
         snprintf(words->implementation, sizeof words->implementation, "%s", instruction->kernel->name);
 }
 
-/* Of the columns of words; what kernels are called is up to a device's libraries. */
+/* Of the columns of words; what kernels are called is up to a device's libraries. folded: too wide for the
+ * terminal, so all but the name stands on a line of its own. */
 struct widths {
     int name, shape, implementation;
+    bool folded;
 };
+enum { FOLD_INDENT = 4, NUMBERS_WIDTH = 10 + 10 + 9 + 9, TYPE_WIDTH = 7 };
 
 static int wider(int width, const char *text) {
     const int length = (int)strlen(text);
@@ -86,18 +90,28 @@ static void explain_instruction(const struct program *program, const struct inst
                                 const struct widths *widths, double seconds, double all, FILE *file) {
     struct words words;
     describe_instruction(program, instruction, &words);
-    fprintf(file, "%-*s  %-*s  %-*s  %-7s %9.3f", widths->name, words.name, widths->shape, words.shape,
-            widths->implementation, words.implementation, type_name(instruction->problem.output.type),
-            bytes_moved(&instruction->problem) / 1e6);
+    const char *type = type_name(instruction->problem.output.type);
+    fprintf(file, "%-*s", widths->name, words.name);
+    if (!widths->folded)
+        fprintf(file, "  %-*s  %-*s  %-7s", widths->shape, words.shape, widths->implementation,
+                words.implementation, type);
+    fprintf(file, " %9.3f", bytes_moved(&instruction->problem) / 1e6);
     const double multiply_adds = multiply_adds_of(instruction);
     if (all > 0.0) fprintf(file, " %9.3f %6.1f %%", 1e3 * seconds, 100.0 * seconds / all);
     if (all > 0.0 && multiply_adds > 0.0) fprintf(file, " %8.1f", 2e-9 * multiply_adds / seconds);
     fputc('\n', file);
+    if (!widths->folded) return;
+    char words_of_all[sizeof words + 40];
+    snprintf(words_of_all, sizeof words_of_all, "%s %s, %s", type, words.shape, words.implementation);
+    fprintf(file, "%*s", FOLD_INDENT, "");
+    const struct page page = page_of_rows(file);
+    page_words(&page, FOLD_INDENT, FOLD_INDENT, words_of_all);
 }
 
 void program_explain(const struct program *program, const double *seconds, FILE *file) {
     static const char *const titles[] = {"operation", "result", "implementation"};
-    struct widths widths = {wider(0, titles[0]), wider(0, titles[1]), wider(0, titles[2])};
+    struct widths widths = {
+        .name = wider(0, titles[0]), .shape = wider(0, titles[1]), .implementation = wider(0, titles[2])};
     double all = 0.0;
     for (int s = 0; s < program->instruction_count; s++) {
         struct words words;
@@ -107,8 +121,14 @@ void program_explain(const struct program *program, const double *seconds, FILE 
         widths.implementation = wider(widths.implementation, words.implementation);
         if (seconds) all += seconds[s];
     }
-    fprintf(file, "%-*s  %-*s  %-*s  %-7s %9s", widths.name, titles[0], widths.shape, titles[1],
-            widths.implementation, titles[2], "type", "MB");
+    const int columns = page_of_rows(file).columns;
+    widths.folded =
+        widths.name + widths.shape + widths.implementation + TYPE_WIDTH + 6 + NUMBERS_WIDTH > columns;
+    fprintf(file, "%-*s", widths.name, titles[0]);
+    if (!widths.folded)
+        fprintf(file, "  %-*s  %-*s  %-*s", widths.shape, titles[1], widths.implementation, titles[2],
+                TYPE_WIDTH, "type");
+    fprintf(file, " %9s", "MB");
     if (all > 0.0) fprintf(file, " %9s %8s %8s", "ms", "share", "GFLOP/s");
     fputc('\n', file);
     for (int s = 0; s < program->instruction_count; s++)

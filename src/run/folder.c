@@ -1,7 +1,9 @@
 /* See folder.h. */
 #include "folder.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include "../formats/checkpoint.h"
+#include "../record/output.h"
 #include "../world/world.h"
 
 static bool same_folder(const char *one, const char *other) {
@@ -59,68 +62,111 @@ int folder_remove(const char *folder, const char *name, bool *was, struct error 
     return error_set(error, ERROR_FILE, "%s: from before, and cannot be removed: %s", path, strerror(errno));
 }
 
-static const char *const logs[] = {"steps.csv", "epochs.csv"}; /* those of its parts: steps.csv.1, ... */
-enum { LOGS = sizeof logs / sizeof *logs };
 #define ASIDE ".replaced"
 
-static int aside_name(char path[PATH_BYTES], const char *folder, const char *log, struct error *error) {
-    char name[64];
-    snprintf(name, sizeof name, "%s%s", log, ASIDE);
-    return file_join(path, folder, name, error);
+/* Of a file in a run's folder that an output left: `name` without the suffix is what it was called. */
+typedef int left_file(const char *folder, const char *name, size_t suffix, struct error *error);
+
+/* Whether the name ends with ASIDE; else with a part's number, as in steps.csv.1; the length of either. */
+static size_t aside_length(const char *name) {
+    const size_t length = strlen(name), aside = sizeof ASIDE - 1;
+    return length > aside && strcmp(name + length - aside, ASIDE) == 0 ? aside : 0;
+}
+
+static size_t part_length(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot && !output_has_left(name) && dot[1] != '\0' && strspn(dot + 1, "0123456789") == strlen(dot + 1)
+               ? strlen(dot)
+               : 0;
+}
+
+/* Calls `each` for all files of outputs whose names have such a suffix; 0: for those under their own. */
+static int each_left(const char *folder, size_t (*suffix_of)(const char *name), left_file *each,
+                     struct error *error) {
+    DIR *entries = opendir(folder);
+    int code = OK;
+    if (!entries) return OK;
+    for (const struct dirent *entry; code == OK && (entry = readdir(entries)) != NULL;) {
+        char name[NAME_MAX + 1];
+        const size_t suffix = suffix_of ? suffix_of(entry->d_name) : 0;
+        if ((suffix_of ? suffix == 0 : aside_length(entry->d_name) > 0)) continue;
+        snprintf(name, sizeof name, "%.*s", (int)(strlen(entry->d_name) - suffix), entry->d_name);
+        if (output_has_left(name)) code = each(folder, entry->d_name, suffix, error);
+    }
+    closedir(entries);
+    return code;
+}
+
+static int rename_left(const char *folder, const char *name, const char *to, const char *why,
+                       struct error *error) {
+    char from_path[PATH_BYTES], to_path[PATH_BYTES];
+    RETURN_IF(file_join(from_path, folder, name, error));
+    RETURN_IF(file_join(to_path, folder, to, error));
+    if (rename(from_path, to_path) == 0 || errno == ENOENT) return OK;
+    return error_set(error, ERROR_FILE, "%s: %s %s: %s", from_path, why, to_path, strerror(errno));
+}
+
+static int set_aside(const char *folder, const char *name, size_t suffix, struct error *error) {
+    char aside[NAME_MAX + sizeof ASIDE];
+    (void)suffix;
+    snprintf(aside, sizeof aside, "%s" ASIDE, name);
+    return rename_left(folder, name, aside, "from before, and cannot be renamed to", error);
+}
+
+static int put_back(const char *folder, const char *name, size_t suffix, struct error *error) {
+    char back[NAME_MAX + 1];
+    snprintf(back, sizeof back, "%.*s", (int)(strlen(name) - suffix), name);
+    return rename_left(folder, name, back, "cannot be renamed back to", error);
+}
+
+/* Unless the next run has other names for its own: those that end in a number are no parts then. */
+static int keep_left(const char *folder, const char *name, size_t suffix, struct error *error) {
+    char path[PATH_BYTES], part[NAME_MAX + 3];
+    struct stat about;
+    (void)suffix;
+    snprintf(part, sizeof part, "%s.1", name);
+    if (output_has_left(part)) return OK;
+    RETURN_IF(file_join(path, folder, name, error));
+    return lstat(path, &about) == 0 && S_ISREG(about.st_mode) ? file_keep(path, error) : OK;
+}
+
+static int remove_left(const char *folder, const char *name, size_t suffix, struct error *error) {
+    bool was;
+    (void)suffix;
+    return folder_remove(folder, name, &was, error);
 }
 
 int folder_set_aside(const char *folder, struct error *error) {
-    char log[PATH_BYTES], aside[PATH_BYTES];
-    for (int i = 0; i < LOGS; i++) {
-        RETURN_IF(file_join(log, folder, logs[i], error));
-        RETURN_IF(aside_name(aside, folder, logs[i], error));
-        if (rename(log, aside) != 0 && errno != ENOENT)
-            return error_set(error, ERROR_FILE, "%s: from before, and cannot be renamed to %s: %s", log,
-                             aside, strerror(errno));
-    }
-    return OK;
+    RETURN_IF(outputs_left(LEFT_SET_ASIDE, folder, error));
+    return each_left(folder, NULL, set_aside, error);
 }
 
 int folder_put_back(const char *folder, struct error *error) {
-    char log[PATH_BYTES], aside[PATH_BYTES];
-    for (int i = 0; i < LOGS; i++) {
-        RETURN_IF(file_join(log, folder, logs[i], error));
-        RETURN_IF(aside_name(aside, folder, logs[i], error));
-        if (rename(aside, log) != 0 && errno != ENOENT)
-            return error_set(error, ERROR_FILE, "%s: cannot be renamed back to %s: %s", aside, log,
-                             strerror(errno));
-    }
-    return OK;
+    RETURN_IF(outputs_left(LEFT_PUT_BACK, folder, error));
+    return each_left(folder, aside_length, put_back, error);
 }
 
 int folder_keep_logs(const char *folder, struct error *error) {
-    for (int i = 0; i < LOGS; i++) {
-        char log[PATH_BYTES];
-        struct stat about;
-        RETURN_IF(file_join(log, folder, logs[i], error));
-        if (lstat(log, &about) == 0 && S_ISREG(about.st_mode)) RETURN_IF(file_keep(log, error));
-    }
-    return OK;
-}
-
-static int remove_parts(const char *folder, const char *log, struct error *error) {
-    bool was = true;
-    for (int part = 1; was; part++) {
-        char name[32];
-        snprintf(name, sizeof name, "%s.%d", log, part);
-        RETURN_IF(folder_remove(folder, name, &was, error));
-    }
-    return OK;
+    RETURN_IF(outputs_left(LEFT_KEEP, folder, error));
+    return each_left(folder, NULL, keep_left, error);
 }
 
 int folder_remove_earlier(const char *folder, struct error *error) {
-    static const char *const names[] = {"summary.json", "model.safetensors", FOLDER_BEST, "steps.csv" ASIDE,
-                                        "epochs.csv" ASIDE};
+    static const char *const names[] = {"summary.json", "report.html",   "model.safetensors", FOLDER_BEST,
+                                        "filters.png",  "confusion.png", "wrong.png"}; /* of `trainer show` */
     bool was;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RETURN_IF(folder_remove(folder, names[i], &was, error));
-    for (int i = 0; i < LOGS; i++) RETURN_IF(remove_parts(folder, logs[i], error));
-    return OK;
+    RETURN_IF(outputs_left(LEFT_DROP, folder, error));
+    RETURN_IF(each_left(folder, aside_length, remove_left, error));
+    return each_left(folder, part_length, remove_left, error);
+}
+
+int folder_remove_outputs(const char *folder, struct error *error) {
+    RETURN_IF(outputs_left(LEFT_REMOVE, folder, error));
+    RETURN_IF(each_left(folder, NULL, remove_left, error));
+    RETURN_IF(each_left(folder, aside_length, remove_left, error));
+    return each_left(folder, part_length, remove_left, error);
 }
 
 int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, void **hold,

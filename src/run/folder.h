@@ -42,7 +42,10 @@ int folder_remove(const char *folder, const char *name, bool *was, struct error 
 int folder_set_aside(const char *folder, struct error *error);
 int folder_remove_earlier(const char *folder, struct error *error);
 int folder_put_back(const char *folder, struct error *error);
-/* Keeps the logs of a run that left no checkpoint, as steps.csv.1 and so on. Errors: ERROR_FILE. */
+/* Removes all that outputs left, under whatever name. Errors: ERROR_FILE. */
+int folder_remove_outputs(const char *folder, struct error *error);
+/* Keeps the logs of a run that left no checkpoint, as steps.csv.1 and so on, and its event files as
+ * events.kept.*. Errors: ERROR_FILE. */
 int folder_keep_logs(const char *folder, struct error *error);
 
 #endif

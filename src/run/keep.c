@@ -79,7 +79,11 @@ static int with_standing(struct run *run,
 
 static int write_last(struct run *run, const struct standing *standing, struct error *error) {
     RETURN_IF(write_state(run, standing, CHECKPOINT_LAST, error));
-    run->checkpoint_steps = standing->steps;
+    run->has_checkpoint = true;
+    run->checkpoint_update = standing->version;
+    char words[64];
+    snprintf(words, sizeof words, "update %ld", standing->version);
+    run_tell_event(run, EVENT_CHECKPOINT, -1, words);
     if (!run->replaces) return OK;
     run->replaces = false;
     return folder_remove_earlier(run->setup.config.out, error);
@@ -116,6 +120,10 @@ int run_keep_best(struct run *run, struct error *error) {
                                     .accuracy = now->accuracy,
                                     .loss = now->cost,
                                     .test_accuracy = run->tested.accuracy};
+    char words[80];
+    snprintf(words, sizeof words, "epoch %d, %.2f %% of the validation part", run->epoch,
+             100 * now->accuracy);
+    run_tell_event(run, EVENT_BEST, -1, words);
     if (run->replaces) RETURN_IF(run_keep(run, error)); /* which removes the best of the run before */
     return with_standing(run, write_best, error);
 }
@@ -152,15 +160,15 @@ static void keep_what_is_left(struct run *run) {
 int run_keep_rest(struct run *run, int code, struct error *error) {
     struct text words = {.bytes = error->words, .room = sizeof error->words, .used = strlen(error->words)};
     if (code != ERROR_DEVICE && code != ERROR_PEER && code != ERROR_DIVERGED) return code;
-    struct error ignored = {0};
     if (code != ERROR_DIVERGED) keep_what_is_left(run);
-    if (log_drain(&run->log, &ignored) == OK) log_finish(&run->log, &ignored);
-    if (run->checkpoint_steps > 0)
-        text_add(&words, "; go on from step %ld with: trainer --resume=%.200s", run->checkpoint_steps,
+    run_drain(run);
+    if (run->has_checkpoint)
+        text_add(&words, "; go on from update %ld with: trainer --resume=%.200s", run->checkpoint_update,
                  run->setup.config.out);
     else if (run->replaces)
         text_add(&words, "; the earlier run in %.200s stays", run->setup.config.out);
     else
-        text_add(&words, "; there is no checkpoint yet (--checkpoint-every=SECONDS)");
+        text_add(&words, "; there is no checkpoint yet%s",
+                 run->setup.config.checkpoint_every_s > 0.0 ? " (--checkpoint-every=SECONDS)" : "");
     return code;
 }

@@ -66,6 +66,9 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     } else {
         RETURN_IF(config_begin(config, typed, error));
     }
+    long first, every;
+    RETURN_IF(telling_check(config->outputs, error));
+    RETURN_IF(config_trace(config, &first, &every, error));
     if (config->early_stop == 0 || config->validation > 0.0) return OK;
     if (typed->given.validation)
         return error_set(error, ERROR_USAGE,
@@ -236,30 +239,41 @@ static int open_faults(struct run *run, struct faults *faults, struct error *err
 
 /* --- what is left of it --- */
 
+static int open_spans(struct run *run, struct error *error) {
+    long first, every;
+    RETURN_IF(config_trace(&run->setup.config, &first, &every, error));
+    RETURN_IF(trace_open(&run->trace, first, every, error));
+    run->roster.trace = run->trace;
+    return OK;
+}
+
 static int open_output(struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
-    const bool goes_on = run->folder_state == FOLDER_RESUMED;
-    char path[PATH_BYTES];
-    long long bytes = 0;
-    const bool prints = !config->quiet && !run->crew.elsewhere;
+    if (run->folder_state == FOLDER_RESUMED && config->replace)
+        progress_say(&run->progress,
+                     "--replace replaces nothing: the run in %.200s goes on, as --resume says", config->out);
     if (run->folder_state == FOLDER_EARLIER)
         progress_say(&run->progress, "%s has an earlier run, which this one replaces at its first checkpoint",
                      config->out);
     if (run->folder_state == FOLDER_EARLIER) RETURN_IF(folder_set_aside(config->out, error));
     run->replaces = run->folder_state == FOLDER_EARLIER;
     if (run->folder_state == FOLDER_UNUSED) RETURN_IF(folder_keep_logs(config->out, error));
-    RETURN_IF(file_join(path, config->out, "steps.csv", error));
-    if (goes_on) RETURN_IF(log_rewind(path, run->seconds_before, &bytes, error));
-    RETURN_IF(log_open(&run->log, run->workers, run->device_names, config->log_every > 0 ? path : NULL, bytes,
-                       config->log_every, prints ? config->print_every : 0, &run->lines, error));
-    for (int w = 0; w < run->workers; w++) {
-        run->log.printed[w].time_s = run->seconds_before;
-        run->log.printed[w].step = run->steps_of_before[w];
-    }
-    RETURN_IF(file_join(path, config->out, "epochs.csv", error));
-    bytes = 0;
-    if (goes_on) RETURN_IF(epochs_rewind(path, run->seconds_before, &bytes, error));
-    return epochs_open(&run->epochs, path, bytes, error);
+    run->scene = (struct output_scene){.folder = config->out,
+                                       .config = config,
+                                       .dataset = &run->setup.dataset,
+                                       .graph = &run->setup.network.graph,
+                                       .workers = run->workers,
+                                       .shards = run->store.settings.shards_all,
+                                       .devices = run->device_names,
+                                       .roster = &run->roster,
+                                       .goes_on = run->folder_state == FOLDER_RESUMED,
+                                       .seconds_before = run->seconds_before,
+                                       .epochs_before = run->epoch,
+                                       .steps_before = run->steps_of_before,
+                                       .lines = config->quiet || run->crew.elsewhere ? NULL : &run->lines};
+    RETURN_IF(telling_open(&run->telling, config->outputs, &run->scene, &run->progress, error));
+    RETURN_IF(log_open(&run->log, run->workers, &run->telling, error));
+    return telling_wants_spans(&run->telling) ? open_spans(run, error) : OK;
 }
 
 /* "worker 0 (cpu:0) x1" would say the same twice: threads of this process are named by their devices. */
@@ -394,7 +408,8 @@ void run_close(struct run *run) {
         training_close(&run->training);
     }
     progress_clear(&run->progress);
-    epochs_close(&run->epochs);
+    telling_close(&run->telling);
+    trace_close(run->trace);
     log_close(&run->log);
     if (run->replaces) folder_put_back(run->setup.config.out, &ignored);
     file_release(run->folder);

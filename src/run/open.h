@@ -4,9 +4,9 @@
 #define TRAINER_RUN_PARTS_H
 
 #include "../infer/evaluate.h"
-#include "../outputs/epochs.h"
-#include "../outputs/lines.h"
-#include "../outputs/progress.h"
+#include "../record/lines.h"
+#include "../record/output.h"
+#include "../record/progress.h"
 #include "folder.h"
 #include "resume.h"
 #include "run.h"
@@ -35,7 +35,9 @@ struct run {
     struct store store;
     struct evaluator evaluator;
     struct log log;
-    struct epochs epochs;
+    struct output_scene scene;
+    struct telling telling; /* the outputs of the scene */
+    struct trace *trace;    /* what some of them want to see of the members; or NULL */
     struct progress progress;
     struct lines lines; /* on standard output */
     double *slowness;   /* [workers] of --slow */
@@ -49,15 +51,16 @@ struct run {
     long *steps_of_before, *steps_of; /* [steps_count] of each worker: of earlier parts; these included */
     int steps_count;                  /* at least the workers; those of earlier parts, if there were more */
     int epochs_before;                /* complete when this part began */
-    double began_s, said_s;           /* world time: of the start; of the last epoch's line */
+    double began_s, told_s;           /* world time: of the start; of the last epoch that was told */
     double seconds_before;
     double cost_before;  /* final cost of the earlier parts, or NAN */
     double drained_s;    /* world time at which the log was last emptied in the middle, and progress shown */
     double checkpoint_s; /* world time of the last checkpoint */
-    long checkpoint_steps; /* of the workers, when it was written; 0: none was */
-    double train_loss;     /* of the last complete epoch */
-    double target_s;       /* training seconds when the target accuracy was reached, or NAN */
-    double epoch_s;        /* training seconds when the epoch began */
+    bool has_checkpoint;
+    long checkpoint_update; /* the store's version in it */
+    double train_loss;      /* of the last complete epoch */
+    double target_s;        /* training seconds when the target accuracy was reached, or NAN */
+    double epoch_s;         /* training seconds when the epoch began */
     long long epoch_examples;
     bool nothing_left; /* a run that is resumed where it is has no more to do: nothing is written */
     bool interrupted, told_interrupt, stopped_early;
@@ -118,12 +121,17 @@ double run_first_cost(const struct run *run);
 /* Whether the last losses of this part are so high that the weights are not worth keeping. */
 bool run_is_hopeless(const struct run *run);
 
-/* --- say.c --- */
+/* --- tell.c --- */
 
-/* The line of an epoch that is over, if it gets one (epoch_line_due): it took so many seconds, and examples
- * are done in all; and the line of the first that reached the target accuracy. */
-void run_say_epoch(struct run *run, const struct epoch_row *row, double seconds, long long examples);
-void run_say_target(struct run *run, const struct epoch_row *row);
+/* Tells the outputs of all that has come into the log, and of the spans. */
+void run_drain(struct run *run);
+
+/* Tell the outputs: of an epoch that is over, which took so many seconds, with so many examples done in all;
+ * of something that happened, with the worker that it happened to or -1; and of the first epoch that reached
+ * the target accuracy. */
+void run_tell_epoch(struct run *run, const struct epoch_row *row, double seconds, long long examples);
+void run_tell_event(struct run *run, enum output_event_kind kind, int worker, const char *words);
+void run_tell_target(struct run *run, const struct epoch_row *row);
 
 /* --- verdict.c --- */
 

@@ -69,12 +69,12 @@ static int run_segment(struct run *run, struct error *error) {
         if (world_interrupted()) say_interrupted(run, now);
         if (!atomic_exchange(&run->training.log_full, false) && now < run->drained_s + DRAIN_MS / 1e3)
             continue;
-        RETURN_IF(log_drain(&run->log, error));
+        run_drain(run);
         show_progress(run);
         run->drained_s = now;
     }
     say_notices(run);
-    RETURN_IF(log_drain(&run->log, error));
+    run_drain(run);
     const double now = world_now(run->world);
     if (now < run->drained_s + DRAIN_MS / 1e3) return OK;
     show_progress(run); /* epochs may be so short that no look falls into them */
@@ -122,10 +122,9 @@ static int finish_epoch(struct run *run, struct error *error) {
     run->epoch++;
     if (isnan(run->target_s) && run->tested.accuracy >= run->setup.config.target_accuracy) {
         run->target_s = row.time_s;
-        run_say_target(run, &row);
+        run_tell_target(run, &row);
     }
-    RETURN_IF(epochs_add(&run->epochs, &row, error));
-    run_say_epoch(run, &row, took, examples);
+    run_tell_epoch(run, &row, took, examples);
     return run_keep_best(run, error);
 }
 
@@ -140,6 +139,7 @@ static int note_losses(struct run *run, struct error *error) {
                       run->setup.config.data_sharding == SHARDING_SPLIT
                           ? ", and nobody sees its slice of the data any more"
                           : "");
+        run_tell_event(run, EVENT_LOST, w, words);
         RETURN_IF(sampler_lose(&run->sampler, w, step, error));
     }
     if (roster_active_workers(&run->roster) > 0) return OK;
@@ -155,8 +155,9 @@ static int coordinate(struct run *run, struct error *error) {
                      "larger --early-stop=N goes on",
                      run->epoch - run->best.epoch);
     else if (run->epoch == run->setup.config.epochs)
-        progress_say(&run->progress, "all %d epochs are done already%s; --epochs=N with a larger N goes on",
-                     run->setup.config.epochs, run->nothing_left ? ", and nothing is changed" : "");
+        progress_say(&run->progress, "%d of %d epochs are done already%s; --epochs=N with a larger N goes on",
+                     run->epoch, run->setup.config.epochs,
+                     run->nothing_left ? ", and nothing is changed" : "");
     while (run->epoch < run->setup.config.epochs && !run->interrupted && !run->stopped_early) {
         sampler_set_limit(&run->sampler, run->epoch);
         RETURN_IF(run_segment(run, error));
@@ -176,12 +177,39 @@ static int coordinate(struct run *run, struct error *error) {
     return OK;
 }
 
+static int ask_model(struct run *run, float *weights, int **said, float **probabilities,
+                     struct error *error) {
+    const struct dataset *dataset = &run->setup.dataset;
+    const struct examples *test = &dataset->test;
+    RETURN_IF(memory_array(said, test->count, "predictions", error));
+    RETURN_IF(memory_array(probabilities, (long)test->count * dataset->classes, "predictions", error));
+    return evaluator_predict(&run->evaluator, test, weights, *probabilities, *said, error);
+}
+
+/* What the model says of each test example is asked only where somebody wants to know, and nobody has
+ * interrupted, who would have to wait. Everything is kept by now: what fails here ends nothing. */
+static void tell_end(struct run *run, const struct summary *summary) {
+    float *weights = store_tested(&run->store), *probabilities = NULL;
+    int *said = NULL;
+    struct error why = {0};
+    bool knows = telling_wants_said(&run->telling) && !run->interrupted;
+    if (knows && ask_model(run, weights, &said, &probabilities, &why) != OK) {
+        knows = false;
+        progress_warn(&run->progress, "%s; the training goes on without predictions", why.words);
+    }
+    const struct output_end end = {.summary = summary,
+                                   .weights = weights,
+                                   .said = knows ? said : NULL,
+                                   .probabilities = knows ? probabilities : NULL};
+    telling_end(&run->telling, &end);
+    memory_free(said);
+    memory_free(probabilities);
+}
+
 static int finish(struct run *run, struct run_result *result, struct error *error) {
-    char path[PATH_BYTES];
     if (run->interrupted || run->tested.examples == 0) RETURN_IF(test(run, error));
     RETURN_IF(run_check_diverged(run, error));
-    RETURN_IF(log_finish(&run->log, error));
-    RETURN_IF(epochs_finish(&run->epochs, error));
+    run_drain(run);
     RETURN_IF(run_keep(run, error));
     RETURN_IF(run_keep_model(run, error));
     const double seconds = run->seconds_before + training_seconds(&run->training);
@@ -205,8 +233,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     RETURN_IF(run_describe(run, result, error));
     RETURN_IF(run_totals(run, result, error));
     const struct summary *summary = &result->summary;
-    RETURN_IF(file_join(path, run->setup.config.out, "summary.json", error));
-    RETURN_IF(summary_write(path, summary, error));
+    tell_end(run, summary);
     progress_clear(&run->progress);
     if (run->best.epoch > 0)
         lines_fit(&run->lines,
@@ -242,9 +269,11 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     run->cost_before = run->resumes ? checkpoint_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
     run->checkpoint_s = world_now(run->world);
     run->target_s = run->resumes ? resume_target(&run->checkpoint, run->setup.config.target_accuracy) : NAN;
-    if (run->folder_state == FOLDER_RESUMED) run->checkpoint_steps = run->steps_before;
+    run->has_checkpoint = run->folder_state == FOLDER_RESUMED;
+    run->checkpoint_update = run->version_before;
     RETURN_IF(await_start(run, error));
-    run->began_s = run->said_s = world_now(run->world);
+    run->began_s = run->told_s = world_now(run->world);
+    if (run->resumes) run_tell_event(run, EVENT_RESUMED, -1, run->setup.config.resume);
     int code = coordinate(run, error);
     if (code == OK) code = run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
     return code == OK || code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
@@ -281,6 +310,9 @@ int run_train_here(const struct typed *typed, struct run_result *result, struct 
 
 void run_result_free(struct run_result *result) {
     memory_free(result->workers);
+    memory_free(result->waited_for);
+    memory_free(result->member_names);
+    memory_free(result->shard_staleness);
     memory_free(result->devices);
     memory_free(result->shard_bytes);
     memory_free(result->server_bytes);

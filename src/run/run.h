@@ -6,12 +6,16 @@
 #include "../config/config.h"
 #include "../engine/crew.h"
 #include "../engine/faults.h"
-#include "../outputs/summary.h"
+#include "../record/summary.h"
 
 struct run_result {
-    struct config config;                  /* settled: nothing is left to defaults */
-    struct summary summary;                /* its texts are those below */
-    struct worker_result *workers;         /* [summary.workers] */
+    struct config config;                      /* settled: nothing is left to defaults */
+    struct summary summary;                    /* its texts are those below */
+    struct worker_result *workers;             /* [summary.workers] */
+    double *waited_for;                        /* [summary.workers][summary.members] */
+    char (*member_names)[40];                  /* [summary.members] */
+    struct summary_staleness *shard_staleness; /* [summary.shards_here] */
+    char machine[400];
     char *devices;                         /* of the workers: "cpu:0,cpu:1" */
     long long *shard_bytes, *server_bytes; /* [summary.shards], [summary.servers] */
     char homes[256];                       /* of the shards: "gpu:0,gpu:1"; "cpu": the host */

@@ -49,6 +49,9 @@ int run_describe(const struct run *run, struct run_result *result, struct error 
     summary->shards = run->store.settings.shards_all;
     summary->homes = result->homes;
     summary->devices = result->devices;
+    const struct device *device = &run->setup.devices[0];
+    device->backend->describe(device->label, result->machine, sizeof result->machine);
+    summary->machine = result->machine;
     RETURN_IF(describe_sizes(run, result, error));
     summary->threads = run->setup.devices[0].threads;
     summary->faults = faults_text(result->faults, config->fail, config->stall, config->slow);
@@ -67,22 +70,40 @@ static double mean_staleness(const struct tally *tally) {
     return tally->updates > 0 ? tally->staleness_sum / (double)tally->updates : 0.0;
 }
 
+static struct summary_staleness staleness_of(const struct tally *tally) {
+    struct summary_staleness staleness = {
+        .mean = mean_staleness(tally), .p50 = -1, .p99 = -1, .max = tally->staleness_max};
+    long seen = 0;
+    for (int b = 0; b < STALENESS_BINS; b++) {
+        seen += tally->staleness[b];
+        if (staleness.p50 < 0 && 2 * seen >= tally->updates) staleness.p50 = b;
+        if (staleness.p99 < 0 && 100 * seen >= 99 * tally->updates) staleness.p99 = b;
+    }
+    return staleness;
+}
+
 static void sum_staleness(const struct run *run, struct summary *summary) {
     struct tally all = {0};
-    long seen = 0;
     for (int w = 0; w < run->workers; w++) {
         const struct tally tally = tally_of(run, w);
         tally_add(&all, &tally);
     }
     summary->dropped = all.dropped;
-    summary->staleness.mean = mean_staleness(&all);
-    summary->staleness.max = all.staleness_max;
-    summary->staleness.p50 = summary->staleness.p99 = -1;
-    for (int b = 0; b < STALENESS_BINS; b++) {
-        seen += all.staleness[b];
-        if (summary->staleness.p50 < 0 && 2 * seen >= all.updates) summary->staleness.p50 = b;
-        if (summary->staleness.p99 < 0 && 100 * seen >= 99 * all.updates) summary->staleness.p99 = b;
+    summary->staleness = staleness_of(&all);
+}
+
+/* Of the shards of this process, each over all workers. */
+static int sum_shards(const struct run *run, struct run_result *result, struct error *error) {
+    const int shards = run->store.settings.shards;
+    RETURN_IF(memory_array(&result->shard_staleness, shards, "results", error));
+    for (int s = 0; s < shards; s++) {
+        struct tally sum = {0};
+        for (int w = 0; w < run->workers; w++) tally_add(&sum, &run->store.shards[s].tallies[w]);
+        result->shard_staleness[s] = staleness_of(&sum);
     }
+    result->summary.shard_staleness = result->shard_staleness;
+    result->summary.shards_here = shards;
+    return OK;
 }
 
 /* That count: those that a run which failed never applied do not. */
@@ -152,8 +173,11 @@ static void sum_workers(const struct run *run, struct summary *summary) {
     summary->final_cost = run_final_cost(run);
 }
 
-/* Where and for whom this worker waited longest. */
-static void note_waits(const struct run *run, const struct member *member, struct worker_result *result) {
+/* Where and for whom this worker waited longest, and how long for each. */
+static void note_waits(const struct run *run, const struct member *member, double *waited_for,
+                       struct worker_result *result) {
+    memcpy(waited_for, member->waited_for, (size_t)run->roster.count * sizeof *waited_for);
+    result->waited_for_each = waited_for;
     for (int i = 0; i < WAIT_PLACES; i++)
         if (member->waited_at[i].seconds > result->waited_at_s) {
             result->waited_at = member->waited_at[i].place;
@@ -166,8 +190,20 @@ static void note_waits(const struct run *run, const struct member *member, struc
         }
 }
 
+static int name_members(const struct run *run, struct run_result *result, struct error *error) {
+    const int members = run->roster.count;
+    RETURN_IF(memory_array(&result->waited_for, (long)run->workers * members, "results", error));
+    RETURN_IF(memory_array(&result->member_names, members, "results", error));
+    for (int m = 0; m < members; m++)
+        memcpy(result->member_names[m], run->roster.members[m].name, sizeof *result->member_names);
+    result->summary.members = members;
+    result->summary.member_names = (const char(*)[40])result->member_names;
+    return OK;
+}
+
 int run_totals(const struct run *run, struct run_result *result, struct error *error) {
     sum_staleness(run, &result->summary);
+    RETURN_IF(sum_shards(run, result, error));
     sum_workers(run, &result->summary);
     struct crew_totals elsewhere = {0};
     if (run->crew.totals) run->crew.totals(run->members, &elsewhere);
@@ -175,6 +211,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
     result->summary.wire_sent = elsewhere.sent;
     result->summary.wire_received = elsewhere.received;
     RETURN_IF(memory_array(&result->workers, run->workers, "results", error));
+    RETURN_IF(name_members(run, result, error));
     for (int w = 0; w < run->workers; w++) {
         const struct worker_totals *totals = training_totals(&run->training, w);
         const struct member *member = &run->roster.members[w];
@@ -192,7 +229,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
                                          .lost = !atomic_load(&member->active)};
         memcpy(worker->name, member->name, sizeof worker->name);
         snprintf(worker->device, sizeof worker->device, "%.15s", run->device_names[w]);
-        note_waits(run, member, worker);
+        note_waits(run, member, result->waited_for + (size_t)w * (size_t)run->roster.count, worker);
         result->summary.lost_workers += worker->lost;
     }
     result->summary.per_worker = result->workers;

@@ -1,9 +1,33 @@
 /* The verbs of a shard: what a worker or a server does to it. */
 #include "device_state.h"
 
+/* Of a step that somebody wants to see: when it began; else -1. */
+static double begin_apply(const struct shard *shard, const struct gradient *gradient) {
+    const struct store *store = shard->store;
+    return gradient && trace_wants(store->settings.roster->trace, gradient->step + 1)
+               ? world_now(store->world)
+               : -1.0;
+}
+
+/* member: who may step the shard beside others; -1: nobody can. */
+static void end_apply(const struct shard *shard, const struct gradient *gradient, int member, long version,
+                      double began_s) {
+    if (began_s < 0.0) return;
+    const struct trace_span span = {.kind = TRACE_APPLY,
+                                    .begin_s = began_s,
+                                    .end_s = world_now(shard->store->world),
+                                    .member = member,
+                                    .worker = gradient->worker,
+                                    .step = gradient->step + 1,
+                                    .shard = shard->index,
+                                    .version = version};
+    trace_put(shard->store->settings.roster->trace, &span);
+}
+
 long shard_apply(struct shard *shard, const struct gradient *gradient) {
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
     const struct home *home = shard->home;
+    const double began_s = begin_apply(shard, gradient);
     const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
     struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = &home->state, .count = 1, .gradients = &values};
@@ -11,6 +35,7 @@ long shard_apply(struct shard *shard, const struct gradient *gradient) {
     home_step(shard, home->device, &slice, store_rate(shard->store, version), version + 1);
     home_finish(shard->store, home->device);
     atomic_store(&shard->version, version + 1);
+    end_apply(shard, gradient, -1, version + 1, began_s);
     return version;
 }
 
@@ -25,6 +50,7 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
     const long seen = atomic_load(&shard->version);
     const float rate = store_rate(shard->store, seen);
     const struct home *home = shard->home;
+    const double began_s = begin_apply(shard, gradient);
     const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
     struct update_slice slice = {.begin = middle,
                                  .end = shard->end,
@@ -38,7 +64,9 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
     home_step(shard, home->device, &slice, rate, seen + 1);
     home_finish(shard->store, home->device);
     atomic_fetch_add(&shard->racy_updates, 1);
-    return atomic_fetch_add(&shard->version, 1);
+    const long version = atomic_fetch_add(&shard->version, 1);
+    end_apply(shard, gradient, gradient->worker, version + 1, began_s);
+    return version;
 }
 
 void shard_lock(struct shard *shard, int worker) {
@@ -82,8 +110,11 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
         if (gradient) examples += gradient->examples;
     }
     if (examples == 0) return;
+    const struct gradient *own = atomic_load_explicit(&shard->contributed[worker], memory_order_relaxed);
+    const double began_s = begin_apply(shard, own);
     if (group_takes(shard)) {
         if (share == 0) step_together(shard, worker, rate, version + 1);
+        end_apply(shard, own, worker, version + 1, began_s);
         return;
     }
     for (int w = 0; w < workers; w++) {
@@ -96,6 +127,7 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
     home_await_reads(shard);
     home_step(shard, home->device, &slice, rate, version + 1);
     home_stepped(shard, worker);
+    end_apply(shard, own, worker, version + 1, began_s);
 }
 
 void shard_end_round(struct shard *shard) {

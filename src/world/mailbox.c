@@ -41,6 +41,11 @@ bool mailbox_send(struct mailbox *mailbox, struct mail mail) {
     }
 }
 
+long mailbox_mails(const struct mailbox *mailbox) {
+    const uint64_t head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
+    return (long)(atomic_load_explicit(&mailbox->tail, memory_order_relaxed) - head);
+}
+
 bool mailbox_has_mail(const struct mailbox *mailbox) {
     const uint64_t head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
     const struct mailbox_cell *cell = &mailbox->cells[head & (mailbox->capacity - 1)];

@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include "trace.h"
 #include "world.h"
 
 enum phase {
@@ -58,6 +59,7 @@ struct roster {
      * the others can go on without it, and returns whether it did. NULL: no member may be lost. */
     bool (*remove)(void *argument, int member);
     void *remove_argument;
+    struct trace *trace; /* where members put down what they did; borrowed; NULL: nobody wants to know */
 };
 
 int roster_open(struct roster *roster, struct world *world, int workers, int servers, double timeout_s,

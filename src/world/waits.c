@@ -68,11 +68,21 @@ void note_wait(struct roster *roster, int self, const char *place, int awaited, 
 }
 
 /* A server acts after the workers that it serves: it is to blame when no worker was awaited. */
-static void note_waited(const struct wait *wait, double seconds) {
+static void note_waited(const struct wait *wait, double start, double end) {
     struct roster *roster = wait->roster;
+    const long step = atomic_load_explicit(&roster->members[wait->self].step, memory_order_relaxed);
     int last = last_to_come(wait, 0, roster->workers);
     if (last < 0) last = last_to_come(wait, roster->workers, roster->count);
-    note_wait(roster, wait->self, wait->place, last, seconds);
+    note_wait(roster, wait->self, wait->place, last, end - start);
+    if (!trace_wants(roster->trace, step)) return;
+    const struct trace_span span = {.kind = TRACE_WAIT,
+                                    .begin_s = start,
+                                    .end_s = end,
+                                    .member = wait->self,
+                                    .worker = last,
+                                    .step = step,
+                                    .place = wait->place};
+    trace_put(roster->trace, &span);
 }
 
 /* --- the words --- */
@@ -175,7 +185,7 @@ int wait_with_timeout(struct roster *roster, int self, struct event *event, bool
     const struct wait wait = {roster, self, missing, argument, place};
     note_awaited(&wait);
     const int code = wait_in_slices(&wait, event, ready, start, error);
-    note_waited(&wait, roster_resume(roster, self, before) - start);
+    note_waited(&wait, start, roster_resume(roster, self, before));
     atomic_store(&member->place, place_before);
     return code;
 }
@@ -191,5 +201,5 @@ void lock_take_as(struct lock *lock, struct roster *roster, int member, const ch
     const double start = roster_phase(roster, member, PHASE_WAIT);
     note_awaited(&wait);
     lock_take(lock);
-    note_waited(&wait, roster_resume(roster, member, before) - start);
+    note_waited(&wait, start, roster_resume(roster, member, before));
 }

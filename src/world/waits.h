@@ -70,6 +70,7 @@ void mailbox_close(struct mailbox *mailbox);
 bool mailbox_send(struct mailbox *mailbox, struct mail mail); /* false: full, which is the sender's mistake */
 bool mailbox_receive(struct mailbox *mailbox, struct mail *mail); /* false: empty */
 bool mailbox_has_mail(const struct mailbox *mailbox);
+long mailbox_mails(const struct mailbox *mailbox); /* how many there are, about */
 /* Source: D. Vyukov, "Bounded MPMC queue", 1024cores.net, with one receiver. */
 
 #endif

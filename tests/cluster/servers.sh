@@ -58,10 +58,15 @@ adds_up='rows == steps == sum(w["steps"] for w in per_worker)
     and 0 <= staleness["p50"] <= staleness["p99"] <= staleness["max"]'
 adds_up=${adds_up//$'\n'/}
 
-others_are_named() { # victim's pattern, names...: all say it
-    local pattern=$1 name
+others_are_named() { # victim's pattern, names...: all say it, or name one of them that does: it may have ended first
+    local pattern=$1 name other
     shift
-    for name; do says "$name" "$pattern"; done
+    for name; do
+        for other; do
+            if grep -Eq "^trainer: .*127.0.0.1:$((port + ${other##*[a-z]}))[^0-9]" "$name.err" && grep -Eq "$pattern" "$other.err"; then continue 2; fi
+        done
+        says "$name" "$pattern"
+    done
 }
 
 in_time() { # label, seconds at most, since $began

@@ -21,7 +21,7 @@ def fail(*words):
     failures += 1
     print(*words)
 
-def on_terminal(columns, command):
+def on_terminal(columns, command, code=0):
     """All that the command shows on a terminal so wide, without what is drawn in place."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -37,7 +37,7 @@ def on_terminal(columns, command):
             break
         shown += data
     os.close(master)
-    if child.wait() != 0:
+    if child.wait() != code:
         fail(f"{command}: exit code {child.returncode}: {shown}")
     return re.sub(r"\r[^\r\n]*\033\[K|\r", "", shown.decode())
 
@@ -127,6 +127,31 @@ if begin(said[60]).count("\n") <= begin(said[160]).count("\n") or max(map(len, s
 if not re.search(r"^logs, model and checkpoint go to run$", piped, re.M):
     fail(f"where the files are is not one line: {piped}")
 
+# --- rows that other programs read, too: folded on a terminal only; --explain has times that differ ---
+for rows in ["devices"], ["describe", "--model=alexnet", "--input=24x24x3"], ["--model=lenet", "--dataset=digits:take=64", "--epochs=1", "--explain", "--quiet", "--replace", "--out=run"]:
+    shown = {columns: on_terminal(columns, [trainer] + rows) for columns in widths if columns >= 80 or "--explain" not in rows}
+    piped = in_pipe([trainer] + rows)
+    names = lambda text: sorted(re.sub(r"(?<![a-z])[0-9][0-9.]*|[,:]", "", text[:text.index("instructions")] if "instructions" in text else text).split())
+    for columns, text in shown.items():
+        check_lines(rows[0], text, columns)
+        if names(text) != names(piped) and "--explain" not in rows or re.search(r" $", text, re.M):
+            fail(f"{rows[0]}, {columns} columns: {text} instead of {piped}")
+        for word in ("onednn:", "reference:") if "--explain" in rows else ():
+            if text.count(word) != piped.count(word):
+                fail(f"{rows[0]}, {columns} columns: {text.count(word)} of {piped.count(word)} kernels: {text}")
+    if max(map(len, piped.split("\n"))) <= 80 or not shown[min(shown)].count("\n") > piped.count("\n"):
+        fail(f"{rows[0]}: not folded in {min(shown)} columns, or not whole in a pipe: {shown[min(shown)]}{piped}")
+
+# --- the one line of an error, too, but for names with blanks that must stay ---
+wrong = "--resume=" + "/no/such folder" * 9
+error = on_terminal(60, [trainer, wrong], 3)
+check_lines("an error", error, 60)
+if words(error)[1:3] != ["/no/such", "folder/no/such"] or error.count("\n") < 3:
+    fail(f"an error in 60 columns: {error}")
+wrong = wrong.replace("such folder", "such  folder")
+if on_terminal(60, [trainer, wrong], 3).count("\n") != 1:
+    fail("blanks in a file's name did not stay")
+
 # --- the tables of bench ---
 bench = [trainer, "bench", "--dataset=digits:take=64", "--model=mlp:hidden=20", "--strategies=sync,async-lockfree:apply=worker", "--devices=cpu:0,cpu:1",
          "--threads=1", "--repeats=1", "--epochs=1", "--target-accuracy=0.99", "--quiet", "--replace", "--out=compared"]
@@ -146,7 +171,7 @@ for columns, text in tables.items():
 sys.exit(failures > 0)
 PYTHON
 # shellcheck disable=SC2046 # several names
-python3 widths.py "$TRAINER" $(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c src/store/schedules/*.c | tr _ -) || failures=1
+python3 widths.py "$TRAINER" $(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c src/store/schedules/*.c src/outputs/*.c | tr _ -) || failures=1
 
 # --- examples, each page's in a folder of its own; MNIST is a few made-up digits ---
 mkdir bin
@@ -179,12 +204,15 @@ examples() { # the page, as arguments: runs what stands under "examples:", a lin
         case $typed in
         *'trainer bench'*) typed+=' --repeats=1 --epochs=1 --quiet' ;;
         *'trainer fetch'*) typed=${typed/fetch/fetch --from=http://127.0.0.1:9/none} ;;
+        *'trainer show'*) ;;
         *cifar10*) typed+=' --explain=nothing' ;;
         esac
         (cd "$folder" && TRAINER_DATA=$scratch/data PATH=$scratch/bin:$PATH timeout 120 bash -c "$typed") >"$folder/out" 2>"$folder/err"
         case $?:$typed in
         0:*) ;;
         [25]:*'trainer fetch'*) grep -q 'cannot download\|127.0.0.1' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
+        3:*'trainer show'*cifar10*) grep -q 'cifar10 needs data_batch_1.bin' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
+        2:*'trainer show'*) grep -q 'libpng-dev' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         2:*cifar10*) grep -q 'explain=nothing: expected 0 or 1' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         *) fail "$* example: $typed: $(cat "$folder/err")" ;;
         esac

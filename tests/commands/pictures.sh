@@ -54,11 +54,11 @@ for prefix, count in prefixes.items():
         labels = gzip.open(f"{path}-labels-idx1-ubyte.gz").read()[8:8 + count]
     else: # a bright block whose place is the class, in noise
         labels = bytes(random.randrange(10) for i in range(count))
-        images = bytearray(random.randrange(60) for i in range(count * SIDE * SIDE))
+        images = bytearray(random.randrange(12) for i in range(count * SIDE * SIDE))
         for i, label in enumerate(labels):
-            for y in range(9):
+            for y in range(11):
                 for x in range(5):
-                    images[(i * SIDE + 3 + label // 5 * 12 + y) * SIDE + 1 + label % 5 * 5 + x] = random.randrange(150, 256)
+                    images[(i * SIDE + 3 + label // 5 * 12 + y) * SIDE + 1 + label % 5 * 5 + x] = random.randrange(200, 256)
     open(f"data/mnist/{prefix}-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, count, SIDE, SIDE) + images)
     open(f"data/mnist/{prefix}-labels-idx1-ubyte", "wb").write(struct.pack(">II", 0x801, count) + labels)
 

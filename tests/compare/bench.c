@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include "../../src/base/memory.h"
 #include "../../src/base/option.h"
-#include "../../src/outputs/digits.h"
-#include "../../src/outputs/progress.h"
+#include "../../src/record/digits.h"
+#include "../../src/record/progress.h"
 #include "../../src/store/strategy.h"
 #include "../../src/compare/rows.h"
 #include "../../src/compare/strategy_list.h"

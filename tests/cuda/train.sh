@@ -233,15 +233,15 @@ if "$TRAINER" devices | grep -q 'stand-in'; then
         # shellcheck disable=SC2086
         STANDIN_FAIL=$n timeout 60 "$TRAINER" --quiet $few --replace --out="$scratch/failed" >/dev/null 2>"$scratch/err" && continue
         said=$((said + 1))
-        grep -Eq '^trainer: gpu:0: [a-zA-Z_]+[^:]*: .* \(code [0-9]+, [a-z_]+\.c:[0-9]+\).*; there is no checkpoint yet' "$scratch/err" ||
+        grep -Eq '^trainer: gpu:0: [a-zA-Z_]+[^:]*: .* \(code [0-9]+, [a-z_]+\.c:[0-9]+\).*; (there is no checkpoint yet|the earlier run in .* stays)' "$scratch/err" ||
             fail "call $n fails: $(cat "$scratch/err")"
     done
     [ $said -eq 8 ] || fail "$said of the last calls fail, expected 8"
     # shellcheck disable=SC2086
     STANDIN_FAIL=6000 timeout 60 "$TRAINER" --quiet $small --epochs=1000 --devices=gpu:0 --checkpoint-every=0.001 --replace --out="$scratch/failed" >/dev/null 2>"$scratch/err"
-    steps=$(sed -n "s|^trainer: gpu:0: .*; go on from step \([0-9]*\) with: trainer --resume=$scratch/failed\$|\1|p" "$scratch/err")
+    steps=$(sed -n "s|^trainer: gpu:0: .*; go on from update \([0-9]*\) with: trainer --resume=$scratch/failed\$|\1|p" "$scratch/err")
     [ -n "$steps" ] || fail "no checkpoint is named: $(cat "$scratch/err")"
     train failed --resume="$scratch/failed" --epochs=$((${steps:-0} / 20 + 1))
-    at_least "$(value failed steps | head -n 1)" "${steps:-0}" || fail "gone on from step $steps: $(value failed steps | head -n 1) steps"
+    at_least "$(value failed steps | head -n 1)" "${steps:-0}" || fail "gone on from update $steps: $(value failed steps | head -n 1) steps"
 fi
 [ $failures -eq 0 ]

@@ -105,8 +105,8 @@ else
         train narrow $small --model=lenet --optimizer=adam:rate=0.003 --epochs=2 --precision=bf16 --explain
         [ "$(course narrow)" = falls ] || fail "bf16: the loss does not fall: $(course narrow)"
         [ "$(losses narrow)" != "$(losses lenet)" ] || fail "bf16: the losses of fp32"
-        said narrow '^conv2d \+ bias \+ relu conv2/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*bf16, reordered kernel +bf16 '
-        said narrow '^matmul \+ bias dense3/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*bf16, .* float32 '
+        said narrow '^conv2d \+ bias \+ relu conv2/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*(bf16|amx), reordered kernel +bf16 '
+        said narrow '^matmul \+ bias dense3/kernel .* onednn:[a-z_0-9]+:[a-z0-9_]*(bf16|amx), .* float32 '
         [ "$(reorders narrow)" -eq 2 ] || fail "bf16: a weight is reordered $(reorders narrow) times a step"
         said narrow '^maxpool .* reference:maxpool +bf16 '
     fi

@@ -28,12 +28,12 @@ EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL,
           "validation_loss": "nan", "validation_accuracy": "nan"}
 TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
 SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "optimizer": str, "schedule": str, "decay": float, "clip": float,
-           "average": float, "seed": int, "validation": float, "early_stop": int, "strategy": str, "data_sharding": str, "kernels": str, "precision": str, "devices": str,
+           "average": float, "seed": int, "validation": float, "early_stop": int, "strategy": str, "data_sharding": str, "kernels": str, "precision": str, "machine": str, "devices": str,
            "workers": int, "threads": int, "shards": int, "shard_bytes": list, "homes": str, "server_bytes": list, "faults": str, "epochs": float,
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "test_accuracy": float,
-           "test_cost": float, "first_cost": float, "final_cost": float, "target_s": type(None), "best_epoch": int, "best_accuracy": type(None), "best_test_accuracy": type(None), "staleness": dict, "wait_share": float, "pull_share": float, "push_share": float,
+           "test_cost": float, "first_cost": float, "final_cost": float, "target_s": type(None), "best_epoch": int, "best_accuracy": type(None), "best_test_accuracy": type(None), "staleness": dict, "shard_staleness": list, "wait_share": float, "pull_share": float, "push_share": float,
            "compute_share": float, "input_share": float, "lost_updates": int, "dropped": int, "lost_workers": int,
-           "lost_batches": int, "bytes_moved": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "per_worker": list}
+           "lost_batches": int, "bytes_moved": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "members": list, "per_worker": list}
 
 def types(rows, wanted):
     for row in rows:
@@ -63,6 +63,11 @@ def check_summary(run, s):
     assert sum(s["server_bytes"]) in (0, sum(sizes)) and len(s["server_bytes"]) <= s["shards"], s["server_bytes"]
     assert len(s["per_worker"]) == s["workers"] and sum(w["steps"] for w in s["per_worker"]) == s["steps"], s["per_worker"]
     assert list(s["staleness"]) == ["mean", "p50", "p99", "max"], s["staleness"]
+    shards = s["shard_staleness"]
+    assert len(shards) == s["shards"] and all(list(shard) == list(s["staleness"]) for shard in shards), shards
+    assert max(shard["max"] for shard in shards) == s["staleness"]["max"], shards
+    if s["dropped"] == 0:
+        assert abs(sum(shard["mean"] for shard in shards) / len(shards) - s["staleness"]["mean"]) < 1e-6 * (1 + s["staleness"]["mean"]), shards
     shares = sum(s[name] for name in SUMMARY if name.endswith("_share"))
     assert abs(shares - 1) < 1e-6, f"the shares add up to {shares}"
     assert s["interrupted"] is False and s["staleness"]["p50"] <= s["staleness"]["p99"] <= s["staleness"]["max"], s
@@ -124,6 +129,8 @@ def check_times(run): # between steps of one epoch, so that no pause lies betwee
         total_s = sum(worker[name[:-3] + "_s"] for worker in s["per_worker"])
         if total_s < rows_s * 0.99 - 1e-4 or name in ("compute_ms", "push_ms") and total_s > rows_s * 1.01 + 1e-4:
             return f"{name}: {rows_s} s in the rows, {total_s} s in summary.json"
+    for worker in s["per_worker"]:
+        assert len(worker["waited_for_each"]) == len(s["members"]) and max(worker["waited_for_each"]) == worker["waited_for_s"], worker
     for worker in s["per_worker"]:
         parts = sum(worker[name[:-3] + "_s"] for name in TIMES)
         if abs(parts - s["train_seconds"]) > 1e-3 * s["train_seconds"]:
@@ -199,7 +206,7 @@ plain() { # files: text without control characters
 }
 
 # --- the tables and the summary, for every strategy ---
-files="run/checkpoint/state.safetensors run/epochs.csv run/model.safetensors run/steps.csv run/summary.json "
+files="run/checkpoint/state.safetensors run/epochs.csv run/model.safetensors run/report.html run/steps.csv run/summary.json "
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
 for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p') async-lockfree:apply=worker; do
     for devices in cpu:0 cpu:0,cpu:1,cpu:2; do

@@ -43,6 +43,7 @@ export PROGRAM=$TRAINER TRAINER_DATA=$scratch/data
 GPUS=$("$TRAINER" devices | grep -Ec '^gpu:[0-9]')
 "$TRAINER" --precision=bf16 --dataset=digits:take=32 --epochs=1 --quiet --out=bf16 >out 2>err && BF16=1 || BF16=''
 PICTURES=$("$TRAINER" predict --help | grep PNG)
+PNG=$(grep -e -DTRAINER_PNG=1 "$BUILD/flags")
 ABSENT=''
 for option in --homes --links --deterministic; do "$TRAINER" train --help | grep -q -e "^ *$option" || ABSENT+=" $option"; done
 SERVER=''
@@ -52,7 +53,7 @@ if "$TRAINER" --help | grep -q '^  fetch '; then
     SERVER=http://127.0.0.1:$(cat server.out)/good
 fi
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
-export GPUS BF16 PICTURES ABSENT SERVER
+export GPUS BF16 PICTURES PNG ABSENT SERVER
 
 cat >shortened <<'SHORTENED'
 #!/bin/bash
@@ -96,6 +97,7 @@ bench)
     [ -n "$epochs" ] || command+=(--epochs=1)
     [ -n "$repeats" ] || command+=(--repeats=1)
     ;;
+show) [ -n "$PNG" ] || [[ $* == *--inline* || $* == *--numbers* ]] || verb=skipped ;;
 predict) [ -n "$PICTURES" ] || [[ $* != *.png* ]] || verb=skipped ;;
 fetch)
     case ${1:-} in mnist | cifar10 | iris) command[0]=iris ;; esac # the one that a server here has

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A strategy by somebody who knows only docs/strategies.md: tests/self-apply.c is copied into strategies/ of a copy of the sources, and with
+# A strategy by somebody who knows only docs/strategies.md, and an output: tests/self-apply.c is copied into strategies/ of a copy of the sources, and with
 # no other edit it is listed, trains, has its row in a comparison and passes the tests; each promise that is made false fails there
-# by name. The copy takes over the objects that are built already, so only the new file, the tables and the programs are made.
+# by name. tests/worst.c, copied into src/outputs/, is told of every step. The copy takes over the objects that are built already, so only the new file, the tables and the programs are made.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -38,12 +38,13 @@ build() { # what...: with the compiler and the flags of $BUILD
     case $flags in *-Werror*) werror=1 ;; esac
     make -j2 CC="${flags%% -std=*}" WERROR=$werror MARCH="$(setting '-march=[^ ]+')" \
         ONEDNN="$(setting '-DTRAINER_ONEDNN=[01]')" CURL="$(setting '-DTRAINER_CURL=[01]')" \
-        STB="$(setting '-DTRAINER_STB=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
+        STB="$(setting '-DTRAINER_STB=[01]')" PROTOBUF="$(setting '-DTRAINER_PROTOBUF=[01]')" PNG="$(setting '-DTRAINER_PNG=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
 }
 
 programs="strategies/strategies strategies/reads engine/training"
 copy_tree
 cp "$root/tests/self-apply.c" strategies/ || exit 1
+cp "$root/tests/worst.c" src/outputs/ || exit 1
 # shellcheck disable=SC2086,SC2046 # several names
 build all $(printf 'build/tests/%s ' $programs)
 
@@ -52,6 +53,10 @@ build all $(printf 'build/tests/%s ' $programs)
 grep -q '^  self-apply  ' out || fail "not listed: $(cat out)"
 ./trainer --strategy=self-apply --out=run >out 2>err || fail "training failed: $(cat err)"
 awk '/^Test-Accuracy: / { found = $2 >= 0.85 } END { exit !found }' out || fail "not trained: $(cat out)"
+./trainer --outputs=csv,worst --epochs=2 --log-every=1 --out=told --quiet >out 2>err || fail "with an output of its own: $(cat err)"
+highest=$(awk -F, 'NR > 1 && $6 > most { most = $6 } END { printf "%.4f", most }' told/steps.csv)
+[ "$(printf '%.4f' "$(cat told/worst.txt)")" = "$highest" ] || fail "the output found $(cat told/worst.txt), steps.csv has $highest"
+[ ! -e run/worst.txt ] || fail "an output that was not chosen was told"
 ./trainer bench --strategies=all --repeats=1 --epochs=2 --out=compared >out 2>err || fail "bench failed: $(cat err)"
 [ "$(grep -c '^self-apply ' out)" -eq 2 ] || fail "not in the two tables of bench: $(cat out)"
 grep -Eq '^self-apply,1,[0-9]+,0,' compared/runs.csv || fail "no run of its own: $(cut -c1-60 compared/runs.csv)"

@@ -27,7 +27,7 @@ fails 6 '^trainer: training diverged: the loss was .* in the first steps and is 
 # --- what was good before stays, and is named ---
 "$TRAINER" --quiet $small --epochs=2 --optimizer=sgd:rate=0.1 --out=good >out 2>err || fail "a good run: $(cat err)"
 before=$(cksum <good/checkpoint/state.safetensors)
-fails 6 '; go on from step 40 with: trainer --resume=good$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20
+fails 6 '; go on from update 40 with: trainer --resume=good$' --resume=good --optimizer=sgd:rate=1e6 --epochs=20
 [ "$(cksum <good/checkpoint/state.safetensors)" = "$before" ] || fail "a run that diverged replaced its last good checkpoint"
 
 # --- the logs of a run that left no checkpoint stay beside those of the next one ---

@@ -15,7 +15,7 @@ check_logs() {
     local left
     left=$(cd logs && find . -mindepth 1 ! -name steps.csv ! -name epochs.csv ! -path './checkpoint*')
     [ -z "$left" ] || fail "$1: left $left"
-    [ "$(grep -c 'go on from step [0-9]* with: trainer --resume=logs$' err)" -eq "$(find logs -name state.safetensors | wc -l)" ] ||
+    [ "$(grep -c 'go on from update [0-9]* with: trainer --resume=logs$' err)" -eq "$(find logs -name state.safetensors | wc -l)" ] ||
         fail "$1: left $(find logs), and said: $(cat err)"
     ! grep -vhq '^[^,]*\(,[^,]*\)\{5,14\}$' logs/*.csv || fail "$1: half a row in $(head -n 3 logs/*.csv)"
     rm -rf logs
@@ -252,10 +252,10 @@ done <<'TABLE'
 3|run: dense1/kernel is \[64, 20\] here, \[4, 20\] in the model|--resume=run --dataset=iris
 3|run: dense2/kernel is \[20, 10\] here, \[20, 7\] in the model|--resume=run --model=mlp:hidden=20-7
 3|model.safetensors: dense1/kernel is \[64, 20\] here, \[64, 30\] in the model|--weights=run/model.safetensors --model=mlp:hidden=30
-6|worker 0 \(cpu:0\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --decay=1000 --out=logs
-6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --decay=1000 --out=logs
-6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --decay=1000 --out=logs
-6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree:apply=worker --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --decay=1000 --out=logs
+6|worker 0 \(cpu:0\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
+6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
+6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
+6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree:apply=worker --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
 4|worker 1 \(cpu:1\) failed at step 3, as --fail asked|--quiet --devices=cpu:0,cpu:1 --fail=worker:1@step:3 --dataset=iris --out=logs
 2|--fail: worker 7, expected 0 to 1|--quiet --devices=cpu:0,cpu:1 --fail=worker:7@step:3
 2|--stall=server: this strategy has no servers|--quiet --devices=cpu:0,cpu:1 --stall=server

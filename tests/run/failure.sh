@@ -39,7 +39,7 @@ fails() { # code, words, options...
 # --- sync: the last round that all took ---
 "$TRAINER" $small --epochs=6 --out=whole $two >out 2>err || fail "the whole run: $(cat err)"
 for step in 2 25 47; do
-    fails 4 "^trainer: worker 1 .* failed at step $step, as --fail asked; go on from step $((2 * (step - 1))) with: trainer --resume=broken$" \
+    fails 4 "^trainer: worker 1 .* failed at step $step, as --fail asked; go on from update $((step - 1)) with: trainer --resume=broken$" \
         $small --epochs=6 --out=broken $two --fail=worker:1@step:$step --checkpoint-every=0 --replace
     [ "$(look texts broken position steps version)" = "$((2 * (step - 1))) $((2 * (step - 1))) $((step - 1))" ] ||
         fail "failed at step $step: position, steps and version are $(look texts broken position steps version)"
@@ -49,24 +49,25 @@ for step in 2 25 47; do
 done
 
 # --- a worker that falls silent, and every strategy ---
-fails 5 'gave up after 1 s.*; go on from step 18 with: trainer --resume=silent$' \
+fails 5 'gave up after 1 s.*; go on from update 9 with: trainer --resume=silent$' \
     $small --epochs=6 --out=silent $two --stall=worker:1@step:10 --timeout=1 --checkpoint-every=0
 "$TRAINER" --quiet --resume=silent $two >out 2>err || fail "going on after a silence: $(cat err)"
 [ "$(look weights silent)" = "$(look weights whole)" ] || fail "a silence: other weights than the run that did not fail"
 for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do
     step=5 # of the faster one of the two, which comes to it, when two gradients may be under way
     [ $strategy != local-sgd ] || step=30 # where nothing is learnt before the first average
-    fails 4 '; go on from step [0-9]+ with: trainer --resume=one$' \
+    fails 4 '; go on from update [0-9]+ with: trainer --resume=one$' \
         $small --epochs=6 --out=one --replace $two --strategy=$strategy --on-loss=stop --slow=cpu:0=20x --fail=worker:1@step:$step --checkpoint-every=0
-    read -r steps position <<<"$(look texts one steps position)"
-    grep -q "go on from step $steps with" err || fail "$strategy: the checkpoint is of step $steps: $(cat err)"
+    read -r steps position update <<<"$(look texts one steps position version)"
+    grep -q "go on from update $update with" err || fail "$strategy: the checkpoint is of update $update: $(cat err)"
     [ "$steps" -ge 1 ] && [ "$position" -ge "$steps" ] && [ "$position" -le $((steps + 16)) ] || fail "$strategy: $steps steps, position $position"
     "$TRAINER" --quiet --resume=one $two >out 2>err || fail "$strategy: going on: $(cat err)"
 done
 
 # --- nothing was learnt yet: there is nothing to keep ---
-fails 4 'there is no checkpoint yet' $small --epochs=6 --out=first $two --fail=worker:0@step:1 --checkpoint-every=0
+fails 4 'there is no checkpoint yet$' $small --epochs=6 --out=first $two --fail=worker:0@step:1 --checkpoint-every=0
 [ ! -e first/checkpoint ] || fail "a checkpoint of nothing: $(find first)"
+fails 4 'there is no checkpoint yet \(--checkpoint-every=SECONDS\)$' $small --epochs=6 --out=second $two --fail=worker:0@step:1
 
 # --- an earlier run stays until the new one has a checkpoint ---
 state() { find earlier -type f -exec cksum {} + | sort; }

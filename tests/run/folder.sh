@@ -42,6 +42,8 @@ grep -Eqx 'trainer: mine has a run \([0-9]+(\.[0-9])? of 1000000 epochs, [0-9.]+
 for same in mine mine/ ./mine mine/checkpoint; do
     "$TRAINER" --quiet --resume=$same --epochs=1 --devices=cpu:0 >out 2>err || fail "--resume=$same: $(cat err)"
 done
+"$TRAINER" --resume=mine --replace --epochs=20 >out 2>err || fail "both at once: exit code $?: $(cat err)"
+grep -q '^trainer: --replace replaces nothing: the run in mine goes on, as --resume says$' err || fail "both at once: $(cat err)"
 "$TRAINER" $small --epochs=2 --out=mine --replace >out 2>err || fail "--replace: exit code $?: $(cat err)"
 grep -q '"epochs": 2' mine/summary.json || fail "--replace did not begin anew: $(cat mine/summary.json)"
 [ -z "$(find mine -name '*.csv.*')" ] || fail "--replace left logs of the run before: $(find mine -name '*.csv.*')"

@@ -96,6 +96,11 @@ expect smaller decayed free
 train reference $small --optimizer=sgd:rate=0.02 --kernels=reference --devices=cpu:0 --epochs=1
 expect near reference free
 
+# --- momenta of units that have died become 0, not subnormal numbers, with which everything is slow ---
+train dead --dataset=digits:take=480 --model=mlp:hidden=50 --optimizer=adam:rate=0.5 --batch=4 --devices=cpu:0,cpu:1 --epochs=40
+dead=$(tail -c +9 "$scratch/dead/checkpoint/state.safetensors" | od -An -v -tx4 -w4 | grep -v '[08]0000000' | grep -cE '^ [08]0[0-7]')
+[ "$dead" -eq 0 ] || fail "a checkpoint has $dead subnormal numbers"
+
 # --- what the weights must not depend on ---
 sync="$small --epochs=2 --strategy=sync --optimizer=momentum:rate=0.05"
 for devices in cpu:0 cpu:0,cpu:1 cpu:0,cpu:1,cpu:2; do

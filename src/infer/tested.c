@@ -1,0 +1,73 @@
+/* See tested.h. */
+#include "tested.h"
+
+#include "../record/progress.h"
+
+/* A crop, a split or a file that differs makes other examples of it: the figures are not those of training.
+ */
+static void say_differs(const char *trained, const struct choice *choice) {
+    struct choice own;
+    struct progress progress;
+    struct error ignored = {0};
+    if (!trained) return;
+    if (plugin_choose(&own, &dataset_kind, trained, &ignored) == OK && dataset_same(&own, choice)) return;
+    progress_open(&progress, stderr, false);
+    progress_warn(&progress, "evaluated on %s, but the network was trained on %s", choice->text, trained);
+}
+
+/* What is wrong with a data set that nobody typed is wrong with the checkpoint that names it. */
+static int choose(struct choice *choice, const struct restored *restored,
+                  const struct tested_settings *settings, struct error *error) {
+    const char *trained = safetensors_text(&restored->content, "dataset");
+    struct error why = {0};
+    if (settings->dataset[0]) return plugin_choose(choice, &dataset_kind, settings->dataset, error);
+    if (plugin_choose(choice, &dataset_kind, trained ? trained : "", &why) == OK) return OK;
+    return error_set(error, ERROR_FILE, "%s: %s; --dataset=NAME says what to test on", settings->checkpoint,
+                     why.words);
+}
+
+/* What training held out of its data set is no part of what it trained on. */
+static int hold_out(struct dataset *dataset, const struct restored *restored,
+                    const struct tested_settings *settings, struct error *error) {
+    const double share = checkpoint_real(&restored->content, "validation", 0.0);
+    struct error why = {0};
+    if (settings->dataset[0] || !(share > 0.0)) return OK;
+    if (dataset_hold_out(dataset, share, &why) == OK) return OK;
+    return error_set(error, ERROR_FILE, "%s: %s", settings->checkpoint, why.words);
+}
+
+static int check(const struct tested *tested, const struct restored *restored, struct error *error) {
+    const struct dataset *dataset = &tested->dataset;
+    if (!shape_equal(&dataset->shape, &restored->shape) || dataset->classes != restored->classes) {
+        char have[64], want[64];
+        return error_set(
+            error, ERROR_USAGE,
+            "%s: examples %s in %d classes, expected %s in %d classes, what the network was trained on",
+            dataset->name, shape_text(&dataset->shape, have, sizeof have), dataset->classes,
+            shape_text(&restored->shape, want, sizeof want), restored->classes);
+    }
+    if (tested->examples->count > 0) return OK;
+    return error_set(
+        error, ERROR_USAGE,
+        "--part=validation: there are no such examples, as the training held none out (--validation)");
+}
+
+int tested_open(struct tested *tested, const struct restored *restored,
+                const struct tested_settings *settings, struct error *error) {
+    struct choice choice = {0};
+    *tested = (struct tested){.part = settings->part};
+    const struct examples *const parts[] = {&tested->dataset.test, &tested->dataset.train,
+                                            &tested->dataset.validation};
+    tested->examples = parts[settings->part];
+    RETURN_IF(choose(&choice, restored, settings, error));
+    RETURN_IF(
+        dataset_open(&tested->dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error));
+    RETURN_IF(hold_out(&tested->dataset, restored, settings, error));
+    RETURN_IF(check(tested, restored, error));
+    say_differs(safetensors_text(&restored->content, "dataset"), &choice);
+    return OK;
+}
+
+void tested_close(struct tested *tested) {
+    dataset_close(&tested->dataset);
+}

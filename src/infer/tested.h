@@ -1,0 +1,31 @@
+/* The examples that a trained network is tested on: those of its own data set, as training saw them, or of
+ * another one. */
+#ifndef TRAINER_INFER_TESTED_H
+#define TRAINER_INFER_TESTED_H
+
+#include "../data/dataset.h"
+#include "restore.h"
+
+enum tested_part { TESTED_TEST, TESTED_TRAIN, TESTED_VALIDATION };
+
+struct tested_settings {
+    const char *checkpoint; /* its path, for the words */
+    const char *dataset;    /* as typed; "": the one of the training */
+    const char *data_dir;   /* "": none */
+    enum tested_part part;
+};
+
+struct tested {
+    struct dataset dataset;
+    const struct examples *examples; /* that part of it */
+    enum tested_part part;
+};
+
+/* Errors: ERROR_USAGE: the typed data set, one of other examples or classes, a part that has no examples;
+ * ERROR_FILE: that of the checkpoint, or its files. Says on standard error when the examples are not those of
+ * the training. */
+int tested_open(struct tested *tested, const struct restored *restored,
+                const struct tested_settings *settings, struct error *error);
+void tested_close(struct tested *tested); /* safe on a zeroed or half-open one */
+
+#endif

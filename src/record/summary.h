@@ -1,0 +1,77 @@
+/* summary.json: what a run was and what came of it, in one object. */
+#ifndef TRAINER_RECORD_SUMMARY_H
+#define TRAINER_RECORD_SUMMARY_H
+
+#include <stdbool.h>
+#include "../config/config.h"
+
+/* How one worker spent its time, and on whom it waited. */
+struct worker_result {
+    char name[40]; /* "worker 1 (cpu:1)" */
+    char device[16];
+    long steps, examples;
+    double input_s, pull_s, compute_s, push_s, wait_s;
+    double staleness_mean; /* of its gradients */
+    long staleness_max;
+    const char *waited_at; /* where it waited longest, a constant text; NULL: it never waited */
+    double waited_at_s;
+    char waited_for[40]; /* for whom it waited longest; "": it never waited */
+    double waited_for_s;
+    const double *waited_for_each; /* [summary members] seconds; NULL: not known */
+    bool lost;                     /* it was lost on the way, and the others went on */
+};
+
+/* Updates by others between reading the weights and applying the gradient. */
+struct summary_staleness {
+    double mean;
+    long p50, p99, max;
+};
+
+/* Real numbers that are not known (an accuracy without a test set) are NAN and become null. Texts are
+ * borrowed. */
+struct summary {
+    const char *program;         /* "trainer 0.1.0" */
+    const struct config *config; /* settled; the rows that are shown */
+    int shards;
+    const long long *shard_bytes; /* [shards] of the weights; NULL: not known */
+    int servers; /* that hold the weights: parameter servers, or threads; 0: there are none */
+    const long long *server_bytes; /* [servers] */
+    const char *homes;             /* where they live: "cpu", "gpu:0" */
+    const char *devices;           /* of the workers: "cpu:0,cpu:1" */
+    const char *machine;           /* what it computes with: "2 cores, ... Xeon(R)"; NULL: not known */
+    int workers;
+    int members;                    /* workers, then servers */
+    const char (*member_names)[40]; /* [members] */
+    int threads;                    /* of each worker; in a cluster of the device that evaluates */
+    const char *faults;             /* that were put in: "--slow=cpu:1=3x"; "": none */
+    double epochs;                  /* gone through, over all workers; a fraction when interrupted */
+    long steps;                     /* of all workers together */
+    long updates;                   /* of the weights */
+    long long examples;
+    double train_seconds;  /* from the start of the first step to the end of the last, evaluation excluded */
+    double examples_per_s; /* examples / train_seconds */
+    double test_accuracy, test_cost;
+    double first_cost, final_cost; /* training loss of this part's first batches, and at the end */
+    int best_epoch;                /* by the validation part; 0: there is none, and nothing in the two */
+    double best_accuracy, best_test_accuracy;
+    double target_s; /* training seconds until the target accuracy; NAN: not reached, or not asked for */
+    struct summary_staleness staleness;
+    const struct summary_staleness *shard_staleness; /* [shards here] of each; NULL: not known */
+    int shards_here;                                 /* of them in this process */
+    double wait_share, pull_share, push_share, compute_share,
+        input_share;   /* of the workers' time; they add up to 1 */
+    long lost_updates; /* in place: overwritten by another worker */
+    long dropped;      /* gradients that came too late and were thrown away, by some shard */
+    int lost_workers;  /* that failed or fell silent, while the others went on */
+    long lost_batches; /* in their hands */
+    long long bytes_moved;
+    long long wire_sent,
+        wire_received; /* between the first parameter server and the workers, while training */
+    bool interrupted;
+    const struct worker_result *per_worker; /* [workers]; NULL: not known */
+};
+
+/* Writes `path` (temporary name, fsync, rename). Errors: ERROR_FILE. */
+int summary_write(const char *path, const struct summary *summary, struct error *error);
+
+#endif

@@ -1,0 +1,116 @@
+/* What a run left in its folder, read for a page about it: summary.json, the texts of the checkpoint,
+ * epochs.csv, and of steps.csv what fits in a picture, whatever its length. Any of them may be missing. */
+#ifndef TRAINER_REPORT_FACTS_H
+#define TRAINER_REPORT_FACTS_H
+
+#include "../base/file.h"
+#include "../base/json.h"
+#include "../record/epochs.h"
+#include "../record/summary.h"
+
+enum {
+    FACTS_BINS = 96,       /* of time, at most */
+    FACTS_STALE = 24,      /* bins of staleness */
+    FACTS_EPOCHS = 1024,   /* points of a curve, about */
+    FACTS_STRETCH = 2000,  /* steps in a timeline, at most */
+    FACTS_WORKERS = 4096,  /* that are told apart */
+    FACTS_FIRST_STEPS = 8, /* of a worker, in a timeline that begins with the run */
+    FACTS_LABEL = PATH_BYTES
+};
+
+/* The five times of a step, in the order of the columns. */
+enum part { PART_INPUT, PART_PULL, PART_COMPUTE, PART_PUSH, PART_WAIT, PARTS };
+
+/* A setting as it could be typed. */
+struct setting {
+    char name[64]; /* without the dashes */
+    char *value;   /* owned */
+};
+
+struct epoch_facts {
+    struct epoch_row *rows; /* [count] owned: all epochs, or every second, fourth, ... and the last */
+    int count;
+    double best_accuracy; /* of all epochs; NAN: there is none */
+    long unreadable;
+};
+
+struct worker_steps {
+    char device[32];
+    long rows, first_step, last_step;   /* as the rows count: from 1 */
+    double first_s;                     /* when the last of its first steps ended */
+    double seconds[FACTS_BINS][PARTS];  /* how its time was spent, in each bin */
+    long stale[FACTS_STALE], stale_max; /* gradients, by staleness */
+    double stale_sum;
+};
+
+struct step_facts {
+    struct worker_steps *workers; /* [count] owned; NULL: no step was read */
+    int count;
+    long rows, dropped, unreadable;
+    double begin_s;          /* of the first step */
+    double end_s;            /* of the last step */
+    double bin_s;            /* length of a bin; bin b begins at b * bin_s */
+    double loss[FACTS_BINS]; /* sum over the steps that ended in the bin */
+    long losses[FACTS_BINS]; /* how many they are */
+    long stale_width;        /* bin i has staleness i * stale_width and on */
+    bool sampled;            /* not every step has a row */
+};
+
+/* A stretch of time, step by step. */
+struct stretch {
+    double from_s, length_s;
+    struct stretch_step {
+        int worker;
+        long step, staleness;
+        double end_s, ms[PARTS];
+    } * steps; /* [count] owned */
+    int count;
+    long left_out; /* steps beyond the most */
+};
+
+struct facts {
+    char folder[PATH_BYTES];
+    char label[FACTS_LABEL];  /* how several runs are told apart */
+    int group;                /* runs of the same contender have the same, from 0 */
+    struct setting *settings; /* [setting_count] owned, in the order of a run's options */
+    int setting_count;
+    bool has_summary;
+    struct summary summary; /* but for its config, which is NULL */
+    struct epoch_facts epochs;
+    struct step_facts steps;
+    struct stretch stretch;
+    /* Owned memory behind the summary. */
+    struct json json;
+    struct worker_result *workers;
+    long long *shard_bytes, *server_bytes;
+    char (*member_names)[40];                  /* [summary.members] */
+    double *waited_for;                        /* [summary.workers][summary.members] */
+    struct summary_staleness *shard_staleness; /* [summary.shards_here] */
+};
+
+enum facts_parts { FACTS_CURVES, FACTS_ALL }; /* without steps.csv, or with it */
+
+/* Whether a folder has something of a run. */
+bool facts_there(const char *folder);
+/* Errors: ERROR_FILE: no run there; one of its files is damaged; ERROR_DEVICE (memory). */
+int facts_read(struct facts *facts, const char *folder, enum facts_parts parts, struct error *error);
+/* The steps between from_s and from_s + length_s, into facts->stretch. Errors: as above. */
+int facts_read_stretch(struct facts *facts, double from_s, double length_s, struct error *error);
+/* From its first step on, how long the first ones of its workers took; 0: none was read. */
+double facts_first_s(const struct facts *facts);
+void facts_free(struct facts *facts); /* safe on a zeroed or half-read one */
+
+/* The value of a setting, or NULL. */
+const char *facts_setting(const struct facts *facts, const char *name);
+/* When the first epoch with this test accuracy was over; NAN: none had it. */
+double facts_target_s(const struct facts *facts, double accuracy);
+/* "worker 1 (cpu:1)", into out[bytes]; returns it. */
+const char *facts_worker(const struct facts *facts, int worker, char *out, size_t bytes);
+
+/* For the files that facts are read by. */
+int settings_read(struct facts *facts, struct error *error);
+int summary_read(struct facts *facts, struct error *error);
+int epochs_read(struct facts *facts, const char *path, struct error *error);
+int steps_read(struct facts *facts, const char *path, struct error *error);
+
+#endif
