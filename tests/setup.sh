@@ -11,6 +11,7 @@ child=''
 trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null; rm -rf "$scratch"' EXIT
 unset TRAINER_DATA TF_CONFIG
 export HOME=$scratch
+export PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1 # for `import terminal`, `import event_files`
 # In front of what a script starts in the background: else it ignores Ctrl-C, and the program leaves that as it is.
 heeding='env --default-signal=INT'
 failures=0

@@ -10,7 +10,7 @@ export TERM=xterm
 cd "$scratch" || exit 1
 
 cat >widths.py <<'PYTHON'
-import fcntl, os, pty, re, struct, subprocess, sys, termios
+import re, subprocess, sys, terminal
 
 trainer, plugins = sys.argv[1], sys.argv[2:]
 widths = [60, 80, 100, 160]
@@ -23,22 +23,9 @@ def fail(*words):
 
 def on_terminal(columns, command, code=0):
     """All that the command shows on a terminal so wide, without what is drawn in place."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave)
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            data = os.read(master, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        shown += data
-    os.close(master)
-    if child.wait() != code:
-        fail(f"{command}: exit code {child.returncode}: {shown}")
+    ended, shown = terminal.on_terminal(columns, command)
+    if ended != code:
+        fail(f"{command}: exit code {ended}: {shown}")
     return re.sub(r"\r[^\r\n]*\033\[K|\r", "", shown.decode())
 
 def in_pipe(command):

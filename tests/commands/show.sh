@@ -33,7 +33,7 @@ checked() { # what, then a program of look.py
 
 cat >look.py <<'PYTHON'
 """look.py WHAT ARGUMENTS...: looks at pictures. A picture is a list of rows, a row bytes of red, green, blue."""
-import fcntl, gzip, itertools, json, os, pty, re, struct, subprocess, sys, termios, zlib
+import gzip, itertools, json, os, re, struct, subprocess, sys, terminal, zlib
 
 def decode(path): # 8 bits, three colours, no interlacing
     data = open(path, "rb").read()
@@ -93,20 +93,8 @@ def images(path): # of CIFAR-10's files, the first 100
     return [[bytes(r[1 + 1024 * c + 32 * y + x] for x in range(32) for c in range(3)) for y in range(32)] for r in records]
 
 def on_terminal(columns, command):
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave)
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            data = os.read(master, 65536)
-        except OSError:
-            data = b""
-        if not data:
-            break
-        shown += data
-    assert child.wait() == 0, shown
+    code, shown = terminal.on_terminal(columns, command)
+    assert code == 0, shown
     return shown.decode().replace("\r\n", "\n")
 
 def cells(line): # of a line in colours: (upper, lower) of each column, None where there is no block

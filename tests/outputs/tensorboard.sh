@@ -28,7 +28,7 @@ run --strategy=async-lockfree --epochs=3 --out=async
 check "a run" async 5
 
 # Pictures, where there is libpng: filters of the first epoch and the last one, what was wrong in the end.
-PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1 python3 - "$(grep -c TRAINER_PNG=1 "$BUILD/flags")" >out 2>&1 <<'PYTHON' || fail "pictures: $(tail -n 1 out)"
+python3 - "$(grep -c TRAINER_PNG=1 "$BUILD/flags")" >out 2>&1 <<'PYTHON' || fail "pictures: $(tail -n 1 out)"
 import event_files, struct, sys
 tags = event_files.read("async")
 found = tags.get("filters", [])
@@ -61,7 +61,7 @@ one_file "a run that replaces" again
 # What is there while the first epoch goes on; a run that is interrupted has not succeeded.
 $heeding "$TRAINER" --devices=cpu:0 --batch=1 --slow=cpu:0=200x --outputs=tensorboard --scalars=1 --out=watched --quiet >out 2>err &
 child=$!
-PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1 python3 - >found 2>&1 <<'PYTHON' || fail "a run that is watched: $(tail -n 1 found) $(cat err)"
+python3 - >found 2>&1 <<'PYTHON' || fail "a run that is watched: $(tail -n 1 found) $(cat err)"
 import event_files, os, time
 for _ in range(800):
     time.sleep(0.05)
@@ -73,12 +73,12 @@ PYTHON
 kill -INT $child
 wait $child
 child=''
-PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1 python3 -c 'import event_files; assert "_hparams_/session_end_info" not in event_files.read("watched")' 2>/dev/null ||
+python3 -c 'import event_files; assert "_hparams_/session_end_info" not in event_files.read("watched")' 2>/dev/null ||
     fail "a run that was interrupted has succeeded"
 
 # Nothing but epochs.
 "$TRAINER" --epochs=2 --devices=cpu:0 --outputs=tensorboard --scalars=0 --histograms=0 --out=few --quiet >out 2>err || fail "few: $(cat err)"
-PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1 python3 - <<'PYTHON' || fail "--scalars=0 --histograms=0: $(cat out)"
+python3 - <<'PYTHON' || fail "--scalars=0 --histograms=0: $(cat out)"
 import event_files
 main, worker = event_files.read("few"), event_files.read("few/worker-0")
 assert len(main["epoch/test_loss"]) == 2 and not any(t.startswith("weights") for t in main), list(main)
@@ -96,7 +96,7 @@ for task in 1 0; do
     processes[task]=$!
 done
 for task in 1 0; do wait "${processes[task]}" || fail "two processes, $task: exit code $?: $(cat "out.$task")"; done
-PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1 python3 - <<'PYTHON' || fail "two processes"
+python3 - <<'PYTHON' || fail "two processes"
 import csv, event_files
 main, rows = event_files.read("mirrored.0"), list(csv.DictReader(open("mirrored.0/epochs.csv")))
 assert [step for step, _ in main["epoch/test_loss"]] == [1, 2, 3] == [int(row["epoch"]) for row in rows], main["epoch/test_loss"]

@@ -69,7 +69,6 @@ bias = nodes["dense2/bias"]
 assert [d.size for d in bias.attr["_output_shapes"].list.shape[0].dim] == [10] and bias.device == "cpu:1", bias
 assert all(i in nodes for n in graph.node for i in n.input), "an input that is no node"
 PYTHON
-export PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1
 for name in async sync; do
     "$python" real.py $name 5 mlp >out 2>&1 || fail "TensorBoard, $name: $(grep Error out)"
 done

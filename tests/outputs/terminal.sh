@@ -8,8 +8,9 @@ unset NO_COLOR
 export TERM=xterm
 cd "$scratch" || exit 1
 
-cat >terminal.py <<'PYTHON'
-import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
+cat >draw.py <<'PYTHON'
+import os, re, signal, subprocess, sys, time
+from terminal import Terminal
 
 trainer = sys.argv[1]
 failures = 0
@@ -20,9 +21,6 @@ def fail(*words):
     failures += 1
     print(*words)
 
-def resize(master, columns):
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
 def unfold(drawn):
     """With what a narrow terminal gets in several lines in one."""
     return re.sub(rb"\r\n +", b" ", drawn)
@@ -30,22 +28,12 @@ def unfold(drawn):
 def draw(columns, enough, command=long_run, out=None, changes=(), **environment):
     """Standard error (and, unless given, standard output) on a terminal, until `enough` says of all that was drawn that it is
     enough; then an interrupt. `changes`: widths that follow one by one, each as soon as the one before was seen."""
-    master, slave = pty.openpty()
-    resize(master, columns)
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out or slave, stderr=slave, env={**os.environ, **environment})
-    os.close(slave)
-    drawn, marks, began, asked = b"", [], time.monotonic(), False
-    while True:
-        ready, _, _ = select.select([master], [], [], 0.1)
-        try:
-            data = os.read(master, 65536) if ready else b""
-            if ready and not data:
-                break
-        except OSError:
-            break
-        drawn += data
+    shown = Terminal(columns, command, out, {**os.environ, **environment})
+    child, marks, began, asked = shown.child, [], time.monotonic(), False
+    while shown.read():
+        drawn = shown.shown
         if len(marks) < len(changes) and len(bars(drawn[marks[-1] if marks else 0:])) > 3:
-            resize(master, changes[len(marks)])
+            shown.resize(changes[len(marks)])
             marks.append(len(drawn))
         late = time.monotonic() - began > 120
         if not asked and child.poll() is None and (late or (len(marks) == len(changes) and enough(drawn[marks[-1] if marks else 0:]))):
@@ -53,11 +41,9 @@ def draw(columns, enough, command=long_run, out=None, changes=(), **environment)
             child.send_signal(signal.SIGINT)
             if late:
                 fail(f"{columns} columns: not enough drawn in 120 s: {drawn[-300:]}")
-    os.close(master)
-    code = child.wait()
-    if code != (130 if asked else 0):
-        fail(f"{columns} columns: exit code {code}: {drawn}")
-    return drawn, marks
+    if child.returncode != (130 if asked else 0):
+        fail(f"{columns} columns: exit code {child.returncode}: {shown.shown}")
+    return shown.shown, marks
 
 def bars(drawn):
     """What was drawn in place: from a carriage return to the clearing of the rest of the line."""
@@ -163,4 +149,4 @@ with open("errors", "wb") as errors, open("results", "wb") as results:
 plain("a file", open("errors", "rb").read(), open("results", "rb").read())
 sys.exit(failures > 0)
 PYTHON
-python3 terminal.py "$TRAINER"
+python3 draw.py "$TRAINER"
