@@ -147,7 +147,7 @@ header_outputs = src/record/output.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
-           $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c tests/formats/events.c)
+           $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/tensorboard/%.c tests/formats/events.c)
 plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
 

@@ -1,6 +1,6 @@
 """event_files.py RUN N: the event files of a run with --scalars=N, and two workers, have what steps.csv and epochs.csv have. A plain reader
 of them, which knows only Python's own library; as a module, the same checks for another reader (outputs/tensorboard_reader.sh)."""
-import csv, os, struct, sys
+import csv, json, os, struct, sys
 
 TABLE = []
 for i in range(256):
@@ -103,7 +103,7 @@ def check_scalars(run, every, scalars):
     rows, epochs, main = table(f"{run}/steps.csv"), table(f"{run}/epochs.csv"), scalars(run)
     for name in EPOCH:
         same(name, main[f"epoch/{name}"], [(int(e["epoch"]), small(e[name])) for e in epochs])
-    for name in ["wait_share", "staleness_mean", "staleness_p99"]:
+    for name in ["wait_share", "staleness_mean", "staleness_p99", "learning_rate", "lost_updates"]:
         assert [p[0] for p in main[f"epoch/{name}"]] == [int(e["epoch"]) for e in epochs], name
     for w in sorted({r["worker"] for r in rows}):
         of, mine = scalars(f"{run}/worker-{w}"), [r for r in rows if r["worker"] == w]
@@ -124,12 +124,15 @@ def check_scalars(run, every, scalars):
 
 def check_histograms(run, rows, epochs, histograms):
     main = histograms(run)
-    weights = [tag for tag in main if tag.startswith("weights/")]
-    assert "weights/dense1/kernel" in weights and len(weights) == 4, weights
-    for tag in weights:
+    layers = [tag for tag in main if tag.startswith(("weights/", "gradients/"))]
+    assert {"weights/dense1/kernel", "gradients/dense1/kernel"} < set(layers) and len(layers) == 8, layers
+    for tag in layers:
         assert [p[0] for p in main[tag]] == [int(e["epoch"]) for e in epochs], f"{tag}: {main[tag]}"
     count = sum(main["weights/dense2/bias"][0][1][2::3])
     assert count == 10, f"{count} weights in the histogram of ten biases"
+    assert main["weights/dense2/bias"][-1] != main["gradients/dense2/bias"][-1], "gradients are the weights"
+    shards = {tag: sum(sum(h[2::3]) for _, h in points) for tag, points in main.items() if tag.startswith("staleness/shard-")}
+    assert len(shards) == json.load(open(f"{run}/summary.json"))["shards"] and set(shards.values()) == {len(rows)}, f"{shards}, {len(rows)} steps"
     for w in sorted({r["worker"] for r in rows}):
         found = histograms(f"{run}/worker-{w}")["staleness"]
         mine = [r for r in rows if r["worker"] == w]

@@ -5,21 +5,11 @@
  *
  * Times of the points are those of training: without the pauses, as in steps.csv. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "../base/memory.h"
-#include "../base/text.h"
 #include "../formats/event_files.h"
-#include "../formats/events.h"
-#include "../pictures/confusion.h"
-#include "../pictures/example.h"
-#include "../pictures/filters.h"
-#include "../pictures/png.h"
-#include "../pictures/wrong.h"
-#include "../record/output.h"
-#include "../record/staleness.h"
-#include "../store/optimizer.h"
+#include "../tensorboard/board.h"
 #include "../world/world.h"
 
 #define HELP "events.out.tfevents.* for TensorBoard: curves, histograms, graph, settings to compare"
@@ -43,166 +33,13 @@ static int left(enum output_left what, const char *folder, struct error *error) 
 
 #if TRAINER_PROTOBUF
 
-enum {
-    TEXT_BYTES = 4096,
-    TAG_BYTES = 80,
-    SETTINGS_MOST = 40,
-    STALENESS_BUCKETS = 30,
-    FILTERS_MOST = 64,
-    EXAMPLES_SHOWN = 24,
-    WRONG_MOST = 40
-};
-/* Pictures of the filters: at most every second, and ever more rarely. */
-static const double filters_s = 1.0, filters_times = 1.2;
-
-/* What the rows of some steps of a worker add up to. */
-struct steps_sum {
-    double ms, wait_ms;
-    long rows, dropped;
-    struct staleness staleness;
-};
-
-struct watched { /* a worker */
-    struct events events;
-    struct steps_sum point, epoch; /* since the last point; in this epoch */
-    double time_s;                 /* of the last point */
-    long step, last_step;          /* of the last point; of the last row */
-};
-
-struct tensorboard {
-    struct events events;
-    struct watched *workers; /* [count] */
-    int count, every, histograms;
-    double utc_s, seconds_before; /* when training began, on the clock and in its own time */
-    struct text happened;         /* since it was last written, as a list */
-    char happened_bytes[TEXT_BYTES];
-    int epoch;
-    bool drops; /* a gradient was dropped: then it is worth a curve */
-
-    const struct graph *graph;     /* borrowed */
-    const struct dataset *dataset; /* borrowed */
-    struct example_sizes sizes;
-    bool has_pictures;   /* examples can be drawn */
-    bool has_filters;    /* the first layer, too */
-    double filters_at_s; /* of training, when they were drawn last */
-    int filters_epoch;
-    struct example_choice examples; /* that are drawn after the first epoch; count 0: they have been */
-};
-
-static double time_of(const struct tensorboard *self, double time_s) {
-    return self->utc_s + time_s - self->seconds_before;
-}
+enum { EXAMPLES_SHOWN = 24 };
 
 static int every(const struct output_scene *scene) {
     return scene->folder ? scene->config->scalars : 0;
 }
 
 /* --- what is told once: settings and graph --- */
-
-struct settings {
-    struct events_setting all[SETTINGS_MOST];
-    char values[SETTINGS_MOST][CONFIG_VALUE_BYTES];
-    int count;
-};
-
-static void add_number(struct settings *to, const char *name, double number) {
-    if (to->count < SETTINGS_MOST)
-        to->all[to->count++] =
-            (struct events_setting){.name = name, .kind = SETTING_NUMBER, .number = number};
-}
-
-static void add_text(struct settings *to, const char *name, const char *text) {
-    if (to->count == SETTINGS_MOST) return;
-    snprintf(to->values[to->count], CONFIG_VALUE_BYTES, "%s", text);
-    to->all[to->count] =
-        (struct events_setting){.name = name, .kind = SETTING_TEXT, .text = to->values[to->count]};
-    to->count++;
-}
-
-static int add_row(void *argument, const struct option *row, const char *value) {
-    struct settings *to = argument;
-    char *end = NULL;
-    const double number = strtod(value, &end);
-    const bool is_number = row->type == OPTION_INT || row->type == OPTION_LONG || row->type == OPTION_REAL;
-    if (is_number && end != value && *end == '\0')
-        add_number(to, row->name, number);
-    else
-        add_text(to, row->name, value);
-    return OK;
-}
-
-static const char *device_list(const struct output_scene *scene, char *out, size_t bytes) {
-    struct text text = text_into(out, bytes);
-    for (int w = 0; w < scene->workers; w++) text_item(&text, ",", "%s", scene->devices[w]);
-    return out;
-}
-
-/* What people compare runs by. */
-static bool is_first(const char *name) {
-    static const char *const names[] = {"model", "strategy", "workers", "batch", "rate"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
-}
-
-/* Those that are shown or saved; and, as numbers can be compared, the optimizer's rate by itself. */
-static void gather_settings(struct settings *settings, const struct output_scene *scene) {
-    char devices[CONFIG_VALUE_BYTES];
-    struct choice optimizer;
-    struct error ignored = {0};
-    config_each(scene->config, OPTION_SHOWN | OPTION_SAVED, add_row, settings);
-    if (plugin_choose(&optimizer, &optimizer_kind, scene->config->optimizer, &ignored) == OK)
-        add_number(settings, "rate",
-                   ((const struct optimizer_common *)(const void *)optimizer.settings)->rate);
-    add_text(settings, "devices", device_list(scene, devices, sizeof devices));
-    add_number(settings, "workers", scene->workers);
-    add_number(settings, "shards", scene->shards);
-    for (int i = 0; i < settings->count; i++) settings->all[i].first = is_first(settings->all[i].name);
-}
-
-static int write_table(struct tensorboard *self, const struct settings *settings, int epoch,
-                       struct error *error) {
-    struct text text = text_growing(error);
-    text_add(&text, "| setting | value |\n|---|---|\n");
-    for (int i = 0; i < settings->count; i++) {
-        const struct events_setting *setting = &settings->all[i];
-        if (setting->kind == SETTING_TEXT)
-            text_add(&text, "| %s | %s |\n", setting->name, setting->text);
-        else
-            text_add(&text, "| %s | %.10g |\n", setting->name, setting->number);
-    }
-    int code = text_end(&text);
-    if (code == OK) code = events_text(&self->events, self->utc_s, epoch, "config", text.bytes, error);
-    memory_free(text.bytes);
-    return code;
-}
-
-static int write_settings(struct tensorboard *self, const struct output_scene *scene, bool first,
-                          struct error *error) {
-    static const struct events_metric metrics[] = {
-        {"epoch/test_accuracy", "test accuracy"}, {"epoch/test_loss", "test loss"},
-        {"epoch/train_loss", "train loss"},       {"epoch/time_s", "seconds"},
-        {"epoch/examples_per_s", "examples/s"},   {"epoch/wait_share", "wait share"},
-        {"epoch/staleness_mean", "staleness"}};
-    struct settings *settings = NULL;
-    RETURN_IF(memory_array(&settings, 1, "the settings for TensorBoard", error));
-    gather_settings(settings, scene);
-    int code = write_table(self, settings, scene->epochs_before, error);
-    if (code == OK && first)
-        code = events_settings(&self->events, self->utc_s, settings->all, settings->count, metrics,
-                               sizeof metrics / sizeof *metrics, error);
-    memory_free(settings);
-    return code;
-}
-
-static void see_what_can_be_drawn(struct tensorboard *self) {
-    struct error ignored = {0};
-    int width = 0;
-    self->has_pictures = self->histograms > 0 && png_check(&ignored) == OK &&
-                         example_sizes(&self->sizes, self->dataset, &ignored) == OK;
-    self->has_filters =
-        self->has_pictures && filters_width(&width, self->graph, self->sizes.seen, &ignored) == OK;
-}
 
 static int open_worker(struct tensorboard *self, const struct output_scene *scene, int w,
                        struct error *error) {
@@ -227,17 +64,19 @@ static int open(void *of, const struct output_scene *scene, struct error *error)
                                  .seconds_before = scene->seconds_before,
                                  .graph = scene->graph,
                                  .dataset = scene->dataset,
+                                 .learning_rate = (double)NAN,
                                  .epoch = scene->epochs_before};
     self->happened = text_into(self->happened_bytes, sizeof self->happened_bytes);
     if (!scene->folder) return OK;
-    see_what_can_be_drawn(self);
+    board_see_what_can_be_drawn(self);
     self->examples = (struct example_choice){
         .train = true, .seed = (uint64_t)scene->config->seed, .count = scene->goes_on ? 0 : EXAMPLES_SHOWN};
     RETURN_IF(memory_array(&self->workers, scene->workers, "the workers' events", error));
+    RETURN_IF(memory_array(&self->shards, scene->shards, "the shards' staleness", error));
     const bool first = !event_files_are_in(scene->folder);
     RETURN_IF(
         events_open(&self->events, scene->folder, (long long)self->utc_s, scene->epochs_before + 1, error));
-    RETURN_IF(write_settings(self, scene, first, error));
+    RETURN_IF(board_settings(self, scene, first, error));
     for (int w = 0; w < scene->workers; w++) RETURN_IF(open_worker(self, scene, w, error));
     return events_flush(&self->events, error);
 }
@@ -276,7 +115,7 @@ static int write_point(const struct tensorboard *self, struct watched *worker, c
     worker->step = row->step;
     worker->time_s = row->time_s;
     *sum = (struct steps_sum){0};
-    return events_scalars(&worker->events, time_of(self, row->time_s), row->step, scalars,
+    return events_scalars(&worker->events, board_time(self, row->time_s), row->step, scalars,
                           sizeof scalars / sizeof *scalars, error);
 }
 
@@ -293,6 +132,7 @@ static int steps(void *of, const struct log_row *rows, int count, struct error *
         add_step(&worker->point, &rows[i]);
         add_step(&worker->epoch, &rows[i]);
         worker->last_step = rows[i].step;
+        self->learning_rate = (double)rows[i].learning_rate;
         self->drops = self->drops || rows[i].version == 0;
         if (self->every > 0 && rows[i].step % self->every == 0)
             RETURN_IF(write_point(self, worker, &rows[i], error));
@@ -302,55 +142,17 @@ static int steps(void *of, const struct log_row *rows, int count, struct error *
 
 /* --- epochs --- */
 
-/* A bucket for each value, or, where there are too many, for several. */
-static int staleness_buckets(const struct staleness *staleness,
-                             struct events_bucket buckets[STALENESS_BUCKETS]) {
-    int first = 0, last = STALENESS_MOST;
-    if (staleness->gradients == 0) return 0;
-    while (staleness->counts[first] == 0) first++;
-    while (staleness->counts[last] == 0) last--;
-    const int width = (last - first) / STALENESS_BUCKETS + 1, count = (last - first) / width + 1;
-    for (int b = 0; b < count; b++) {
-        const int begin = first + b * width;
-        buckets[b] = (struct events_bucket){.left = begin - 0.5, .right = begin + width - 0.5};
-        for (int i = begin; i < begin + width && i <= last; i++)
-            buckets[b].count += (double)staleness->counts[i];
-    }
-    return count;
+static bool has_histograms(const struct tensorboard *self, int epoch) {
+    return self->workers && self->histograms > 0 && epoch % self->histograms == 0;
 }
 
-static int write_staleness(const struct tensorboard *self, struct watched *worker, double time,
-                           struct error *error) {
-    struct events_bucket buckets[STALENESS_BUCKETS];
-    const int count = staleness_buckets(&worker->epoch.staleness, buckets);
-    (void)self;
-    return count > 0 ? events_histogram(&worker->events, time, worker->last_step, "staleness", buckets, count,
-                                        error)
-                     : OK;
+static bool wants_gradient(const void *of, int epoch) {
+    return has_histograms(of, epoch);
 }
 
-static int write_weights(struct tensorboard *self, const struct output_epoch *epoch, double time,
-                         struct error *error) {
-    for (int i = 0; i < self->graph->layout.count; i++) {
-        const struct range *range = &self->graph->layout.ranges[i];
-        struct events_bucket buckets[EVENTS_BUCKETS];
-        char tag[TAG_BYTES];
-        snprintf(tag, sizeof tag, "weights/%s", range->name);
-        const int count = events_buckets(buckets, epoch->weights + range->begin, range->floats);
-        if (count > 0)
-            RETURN_IF(events_histogram(&self->events, time, epoch->row->epoch, tag, buckets, count, error));
-    }
-    return OK;
-}
-
-static int write_histograms(struct tensorboard *self, const struct output_epoch *epoch, double time,
-                            struct error *error) {
-    for (int w = 0; w < self->count; w++) RETURN_IF(write_staleness(self, &self->workers[w], time, error));
-    return epoch->weights ? write_weights(self, epoch, time, error) : OK;
-}
-
-static int write_epoch(struct tensorboard *self, const struct epoch_row *row, double time,
+static int write_epoch(struct tensorboard *self, const struct output_epoch *epoch, double time,
                        struct error *error) {
+    const struct epoch_row *row = epoch->row;
     struct steps_sum all = {0};
     for (int w = 0; w < self->count; w++) {
         const struct steps_sum *of = &self->workers[w].epoch;
@@ -366,62 +168,16 @@ static int write_epoch(struct tensorboard *self, const struct epoch_row *row, do
         {"epoch/test_accuracy", row->test_accuracy},
         {"epoch/validation_loss", row->validation_loss},
         {"epoch/validation_accuracy", row->validation_accuracy},
+        {"epoch/learning_rate", self->learning_rate},
         {"epoch/examples_per_s", row->examples_per_s},
         {"epoch/time_s", row->time_s},
         {"epoch/wait_share", share(all.wait_ms, all.ms)},
         {"epoch/staleness_mean", staleness_mean(&all.staleness)},
         {"epoch/staleness_p99", staleness_percentile(&all.staleness, 0.99)},
+        {"epoch/lost_updates", (double)(epoch->lost_updates - self->lost_updates)},
         {"epoch/dropped_share", dropped_share(self, &all)}};
+    self->lost_updates = epoch->lost_updates;
     return events_scalars(&self->events, time, row->epoch, scalars, sizeof scalars / sizeof *scalars, error);
-}
-
-static int write_picture(struct tensorboard *self, const char *tag, const struct canvas *canvas, double time,
-                         int epoch, struct error *error) {
-    char *png = NULL;
-    size_t bytes = 0;
-    RETURN_IF(png_encode(canvas, &png, &bytes, error));
-    const struct events_image image = {
-        .height = canvas->height, .width = canvas->width, .channels = 3, .png = png, .bytes = bytes};
-    const int code = events_image(&self->events, time, epoch, tag, &image, error);
-    memory_free(png);
-    return code;
-}
-
-static int write_sheet(struct tensorboard *self, const char *tag, const struct sheet *sheet, double time,
-                       int epoch, struct error *error) {
-    struct canvas canvas = {0};
-    int code = sheet_draw(sheet, &canvas, error);
-    if (code == OK) code = write_picture(self, tag, &canvas, time, epoch, error);
-    canvas_close(&canvas);
-    return code;
-}
-
-static int write_filters(struct tensorboard *self, const float *weights, double time_s, int epoch,
-                         struct error *error) {
-    struct sheet sheet = {0};
-    int code = filters_sheet(&sheet, self->graph, weights, self->sizes.seen, FILTERS_MOST, true, error);
-    if (code == OK) code = write_sheet(self, "filters", &sheet, time_of(self, time_s), epoch, error);
-    sheet_close(&sheet);
-    self->filters_at_s = time_s;
-    self->filters_epoch = epoch;
-    return code;
-}
-
-/* Those that the first epoch began with, as they are and as the network saw them. */
-static int write_examples(struct tensorboard *self, double time, int epoch, struct error *error) {
-    struct sheet sheet = {0};
-    self->examples.epoch = epoch;
-    int code = example_sheet(&sheet, self->dataset, &self->examples, error);
-    if (code == OK) code = write_sheet(self, "examples", &sheet, time, epoch, error);
-    sheet_close(&sheet);
-    self->examples.count = 0;
-    return code;
-}
-
-static bool filters_due(const struct tensorboard *self, double time_s) {
-    return self->has_filters &&
-           (self->filters_epoch == 0 ||
-            time_s > fmax(self->filters_at_s + filters_s, self->filters_at_s * filters_times));
 }
 
 /* One text per epoch: TensorBoard shows but one for a step. */
@@ -434,15 +190,11 @@ static int write_happened(struct tensorboard *self, double time, struct error *e
 
 static int epoch(void *of, const struct output_epoch *epoch, struct error *error) {
     struct tensorboard *self = of;
-    const double time = time_of(self, epoch->row->time_s);
+    const double time = board_time(self, epoch->row->time_s);
     if (!self->workers) return OK;
-    RETURN_IF(write_epoch(self, epoch->row, time, error));
-    if (self->histograms > 0 && epoch->row->epoch % self->histograms == 0)
-        RETURN_IF(write_histograms(self, epoch, time, error));
-    if (self->has_pictures && self->examples.count > 0)
-        RETURN_IF(write_examples(self, time_of(self, epoch->row->time_s), epoch->row->epoch, error));
-    if (epoch->weights && filters_due(self, epoch->row->time_s))
-        RETURN_IF(write_filters(self, epoch->weights, epoch->row->time_s, epoch->row->epoch, error));
+    RETURN_IF(write_epoch(self, epoch, time, error));
+    if (has_histograms(self, epoch->row->epoch)) RETURN_IF(board_histograms(self, epoch, time, error));
+    RETURN_IF(board_pictures(self, epoch, error));
     for (int w = 0; w < self->count; w++) self->workers[w].epoch = (struct steps_sum){0};
     self->epoch = epoch->row->epoch;
     RETURN_IF(write_happened(self, time, error));
@@ -464,46 +216,11 @@ static int event(void *of, const struct output_event *event, struct error *error
     return OK;
 }
 
-static int write_wrong(struct tensorboard *self, const struct output_end *end, double time,
-                       struct error *error) {
-    const struct answers answers = {.said = end->said, .probabilities = end->probabilities};
-    struct sheet sheet = {0};
-    int code = wrong_sheet(&sheet, self->dataset, &self->dataset->test, "test", &answers, WRONG_MOST, error);
-    if (code == OK && sheet.count > 0) code = write_sheet(self, "wrong", &sheet, time, self->epoch, error);
-    sheet_close(&sheet);
-    return code;
-}
-
-static int write_confusion(struct tensorboard *self, const struct output_end *end, double time,
-                           struct error *error) {
-    const struct dataset *dataset = self->dataset;
-    struct confusion confusion = {0};
-    struct canvas canvas = {0};
-    int code = confusion_open(&confusion, (const char *const *)dataset->class_names, dataset->classes,
-                              dataset->test.labels, end->said, dataset->test.count, error);
-    snprintf(confusion.title, sizeof confusion.title, "%s: %d of %d test examples are right", dataset->name,
-             confusion.right, confusion.examples);
-    if (code == OK) code = confusion_draw(&confusion, &canvas, error);
-    if (code == OK) code = write_picture(self, "confusion", &canvas, time, self->epoch, error);
-    canvas_close(&canvas);
-    confusion_close(&confusion);
-    return code;
-}
-
-static int write_last_pictures(struct tensorboard *self, const struct output_end *end, double time,
-                               struct error *error) {
-    if (self->has_filters && end->weights && self->epoch > self->filters_epoch)
-        RETURN_IF(write_filters(self, end->weights, end->summary->train_seconds, self->epoch, error));
-    if (!self->has_pictures || !end->said || self->dataset->test.count == 0) return OK;
-    RETURN_IF(write_wrong(self, end, time, error));
-    return self->dataset->classes <= CONFUSION_MOST ? write_confusion(self, end, time, error) : OK;
-}
-
 /* What is known of the whole run only. */
 static int end(void *of, const struct output_end *end, struct error *error) {
     struct tensorboard *self = of;
     const struct summary *summary = end->summary;
-    const double time = time_of(self, summary->train_seconds);
+    const double time = board_time(self, summary->train_seconds);
     const struct events_scalar scalars[] = {{"run/examples_per_s", summary->examples_per_s},
                                             {"run/target_s", summary->target_s},
                                             {"run/lost_updates", (double)summary->lost_updates},
@@ -511,7 +228,7 @@ static int end(void *of, const struct output_end *end, struct error *error) {
     if (!self->workers) return OK;
     RETURN_IF(
         events_scalars(&self->events, time, self->epoch, scalars, sizeof scalars / sizeof *scalars, error));
-    RETURN_IF(write_last_pictures(self, end, time, error));
+    RETURN_IF(board_last_pictures(self, end, time, error));
     RETURN_IF(write_happened(self, time, error));
     if (!summary->interrupted) RETURN_IF(events_settings_end(&self->events, time, true, error));
     return events_flush(&self->events, error);
@@ -521,6 +238,7 @@ static void close(void *of) {
     struct tensorboard *self = of;
     for (int w = 0; w < self->count && self->workers; w++) events_close(&self->workers[w].events);
     memory_free(self->workers);
+    memory_free(self->shards);
     events_close(&self->events);
 }
 
@@ -533,6 +251,7 @@ const struct output output_tensorboard = {
     .open = open,
     .steps = steps,
     .epoch = epoch,
+    .wants_gradient = wants_gradient,
     .event = event,
     .end = end,
     .close = close,

@@ -135,6 +135,15 @@ bool telling_wants_said(const struct telling *telling) {
     return false;
 }
 
+bool telling_wants_gradient(const struct telling *telling, int epoch) {
+    for (int i = 0; i < telling->count; i++) {
+        const struct told *told = &telling->told[i];
+        if (!told->failed && told->output->wants_gradient && told->output->wants_gradient(told->self, epoch))
+            return true;
+    }
+    return false;
+}
+
 void telling_end(struct telling *telling, const struct output_end *end) {
     TELL(telling, end, end)
 }

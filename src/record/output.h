@@ -11,6 +11,7 @@
 #include "../base/option.h"
 #include "../data/dataset.h"
 #include "../graph/graph.h"
+#include "../store/store.h"
 #include "../world/roster.h"
 #include "epochs.h"
 #include "log.h"
@@ -39,6 +40,12 @@ struct output_epoch {
     double passed_s;      /* since the last epoch was told, or since training began; tests included */
     double left_s;        /* until the run is over, if it goes on like this; NAN: not known */
     const float *weights; /* [layout floats] those that were tested */
+    /* [layout floats] of the loss with these weights, on the first batch of the training part; NULL: nobody
+     * wants it, or it cannot be had. */
+    const float *gradient;
+    const struct tally *shards; /* [shards_here] what all workers did to each, in this part of the run */
+    int shards_here;
+    long lost_updates; /* so far: in place, overwritten by another worker */
 };
 
 enum output_event_kind { EVENT_RESUMED, EVENT_TARGET, EVENT_BEST, EVENT_CHECKPOINT, EVENT_LOST };
@@ -86,6 +93,8 @@ struct output {
      * training, as in the rows. left_out: how many did not fit so far. */
     int (*spans)(void *self, const struct trace_span *spans, int count, long left_out, struct error *error);
     int (*epoch)(void *self, const struct output_epoch *epoch, struct error *error);
+    /* Whether it wants the gradient at the end of this epoch. NULL: never. */
+    bool (*wants_gradient)(const void *self, int epoch);
     int (*event)(void *self, const struct output_event *event, struct error *error);
     /* First of those that are always there, so that the others find what they left. */
     int (*end)(void *self, const struct output_end *end, struct error *error);
@@ -127,6 +136,7 @@ bool telling_wants(const struct telling *telling, long step);
 void telling_steps(struct telling *telling, const struct log_row *rows, int count);
 bool telling_wants_spans(const struct telling *telling);
 bool telling_wants_said(const struct telling *telling);
+bool telling_wants_gradient(const struct telling *telling, int epoch);
 void telling_spans(struct telling *telling, const struct trace_span *spans, int count, long left_out);
 void telling_epoch(struct telling *telling, const struct output_epoch *epoch);
 void telling_event(struct telling *telling, const struct output_event *event);

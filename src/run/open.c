@@ -271,6 +271,7 @@ static int open_output(struct run *run, struct error *error) {
                                        .epochs_before = run->epoch,
                                        .steps_before = run->steps_of_before,
                                        .lines = config->quiet || run->crew.elsewhere ? NULL : &run->lines};
+    RETURN_IF(memory_array(&run->tallies, run->store.settings.shards, "what is told of the shards", error));
     RETURN_IF(telling_open(&run->telling, config->outputs, &run->scene, &run->progress, error));
     RETURN_IF(log_open(&run->log, run->workers, &run->telling, error));
     return telling_wants_spans(&run->telling) ? open_spans(run, error) : OK;
@@ -415,7 +416,9 @@ void run_close(struct run *run) {
     file_release(run->folder);
     if (run->folder) file_remove_empty(run->setup.config.out, run->folder_existing); /* it came to nothing */
     run->crew.close(run->members);
+    probe_close(&run->probe);
     evaluator_close(&run->evaluator);
+    memory_free(run->tallies);
     store_close(&run->store);
     sampler_close(&run->sampler);
     roster_close(&run->roster);

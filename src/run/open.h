@@ -3,6 +3,7 @@
 #ifndef TRAINER_RUN_PARTS_H
 #define TRAINER_RUN_PARTS_H
 
+#include "../engine/probe.h"
 #include "../infer/evaluate.h"
 #include "../record/lines.h"
 #include "../record/output.h"
@@ -37,6 +38,9 @@ struct run {
     struct log log;
     struct output_scene scene;
     struct telling telling; /* the outputs of the scene */
+    struct probe probe;     /* opened when the first output wants a gradient */
+    bool probe_failed;
+    struct tally *tallies;  /* [shards here] what was told of them last */
     struct trace *trace;    /* what some of them want to see of the members; or NULL */
     struct progress progress;
     struct lines lines; /* on standard output */

@@ -38,13 +38,43 @@ void run_drain(struct run *run) {
     if (run->trace) drain_spans(run);
 }
 
+/* NULL where nobody wants it, or it cannot be had: then a line says so, once. */
+static const float *gradient_at(struct run *run, float *weights, int epoch) {
+    const struct setup *setup = &run->setup;
+    struct probe *probe = &run->probe;
+    struct error why = {0};
+    int code = OK;
+    if (run->probe_failed || !telling_wants_gradient(&run->telling, epoch)) return NULL;
+    if (!probe_is_open(probe))
+        code = probe_open(probe, &setup->network, &run->evaluator.device, &setup->dataset.train,
+                          setup->config.batch, &why);
+    if (code == OK) code = probe_run(probe, weights, &why);
+    if (code == OK) return probe->gradient;
+    run->probe_failed = true;
+    progress_warn(&run->progress, "%s; the training goes on without histograms of gradients", why.words);
+    return NULL;
+}
+
+static void sum_tallies(struct run *run) {
+    for (int s = 0; s < run->store.settings.shards; s++) {
+        run->tallies[s] = (struct tally){0};
+        for (int w = 0; w < run->workers; w++) tally_add(&run->tallies[s], &run->store.shards[s].tallies[w]);
+    }
+}
+
 void run_tell_epoch(struct run *run, const struct epoch_row *row, double seconds, long long examples) {
+    float *weights = store_tested(&run->store);
+    sum_tallies(run);
     const double now = world_now(run->world);
     const struct output_epoch epoch = {.row = row,
                                        .seconds = seconds,
                                        .passed_s = now - run->told_s,
                                        .left_s = seconds_left(run, examples),
-                                       .weights = store_tested(&run->store)};
+                                       .weights = weights,
+                                       .gradient = gradient_at(run, weights, row->epoch),
+                                       .shards = run->tallies,
+                                       .shards_here = run->store.settings.shards,
+                                       .lost_updates = store_lost_updates(&run->store)};
     run->told_s = now;
     telling_epoch(&run->telling, &epoch);
 }
