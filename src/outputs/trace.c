@@ -7,6 +7,7 @@
  * the pull that first saw it. Source: "Trace Event Format", Google, 2016. */
 #include <errno.h>
 #include <stdarg.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,6 +62,11 @@ static int flush(struct tracing *tracing, struct error *error) {
 
 static double us(double seconds) {
     return seconds * 1e6;
+}
+
+/* As it is written. */
+static double rounded_us(double seconds) {
+    return round(seconds * 1e9) * 1e-3;
 }
 
 static void name_process(struct tracing *tracing, int process, const char *name) {
@@ -143,14 +149,26 @@ static long step_of(const struct tracing *tracing, const struct trace_span *span
            (before && span->worker >= 0 && span->worker < tracing->scene->workers ? before[span->worker] : 0);
 }
 
+/* Its end is rounded, not its length: where the next slice begins there, the two must not overlap. */
 static void begin_slice(struct tracing *tracing, const struct trace_span *span, int process, int track) {
     add(tracing, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,", process, track,
-        us(span->begin_s), us(span->end_s - span->begin_s));
+        rounded_us(span->begin_s), rounded_us(span->end_s) - rounded_us(span->begin_s));
 }
 
 /* One gradient's way into one shard. */
 static long way(const struct tracing *tracing, const struct trace_span *span, int shard) {
     return (step_of(tracing, span) * 1024 + span->worker) * SHARDS_LINKED + shard;
+}
+
+/* A viewer binds an arrow to the slice that it finds at its time; on an edge, its rounding may find none. */
+static const double inside_s = 20e-9;
+
+static double just_after_begin(const struct trace_span *span) {
+    return fmin(span->begin_s + inside_s, (span->begin_s + span->end_s) / 2);
+}
+
+static double just_before_end(const struct trace_span *span) {
+    return fmax(span->end_s - inside_s, (span->begin_s + span->end_s) / 2);
 }
 
 static void add_flow(struct tracing *tracing, const char *phase, long id, int process, int track,
@@ -167,7 +185,7 @@ static void add_apply(struct tracing *tracing, const struct trace_span *span) {
     add(tracing, "\"name\":\"step\",\"args\":{\"worker\":%d,\"step\":%ld,\"version\":%ld}},\n", span->worker,
         step_of(tracing, span), span->version);
     if (span->shard >= SHARDS_LINKED) return;
-    add_flow(tracing, "t", way(tracing, span, span->shard), SHARDS, track, span->begin_s);
+    add_flow(tracing, "t", way(tracing, span, span->shard), SHARDS, track, just_after_begin(span));
     if (span->shard > 0) return; /* pulls tell the version of the first shard */
     if (tracing->pending_count == PENDING)
         memmove(tracing->pending, tracing->pending + 1,
@@ -182,7 +200,7 @@ static void end_flows(struct tracing *tracing, const struct trace_span *pull) {
     for (int i = 0; i < tracing->pending_count; i++) {
         const struct pending *one = &tracing->pending[i];
         if (one->version <= pull->version && one->end_s <= pull->end_s)
-            add_flow(tracing, "f", one->id, WORKERS, pull->member, pull->end_s);
+            add_flow(tracing, "f", one->id, WORKERS, pull->member, just_before_end(pull));
         else
             tracing->pending[left++] = *one;
     }
@@ -202,7 +220,7 @@ static void add_serve(struct tracing *tracing, const struct trace_span *span) {
     add(tracing, "\"name\":\"serve\",\"args\":{\"worker\":%d,\"step\":%ld,\"shard\":%d}},\n", span->worker,
         step_of(tracing, span), span->shard);
     add(tracing,
-        "{\"ph\":\"C\",\"pid\":%d,\"ts\":%.3f,\"name\":\"mailbox of shard "
+        "{\"ph\":\"C\",\"pid\":%d,\"ts\":%.3f,\"cat\":\"counter\",\"name\":\"mailbox of shard "
         "%d\",\"args\":{\"gradients\":%ld}},\n",
         SERVERS, us(span->end_s), span->shard, span->waiting);
 }
@@ -216,7 +234,7 @@ static void add_phase(struct tracing *tracing, const struct trace_span *span) {
     if (span->kind == TRACE_PULL) end_flows(tracing, span);
     if (span->kind != TRACE_PUSH) return;
     for (int shard = 0; shard < tracing->scene->shards && shard < SHARDS_LINKED; shard++)
-        add_flow(tracing, "s", way(tracing, span, shard), WORKERS, span->member, span->begin_s);
+        add_flow(tracing, "s", way(tracing, span, shard), WORKERS, span->member, just_after_begin(span));
 }
 
 static void add_queue(struct tracing *tracing, const struct trace_span *span) {
@@ -282,7 +300,7 @@ static int steps(void *self, const struct log_row *rows, int count, struct error
         const long step = rows[i].step - (before ? before[rows[i].worker] : 0);
         if (step > first && (one_in == 0 || step % one_in != 0)) continue;
         add(tracing,
-            "{\"ph\":\"C\",\"pid\":%d,\"ts\":%.3f,\"name\":\"staleness of worker "
+            "{\"ph\":\"C\",\"pid\":%d,\"ts\":%.3f,\"cat\":\"counter\",\"name\":\"staleness of worker "
             "%d\",\"args\":{\"updates\":%ld}},\n",
             WORKERS, us(rows[i].time_s), rows[i].worker, rows[i].staleness);
     }

@@ -278,7 +278,8 @@ static bool has_steps(const struct report *report) {
 static int write_stretches(struct html *html, const struct report *report, struct error *error) {
     int drawn = 0, left_out = 0;
     (void)error;
-    html_put(html, "<p class=\"quiet\">The same stretch of each run, of a contender's first one. ");
+    html_put(html,
+             "<p class=\"quiet\">The same stretch of each run; where one was repeated, of its first run. ");
     write_steps_note(html);
     chart_parts(html);
     for (int i = 0; i < report->count; i = group_end(report, i)) {

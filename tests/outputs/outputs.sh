@@ -321,20 +321,6 @@ train well --quiet --epochs=61 --resume=well --optimizer=sgd:rate=6 --devices=cp
 python3 -c 'import json; s = json.load(open("well/summary.json")); assert s["final_cost"] > 10 * s["first_cost"], s' || fail "well: its cost did not rise"
 ! grep -q diverged err || fail "well: said: $(cat err)"
 
-# --- a drawing of it: every step that is in the window is there; one line for what it cannot draw, no traceback ---
-timeline=$tests/../bench/timeline.py
-python3 "$timeline" line.svg 0 1e6 'two workers=typed' >out 2>err || fail "timeline.py: $(cat err)"
-python3 -c 'import csv, xml.dom.minidom as x
-drawn = [r for r in x.parse("line.svg").getElementsByTagName("rect") if r.getAttribute("fill") == "#59a96a"]
-steps = list(csv.DictReader(open("typed/steps.csv")))
-assert len(drawn) - 1 == len(steps) > 0, (len(drawn), len(steps))' 2>err || fail "timeline.py: $(cat err)"
-python3 "$timeline" --help >out 2>err && grep -q '^usage: bench/timeline.py OUT.svg' out && [ ! -s err ] || fail "timeline.py --help: $(cat out err)"
-for words in '' 'a.svg 0' 'a.svg x 10 A=typed' 'a.svg 0 10 A=nowhere' 'a.svg 0 10 typed'; do
-    # shellcheck disable=SC2086
-    ! python3 "$timeline" $words >out 2>err || fail "timeline.py $words: exit code 0"
-    [ ! -s out ] && [ -s err ] && ! grep -q Traceback err || fail "timeline.py $words: $(cat out err)"
-done
-
 # --- thinner ---
 # shellcheck disable=SC2086
 train thin $small --epochs=3 --strategy=sync --devices=cpu:0,cpu:1 --log-every=7

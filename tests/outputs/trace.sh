@@ -9,7 +9,7 @@ cd "$scratch" || exit 1
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16 --devices=cpu:0,cpu:1 --threads=1 --epochs=4 --outputs=csv,trace"
 
 cat >read.py <<'PYTHON'
-import csv, json, sys
+import bisect, csv, json, sys
 
 run, first, every, parts = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 before = {}
@@ -29,6 +29,10 @@ phases = {}
 for e in slices:
     if e["pid"] == 1 and e["name"] != "wait":
         assert phases.setdefault((e["tid"], e["args"]["step"]), {}).setdefault(e["name"], e) is e, f"twice: {e}"
+waited = {}
+for e in slices:
+    if e["pid"] == 1 and e["name"] == "wait":
+        waited.setdefault((e["tid"], e["args"]["step"]), []).append(e)
 for (worker, step), found in phases.items():
     assert list(found) == ["input", "pull", "compute", "push"], f"step {step} of worker {worker}: {list(found)}"
     chain = list(found.values())
@@ -37,7 +41,7 @@ for (worker, step), found in phases.items():
     took = 1e3 * sum(float(row[name]) for name in ("input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"))
     assert abs(end(chain[3]) - chain[0]["ts"] - took) < 0.05, f"step {step} of worker {worker}: {end(chain[3]) - chain[0]['ts']} us, expected {took}"
     assert abs(end(chain[3]) - 1e6 * float(row["time_s"])) < 1.1, f"step {step} of worker {worker} ends at {end(chain[3])} us, expected {row['time_s']} s"
-    waits = sum(e["dur"] for e in slices if e["name"] == "wait" and e["pid"] == 1 and e["tid"] == worker and e["args"]["step"] == step and (within(e, chain[1]) or within(e, chain[3])))
+    waits = sum(e["dur"] for e in waited.get((worker, step), []) if within(e, chain[1]) or within(e, chain[3]))
     if parts == 1:
         assert abs(waits - 1e3 * float(row["wait_ms"])) < 0.05, f"step {step} of worker {worker} waits {waits} us, expected {row['wait_ms']} ms"
 if parts == 1:
@@ -55,19 +59,24 @@ for e in events:
         flows[e["id"]][e["ph"]] = e
 kind = {"s": (1, "push"), "t": (3, "step"), "f": (1, "pull")}
 tracks = {}
-for e in slices:
+for e in sorted(slices, key=lambda e: e["ts"]):
     tracks.setdefault((e["pid"], e["tid"], e["name"]), []).append(e)
+begins = {track: [e["ts"] for e in of] for track, of in tracks.items()}
 whole = 0
-slice_of = lambda e: next(s for s in tracks[e["pid"], e["tid"], kind[e["ph"]][1]] if s["ts"] - near <= e["ts"] <= end(s) + near)
+def slice_of(e): # the one that the arrow's end lies in; those of one name on one track do not overlap
+    track = (e["pid"], e["tid"], kind[e["ph"]][1])
+    last = bisect.bisect_right(begins[track], e["ts"] + near)
+    return next((s for s in reversed(tracks[track][max(0, last - 3):last]) if e["ts"] <= end(s) + near), None)
 for id, flow in flows.items():
     for ph, e in flow.items():
         pid, name = kind[ph]
-        assert e["pid"] == pid and any(s["ts"] - near <= e["ts"] <= end(s) + near for s in tracks[pid, e["tid"], name]), f"an arrow without a {name}: {e}"
+        assert e["pid"] == pid and slice_of(e), f"an arrow without a {name}: {e}"
     if parts == 1 and "s" in flow and "t" in flow:
         assert flow["s"]["ts"] <= flow["t"]["ts"] + near, flow
     if len(flow) == 3:
         whole += 1
-        step, pull = slice_of(flow["t"]), [s for s in tracks[1, flow["f"]["tid"], "pull"] if abs(end(s) - flow["f"]["ts"]) < near][0]
+        step, pull = slice_of(flow["t"]), slice_of(flow["f"])
+        assert end(pull) - flow["f"]["ts"] < 0.02 + near, f"an arrow that does not end with {pull}: {flow}"
         assert pull["args"]["version"] >= step["args"]["version"] and end(pull) >= end(step) - near, f"an arrow from {step} to {pull}"
 steps = [e for e in slices if e["name"] == "step"]
 assert parts > 1 or not steps or whole >= 0.5 * len({(e["args"]["worker"], e["args"]["step"]) for e in steps}), f"{whole} whole arrows, {len(steps)} steps of shards"
