@@ -283,6 +283,10 @@ int file_append(FILE **stream, const char *path, struct error *error) {
     return open_plain(stream, path, O_APPEND, "ab", error);
 }
 
+int file_amend(FILE **stream, const char *path, struct error *error) {
+    return open_plain(stream, path, 0, "wb", error);
+}
+
 /* Whether the path is still that of the open file: another process may have renamed it. */
 static bool is_still(int handle, const char *path) {
     struct stat opened, named;

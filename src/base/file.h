@@ -57,6 +57,8 @@ struct file_new {
 int file_overwrite(FILE **stream, const char *path, struct error *error);
 /* The same, but what is there stays, and is written on below. */
 int file_append(FILE **stream, const char *path, struct error *error);
+/* What is there stays, and is written over from its beginning on, or wherever fseek goes. */
+int file_amend(FILE **stream, const char *path, struct error *error);
 
 /* A file or link that has the name path.part already is removed, never written into. */
 int file_create(struct file_new *file, const char *path, struct error *error);

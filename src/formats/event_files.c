@@ -57,6 +57,12 @@ bool event_files_are_in(const char *folder) {
     return last_in(folder) > 0;
 }
 
+int event_file_last(char path[PATH_BYTES], const char *folder, struct error *error) {
+    const long long last = last_in(folder);
+    *path = '\0';
+    return last > 0 ? file_name(path, folder, live, last, error) : OK;
+}
+
 int event_file_next(FILE **file, char path[PATH_BYTES], const char *folder, long long utc_seconds,
                     struct error *error) {
     const long long last = last_in(folder);

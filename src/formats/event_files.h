@@ -11,6 +11,9 @@
 int event_file_next(FILE **file, char path[PATH_BYTES], const char *folder, long long utc_seconds,
                     struct error *error);
 
+/* The path of the one that is there now and was begun last; "": there is none. */
+int event_file_last(char path[PATH_BYTES], const char *folder, struct error *error);
+
 /* Whether the folder itself has one. */
 bool event_files_are_in(const char *folder);
 

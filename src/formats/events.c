@@ -2,6 +2,7 @@
 #include "events.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio_ext.h>
@@ -86,9 +87,42 @@ static int begin(struct events *events, double time, long first_step, struct err
     return events_flush(events, error);
 }
 
+/* Bytes of the whole records that a file begins with. */
+static long long whole_bytes(FILE *file, long long bytes) {
+    long long whole = 0;
+    unsigned char head[HEAD_BYTES];
+    while (fseeko(file, (off_t)whole, SEEK_SET) == 0 && fread(head, sizeof head, 1, file) == 1) {
+        uint64_t length = 0;
+        for (int i = 7; i >= 0; i--) length = length << 8 | head[i];
+        if (length > (uint64_t)bytes || whole + HEAD_BYTES + (long long)length + TAIL_BYTES > bytes) break;
+        whole += HEAD_BYTES + (long long)length + TAIL_BYTES;
+    }
+    return whole;
+}
+
+/* A part of the run that was killed may have left half a record at the end of its file. */
+static int cut_torn(const char *folder, struct error *error) {
+    char path[PATH_BYTES];
+    RETURN_IF(event_file_last(path, folder, error));
+    const int handle = *path ? open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
+    FILE *file = handle < 0 ? NULL : fdopen(handle, "rb");
+    if (!file) {
+        if (handle >= 0) close(handle);
+        return OK; /* what cannot be read is left alone */
+    }
+    const long long bytes = fseeko(file, 0, SEEK_END) == 0 ? (long long)ftello(file) : 0;
+    const long long whole = whole_bytes(file, bytes);
+    const bool failed = whole < bytes && ftruncate(handle, (off_t)whole) != 0;
+    const int why = errno;
+    fclose(file);
+    if (!failed) return OK;
+    return error_set(error, ERROR_FILE, "%s: its end is torn and cannot be cut off: %s", path, strerror(why));
+}
+
 int events_open(struct events *events, const char *folder, long long utc_seconds, long first_step,
                 struct error *error) {
     *events = (struct events){0};
+    RETURN_IF(cut_torn(folder, error));
     RETURN_IF(event_file_next(&events->file, events->path, folder, utc_seconds, error));
     setvbuf(events->file, NULL, _IOFBF, STREAM_BYTES);
     return begin(events, (double)utc_seconds, first_step, error);

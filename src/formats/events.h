@@ -23,7 +23,8 @@ struct events {
     size_t room_bytes;
 };
 
-/* Makes the next file of `folder`, which is made if it is not there; see event_file_next. What earlier files
+/* Makes the next file of `folder`, which is made if it is not there; see event_file_next. What an
+ * earlier part that was killed left half written is cut off. What earlier files
  * have from first_step on is void. */
 int events_open(struct events *events, const char *folder, long long utc_seconds, long first_step,
                 struct error *error);

@@ -108,17 +108,31 @@ static int shard_track(struct tracing *tracing, const struct trace_span *span) {
 
 /* --- the file --- */
 
-/* What an earlier part left: its lines up to the checkpoint, of which the last may be torn. */
+/* While it grows, the file is an array without an end, which viewers take: a run may be killed. A run that
+ * ends makes it an object, which is JSON to everybody and says that times have more digits than microseconds;
+ * there is room for its first line. */
+static const char object_begins[] = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+
+static void array_begins(char line[sizeof object_begins]) {
+    memset(line, ' ', sizeof object_begins);
+    line[0] = '[';
+    line[sizeof object_begins - 2] = '\n';
+    line[sizeof object_begins - 1] = '\0';
+}
+
+/* What an earlier part left: its events up to the checkpoint, each a line that ends with a comma; the last
+ * one may be torn. */
 static int rewind_to(const char *path, double until_s, struct error *error) {
-    char line[1024];
+    char line[1024], first[sizeof object_begins];
     struct file_new file = {0};
     FILE *before = fopen(path, "r");
     if (!before) return OK;
     int code = file_create(&file, path, error);
+    array_begins(first);
+    if (code == OK) fputs(first, file.stream);
     while (code == OK && fgets(line, sizeof line, before)) {
-        const char *at = strstr(line, "\"ts\":");
-        const size_t length = strlen(line);
-        if (line[length - 1] == '\n' && !(at && strtod(at + 5, NULL) > us(until_s))) fputs(line, file.stream);
+        const char *at = strstr(line, "\"ts\":"), *end = strstr(line, ",\n");
+        if (end && end[2] == '\0' && !(at && strtod(at + 5, NULL) > us(until_s))) fputs(line, file.stream);
     }
     fclose(before);
     if (code == OK) code = file_commit(&file, error);
@@ -133,10 +147,12 @@ static int open_trace(void *self, const struct output_scene *scene, struct error
     RETURN_IF(file_join(tracing->path, scene->folder, "trace.json", error));
     const bool goes_on = scene->goes_on && file_exists(tracing->path);
     if (goes_on) RETURN_IF(rewind_to(tracing->path, scene->seconds_before, error));
-    RETURN_IF((goes_on ? file_append : file_overwrite)(&tracing->file, tracing->path, error));
+    RETURN_IF((goes_on ? file_amend : file_overwrite)(&tracing->file, tracing->path, error));
     if (fseek(tracing->file, 0, SEEK_END) != 0) return failed(tracing, error);
     tracing->bytes = tracing->flushed = ftell(tracing->file);
-    if (!goes_on) add(tracing, "[\n");
+    char first[sizeof object_begins];
+    array_begins(first);
+    if (!goes_on) add(tracing, "%s", first);
     name_tracks(tracing);
     return flush(tracing, error);
 }
@@ -320,6 +336,17 @@ static int event(void *self, const struct output_event *event, struct error *err
     return flush(tracing, error);
 }
 
+static int end(void *self, const struct output_end *end, struct error *error) {
+    struct tracing *tracing = self;
+    (void)end;
+    add(tracing, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"workers\"}}\n]}\n",
+        WORKERS);
+    RETURN_IF(flush(tracing, error));
+    if (fseek(tracing->file, 0, SEEK_SET) != 0) return failed(tracing, error);
+    fputs(object_begins, tracing->file);
+    return fflush(tracing->file) == 0 && !ferror(tracing->file) ? OK : failed(tracing, error);
+}
+
 static void close_trace(void *self) {
     const struct tracing *tracing = self;
     if (tracing->file) fclose(tracing->file);
@@ -338,5 +365,6 @@ const struct output output_trace = {
     .steps = steps,
     .spans = spans,
     .event = event,
+    .end = end,
     .close = close_trace,
 };

@@ -49,7 +49,8 @@ for worker in "0", "1":
 assert [int(row[0]) for row in epochs[1:]] == sorted({int(row[0]) for row in epochs[1:]}), "epochs are there twice"
 if os.path.exists(f"{run}/trace.json"):
     text = open(f"{run}/trace.json").read()
-    json.loads(text[:text.rindex("\n")].rstrip(",\n") + "]")
+    ended = text.endswith("\n]}\n")
+    json.loads(text if ended else text[:text.rindex("\n")].rstrip(",\n") + "]")
 if os.path.exists(f"{run}/metrics.prom"):
     assert open(f"{run}/metrics.prom").read().endswith("\n")
 if over:

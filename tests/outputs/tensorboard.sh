@@ -48,7 +48,9 @@ check "a run that went on" sync 5
 rm -r sync/checkpoint && mv older sync/checkpoint
 last=$(find sync/worker-0 -name '*tfevents*' | sort | tail -n 1)
 truncate -s -7 "$last"
+torn=$(stat -c %s "$last")
 run --resume=sync --epochs=6
+[ "$(stat -c %s "$last")" -lt "$torn" ] || fail "half a record is left in $last"
 check "a run that did steps again" sync 5
 [ "$(tail -n 1 sync/epochs.csv | cut -d, -f1)" = 6 ] || fail "it did not end with epoch 6: $(tail -n 1 sync/epochs.csv)"
 
