@@ -3,7 +3,7 @@
 # Chromium shows them. On an idle machine, as it is a picture of times.
 # usage: bench/picture.sh [FROM_S LENGTH_S]
 set -euo pipefail
-from=${1:-0.5} length=${2:-0.002} width=900
+from=${1:-0.2} length=${2:-0.003} width=900
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
