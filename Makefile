@@ -34,6 +34,9 @@ CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n
 # stb_image reads the pictures of `trainer predict`; STB=0 builds without.
 STB := $(shell printf '\043include <stb/stb_image.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
+# libhdf5 writes the models of Keras; HDF5=0 builds without `trainer export FILE.h5`. Debian has it in folders of its own.
+HDF5_INCLUDE := $(firstword $(wildcard /usr/include/hdf5/serial))
+HDF5 := $(shell printf '\043include <hdf5.h>\n' | $(CC) $(HDF5_INCLUDE:%=-I%) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 # protobuf-c, its library and its compiler, encodes what TensorBoard reads; PROTOBUF=0 builds without --outputs=tensorboard.
 PROTOBUF := $(shell printf '\043include <protobuf-c/protobuf-c.h>\n' | $(CC) -E - >/dev/null 2>&1 && command -v protoc-c >/dev/null && echo 1 || echo 0)
 
@@ -115,14 +118,14 @@ SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(findstring undefined,
 CFLAGS = -g
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
-DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
+DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_HDF5=$(HDF5) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
           -DTRAINER_VERSION='"$(VERSION)"' $(if $(filter 0,$(ZLIB)),-Isrc/base/zlib)
-LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(if $(filter 1,$(PROTOBUF)),-lprotobuf-c) $(if $(filter 1,$(PNG)),-lpng) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
+LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(if $(filter 1,$(PROTOBUF)),-lprotobuf-c) $(if $(filter 1,$(PNG)),-lpng) $(if $(filter 1,$(HDF5)),$(if $(HDF5_INCLUDE),-lhdf5_serial,-lhdf5)) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
 LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER)
 
 # --- plug-ins: folder -> table of descriptors ---
 name_of = $(subst -,_,$(basename $(notdir $(1))))
-PLUGIN_FOLDERS = strategies models datasets src/store/optimizers src/store/schedules src/commands src/outputs
+PLUGIN_FOLDERS = strategies models datasets src/store/optimizers src/store/schedules src/commands src/outputs src/exports
 kind_strategies = strategy
 kind_models = model
 kind_datasets = dataset
@@ -130,6 +133,7 @@ kind_optimizers = optimizer
 kind_schedules = schedule
 kind_commands = command
 kind_outputs = output
+kind_exports = format
 struct_strategies = struct strategy
 struct_models = struct model
 struct_datasets = struct dataset_plugin
@@ -137,6 +141,7 @@ struct_optimizers = struct optimizer
 struct_schedules = struct schedule
 struct_commands = struct command
 struct_outputs = struct output
+struct_exports = struct format
 header_strategies = src/store/strategy.h
 header_models = src/graph/model.h
 header_datasets = src/data/dataset.h
@@ -144,10 +149,12 @@ header_optimizers = src/store/optimizer.h
 header_schedules = src/store/schedule.h
 header_commands = src/commands/command.h
 header_outputs = src/record/output.h
+header_exports = src/infer/export.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
-           $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/tensorboard/%.c tests/formats/events.c)
+           $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/tensorboard/%.c tests/formats/events.c) \
+           $(if $(filter 0,$(HDF5)),src/formats/hdf5.c)
 plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
 
@@ -192,8 +199,10 @@ $(B)/proto/%.pb-c.c $(B)/proto/%.pb-c.h: src/formats/%.proto
 	@protoc-c -I $(<D) --c_out=$(B)/proto $<
 $(B)/proto/%.o: $(B)/proto/%.c $(B)/flags
 	@$(CC) $(filter-out $(WARNINGS),$(ALL_CFLAGS)) -w $(SANITIZER) -c -o $@ $<
-$(B)/src/formats/%.o: private ALL_CFLAGS += $(if $(PROTOCOLS),-I$(B)/proto)
+$(B)/src/formats/%.o $(B)/src/exports/%.o: private ALL_CFLAGS += $(if $(PROTOCOLS),-I$(B)/proto)
 $(B)/src/formats/events.o $(B)/src/formats/graph_def.o: | $(B)/proto/events.pb-c.h
+$(B)/src/exports/onnx.o: | $(B)/proto/onnx.pb-c.h
+$(B)/src/formats/hdf5.o: private ALL_CFLAGS += $(HDF5_INCLUDE:%=-isystem %)
 .SECONDARY: $(PROTOCOLS:=.c) $(PROTOCOLS:=.h)
 
 # The one place where a race is allowed is the one file that the thread sanitizer does not see.

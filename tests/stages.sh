@@ -60,7 +60,7 @@ commands/help commands/completions"
 # processor of the architecture.
 clang_build() { # further tests to leave out
     TEST_WITHOUT="${apart/project\/cuda /} $1" \
-        make "$jobs" B=build/clang CC=clang WERROR=1 ONEDNN=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 CUDA=0 MARCH= tests
+        make "$jobs" B=build/clang CC=clang WERROR=1 ONEDNN=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 CUDA=0 MARCH= tests
 }
 
 # With the GPU backend, on GPUs that a stand-in plays.

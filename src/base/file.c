@@ -161,7 +161,7 @@ int file_make_folder(const char *path, struct error *error) {
         if (mkdir(part, 0777) != 0) {
             const int reason = errno; /* on a read-only file system an existing folder is not said to exist */
             if (stat(part, &status) != 0)
-                return error_set(error, ERROR_FILE, "%s: cannot be made a folder: %s", part,
+                return error_set(error, ERROR_FILE, "%s: cannot create this folder: %s", part,
                                  strerror(reason));
             if (!S_ISDIR(status.st_mode))
                 return error_set(error, ERROR_FILE, "%s: a file, expected a folder", part);
@@ -182,7 +182,7 @@ int file_make_new_folder(char path[PATH_BYTES], struct error *error) {
     snprintf(name, sizeof name, "%s", path);
     for (int n = 2; mkdir(name, 0777) != 0; n++) {
         if (errno != EEXIST)
-            return error_set(error, ERROR_FILE, "%s: cannot be made a folder: %s", name, strerror(errno));
+            return error_set(error, ERROR_FILE, "%s: cannot create this folder: %s", name, strerror(errno));
         snprintf(name, sizeof name, "%s-%d", path, n);
     }
     if (strlen(name) >= PATH_BYTES)

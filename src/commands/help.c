@@ -110,13 +110,13 @@ static void print_commands(const struct page *page) {
 }
 
 static void print_plugins(const struct page *page) {
-    char left[64], names[1000];
+    char left[PLUGIN_HOW_BYTES + 2], names[1000], how[PLUGIN_HOW_BYTES];
     printf("\nplug-ins:\n");
     for (int k = 0; k < PLUGIN_KINDS; k++) {
         struct text text = text_into(names, sizeof names);
         for (size_t i = 0; plugin_kinds[k]->plugins[i] != NULL; i++)
             text_item(&text, " ", "%s", plugin_kinds[k]->plugins[i]->name);
-        snprintf(left, sizeof left, "  --%s", plugin_kinds[k]->name);
+        snprintf(left, sizeof left, "  %s", plugin_how(plugin_kinds[k], how));
         page_row(page, left, PLUGINS_INDENT, names);
     }
 }

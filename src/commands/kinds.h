@@ -4,7 +4,11 @@
 
 #include "../base/option.h"
 
-enum { PLUGIN_KINDS = 6 };
+enum { PLUGIN_KINDS = 7 };
 extern const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS];
+
+/* What one of them is chosen by: "--model", "--outputs"; of what no option chooses: "export". */
+enum { PLUGIN_HOW_BYTES = 64 };
+const char *plugin_how(const struct plugin_kind *kind, char how[PLUGIN_HOW_BYTES]);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "../data/dataset.h"
 #include "../graph/model.h"
+#include "../infer/export.h"
 #include "../record/output.h"
 #include "../store/optimizer.h"
 #include "../store/schedule.h"
@@ -10,18 +11,27 @@
 #include "command.h"
 #include "kinds.h"
 
-const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS] = {&strategy_kind,  &model_kind,    &dataset_kind,
-                                                              &optimizer_kind, &schedule_kind, &output_kind};
+const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS] = {
+    &strategy_kind, &model_kind, &dataset_kind, &optimizer_kind, &schedule_kind, &output_kind, &format_kind};
 
 enum { NAMES_MOST = 255, NAMES_INDENT = 18 };
 
+const char *plugin_how(const struct plugin_kind *kind, char how[PLUGIN_HOW_BYTES]) {
+    const bool by_name = kind != &output_kind && kind != &format_kind;
+    snprintf(how, PLUGIN_HOW_BYTES, "--%s",
+             by_name                ? kind->name
+             : kind == &output_kind ? kind->folder
+                                    : "export");
+    return how;
+}
+
 static void print_kind(const struct plugin_kind *kind) {
     const struct page page = page_on(stdout);
-    char left[64];
-    if (kind == &output_kind)
-        printf("%s (--%s=NAME,NAME,...)\n", kind->folder, kind->folder);
-    else
-        printf("%s (--%s=NAME:key=value,...)\n", kind->folder, kind->name);
+    char left[64], how[PLUGIN_HOW_BYTES];
+    printf("%s (%s=%s)\n", kind->folder, plugin_how(kind, how),
+           kind == &output_kind   ? "NAME,NAME,..."
+           : kind == &format_kind ? "FILE.NAME"
+                                  : "NAME:key=value,...");
     for (size_t i = 0; kind->plugins[i] != NULL; i++) {
         snprintf(left, sizeof left, "  %s", kind->plugins[i]->name);
         page_row(&page, left, NAMES_INDENT, kind->plugins[i]->help);

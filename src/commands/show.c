@@ -186,10 +186,9 @@ static int check_images(const struct network_shown *shown, struct example_sizes 
     const struct dataset *dataset = &shown->tested.dataset;
     struct error ignored = {0};
     if (example_sizes(sizes, dataset, &ignored) == OK) return OK;
-    return error_set(
-        error, ERROR_USAGE,
-        "%s: not a data set of images, so of this network --only=confusion is all there is to see",
-        dataset->name);
+    return error_set(error, ERROR_USAGE,
+                     "%s: not a data set of images, of whose networks only --only=confusion can be shown",
+                     dataset->name);
 }
 
 static int show_filters(const struct network_shown *shown, const struct example_sizes *sizes,

@@ -120,10 +120,13 @@ const char *config_unusual(const struct config *config, int flag, const char *wi
 
 int config_trace(const struct config *config, long *first, long *every, struct error *error) {
     const char *at = config->trace;
+    const long *seen = NULL;
     *first = *every = 0;
     while (*at) {
         long *value = strncmp(at, "first:", 6) == 0 ? first : strncmp(at, "every:", 6) == 0 ? every : NULL;
         char *end = NULL;
+        if (value == seen) value = NULL; /* twice */
+        seen = value;
         if (value) *value = strtol(at + 6, &end, 10);
         if (!value || end == at + 6 || *value < 0 || (*end != '\0' && (*end != ',' || end[1] == '\0')))
             return error_set(error, ERROR_USAGE,

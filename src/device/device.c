@@ -51,7 +51,7 @@ static int not_understood(const char *item, size_t length, struct error *error) 
 static int add(struct list *list, const struct backend *backend, int label, struct error *error) {
     for (int i = 0; is_cpu(backend) && i < list->count; i++)
         if (list->devices[i].backend == backend && list->devices[i].label == label)
-            return error_set(error, ERROR_USAGE, "devices: cpu:%d is named twice, expected different labels",
+            return error_set(error, ERROR_USAGE, "devices: cpu:%d is named twice, expected each device once",
                              label);
     if (list->count == list->capacity) {
         const int capacity = list->capacity ? 2 * list->capacity : 4;

@@ -306,9 +306,11 @@ void training_finished(void *argument, struct gradient *gradient) {
  * rest is exchange.
  */
 static void account_for_waking(struct worker *worker) {
-    const double now = world_now(worker->training->settings.world);
-    worker->totals.wait_s += now - worker->training->went_s;
+    struct training *training = worker->training;
+    const double now = world_now(training->settings.world), waited_s = now - training->went_s;
+    worker->totals.wait_s += waited_s;
     worker->accounted_s = now;
+    note_wait(training->settings.roster, worker->index, "the start of the epoch", -1, waited_s);
 }
 
 static void account_for_resting(struct worker *worker, double waited_s) {

@@ -102,7 +102,7 @@ static double up_of(const struct counted *worker) {
 static void write_times(FILE *file, const struct metrics *metrics) {
     static const char name[] = "worker_seconds_total";
     static const char *const phases[] = {"input", "pull", "compute", "push", "wait"};
-    begin(file, name, "counter", "Seconds of training by worker and phase.");
+    begin(file, name, "counter", "Seconds since the program began, by worker and phase.");
     for (int w = 0; w < metrics->scene->workers; w++) {
         const struct counted *worker = &metrics->worker[w];
         const double seconds[] = {worker->input_s, worker->pull_s, worker->compute_s, worker->push_s,
@@ -132,9 +132,11 @@ static void write_all(FILE *file, const struct metrics *metrics) {
         if (metrics->worker[w].update > update) update = metrics->worker[w].update;
     write_run(file, "run_info", "gauge", "What is trained, and how; always 1.", metrics->run, 1.0);
     write_run(file, "run_over", "gauge", "1 when the run has come to its end.", "", metrics->over);
-    write_run(file, "training_seconds_total", "counter", "Seconds of training, pauses and tests excluded.",
-              "", metrics->now_s);
-    write_run(file, "updates_total", "counter", "Updates of the weights.", "", (double)update);
+    write_run(file, "training_seconds_total", "counter",
+              "Seconds of training since the program began, pauses and tests excluded.", "",
+              metrics->now_s - metrics->scene->seconds_before);
+    write_run(file, "updates_total", "counter", "Updates of the weights, earlier parts of the run included.",
+              "", (double)update);
     write_run(file, "epochs", "gauge", "Epochs that are over.", "", row->epoch);
     write_run(file, "epochs_wanted", "gauge", "Epochs that the run is to have.", "",
               metrics->scene->config->epochs);
@@ -147,7 +149,7 @@ static void write_all(FILE *file, const struct metrics *metrics) {
     write_run(file, "examples_per_second", "gauge", "Examples per second of the last epoch.", "",
               row->examples_per_s);
     write_workers(file, metrics, "worker_up", "gauge", "0 when the worker was lost.", up_of);
-    write_workers(file, metrics, "worker_steps_total", "counter", "Steps that a worker has taken.", steps_of);
+    write_workers(file, metrics, "worker_steps_total", "counter", "Steps since the program began.", steps_of);
     write_workers(file, metrics, "worker_examples_total", "counter", "Examples since the program began.",
                   examples_of);
     write_workers(file, metrics, "worker_loss", "gauge", "Loss of the last batch.", loss_of);
@@ -186,18 +188,17 @@ static int open(void *self, const struct output_scene *scene, struct error *erro
     add_label(&text, "dataset", scene->config->dataset);
     add_label(&text, "version", TRAINER_VERSION);
     RETURN_IF(memory_array(&metrics->worker, scene->workers, "the workers' figures", error));
-    for (int w = 0; w < scene->workers; w++)
-        metrics->worker[w].steps = scene->steps_before ? scene->steps_before[w] : 0;
     RETURN_IF(file_join(metrics->path, scene->folder, "metrics.prom", error));
     return write(metrics, error);
 }
 
 static int steps(void *self, const struct log_row *rows, int count, struct error *error) {
     struct metrics *metrics = self;
+    const long *before = metrics->scene->steps_before;
     for (int i = 0; i < count; i++) {
         const struct log_row *row = &rows[i];
         struct counted *worker = &metrics->worker[row->worker];
-        worker->steps = row->step;
+        worker->steps = row->step - (before ? before[row->worker] : 0);
         worker->rows++;
         worker->examples += row->examples;
         worker->input_s += row->input_ms / 1e3;

@@ -45,11 +45,20 @@ static bool is_in(const char *list, const char *wanted) {
     return false;
 }
 
+bool output_is_chosen(const char *list, const char *name) {
+    return is_in(list, name);
+}
+
 int telling_check(const char *list, struct error *error) {
     char name[NAME_BYTES];
     if (strcmp(list, none) == 0) return OK;
+    if (is_in(list, none))
+        return error_set(error, ERROR_USAGE, "--outputs=%.200s: \"none\" stands alone", list);
     for (const char *rest = list; next_name(&rest, name);) {
         const struct output *output = find(name);
+        if (!*name)
+            return error_set(error, ERROR_USAGE,
+                             "--outputs=%.200s: found an empty name, expected csv,trace and the like", list);
         if (!output) return plugin_unknown(&output_kind, name, error);
         if (output->needs)
             return error_set(error, ERROR_USAGE, "--outputs=%.200s: %s needs a build with %s", list, name,

@@ -129,6 +129,8 @@ struct telling {
  * could not do. A half-open one is to be closed. */
 int telling_open(struct telling *telling, const char *list, const struct output_scene *scene,
                  struct progress *progress, struct error *error);
+/* Whether the list has that name. */
+bool output_is_chosen(const char *list, const char *name);
 /* The same checks, and nothing else. Errors: ERROR_USAGE. */
 int telling_check(const char *list, struct error *error);
 /* Whether anybody wants the row of this step. */

@@ -87,7 +87,8 @@ int table_rewind(const char *path, const char *header, int time_column, double u
     const int handle = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     FILE *file = handle < 0 ? NULL : fdopen(handle, "r+");
     if (!file && errno == ENOENT) return OK;
-    if (!file) return error_set(error, ERROR_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    if (!file)
+        return error_set(error, ERROR_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
     const int code = rewind_open(file, path, header, time_column, until_s, bytes, error);
     fclose(file);
     return code;

@@ -48,6 +48,22 @@ static int open_network(struct run *run, const struct typed *typed, struct error
 
 /* What was typed, then what the checkpoint says or, of a run that begins, the model's recipe, then the
  * defaults. A checkpoint has all rows that the program which wrote it knew. */
+/* What is said of an output that nobody chose would be lost. */
+static int check_outputs(const struct config *config, const struct typed *typed, struct error *error) {
+    const struct given *given = &typed->given;
+    const struct {
+        const char *option, *output;
+        bool given;
+    } rows[] = {{"trace", "trace", given->trace},
+                {"scalars", "tensorboard", given->scalars},
+                {"histograms", "tensorboard", given->histograms}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].given && !output_is_chosen(config->outputs, rows[i].output))
+            return error_set(error, ERROR_USAGE, "--%s: found --outputs=%.200s, expected %s among them",
+                             rows[i].option, config->outputs, rows[i].output);
+    return OK;
+}
+
 static int settle(struct run *run, const struct typed *typed, struct error *error) {
     const char *path = typed->value.resume;
     struct config_source source = resume_source(&run->checkpoint, path);
@@ -69,6 +85,9 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     long first, every;
     RETURN_IF(telling_check(config->outputs, error));
     RETURN_IF(config_trace(config, &first, &every, error));
+    RETURN_IF(check_outputs(config, typed, error));
+    const struct format *format = NULL;
+    if (config->export_to[0]) RETURN_IF(export_format(&format, config->export_to, error));
     if (config->early_stop == 0 || config->validation > 0.0) return OK;
     if (typed->given.validation)
         return error_set(error, ERROR_USAGE,

@@ -5,6 +5,7 @@
 
 #include "../engine/probe.h"
 #include "../infer/evaluate.h"
+#include "../infer/export.h"
 #include "../record/lines.h"
 #include "../record/output.h"
 #include "../record/progress.h"

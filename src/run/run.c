@@ -261,6 +261,17 @@ static int look_back(struct run *run, struct run_result *result, struct error *e
     return OK;
 }
 
+/* From the model that was kept: what other programs read is what `trainer export` would write. */
+static int export_model(struct run *run, struct error *error) {
+    const struct config *config = &run->setup.config;
+    char model[PATH_BYTES];
+    if (!config->export_to[0]) return OK;
+    RETURN_IF(file_join(model, config->out, "model.safetensors", error));
+    RETURN_IF(export_write(model, config->export_to, false, error));
+    lines_fit(&run->lines, "the network is in %s, too", config->export_to);
+    return OK;
+}
+
 /* Coordinates from the first epoch to the last. */
 static int coordinate_all(struct run *run, struct run_result *result, struct error *error) {
     run->examples_before = run->epoch_examples = run_examples(run);
@@ -276,7 +287,8 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     if (run->resumes) run_tell_event(run, EVENT_RESUMED, -1, run->setup.config.resume);
     int code = coordinate(run, error);
     if (code == OK) code = run->nothing_left ? look_back(run, result, error) : finish(run, result, error);
-    return code == OK || code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
+    if (code == OK) return export_model(run, error); /* what was learnt is kept, whatever becomes of it */
+    return code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
 }
 
 int run_train(const struct typed *typed, const struct crew *crew, struct world *world,

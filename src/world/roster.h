@@ -28,7 +28,7 @@ enum { PHASES = PHASE_FAILED + 1 };
 /* Others take a worker off the roster only while it is on its own, never in the middle of an exchange. */
 enum roster_standing { STANDING_ALONE, STANDING_EXCHANGING, STANDING_EXPELLED };
 
-enum { WAIT_PLACES = 6 };
+enum { WAIT_PLACES = 8 };
 
 struct member {
     _Alignas(64) char name[40]; /* "worker 1 (cpu:1)"; constant once the roster is open */

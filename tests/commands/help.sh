@@ -158,7 +158,7 @@ for columns, text in tables.items():
 sys.exit(failures > 0)
 PYTHON
 # shellcheck disable=SC2046 # several names
-python3 widths.py "$TRAINER" $(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c src/store/schedules/*.c src/outputs/*.c | tr _ -) || failures=1
+python3 widths.py "$TRAINER" $(cd "$root" && basename -s .c strategies/*.c models/*.c datasets/*.c src/store/optimizers/*.c src/store/schedules/*.c src/outputs/*.c src/exports/*.c | tr _ -) || failures=1
 
 # --- examples, each page's in a folder of its own; MNIST is a few made-up digits ---
 mkdir bin
@@ -199,6 +199,7 @@ examples() { # the page, as arguments: runs what stands under "examples:", a lin
         0:*) ;;
         [25]:*'trainer fetch'*) grep -q 'cannot download\|127.0.0.1' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         3:*'trainer show'*cifar10*) grep -q 'cifar10 needs data_batch_1.bin' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
+        2:*'trainer export'*onnx*) grep -q 'protobuf-c-compiler' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         2:*'trainer show'*) grep -q 'libpng-dev' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         2:*cifar10*) grep -q 'explain=nothing: expected 0 or 1' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         *) fail "$* example: $typed: $(cat "$folder/err")" ;;

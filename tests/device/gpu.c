@@ -68,6 +68,6 @@ int main(void) {
     check_names("gpu:1,gpu:2,gpu:0,gpu:2", ERROR_DEVICE, "gpu:2: in use");
     check_names("npu:0", ERROR_DEVICE, "npu:0: driver not found (devices: cpu:0, gpu:0 to gpu:2)");
     check_names("npu:*", ERROR_DEVICE, "npu:*: driver not found (devices: cpu:0, gpu:0 to gpu:2)");
-    check_names("cpu:1,cpu:1", ERROR_USAGE, "devices: cpu:1 is named twice, expected different labels");
+    check_names("cpu:1,cpu:1", ERROR_USAGE, "devices: cpu:1 is named twice, expected each device once");
     return check_end();
 }

@@ -73,6 +73,27 @@ static void check_totals(const char *text, const struct strategy *strategy, void
     }
 }
 
+/* --- where the waiting was --- */
+
+/* Every wait has a place, also that for a thread to wake up. */
+static void check_places(const char *text, const struct strategy *strategy, void *argument) {
+    static struct rig rig;
+    struct rig_settings settings = usual(text, 2);
+    (void)strategy;
+    (void)argument;
+    settings.simulated = false;
+    settings.batches -= settings.batches % 2;
+    CHECK(rig_run(&rig, &settings, false) == OK, "%s: %s", text, rig.error.words);
+    for (int w = 0; w < 2; w++) {
+        const double waited_s = training_totals(&rig.training, w)->wait_s;
+        double sum = 0.0;
+        for (int i = 0; i < WAIT_PLACES; i++) sum += rig.roster.members[w].waited_at[i].seconds;
+        CHECK(waited_s > 0.0 && fabs(sum - waited_s) < 1e-9,
+              "%s: worker %d waited for %g s, at its places %g s", text, w, waited_s, sum);
+    }
+    rig_close(&rig);
+}
+
 /* --- the rate of the log is that of the update --- */
 
 static void check_rates(const char *text, const struct strategy *strategy, void *argument) {
@@ -238,6 +259,7 @@ int main(void) {
     each_strategy(check_slow_start, NULL);
     check_failed_start();
     each_strategy(check_totals, NULL);
+    each_strategy(check_places, NULL);
     each_strategy(check_rates, NULL);
     each_strategy(check_pause, NULL);
     check_clipping();

@@ -45,7 +45,10 @@ for name in "train_loss", "test_loss", "test_accuracy", "validation_accuracy":
     same(name, (name, None, None), float(epochs[-1][name]), 1e-5)
 for w, worker in enumerate(summary["per_worker"]):
     own = [row for row in rows if row["worker"] == str(w)]
-    same("steps", ("worker_steps_total", str(w), None), int(own[-1]["step"]))
+    # Counters begin with the program, as counters do.
+    steps, examples = (figures[f"worker_{name}_total", str(w), None] for name in ("steps", "examples"))
+    assert steps == int(own[-1]["step"]) if part == "all" else 0 < steps < int(own[-1]["step"]), f"{steps} steps of {own[-1]['step']}"
+    assert examples == sum(int(row["examples"]) for row in own[len(own) - int(steps):]), f"{examples} examples in {steps} steps"
     same("up", ("worker_up", str(w), None), 0 if worker["lost"] else 1)
     if part == "all":
         same("examples", ("worker_examples_total", str(w), None), worker["examples"])

@@ -230,7 +230,7 @@ done <<'TABLE'
 3|file: a file, expected a folder|--out=file
 3|file: a file, expected a folder|--out=file/below
 3|wall/steps.csv|--out=wall
-3|/proc/run: cannot be made a folder|--out=/proc/run
+3|/proc/run: cannot create this folder|--out=/proc/run
 3|empty.safetensors: |--resume=empty.safetensors
 3|stub.safetensors: |--resume=stub.safetensors
 3|cut.safetensors: |--resume=cut.safetensors

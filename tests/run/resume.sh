@@ -151,7 +151,7 @@ whole killed 3
 # With fewer workers, then with more again: each goes on with its own count.
 train --resume=killed --devices=cpu:0 --threads=1 --epochs=4
 train --resume=killed --devices=cpu:0,cpu:1 --threads=1 --epochs=5 --log-every=0
-train --resume=killed --devices=cpu:0,cpu:1 --threads=1 --epochs=6
+train --resume=killed --devices=cpu:0,cpu:1 --threads=1 --epochs=6 --log-every=1
 python3 - <<'PYTHON' || fail "killed: another number of workers: $(cut -d, -f1,2,5 killed/steps.csv | tail -n 3)"
 import csv
 rows = list(csv.DictReader(open("killed/steps.csv")))

@@ -1,0 +1,95 @@
+/* h5: a whole model for Keras 2 and 3, in HDF5: keras.models.load_model opens it. */
+#include "../formats/hdf5.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../base/text.h"
+#include "../infer/export.h"
+#include "../infer/keras.h"
+
+#define HELP "a model for Keras, 2 and 3 (load_model)"
+
+#if TRAINER_HDF5
+
+enum { NAME_BYTES = 200 };
+
+struct h5 {
+    const struct exported *exported;
+    struct hdf5 *file;
+    struct error *error;
+};
+
+/* "conv1/kernel:0" of group model_weights/conv1 is the array model_weights/conv1/conv1/kernel:0. */
+static int write_layer(const struct h5 *h5, const struct keras_layer *layer) {
+    char group[NAME_BYTES], names[KERAS_WEIGHTS][NAME_BYTES], path[3 * NAME_BYTES];
+    const char *list[KERAS_WEIGHTS];
+    snprintf(group, sizeof group, "model_weights/%s", layer->name);
+    RETURN_IF(hdf5_group(h5->file, group, h5->error));
+    for (int w = 0; w < layer->weights; w++) {
+        snprintf(names[w], sizeof names[w], "%.90s/%s:0", layer->name, layer->weight_name[w]);
+        snprintf(path, sizeof path, "%.199s/%.199s", group, names[w]);
+        RETURN_IF(hdf5_array(h5->file, path, &layer->weight[w]->shape,
+                             h5->exported->restored->weights + layer->weight[w]->begin, h5->error));
+        list[w] = names[w];
+    }
+    return hdf5_texts(h5->file, group, "weight_names", list, layer->weights, h5->error);
+}
+
+static int write_weights(const struct h5 *h5) {
+    const struct layers_of *of = h5->exported->layers;
+    const char **names = NULL;
+    int code = memory_array(&names, of->count + 1, "names of layers", h5->error);
+    if (code == OK) code = hdf5_group(h5->file, "model_weights", h5->error);
+    for (int i = 0; code == OK && i <= of->count; i++) {
+        struct keras_layer layer;
+        code = keras_layer(&layer, of, i, h5->error);
+        names[i] = layer.name;
+        if (code == OK) code = write_layer(h5, &layer);
+    }
+    if (code == OK)
+        code = hdf5_texts(h5->file, "model_weights", "layer_names", names, of->count + 1, h5->error);
+    memory_free(names);
+    return code;
+}
+
+static int write_model(const struct h5 *h5) {
+    char *config = NULL;
+    int code = keras_config_text(&config, h5->exported->layers, false, h5->error);
+    if (code == OK) code = write_weights(h5);
+    if (code == OK) code = hdf5_text(h5->file, "", "model_config", config, h5->error);
+    /* Both read what Keras 2 wrote last. */
+    for (int i = 0; code == OK && i < 2; i++) {
+        code = hdf5_text(h5->file, i ? "model_weights" : "", "keras_version", "2.15.0", h5->error);
+        if (code == OK)
+            code = hdf5_text(h5->file, i ? "model_weights" : "", "backend", "tensorflow", h5->error);
+    }
+    free(config);
+    return code;
+}
+
+static int write(FILE *file, const struct exported *exported, struct error *error) {
+    struct h5 h5 = {.exported = exported, .error = error};
+    void *bytes = NULL;
+    size_t count = 0;
+    int code = hdf5_open(&h5.file, error);
+    if (code == OK) code = write_model(&h5);
+    if (code == OK) code = hdf5_image(h5.file, &bytes, &count, error);
+    if (code == OK && fwrite(bytes, 1, count, file) != count)
+        code = error_set(error, ERROR_FILE, "cannot be written");
+    memory_free(bytes);
+    hdf5_close(h5.file);
+    return code;
+}
+
+const struct format format_h5 = {.plugin = {.name = "h5", .help = HELP}, .write = write};
+
+#else
+
+const struct format format_h5 = {
+    .plugin = {.name = "h5", .help = HELP},
+    .needs = "libhdf5 (apt-get install libhdf5-dev, then make)",
+};
+
+#endif

@@ -1,0 +1,96 @@
+/* keras: a whole model in Keras' own format since Keras 3: a zip archive of its configuration and its
+ * weights. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../formats/hdf5.h"
+#include "../formats/zip_write.h"
+#include "../infer/export.h"
+#include "../infer/keras.h"
+
+#define HELP "a model for Keras 3, in its own format"
+
+#if TRAINER_HDF5
+
+enum { NAME_BYTES = 200 };
+
+/* "MaxPooling2D" is max_pooling2d in the file of weights, the second one max_pooling2d_1. */
+static void group_name(const char *class_name, int number, char name[NAME_BYTES]) {
+    size_t at = 0;
+    for (const char *c = class_name; *c && at + 2 < NAME_BYTES; c++) {
+        const bool begins = isupper((unsigned char)*c) && c > class_name && islower((unsigned char)c[-1]);
+        if (begins) name[at++] = '_';
+        name[at++] = (char)tolower((unsigned char)*c);
+    }
+    name[at] = '\0';
+    if (number > 0) snprintf(name + at, NAME_BYTES - at, "_%d", number);
+}
+
+/* How many of the layers before have the same class. */
+static int number_of(const struct layers_of *of, int place, const char *class_name, struct error *error) {
+    int number = 0;
+    for (int i = 0; i < place; i++) {
+        struct keras_layer layer;
+        if (keras_layer(&layer, of, i, error) == OK && strcmp(layer.class_name, class_name) == 0) number++;
+    }
+    return number;
+}
+
+static int write_layer(struct hdf5 *file, const struct exported *exported, int place, struct error *error) {
+    struct keras_layer layer;
+    char name[NAME_BYTES], group[2 * NAME_BYTES], path[3 * NAME_BYTES];
+    RETURN_IF(keras_layer(&layer, exported->layers, place, error));
+    group_name(layer.class_name, number_of(exported->layers, place, layer.class_name, error), name);
+    snprintf(group, sizeof group, "layers/%s/vars", name);
+    RETURN_IF(hdf5_group(file, group, error));
+    for (int w = 0; w < layer.weights; w++) {
+        snprintf(path, sizeof path, "%s/%d", group, w);
+        RETURN_IF(hdf5_array(file, path, &layer.weight[w]->shape,
+                             exported->restored->weights + layer.weight[w]->begin, error));
+    }
+    return OK;
+}
+
+static int make_weights(const struct exported *exported, void **bytes, size_t *count, struct error *error) {
+    struct hdf5 *file = NULL;
+    int code = hdf5_open(&file, error);
+    if (code == OK) code = hdf5_group(file, "vars", error);
+    for (int i = 0; code == OK && i <= exported->layers->count; i++)
+        code = write_layer(file, exported, i, error);
+    if (code == OK) code = hdf5_image(file, bytes, count, error);
+    hdf5_close(file);
+    return code;
+}
+
+static int write(FILE *file, const struct exported *exported, struct error *error) {
+    static const char metadata[] = "{\"keras_version\": \"3.0.0\"}";
+    struct zip_writing zip = {.file = file};
+    struct zip_piece notes = {metadata, sizeof metadata - 1}, config = {0}, weights = {0};
+    char *text = NULL;
+    void *bytes = NULL;
+    int code = keras_config_text(&text, exported->layers, true, error);
+    if (code == OK) code = make_weights(exported, &bytes, &weights.bytes, error);
+    config = (struct zip_piece){text, text ? strlen(text) : 0};
+    weights.at = bytes;
+    if (code == OK) code = zip_add(&zip, "metadata.json", &notes, 1, error);
+    if (code == OK) code = zip_add(&zip, "config.json", &config, 1, error);
+    if (code == OK) code = zip_add(&zip, "model.weights.h5", &weights, 1, error);
+    if (code == OK) code = zip_end(&zip, error);
+    zip_close(&zip);
+    memory_free(bytes);
+    free(text);
+    return code;
+}
+
+const struct format format_keras = {.plugin = {.name = "keras", .help = HELP}, .write = write};
+
+#else
+
+const struct format format_keras = {
+    .plugin = {.name = "keras", .help = HELP},
+    .needs = "libhdf5 (apt-get install libhdf5-dev, then make)",
+};
+
+#endif

@@ -1,0 +1,55 @@
+/* See export.h. */
+#include "export.h"
+
+#include <string.h>
+
+#include "../base/text.h"
+
+static void all_suffixes(char *out, size_t bytes) {
+    struct text text = text_into(out, bytes);
+    for (int i = 0; exports[i]; i++) text_item(&text, ", ", ".%s", exports[i]->plugin.name);
+}
+
+int export_format(const struct format **format, const char *path, struct error *error) {
+    char suffixes[200];
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    *format = NULL;
+    for (int i = 0; dot && exports[i]; i++)
+        if (strcmp(dot + 1, exports[i]->plugin.name) == 0) *format = exports[i];
+    all_suffixes(suffixes, sizeof suffixes);
+    if (!*format)
+        return error_set(error, ERROR_USAGE, "%s: expected a name that ends with one of %s", path, suffixes);
+    if (!(*format)->needs) return OK;
+    return error_set(error, ERROR_USAGE, "%s: .%s needs a build with %s", path, (*format)->plugin.name,
+                     (*format)->needs);
+}
+
+static int write_file(const struct format *format, const char *path, const struct exported *exported,
+                      struct error *error) {
+    struct file_new file = {0};
+    struct error why = {0};
+    RETURN_IF(file_create(&file, path, error));
+    int code = format->write(file.stream, exported, &why);
+    if (code != OK) error_set(error, code, "%s: %s", path, why.words);
+    if (code == OK) code = file_commit(&file, error);
+    file_abandon(&file);
+    return code;
+}
+
+int export_write(const char *checkpoint, const char *path, bool torch, struct error *error) {
+    const struct format *format = NULL;
+    struct restored restored = {0};
+    struct layers_of layers = {0};
+    RETURN_IF(export_format(&format, path, error));
+    if (torch && !format->arrays)
+        return error_set(error, ERROR_USAGE,
+                         "--names=torch: .%s files have layouts of their own; expected .npz or .safetensors",
+                         format->plugin.name);
+    int code = restored_open(&restored, checkpoint, true, error);
+    const struct exported exported = {.restored = &restored, .layers = &layers, .torch = torch};
+    if (code == OK) code = layers_of_open(&layers, &restored.evaluator.network, error);
+    if (code == OK) code = write_file(format, path, &exported, error);
+    layers_of_close(&layers);
+    restored_close(&restored);
+    return code;
+}

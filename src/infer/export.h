@@ -1,0 +1,38 @@
+/* Formats of other programs: a file each in src/exports/, as a descriptor `format_NAME`; the name is the
+ * suffix of its files. */
+#ifndef TRAINER_INFER_EXPORT_H
+#define TRAINER_INFER_EXPORT_H
+
+#include <stdio.h>
+#include "../base/option.h"
+#include "layers_of.h"
+#include "restore.h"
+
+/* What is written. */
+struct exported {
+    const struct restored *restored; /* the weights, and what the training knew of its examples */
+    const struct layers_of *layers;
+    bool torch; /* names and layouts of arrays as PyTorch has them, where the format is one of arrays */
+};
+
+struct format {
+    struct plugin plugin;
+    const char *needs; /* the package that this build lacks for it; NULL: nothing */
+    bool arrays;       /* it has the weights alone, by name */
+    /* Writes the whole file. Errors: ERROR_FILE: the stream; a layer that the format cannot say, by its
+     * name; ERROR_DEVICE (memory). */
+    int (*write)(FILE *file, const struct exported *exported, struct error *error);
+};
+
+/* Made by the Makefile from the file names in src/exports/. */
+extern const struct format *const exports[];
+extern const struct plugin_kind format_kind;
+
+/* The format of a file, by its suffix. Errors: ERROR_USAGE: none of them, or one that this build lacks. */
+int export_format(const struct format **format, const char *path, struct error *error);
+
+/* Writes the network of a checkpoint (see restored_open) to `path`, which appears under its name when it is
+ * whole; a file that is there is replaced. Errors: ERROR_USAGE, ERROR_FILE, ERROR_DEVICE. */
+int export_write(const char *checkpoint, const char *path, bool torch, struct error *error);
+
+#endif

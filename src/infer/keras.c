@@ -1,0 +1,253 @@
+/* See keras.h. What Keras wants is described in its documentation of `get_config` and of whole-model saving.
+ */
+#include "keras.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/json.h"
+
+static const char last_layer[] = "probabilities";
+
+/* Operations that are a layer there: a class of their own, or an activation by name. */
+static const struct {
+    enum op op;
+    const char *class_name, *activation;
+} classes[] = {{OP_relu, "Activation", "relu"},
+               {OP_sigmoid, "Activation", "sigmoid"},
+               {OP_tanh, "Activation", "tanh"},
+               {OP_softmax, "Activation", "softmax"},
+               {OP_exp, "Activation", "exponential"},
+               {OP_maxpool, "MaxPooling2D", NULL},
+               {OP_add, "Add", NULL},
+               {OP_mul, "Multiply", NULL},
+               {OP_concat, "Concatenate", NULL}};
+
+static int place_of_operation(enum op op) {
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (classes[i].op == op) return (int)i;
+    return -1;
+}
+
+static const struct shape *value_shape(const struct layers_of *of, int place) {
+    return &of->graph->nodes[of->layers[place].at].shape;
+}
+
+static bool is_flatten(const struct layers_of *of, const struct layer_of *layer) {
+    return of->graph->nodes[layer->at].shape.rank == 2;
+}
+
+/* Its batch stays, operands have one shape, and activations are of whole values. */
+static const char *class_of(const struct layers_of *of, const struct layer_of *layer) {
+    const int row = layer->kind == LAYER_OPERATION ? place_of_operation(layer->op) : -1;
+    switch (layer->kind) {
+    case LAYER_INPUT:
+        return "InputLayer";
+    case LAYER_CONV:
+        return "Conv2D";
+    case LAYER_DENSE:
+        return "Dense";
+    case LAYER_BATCH_NORM:
+        return "BatchNormalization";
+    case LAYER_GLOBAL_AVERAGE:
+        return "GlobalAveragePooling2D";
+    case LAYER_RESHAPE:
+        if (value_shape(of, layer->input[0])->dims[0] != of->batch ||
+            of->graph->nodes[layer->at].shape.dims[0] != of->batch)
+            return NULL;
+        return is_flatten(of, layer) ? "Flatten" : "Reshape";
+    case LAYER_OPERATION:
+        break;
+    }
+    for (int i = 1; i < layer->inputs && layer->op != OP_concat; i++)
+        if (!shape_equal(value_shape(of, layer->input[i]), value_shape(of, layer->input[0]))) return NULL;
+    return row < 0 ? NULL : classes[row].class_name;
+}
+
+static void add_weight(struct keras_layer *layer, const char *name, const struct range *range) {
+    if (!range) return;
+    layer->weight_name[layer->weights] = name;
+    layer->weight[layer->weights++] = range;
+}
+
+int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place, struct error *error) {
+    if (place == of->count) {
+        *layer = (struct keras_layer){.class_name = "Activation", .name = last_layer};
+        return OK;
+    }
+    const struct layer_of *from = &of->layers[place];
+    *layer = (struct keras_layer){.class_name = class_of(of, from), .name = from->name};
+    if (!layer->class_name)
+        return error_set(error, ERROR_FILE, "%s: found %s, which Keras has no layer for", from->name,
+                         op_name(from->op));
+    add_weight(layer, "kernel", from->weights[WEIGHT_KERNEL]);
+    add_weight(layer, "bias", from->weights[WEIGHT_BIAS]);
+    add_weight(layer, "gamma", from->weights[WEIGHT_SCALE]);
+    add_weight(layer, "beta", from->weights[WEIGHT_SHIFT]);
+    add_weight(layer, "moving_mean", from->weights[WEIGHT_MEAN]);
+    add_weight(layer, "moving_variance", from->weights[WEIGHT_VARIANCE]);
+    return OK;
+}
+
+/* --- configurations --- */
+
+static void put_dims(struct json_writer *json, const char *name, const int *dims, int count) {
+    json_open(json, name, '[');
+    for (int i = 0; i < count; i++) json_int(json, NULL, dims[i]);
+    json_close(json, ']');
+}
+
+/* Without the batch; for an input with the null that stands for it. */
+static void put_shape(struct json_writer *json, const char *name, const struct shape *shape,
+                      bool with_batch) {
+    json_open(json, name, '[');
+    if (with_batch) json_real(json, NULL, (double)NAN);
+    for (int i = 1; i < shape->rank; i++) json_int(json, NULL, shape->dims[i]);
+    json_close(json, ']');
+}
+
+static void put_windows(struct json_writer *json, const char *name, const int *window,
+                        const struct attributes *attributes) {
+    put_dims(json, name, window, 2);
+    put_dims(json, "strides", attributes->stride, 2);
+    json_text(json, "padding", attributes->padding == PADDING_SAME ? "same" : "valid");
+    json_text(json, "data_format", "channels_last");
+}
+
+static void put_operation(struct json_writer *json, const struct layer_of *layer,
+                          const struct node_info *info) {
+    const char *activation = classes[place_of_operation(layer->op)].activation;
+    if (activation) json_text(json, "activation", activation);
+    if (layer->op == OP_maxpool) put_windows(json, "pool_size", info->attributes.window, &info->attributes);
+    if (layer->op == OP_concat) json_int(json, "axis", info->attributes.axis);
+}
+
+static void put_settings(struct json_writer *json, const struct layers_of *of, const struct layer_of *layer) {
+    const struct node_info *info = &of->graph->nodes[layer->computes];
+    const struct range *kernel = layer->weights[WEIGHT_KERNEL];
+    switch (layer->kind) {
+    case LAYER_INPUT:
+        put_shape(json, "batch_input_shape", &info->shape, true);
+        json_bool(json, "sparse", false);
+        break;
+    case LAYER_CONV:
+        json_int(json, "filters", kernel->shape.dims[3]);
+        put_windows(json, "kernel_size", kernel->shape.dims, &info->attributes);
+        break;
+    case LAYER_DENSE:
+        json_int(json, "units", kernel->shape.dims[1]);
+        break;
+    case LAYER_BATCH_NORM:
+        json_int(json, "axis", info->shape.rank - 1);
+        json_real(json, "epsilon", (double)info->attributes.epsilon);
+        break;
+    case LAYER_GLOBAL_AVERAGE:
+        json_text(json, "data_format", "channels_last");
+        break;
+    case LAYER_RESHAPE:
+        if (is_flatten(of, layer))
+            json_text(json, "data_format", "channels_last");
+        else
+            put_shape(json, "target_shape", &of->graph->nodes[layer->at].shape, false);
+        break;
+    case LAYER_OPERATION:
+        put_operation(json, layer, info);
+    }
+    if (kernel) json_text(json, "activation", "linear");
+    if (kernel) json_bool(json, "use_bias", layer->weights[WEIGHT_BIAS] != NULL);
+}
+
+/* --- the model --- */
+
+static bool is_sequential(const struct layers_of *of) {
+    for (int i = 1; i < of->count; i++)
+        if (of->layers[i].inputs != 1 || of->layers[i].input[0] != i - 1) return false;
+    return true;
+}
+
+static const char *name_at(const struct layers_of *of, int place) {
+    return place == of->count ? last_layer : of->layers[place].name;
+}
+
+static void put_tensor(struct json_writer *json, const char *layer, bool with_arguments) {
+    json_open(json, NULL, '[');
+    json_text(json, NULL, layer);
+    json_int(json, NULL, 0);
+    json_int(json, NULL, 0);
+    if (with_arguments) json_open(json, NULL, '{');
+    if (with_arguments) json_close(json, '}');
+    json_close(json, ']');
+}
+
+/* One call of the layer, on these. */
+static void put_inbound(struct json_writer *json, const struct layers_of *of, int place) {
+    json_open(json, "inbound_nodes", '[');
+    const int inputs = place == of->count ? 1 : of->layers[place].inputs;
+    if (inputs > 0) json_open(json, NULL, '[');
+    for (int i = 0; i < inputs; i++)
+        put_tensor(json, name_at(of, place == of->count ? place - 1 : of->layers[place].input[i]), true);
+    if (inputs > 0) json_close(json, ']');
+    json_close(json, ']');
+}
+
+static void put_class(struct json_writer *json, const char *class_name, const char *module) {
+    if (module) json_text(json, "module", module);
+    json_text(json, "class_name", class_name);
+    if (module) json_real(json, "registered_name", (double)NAN);
+}
+
+static int put_layer(struct json_writer *json, const struct layers_of *of, int place, bool modules,
+                     struct error *error) {
+    struct keras_layer layer;
+    RETURN_IF(keras_layer(&layer, of, place, error));
+    json_open(json, NULL, '{');
+    put_class(json, layer.class_name, modules ? "keras.layers" : NULL);
+    json_open(json, "config", '{');
+    json_text(json, "name", layer.name);
+    json_text(json, "dtype", "float32");
+    if (place == of->count)
+        json_text(json, "activation", "softmax");
+    else
+        put_settings(json, of, &of->layers[place]);
+    json_close(json, '}');
+    if (!is_sequential(of)) {
+        json_text(json, "name", layer.name);
+        put_inbound(json, of, place);
+    }
+    json_close(json, '}');
+    return OK;
+}
+
+static int write_config(FILE *file, const struct layers_of *of, bool modules, struct error *error) {
+    struct json_writer json = {.file = file};
+    const bool sequential = is_sequential(of);
+    json_open(&json, NULL, '{');
+    put_class(&json, sequential ? "Sequential" : "Functional",
+              !modules     ? NULL
+              : sequential ? "keras"
+                           : "keras.src.models.functional");
+    json_open(&json, "config", '{');
+    json_text(&json, "name", "network");
+    json_open(&json, "layers", '[');
+    for (int i = 0; i <= of->count; i++) RETURN_IF(put_layer(&json, of, i, modules, error));
+    json_close(&json, ']');
+    for (int end = 0; end < 2 && !sequential; end++) {
+        json_open(&json, end == 0 ? "input_layers" : "output_layers", '[');
+        put_tensor(&json, name_at(of, end == 0 ? 0 : of->count), false);
+        json_close(&json, ']');
+    }
+    json_close(&json, '}');
+    json_close(&json, '}');
+    return OK;
+}
+
+int keras_config_text(char **text, const struct layers_of *of, bool modules, struct error *error) {
+    size_t bytes = 0;
+    *text = NULL;
+    FILE *stream = open_memstream(text, &bytes);
+    if (!stream) return error_set(error, ERROR_DEVICE, "no memory for a model's configuration");
+    const int code = write_config(stream, of, modules, error);
+    if (fclose(stream) == 0 || code != OK) return code;
+    return error_set(error, ERROR_DEVICE, "no memory for a model's configuration");
+}

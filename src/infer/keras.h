@@ -1,0 +1,27 @@
+/* A network as Keras has it: the class of each layer, its configuration as JSON, and its weights in their
+ * order. Keras 2 and 3 read it. A softmax is added at its end, so that it predicts probabilities. */
+#ifndef TRAINER_INFER_KERAS_H
+#define TRAINER_INFER_KERAS_H
+
+#include "layers_of.h"
+
+enum { KERAS_WEIGHTS = 4 };
+
+struct keras_layer {
+    const char *class_name; /* "Conv2D" */
+    const char *name;       /* "conv1" */
+    int weights;            /* how many of the following */
+    const struct range *weight[KERAS_WEIGHTS];
+    const char *weight_name[KERAS_WEIGHTS]; /* "kernel", "moving_mean" */
+};
+
+/* The layer at that place; of->count: the softmax behind them. Errors: ERROR_FILE: Keras has none like it, by
+ * its name. */
+int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place, struct error *error);
+
+/* The whole model, Sequential where each layer has the one before as its only input, else Functional, as JSON
+ * that the caller owns (free). `modules`: with what files in the format .keras have besides. Errors: as
+ * above; ERROR_DEVICE (memory). */
+int keras_config_text(char **text, const struct layers_of *of, bool modules, struct error *error);
+
+#endif

@@ -1,0 +1,186 @@
+/* See layers_of.h. */
+#include "layers_of.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/memory.h"
+
+struct reading {
+    struct layers_of *of;
+    const struct graph *graph;
+    int *uses;  /* [nodes] how many operands each is, of what the logits need */
+    int *place; /* [nodes] of its layer; -1: part of another one, or not needed */
+    int made[OPS];
+    struct error *error;
+};
+
+/* Counts those that n needs; nodes follow their operands, so that one pass from the end sees all. */
+static void count_uses(struct reading *reading, node last) {
+    reading->uses[last] = 1;
+    for (node n = last; n >= 0; n--)
+        for (int i = 0; reading->uses[n] > 0 && i < reading->graph->nodes[n].inputs; i++)
+            reading->uses[reading->graph->nodes[n].input[i]]++;
+}
+
+static const struct range *range_of(const struct reading *reading, node n) {
+    const struct node_info *info = &reading->graph->nodes[n];
+    return info->op == OP_variable ? &reading->graph->layout.ranges[info->attributes.variable] : NULL;
+}
+
+/* What a reshape is of. */
+static node behind_reshape(const struct reading *reading, node n) {
+    return reading->graph->nodes[n].op == OP_reshape ? reading->graph->nodes[n].input[0] : n;
+}
+
+/* Whether n adds a bias to what only it has of such an operation. */
+static bool adds_bias(const struct reading *reading, node n) {
+    const struct node_info *nodes = reading->graph->nodes, *info = &nodes[n];
+    if (info->op != OP_add || reading->uses[info->input[0]] != 1) return false;
+    const struct node_info *product = &nodes[info->input[0]];
+    const struct range *bias = range_of(reading, info->input[1]);
+    if (!bias || bias->shape.rank != 1 || bias->shape.dims[0] != info->shape.dims[info->shape.rank - 1])
+        return false;
+    return (product->op == OP_conv2d || product->op == OP_matmul) &&
+           range_of(reading, product->input[1]) != NULL && !product->attributes.transpose_a &&
+           !product->attributes.transpose_b;
+}
+
+/* Whether a bias is still to be added to n by somebody else: then it is no layer yet. */
+static bool awaits_bias(const struct reading *reading, node n) {
+    for (node m = n + 1; m < reading->graph->count; m++)
+        if (reading->uses[m] > 0 && adds_bias(reading, m) && reading->graph->nodes[m].input[0] == n)
+            return true;
+    return false;
+}
+
+static bool is_global_average(const struct reading *reading, node n) {
+    const struct node_info *nodes = reading->graph->nodes, *info = &nodes[n];
+    if (info->op != OP_reduce_mean || info->attributes.axis != 1 || info->attributes.keep) return false;
+    const struct node_info *pixels = &nodes[info->input[0]];
+    if (pixels->op != OP_reshape || reading->uses[info->input[0]] != 1) return false;
+    const struct shape *image = &nodes[pixels->input[0]].shape;
+    return image->rank == 4 && pixels->shape.rank == 3 &&
+           pixels->shape.dims[1] == image->dims[1] * image->dims[2];
+}
+
+/* A name of its own: that of its weights without the last part, or that of the operation with a number. */
+static void name_layer(struct reading *reading, struct layer_of *layer) {
+    if (layer->op == OP_variable) {
+        snprintf(layer->name, sizeof layer->name, "%s", layer->weights[WEIGHT_KERNEL]->name);
+        return;
+    }
+    for (int w = 0; w < LAYER_WEIGHTS; w++) {
+        if (!layer->weights[w]) continue;
+        const char *name = layer->weights[w]->name, *slash = strrchr(name, '/');
+        snprintf(layer->name, sizeof layer->name, "%.*s", slash ? (int)(slash - name) : (int)strlen(name),
+                 name);
+        return;
+    }
+    const char *what = layer->kind == LAYER_GLOBAL_AVERAGE ? "global_average" : op_name(layer->op);
+    snprintf(layer->name, sizeof layer->name, "%s%d", what, ++reading->made[layer->op]);
+}
+
+static int put_layer(struct reading *reading, struct layer_of *layer) {
+    name_layer(reading, layer);
+    reading->place[layer->at] = reading->of->count;
+    reading->of->layers[reading->of->count++] = *layer;
+    return OK;
+}
+
+/* A weight that is an operand like any other is a layer without operands. */
+static int add_layer(struct reading *reading, struct layer_of *layer, const node *inputs) {
+    for (int i = 0; i < layer->inputs; i++) {
+        const struct range *range = range_of(reading, inputs[i]);
+        if (range && reading->place[inputs[i]] < 0) {
+            struct layer_of weight = {
+                .kind = LAYER_OPERATION, .op = OP_variable, .at = inputs[i], .computes = inputs[i]};
+            weight.weights[WEIGHT_KERNEL] = range;
+            RETURN_IF(put_layer(reading, &weight));
+        }
+        layer->input[i] = reading->place[inputs[i]];
+        if (layer->input[i] < 0)
+            return error_set(reading->error, ERROR_FILE, "%s: one of its operands is no value of a layer",
+                             op_name(layer->op));
+    }
+    return put_layer(reading, layer);
+}
+
+/* A convolution or product with its kernel, and the bias behind it. */
+static int add_product(struct reading *reading, node n, node product) {
+    const struct node_info *info = &reading->graph->nodes[product];
+    struct layer_of layer = {.kind = info->op == OP_conv2d ? LAYER_CONV : LAYER_DENSE,
+                             .op = info->op,
+                             .at = n,
+                             .computes = product,
+                             .inputs = 1};
+    layer.weights[WEIGHT_KERNEL] = range_of(reading, info->input[1]);
+    if (n != product) layer.weights[WEIGHT_BIAS] = range_of(reading, reading->graph->nodes[n].input[1]);
+    return add_layer(reading, &layer, info->input);
+}
+
+/* x, mean and variance in two rows, scale, shift. */
+static int add_norm(struct reading *reading, node n) {
+    const struct node_info *nodes = reading->graph->nodes, *info = &nodes[n], *rows = &nodes[info->input[1]];
+    struct layer_of layer = {.kind = LAYER_BATCH_NORM, .op = info->op, .at = n, .computes = n, .inputs = 1};
+    layer.weights[WEIGHT_SCALE] = range_of(reading, info->input[2]);
+    layer.weights[WEIGHT_SHIFT] = range_of(reading, info->input[3]);
+    for (int i = 0; i < 2 && rows->op == OP_concat && rows->inputs == 2; i++)
+        layer.weights[WEIGHT_MEAN + i] = range_of(reading, behind_reshape(reading, rows->input[i]));
+    for (int w = WEIGHT_SCALE; w <= WEIGHT_VARIANCE; w++)
+        if (!layer.weights[w])
+            return error_set(reading->error, ERROR_FILE, "batch_norm: its statistics are no weights");
+    return add_layer(reading, &layer, info->input);
+}
+
+/* Part of another layer: a weight, statistics in rows, what awaits its bias, the pixels of an average. */
+static bool is_part(const struct reading *reading, node n) {
+    const struct node_info *info = &reading->graph->nodes[n];
+    if (info->op == OP_variable) return true;
+    if ((info->op == OP_reshape || info->op == OP_concat) && reading->place[info->input[0]] < 0) return true;
+    if (info->op == OP_conv2d || info->op == OP_matmul) return awaits_bias(reading, n);
+    for (node m = n + 1; info->op == OP_reshape && m < reading->graph->count; m++)
+        if (reading->uses[m] > 0 && is_global_average(reading, m) && reading->graph->nodes[m].input[0] == n)
+            return true;
+    return false;
+}
+
+static int read_node(struct reading *reading, node n) {
+    const struct node_info *nodes = reading->graph->nodes, *info = &nodes[n];
+    struct layer_of layer = {
+        .kind = LAYER_OPERATION, .op = info->op, .at = n, .computes = n, .inputs = info->inputs};
+    if (is_part(reading, n)) return OK;
+    if (adds_bias(reading, n)) return add_product(reading, n, info->input[0]);
+    if ((info->op == OP_conv2d || info->op == OP_matmul) && range_of(reading, info->input[1]) &&
+        !info->attributes.transpose_a && !info->attributes.transpose_b)
+        return add_product(reading, n, n);
+    if (info->op == OP_batch_norm) return add_norm(reading, n);
+    if (is_global_average(reading, n)) {
+        layer.kind = LAYER_GLOBAL_AVERAGE;
+        return add_layer(reading, &layer, nodes[info->input[0]].input);
+    }
+    if (info->op == OP_placeholder) layer.kind = LAYER_INPUT;
+    if (info->op == OP_reshape) layer.kind = LAYER_RESHAPE;
+    return add_layer(reading, &layer, info->input);
+}
+
+int layers_of_open(struct layers_of *of, const struct network *network, struct error *error) {
+    const struct graph *graph = &network->graph;
+    struct reading reading = {.of = of, .graph = graph, .error = error};
+    *of = (struct layers_of){.graph = graph, .batch = graph->nodes[network->x].shape.dims[0]};
+    int code = memory_array(&of->layers, graph->count, "the layers", error);
+    if (code == OK) code = memory_array(&reading.uses, graph->count, "the layers", error);
+    if (code == OK) code = memory_array(&reading.place, graph->count, "the layers", error);
+    for (node n = 0; code == OK && n < graph->count; n++) reading.place[n] = -1;
+    if (code == OK) count_uses(&reading, network->logits);
+    for (node n = 0; code == OK && n <= network->logits; n++)
+        if (reading.uses[n] > 0) code = read_node(&reading, n);
+    memory_free(reading.uses);
+    memory_free(reading.place);
+    return code;
+}
+
+void layers_of_close(struct layers_of *of) {
+    memory_free(of->layers);
+    *of = (struct layers_of){0};
+}

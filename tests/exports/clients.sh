@@ -1,0 +1,101 @@
+#!/bin/bash
+# trainer export, opened by the programs that it is for: onnxruntime and Keras predict what the program itself says of the same
+# examples, and NumPy computes it from the arrays that are named and turned for PyTorch.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+need python3
+cd "$scratch" || exit 1
+grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" && grep -q TRAINER_HDF5=1 "$BUILD/flags" || { echo "no protobuf-c or no libhdf5 in this build" && exit 77; }
+
+# In an environment of their own in the build folder, made once. Keras computes with NumPy, but reads files with JAX's help.
+environment=$BUILD/python-clients
+python=$environment/bin/python
+if ! "$python" -c 'import keras, onnxruntime' 2>/dev/null; then
+    { python3 -m venv "$environment" && timeout 200 "$python" -m pip install -q --retries 0 --timeout 10 keras==3.15.0 onnxruntime==1.32.0 \
+        onnx==1.23.2 scipy==1.17.1 jax==0.10.2 h5py==3.14.0; } >log 2>&1
+fi
+export KERAS_BACKEND=numpy
+if ! "$python" -c 'import keras, onnx, onnxruntime' 2>/dev/null; then
+    echo "Keras and onnxruntime are not here and cannot be installed"
+    exit 77
+fi
+
+small="--epochs=2 --batch=32 --quiet"
+# Names of runs say what is looked for in their files.
+# shellcheck disable=SC2086
+{
+    "$TRAINER" $small --dataset=digits --model=cnn --out=cnn &&
+        "$TRAINER" $small --dataset=digits --model=lenet --out=lenet &&
+        "$TRAINER" $small --dataset=digits --model=mlp:hidden=20-10,activation=sigmoid --out=mlp &&
+        "$TRAINER" $small --dataset=digits --model=softmax --out=softmax &&
+        "$TRAINER" $small --dataset=digits:take=256 --model=alexnet --out=alexnet
+} >out 2>err || fail "runs: $(cat err)"
+
+cat >ask.py <<'PYTHON'
+import gzip, os, re, subprocess, sys
+import keras, numpy as np, onnx, onnxruntime
+
+trainer = os.environ["TRAINER"]
+rows = np.array([list(map(int, line.split(","))) for line in gzip.open(os.environ["ROOT"] + "/datasets/embedded/digits.csv.gz", "rt")])
+x = (rows[:200, :64] / 16).astype(np.float32)
+
+def said(run): # by the program, in percent with one decimal
+    np.savetxt("rows.csv", rows[:200, :64], "%d", ",")
+    out = subprocess.run([trainer, "predict", f"--checkpoint={run}", "--top=10", "rows.csv"], capture_output=True, text=True, check=True).stdout
+    answers = [dict((int(c), float(p)) for c, p in re.findall(r'"(\d)" \(([\d.]+)%\)', line)) for line in out.splitlines()]
+    assert len(answers) == 200 and all(len(a) == 10 for a in answers), out[:300]
+    return np.array([[a[c] / 100 for c in range(10)] for a in answers])
+
+def windows(x, size, padding): # [n, c, h, w] -> [n, c, h, w, size, size]
+    before = (size - 1) // 2 if padding == "same" else 0
+    after = size - 1 - before if padding == "same" else 0
+    x = np.pad(x, ((0, 0), (0, 0), (before, after), (before, after)))
+    return np.lib.stride_tricks.sliding_window_view(x, (size, size), (2, 3))
+
+def torch_forward(run, x): # as PyTorch's modules compute it: conv, ReLU and pool, dense and ReLU, of these two
+    w = np.load(f"{run}.torch.npz")
+    x = x.reshape(-1, 1, 8, 8)
+    for layer in [n for n in ("conv1", "conv2") if f"{n}.weight" in w]:
+        x = np.einsum("ncijkl,ockl->noij", windows(x, w[f"{layer}.weight"].shape[2], "same" if run == "lenet" else "valid"), w[f"{layer}.weight"])
+        x = np.maximum(x + w[f"{layer}.bias"][:, None, None], 0)
+        n, c, h, v = x.shape
+        x = x[:, :, :h // 2 * 2, :v // 2 * 2].reshape(n, c, h // 2, 2, v // 2, 2).max((3, 5))
+    x = x.reshape(len(x), -1)
+    layers = sorted({name.split(".")[0] for name in w.files if name.startswith("dense")})
+    for layer in layers:
+        x = x @ w[f"{layer}.weight"].T + w[f"{layer}.bias"]
+        x = np.maximum(x, 0) if layer != layers[-1] else x
+    return np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
+
+for run in "cnn", "lenet", "mlp", "softmax", "alexnet":
+    subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.onnx"], check=True, stdout=subprocess.DEVNULL)
+    model = onnx.load(f"{run}.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    notes = {entry.key: entry.value for entry in model.metadata_props}
+    assert notes["class_names"].split("\t") == list("0123456789") and abs(float(notes["scale"]) * 16 - 1) < 1e-6, notes
+    session = onnxruntime.InferenceSession(f"{run}.onnx", providers=["CPUExecutionProvider"])
+    shape = session.get_inputs()[0].shape
+    assert shape[0] == "N" and [o.name for o in session.get_outputs()] == ["probabilities", "logits"], shape
+    probabilities, logits = session.run(None, {"x": x.reshape([-1] + shape[1:])})
+    wanted = said(run)
+    worst = abs(probabilities - wanted).max()
+    assert worst < 1e-3, f"{run}: onnxruntime says {worst} else" # predict prints so many digits
+    assert (probabilities.argmax(1) == logits.argmax(1)).all()
+    one = session.run(None, {"x": x[:1].reshape([1] + shape[1:])})[0]
+    assert abs(one - probabilities[:1]).max() < 1e-6, f"{run}: one example says something else than many"
+    if run == "alexnet": # Keras has no layer for its LRN
+        continue
+    for suffix in "h5", "keras":
+        subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.{suffix}"], check=True, stdout=subprocess.DEVNULL)
+        network = keras.models.load_model(f"{run}.{suffix}", compile=False)
+        worst = abs(np.asarray(network(x.reshape([-1] + shape[1:]))) - probabilities).max()
+        assert worst < 1e-5, f"{run}.{suffix}: Keras says {worst} else than onnxruntime"
+        assert network.layers[-1].name == "probabilities" and type(network).__name__ == "Sequential", network
+    if run in ("cnn", "lenet"):
+        subprocess.run([trainer, "export", f"--checkpoint={run}", "--names=torch", f"{run}.torch.npz"], check=True, stdout=subprocess.DEVNULL)
+        worst = abs(torch_forward(run, x) - probabilities).max()
+        assert worst < 1e-5, f"{run}: PyTorch's layout says {worst} else"
+PYTHON
+ROOT=$root TRAINER=$TRAINER "$python" ask.py >out 2>err || fail "$(tail -n 3 err)"
+[ $failures -eq 0 ]

@@ -1,0 +1,132 @@
+#!/bin/bash
+# trainer export: the arrays of .npz and .safetensors are the model's, bit for bit, and for PyTorch turned as it has them; an ONNX file
+# has its operations and weights; what cannot be written is one line, and leaves no file. exports/clients asks the programs themselves.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+need python3
+cd "$scratch" || exit 1
+
+export_to() { # expected exit code, arguments...
+    local wanted=$1
+    shift
+    "$TRAINER" export "$@" >out 2>err
+    code=$?
+    [ $code -eq "$wanted" ] || fail "export $*: exit code $code, expected $wanted: $(cat err)"
+}
+refused() { # exit code, pattern, arguments...
+    export_to "$1" "${@:3}"
+    grep -qx "trainer: $2" err && [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ] || fail "export ${*:3}: said $(cat out err), expected: $2"
+}
+small="--dataset=digits:take=128 --epochs=1 --batch=32 --quiet"
+for model in cnn mlp:hidden=12 alexnet; do
+    # shellcheck disable=SC2086
+    "$TRAINER" $small --model=$model --average=0.5 --out="${model%%:*}" >out 2>err || fail "$model: $(cat err)"
+done
+
+cat >read.py <<'PYTHON'
+import ast, json, struct, sys, zipfile
+
+def safetensors(path):
+    data = open(path, "rb").read()
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + length])
+    texts = header.pop("__metadata__")
+    return {name: (entry["shape"], data[8 + length:][slice(*entry["data_offsets"])]) for name, entry in header.items()}, texts
+
+def npz(path):
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        for name in archive.namelist():
+            data = archive.read(name)
+            assert data[:8] == b"\x93NUMPY\x01\x00" and name.endswith(".npy"), name
+            length = struct.unpack("<H", data[8:10])[0]
+            header = ast.literal_eval(data[10:10 + length].decode())
+            assert (10 + length) % 64 == 0 and header["descr"] == "<f4" and not header["fortran_order"], header
+            arrays[name[:-4]] = (list(header["shape"]), data[10 + length:])
+    return arrays
+
+def floats(data):
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+def same(found, wanted):
+    assert list(found) == list(wanted), f"{list(found)}, expected {list(wanted)}"
+    for name in wanted:
+        assert found[name] == tuple(wanted[name]), f"{name}: other numbers, or {found[name][0]} instead of {wanted[name][0]}"
+
+run = sys.argv[1]
+model, texts = safetensors(f"{run}/model.safetensors")
+same(npz(f"{run}.npz"), model)
+again, kept = safetensors(f"{run}.safetensors")
+same(again, model)
+assert kept["class_names"] == texts["class_names"] and kept["model"] == texts["model"], kept
+
+# PyTorch: [out, in]; kernels OIHW; what follows an image takes it as channels, rows, columns.
+torch = {}
+rows = json.loads(sys.argv[2]) # of the image before each dense layer, by its name
+for name, (shape, data) in model.items():
+    layer, what = name.split("/")
+    values = floats(data)
+    if what == "kernel" and len(shape) == 4:
+        h, w, i, o = shape
+        shape = [o, i, h, w]
+        values = [values[((y * w + x) * i + c) * o + k] for k in range(o) for c in range(i) for y in range(h) for x in range(w)]
+    elif what == "kernel":
+        i, o = shape
+        channels = rows.get(layer, 1)
+        order = [p * channels + c for c in range(channels) for p in range(i // channels)]
+        shape = [o, i]
+        values = [values[at * o + k] for k in range(o) for at in order]
+    torch[f"{layer}.{'weight' if what == 'kernel' else 'bias'}"] = (shape, struct.pack(f"<{len(values)}f", *values))
+same(npz(f"{run}.torch.npz"), torch)
+same(safetensors(f"{run}.torch.safetensors")[0], torch)
+PYTHON
+for run in cnn mlp alexnet; do
+    for suffix in npz safetensors; do
+        export_to 0 --checkpoint=$run $run.$suffix
+        [ "$(cat out)" = "The network is in $run.$suffix" ] || fail "$run.$suffix: printed $(cat out)"
+        export_to 0 --checkpoint=$run --names=torch $run.torch.$suffix
+    done
+    case $run in cnn) images='{"dense1": 32}' ;; alexnet) images='{"dense1": 64}' ;; *) images='{}' ;; esac
+    python3 read.py $run "$images" >out 2>&1 || fail "$run: $(tail -n 1 out)"
+done
+[ -z "$(find . -name '*.part')" ] || fail "left behind: $(find . -name '*.part')"
+
+# --- what cannot be ---
+suffixes='\.h5, \.keras, \.npz, \.onnx, \.safetensors'
+for name in net net.pb .onnx/net net.; do
+    refused 2 "$name: expected a name that ends with one of $suffixes" --checkpoint=cnn $name
+done
+refused 2 'export: expected --checkpoint=DIR' net.npz
+refused 2 'export: found 0 files, expected one to write' --checkpoint=cnn
+refused 2 'export: found 2 files, expected one to write' --checkpoint=cnn a.npz b.npz
+refused 3 'nowhere.*' --checkpoint=nowhere net.npz
+refused 3 'nowhere/net.npz.*: cannot be written: No such file or directory' --checkpoint=cnn nowhere/net.npz
+[ ! -e net.npz ] || fail "a file was made of nothing"
+if "$TRAINER" export --checkpoint=cnn net.h5 >out 2>err; then
+    refused 2 '--names=torch: \.h5 files have layouts of their own; expected \.npz or \.safetensors' --checkpoint=cnn --names=torch net.h5
+    refused 3 'alexnet.h5: lrn1: found lrn, which Keras has no layer for' --checkpoint=alexnet alexnet.h5
+    [ ! -e alexnet.h5 ] || fail "a network that Keras cannot have became a file"
+else
+    grep -q '^trainer: net.h5: \.h5 needs a build with libhdf5 (apt-get install libhdf5-dev, then make)$' err || fail "a build without libhdf5: $(cat err)"
+fi
+if ! "$TRAINER" export --checkpoint=cnn net.onnx >out 2>err; then
+    grep -q '^trainer: net.onnx: \.onnx needs a build with protobuf-c .*libprotobuf-c-dev protobuf-c-compiler' err || fail "a build without protobuf-c: $(cat err)"
+    [ ! -e net.onnx ] || fail "a file was made of nothing"
+    exit $((failures > 0))
+fi
+
+# --- at the end of a run, what `trainer export` writes of it; the suffix is looked at before anything is learnt ---
+# shellcheck disable=SC2086
+"$TRAINER" $small --model=cnn --out=exported --export=exported.onnx >out 2>err || fail "--export: $(cat err)"
+export_to 0 --checkpoint=exported again.onnx
+cmp -s exported.onnx again.onnx || fail "--export wrote something else than trainer export"
+# shellcheck disable=SC2086
+"$TRAINER" $small --out=wrong --export=net.pb >out 2>err
+[ $? -eq 2 ] && [ ! -e wrong ] || fail "--export=net.pb: $(cat out err)"
+# shellcheck disable=SC2086
+"$TRAINER" $small --out=unsaid --model=cnn --export=nowhere/net.onnx >out 2>err
+[ $? -eq 3 ] && [ -e unsaid/model.safetensors ] || fail "--export into a folder that is not there: $(cat out err)"
+
+[ $failures -eq 0 ]
