@@ -395,20 +395,20 @@ static int write_operation(struct onnx *onnx, const struct layer_of *layer) {
 
 static int write_layer(struct onnx *onnx, const struct layer_of *layer) {
     switch (layer->kind) {
-    case LAYER_INPUT:
+    case FOUND_INPUT:
         onnx->has[layer - onnx->of->layers][AS_IT_IS] = true;
         return OK;
-    case LAYER_CONV:
+    case FOUND_CONV:
         return write_conv(onnx, layer);
-    case LAYER_DENSE:
+    case FOUND_DENSE:
         return write_dense(onnx, layer);
-    case LAYER_BATCH_NORM:
+    case FOUND_BATCH_NORM:
         return write_norm(onnx, layer);
-    case LAYER_GLOBAL_AVERAGE:
+    case FOUND_GLOBAL_AVERAGE:
         return write_global_average(onnx, layer);
-    case LAYER_RESHAPE:
+    case FOUND_RESHAPE:
         return write_reshape(onnx, layer);
-    case LAYER_OPERATION:
+    case FOUND_OPERATION:
         break;
     }
     return write_operation(onnx, layer);

@@ -5,7 +5,7 @@
 
 #include "../base/memory.h"
 
-static const char *const torch_names[LAYER_WEIGHTS] = {
+static const char *const torch_names[FOUND_WEIGHTS] = {
     [WEIGHT_KERNEL] = "weight", [WEIGHT_BIAS] = "bias",         [WEIGHT_SCALE] = "weight",
     [WEIGHT_SHIFT] = "bias",    [WEIGHT_MEAN] = "running_mean", [WEIGHT_VARIANCE] = "running_var"};
 
@@ -21,9 +21,9 @@ static void turn(float *to, const float *from, int places, int in, int out) {
 /* The image that a dense layer's inputs were before they were one row; NULL: they were none. */
 static const struct shape *image_before(const struct layers_of *of, const struct layer_of *layer) {
     const struct layer_of *before = &of->layers[layer->input[0]];
-    while (before->inputs == 1 && before->kind == LAYER_OPERATION)
+    while (before->inputs == 1 && before->kind == FOUND_OPERATION)
         before = &of->layers[before->input[0]]; /* an activation */
-    if (before->kind != LAYER_RESHAPE) return NULL;
+    if (before->kind != FOUND_RESHAPE) return NULL;
     const struct shape *shape = &of->graph->nodes[of->layers[before->input[0]].at].shape;
     return shape->rank == 4 ? shape : NULL;
 }
@@ -33,9 +33,9 @@ static int turn_kernel(const struct layers_of *of, const struct layer_of *layer,
                        struct error *error) {
     const struct shape shape = array->shape;
     const int *dims = shape.dims;
-    if (layer->kind != LAYER_CONV && layer->kind != LAYER_DENSE) return OK;
+    if (layer->kind != FOUND_CONV && layer->kind != FOUND_DENSE) return OK;
     RETURN_IF(memory_array(&array->own, shape_count(&shape), "turned weights", error));
-    if (layer->kind == LAYER_CONV) {
+    if (layer->kind == FOUND_CONV) {
         turn(array->own, array->values, dims[0] * dims[1], dims[2], dims[3]);
         array->shape = SHAPE(dims[3], dims[2], dims[0], dims[1]);
     } else {
@@ -55,7 +55,7 @@ static int add_array(struct arrays *arrays, const struct exported *exported, con
     *array = (struct array){.shape = range->shape, .values = exported->restored->weights + range->begin};
     snprintf(array->name, sizeof array->name, "%s", range->name);
     if (!exported->torch) return OK;
-    if (layer->kind != LAYER_OPERATION)
+    if (layer->kind != FOUND_OPERATION)
         snprintf(array->name, sizeof array->name, "%s.%s", layer->name, torch_names[weight]);
     for (char *slash; (slash = strchr(array->name, '/')) != NULL;) *slash = '.';
     return weight == WEIGHT_KERNEL ? turn_kernel(exported->layers, layer, array, error) : OK;
@@ -66,7 +66,7 @@ int arrays_open(struct arrays *arrays, const struct exported *exported, struct e
     *arrays = (struct arrays){0};
     RETURN_IF(memory_array(&arrays->arrays, of->graph->layout.count, "the weights as arrays", error));
     for (int l = 0; l < of->count; l++)
-        for (int w = 0; w < LAYER_WEIGHTS; w++)
+        for (int w = 0; w < FOUND_WEIGHTS; w++)
             if (of->layers[l].weights[w]) RETURN_IF(add_array(arrays, exported, &of->layers[l], w, error));
     return OK;
 }

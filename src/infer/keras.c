@@ -40,24 +40,24 @@ static bool is_flatten(const struct layers_of *of, const struct layer_of *layer)
 
 /* Its batch stays, operands have one shape, and activations are of whole values. */
 static const char *class_of(const struct layers_of *of, const struct layer_of *layer) {
-    const int row = layer->kind == LAYER_OPERATION ? place_of_operation(layer->op) : -1;
+    const int row = layer->kind == FOUND_OPERATION ? place_of_operation(layer->op) : -1;
     switch (layer->kind) {
-    case LAYER_INPUT:
+    case FOUND_INPUT:
         return "InputLayer";
-    case LAYER_CONV:
+    case FOUND_CONV:
         return "Conv2D";
-    case LAYER_DENSE:
+    case FOUND_DENSE:
         return "Dense";
-    case LAYER_BATCH_NORM:
+    case FOUND_BATCH_NORM:
         return "BatchNormalization";
-    case LAYER_GLOBAL_AVERAGE:
+    case FOUND_GLOBAL_AVERAGE:
         return "GlobalAveragePooling2D";
-    case LAYER_RESHAPE:
+    case FOUND_RESHAPE:
         if (value_shape(of, layer->input[0])->dims[0] != of->batch ||
             of->graph->nodes[layer->at].shape.dims[0] != of->batch)
             return NULL;
         return is_flatten(of, layer) ? "Flatten" : "Reshape";
-    case LAYER_OPERATION:
+    case FOUND_OPERATION:
         break;
     }
     for (int i = 1; i < layer->inputs && layer->op != OP_concat; i++)
@@ -127,31 +127,31 @@ static void put_settings(struct json_writer *json, const struct layers_of *of, c
     const struct node_info *info = &of->graph->nodes[layer->computes];
     const struct range *kernel = layer->weights[WEIGHT_KERNEL];
     switch (layer->kind) {
-    case LAYER_INPUT:
+    case FOUND_INPUT:
         put_shape(json, "batch_input_shape", &info->shape, true);
         json_bool(json, "sparse", false);
         break;
-    case LAYER_CONV:
+    case FOUND_CONV:
         json_int(json, "filters", kernel->shape.dims[3]);
         put_windows(json, "kernel_size", kernel->shape.dims, &info->attributes);
         break;
-    case LAYER_DENSE:
+    case FOUND_DENSE:
         json_int(json, "units", kernel->shape.dims[1]);
         break;
-    case LAYER_BATCH_NORM:
+    case FOUND_BATCH_NORM:
         json_int(json, "axis", info->shape.rank - 1);
         json_real(json, "epsilon", (double)info->attributes.epsilon);
         break;
-    case LAYER_GLOBAL_AVERAGE:
+    case FOUND_GLOBAL_AVERAGE:
         json_text(json, "data_format", "channels_last");
         break;
-    case LAYER_RESHAPE:
+    case FOUND_RESHAPE:
         if (is_flatten(of, layer))
             json_text(json, "data_format", "channels_last");
         else
             put_shape(json, "target_shape", &of->graph->nodes[layer->at].shape, false);
         break;
-    case LAYER_OPERATION:
+    case FOUND_OPERATION:
         put_operation(json, layer, info);
     }
     if (kernel) json_text(json, "activation", "linear");

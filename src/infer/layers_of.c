@@ -70,14 +70,14 @@ static void name_layer(struct reading *reading, struct layer_of *layer) {
         snprintf(layer->name, sizeof layer->name, "%s", layer->weights[WEIGHT_KERNEL]->name);
         return;
     }
-    for (int w = 0; w < LAYER_WEIGHTS; w++) {
+    for (int w = 0; w < FOUND_WEIGHTS; w++) {
         if (!layer->weights[w]) continue;
         const char *name = layer->weights[w]->name, *slash = strrchr(name, '/');
         snprintf(layer->name, sizeof layer->name, "%.*s", slash ? (int)(slash - name) : (int)strlen(name),
                  name);
         return;
     }
-    const char *what = layer->kind == LAYER_GLOBAL_AVERAGE ? "global_average" : op_name(layer->op);
+    const char *what = layer->kind == FOUND_GLOBAL_AVERAGE ? "global_average" : op_name(layer->op);
     snprintf(layer->name, sizeof layer->name, "%s%d", what, ++reading->made[layer->op]);
 }
 
@@ -94,7 +94,7 @@ static int add_layer(struct reading *reading, struct layer_of *layer, const node
         const struct range *range = range_of(reading, inputs[i]);
         if (range && reading->place[inputs[i]] < 0) {
             struct layer_of weight = {
-                .kind = LAYER_OPERATION, .op = OP_variable, .at = inputs[i], .computes = inputs[i]};
+                .kind = FOUND_OPERATION, .op = OP_variable, .at = inputs[i], .computes = inputs[i]};
             weight.weights[WEIGHT_KERNEL] = range;
             RETURN_IF(put_layer(reading, &weight));
         }
@@ -109,7 +109,7 @@ static int add_layer(struct reading *reading, struct layer_of *layer, const node
 /* A convolution or product with its kernel, and the bias behind it. */
 static int add_product(struct reading *reading, node n, node product) {
     const struct node_info *info = &reading->graph->nodes[product];
-    struct layer_of layer = {.kind = info->op == OP_conv2d ? LAYER_CONV : LAYER_DENSE,
+    struct layer_of layer = {.kind = info->op == OP_conv2d ? FOUND_CONV : FOUND_DENSE,
                              .op = info->op,
                              .at = n,
                              .computes = product,
@@ -122,7 +122,7 @@ static int add_product(struct reading *reading, node n, node product) {
 /* x, mean and variance in two rows, scale, shift. */
 static int add_norm(struct reading *reading, node n) {
     const struct node_info *nodes = reading->graph->nodes, *info = &nodes[n], *rows = &nodes[info->input[1]];
-    struct layer_of layer = {.kind = LAYER_BATCH_NORM, .op = info->op, .at = n, .computes = n, .inputs = 1};
+    struct layer_of layer = {.kind = FOUND_BATCH_NORM, .op = info->op, .at = n, .computes = n, .inputs = 1};
     layer.weights[WEIGHT_SCALE] = range_of(reading, info->input[2]);
     layer.weights[WEIGHT_SHIFT] = range_of(reading, info->input[3]);
     for (int i = 0; i < 2 && rows->op == OP_concat && rows->inputs == 2; i++)
@@ -148,7 +148,7 @@ static bool is_part(const struct reading *reading, node n) {
 static int read_node(struct reading *reading, node n) {
     const struct node_info *nodes = reading->graph->nodes, *info = &nodes[n];
     struct layer_of layer = {
-        .kind = LAYER_OPERATION, .op = info->op, .at = n, .computes = n, .inputs = info->inputs};
+        .kind = FOUND_OPERATION, .op = info->op, .at = n, .computes = n, .inputs = info->inputs};
     if (is_part(reading, n)) return OK;
     if (adds_bias(reading, n)) return add_product(reading, n, info->input[0]);
     if ((info->op == OP_conv2d || info->op == OP_matmul) && range_of(reading, info->input[1]) &&
@@ -156,11 +156,11 @@ static int read_node(struct reading *reading, node n) {
         return add_product(reading, n, n);
     if (info->op == OP_batch_norm) return add_norm(reading, n);
     if (is_global_average(reading, n)) {
-        layer.kind = LAYER_GLOBAL_AVERAGE;
+        layer.kind = FOUND_GLOBAL_AVERAGE;
         return add_layer(reading, &layer, nodes[info->input[0]].input);
     }
-    if (info->op == OP_placeholder) layer.kind = LAYER_INPUT;
-    if (info->op == OP_reshape) layer.kind = LAYER_RESHAPE;
+    if (info->op == OP_placeholder) layer.kind = FOUND_INPUT;
+    if (info->op == OP_reshape) layer.kind = FOUND_RESHAPE;
     return add_layer(reading, &layer, info->input);
 }
 

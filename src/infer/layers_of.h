@@ -6,35 +6,35 @@
 
 #include "../engine/network.h"
 
-enum layer_kind {
-    LAYER_INPUT,
-    LAYER_CONV,           /* kernel HWIO, bias or none */
-    LAYER_DENSE,          /* kernel [in, out], bias or none */
-    LAYER_BATCH_NORM,     /* scale, shift, mean, variance */
-    LAYER_GLOBAL_AVERAGE, /* [batch, rows, columns, channels] -> [batch, channels] */
-    LAYER_RESHAPE,        /* of each example; as a rule to one dimension */
-    LAYER_OPERATION,      /* any other: `op` */
+enum found_kind {
+    FOUND_INPUT,
+    FOUND_CONV,           /* kernel HWIO, bias or none */
+    FOUND_DENSE,          /* kernel [in, out], bias or none */
+    FOUND_BATCH_NORM,     /* scale, shift, mean, variance */
+    FOUND_GLOBAL_AVERAGE, /* [batch, rows, columns, channels] -> [batch, channels] */
+    FOUND_RESHAPE,        /* of each example; as a rule to one dimension */
+    FOUND_OPERATION,      /* any other: `op` */
 };
 
 /* The ranges of a layer's weights. */
-enum layer_weight {
+enum found_weight {
     WEIGHT_KERNEL,
     WEIGHT_BIAS,
     WEIGHT_SCALE,
     WEIGHT_SHIFT,
     WEIGHT_MEAN,
     WEIGHT_VARIANCE,
-    LAYER_WEIGHTS
+    FOUND_WEIGHTS
 };
 
 struct layer_of {
-    enum layer_kind kind;
+    enum found_kind kind;
     enum op op;
     node at;       /* whose value is the layer's: its shape; */
     node computes; /* whose attributes are the layer's: the convolution before its bias */
     int inputs;
     int input[MAX_INPUTS];                      /* places in the list, each before this one */
-    const struct range *weights[LAYER_WEIGHTS]; /* or NULL */
+    const struct range *weights[FOUND_WEIGHTS]; /* or NULL */
     char name[64];                              /* "conv1", as its weights have it; "relu1", "maxpool2" */
 };
 
