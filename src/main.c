@@ -69,7 +69,9 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
         value = next;
         *used_next = true;
     }
-    return option_set(rows, line->settings, "--", name, value, error);
+    RETURN_IF(option_set(rows, line->settings, "--", name, value, error));
+    if (row == NULL || row->typed == NULL) return OK;
+    return row->typed((char *)line->settings + row->offset, row->bytes, error);
 }
 
 static int parse_line(struct line *line, int count, char **words, struct error *error) {

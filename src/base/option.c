@@ -240,6 +240,35 @@ static int set_text(const struct option *row, void *field, const char *owner, co
     return OK;
 }
 
+/* Strictly: digits, an 'x' between any two of them, none before or after. */
+static int set_sizes(const struct option *row, void *field, const char *owner, const char *value,
+                     struct error *error) {
+    struct option_sizes sizes = {0};
+    const char *at = value;
+    bool good = has_only(value, "0123456789-x") && row->sizes <= SIZES_MOST;
+    while (good) {
+        char *end = NULL;
+        errno = 0;
+        const long size = strtol(at, &end, 10);
+        good = end != at && errno == 0 && (double)size >= row->least && (double)size <= row->most &&
+               sizes.count < row->sizes && (*end == 'x' || *end == '\0');
+        if (good) sizes.at[sizes.count++] = (int)size;
+        if (!good || *end == '\0') break;
+        at = end + 1;
+    }
+    if (good) {
+        memcpy(field, &sizes, sizeof sizes);
+        return OK;
+    }
+    char words[WORDS_BYTES];
+    if (row->sizes > 1)
+        snprintf(words, sizeof words, "up to %d whole numbers joined by 'x', each %.12g to %.12g", row->sizes,
+                 row->least, row->most);
+    else
+        snprintf(words, sizeof words, "a whole number, %.12g to %.12g", row->least, row->most);
+    return bad_value(row, owner, value, words, error);
+}
+
 static int set_value(const struct option *row, void *field, const char *owner, const char *value,
                      struct error *error) {
     switch (row->type) {
@@ -249,6 +278,8 @@ static int set_value(const struct option *row, void *field, const char *owner, c
         return set_choice(row, field, owner, value, error);
     case OPTION_TEXT:
         return set_text(row, field, owner, value, error);
+    case OPTION_SIZES:
+        return set_sizes(row, field, owner, value, error);
     case OPTION_INT:
     case OPTION_LONG:
     case OPTION_REAL:
@@ -267,6 +298,8 @@ static size_t field_bytes(const struct option *row) {
         return sizeof(double);
     case OPTION_TEXT:
         return row->bytes;
+    case OPTION_SIZES:
+        return sizeof(struct option_sizes);
     case OPTION_INT:
     case OPTION_CHOICE:
         break;

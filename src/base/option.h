@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include "error.h"
 #include "page.h"
 
@@ -19,6 +20,7 @@ enum option_type {
     OPTION_REAL,   /* double */
     OPTION_TEXT,   /* char[bytes] inside the settings */
     OPTION_CHOICE, /* int: the position in `choices`, "glorot|normal" */
+    OPTION_SIZES,  /* struct option_sizes; whole numbers joined by 'x', "3x3" */
 };
 
 /* What else a row says. */
@@ -30,6 +32,13 @@ enum option_flag {
     OPTION_RARE = 16,   /* few need it: in the help of all options only */
     OPTION_RECIPE = 32, /* a model may say what it trains well with */
 };
+/* The value of an OPTION_SIZES. */
+enum { SIZES_MOST = 8 };
+struct option_sizes {
+    int count; /* 0: none were given */
+    int at[SIZES_MOST];
+};
+
 enum { OPTION_AUTOMATIC = -1 }; /* the value of an OPTION_INT without a default that is OPTION_AUTO */
 
 struct option {
@@ -39,7 +48,8 @@ struct option {
     size_t offset;        /* of the field in the settings struct */
     size_t bytes;         /* its size; only that of an OPTION_TEXT is used */
     const char *fallback; /* default, as typed; NULL: zero or empty */
-    double least, most;   /* range of numbers, both allowed; least == most: any */
+    double least, most;   /* range of numbers, or of each size, both allowed; least == most: any */
+    int sizes;            /* OPTION_SIZES: how many, at most */
     const char *choices;  /* OPTION_CHOICE */
     const char *unit;     /* "examples", "s", ... or NULL; shown by --help */
     const char *help;     /* one line, lower case, no full stop; reads without the name */
@@ -50,6 +60,10 @@ struct option {
     /* What this build lacks for it, "CUDA", or NULL: such an option has its default and cannot be given.
      * Where `lacking` names one of the choices, only this one cannot, and `choices` does not have it. */
     const char *needs, *lacking;
+    /* OPTION_TEXT: called with what a command line said, in text[bytes], which it may replace by what is
+     * meant: a file's name by what is in the file. Never called for what comes from elsewhere. NULL: nothing
+     * to do. Errors: its own. */
+    int (*typed)(char *text, size_t bytes, struct error *error);
 };
 
 static inline bool option_is_absent(const struct option *row) {
@@ -68,26 +82,31 @@ struct plugin {
     const char *help;             /* one line */
     const struct option *options; /* rows, ended by a row without a name; NULL: no settings */
     size_t settings_bytes;        /* size of the settings struct */
+    /* What follows the colon is no list of settings but one text, which is all that the plug-in is set by.
+     * Checks it (what: the plug-in's name, for the words). NULL: it is a list. Errors: ERROR_USAGE. */
+    int (*check_text)(const char *what, const char *text, struct error *error);
 };
 
-enum { PLUGIN_SETTINGS_BYTES = 2304 };
+enum { PLUGIN_SETTINGS_BYTES = 2304, PLUGIN_TEXT_BYTES = 16384 };
 
-/* A plug-in chosen and set: what `name:key=value` on the command line becomes. */
 /* All plug-ins of one kind; the Makefile makes it from the files of a folder. */
 struct plugin_kind {
     const char *name, *folder;           /* "strategy", "strategies" */
     const struct plugin *const *plugins; /* ended by NULL */
 };
 
+/* A plug-in chosen and set: what `name:key=value` on the command line becomes. */
 struct choice {
     const struct plugin *plugin;                       /* first member of the descriptor */
     _Alignas(16) char settings[PLUGIN_SETTINGS_BYTES]; /* its settings struct */
-    char text[512];                                    /* as typed */
+    char text[PLUGIN_TEXT_BYTES];                      /* as typed */
 };
 
-/* Its settings struct, whatever that is. */
+/* Its settings struct, whatever that is; of one that is set by a text, this. */
 static inline const void *choice_settings(const struct choice *choice) {
-    return choice->settings;
+    if (choice->plugin == NULL || choice->plugin->check_text == NULL) return choice->settings;
+    const char *const colon = strchr(choice->text, ':');
+    return colon != NULL ? colon + 1 : "";
 }
 
 /* Fills a settings struct with the rows' defaults: nothing is given. Without a fallback: zero or empty; NAN
@@ -105,6 +124,9 @@ const struct option *option_find(const struct option *rows, const char *name);
 /* Parses `name:key=value,...` against the plug-ins of a kind. Errors: ERROR_USAGE. */
 int plugin_choose(struct choice *choice, const struct plugin_kind *kind, const char *text,
                   struct error *error);
+
+/* The one that is named before the colon of such a text, or NULL. */
+const struct plugin *plugin_named(const struct plugin_kind *kind, const char *text);
 
 /* The error for a name that no plug-in of the kind has: ERROR_USAGE, with the nearest one and all of them. */
 int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct error *error);

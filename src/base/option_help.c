@@ -7,12 +7,18 @@
 /* Where the second column begins; on a page with few columns it is under the first. */
 enum { HELP_INDENT = 26, NARROW_INDENT = 8, NARROW_COLUMNS = 72 };
 
+static void write_sizes(const struct option_sizes *sizes, char *out, size_t bytes) {
+    struct text text = text_into(out, bytes);
+    for (int i = 0; i < sizes->count; i++) text_item(&text, "x", "%d", sizes->at[i]);
+}
+
 void option_text(const struct option *row, const void *settings, char *out, size_t bytes) {
     const char *field = (const char *)settings + row->offset;
     bool flag;
     int number;
     long whole;
     double real;
+    struct option_sizes sizes;
     switch (row->type) {
     case OPTION_FLAG:
         memcpy(&flag, field, sizeof flag);
@@ -40,6 +46,10 @@ void option_text(const struct option *row, const void *settings, char *out, size
             if (memcmp(&back, &real, sizeof real) == 0) return;
         }
         return;
+    case OPTION_SIZES:
+        memcpy(&sizes, field, sizeof sizes);
+        write_sizes(&sizes, out, bytes);
+        return;
     case OPTION_CHOICE: {
         memcpy(&number, field, sizeof number);
         const char *choice = row->choices;
@@ -60,6 +70,7 @@ const char *option_choices(const struct option *row, char *out, size_t bytes) {
 /* What stands for the value where the row does not say. */
 static const char *usual_value(const struct option *row) {
     if (row->unit != NULL && strcmp(row->unit, "s") == 0) return "SECONDS";
+    if (row->type == OPTION_SIZES && row->sizes > 1) return "NxN";
     return row->type == OPTION_TEXT ? "TEXT" : row->type == OPTION_REAL ? "X" : "N";
 }
 
@@ -68,7 +79,8 @@ static const char *usual_value(const struct option *row) {
 static void note_words(const struct option *row, const char *prefix, bool all, bool said, char *out,
                        size_t bytes) {
     struct text notes = text_into(out, bytes);
-    const bool is_number = row->type == OPTION_INT || row->type == OPTION_LONG || row->type == OPTION_REAL;
+    const bool is_number = row->type == OPTION_INT || row->type == OPTION_LONG || row->type == OPTION_REAL ||
+                           row->type == OPTION_SIZES;
     const bool is_ranged = all && is_number && row->least < row->most;
     const bool is_flag = row->type == OPTION_FLAG;
     if (row->also != NULL) text_item(&notes, "; ", "also %s%s", prefix, row->also);

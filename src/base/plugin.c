@@ -4,7 +4,7 @@
 #include <string.h>
 #include "text.h"
 
-enum { NAMES_MOST = 127, LIST_BYTES = 300 };
+enum { NAMES_MOST = 127, LIST_BYTES = 300, LIST_TEXT_BYTES = 512 /* of a list of settings, at most */ };
 
 /* `async_lockfree` is `async-lockfree`. `typed` has `length` characters. */
 static bool is_named(const struct plugin *plugin, const char *typed, size_t length) {
@@ -63,23 +63,31 @@ static int set_next(struct choice *choice, char *text, char **rest, struct error
     return option_set(plugin->options, choice->settings, plugin->name, name, value, error);
 }
 
+const struct plugin *plugin_named(const struct plugin_kind *kind, const char *text) {
+    const size_t length = strcspn(text, ":");
+    const struct plugin *const *entry = kind->plugins;
+    while (*entry != NULL && !is_named(*entry, text, length)) entry++;
+    return *entry;
+}
+
 int plugin_choose(struct choice *choice, const struct plugin_kind *kind, const char *text,
                   struct error *error) {
     *choice = (struct choice){0};
     const size_t bytes = strlen(text) + 1;
-    if (bytes > sizeof choice->text)
+    choice->plugin = plugin_named(kind, text);
+    const bool is_text = choice->plugin != NULL && choice->plugin->check_text != NULL;
+    const size_t most = is_text ? sizeof choice->text : LIST_TEXT_BYTES;
+    if (bytes > most)
         return error_set(error, ERROR_USAGE, "%s \"%.40s...\": %zu characters, expected fewer than %zu",
-                         kind->name, text, bytes - 1, sizeof choice->text);
+                         kind->name, text, bytes - 1, most);
     memcpy(choice->text, text, bytes);
-    const size_t length = strcspn(text, ":");
-    const struct plugin *const *entry = kind->plugins;
-    while (*entry != NULL && !is_named(*entry, text, length)) entry++;
-    char copy[sizeof choice->text];
+    if (is_text) return choice->plugin->check_text(choice->plugin->name, choice_settings(choice), error);
+    char copy[LIST_TEXT_BYTES];
     memcpy(copy, text, bytes);
+    const size_t length = strcspn(text, ":");
     char *rest = copy[length] == ':' ? copy + length + 1 : NULL;
     copy[length] = '\0';
-    if (*entry == NULL) return plugin_unknown(kind, copy, error);
-    choice->plugin = *entry;
+    if (choice->plugin == NULL) return plugin_unknown(kind, copy, error);
     assert(choice->plugin->settings_bytes <= sizeof choice->settings);
     option_defaults(choice->plugin->options, choice->settings);
     while (rest != NULL) RETURN_IF(set_next(choice, rest, &rest, error));

@@ -231,6 +231,79 @@ static void test_plugins(void) {
     CHECK(plugin_choose(&choice, &kind, text, &error) == ERROR_USAGE, "too long");
 }
 
+/* Sizes: numbers joined by 'x', as many as the row takes, and written as they are read. */
+static void test_sizes(void) {
+    static const struct option size_rows[] = {
+        {.name = "window", .type = OPTION_SIZES, .sizes = 2, .least = 1, .most = 1000},
+        {.name = "shape",
+         .type = OPTION_SIZES,
+         .offset = sizeof(struct option_sizes),
+         .sizes = SIZES_MOST,
+         .least = -1,
+         .most = 9},
+        {0}};
+    static const char *const good[][2] = {
+        {"window", "3"}, {"window", "1x1000"}, {"shape", "-1x9x0"}, {"shape", "1x2x3x4x5x6x7x8"}};
+    static const char *const wrong[][2] = {{"window", "0"},
+                                           {"window", "3x"},
+                                           {"window", "x3"},
+                                           {"window", "3x3x3"},
+                                           {"window", "1001"},
+                                           {"window", "3 3"},
+                                           {"window", "3xx3"},
+                                           {"window", ""},
+                                           {"window", "3x99999999999999999999"},
+                                           {"shape", "1x2x3x4x5x6x7x8x9"},
+                                           {"shape", "--1"}};
+    struct option_sizes sizes[2];
+    char text[64];
+    option_defaults(size_rows, sizes);
+    CHECK(sizes[0].count == 0 && sizes[1].count == 0, "defaults");
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct error error = {0};
+        const struct option *row = option_find(size_rows, good[i][0]);
+        CHECK(option_set(size_rows, sizes, "conv", good[i][0], good[i][1], &error) == OK, "%s", error.words);
+        option_text(row, sizes, text, sizeof text);
+        CHECK(strcmp(text, good[i][1]) == 0, "%s became %s", good[i][1], text);
+    }
+    CHECK(sizes[1].count == 8 && sizes[1].at[0] == 1 && sizes[1].at[7] == 8, "eight sizes");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct error error = {0};
+        CHECK(option_set(size_rows, sizes, "conv", wrong[i][0], wrong[i][1], &error) == ERROR_USAGE, "%s=%s",
+              wrong[i][0], wrong[i][1]);
+    }
+    CHECK(sizes[0].count == 2 && sizes[1].count == 8, "what is wrong changes nothing");
+}
+
+/* What follows the colon of a plug-in may be one text, with commas and all. */
+static int check_even(const char *what, const char *text, struct error *error) {
+    if (strlen(text) % 2 == 0) return OK;
+    return error_set(error, ERROR_USAGE, "%s: %zu characters", what, strlen(text));
+}
+
+static void test_text_plugin(void) {
+    static const struct plugin even = {.name = "even", .check_text = check_even};
+    static const struct plugin *const both[] = {&even, &sgd.plugin, NULL};
+    static const struct plugin_kind texts = {"text", "texts", both};
+    static struct choice choice;
+    static char text[PLUGIN_TEXT_BYTES + 2] = "even:";
+    struct error error = {0};
+    CHECK(plugin_choose(&choice, &texts, "even:a,b=c:d;", &error) == OK, "%s", error.words);
+    CHECK(strcmp(choice_settings(&choice), "a,b=c:d;") == 0, "%s", (const char *)choice_settings(&choice));
+    CHECK(plugin_choose(&choice, &texts, "even", &error) == OK && strcmp(choice_settings(&choice), "") == 0,
+          "none");
+    CHECK(plugin_choose(&choice, &texts, "even:abc", &error) == ERROR_USAGE &&
+              strcmp(error.words, "even: 3 characters") == 0,
+          "%s", error.words);
+    memset(text + 5, 'x', PLUGIN_TEXT_BYTES - 6);
+    error = (struct error){0};
+    CHECK(plugin_choose(&choice, &texts, text, &error) == OK, "%s", error.words);
+    text[PLUGIN_TEXT_BYTES - 1] = 'x';
+    error = (struct error){0};
+    CHECK(plugin_choose(&choice, &texts, text, &error) == ERROR_USAGE, "too long");
+    CHECK(plugin_named(&texts, "sgd:rate=1") == &sgd.plugin && !plugin_named(&texts, "sg:"), "names");
+}
+
 /* What option_text writes sets the same value again; a real needs the fewest digits. */
 static void test_text_reads_back(void) {
     struct settings s, back;
@@ -412,6 +485,8 @@ int main(void) {
     test_refused_values();
     test_nearest();
     test_plugins();
+    test_sizes();
+    test_text_plugin();
     test_text_reads_back();
     test_help();
     test_help_columns();
