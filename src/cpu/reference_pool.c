@@ -15,9 +15,9 @@ struct pool {
     int top, bottom, left, right; /* the part of the window that is there: rows, columns of x */
 };
 
-static struct pool pool_of(const struct problem *problem) {
+/* x: the shape of what is pooled. */
+static struct pool pool_of(const struct problem *problem, const struct shape *x) {
     const struct attributes *a = problem->attributes;
-    const struct shape *x = &problem->input[0].shape;
     return (struct pool){
         .rows = window_along(x->dims[1], a->window[0], a->stride[0], a->padding),
         .columns = window_along(x->dims[2], a->window[1], a->stride[1], a->padding),
@@ -51,7 +51,7 @@ INLINED void largest(const struct pool *pool, const void *x, size_t count, void 
 }
 
 INLINED int maxpool(const struct call *call, enum type type) {
-    struct pool pool = pool_of(call->problem);
+    struct pool pool = pool_of(call->problem, &call->problem->input[0].shape);
     const char *x = call->input[0];
     char *y = call->output;
     const size_t image_bytes = place(&pool, pool.rows.in, 0) * type_bytes(type);
@@ -103,7 +103,7 @@ INLINED void give_back(const struct pool *pool, const void *x, const void *dy, s
 
 /* Image by image, so that its dx is still in the near caches when the windows add to it. */
 INLINED int maxpool_grad(const struct call *call, enum type type) {
-    struct pool pool = pool_of(call->problem);
+    struct pool pool = pool_of(call->problem, &call->problem->input[0].shape);
     const char *x = call->input[0], *dy = call->input[1];
     char *dx = call->output;
     const size_t bytes = place(&pool, pool.rows.in, 0) * type_bytes(type);
@@ -129,3 +129,68 @@ static int run_maxpool_grad(const struct call *call, struct error *error) {
 }
 const struct kernel reference_maxpool_grad = {
     .name = "reference:maxpool_grad", .prepare = reference_one_type, .run = run_maxpool_grad};
+
+/* --- the mean of a window --- */
+
+static float inverse_count(const struct pool *pool) {
+    return 1.0f / (float)((pool->bottom - pool->top) * (pool->right - pool->left));
+}
+
+/* y [channels] = the mean of the window in image x. */
+static void mean_of(const struct pool *pool, const float *x, float *restrict y) {
+    const float share = inverse_count(pool);
+    memset(y, 0, pool->channels * sizeof *y);
+    for (int row = pool->top; row < pool->bottom; row++)
+        for (int column = pool->left; column < pool->right; column++) {
+            const float *from = x + place(pool, row, column);
+            for (size_t c = 0; c < pool->channels; c++) y[c] += from[c];
+        }
+    for (size_t c = 0; c < pool->channels; c++) y[c] *= share;
+}
+
+static int run_avgpool(const struct call *call, struct error *error) {
+    (void)error;
+    struct pool pool = pool_of(call->problem, &call->problem->input[0].shape);
+    const float *x = call->input[0];
+    float *y = call->output;
+    for (size_t image = 0; image < pool.batch; image++, x += place(&pool, pool.rows.in, 0))
+        for (int row = 0; row < pool.rows.out; row++)
+            for (int column = 0; column < pool.columns.out; column++, y += pool.channels) {
+                pool_at(&pool, row, column);
+                mean_of(&pool, x, y);
+            }
+    return OK;
+}
+
+const struct kernel reference_avgpool = {
+    .name = "reference:avgpool", .prepare = reference_wide, .run = run_avgpool};
+
+/* Adds its share of dy [channels] to each element of the window in image dx. */
+static void share_out(const struct pool *pool, const float *dy, float *restrict dx) {
+    const float share = inverse_count(pool);
+    for (int row = pool->top; row < pool->bottom; row++)
+        for (int column = pool->left; column < pool->right; column++) {
+            float *to = dx + place(pool, row, column);
+            for (size_t c = 0; c < pool->channels; c++) to[c] += share * dy[c];
+        }
+}
+
+static int run_avgpool_grad(const struct call *call, struct error *error) {
+    (void)error;
+    struct pool pool = pool_of(call->problem, &call->problem->output.shape);
+    const float *dy = call->input[0];
+    float *dx = call->output;
+    const size_t floats = place(&pool, pool.rows.in, 0);
+    for (size_t image = 0; image < pool.batch; image++, dx += floats) {
+        memset(dx, 0, floats * sizeof *dx);
+        for (int row = 0; row < pool.rows.out; row++)
+            for (int column = 0; column < pool.columns.out; column++, dy += pool.channels) {
+                pool_at(&pool, row, column);
+                share_out(&pool, dy, dx);
+            }
+    }
+    return OK;
+}
+
+const struct kernel reference_avgpool_grad = {
+    .name = "reference:avgpool_grad", .prepare = reference_wide, .run = run_avgpool_grad};

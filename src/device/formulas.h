@@ -74,6 +74,47 @@ FORMULA float formula_tanh(float x) {
     return tanhf(x);
 }
 
+/* Hendrycks and Gimpel, "Gaussian error linear units", 2016: x times the normal distribution's share below x;
+ * then their approximation of it, as TensorFlow and PyTorch have it. */
+FORMULA float formula_gelu(float x) {
+    return 0.5f * x * (1.0f + erff(x * 0.70710678f));
+}
+FORMULA float formula_gelu_tanh(float x) {
+    return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+}
+/* Also known as swish. */
+FORMULA float formula_silu(float x) {
+    return x * formula_sigmoid(x);
+}
+/* `leak`, alpha: of what is below 0. */
+FORMULA float formula_leaky_relu(float x, float leak) {
+    return x < 0.0f ? leak * x : x;
+}
+FORMULA float formula_leaky_relu_slope(float x, float leak) {
+    return x < 0.0f ? leak : 1.0f;
+}
+FORMULA float formula_elu(float x, float alpha) {
+    return x < 0.0f ? alpha * expm1f(x) : x;
+}
+FORMULA float formula_elu_slope(float x, float alpha) {
+    return x < 0.0f ? alpha * expf(x) : 1.0f;
+}
+
+/* Gradients of activations from their operands. */
+FORMULA float formula_gelu_grad(float x, float dy) {
+    const float below = 0.5f * (1.0f + erff(x * 0.70710678f));
+    return dy * (below + x * 0.39894228f * expf(-0.5f * x * x));
+}
+FORMULA float formula_gelu_tanh_grad(float x, float dy) {
+    const float t = tanhf(0.79788456f * (x + 0.044715f * x * x * x));
+    const float inner = 0.79788456f * (1.0f + 3.0f * 0.044715f * x * x);
+    return dy * (0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * inner);
+}
+FORMULA float formula_silu_grad(float x, float dy) {
+    const float share = formula_sigmoid(x);
+    return dy * share * (1.0f + x * (1.0f - share));
+}
+
 /* Gradients of activations from their results. */
 FORMULA float formula_relu_grad(float y, float dy) {
     return y > 0.0f ? dy : 0.0f;

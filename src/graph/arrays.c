@@ -108,6 +108,7 @@ int shape_concat(struct graph *g, struct node_info *n) {
             return graph_mistake(g, "concat: %s and %s along axis %d: other dimensions differ",
                                  TEXT(operand_shape(g, n, 0)), TEXT(operand_shape(g, n, i)), at);
         n->shape.dims[at] += length;
+        RETURN_IF(expect_valid(g, n, &n->shape)); /* before the next is added */
     }
     return expect_valid(g, n, &n->shape);
 }

@@ -109,6 +109,11 @@ static node pow_gradient_b(struct graph *g, node a, node y, node dy) {
     return graph_mul(g, dy, graph_mul(g, y, graph_log(g, safe)));
 }
 
+/* What alpha counts for in elu(a, alpha): exp(a) - 1 below 0. */
+static node elu_share(struct graph *g, node a) {
+    return graph_elu(g, graph_sub(g, a, graph_relu(g, a)), graph_scalar(g, 1.0f));
+}
+
 /* When all of dy is the gradient of a maxpool of y, it is 0 already where y is (gradient_maxpool). */
 static node relu_gradient(struct graph *g, node y, node dy) {
     const struct node_info *info = dy == NONE ? NULL : &g->nodes[dy];

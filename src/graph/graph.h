@@ -38,8 +38,8 @@ struct attributes {
     enum activation activation;    /* dense, conv2d_bias, lrn_grad */
     int order[MAX_RANK];           /* transpose: output axis i is input axis order[i] */
     int begin[MAX_RANK];           /* slice, pad: first element per axis */
-    int window[2], stride[2];      /* conv2d (whose window is its kernel's), maxpool: rows, columns */
-    enum padding padding;          /* conv2d, maxpool */
+    int window[2], stride[2];      /* conv2d (whose window is its kernel's), pooling: rows, columns */
+    enum padding padding;          /* conv2d, pooling */
     struct pooling {
         int window[2], stride[2];
         enum padding padding;
@@ -50,7 +50,7 @@ struct attributes {
     } lrn;
     float epsilon;      /* batch_norm and its gradients */
     struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant,
-                           conv2d_grad_x, conv2d_grad_kernel */
+                           conv2d_grad_x, conv2d_grad_kernel, avgpool_grad */
     float rate;         /* dropout: share that is dropped */
     uint64_t seed;      /* dropout: key of its random numbers */
     int variable;       /* variable, assign, assign_add: range number in the layout */
@@ -118,9 +118,17 @@ node graph_dropout(struct graph *g, node x,
 
 /* --- matrix --- */
 node graph_matmul(struct graph *g, node a, node b, bool transpose_a, bool transpose_b); /* rank 2 */
+/* The weights of a layer. */
+struct weights {
+    const char *name; /* of the layer; NULL: dense1, dense2, ..., conv1, ... */
+    struct initial kernel, bias;
+    bool no_bias;
+    float decay; /* L2 of the kernel; 0: the layout's */
+};
 /* x [B, in] times a new variable "<name>/kernel" [in, out] plus a new "<name>/bias" [out]; name "dense1",
  * "dense2", ... */
 node graph_dense(struct graph *g, node x, int out, struct initial kernel, struct initial bias);
+node graph_dense_of(struct graph *g, node x, int out, const struct weights *weights);
 
 /* --- images: [batch, rows, columns, channels] --- */
 node graph_conv2d(struct graph *g, node x, node kernel, int stride, enum padding padding);
@@ -128,8 +136,13 @@ node graph_conv2d(struct graph *g, node x, node kernel, int stride, enum padding
  * [out]; name "conv1", "conv2", ... */
 node graph_conv(struct graph *g, node x, int out, int window, int stride, enum padding padding,
                 struct initial kernel, struct initial bias);
+/* The same with windows of any form. */
+node graph_conv_of(struct graph *g, node x, int out, const struct pooling *windows,
+                   const struct weights *weights);
 node graph_maxpool(struct graph *g, node x, int window, int stride,
-                   enum padding padding);           /* what is padded never counts */
+                   enum padding padding); /* what is padded never counts */
+node graph_maxpool_of(struct graph *g, node x, const struct pooling *windows);
+node graph_avgpool(struct graph *g, node x, const struct pooling *windows);
 node graph_global_average(struct graph *g, node x); /* -> [batch, channels] */
 node graph_lrn(struct graph *g, node x, struct lrn lrn);
 /* Each channel (of the last axis) with mean 0 and variance 1, times a new variable "<name>/scale", plus a new
@@ -137,6 +150,7 @@ node graph_lrn(struct graph *g, node x, struct lrn lrn);
  * "<name>/mean" and "<name>/variance" are statistics that follow them, old values counting `momentum`; else
  * by these. Source: Ioffe and Szegedy 2015. */
 node graph_batch_norm(struct graph *g, node x, float momentum, float epsilon);
+node graph_batch_norm_of(struct graph *g, node x, const char *name, float momentum, float epsilon);
 /* [batch, rows, columns, channels]: x itself, or, of [batch, pixels], a square image of one channel. */
 node graph_image(struct graph *g, node x);
 node graph_flatten(struct graph *g, node x); /* -> [batch, everything else] */

@@ -1,6 +1,6 @@
 /* Operations on images [batch, rows, columns, channels]: the shape rule, call and gradient of each. */
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 #include "rules.h"
 #include "window.h"
 
@@ -48,24 +48,35 @@ int shape_conv2d_bias(struct graph *g, struct node_info *n) {
     return expect_shape(g, n, 2, &SHAPE(n->shape.dims[3]));
 }
 
-node graph_conv2d(struct graph *g, node x, node kernel, int stride, enum padding padding) {
-    struct node_info info = {.op = OP_conv2d, .inputs = 2, .input = {x, kernel}};
-    info.attributes.stride[0] = info.attributes.stride[1] = stride;
-    info.attributes.padding = padding;
+/* An operation on windows over x; `kernel` is NONE where it has none. */
+static node slide(struct graph *g, enum op op, node x, node kernel, const struct pooling *windows) {
+    struct node_info info = {.op = op, .inputs = op == OP_conv2d ? 2 : 1, .input = {x, kernel}};
+    if (op != OP_conv2d) memcpy(info.attributes.window, windows->window, sizeof info.attributes.window);
+    memcpy(info.attributes.stride, windows->stride, sizeof info.attributes.stride);
+    info.attributes.padding = windows->padding;
     return graph_make(g, &info);
+}
+
+node graph_conv2d(struct graph *g, node x, node kernel, int stride, enum padding padding) {
+    const struct pooling windows = {.stride = {stride, stride}, .padding = padding};
+    return slide(g, OP_conv2d, x, kernel, &windows);
 }
 
 node graph_conv(struct graph *g, node x, int out, int window, int stride, enum padding padding,
                 struct initial kernel, struct initial bias) {
+    const struct pooling windows = {{window, window}, {stride, stride}, padding};
+    return graph_conv_of(g, x, out, &windows, &(struct weights){.kernel = kernel, .bias = bias});
+}
+
+node graph_conv_of(struct graph *g, node x, int out, const struct pooling *windows,
+                   const struct weights *weights) {
     const struct shape *shape = expect_dims(g, "conv", x, 4, 4);
     if (!shape) return NONE;
-    const int channels = shape->dims[3], layer = ++g->convolutions;
-    char name[64];
-    snprintf(name, sizeof name, "conv%d/kernel", layer);
-    const node w = graph_variable(g, name, SHAPE(window, window, channels, out), kernel);
-    snprintf(name, sizeof name, "conv%d/bias", layer);
-    const node b = graph_variable(g, name, SHAPE(out), bias);
-    return graph_add(g, graph_conv2d(g, x, w, stride, padding), b);
+    const struct layer_names names = {weights->name, "conv", weights->name ? 0 : ++g->convolutions};
+    node kernel, bias;
+    layer_weights(g, &names, SHAPE(windows->window[0], windows->window[1], shape->dims[3], out), weights,
+                  &kernel, &bias);
+    return layer_biased(g, slide(g, OP_conv2d, x, kernel, windows), bias);
 }
 
 /* The gradient is of shape x or kernel; operand 1, y or its gradient, is what they give. */
@@ -117,12 +128,11 @@ void gradient_conv2d(struct backward *b) {
 
 /* --- pooling --- */
 
-/* *y: the shape of x after pooling. */
-static int pooled(struct graph *g, const struct node_info *n, struct shape *y) {
+/* *y: the shape of x after pooling; operand 0 is x, or as many dimensions. */
+static int pooled(struct graph *g, const struct node_info *n, const struct shape *x, struct shape *y) {
     int out[2];
     RETURN_IF(expect_type(g, n, 0, TYPE_FLOAT));
     RETURN_IF(expect_rank(g, n, 0, 4));
-    const struct shape *x = operand_shape(g, n, 0);
     RETURN_IF(expect_windows(g, n, x, n->attributes.window, out));
     *y = SHAPE(x->dims[0], out[0], out[1], x->dims[3]);
     return OK;
@@ -130,24 +140,34 @@ static int pooled(struct graph *g, const struct node_info *n, struct shape *y) {
 
 int shape_maxpool(struct graph *g, struct node_info *n) {
     n->type = TYPE_FLOAT;
-    return pooled(g, n, &n->shape);
+    return pooled(g, n, operand_shape(g, n, 0), &n->shape);
 }
 
 int shape_maxpool_grad(struct graph *g, struct node_info *n) {
     struct shape y;
-    RETURN_IF(pooled(g, n, &y));
+    RETURN_IF(pooled(g, n, operand_shape(g, n, 0), &y));
     RETURN_IF(expect_type(g, n, 1, TYPE_FLOAT));
     n->type = TYPE_FLOAT;
     n->shape = *operand_shape(g, n, 0);
     return expect_shape(g, n, 1, &y);
 }
 
+int shape_avgpool_grad(struct graph *g, struct node_info *n) {
+    struct shape y;
+    RETURN_IF(shape_attribute(g, n));
+    if (n->shape.rank != 4)
+        return graph_mistake(g, "avgpool_grad: shape %s, expected 4 dimensions", TEXT(&n->shape));
+    RETURN_IF(pooled(g, n, &n->shape, &y));
+    n->type = TYPE_FLOAT;
+    return expect_shape(g, n, 0, &y);
+}
+
 node graph_maxpool(struct graph *g, node x, int window, int stride, enum padding padding) {
-    struct node_info info = {.op = OP_maxpool, .inputs = 1, .input = {x}};
-    info.attributes.window[0] = info.attributes.window[1] = window;
-    info.attributes.stride[0] = info.attributes.stride[1] = stride;
-    info.attributes.padding = padding;
-    return graph_make(g, &info);
+    return graph_maxpool_of(g, x, &(struct pooling){{window, window}, {stride, stride}, padding});
+}
+
+node graph_maxpool_of(struct graph *g, node x, const struct pooling *windows) {
+    return slide(g, OP_maxpool, x, NONE, windows);
 }
 
 /* Of a relu: what its gradient would let through is known here already, by the largest of each window, of
@@ -159,10 +179,21 @@ void gradient_maxpool(struct backward *b) {
     b->dx[0] = backward_node(b, OP_maxpool_grad, b->x[0], dy);
 }
 
+node graph_avgpool(struct graph *g, node x, const struct pooling *windows) {
+    return slide(g, OP_avgpool, x, NONE, windows);
+}
+
+void gradient_avgpool(struct backward *b) {
+    struct node_info info = {
+        .op = OP_avgpool_grad, .inputs = 1, .input = {b->dy}, .attributes = backward_attributes(b)};
+    info.attributes.shape = shape_of(b->g, b->x[0]);
+    b->dx[0] = graph_make(b->g, &info);
+}
+
 node graph_global_average(struct graph *g, node x) {
     const struct shape *shape = expect_dims(g, "global average", x, 4, 4);
     if (!shape) return NONE;
-    const struct shape pixels = SHAPE(shape->dims[0], shape->dims[1] * shape->dims[2], shape->dims[3]);
+    const struct shape pixels = SHAPE(shape->dims[0], -1, shape->dims[3]);
     return graph_reduce_mean(g, graph_reshape(g, x, pixels), 1, false);
 }
 

@@ -37,6 +37,31 @@ void gradient_matmul(struct backward *b) {
                       : graph_matmul(b->g, b->x[0], b->dy, !ta, false);
 }
 
+/* --- layers with weights --- */
+
+node layer_variable(struct graph *g, const struct layer_names *names, const char *what, struct shape shape,
+                    struct initial initial) {
+    char name[64];
+    if (names->name)
+        snprintf(name, sizeof name, "%s/%s", names->name, what);
+    else
+        snprintf(name, sizeof name, "%s%d/%s", names->usual, names->number, what);
+    return graph_variable(g, name, shape, initial);
+}
+
+void layer_weights(struct graph *g, const struct layer_names *names, struct shape shape,
+                   const struct weights *weights, node *kernel, node *bias) {
+    *bias = NONE;
+    *kernel = layer_variable(g, names, "kernel", shape, weights->kernel);
+    if (weights->decay > 0.0f) graph_decay(g, *kernel, weights->decay);
+    if (!weights->no_bias)
+        *bias = layer_variable(g, names, "bias", SHAPE(shape.dims[shape.rank - 1]), weights->bias);
+}
+
+node layer_biased(struct graph *g, node y, node bias) {
+    return bias == NONE ? y : graph_add(g, y, bias);
+}
+
 int shape_dense(struct graph *g, struct node_info *n) {
     RETURN_IF(shape_matmul(g, n));
     RETURN_IF(expect_type(g, n, 2, TYPE_FLOAT));
@@ -44,17 +69,18 @@ int shape_dense(struct graph *g, struct node_info *n) {
 }
 
 node graph_dense(struct graph *g, node x, int out, struct initial kernel, struct initial bias) {
+    return graph_dense_of(g, x, out, &(struct weights){.kernel = kernel, .bias = bias});
+}
+
+node graph_dense_of(struct graph *g, node x, int out, const struct weights *weights) {
     if (g->error.code != OK) return NONE;
     if (x < 0 || x >= g->count || g->nodes[x].shape.rank != 2 || out < 1) {
         graph_mistake(g, "dense: %s to %d, expected [batch, in] to 1 or more",
                       x < 0 || x >= g->count ? "no node" : TEXT(&g->nodes[x].shape), out);
         return NONE;
     }
-    const int layer = ++g->layers;
-    char name[64];
-    snprintf(name, sizeof name, "dense%d/kernel", layer);
-    const node w = graph_variable(g, name, SHAPE(g->nodes[x].shape.dims[1], out), kernel);
-    snprintf(name, sizeof name, "dense%d/bias", layer);
-    const node b = graph_variable(g, name, SHAPE(out), bias);
-    return graph_add(g, graph_matmul(g, x, w, false, false), b);
+    const struct layer_names names = {weights->name, "dense", weights->name ? 0 : ++g->layers};
+    node kernel, bias;
+    layer_weights(g, &names, SHAPE(g->nodes[x].shape.dims[1], out), weights, &kernel, &bias);
+    return layer_biased(g, graph_matmul(g, x, kernel, false, false), bias);
 }

@@ -1,5 +1,4 @@
 /* Batch normalisation: shape rules, call and gradient. */
-#include <stdio.h>
 #include "rules.h"
 
 /* Channels of a value whose last axis they are. */
@@ -63,11 +62,10 @@ int shape_batch_norm_grad(struct graph *g, struct node_info *n) {
 
 /* --- the call --- */
 
-/* Variable "norm<layer>/<what>" of so many channels. */
-static node norm_variable(struct graph *g, int layer, const char *what, int channels, float value) {
-    char name[64];
-    snprintf(name, sizeof name, "norm%d/%s", layer, what);
-    return graph_variable(g, name, SHAPE(channels),
+/* Of so many channels, all of one value. */
+static node norm_variable(struct graph *g, const struct layer_names *names, const char *what, int channels,
+                          float value) {
+    return layer_variable(g, names, what, SHAPE(channels),
                           (struct initial){.kind = INITIAL_CONSTANT, .value = value});
 }
 
@@ -89,13 +87,18 @@ static node norm_moments(struct graph *g, node x, node mean, node variance, int 
 }
 
 node graph_batch_norm(struct graph *g, node x, float momentum, float epsilon) {
+    return graph_batch_norm_of(g, x, NULL, momentum, epsilon);
+}
+
+node graph_batch_norm_of(struct graph *g, node x, const char *name, float momentum, float epsilon) {
     const struct shape *shape = expect_dims(g, "batch_norm", x, 2, MAX_RANK);
     if (!shape) return NONE;
-    const int channels = shape->dims[shape->rank - 1], layer = ++g->norms;
-    const node scale = norm_variable(g, layer, "scale", channels, 1.0f);
-    const node shift = norm_variable(g, layer, "shift", channels, 0.0f);
-    const node mean = norm_variable(g, layer, "mean", channels, 0.0f);
-    const node variance = norm_variable(g, layer, "variance", channels, 1.0f);
+    const int channels = shape->dims[shape->rank - 1];
+    const struct layer_names names = {name, "norm", name ? 0 : ++g->norms};
+    const node scale = norm_variable(g, &names, "scale", channels, 1.0f);
+    const node shift = norm_variable(g, &names, "shift", channels, 0.0f);
+    const node mean = norm_variable(g, &names, "mean", channels, 0.0f);
+    const node variance = norm_variable(g, &names, "variance", channels, 1.0f);
     const node moments = norm_moments(g, x, mean, variance, channels, momentum);
     struct node_info info = {.op = OP_batch_norm, .inputs = 4, .input = {x, moments, scale, shift}};
     info.attributes.epsilon = epsilon;

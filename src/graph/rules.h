@@ -67,11 +67,27 @@ int expect_shape(struct graph *g, const struct node_info *n, int i, const struct
 int expect_rank(struct graph *g, const struct node_info *n, int i, int rank);
 /* *axis from 0 to rank-1, counted from the end when negative. */
 int expect_axis(struct graph *g, const struct node_info *n, int rank, int *axis);
-/* At most MAX_RANK dimensions, each at least 1, and no more elements than can be counted in bytes. */
+/* At most MAX_RANK dimensions, each 1 to DIMENSION_MOST, so that a few can be added, and no more elements
+ * than can be counted in bytes. */
+enum { DIMENSION_MOST = 1 << 30 };
 int expect_valid(struct graph *g, const struct node_info *n, const struct shape *shape);
 
 /* For calls: the shape of a node with so many dimensions; NULL after a mistake, which is remembered. */
 const struct shape *expect_dims(struct graph *g, const char *what, node x, int least, int most);
+
+/* For calls that make variables: what they are called after, "<name>/...", or "<usual><number>/...". */
+struct layer_names {
+    const char *name; /* NULL: it has none of its own */
+    const char *usual;
+    int number;
+};
+node layer_variable(struct graph *g, const struct layer_names *names, const char *what, struct shape shape,
+                    struct initial initial);
+/* Kernel, whose last axis are the outputs, and bias, or NONE. */
+void layer_weights(struct graph *g, const struct layer_names *names, struct shape shape,
+                   const struct weights *weights, node *kernel, node *bias);
+/* y, with the bias if there is one. */
+node layer_biased(struct graph *g, node y, node bias);
 
 /* For gradient rules. A shape and attributes are copies: a node that is made may move all others. */
 struct shape shape_of(const struct graph *g, node n); /* of NONE: a scalar's */

@@ -37,6 +37,9 @@ int expect_valid(struct graph *g, const struct node_info *n, const struct shape 
         if (shape->dims[axis] < 1)
             return graph_mistake(g, "%s: shape %s, expected dimensions of 1 or more", op_name(n->op),
                                  TEXT(shape));
+        if (shape->dims[axis] > DIMENSION_MOST)
+            return graph_mistake(g, "%s: shape %s, expected dimensions of at most %d", op_name(n->op),
+                                 TEXT(shape), DIMENSION_MOST);
         count *= shape->dims[axis];
     }
     if (count > 1e12)

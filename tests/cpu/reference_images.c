@@ -85,7 +85,7 @@ static void add_product(void *argument, size_t x, size_t kernel, size_t y) {
 static node image_node(struct graph *g, const struct image_case *c, enum op op, node a, node b, node bias,
                        struct shape shape) {
     struct node_info info = {.op = op, .inputs = bias == NONE ? 2 : 3, .input = {a, b, bias}};
-    if (op == OP_maxpool || op == OP_lrn) info.inputs = 1;
+    if (op == OP_maxpool || op == OP_lrn || op == OP_avgpool || op == OP_avgpool_grad) info.inputs = 1;
     for (int axis = 0; axis < 2; axis++) {
         info.attributes.window[axis] = c->kernel[axis];
         info.attributes.stride[axis] = c->stride[axis];
@@ -172,6 +172,47 @@ static void check_pool(int number) {
     for (size_t i = 0; i < shape_count(&in); i++)
         CHECK(session_float(&s, back, i) == dx[i], "case %d, maxpool_grad, element %zu: %g, expected %g",
               number, i, (double)session_float(&s, back, i), dx[i]);
+    finish(&s, &g);
+}
+
+/* Sums over what is there of each window, in double, and each element's share of the gradient. */
+static void check_mean_pool(int number) {
+    const struct image_case *c = &cases[number];
+    const struct geometry geometry = geometry_of(c);
+    static double dx[ROOM];
+    struct graph g;
+    struct session s;
+    graph_open(&g, false, 1);
+    const struct shape in = SHAPE(c->in[0], c->in[1], c->in[2], c->in[3]);
+    const struct shape out = SHAPE(c->in[0], geometry.out[0], geometry.out[1], c->in[3]);
+    const node x = whole(&g, in, 1), dy = whole(&g, out, 3);
+    const node y = image_node(&g, c, OP_avgpool, x, NONE, NONE, SCALAR),
+               back = image_node(&g, c, OP_avgpool_grad, dy, NONE, NONE, in);
+    session_open(&s, &g, (node[]){y, back}, 2);
+    session_run(&s);
+    covered[OP_avgpool] = covered[OP_avgpool_grad] = true;
+    memset(dx, 0, sizeof dx);
+    for (size_t i = 0; i < shape_count(&out) && s.error.code == OK; i++) {
+        int at[4], count = 0;
+        double sum = 0;
+        ptrdiff_t places[25];
+        unravel(&out, i, at);
+        for (int tap = 0; tap < c->kernel[0] * c->kernel[1]; tap++) {
+            const ptrdiff_t place =
+                position(c, at[0], at[1] * c->stride[0] - geometry.before[0] + tap / c->kernel[1],
+                         at[2] * c->stride[1] - geometry.before[1] + tap % c->kernel[1], at[3]);
+            if (place < 0) continue;
+            places[count++] = place;
+            sum += (double)constant(&g, x)[place];
+        }
+        CHECK(fabs((double)session_float(&s, y, i) - sum / count) < 1e-5, "case %d, mean, element %zu",
+              number, i);
+        for (int k = 0; k < count; k++) dx[places[k]] += (double)constant(&g, dy)[i] / count;
+    }
+    for (size_t i = 0; i < shape_count(&in); i++)
+        CHECK(fabs((double)session_float(&s, back, i) - dx[i]) < 1e-5 * fmax(1, fabs(dx[i])),
+              "case %d, avgpool_grad, element %zu: %g, expected %g", number, i,
+              (double)session_float(&s, back, i), dx[i]);
     finish(&s, &g);
 }
 
@@ -568,6 +609,7 @@ int main(void) {
     for (int i = 0; i < CASES; i++) {
         check_convolution(i);
         check_pool(i);
+        check_mean_pool(i);
     }
     test_pooled_gradients();
     test_lrn();

@@ -121,6 +121,9 @@ static node build_maxpool(struct graph *g, const node *v) {
 static node build_maxpool_valid(struct graph *g, const node *v) {
     return graph_maxpool(g, v[0], 2, 2, PADDING_VALID);
 }
+static node build_avgpool(struct graph *g, const node *v) {
+    return graph_avgpool(g, graph_mul(g, v[0], v[0]), &(struct pooling){{3, 2}, {2, 1}, PADDING_SAME});
+}
 static node build_maxpool_relu(struct graph *g, const node *v) {
     return graph_maxpool(g, graph_relu(g, graph_add(g, v[0], v[1])), 3, 2, PADDING_SAME);
 }
@@ -215,6 +218,9 @@ static const struct gradient_case cases[] = {
     {OP_maxpool, build_maxpool_relu_twice, 0, 1, {{4, {1, 5, 5, 3}}, NO_SHAPE, NO_SHAPE}},
     {OP_maxpool, build_maxpool_beside, 0, 1, {{4, {1, 4, 4, 2}}, NO_SHAPE, NO_SHAPE}},
     {OP_maxpool, build_maxpool_shifted, 0, 1, {{4, {1, 4, 4, 2}}, {4, {1, 4, 4, 2}}, NO_SHAPE}},
+    {OP_avgpool, build_avgpool, 0, 1, {{4, {2, 5, 4, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_leaky_relu, NULL, 0, 1, {{2, {3, 7}}, {1, {7}}, NO_SHAPE}},
+    {OP_elu, NULL, 0, 1, {{2, {3, 7}}, {1, {7}}, NO_SHAPE}},
     {OP_lrn, build_lrn, 0, 1, {{4, {2, 2, 3, 7}}, NO_SHAPE, NO_SHAPE}},
     {OP_lrn, build_lrn, 0, 1, {{1, {3}}, NO_SHAPE, NO_SHAPE}},
     {OP_lrn, build_lrn_other, 0, 1, {{2, {5, 17}}, NO_SHAPE, NO_SHAPE}},
