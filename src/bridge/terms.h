@@ -53,7 +53,7 @@ struct finish {
 };
 
 enum {
-    SETTINGS_BYTES = 8192, /* at most, as for the next: all rows that are agreed on */
+    SETTINGS_BYTES = 8192 + PLUGIN_TEXT_BYTES, /* at most, as for the next: all rows that are agreed on */
     HELLO_BYTES = SETTINGS_BYTES + 256,
     READY_BYTES = 24, /* exactly */
     WELCOME_BYTES = 128,

@@ -14,13 +14,14 @@
 enum { ARRAYS_INDENT = 13 };
 
 struct describe_settings {
-    char model[512], dataset[1024], data_dir[1024], input[64];
+    char model[PLUGIN_TEXT_BYTES], dataset[1024], data_dir[1024], input[64];
     int classes;
 };
 
 static const struct option rows[] = {
     OPTION_ROW(TEXT, "model", struct describe_settings, model, .fallback = "mlp", .value = "NAME",
-               .help = "the network, with its settings after a colon"),
+               .typed = model_typed,
+               .help = "the network, with its settings after a colon, or its layers, as in layers:FILE"),
     OPTION_ROW(TEXT, "dataset", struct describe_settings, dataset, .fallback = "digits", .value = "NAME",
                .help = "the data set, for the shape of the input and the number of classes"),
     OPTION_ROW(TEXT, "data-dir", struct describe_settings, data_dir, .value = "DIR",
@@ -48,14 +49,26 @@ static int parse_input(const char *text, struct shape *shape, struct error *erro
     return OK;
 }
 
+/* The operand that is the first variable of a layer with weights; 0: it is none. */
+static int variable_of(const struct node_info *info) {
+    return info->op == OP_matmul || info->op == OP_conv2d ? 1 : info->op == OP_batch_norm ? 2 : 0;
+}
+
+/* Operations that are layers by themselves. */
+static bool is_named_as_layer(enum op op) {
+    static const enum op layers[] = {OP_relu,      OP_sigmoid, OP_tanh,       OP_gelu,
+                                     OP_gelu_tanh, OP_silu,    OP_leaky_relu, OP_elu,
+                                     OP_maxpool,   OP_lrn,     OP_avgpool,    OP_dropout};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        if (layers[i] == op) return true;
+    return false;
+}
+
 /* Nodes worth a line: those that people call layers. The batch is left out of their shapes. */
 static bool is_layer(const struct network *network, node n) {
     const struct node_info *info = &network->graph.nodes[n];
-    return info->op == OP_placeholder
-               ? n == network->x
-               : info->op == OP_matmul || info->op == OP_relu || info->op == OP_sigmoid ||
-                     info->op == OP_tanh || info->op == OP_dropout || info->op == OP_conv2d ||
-                     info->op == OP_maxpool || info->op == OP_lrn;
+    return info->op == OP_placeholder ? n == network->x
+                                      : variable_of(info) > 0 || is_named_as_layer(info->op);
 }
 
 /* On a terminal that is too narrow for them the arrays go on below, in their own column. */
@@ -82,8 +95,9 @@ static void print_layer(const struct graph *g, node n) {
     struct text arrays = text_into(names, sizeof names);
     size_t parameters = 0;
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = info->shape.dims[i + 1];
-    if ((info->op == OP_matmul || info->op == OP_conv2d) && g->nodes[info->input[1]].op == OP_variable) {
-        const struct range *kernel = &g->layout.ranges[g->nodes[info->input[1]].attributes.variable];
+    const node variable = variable_of(info) > 0 ? info->input[variable_of(info)] : NONE;
+    if (variable != NONE && g->nodes[variable].op == OP_variable) {
+        const struct range *kernel = &g->layout.ranges[g->nodes[variable].attributes.variable];
         const char *slash = strrchr(kernel->name, '/');
         const int length = slash ? (int)(slash - kernel->name) : (int)strlen(kernel->name);
         for (int i = 0; i < g->layout.count; i++) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../data/dataset.h"
+#include "../graph/layers.h"
 #include "../graph/model.h"
 #include "../infer/export.h"
 #include "../record/output.h"
@@ -51,12 +52,30 @@ static void print_model(const struct page *page, const struct model *model) {
     page_words(page, 2, 4, words);
 }
 
+/* What a text of `layers` is made of, from layers.def. */
+static void print_layers(const struct page *page) {
+    printf("  ");
+    page_words(page, 2, 2, "its layers, one per line with its settings; an activation may be the last word:");
+    for (int kind = 0; kind < LAYER_KINDS; kind++) {
+        char left[64], words[400];
+        struct text text = text_into(words, sizeof words);
+        snprintf(left, sizeof left, "  %s", layer_rows[kind].name);
+        page_row(page, left, NAMES_INDENT, layer_rows[kind].help);
+        layer_synopsis((enum layer_kind)kind, &text);
+        if (strchr(words, ' ') == NULL) continue;
+        printf("%*s", NAMES_INDENT, "");
+        page_words(page, NAMES_INDENT, NAMES_INDENT + 2, words);
+    }
+}
+
 static void print_plugin(const struct plugin_kind *kind, const struct plugin *plugin) {
     const struct page page = page_on(stdout);
     char words[400];
     snprintf(words, sizeof words, "%s %s: %s", kind->name, plugin->name, plugin->help);
     page_words(&page, 0, 2, words);
-    if (plugin->options == NULL || plugin->options->name == NULL)
+    if (plugin->check_text != NULL)
+        print_layers(&page);
+    else if (plugin->options == NULL || plugin->options->name == NULL)
         printf("  no settings\n");
     else
         option_help(&page, plugin->options, "", true);

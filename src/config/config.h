@@ -68,7 +68,7 @@ int config_begin(struct config *config, const struct typed *typed, struct error 
  * returns something else than OK, which is then returned. */
 int config_each(const struct config *config, int flag,
                 int (*each)(void *argument, const struct option *row, const char *value), void *argument);
-enum { CONFIG_VALUE_BYTES = 1100 }; /* of such a value, at most */
+enum { CONFIG_VALUE_BYTES = PLUGIN_TEXT_BYTES }; /* of such a value, at most */
 
 /* " --clip=1 --precision=bf16": rows with this flag whose values are not the default, but those that are
  * named in `without`, "model,dataset". Returns out[bytes]. */

@@ -52,7 +52,8 @@ static void image_size(const struct shape *shape, bool measured, int size[2]) {
 int network_fits(const struct choice *model, const struct shape *shape, bool measured, const char *of,
                  struct error *error) {
     const char *name = model->plugin->name;
-    const int side = model_of(model)->side;
+    const struct model *taker = model_of(model);
+    const int side = taker->side_of ? taker->side_of(choice_settings(model)) : taker->side;
     int size[2];
     image_size(shape, measured, size);
     if (shape->rank == 0 || (size[0] >= side && size[1] >= side)) return OK;
@@ -78,7 +79,7 @@ int network_open(struct network *network, const struct network_settings *setting
     graph_open(g, settings->training, settings->seed);
     network->x = graph_placeholder(g, "x", TYPE_FLOAT, input);
     network->labels = graph_placeholder(g, "labels", TYPE_INT, SHAPE(settings->batch));
-    network->logits = model->build(g, network->x, settings->classes, settings->model->settings);
+    network->logits = model->build(g, network->x, settings->classes, choice_settings(settings->model));
     network->losses = graph_softmax_cross_entropy(g, network->logits, network->labels);
     network->loss = graph_reduce_mean(g, network->losses, ALL_AXES, false);
     network->probabilities = graph_softmax(g, network->logits);

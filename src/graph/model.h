@@ -21,7 +21,19 @@ struct model {
      * before it; what it does not say has the program's default. */
     const struct recipe *recipe;
     int side; /* it takes images, of at least side x side pixels; 0: examples of any shape */
+    int (*side_of)(const void *settings); /* the same where the settings say it; NULL: `side` */
+    /* What is typed after the colon becomes what it means, wherever it is then sent: text[bytes] holds it,
+     * and what is in a file that it names afterwards. NULL: it means what it says. Errors: its own. */
+    int (*typed)(char *text, size_t bytes, struct error *error);
 };
+
+/* `NAME:...`, as it was typed, in text[bytes]: made what it means (struct model, typed). For the option rows.
+ */
+int model_typed(char *text, size_t bytes, struct error *error);
+
+/* A model's text as a line shows it: a long one is cut, and says how many layers it has. Returns out. */
+enum { MODEL_SHORT_BYTES = 120 };
+const char *model_short(const char *text, char out[MODEL_SHORT_BYTES]);
 
 extern const struct model *const models[];  /* generated, ended by NULL */
 extern const struct plugin_kind model_kind; /* generated: the same */

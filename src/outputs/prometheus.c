@@ -4,6 +4,7 @@
 #include <string.h>
 #include "../base/file.h"
 #include "../base/memory.h"
+#include "../graph/model.h"
 #include "../base/text.h"
 #include "../record/output.h"
 
@@ -175,6 +176,7 @@ static int write(struct metrics *metrics, struct error *error) {
 static int open(void *self, const struct output_scene *scene, struct error *error) {
     struct metrics *metrics = self;
     struct text text = text_into(metrics->run, sizeof metrics->run);
+    char model[MODEL_SHORT_BYTES];
     metrics->scene = scene;
     metrics->now_s = scene->seconds_before;
     metrics->row = (struct epoch_row){.epoch = scene->epochs_before,
@@ -184,7 +186,7 @@ static int open(void *self, const struct output_scene *scene, struct error *erro
                                       .examples_per_s = (double)NAN,
                                       .validation_accuracy = (double)NAN};
     add_label(&text, "strategy", scene->config->strategy);
-    add_label(&text, "model", scene->config->model);
+    add_label(&text, "model", model_short(scene->config->model, model));
     add_label(&text, "dataset", scene->config->dataset);
     add_label(&text, "version", TRAINER_VERSION);
     RETURN_IF(memory_array(&metrics->worker, scene->workers, "the workers' figures", error));

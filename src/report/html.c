@@ -3,9 +3,10 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include "../base/option.h"
 #include "../base/utf8.h"
 
-enum { SAY_BYTES = 4096 };
+enum { SAY_BYTES = 4096 + PLUGIN_TEXT_BYTES }; /* a setting as long as one may be, and words around it */
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 

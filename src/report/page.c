@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../graph/model.h"
 #include "../record/sentence.h"
 
 /* --- pieces --- */
@@ -102,8 +103,9 @@ void curve_free(struct curve *curve) {
 
 const char *facts_title(const struct facts *facts, char out[TITLE_BYTES]) {
     const char *model = facts_setting(facts, "model"), *dataset = facts_setting(facts, "dataset");
+    char words[MODEL_SHORT_BYTES];
     if (model && dataset)
-        snprintf(out, TITLE_BYTES, "%s on %s", model, dataset);
+        snprintf(out, TITLE_BYTES, "%s on %s", model_short(model, words), dataset);
     else
         snprintf(out, TITLE_BYTES, "The run in %s", facts->folder);
     return out;

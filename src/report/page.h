@@ -5,7 +5,7 @@
 #include "chart.h"
 #include "report.h"
 
-enum { LANES_MOST = 24, COMMAND_BYTES = 8192, TITLE_BYTES = 1200 };
+enum { LANES_MOST = 24, COMMAND_BYTES = 8192 + PLUGIN_TEXT_BYTES, TITLE_BYTES = 1200 };
 
 /* One of a page. */
 struct section {

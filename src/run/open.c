@@ -311,13 +311,13 @@ static void say_start(struct run *run) {
     const struct config *config = &setup->config;
     const struct dataset *dataset = &setup->dataset;
     struct lines *lines = &run->lines;
-    char workers[200], homes[200], others[400], held[40] = "";
+    char workers[200], homes[200], others[400], held[40] = "", model[MODEL_SHORT_BYTES];
     store_name_homes(&run->store, homes, sizeof homes);
     name_workers(run, workers, sizeof workers);
     if (dataset->validation.count > 0)
         snprintf(held, sizeof held, "%d validation, ", dataset->validation.count);
     lines_describe(lines, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d classes)",
-                   config->model, setup->network.graph.layout.parameters, config->dataset,
+                   model_short(config->model, model), setup->network.graph.layout.parameters, config->dataset,
                    dataset->train.count, held, dataset->test.count, dataset->classes);
     lines_describe(lines, "%s, %d worker%s (%s), %d shard%s%s%s", config->strategy, run->workers,
                    run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",

@@ -11,7 +11,7 @@ enum { SETTINGS_MOST = 40 };
 
 struct settings {
     struct events_setting all[SETTINGS_MOST];
-    char values[SETTINGS_MOST][CONFIG_VALUE_BYTES];
+    char *values[SETTINGS_MOST]; /* of the texts, owned */
     int count;
 };
 
@@ -22,8 +22,8 @@ static void add_number(struct settings *to, const char *name, double number) {
 }
 
 static void add_text(struct settings *to, const char *name, const char *text) {
-    if (to->count == SETTINGS_MOST) return;
-    snprintf(to->values[to->count], CONFIG_VALUE_BYTES, "%s", text);
+    struct error ignored = {0}; /* one setting less is shown */
+    if (to->count == SETTINGS_MOST || memory_text(&to->values[to->count], text, &ignored) != OK) return;
     to->all[to->count] =
         (struct events_setting){.name = name, .kind = SETTING_TEXT, .text = to->values[to->count]};
     to->count++;
@@ -101,6 +101,7 @@ int board_settings(struct tensorboard *self, const struct output_scene *scene, b
     if (code == OK && first)
         code = events_settings(&self->events, self->utc_s, settings->all, settings->count, metrics,
                                sizeof metrics / sizeof *metrics, error);
+    for (int i = 0; i < settings->count; i++) memory_free(settings->values[i]);
     memory_free(settings);
     return code;
 }

@@ -154,7 +154,7 @@ with_free_ports() { # of the script from standard input
 run_document() { # file, folder to run in; prints what is wrong, and at the end how many commands there were
     local file=$1 note notes name count=0
     name=${file#"$root"/}
-    mkdir -p "$2/notes" && cd "$2" && cp "$scratch"/files/* . && cp "$scratch/shortened" trainer || exit 1
+    mkdir -p "$2/notes" && cd "$2" && cp "$scratch"/files/* . && ln -s "$root/models" . && cp "$scratch/shortened" trainer || exit 1
     notes=$PWD/notes
     {
         echo 'settle() { for note in "$NOTES"/*.typed; do until [ -e "${note%.typed}.code" ]; do sleep 0.02; done; done; }'
