@@ -23,10 +23,9 @@ static struct gpu_window window_of(int in, const struct attributes *a, int axis)
                                .before = window.before};
 }
 
-static int prepare_pool(const struct problem *problem, void **plan, struct error *error) {
-    const struct shape *x = &problem->input[0].shape;
+/* x: the shape of what is pooled. */
+static int plan_pool(const struct problem *problem, const struct shape *x, void **plan, struct error *error) {
     struct gpu_pool *pool = NULL;
-    if (!of_one_type(problem)) return KERNEL_DECLINED;
     RETURN_IF(memory_array(&pool, 1, "windows of a pooling", error));
     pool->rows = window_of(x->dims[1], problem->attributes, 0);
     pool->columns = window_of(x->dims[2], problem->attributes, 1);
@@ -34,6 +33,11 @@ static int prepare_pool(const struct problem *problem, void **plan, struct error
     pool->channels = (uint32_t)x->dims[3];
     *plan = pool;
     return OK;
+}
+
+static int prepare_pool(const struct problem *problem, void **plan, struct error *error) {
+    if (!of_one_type(problem)) return KERNEL_DECLINED;
+    return plan_pool(problem, &problem->input[0].shape, plan, error);
 }
 
 static int run_maxpool(const struct call *call, struct error *error) {
@@ -63,6 +67,31 @@ const struct kernel gpu_maxpool_grad = {.name = "cuda:maxpool_grad",
                                         .bind = bind_maxpool_grad,
                                         .unbind = gpu_scratch_close,
                                         .run = run_maxpool_grad};
+
+/* Means are of float32 only. */
+static int prepare_avgpool(const struct problem *problem, void **plan, struct error *error) {
+    if (is_narrow(problem) || !of_one_type(problem)) return KERNEL_DECLINED;
+    return plan_pool(problem, &problem->input[0].shape, plan, error);
+}
+
+static int run_avgpool(const struct call *call, struct error *error) {
+    GPU_RUN(call, queue, launch_avgpool(queue->stream, call->plan, call->input[0], call->output), error);
+}
+const struct kernel gpu_avgpool = {
+    .name = "cuda:avgpool", .prepare = prepare_avgpool, .release = gpu_plan_free, .run = run_avgpool};
+
+static int prepare_avgpool_grad(const struct problem *problem, void **plan, struct error *error) {
+    if (is_narrow(problem) || !of_one_type(problem)) return KERNEL_DECLINED;
+    return plan_pool(problem, &problem->output.shape, plan, error);
+}
+
+static int run_avgpool_grad(const struct call *call, struct error *error) {
+    GPU_RUN(call, queue, launch_avgpool_grad(queue->stream, call->plan, call->input[0], call->output), error);
+}
+const struct kernel gpu_avgpool_grad = {.name = "cuda:avgpool_grad",
+                                        .prepare = prepare_avgpool_grad,
+                                        .release = gpu_plan_free,
+                                        .run = run_avgpool_grad};
 
 /* --- local response normalisation --- */
 

@@ -114,6 +114,42 @@ cudaError_t maxpool_grad(cudaStream_t stream, const gpu_pool &pool, const T *x, 
     return LAUNCH(stream, elements, give_back<T>, pool, elements, which, dy, dx);
 }
 
+/* The mean of what is there of a window: its sum, in the order of its rows, times this. */
+DEVICE float inverse_count(const gpu_pool &pool, int row, int column) {
+    const extent rows = part_of(pool.rows, row), columns = part_of(pool.columns, column);
+    return 1.0f / (float)((rows.end - rows.begin) * (columns.end - columns.begin));
+}
+
+KERNEL avgpool(gpu_pool pool, uint32_t count, const float *x, float *y) {
+    EACH(i, count) {
+        const place at = place_of((uint32_t)i, pool.channels, pool.columns.out, pool.rows.out);
+        const extent rows = part_of(pool.rows, at.row), columns = part_of(pool.columns, at.column);
+        const float *image = x + at.image * image_elements(pool) + at.channel;
+        float sum = 0.0f;
+        for (int row = rows.begin; row < rows.end; row++)
+            for (int column = columns.begin; column < columns.end; column++)
+                sum += image[(size_t)(row * pool.columns.in + column) * pool.channels];
+        y[i] = sum * inverse_count(pool, at.row, at.column);
+    }
+}
+
+/* One thread per element of dx: what the windows that it is in pass on, in their order. */
+KERNEL avgpool_grad(gpu_pool pool, uint32_t count, const float *dy, float *dx) {
+    EACH(i, count) {
+        const place at = place_of((uint32_t)i, pool.channels, pool.columns.in, pool.rows.in);
+        const extent rows = windows_of(pool.rows, at.row), columns = windows_of(pool.columns, at.column);
+        float sum = 0.0f;
+        for (int row = rows.begin; row < rows.end; row++)
+            for (int column = columns.begin; column < columns.end; column++) {
+                const size_t window =
+                    ((size_t)at.image * (size_t)pool.rows.out + (size_t)row) * (size_t)pool.columns.out +
+                    (size_t)column;
+                sum += inverse_count(pool, row, column) * dy[window * pool.channels + at.channel];
+            }
+        dx[i] = sum;
+    }
+}
+
 /* --- local response normalisation --- */
 
 /* The neighbours of element i on the last axis, itself included. */
@@ -185,6 +221,19 @@ cudaError_t launch_maxpool_grad(cudaStream_t stream, const struct gpu_pool *pool
                                 const void *dy, void *dx, int *which) {
     if (narrow) return maxpool_grad(stream, *pool, (const bf16 *)x, (const bf16 *)dy, (bf16 *)dx, which);
     return maxpool_grad(stream, *pool, (const float *)x, (const float *)dy, (float *)dx, which);
+}
+
+cudaError_t launch_avgpool(cudaStream_t stream, const struct gpu_pool *pool, const float *x, float *y) {
+    const uint32_t count =
+        pool->batch * (uint32_t)pool->rows.out * (uint32_t)pool->columns.out * pool->channels;
+    return LAUNCH(stream, count, avgpool, *pool, count, x, y);
+}
+
+cudaError_t launch_avgpool_grad(cudaStream_t stream, const struct gpu_pool *pool, const float *dy,
+                                float *dx) {
+    const uint32_t count =
+        pool->batch * (uint32_t)pool->rows.in * (uint32_t)pool->columns.in * pool->channels;
+    return LAUNCH(stream, count, avgpool_grad, *pool, count, dy, dx);
 }
 
 cudaError_t launch_lrn(cudaStream_t stream, const struct gpu_lrn *settings, int narrow, const void *x,

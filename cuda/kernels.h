@@ -120,6 +120,8 @@ cudaError_t launch_maxpool(cudaStream_t stream, const struct gpu_pool *pool, int
 /* which [windows, channels]: scratch */
 cudaError_t launch_maxpool_grad(cudaStream_t stream, const struct gpu_pool *pool, int narrow, const void *x,
                                 const void *dy, void *dx, int *which);
+cudaError_t launch_avgpool(cudaStream_t stream, const struct gpu_pool *pool, const float *x, float *y);
+cudaError_t launch_avgpool_grad(cudaStream_t stream, const struct gpu_pool *pool, const float *dy, float *dx);
 
 struct gpu_lrn {
     uint32_t count, channels; /* elements; of the last axis */

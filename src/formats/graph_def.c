@@ -182,6 +182,10 @@ static void add_window(struct drawn *to, const char *key, const int size[WINDOW]
     value->list = list;
 }
 
+static bool is_pooling(enum op op) {
+    return op == OP_maxpool || op == OP_maxpool_grad || op == OP_avgpool || op == OP_avgpool_grad;
+}
+
 static void draw(const struct graph *graph, struct drawn *drawn, node n, const char *device) {
     const struct node_info *info = &graph->nodes[n];
     struct drawn *to = &drawn[n];
@@ -196,10 +200,8 @@ static void draw(const struct graph *graph, struct drawn *drawn, node n, const c
     to->node.attr = to->attr_list;
     add_type(to, info->type);
     add_shape(to, &info->shape);
-    if (info->op == OP_maxpool || info->op == OP_maxpool_grad)
-        add_window(to, "ksize", info->attributes.window);
-    if (info->op == OP_maxpool || info->op == OP_maxpool_grad || info->op == OP_conv2d)
-        add_window(to, "strides", info->attributes.stride);
+    if (is_pooling(info->op)) add_window(to, "ksize", info->attributes.window);
+    if (is_pooling(info->op) || info->op == OP_conv2d) add_window(to, "strides", info->attributes.stride);
 }
 
 static int pack(const struct graph *graph, struct drawn *drawn, Tb__Node **list, unsigned char **bytes,

@@ -183,8 +183,9 @@ struct descriptor {
     struct plugin plugin;
     int other;
 };
-static const struct descriptor sgd = {.plugin = {"sgd", "plain", rows, sizeof(struct settings)}};
-static const struct descriptor free_one = {.plugin = {"async-lockfree", "no lock", NULL, 0}};
+static const struct descriptor sgd = {
+    .plugin = {.name = "sgd", .help = "plain", .options = rows, .settings_bytes = sizeof(struct settings)}};
+static const struct descriptor free_one = {.plugin = {.name = "async-lockfree", .help = "no lock"}};
 static const struct plugin *const plugins[] = {&sgd.plugin, &free_one.plugin, NULL};
 static const struct plugin_kind kind = {"optimizer", "optimizers", plugins};
 

@@ -10,8 +10,9 @@
 /* Whether every device rounds each step of the formula in the same way; those that call the mathematics
  * library may differ in the last places. */
 static bool is_exact(enum op op) {
-    const enum op exact[] = {OP_add,   OP_sub,  OP_mul,  OP_div,          OP_greater,  OP_less,
-                             OP_equal, OP_relu, OP_copy, OP_sigmoid_grad, OP_tanh_grad};
+    const enum op exact[] = {
+        OP_add,  OP_sub,          OP_mul,       OP_div,        OP_greater,         OP_less, OP_equal, OP_relu,
+        OP_copy, OP_sigmoid_grad, OP_tanh_grad, OP_leaky_relu, OP_leaky_relu_slope};
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
         if (op == exact[i]) return true;
     return false;
@@ -277,6 +278,15 @@ static void check_pool(size_t number, enum fill fill, bool narrow) {
     t.inputs = 2;
     t.shape[1] = problem.output.shape;
     try_kernel(t);
+    if (narrow || fill == FILL_SPECIAL) return;
+    struct trial mean = t;
+    mean.op = OP_avgpool;
+    mean.inputs = 1;
+    try_kernel(mean);
+    mean.op = OP_avgpool_grad;
+    mean.attributes.shape = t.shape[0];
+    mean.shape[0] = problem.output.shape;
+    try_kernel(mean);
 }
 
 static void check_lrn(int rows, int channels, struct lrn lrn, bool narrow) {
