@@ -40,16 +40,20 @@ static int write_layer(const struct h5 *h5, const struct keras_layer *layer) {
 static int write_weights(const struct h5 *h5) {
     const struct layers_of *of = h5->exported->layers;
     const char **names = NULL;
+    int *order = NULL;
     int code = memory_array(&names, of->count + 1, "names of layers", h5->error);
+    if (code == OK) code = memory_array(&order, of->count + 1, "names of layers", h5->error);
+    if (code == OK) code = keras_order(order, of, h5->error);
     if (code == OK) code = hdf5_group(h5->file, "model_weights", h5->error);
     for (int i = 0; code == OK && i <= of->count; i++) {
         struct keras_layer layer;
-        code = keras_layer(&layer, of, i, h5->error);
+        code = keras_layer(&layer, of, order[i], h5->error);
         names[i] = layer.name;
         if (code == OK) code = write_layer(h5, &layer);
     }
     if (code == OK)
         code = hdf5_texts(h5->file, "model_weights", "layer_names", names, of->count + 1, h5->error);
+    memory_free(order);
     memory_free(names);
     return code;
 }

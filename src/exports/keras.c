@@ -28,39 +28,40 @@ static void group_name(const char *class_name, int number, char name[NAME_BYTES]
     if (number > 0) snprintf(name + at, NAME_BYTES - at, "_%d", number);
 }
 
-/* How many of the layers before have the same class. */
-static int number_of(const struct layers_of *of, int place, const char *class_name, struct error *error) {
-    int number = 0;
-    for (int i = 0; i < place; i++) {
-        struct keras_layer layer;
-        if (keras_layer(&layer, of, i, error) == OK && strcmp(layer.class_name, class_name) == 0) number++;
-    }
-    return number;
-}
-
-static int write_layer(struct hdf5 *file, const struct exported *exported, int place, struct error *error) {
-    struct keras_layer layer;
+/* The layer at that place of the order, as number so many of its class. */
+static int write_layer(struct hdf5 *file, const struct exported *exported, const int *order, int at,
+                       struct error *error) {
+    struct keras_layer layer, before;
     char name[NAME_BYTES], group[2 * NAME_BYTES], path[3 * NAME_BYTES];
-    RETURN_IF(keras_layer(&layer, exported->layers, place, error));
-    group_name(layer.class_name, number_of(exported->layers, place, layer.class_name, error), name);
+    int number = 0;
+    RETURN_IF(keras_layer(&layer, exported->layers, order[at], error));
+    for (int i = 0; i < at; i++) {
+        RETURN_IF(keras_layer(&before, exported->layers, order[i], error));
+        number += strcmp(before.class_name, layer.class_name) == 0;
+    }
+    group_name(layer.class_name, number, name);
     snprintf(group, sizeof group, "layers/%s/vars", name);
     RETURN_IF(hdf5_group(file, group, error));
     for (int w = 0; w < layer.weights; w++) {
+        const struct range *range = layer.weight[w];
         snprintf(path, sizeof path, "%s/%d", group, w);
-        RETURN_IF(hdf5_array(file, path, &layer.weight[w]->shape,
-                             exported->restored->weights + layer.weight[w]->begin, error));
+        RETURN_IF(hdf5_array(file, path, &range->shape, exported->restored->weights + range->begin, error));
     }
     return OK;
 }
 
 static int make_weights(const struct exported *exported, void **bytes, size_t *count, struct error *error) {
     struct hdf5 *file = NULL;
-    int code = hdf5_open(&file, error);
+    int *order = NULL;
+    int code = memory_array(&order, exported->layers->count + 1, "the order of layers", error);
+    if (code == OK) code = keras_order(order, exported->layers, error);
+    if (code == OK) code = hdf5_open(&file, error);
     if (code == OK) code = hdf5_group(file, "vars", error);
     for (int i = 0; code == OK && i <= exported->layers->count; i++)
-        code = write_layer(file, exported, i, error);
+        code = write_layer(file, exported, order, i, error);
     if (code == OK) code = hdf5_image(file, bytes, count, error);
     hdf5_close(file);
+    memory_free(order);
     return code;
 }
 

@@ -309,6 +309,90 @@ static int write_maxpool(struct onnx *onnx, const struct layer_of *layer) {
     return end_layer(&making, layer, TURNED);
 }
 
+static int write_avgpool(struct onnx *onnx, const struct layer_of *layer) {
+    struct making making = begin_layer(onnx, layer, "AveragePool", TURNED);
+    add_windows(&making, layer, onnx->of->graph->nodes[layer->computes].attributes.window);
+    add_int(&making, "count_include_pad", 0);
+    return end_layer(&making, layer, TURNED);
+}
+
+static int write_pad(struct onnx *onnx, const struct layer_of *layer) {
+    const struct node_info *info = &onnx->of->graph->nodes[layer->computes];
+    const struct shape *x = shape_of_layer(onnx, layer->input[0]);
+    int pads[2 * MAX_RANK];
+    char name[NAME_BYTES];
+    struct making making = begin_layer(onnx, layer, "Pad", AS_IT_IS);
+    for (int i = 0; i < x->rank; i++) {
+        pads[i] = info->attributes.begin[i];
+        pads[x->rank + i] = info->shape.dims[i] - x->dims[i] - pads[i];
+    }
+    snprintf(name, sizeof name, "%s:pads", layer->name);
+    if (making.code == OK) making.code = add_integers(onnx, name, pads, 2 * x->rank);
+    add_input(&making, name);
+    return end_layer(&making, layer, AS_IT_IS);
+}
+
+/* A number that a layer needs there; its name. */
+static void add_number(struct making *making, const struct layer_of *layer, const char *what, float number) {
+    float *value = NULL;
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s:%s by", layer->name, what);
+    if (making->code == OK) making->code = take(making->onnx, &value, 1);
+    if (making->code != OK) return;
+    *value = number;
+    making->code = add_tensor(making->onnx, name, FLOATS, &SCALAR, value, sizeof *value);
+    add_input(making, name);
+}
+
+/* One node of several that make a layer: of the layer's operand, and of what the one before gave. */
+static int write_part(struct onnx *onnx, const struct layer_of *layer, const char *operation,
+                      const char *before, const float *number, const char *output) {
+    char name[NAME_BYTES], from[NAME_BYTES];
+    struct making making = begin_node(onnx, operation);
+    if (before) {
+        snprintf(from, sizeof from, "%s:%s", layer->name, before);
+        add_input(&making, from);
+    } else {
+        add_value(&making, layer->input[0], turn_of(onnx, layer));
+    }
+    if (number) add_number(&making, layer, output, *number);
+    snprintf(name, sizeof name, "%s:%s", layer->name, output);
+    return end_node(&making, name);
+}
+
+/* The last of them: x times what the one before gave. */
+static int write_times(struct onnx *onnx, const struct layer_of *layer, const char *before) {
+    const enum turn turn = turn_of(onnx, layer);
+    char name[NAME_BYTES];
+    struct making making = begin_layer(onnx, layer, "Mul", turn);
+    snprintf(name, sizeof name, "%s:%s", layer->name, before);
+    add_input(&making, name);
+    return end_layer(&making, layer, turn);
+}
+
+/* x sigmoid(x); and x (0.5 + 0.5 erf(x / sqrt 2)), as opset 13 has no Gelu. */
+static int write_silu(struct onnx *onnx, const struct layer_of *layer) {
+    RETURN_IF(write_part(onnx, layer, "Sigmoid", NULL, NULL, "sigmoid"));
+    return write_times(onnx, layer, "sigmoid");
+}
+
+static int write_gelu(struct onnx *onnx, const struct layer_of *layer) {
+    const float root = 0.70710678f, half = 0.5f;
+    RETURN_IF(write_part(onnx, layer, "Mul", NULL, &root, "scaled"));
+    RETURN_IF(write_part(onnx, layer, "Erf", "scaled", NULL, "erf"));
+    RETURN_IF(write_part(onnx, layer, "Mul", "erf", &half, "halved"));
+    RETURN_IF(write_part(onnx, layer, "Add", "halved", &half, "share"));
+    return write_times(onnx, layer, "share");
+}
+
+static int write_with_alpha(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
+    const enum turn turn = turn_of(onnx, layer);
+    if (layer->inputs != 1) return refuse(onnx, layer);
+    struct making making = begin_layer(onnx, layer, operation, turn);
+    add_float(&making, "alpha", layer->alpha);
+    return end_layer(&making, layer, turn);
+}
+
 static int write_lrn(struct onnx *onnx, const struct layer_of *layer) {
     const struct lrn *lrn = &onnx->of->graph->nodes[layer->computes].attributes.lrn;
     const int size = 2 * lrn->radius + 1;
@@ -377,6 +461,18 @@ static int write_operation(struct onnx *onnx, const struct layer_of *layer) {
         return write_maxpool(onnx, layer);
     case OP_lrn:
         return write_lrn(onnx, layer);
+    case OP_avgpool:
+        return write_avgpool(onnx, layer);
+    case OP_pad:
+        return write_pad(onnx, layer);
+    case OP_gelu:
+        return write_gelu(onnx, layer);
+    case OP_silu:
+        return write_silu(onnx, layer);
+    case OP_leaky_relu:
+        return write_with_alpha(onnx, layer, "LeakyRelu");
+    case OP_elu:
+        return write_with_alpha(onnx, layer, "Elu");
     case OP_concat:
         return write_concat(onnx, layer);
     case OP_constant:

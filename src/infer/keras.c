@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/json.h"
+#include "../base/memory.h"
 
 static const char last_layer[] = "probabilities";
 
@@ -22,6 +23,12 @@ static const struct {
                {OP_maxpool, "MaxPooling2D", NULL},
                {OP_add, "Add", NULL},
                {OP_mul, "Multiply", NULL},
+               {OP_avgpool, "AveragePooling2D", NULL},
+               {OP_gelu, "Activation", "gelu"},
+               {OP_silu, "Activation", "silu"},
+               {OP_leaky_relu, "LeakyReLU", NULL},
+               {OP_elu, "ELU", NULL},
+               {OP_pad, "ZeroPadding2D", NULL},
                {OP_concat, "Concatenate", NULL}};
 
 static int place_of_operation(enum op op) {
@@ -36,6 +43,12 @@ static const struct shape *value_shape(const struct layers_of *of, int place) {
 
 static bool is_flatten(const struct layers_of *of, const struct layer_of *layer) {
     return of->graph->nodes[layer->at].shape.rank == 2;
+}
+
+/* Its rows and columns only. */
+static bool pads_an_image(const struct layers_of *of, const struct layer_of *layer) {
+    const struct shape *x = value_shape(of, layer->input[0]), *y = &of->graph->nodes[layer->at].shape;
+    return x->rank == 4 && x->dims[0] == y->dims[0] && x->dims[3] == y->dims[3];
 }
 
 /* Its batch stays, operands have one shape, and activations are of whole values. */
@@ -60,6 +73,8 @@ static const char *class_of(const struct layers_of *of, const struct layer_of *l
     case FOUND_OPERATION:
         break;
     }
+    if (layer->op == OP_pad && !pads_an_image(of, layer)) return NULL;
+    if ((layer->op == OP_leaky_relu || layer->op == OP_elu) && layer->inputs != 1) return NULL;
     for (int i = 1; i < layer->inputs && layer->op != OP_concat; i++)
         if (!shape_equal(value_shape(of, layer->input[i]), value_shape(of, layer->input[0]))) return NULL;
     return row < 0 ? NULL : classes[row].class_name;
@@ -90,6 +105,64 @@ int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place
     return OK;
 }
 
+/* --- their order --- */
+
+struct ordering {
+    const struct layers_of *of;
+    int *met, *far; /* [count] when it was met, from 0, or -1; steps to the result */
+    int count;      /* that have been met */
+    int *waiting;   /* [waiting_count] to be met; inputs of one layer in their order */
+};
+
+/* Depth first from the logits, without recursion: the inputs of a layer lie on the pile in reverse. */
+static void meet_all(struct ordering *ordering) {
+    int waiting = 0;
+    ordering->waiting[waiting++] = ordering->of->count - 1;
+    while (waiting > 0) {
+        const int place = ordering->waiting[--waiting];
+        const struct layer_of *layer = &ordering->of->layers[place];
+        if (ordering->met[place] >= 0) continue;
+        ordering->met[place] = ordering->count++;
+        for (int i = layer->inputs - 1; i >= 0; i--) ordering->waiting[waiting++] = layer->input[i];
+    }
+}
+
+static void measure_all(struct ordering *ordering) {
+    for (int place = ordering->of->count - 1; place >= 0; place--) {
+        const struct layer_of *layer = &ordering->of->layers[place];
+        for (int i = 0; i < layer->inputs; i++)
+            if (ordering->far[layer->input[i]] < ordering->far[place] + 1)
+                ordering->far[layer->input[i]] = ordering->far[place] + 1;
+    }
+}
+
+static bool comes_before(const struct ordering *ordering, int a, int b) {
+    if (ordering->far[a] != ordering->far[b]) return ordering->far[a] > ordering->far[b];
+    return ordering->met[a] < ordering->met[b];
+}
+
+int keras_order(int *order, const struct layers_of *of, struct error *error) {
+    struct ordering ordering = {.of = of};
+    int code = memory_array(&ordering.met, of->count, "the order of layers", error);
+    if (code == OK) code = memory_array(&ordering.far, of->count, "the order of layers", error);
+    if (code == OK)
+        code =
+            memory_array(&ordering.waiting, (size_t)of->count * MAX_INPUTS + 1, "the order of layers", error);
+    for (int i = 0; code == OK && i < of->count; i++) ordering.met[i] = -1;
+    if (code == OK) meet_all(&ordering);
+    if (code == OK) measure_all(&ordering);
+    for (int i = 0; code == OK && i < of->count; i++) {
+        int at = i;
+        for (; at > 0 && comes_before(&ordering, i, order[at - 1]); at--) order[at] = order[at - 1];
+        order[at] = i;
+    }
+    order[of->count] = of->count;
+    memory_free(ordering.met);
+    memory_free(ordering.far);
+    memory_free(ordering.waiting);
+    return code;
+}
+
 /* --- configurations --- */
 
 static void put_dims(struct json_writer *json, const char *name, const int *dims, int count) {
@@ -115,11 +188,25 @@ static void put_windows(struct json_writer *json, const char *name, const int *w
     json_text(json, "data_format", "channels_last");
 }
 
-static void put_operation(struct json_writer *json, const struct layer_of *layer,
+/* [[top, bottom], [left, right]] */
+static void put_padding(struct json_writer *json, const struct layers_of *of, const struct layer_of *layer) {
+    const struct shape *x = value_shape(of, layer->input[0]), *y = &of->graph->nodes[layer->at].shape;
+    const int *begin = of->graph->nodes[layer->at].attributes.begin;
+    json_open(json, "padding", '[');
+    for (int axis = 1; axis < 3; axis++)
+        put_dims(json, NULL, (int[]){begin[axis], y->dims[axis] - x->dims[axis] - begin[axis]}, 2);
+    json_close(json, ']');
+    json_text(json, "data_format", "channels_last");
+}
+
+static void put_operation(struct json_writer *json, const struct layers_of *of, const struct layer_of *layer,
                           const struct node_info *info) {
     const char *activation = classes[place_of_operation(layer->op)].activation;
     if (activation) json_text(json, "activation", activation);
-    if (layer->op == OP_maxpool) put_windows(json, "pool_size", info->attributes.window, &info->attributes);
+    if (layer->op == OP_leaky_relu || layer->op == OP_elu) json_real(json, "alpha", (double)layer->alpha);
+    if (layer->op == OP_pad) put_padding(json, of, layer);
+    if (layer->op == OP_maxpool || layer->op == OP_avgpool)
+        put_windows(json, "pool_size", info->attributes.window, &info->attributes);
     if (layer->op == OP_concat) json_int(json, "axis", info->attributes.axis);
 }
 
@@ -152,7 +239,7 @@ static void put_settings(struct json_writer *json, const struct layers_of *of, c
             put_shape(json, "target_shape", &of->graph->nodes[layer->at].shape, false);
         break;
     case FOUND_OPERATION:
-        put_operation(json, layer, info);
+        put_operation(json, of, layer, info);
     }
     if (kernel) json_text(json, "activation", "linear");
     if (kernel) json_bool(json, "use_bias", layer->weights[WEIGHT_BIAS] != NULL);
@@ -219,7 +306,8 @@ static int put_layer(struct json_writer *json, const struct layers_of *of, int p
     return OK;
 }
 
-static int write_config(FILE *file, const struct layers_of *of, bool modules, struct error *error) {
+static int write_config(FILE *file, const struct layers_of *of, const int *order, bool modules,
+                        struct error *error) {
     struct json_writer json = {.file = file};
     const bool sequential = is_sequential(of);
     json_open(&json, NULL, '{');
@@ -230,7 +318,7 @@ static int write_config(FILE *file, const struct layers_of *of, bool modules, st
     json_open(&json, "config", '{');
     json_text(&json, "name", "network");
     json_open(&json, "layers", '[');
-    for (int i = 0; i <= of->count; i++) RETURN_IF(put_layer(&json, of, i, modules, error));
+    for (int i = 0; i <= of->count; i++) RETURN_IF(put_layer(&json, of, order[i], modules, error));
     json_close(&json, ']');
     for (int end = 0; end < 2 && !sequential; end++) {
         json_open(&json, end == 0 ? "input_layers" : "output_layers", '[');
@@ -244,10 +332,13 @@ static int write_config(FILE *file, const struct layers_of *of, bool modules, st
 
 int keras_config_text(char **text, const struct layers_of *of, bool modules, struct error *error) {
     size_t bytes = 0;
+    int *order = NULL;
     *text = NULL;
+    RETURN_IF(memory_array(&order, of->count + 1, "the order of layers", error));
     FILE *stream = open_memstream(text, &bytes);
-    if (!stream) return error_set(error, ERROR_DEVICE, "no memory for a model's configuration");
-    const int code = write_config(stream, of, modules, error);
-    if (fclose(stream) == 0 || code != OK) return code;
+    int code = stream ? keras_order(order, of, error) : OK;
+    if (stream && code == OK) code = write_config(stream, of, order, modules, error);
+    memory_free(order);
+    if (stream && (fclose(stream) == 0 || code != OK)) return code;
     return error_set(error, ERROR_DEVICE, "no memory for a model's configuration");
 }

@@ -19,6 +19,12 @@ struct keras_layer {
  * its name. */
 int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place, struct error *error);
 
+/* order[of->count + 1]: the places of the layers, the softmax's too, in the order in which Keras has them
+ * once it has built the model, and by which it reads their weights: those farthest from the result first; of
+ * equally far ones the one that is met first on the way from the result through the inputs. Errors:
+ * ERROR_DEVICE (memory). */
+int keras_order(int *order, const struct layers_of *of, struct error *error);
+
 /* The whole model, Sequential where each layer has the one before as its only input, else Functional, as JSON
  * that the caller owns (free). `modules`: with what files in the format .keras have besides. Errors: as
  * above; ERROR_DEVICE (memory). */

@@ -88,15 +88,15 @@ static int put_layer(struct reading *reading, struct layer_of *layer) {
     return OK;
 }
 
-/* A weight that is an operand like any other is a layer without operands. */
+/* A weight or a constant that is an operand like any other is a layer without operands. */
 static int add_layer(struct reading *reading, struct layer_of *layer, const node *inputs) {
     for (int i = 0; i < layer->inputs; i++) {
-        const struct range *range = range_of(reading, inputs[i]);
-        if (range && reading->place[inputs[i]] < 0) {
-            struct layer_of weight = {
-                .kind = FOUND_OPERATION, .op = OP_variable, .at = inputs[i], .computes = inputs[i]};
-            weight.weights[WEIGHT_KERNEL] = range;
-            RETURN_IF(put_layer(reading, &weight));
+        const enum op op = reading->graph->nodes[inputs[i]].op;
+        if ((op == OP_variable || op == OP_constant) && reading->place[inputs[i]] < 0) {
+            struct layer_of source = {
+                .kind = FOUND_OPERATION, .op = op, .at = inputs[i], .computes = inputs[i]};
+            source.weights[WEIGHT_KERNEL] = range_of(reading, inputs[i]);
+            RETURN_IF(put_layer(reading, &source));
         }
         layer->input[i] = reading->place[inputs[i]];
         if (layer->input[i] < 0)
@@ -136,7 +136,7 @@ static int add_norm(struct reading *reading, node n) {
 /* Part of another layer: a weight, statistics in rows, what awaits its bias, the pixels of an average. */
 static bool is_part(const struct reading *reading, node n) {
     const struct node_info *info = &reading->graph->nodes[n];
-    if (info->op == OP_variable) return true;
+    if (info->op == OP_variable || info->op == OP_constant) return true;
     if ((info->op == OP_reshape || info->op == OP_concat) && reading->place[info->input[0]] < 0) return true;
     if (info->op == OP_conv2d || info->op == OP_matmul) return awaits_bias(reading, n);
     for (node m = n + 1; info->op == OP_reshape && m < reading->graph->count; m++)
@@ -158,6 +158,10 @@ static int read_node(struct reading *reading, node n) {
     if (is_global_average(reading, n)) {
         layer.kind = FOUND_GLOBAL_AVERAGE;
         return add_layer(reading, &layer, nodes[info->input[0]].input);
+    }
+    if ((info->op == OP_leaky_relu || info->op == OP_elu) && nodes[info->input[1]].op == OP_constant) {
+        layer.alpha = *(const float *)nodes[info->input[1]].constant;
+        layer.inputs = 1;
     }
     if (info->op == OP_placeholder) layer.kind = FOUND_INPUT;
     if (info->op == OP_reshape) layer.kind = FOUND_RESHAPE;

@@ -32,6 +32,7 @@ struct layer_of {
     enum op op;
     node at;       /* whose value is the layer's: its shape; */
     node computes; /* whose attributes are the layer's: the convolution before its bias */
+    float alpha;   /* of leaky_relu and elu, whose only operand it is beside x */
     int inputs;
     int input[MAX_INPUTS];                      /* places in the list, each before this one */
     const struct range *weights[FOUND_WEIGHTS]; /* or NULL */

@@ -22,14 +22,20 @@ if ! "$python" -c 'import keras, onnx, onnxruntime' 2>/dev/null; then
 fi
 
 small="--epochs=2 --batch=32 --quiet"
-# Names of runs say what is looked for in their files.
+sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3
+    flatten; dense 20 tanh; batch_norm; dense 12 sigmoid; dense'
+branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; d = concat a b; add c d; global_avgpool; dense'
 # shellcheck disable=SC2086
 {
     "$TRAINER" $small --dataset=digits --model=cnn --out=cnn &&
         "$TRAINER" $small --dataset=digits --model=lenet --out=lenet &&
         "$TRAINER" $small --dataset=digits --model=mlp:hidden=20-10,activation=sigmoid --out=mlp &&
         "$TRAINER" $small --dataset=digits --model=softmax --out=softmax &&
-        "$TRAINER" $small --dataset=digits:take=256 --model=alexnet --out=alexnet
+        "$TRAINER" $small --dataset=digits:take=256 --model=alexnet --out=alexnet &&
+        "$TRAINER" $small --dataset=digits:take=256 --model="layers:$root/models/layers/resnet20.txt" --out=resnet20 &&
+        "$TRAINER" $small --dataset=digits:take=256 --model="layers:$sequence" --out=sequence &&
+        "$TRAINER" $small --dataset=digits:take=256 --model="layers:$branches" --out=branches &&
+        "$TRAINER" $small --dataset=digits:take=256 --model="layers:flatten; dense 12; layer_norm; dense" --out=layer_norm
 } >out 2>err || fail "runs: $(cat err)"
 
 cat >ask.py <<'PYTHON'
@@ -68,7 +74,7 @@ def torch_forward(run, x): # as PyTorch's modules compute it: conv, ReLU and poo
         x = np.maximum(x, 0) if layer != layers[-1] else x
     return np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
 
-for run in "cnn", "lenet", "mlp", "softmax", "alexnet":
+for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "sequence", "branches", "layer_norm":
     subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.onnx"], check=True, stdout=subprocess.DEVNULL)
     model = onnx.load(f"{run}.onnx")
     onnx.checker.check_model(model, full_check=True)
@@ -84,14 +90,14 @@ for run in "cnn", "lenet", "mlp", "softmax", "alexnet":
     assert (probabilities.argmax(1) == logits.argmax(1)).all()
     one = session.run(None, {"x": x[:1].reshape([1] + shape[1:])})[0]
     assert abs(one - probabilities[:1]).max() < 1e-6, f"{run}: one example says something else than many"
-    if run == "alexnet": # Keras has no layer for its LRN
+    if run in ("alexnet", "layer_norm"): # Keras has no layer for its LRN; the other's is read back as its operations
         continue
     for suffix in "h5", "keras":
         subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.{suffix}"], check=True, stdout=subprocess.DEVNULL)
         network = keras.models.load_model(f"{run}.{suffix}", compile=False)
         worst = abs(np.asarray(network(x.reshape([-1] + shape[1:]))) - probabilities).max()
         assert worst < 1e-5, f"{run}.{suffix}: Keras says {worst} else than onnxruntime"
-        assert network.layers[-1].name == "probabilities" and type(network).__name__ == "Sequential", network
+        assert network.layers[-1].name == "probabilities" and type(network).__name__ == ("Functional" if run in ("resnet20", "branches") else "Sequential"), network
     if run in ("cnn", "lenet"):
         subprocess.run([trainer, "export", f"--checkpoint={run}", "--names=torch", f"{run}.torch.npz"], check=True, stdout=subprocess.DEVNULL)
         worst = abs(torch_forward(run, x) - probabilities).max()
