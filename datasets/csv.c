@@ -1,17 +1,15 @@
 /* csv: examples from CSV files: one row per example, one column the label, all others numbers. Without a test
- * file the rows are shuffled by a seed of their own, so that the split does not change with the seed of the
- * run, and the last part becomes the test part. */
-#include <math.h>
+ * file the rows are split (../src/data/split.h). */
 #include <stddef.h>
 #include "../src/base/file.h"
 #include "../src/base/memory.h"
 #include "../src/data/csv_examples.h"
+#include "../src/data/split.h"
 
 struct csv_settings {
     struct dataset_common common;
     char file[512], test_file[512], label[128];
-    double test;
-    long split_seed;
+    struct split split;
     int header;    /* enum csv_header */
     int separator; /* place in SEPARATORS */
     bool standardize;
@@ -26,10 +24,7 @@ static const struct option options[] = {
     OPTION_ROW(TEXT, "test_file", struct csv_settings, test_file, .value = "FILE", .help = "file to test on"),
     OPTION_ROW(TEXT, "label", struct csv_settings, label, .value = "COLUMN",
                .help = "column of the label, by name or by number from 1 (default the last)"),
-    OPTION_ROW(REAL, "test", struct csv_settings, test, .fallback = "0.2", .least = 0.001, .most = 0.999,
-               .help = "share of the rows to test on if there is no test_file"),
-    OPTION_ROW(LONG, "split_seed", struct csv_settings, split_seed, .fallback = "1",
-               .help = "seed of the split into training and test rows"),
+    SPLIT_ROWS(struct csv_settings, split, "test_file"),
     OPTION_ROW(CHOICE, "header", struct csv_settings, header, .fallback = "auto", .choices = "auto|yes|no",
                .help = "whether the first row names the columns"),
     OPTION_ROW(CHOICE, "separator", struct csv_settings, separator, .fallback = "comma",
@@ -51,13 +46,9 @@ static int read_table(struct csv_table *table, const char *path, const struct cs
 /* Shuffles the table and cuts it in two. */
 static int split(struct csv_table *table, const struct csv_settings *csv, struct csv_part *train,
                  struct csv_part *test, struct error *error) {
-    if (table->rows < 2)
-        return error_set(error, ERROR_FILE, "%s: found 1 row, expected at least 2, to train and to test on",
-                         csv->file);
-    RETURN_IF(csv_shuffle(table, csv->split_seed, error));
-    int rows = (int)lround(csv->test * table->rows);
-    if (rows < 1) rows = 1;
-    if (rows > table->rows - 1) rows = table->rows - 1;
+    int rows;
+    RETURN_IF(split_test_rows(&csv->split, csv->file, table->rows, &rows, error));
+    RETURN_IF(csv_shuffle(table, csv->split.seed, error));
     *train = (struct csv_part){.table = table, .rows = table->rows - rows};
     *test = (struct csv_part){.table = table, .first = table->rows - rows, .rows = rows};
     return OK;

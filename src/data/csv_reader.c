@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/memory.h"
-#include "../base/rng.h"
 #include "../base/text.h"
 #include "../base/utf8.h"
+#include "split.h"
 
-static const uint64_t SHUFFLE_PURPOSE = 0x637376; /* "csv": unrelated to other uses of the seed */
 static const char A_NUMBER[] = "a number", A_FINITE_NUMBER[] = "a finite number";
 
 const char *csv_place(const struct csv_table *table, int line, int column, char *out, size_t bytes) {
@@ -221,9 +220,8 @@ int csv_shuffle(struct csv_table *table, long seed, struct error *error) {
     int code = memory_array(&table->floats, rows * width, "shuffled numbers", error);
     if (code == OK && before.labels) code = memory_array(&table->labels, rows, "shuffled labels", error);
     if (code == OK) code = memory_array(&table->lines, rows, "shuffled lines", error);
-    const uint64_t key = rng_mix((uint64_t)seed, SHUFFLE_PURPOSE);
     for (size_t to = 0; code == OK && to < rows; to++) {
-        const size_t from = rng_permute(key, (uint32_t)rows, (uint32_t)to);
+        const size_t from = (size_t)split_row(seed, table->rows, (int)to);
         memcpy(table->floats + to * width, before.floats + from * width, width * sizeof(float));
         if (before.labels) table->labels[to] = before.labels[from];
         table->lines[to] = before.lines[from];

@@ -62,6 +62,8 @@ void dataset_close(struct dataset *dataset) {
     memory_free(dataset->feature_names);
     for (size_t i = sizeof dataset->blocks / sizeof *dataset->blocks; i > 0; i--)
         memory_free(dataset->blocks[i - 1]);
+    for (size_t i = sizeof dataset->files / sizeof *dataset->files; i > 0; i--)
+        mapping_close(&dataset->files[i - 1]);
     *dataset = (struct dataset){0};
 }
 

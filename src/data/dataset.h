@@ -2,6 +2,7 @@
 #ifndef TRAINER_DATA_DATASET_H
 #define TRAINER_DATA_DATASET_H
 
+#include "../base/mapping.h"
 #include "../base/option.h"
 #include "../device/device.h"
 
@@ -15,6 +16,7 @@ struct dataset {
     struct examples train, test;
     struct examples validation; /* held out of the training part; count 0: none is */
     void *blocks[8];            /* memory that the examples point into; freed by dataset_close */
+    struct mapping files[4];    /* files that they point into; unmapped by it */
     /* csv with standardize=1, and whoever else transforms its features: x' = (x - mean) / deviation; NULL:
      * none. [features], owned. Already applied to train and test; predict applies it to new rows; saved in
      * checkpoints. */

@@ -1,0 +1,20 @@
+/* Files that are looked at in place: their pages come into memory when they are read, and the kernel may take
+ * them out again. What is written goes to a private copy of the page, never to the file. A file that is cut
+ * short by somebody else while it is mapped ends the program (SIGBUS). */
+#ifndef TRAINER_BASE_MAPPING_H
+#define TRAINER_BASE_MAPPING_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "error.h"
+
+struct mapping {
+    uint8_t *bytes; /* [length], at the beginning of a page; NULL: nothing is mapped */
+    size_t length;
+};
+
+/* Maps a whole file. Errors: ERROR_FILE: it cannot be read, is empty, or is no regular file. */
+int mapping_open(struct mapping *mapping, const char *path, struct error *error);
+void mapping_close(struct mapping *mapping); /* safe on a zeroed one */
+
+#endif
