@@ -37,6 +37,7 @@ static const struct {
     {"model", "dnn|fc|dense|perceptron", "--model=mlp"},
     {"model", "linear|logistic|logreg", "--model=softmax"},
     {"dataset", "file|folder|table", "--dataset=csv:file=..."},
+    {"dataset", "numpy|npy|array|arrays", "--dataset=npz:file=..."},
     {"optimizer", "rmsprop|adamw", "--optimizer=adam"},
     {"command", "run|fit|start", "trainer train"},
     {"command", "test|eval", "trainer evaluate"},

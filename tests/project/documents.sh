@@ -14,6 +14,7 @@ set -u
 # --- data, pictures, tables ---
 python3 - <<'PYTHON'
 import os, random, struct, zlib
+from npz_files import npy, npz
 r = random.Random(1)
 os.makedirs("data/mnist"), os.makedirs("data/cifar10"), os.makedirs("files")
 for part, count in ("train", 320), ("t10k", 100):
@@ -35,6 +36,12 @@ png("files/digit.png", 60, 1)
 png("files/cat.png", 100, 3)
 with open("files/table.csv", "w") as file:
     file.write("length,width,species\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(100)))
+pixels, classes = npy((100, 28, 28), r.randbytes(78400), "|u1"), npy((100,), [i % 10 for i in range(100)], "|u1")
+npz("files/mnist.npz", x_train=pixels, y_train=classes, x_test=pixels, y_test=classes)
+npz("files/table.npz", data=npy((100, 2), range(200)), target=npy((100,), [i % 3 for i in range(100)], "<i8"))
+for name, data in (("images", pixels), ("labels", classes)):
+    with open(f"files/{name}.npy", "wb") as file:
+        file.write(data)
 PYTHON
 mkdir served && cp "$root"/datasets/embedded/iris_*.csv served/ || exit 1
 
