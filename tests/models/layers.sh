@@ -66,7 +66,7 @@ grep -q 'stem/kernel \[3, 3, 1, 8\], stem/bias \[8\]' out || fail "describe: $(c
 "$TRAINER" report whole --out=page.html >out 2>err || fail "report: $(cat err)"
 grep -qF -- "--model=&#39;$text&#39;" page.html || fail "the report's command lacks the network"
 for output in prometheus tensorboard; do
-    "$TRAINER" list outputs | grep -q "^  $output " || continue
+    [ $output = prometheus ] || grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" || continue
     "$TRAINER" "${go[@]}" --model="$text" --epochs=1 --outputs="$output" --out="$output" >out 2>err || fail "$output: $(cat err)"
 done
 
