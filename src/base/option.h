@@ -31,6 +31,7 @@ enum option_flag {
     OPTION_AUTO = 8,    /* "auto" is understood: as if nothing had been given */
     OPTION_RARE = 16,   /* few need it: in the help of all options only */
     OPTION_RECIPE = 32, /* a model may say what it trains well with */
+    OPTION_ASIDE = 64,  /* of a data set: changes no example */
 };
 /* The value of an OPTION_SIZES. */
 enum { SIZES_MOST = 8 };

@@ -9,6 +9,7 @@
 #include "../data/dataset.h"
 #include "../graph/model.h"
 #include "../engine/network.h"
+#include "../record/progress.h"
 #include "command.h"
 
 enum { ARRAYS_INDENT = 13 };
@@ -155,6 +156,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     }
     RETURN_IF(plugin_choose(&choice, &dataset_kind, settings->dataset, error));
     int code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
+    if (code == OK) progress_warn_of(dataset.notice);
     if (code == OK) code = network_fits(&model, &dataset.shape, dataset.measured, settings->dataset, error);
     if (code == OK) code = describe(&model, &dataset.shape, dataset.classes, error);
     dataset_close(&dataset);

@@ -8,9 +8,9 @@
 #include "command.h"
 
 #if TRAINER_STB
-#    define WHAT "PNG and JPEG pictures, and rows of a CSV file"
+#    define WHAT "PNG, JPEG, BMP and GIF pictures, and rows of a CSV file"
 #    define ARGUMENTS "IMAGE|CSV..."
-#    define FILES_TAKEN "PNG or JPEG picture, or a CSV file with a row of features an example"
+#    define FILES_TAKEN "PNG, JPEG, BMP or GIF picture, or a CSV file with a row of features an example"
 #    define EXAMPLE                                                                                          \
         "# a picture of your own, with a network that was trained on pictures\n"                             \
         "trainer --dataset=mnist --out=runs/mnist\n"                                                         \

@@ -11,6 +11,7 @@
 #include "../pictures/filters.h"
 #include "../pictures/png.h"
 #include "../pictures/wrong.h"
+#include "../record/progress.h"
 #include "command.h"
 
 struct show_settings {
@@ -125,6 +126,7 @@ static int show_dataset(const struct show_settings *settings, struct error *erro
     int code = plugin_choose(&choice, &dataset_kind, settings->dataset, error);
     if (code == OK)
         code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
+    if (code == OK) progress_warn_of(dataset.notice);
     if (code == OK) code = show_examples(settings, &dataset, error);
     dataset_close(&dataset);
     return code;

@@ -64,7 +64,7 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
     if (a.rows > a.height + 2 * a.pad || a.columns > a.width + 2 * a.pad)
         return error_set(error, ERROR_USAGE, "%s: crop=%d: expected at most %d, the padded image", owner,
                          a.rows, (a.height < a.width ? a.height : a.width) + 2 * a.pad);
-    if ((long)a.rows * a.columns * a.channels > AUGMENT_BYTES)
+    if (!changes_nothing(&a) && (long)a.rows * a.columns * a.channels > AUGMENT_BYTES)
         return error_set(error, ERROR_USAGE, "%s: crop=%d: %ld numbers per image, expected at most %d", owner,
                          a.rows, (long)a.rows * a.columns * a.channels, AUGMENT_BYTES);
     *given = SHAPE(a.rows, a.columns, a.channels);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/text.h"
-#include "../base/utf8.h"
+#include "dataset.h"
 #include "split.h"
 
 static const char A_NUMBER[] = "a number", A_FINITE_NUMBER[] = "a finite number";
@@ -42,19 +42,9 @@ static int wrong_cell(const struct csv_table *table, int column, const char *exp
                      csv_shown(cell, shown), expected);
 }
 
-static bool is_utf8(const char *text) {
-    for (size_t length; *text != 0; text += length)
-        if ((length = utf8_length(text)) == 0) return false;
-    return true;
-}
-
-/* Names of columns and classes are kept in lists that tabs separate, in files that are UTF-8: in another
- * encoding two of them could become the same. */
 static int check_name(const struct csv_table *table, int column, struct error *error) {
     const char *cell = table->source.cells[column];
-    const char *expected = strchr(cell, '\t') ? "a name without a tab"
-                           : !is_utf8(cell)   ? "a name in UTF-8 (iconv converts)"
-                                              : NULL;
+    const char *expected = dataset_name_expected(cell);
     char shown[CSV_SHOWN_BYTES];
     if (!expected) return OK;
     return error_set(error, ERROR_FILE, "%s: row %d, column %d: found \"%s\", expected %s",

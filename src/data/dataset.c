@@ -8,6 +8,7 @@
 #include "../base/file.h"
 #include "../base/memory.h"
 #include "../base/text.h"
+#include "../base/utf8.h"
 #include "sources.h"
 
 enum { MAX_FOLDERS = 3 };
@@ -71,7 +72,7 @@ bool dataset_same(const struct choice *a, const struct choice *b) {
     if (a->plugin != b->plugin) return false;
     for (const struct option *row = a->plugin->options; row->name; row++) {
         char ours[sizeof a->text], theirs[sizeof b->text];
-        if (row->offset == offsetof(struct dataset_common, take)) continue;
+        if (row->flags & OPTION_ASIDE) continue;
         option_text(row, a->settings, ours, sizeof ours);
         option_text(row, b->settings, theirs, sizeof theirs);
         if (strcmp(ours, theirs) != 0) return false;
@@ -149,6 +150,17 @@ int dataset_class_names(struct dataset *dataset, const char *const *names, int c
     memory_free(list);
     memory_free(texts);
     return code;
+}
+
+static bool is_utf8(const char *text) {
+    for (size_t length; *text != 0; text += length)
+        if ((length = utf8_length(text)) == 0) return false;
+    return true;
+}
+
+const char *dataset_name_expected(const char *name) {
+    if (strchr(name, '\t')) return "a name without a tab";
+    return is_utf8(name) ? NULL : "a name in UTF-8 (iconv converts)";
 }
 
 int dataset_feature_names(struct dataset *dataset, const char *const *names, int features,

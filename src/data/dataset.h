@@ -5,11 +5,16 @@
 #include "../base/mapping.h"
 #include "../base/option.h"
 #include "../device/device.h"
+#include "picture.h"
+
+enum { NOTICE_BYTES = 400 };
 
 struct dataset {
     const char *name;
-    struct shape shape; /* of one example: [64], [784], [24, 24, 3] */
-    bool measured;      /* the numbers of an example are measurements, no pixels of an image */
+    enum picture_fit fit;      /* how files of pictures became examples; PICTURE_NONE: they were none */
+    char notice[NOTICE_BYTES]; /* what its owner should know, in one line for standard error; "": nothing */
+    struct shape shape;        /* of one example: [64], [784], [24, 24, 3] */
+    bool measured;             /* the numbers of an example are measurements, no pixels of an image */
     int classes;
     char **class_names;   /* [classes], owned: one block, made by dataset_class_names */
     char **feature_names; /* [features], owned: one block, made by dataset_feature_names, or NULL */
@@ -37,7 +42,8 @@ struct dataset_common {
 };
 #define DATASET_COMMON_ROWS                                                                                  \
     OPTION_ROW(INT, "take", struct dataset_common, take, .fallback = "0", .least = 0, .most = 2147483647,    \
-               .unit = "examples", .help = "train on the first N training examples only (0: all)")
+               .unit = "examples", .flags = OPTION_ASIDE,                                                    \
+               .help = "train on the first N training examples only (0: all)")
 
 extern const struct dataset_plugin *const datasets[]; /* generated, ended by NULL */
 extern const struct plugin_kind dataset_kind;         /* generated: the same */
@@ -53,8 +59,8 @@ int dataset_open(struct dataset *dataset, const struct choice *choice, const cha
 /* Takes this share of the training examples, at least one and not all, out into the validation part: always
  * the same ones. What is trained on changes its order. Errors: ERROR_USAGE. */
 int dataset_hold_out(struct dataset *dataset, double share, struct error *error);
-/* Whether two choices are one data set with the same settings, however they were typed; `take` is not looked
- * at, which changes no example. */
+/* Whether two choices are one data set with the same settings, however they were typed; those that change no
+ * example are not looked at (OPTION_ASIDE). */
 bool dataset_same(const struct choice *a, const struct choice *b);
 /* path = where a data set's files belong: its folder in the first of those places. Errors: ERROR_USAGE: there
  * is none. */
@@ -68,6 +74,10 @@ int dataset_find_file(char path[1024], const char *dataset, const char *archive,
                       const char *const *folders, struct error *error);
 int dataset_class_names(struct dataset *dataset, const char *const *names, int classes,
                         struct error *error); /* names NULL: "0", "1", ... */
+/* Of the name of a class or feature: what was expected instead, as in "a name without a tab"; NULL: nothing.
+ * Names are kept in lists that tabs separate, in files that are UTF-8: in another encoding two of them could
+ * become the same. */
+const char *dataset_name_expected(const char *name);
 int dataset_feature_names(struct dataset *dataset, const char *const *names, int features,
                           struct error *error);
 

@@ -1,5 +1,5 @@
-/* Pictures: PNG and JPEG, decoded by stb_image, scaled to the size and converted to the channels that a
- * network takes. */
+/* Pictures: PNG, JPEG, BMP and the first frame of GIF, decoded by stb_image, turned as the camera noted,
+ * scaled to the size and converted to the channels that a network takes. */
 #ifndef TRAINER_DATA_PICTURE_H
 #define TRAINER_DATA_PICTURE_H
 
@@ -16,20 +16,34 @@ struct picture {
     uint8_t *pixels;             /* [height][width][channels], owned */
 };
 
-/* Whether they begin as a PNG or JPEG file does. */
-bool picture_is(const void *bytes, size_t count);
+/* Bytes of a file that is read as a picture: more than the largest BMP has. */
+enum { PICTURE_MOST_BYTES = 1 << 29 };
 
-/* The name of another kind of picture, which is not read, that they begin as: "GIF"; NULL: none that is
+/* How a picture is brought to another shape: not at all, as none is; cut to it, or squashed. */
+enum picture_fit { PICTURE_NONE, PICTURE_CROP, PICTURE_SQUASH, PICTURE_FITS };
+extern const char *const picture_fits[PICTURE_FITS]; /* "none", "crop", "squash" */
+
+/* Whether they begin as a PNG, JPEG, BMP or GIF file does. */
+bool picture_is(const void *bytes, size_t count);
+/* Whether its name ends as that of such a file: in .png, .jpg, .jpeg, .bmp or .gif, in letters of any case.
+ */
+bool picture_is_named(const char *path);
+
+/* The name of another kind of picture, which is not read, that they begin as: "TIFF"; NULL: none that is
  * known. */
 const char *picture_other(const void *bytes, size_t count);
 
 /* Decodes a file in memory into 1 or 3 channels; `name` is for the words. 16 bits per channel become 8; what
- * is transparent shows white behind it; colours become grey by their brightness (ITU-R BT.601). Errors:
+ * is transparent shows white behind it; colours become grey by their brightness (ITU-R BT.601); a JPEG is
+ * upright afterwards, as its EXIF segment says (exif.h). Errors:
  * ERROR_FILE: damaged, cut, beyond the limits above, a kind that stb_image cannot read, or a build without
  * it; ERROR_DEVICE: no memory. */
 int picture_decode(struct picture *picture, int channels, const char *name, const void *bytes, size_t count,
                    struct error *error);
 void picture_close(struct picture *picture); /* safe on a zeroed one */
+
+/* Cuts it down, in its own memory, to the largest part of the shape height : width in its middle. */
+void picture_crop(struct picture *picture, int height, int width);
 
 /* out[height][width][channels] = the whole picture, scaled to that size, its own shape or not; values from 0
  * to 255. Each is a mean of the pixels around its place, weighted by a triangle as wide as two pixels of the

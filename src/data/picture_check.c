@@ -6,39 +6,52 @@
 #include "picture_check.h"
 
 #include <limits.h>
-#include <stdint.h>
 #include <string.h>
+#include <strings.h>
 #include <zlib.h>
-#include "picture.h"
 
 static const uint8_t png_begin[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 static const uint8_t jpeg_begin[] = {0xff, 0xd8, 0xff};
 
-static bool is_png(const uint8_t *bytes, size_t count) {
-    return count >= sizeof png_begin && memcmp(bytes, png_begin, sizeof png_begin) == 0;
+static bool begins(const void *bytes, size_t count, const void *begin, size_t length) {
+    return count >= length && memcmp(bytes, begin, length) == 0;
 }
 
-static bool is_jpeg(const uint8_t *bytes, size_t count) {
-    return count >= sizeof jpeg_begin && memcmp(bytes, jpeg_begin, sizeof jpeg_begin) == 0;
+/* A BMP begins with two letters, as a table may; behind its length are four bytes of 0. A GIF of no more than
+ * its name may be a table, too. */
+enum picture_kind picture_kind(const void *bytes, size_t count) {
+    enum { LEAST = 12 };
+    if (begins(bytes, count, png_begin, sizeof png_begin)) return PICTURE_IS_PNG;
+    if (begins(bytes, count, jpeg_begin, sizeof jpeg_begin)) return PICTURE_IS_JPEG;
+    if (count < LEAST) return PICTURE_IS_NONE;
+    if (memcmp(bytes, "GIF87a", 6) == 0 || memcmp(bytes, "GIF89a", 6) == 0) return PICTURE_IS_GIF;
+    if (memcmp(bytes, "BM", 2) == 0 && memcmp((const char *)bytes + 6, "\0\0\0", 4) == 0)
+        return PICTURE_IS_BMP;
+    return PICTURE_IS_NONE;
 }
 
 bool picture_is(const void *bytes, size_t count) {
-    return is_png(bytes, count) || is_jpeg(bytes, count);
+    return picture_kind(bytes, count) != PICTURE_IS_NONE;
 }
 
-/* A BMP begins with two letters, as a table may; behind its length are four bytes of 0. */
+bool picture_is_named(const char *path) {
+    static const char *const ends[] = {".png", ".jpg", ".jpeg", ".bmp", ".gif"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
+        if (strcasecmp(dot, ends[i]) == 0) return true;
+    return false;
+}
+
 const char *picture_other(const void *bytes, size_t count) {
     const char *begin = bytes;
     enum { LEAST = 12 };
     if (count < LEAST) return NULL;
-    if (memcmp(begin, "GIF87a", 6) == 0 || memcmp(begin, "GIF89a", 6) == 0) return "GIF";
-    if (memcmp(begin, "BM", 2) == 0 && memcmp(begin + 6, "\0\0\0", 4) == 0) return "BMP";
     if (memcmp(begin, "RIFF", 4) == 0 && memcmp(begin + 8, "WEBP", 4) == 0) return "WebP";
     if (memcmp(begin, "II*", 4) == 0 || memcmp(begin, "MM\0*", 4) == 0) return "TIFF";
     return NULL;
 }
 
-static int check_size(const char *name, uint32_t width, uint32_t height, struct error *error) {
+int picture_check_size(const char *name, uint32_t width, uint32_t height, struct error *error) {
     if (width > PICTURE_MOST_SIDE || height > PICTURE_MOST_SIDE)
         return error_set(error, ERROR_FILE, "%s: %u x %u pixels, expected at most %d a side", name, width,
                          height, PICTURE_MOST_SIDE);
@@ -126,7 +139,7 @@ static int check_chunk(struct rows *rows, bool *bare, const char *name, const ui
     const uint8_t *contents = chunk + 8;
     if (memcmp(chunk + 4, "CgBI", 4) == 0) *bare = true;
     if (memcmp(chunk + 4, "IHDR", 4) == 0 && length >= HEAD_BYTES) {
-        RETURN_IF(check_size(name, big_endian(contents), big_endian(contents + 4), error));
+        RETURN_IF(picture_check_size(name, big_endian(contents), big_endian(contents + 4), error));
         rows->most = unpacked_bytes(contents) + EXTRA_BYTES;
     }
     if (memcmp(chunk + 4, "IDAT", 4) != 0) return OK;
@@ -226,7 +239,8 @@ static bool is_segment_usable(uint8_t code, const uint8_t *at, size_t count) {
 /* Each scan of a progressive JPEG goes over the whole picture, however few bytes it has. */
 static int check_work(const char *name, uint8_t code, const uint8_t *at, int *scans, struct error *error) {
     if (is_frame(code))
-        return check_size(name, (uint32_t)(at[3] << 8 | at[4]), (uint32_t)(at[1] << 8 | at[2]), error);
+        return picture_check_size(name, (uint32_t)(at[3] << 8 | at[4]), (uint32_t)(at[1] << 8 | at[2]),
+                                  error);
     *scans += code == SCAN;
     if (*scans <= PICTURE_MOST_SCANS) return OK;
     return error_set(error, ERROR_FILE, "%s: a JPEG of more than %d scans, expected at most %d", name,
@@ -251,7 +265,17 @@ static int check_jpeg(const char *name, const uint8_t *bytes, size_t count, stru
 }
 
 int picture_check(const char *name, const void *bytes, size_t count, struct error *error) {
-    if (!picture_is(bytes, count) || count > INT_MAX)
-        return error_set(error, ERROR_FILE, "%s: neither a PNG nor a JPEG picture", name);
-    return (is_png(bytes, count) ? check_png : check_jpeg)(name, bytes, count, error);
+    switch (count > INT_MAX ? PICTURE_IS_NONE : picture_kind(bytes, count)) {
+    case PICTURE_IS_PNG:
+        return check_png(name, bytes, count, error);
+    case PICTURE_IS_JPEG:
+        return check_jpeg(name, bytes, count, error);
+    case PICTURE_IS_BMP:
+        return picture_check_bmp(name, bytes, count, error);
+    case PICTURE_IS_GIF:
+        return picture_check_gif(name, bytes, count, error);
+    case PICTURE_IS_NONE:
+        break;
+    }
+    return error_set(error, ERROR_FILE, "%s: no PNG, JPEG, BMP or GIF picture", name);
 }

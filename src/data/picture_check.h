@@ -1,13 +1,24 @@
-/* Checks PNG and JPEG files before stb_image decodes them. */
+/* Checks pictures before stb_image decodes them. */
 #ifndef TRAINER_DATA_PICTURE_CHECK_H
 #define TRAINER_DATA_PICTURE_CHECK_H
 
 #include <stddef.h>
-#include "../base/error.h"
+#include <stdint.h>
+#include "picture.h"
 
-/* Whether a file in memory is a PNG or JPEG that is all there: to its end mark, with the check sums of PNG
- * right, and the tables of JPEG such as a decoder may trust; and within the limits of picture.h, with no more
- * in a PNG than its pixels need. `name` is for the words. Errors: ERROR_FILE; ERROR_DEVICE: no memory. */
+/* What a file begins as. */
+enum picture_kind { PICTURE_IS_NONE, PICTURE_IS_PNG, PICTURE_IS_JPEG, PICTURE_IS_BMP, PICTURE_IS_GIF };
+enum picture_kind picture_kind(const void *bytes, size_t count);
+
+/* Whether a file in memory is a picture that is all there: to its end mark, with the check sums of PNG right,
+ * and the tables of JPEG such as a decoder may trust; to the end of a BMP's rows and of a GIF's first frame;
+ * and within the limits of picture.h, with no more packed in it than its pixels need. `name` is for the
+ * words. Errors: ERROR_FILE; ERROR_DEVICE: no memory. */
 int picture_check(const char *name, const void *bytes, size_t count, struct error *error);
+
+/* Its parts. Errors: ERROR_FILE. */
+int picture_check_size(const char *name, uint32_t width, uint32_t height, struct error *error);
+int picture_check_bmp(const char *name, const uint8_t *bytes, size_t count, struct error *error);
+int picture_check_gif(const char *name, const uint8_t *bytes, size_t count, struct error *error);
 
 #endif

@@ -1,5 +1,6 @@
-/* Scales pictures, one axis at a time, by weighted means of neighbours. A row of the picture is scaled to
- * its new width when an output row needs it, so the memory needed is one row, not one picture. */
+/* Scales pictures, one axis at a time, by weighted means of neighbours. The rows that make an output row are
+ * added up first, each in one pass, and only their sum is scaled to the new width; so the memory needed is
+ * one row, not one picture. */
 #include "picture.h"
 
 #include <math.h>
@@ -45,34 +46,40 @@ static const float *weights_of(const struct axis *axis, int position) {
     return axis->weight + (size_t)position * (size_t)axis->taps;
 }
 
-/* Adds `share` of a row of the picture, brought to `width` pixels, to out[width][channels]. */
-static void add_row(const struct picture *picture, int row, const struct axis *across, int width, float share,
-                    float *out) {
-    const size_t channels = (size_t)picture->channels;
-    const uint8_t *pixels = picture->pixels + (size_t)row * (size_t)picture->width * channels;
+/* Adds `share` of a row of the picture to sum[picture->width][channels]. */
+static void add_row(const struct picture *picture, int row, float share, float *restrict sum) {
+    const size_t numbers = (size_t)picture->width * (size_t)picture->channels;
+    const uint8_t *restrict from = picture->pixels + (size_t)row * numbers;
+    for (size_t i = 0; i < numbers; i++) sum[i] += share * (float)from[i];
+}
+
+/* out[width][channels] = a row of from[][channels], brought to that width. */
+static void fit_row(const float *from, size_t channels, const struct axis *across, int width, float *out) {
     for (int x = 0; x < width; x++) {
-        const uint8_t *from = pixels + (size_t)across->first[x] * channels;
-        const float *weight = weights_of(across, x);
+        const float *weight = weights_of(across, x), *first = from + (size_t)across->first[x] * channels;
         for (size_t c = 0; c < channels; c++) {
             float sum = 0;
-            for (int k = 0; k < across->count[x]; k++)
-                sum += weight[k] * (float)from[(size_t)k * channels + c];
-            out[(size_t)x * channels + c] += share * sum;
+            for (int k = 0; k < across->count[x]; k++) sum += weight[k] * first[(size_t)k * channels + c];
+            out[(size_t)x * channels + c] = sum;
         }
     }
 }
 
 int picture_fit(const struct picture *picture, int height, int width, float *out, struct error *error) {
     struct axis across = {0}, down = {0};
-    const size_t row_floats = (size_t)width * (size_t)picture->channels;
+    float *sum = NULL;
+    const size_t channels = (size_t)picture->channels, numbers = (size_t)picture->width * channels;
     int code = axis_open(&across, picture->width, width, error);
     if (code == OK) code = axis_open(&down, picture->height, height, error);
-    if (code == OK) memset(out, 0, (size_t)height * row_floats * sizeof *out);
-    for (int y = 0; y < height && code == OK; y++)
+    if (code == OK) code = memory_array(&sum, numbers, "a row of a picture", error);
+    for (int y = 0; y < height && code == OK; y++) {
+        memset(sum, 0, numbers * sizeof *sum);
         for (int k = 0; k < down.count[y]; k++)
             if (weights_of(&down, y)[k] != 0)
-                add_row(picture, down.first[y] + k, &across, width, weights_of(&down, y)[k],
-                        out + (size_t)y * row_floats);
+                add_row(picture, down.first[y] + k, weights_of(&down, y)[k], sum);
+        fit_row(sum, channels, &across, width, out + (size_t)y * (size_t)width * channels);
+    }
+    memory_free(sum);
     axis_close(&across);
     axis_close(&down);
     return code;

@@ -1,5 +1,5 @@
-/* stb_image, compiled: PNG and JPEG from memory, nothing else. It relies on integers that wrap around, so
- * the undefined-behaviour sanitizer checks only its array bounds (Makefile). */
+/* stb_image, compiled: PNG, JPEG, BMP and GIF from memory, nothing else. It relies on integers that wrap
+ * around, so the undefined-behaviour sanitizer checks only its array bounds (Makefile). */
 #include <stdlib.h>
 #include "picture.h"
 
@@ -18,6 +18,8 @@ static void *limited_realloc(void *block, size_t bytes) {
 #    define STB_IMAGE_IMPLEMENTATION
 #    define STBI_ONLY_PNG
 #    define STBI_ONLY_JPEG
+#    define STBI_ONLY_BMP
+#    define STBI_ONLY_GIF
 #    define STBI_NO_STDIO
 #    define STBI_NO_LINEAR
 #    define STBI_NO_HDR

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "../base/file.h"
 #include "../base/memory.h"
@@ -14,6 +13,8 @@
 #include "../data/whiten.h"
 
 enum { WHITE = 255 }; /* in a file */
+
+#define PICTURES_READ "a PNG, JPEG, BMP or GIF picture"
 
 static bool has_images(const struct restored *restored) {
     return restored->augment.height > 0;
@@ -99,25 +100,24 @@ static int read_picture(struct features *features, const struct restored *restor
     RETURN_IF(memory_array(&features->floats, (size_t)numbers_of(restored), "a picture's features", error));
     features->count = 1;
     int code = picture_decode(&picture, size[2], path, bytes, count, error);
+    if (code == OK && restored->fit == PICTURE_CROP) picture_crop(&picture, size[0], size[1]);
     if (code == OK) code = picture_fit(&picture, size[0], size[1], features->floats, error);
     picture_close(&picture);
     const struct lit lit = {features->floats, WHITE};
     if (code == OK) features->light = light_measure(size, 1, number_of, &lit);
     const float share = has_images(restored) ? 1.0f : white_of(restored) / (float)WHITE;
-    for (int i = 0; i < numbers_of(restored); i++) features->floats[i] *= share;
+    for (int i = 0; i < numbers_of(restored); i++) {
+        const float number = features->floats[i] * share;
+        features->floats[i] = restored->fit == PICTURE_NONE ? number : roundf(number);
+    }
     return code;
-}
-
-static bool is_named_picture(const char *path) {
-    const char *dot = strrchr(path, '.');
-    return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
 }
 
 /* --- files --- */
 
 /* What is no table; `kind`: of a picture that is not read, or NULL. */
 static int refuse(const char *path, const char *kind, struct error *error) {
-    const char *expected = TRAINER_STB ? "a PNG or JPEG picture, or a CSV file" : "a CSV file";
+    const char *expected = TRAINER_STB ? PICTURES_READ ", or a CSV file" : "a CSV file";
     if (kind) return error_set(error, ERROR_FILE, "%s: a %s picture, expected %s", path, kind, expected);
     return error_set(error, ERROR_FILE, "%s: neither text nor a picture of a known kind, expected %s", path,
                      expected);
@@ -129,7 +129,7 @@ int features_read(struct features *features, const struct restored *restored, co
     size_t count = 0;
     *features = (struct features){0};
     int code = file_read(path, CSV_MAX_BYTES, &bytes, &count, error);
-    features->is_picture = code == OK && (picture_is(bytes, count) || is_named_picture(path));
+    features->is_picture = code == OK && (picture_is(bytes, count) || picture_is_named(path));
     if (features->is_picture)
         code = read_picture(features, restored, path, bytes, count, error);
     else if (code == OK && (picture_other(bytes, count) || memchr(bytes, 0, count)))

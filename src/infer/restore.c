@@ -77,6 +77,14 @@ static int read_image(struct restored *restored, const char *path, struct error 
     return OK;
 }
 
+static int read_fit(struct restored *restored, const char *path, struct error *error) {
+    const char *text = safetensors_text(&restored->content, "fit");
+    if (!text) return OK;
+    for (enum picture_fit fit = PICTURE_CROP; fit < PICTURE_FITS; fit++)
+        if (strcmp(text, picture_fits[fit]) == 0) restored->fit = fit;
+    return restored->fit != PICTURE_NONE ? OK : missing(path, "fit", error);
+}
+
 static int read_dataset(struct restored *restored, const char *path, struct error *error) {
     const char *classes = safetensors_text(&restored->content, "class_names");
     const char *features = safetensors_text(&restored->content, "feature_names");
@@ -90,6 +98,7 @@ static int read_dataset(struct restored *restored, const char *path, struct erro
     restored->light.whole = checkpoint_real(&restored->content, "light", (double)NAN);
     restored->light.border = checkpoint_real(&restored->content, "light_border", (double)NAN);
     RETURN_IF(read_image(restored, path, error));
+    RETURN_IF(read_fit(restored, path, error));
     RETURN_IF(read_reals(restored, path, "mean", &restored->mean, error));
     RETURN_IF(read_reals(restored, path, "deviation", &restored->deviation, error));
     for (int i = 0; restored->deviation && i < restored->features; i++)

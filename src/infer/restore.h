@@ -19,6 +19,7 @@ struct restored {
     float scale;             /* raw features are multiplied by this */
     struct augment augment;  /* how an image is cut out and standardized; height 0: it is not */
     float *mean, *deviation; /* [features] or NULL: then x' = (x - mean) / deviation */
+    enum picture_fit fit;    /* how pictures became the examples; PICTURE_NONE: they were none */
     struct light light;      /* of the pictures that it was trained on */
     char *blocks[2];         /* memory of the names */
 };

@@ -62,6 +62,7 @@ int tested_open(struct tested *tested, const struct restored *restored,
     RETURN_IF(choose(&choice, restored, settings, error));
     RETURN_IF(
         dataset_open(&tested->dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error));
+    progress_warn_of(tested->dataset.notice);
     RETURN_IF(hold_out(&tested->dataset, restored, settings, error));
     RETURN_IF(check(tested, restored, error));
     say_differs(safetensors_text(&restored->content, "dataset"), &choice);

@@ -161,6 +161,13 @@ void progress_say(struct progress *progress, const char *format, ...) {
     va_end(arguments);
 }
 
+void progress_warn_of(const char *words) {
+    struct progress progress;
+    if (!*words) return;
+    progress_open(&progress, stderr, false);
+    progress_warn(&progress, "%s", words);
+}
+
 void progress_warn(struct progress *progress, const char *format, ...) {
     va_list arguments;
     if (!progress->always) return;

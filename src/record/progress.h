@@ -41,6 +41,8 @@ void progress_redraw(struct progress *progress);
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress, const char *format, ...);
 /* The same for what must be known, also when quiet: a worker was lost. */
 __attribute__((format(printf, 2, 3))) void progress_warn(struct progress *progress, const char *format, ...);
+/* The same on standard error for who has no progress; "" is not said. */
+void progress_warn_of(const char *words);
 
 /* What progress_show draws, without a line's end, in at most `columns` columns (0: any). Returns out[bytes].
  */

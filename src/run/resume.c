@@ -91,6 +91,7 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
         augment_training_text(&dataset->train.augment, text, sizeof text);
         RETURN_IF(add_text(texts, "augment", text, error));
     }
+    if (dataset->fit != PICTURE_NONE) RETURN_IF(add_text(texts, "fit", picture_fits[dataset->fit], error));
     if (dataset->feature_names)
         RETURN_IF(add_names(texts, "feature_names", dataset->feature_names, dataset->train.features, error));
     const struct light light = light_of_dataset(dataset);

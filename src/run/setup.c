@@ -5,6 +5,7 @@
 
 #include "../base/text.h"
 #include "../graph/model.h"
+#include "../record/progress.h"
 #include "../store/strategy.h"
 
 /* What a strategy cannot do over several parameter servers. */
@@ -75,6 +76,7 @@ int setup_open_network(struct setup *setup, struct error *error) {
     const struct config *config = &setup->config;
     RETURN_IF(dataset_open(&setup->dataset, &setup->choices.dataset,
                            config->data_dir[0] ? config->data_dir : NULL, error));
+    progress_warn_of(setup->dataset.notice);
     RETURN_IF(network_fits(&setup->choices.model, &setup->dataset.shape, setup->dataset.measured,
                            config->dataset, error));
     if (config->validation > 0.0) RETURN_IF(dataset_hold_out(&setup->dataset, config->validation, error));

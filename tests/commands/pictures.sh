@@ -233,19 +233,19 @@ mkdir folder.png
 refused 3 'cut.png: the PNG ends too early, after [0-9]+ bytes$' --checkpoint=digits cut.png
 refused 3 'damaged.png: damaged PNG: the check sum of chunk IDAT is wrong$' --checkpoint=digits damaged.png
 refused 3 'huge.png: 20000 x 20000 pixels, expected at most 67108864 together$' --checkpoint=digits huge.png
-refused 3 'cat.jpg: neither a PNG nor a JPEG picture$' --checkpoint=digits cat.jpg
-refused 3 'empty.png: neither a PNG nor a JPEG picture$' --checkpoint=digits empty.png
-refused 3 'cat.gif: row 1: found 1 cell, expected 784' --checkpoint=digits cat.gif
+refused 3 'cat.jpg: no PNG, JPEG, BMP or GIF picture$' --checkpoint=digits cat.jpg
+refused 3 'empty.png: no PNG, JPEG, BMP or GIF picture$' --checkpoint=digits empty.png
+refused 3 'cat.gif: no PNG, JPEG, BMP or GIF picture$' --checkpoint=digits cat.gif
 printf 'GIF89a\1\0\1\0\0\0\0' >cat.gif
 printf 'BM\106\0\0\0\0\0\0\0\66\0\0\0' >cat.bmp
 printf 'RIFF\32\0\0\0WEBPVP8L' >cat.webp
 printf 'II*\0\10\0\0\0\0\0\0\0' >cat.tiff
 printf 'so\0 so' >cat.doc
-refused 3 'cat.gif: a GIF picture, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.gif
-refused 3 'cat.bmp: a BMP picture, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.bmp
-refused 3 'cat.webp: a WebP picture, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.webp
-refused 3 'cat.tiff: a TIFF picture, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.tiff
-refused 3 'cat.doc: neither text nor a picture of a known kind, expected a PNG or JPEG picture, or a CSV file$' --checkpoint=digits cat.doc
+refused 3 'cat.gif: the GIF ends too early, after 13 bytes$' --checkpoint=digits cat.gif
+refused 3 'cat.bmp: the BMP ends too early, after 14 bytes$' --checkpoint=digits cat.bmp
+refused 3 'cat.webp: a WebP picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' --checkpoint=digits cat.webp
+refused 3 'cat.tiff: a TIFF picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' --checkpoint=digits cat.tiff
+refused 3 'cat.doc: neither text nor a picture of a known kind, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' --checkpoint=digits cat.doc
 refused 3 'folder.png: a folder, expected a file$' --checkpoint=digits folder.png
 refused 3 'digits: a folder, expected a file$' --checkpoint=digits digits
 refused 3 'nowhere.png: No such file' --checkpoint=digits nowhere.png
