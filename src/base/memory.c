@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { HUGE_PAGE = 2 << 20 };
 
@@ -81,6 +82,14 @@ int memory_probe(size_t bytes, const char *what, struct error *error) {
         return error_set(error, ERROR_DEVICE, "memory: no %zu bytes left for %s", bytes, what);
     munmap(block, bytes);
     return OK;
+}
+
+size_t memory_at_most(void) {
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    const size_t machine = pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : SIZE_MAX;
+    struct rlimit addresses;
+    if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return machine;
+    return addresses.rlim_cur < machine ? (size_t)addresses.rlim_cur : machine;
 }
 
 int memory_text(char **out, const char *text, struct error *error) {
