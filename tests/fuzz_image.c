@@ -1,25 +1,17 @@
 /* Fuzzing of pictures: clang -fsanitize=fuzzer,address over this file and the library. An input is read
  * as a file as it is, and as the raw material of a PNG: a head, and rows that get compressed into chunks with
- * their check sums. Starts from a JPEG file and from such rows. Says at the end how many
- * inputs were accepted, and fails when none was of one kind. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+ * their check sums. Starts from JPEG, BMP and GIF files and from such rows. Says at the end how many inputs
+ * of each kind were accepted, and fails when there was none of one. */
 #include <zlib.h>
 #include "../src/base/memory.h"
-#include "../src/data/picture.h"
-#include "jpeg_sample.h"
+#include "../src/data/picture_check.h"
+#include "fuzz.h"
+#include "picture_files.h"
 
 enum { MOST = 1 << 16, SIDE = 9 };
 
-static long pngs, jpegs, inputs;
-
-static void report(void) {
-    fprintf(stderr, "accepted: %ld PNG and %ld JPEG pictures of %ld inputs\n", pngs, jpegs, inputs);
-    if (inputs > 1000 && (pngs == 0 || jpegs == 0)) _exit(1);
-}
+static const char *const kinds[] = {"PNG", "JPEG", "BMP", "GIF",
+                                    NULL}; /* as picture_kind numbers them, from 1 */
 
 static void put(uint8_t *at, size_t value) {
     for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> (24 - 8 * i));
@@ -66,10 +58,7 @@ static void fuzz_picture(const uint8_t *bytes, size_t count, int channels) {
     struct error error = {0};
     float out[SIDE * SIDE * 3];
     if (picture_decode(&picture, channels, "f", bytes, count, &error) == OK) {
-        if (bytes[0] == 0xff)
-            jpegs++;
-        else
-            pngs++;
+        fuzz.accepted[picture_kind(bytes, count) - PICTURE_IS_PNG]++;
         if (picture.channels != channels || picture.height < 1 || picture.width < 1) abort();
         if (picture_fit(&picture, SIDE, SIDE - 2, out, &error) != OK) abort();
         for (int i = 0; i < SIDE * (SIDE - 2) * channels; i++)
@@ -80,10 +69,9 @@ static void fuzz_picture(const uint8_t *bytes, size_t count, int channels) {
     picture_close(&picture);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static uint8_t made[MOST];
-    if (inputs++ == 0) atexit(report);
+    fuzz_count(kinds);
     if (bytes < 1) return 0;
     const size_t length = make_png(made, data, bytes);
     if (length > 0) fuzz_picture(made, length, data[0] & 1 ? 3 : 1);
@@ -113,11 +101,35 @@ static size_t make_rows(uint8_t *out, size_t most, unsigned seed) {
     return count;
 }
 
-size_t LLVMFuzzerMutate(uint8_t *data, size_t bytes, size_t most);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t most, unsigned seed);
+/* A BMP of some depth, or a GIF of some screen. */
+static size_t make_other(uint8_t *out, size_t most, unsigned seed) {
+    enum { ENOUGH = 4000, WIDTH = 7, HEIGHT = 5, COLOURS = 48 };
+    static const int depths[] = {1, 4, 8, 16, 24, 32};
+    const int bits = depths[seed / 2 % 6];
+    uint8_t pixels[WIDTH * HEIGHT], colours[COLOURS];
+    if (most < ENOUGH) return 0;
+    if (seed % 2 == 0) {
+        const size_t rows =
+            bmp_head(out, WIDTH, seed / 16 % 2 ? HEIGHT : -HEIGHT, bits, bits <= 8 ? 1 << bits : 0);
+        const size_t bytes = bmp_stride(WIDTH, bits) * HEIGHT;
+        for (size_t i = BMP_HEAD; i < rows + bytes; i++) out[i] = (uint8_t)(i * seed >> 3);
+        return rows + bytes;
+    }
+    for (int i = 0; i < COLOURS; i++) colours[i] = (uint8_t)((unsigned)i * seed);
+    for (int i = 0; i < WIDTH * HEIGHT; i++) pixels[i] = (seed >> i % 20) & 15;
+    size_t count = gif_head(out, WIDTH + (int)(seed / 4 % 3), HEIGHT, colours, (int)(seed / 64 % 17));
+    count += gif_frame(out + count, 0, 0, WIDTH, HEIGHT, seed / 32 % 2 ? 0x40 : 0);
+    return count + gif_pixels(out + count, pixels, WIDTH * HEIGHT);
+}
+
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t most, unsigned seed) {
     if (seed % 16 == 0) bytes = make_jpeg(data, most, seed / 16);
     if (seed % 16 == 1) bytes = make_rows(data, most, seed / 16 * 2654435761u);
-    if (seed % 32 < 2) return bytes;
+    if (seed % 16 == 2) bytes = make_other(data, most, seed / 16);
+    if (seed % 16 == 3)
+        bytes = most < sizeof jpeg_sample + EXIF_SEGMENT
+                    ? 0
+                    : make_turned_jpeg(data, (int)(seed / 16 % 10), seed % 3 == 0);
+    if (seed % 32 < 4) return bytes;
     return LLVMFuzzerMutate(data, bytes, most);
 }

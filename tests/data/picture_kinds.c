@@ -80,7 +80,7 @@ static void shows(const char *what, const uint8_t *bytes, size_t count, int heig
 /* The bits of a pixel, and what they show. */
 static unsigned long bmp_pixel(int i, int bits, const uint8_t *palette, uint8_t shown[3]) {
     const uint8_t colour[3] = {noise(3 * i), noise(3 * i + 1), noise(3 * i + 2)};
-    const unsigned number = bits <= 8 ? colour[0] >> (8 - bits) : 0;
+    const unsigned number = bits <= 8 ? (unsigned)colour[0] >> (8 - bits) : 0;
     memcpy(shown, colour, 3);
     if (bits <= 8) {
         for (int c = 0; c < 3; c++) shown[c] = palette[4 * number + 2 - (unsigned)c];

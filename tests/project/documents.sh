@@ -34,6 +34,11 @@ def png(path, side, channels):
                    chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
 png("files/digit.png", 60, 1)
 png("files/cat.png", 100, 3)
+png("files/flower.png", 40, 3)
+for name in "daisy", "rose":
+    os.makedirs(f"files/flowers/{name}")
+    for i in range(30):
+        png(f"files/flowers/{name}/{i:03d}.png", 30, 3)
 with open("files/table.csv", "w") as file:
     file.write("length,width,species\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(100)))
 pixels, classes = npy((100, 28, 28), r.randbytes(78400), "|u1"), npy((100,), [i % 10 for i in range(100)], "|u1")
@@ -112,6 +117,7 @@ fetch)
     [ -n "$SERVER" ] || verb=skipped
     ;;
 esac
+[ -n "$PICTURES" ] || [[ $* != *--dataset=pictures:* ]] || verb=skipped
 [ "$verb" = train ] || command=("$verb" "${command[@]}")
 
 run() {
@@ -161,7 +167,7 @@ with_free_ports() { # of the script from standard input
 run_document() { # file, folder to run in; prints what is wrong, and at the end how many commands there were
     local file=$1 note notes name count=0
     name=${file#"$root"/}
-    mkdir -p "$2/notes" && cd "$2" && cp "$scratch"/files/* . && ln -s "$root/models" . && cp "$scratch/shortened" trainer || exit 1
+    mkdir -p "$2/notes" && cd "$2" && cp -R "$scratch"/files/* . && ln -s "$root/models" . && cp "$scratch/shortened" trainer || exit 1
     notes=$PWD/notes
     {
         echo 'settle() { for note in "$NOTES"/*.typed; do until [ -e "${note%.typed}.code" ]; do sleep 0.02; done; done; }'
