@@ -179,6 +179,10 @@ static void check_gif(void) {
     /* A byte may be missing behind the code for the end. */
     for (size_t cut = 0; cut + 1 < count; cut++)
         refused(bytes, cut, cut < 12 ? "no PNG, JPEG, BMP or GIF picture" : "the GIF ends too early, after ");
+    uint8_t fewer[2000]; /* and the code for the end */
+    memcpy(fewer, bytes, count);
+    const size_t frame = gif_head(fewer, WIDTH, HEIGHT, colours, 2) + GIF_FRAME_HEAD;
+    refused(fewer, frame + gif_pixels(fewer + frame, numbers, PIXELS - 1), "the GIF ends too early, after ");
     /* What follows the first frame is not looked at. */
     memset(bytes + count, 0x2c, 100);
     shows("a second frame that is none", bytes, count + 100, HEIGHT, WIDTH, shown);

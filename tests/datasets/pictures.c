@@ -160,6 +160,24 @@ static void check_parts(const struct place *place) {
     refused(place, "parts", "size=4x4", ERROR_FILE, "parts/test/c: a class that ");
 }
 
+/* One colour stays that colour in any size: what is scaled is rounded. */
+static void check_colours(const struct place *place) {
+    static const char *const settings[] = {"size=32x32,test=0.25", "size=1x3,test=0.25,fit=squash"};
+    for (int s = 0; s < 2; s++) {
+        struct dataset dataset;
+        struct error error;
+        CHECK(open_set(&dataset, place, "all", settings[s], &error) == OK, "%s", error.words);
+        for (int i = 0; i < dataset.train.count * dataset.train.features; i++) {
+            const int number = shuffled(1, i / dataset.train.features), expected = i % 3 == 0   ? number
+                                                                                   : i % 3 == 1 ? 200 - number
+                                                                                                : 7;
+            CHECK(dataset.train.bytes[i] == expected, "%s: number %d is %d, expected %d", settings[s], i,
+                  dataset.train.bytes[i], expected);
+        }
+        dataset_close(&dataset);
+    }
+}
+
 /* Bit for bit the same for any number of threads, also of pictures that are scaled. */
 static void check_threads(const struct place *place) {
     struct dataset one, many;
@@ -309,6 +327,7 @@ static void check_all(void) {
     make_pictures(&place, "all");
     check_order(&place);
     check_parts(&place);
+    check_colours(&place);
     check_threads(&place);
     check_others(&place);
     check_damaged(&place);
