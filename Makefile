@@ -31,7 +31,7 @@ ZLIB := $(shell printf '\043include <zlib.h>\n' | $(CC) -E - >/dev/null 2>&1 && 
 # What is optional beside it: libcurl with OpenSSL for `trainer fetch`; CURL=0: it only says what to download and where to put it.
 CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
-# stb_image reads the pictures of `trainer predict`; STB=0 builds without.
+# stb_image reads the pictures of `trainer predict` and of --dataset=pictures; STB=0 builds without.
 STB := $(shell printf '\043include <stb/stb_image.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
 # libhdf5 writes the models of Keras; HDF5=0 builds without `trainer export FILE.h5`. Debian has it in folders of its own.

@@ -117,7 +117,7 @@ run 0 "installing $must $may\\|" ''
 
 label="no oneDNN, no stb, no libpng"
 machine root "make ar gcc stdio.h" "" "$must libcurl4-openssl-dev libssl-dev ca-certificates libprotobuf-c-dev protobuf-c-compiler libhdf5-dev"
-run 0 'installing zlib1g-dev [^|]*\|libdnnl-dev is not here and cannot be installed; building without oneDNN, slower\|libstb-dev is not here and cannot be installed; building without pictures in trainer predict\|libpng-dev is not here and cannot be installed; trainer show draws in the terminal only\|' ''
+run 0 'installing zlib1g-dev [^|]*\|libdnnl-dev is not here and cannot be installed; building without oneDNN, slower\|libstb-dev is not here and cannot be installed; building without trainer predict of pictures and --dataset=pictures\|libpng-dev is not here and cannot be installed; trainer show draws in the terminal only\|' ''
 for header in zlib.h curl_curl.h openssl_evp.h ca-certificates; do [ -e has/$header ] || fail "$label: $header did not come"; done
 [ "$(grep -c '^update' calls)" -eq 1 ] || fail "$label: $(grep -c '^update' calls) updates"
 
