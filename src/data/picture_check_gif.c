@@ -64,7 +64,6 @@ static void forget(struct codes *codes, int least_bits) {
     codes->next = codes->clear + 2;
     codes->bits = least_bits + 1;
     codes->last = -1;
-    for (int i = 0; i < codes->clear; i++) codes->pixels[i] = 1;
 }
 
 /* False: a code that cannot be. */
@@ -113,6 +112,7 @@ static int check_pixels(struct gif *gif, uint64_t pixels) {
     const int least_bits = gif->bytes[gif->at++];
     if (least_bits < LEAST || least_bits > MOST) return damaged(gif, "codes of an unknown size");
     struct bits bits = {.end = gif->at};
+    for (int i = 0; i < 1 << least_bits; i++) codes.pixels[i] = 1; /* for good: only later ones are made */
     forget(&codes, least_bits);
     for (int code = 0;;) {
         RETURN_IF(next_code(gif, &bits, codes.bits, &code));
@@ -123,7 +123,7 @@ static int check_pixels(struct gif *gif, uint64_t pixels) {
             return damaged(gif, "a code that cannot be");
         if (codes.found > pixels + EXTRA) return damaged(gif, "more pixels than its frame has");
     }
-    return codes.found < pixels ? ends(gif) : OK;
+    return codes.found < pixels ? damaged(gif, "fewer pixels than its frame has") : OK;
 }
 
 /* --- the file --- */

@@ -182,7 +182,7 @@ static void check_gif(void) {
     uint8_t fewer[2000]; /* and the code for the end */
     memcpy(fewer, bytes, count);
     const size_t frame = gif_head(fewer, WIDTH, HEIGHT, colours, 2) + GIF_FRAME_HEAD;
-    refused(fewer, frame + gif_pixels(fewer + frame, numbers, PIXELS - 1), "the GIF ends too early, after ");
+    refused(fewer, frame + gif_pixels(fewer + frame, numbers, PIXELS - 1), "fewer pixels than its frame has");
     /* What follows the first frame is not looked at. */
     memset(bytes + count, 0x2c, 100);
     shows("a second frame that is none", bytes, count + 100, HEIGHT, WIDTH, shown);
