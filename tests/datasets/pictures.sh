@@ -81,14 +81,13 @@ train --dataset=$digits,take=30 --model=mlp:hidden=12 --epochs=1 --validation=0.
 "$TRAINER" evaluate --checkpoint=taken --part=validation >out 2>err || fail "validation: $(cat err)"
 
 # --- two processes: each decodes for itself ---
-port=$((20000 + $$ % 10000))
-hosts=--ps-hosts=localhost:$port\ --worker-hosts=localhost:$((port + 1))
-# shellcheck disable=SC2086
-"$TRAINER" $hosts --job-name=worker --task-index=0 --devices=cpu:0 >worker.out 2>worker.err &
-worker=$!
-# shellcheck disable=SC2086
-"$TRAINER" $hosts --job-name=ps --task-index=0 --batch=20 --dataset=$digits --model=mlp:hidden=12 --epochs=3 --out=cluster >out 2>err || fail "a parameter server: $(cat err worker.err)"
-wait $worker || fail "a worker: $(cat worker.err)"
+new_cluster 1 1
+# shellcheck disable=SC2086 # several words
+{
+    start worker "$TRAINER" $hosts --job-name=worker --task-index=0 --devices=cpu:0
+    start server "$TRAINER" $hosts --job-name=ps --task-index=0 --batch=20 --dataset=$digits --model=mlp:hidden=12 --epochs=3 --out=cluster
+}
+ends 0 server worker
 same digits-1 cluster
 
 # --- predict prepares a picture as training did: its middle, scaled, rounded, standardized ---
