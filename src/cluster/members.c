@@ -294,7 +294,10 @@ static void tally(const void *self, int worker, struct tally *sum) {
 
 static void totals(const void *self, struct crew_totals *totals) {
     const struct members *members = self;
-    *totals = (struct crew_totals){.lost_updates = members->far_lost_updates,
+    const struct cluster *cluster = members->settings.cluster;
+    *totals = (struct crew_totals){.ps = cluster->mirrored ? 0 : cluster->ps.count,
+                                   .workers = cluster->workers.count,
+                                   .lost_updates = members->far_lost_updates,
                                    .sent = host_sent(&members->host) - members->sent_before,
                                    .received = host_received(&members->host) - members->received_before};
 }

@@ -37,6 +37,7 @@ struct crew_member {
 
 /* What was counted and moved outside this process. */
 struct crew_totals {
+    int ps, workers; /* processes of the cluster; ps 0: it is mirrored */
     long lost_updates;
     long long sent, received; /* bytes, to and from the workers, since the first batch */
 };

@@ -111,9 +111,13 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_int(json, "lost_workers", s->lost_workers);
     json_int(json, "lost_batches", s->lost_batches);
     json_int(json, "bytes_moved", s->bytes_moved);
+    json_int(json, "cluster_ps", s->cluster_ps);
+    json_int(json, "cluster_workers", s->cluster_workers);
     json_int(json, "wire_sent", s->wire_sent);
     json_int(json, "wire_received", s->wire_received);
     json_bool(json, "interrupted", s->interrupted);
+    json_text(json, "diverged", s->verdict.diverged);
+    json_text(json, "learnt_nothing", s->verdict.learnt_nothing);
     json_open(json, "members", '[');
     for (int m = 0; m < s->members; m++) json_text(json, NULL, s->member_names[m]);
     json_close(json, ']');

@@ -27,6 +27,14 @@ struct summary_staleness {
     long p50, p99, max;
 };
 
+enum { VERDICT_BYTES = CONFIG_VALUE_BYTES + 300 };
+
+/* What the run says of itself at its end, each without a full stop: that it diverged, that it learnt nothing;
+ * "": it does not say so. */
+struct verdict {
+    char diverged[VERDICT_BYTES], learnt_nothing[VERDICT_BYTES];
+};
+
 /* Real numbers that are not known (an accuracy without a test set) are NAN and become null. Texts are
  * borrowed. */
 struct summary {
@@ -65,9 +73,11 @@ struct summary {
     int lost_workers;  /* that failed or fell silent, while the others went on */
     long lost_batches; /* in their hands */
     long long bytes_moved;
+    int cluster_ps, cluster_workers; /* processes; no workers: no cluster; no ps: a mirrored one */
     long long wire_sent,
         wire_received; /* between the first parameter server and the workers, while training */
     bool interrupted;
+    struct verdict verdict;
     const struct worker_result *per_worker; /* [workers]; NULL: not known */
 };
 

@@ -143,7 +143,9 @@ void run_tell_target(struct run *run, const struct epoch_row *row);
 /* Whether the last loss is hopeless, by the rule of training.h, though the run came to its end: then nothing
  * may replace its last checkpoint. Errors: ERROR_DIVERGED. */
 int run_check_diverged(const struct run *run, struct error *error);
-/* Warns of a loss that ended high, and of a network that is no better than guessing. */
+/* summary->verdict: a loss that ended high, a network that is no better than guessing. */
+void run_judge(const struct run *run, struct summary *summary);
+/* Warns of them. */
 void run_say_verdict(struct run *run, const struct summary *summary);
 
 /* --- totals.c again --- */

@@ -232,6 +232,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
         .interrupted = run->interrupted};
     RETURN_IF(run_describe(run, result, error));
     RETURN_IF(run_totals(run, result, error));
+    run_judge(run, &result->summary);
     const struct summary *summary = &result->summary;
     tell_end(run, summary);
     progress_clear(&run->progress);

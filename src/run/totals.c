@@ -208,6 +208,8 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
     struct crew_totals elsewhere = {0};
     if (run->crew.totals) run->crew.totals(run->members, &elsewhere);
     result->summary.lost_updates = store_lost_updates(&run->store) + elsewhere.lost_updates;
+    result->summary.cluster_ps = elsewhere.ps;
+    result->summary.cluster_workers = elsewhere.workers;
     result->summary.wire_sent = elsewhere.sent;
     result->summary.wire_received = elsewhere.received;
     RETURN_IF(memory_array(&result->workers, run->workers, "results", error));

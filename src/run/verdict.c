@@ -1,5 +1,6 @@
 /* What a run has to say of itself at its end: that it diverged, or that it learnt nothing. */
 #include <math.h>
+#include <stdio.h>
 
 #include "open.h"
 
@@ -16,14 +17,15 @@ int run_check_diverged(const struct run *run, struct error *error) {
 
 /* One that only is large may have come of what was tried on purpose. The loss of guessing counts, too: a
  * resumed run begins near 0. */
-static void say_diverged(struct run *run, const struct summary *summary) {
+static void judge_diverged(const struct run *run, struct summary *summary) {
     const double guessing = log((double)run->setup.dataset.classes);
     const double begin = summary->first_cost > guessing ? summary->first_cost : guessing;
     if (!(summary->final_cost > DIVERGED_TIMES * begin)) return;
-    progress_warn(&run->progress,
-                  "training diverged: the loss was %.4g in the first steps and is %.4g in the last, where "
-                  "guessing has %.2f; a smaller rate than %s may help",
-                  summary->first_cost, summary->final_cost, guessing, run->setup.config.optimizer);
+    snprintf(
+        summary->verdict.diverged, VERDICT_BYTES,
+        "training diverged: the loss was %.4g in the first steps and is %.4g in the last, where guessing "
+        "has %.2f; a smaller rate than %s may help",
+        summary->first_cost, summary->final_cost, guessing, run->setup.config.optimizer);
 }
 
 /* Who always says the most frequent class is right as often as that is. */
@@ -44,19 +46,26 @@ enum { LEARNING_UPDATES = 100 };
 /* Whoever gets so much right of what guessing gets wrong has learnt, however few examples are tested. */
 #define LEARNT_LEAST 0.1
 
-static void say_learnt_nothing(struct run *run, const struct summary *summary) {
+static void judge_learning(const struct run *run, struct summary *summary) {
     const struct config *config = &run->setup.config;
     const double guessed = guessed_right(run), examples = run->tested.examples;
     const double spread = 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
     const double chance = guessed + fmin(spread, LEARNT_LEAST * (1.0 - guessed));
     if (run->tested.accuracy > chance || guessed >= 1.0 || summary->updates < LEARNING_UPDATES) return;
-    progress_warn(&run->progress,
-                  "nothing was learnt: %.1f %% of the test examples are right, and always saying the most "
-                  "frequent class has %.1f %%; try another --optimizer or rate (now %s), or more --epochs",
-                  100 * run->tested.accuracy, 100 * guessed, config->optimizer);
+    snprintf(
+        summary->verdict.learnt_nothing, VERDICT_BYTES,
+        "nothing was learnt: %.1f %% of the test examples are right, and always saying the most frequent "
+        "class has %.1f %%; try another --optimizer or rate (now %s), or more --epochs",
+        100 * run->tested.accuracy, 100 * guessed, config->optimizer);
+}
+
+void run_judge(const struct run *run, struct summary *summary) {
+    judge_diverged(run, summary);
+    judge_learning(run, summary);
 }
 
 void run_say_verdict(struct run *run, const struct summary *summary) {
-    say_diverged(run, summary);
-    say_learnt_nothing(run, summary);
+    const struct verdict *verdict = &summary->verdict;
+    if (verdict->diverged[0]) progress_warn(&run->progress, "%s", verdict->diverged);
+    if (verdict->learnt_nothing[0]) progress_warn(&run->progress, "%s", verdict->learnt_nothing);
 }

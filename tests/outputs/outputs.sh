@@ -33,7 +33,7 @@ SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "optimize
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "test_accuracy": float,
            "test_cost": float, "first_cost": float, "final_cost": float, "target_s": type(None), "best_epoch": int, "best_accuracy": type(None), "best_test_accuracy": type(None), "staleness": dict, "shard_staleness": list, "wait_share": float, "pull_share": float, "push_share": float,
            "compute_share": float, "input_share": float, "lost_updates": int, "dropped": int, "lost_workers": int,
-           "lost_batches": int, "bytes_moved": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "members": list, "per_worker": list}
+           "lost_batches": int, "bytes_moved": int, "cluster_ps": int, "cluster_workers": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "diverged": str, "learnt_nothing": str, "members": list, "per_worker": list}
 
 def types(rows, wanted):
     for row in rows:
