@@ -1,23 +1,20 @@
 /* trainer report: a page about what runs left in their folders. */
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "../base/memory.h"
 #include "../formats/checkpoint.h"
 #include "../infer/tested.h"
+#include "../report/collection.h"
 #include "../report/confused.h"
 #include "../report/looks_for.h"
 #include "../report/report.h"
 #include "../run/folder.h"
 #include "command.h"
 
-enum { LIST_BYTES = 1 << 20, NAME_BYTES = 208, RUNS_MOST = 1000 };
-
 struct report_settings {
     char out[PATH_BYTES], data_dir[PATH_BYTES];
-    bool confusion;
+    bool confusion, confusion_given, replace;
     double from_s, length_s, target_accuracy;
 };
 
@@ -32,121 +29,25 @@ static const struct option rows[] = {
     OPTION_ROW(REAL, "target-accuracy", struct report_settings, target_accuracy, .least = 0, .most = 1,
                .help = "of several runs: the test accuracy to which the seconds are counted (default: one "
                        "that all runs reach)"),
-    OPTION_ROW(FLAG, "confusion", struct report_settings, confusion,
-               .help = "of one run: test its network again, and show what it confuses and which examples are "
-                       "wrong"),
+    OPTION_ROW(FLAG, "confusion", struct report_settings, confusion, .fallback = "1",
+               .given = offsetof(struct report_settings, confusion_given),
+               .help = "of one run: test its network again, and show what it confuses, which examples are "
+                       "wrong, and its filters"),
     OPTION_ROW(TEXT, "data-dir", struct report_settings, data_dir, .value = "DIR",
-               .help = "for --confusion: look for data sets here first"),
+               .help = "look for the run's data set here first"),
+    OPTION_ROW(FLAG, "replace", struct report_settings, replace,
+               .help = "replace what is there, also if it is no page of trainer"),
     {0},
 };
-
-/* The runs of all folders, read one after the other. */
-struct collection {
-    struct facts *runs; /* [count] owned */
-    int count, groups;
-};
-
-static void collection_free(struct collection *collection) {
-    for (int i = 0; i < collection->count; i++) facts_free(&collection->runs[i]);
-    memory_free(collection->runs);
-}
-
-/* steps.csv is large: of a group only the first run has it read. */
-static int add_run(struct collection *collection, const char *folder, const char *label, bool first,
-                   struct error *error) {
-    if (collection->count == RUNS_MOST)
-        return error_set(error, ERROR_USAGE, "report: expected at most %d runs", RUNS_MOST);
-    RETURN_IF(memory_grow(&collection->runs, collection->count, collection->count + 1, "the runs", error));
-    struct facts *facts = &collection->runs[collection->count++];
-    RETURN_IF(facts_read(facts, folder, first ? FACTS_ALL : FACTS_CURVES, error));
-    collection->groups += first;
-    facts->group = collection->groups;
-    snprintf(facts->label, sizeof facts->label, "%s", label);
-    return OK;
-}
-
-/* --- comparisons --- */
-
-/* The strategy as it was typed, where the name of the folder is made from it; else that of a baseline, in
- * which blanks and commas became dashes. */
-static void name_contender(struct facts *facts, const char *folder) {
-    const char *strategy = facts_setting(facts, "strategy");
-    bool same = strategy != NULL && strlen(strategy) == strlen(folder);
-    for (size_t i = 0; same && folder[i]; i++)
-        same = strategy[i] == folder[i] || (folder[i] == '-' && !isalnum((unsigned char)strategy[i]));
-    snprintf(facts->label, sizeof facts->label, "%s", same ? strategy : folder);
-    for (char *c = facts->label; !same && *c; c++) {
-        if (c[0] == '-' && c[1] == '-') *c = ',';
-        if (*c == '-') *c = ' ';
-    }
-}
-
-/* A line of the list, "sync 3": the runs sync/1 to sync/3, as far as they are there. */
-static int add_contender(struct collection *collection, const char *folder, const char *line,
-                         struct error *error) {
-    char name[NAME_BYTES], run[PATH_BYTES], path[PATH_BYTES];
-    int repeats = 0;
-    bool first = true;
-    if (sscanf(line, "%207s %d", name, &repeats) != 2 || strchr(name, '/') || name[0] == '.') return OK;
-    for (int n = 1; n <= repeats && n <= RUNS_MOST; n++) {
-        snprintf(run, sizeof run, "%s/%d", name, n);
-        RETURN_IF(file_join(path, folder, run, error));
-        if (!facts_there(path)) continue;
-        RETURN_IF(add_run(collection, path, "", first, error));
-        name_contender(&collection->runs[collection->count - 1], name);
-        first = false;
-    }
-    return OK;
-}
-
-static int add_comparison(struct collection *collection, const char *folder, const char *list,
-                          struct error *error) {
-    char *text = NULL;
-    size_t bytes = 0;
-    const int before = collection->count;
-    int code = file_read_plain(list, LIST_BYTES, &text, &bytes, error);
-    char *rest = text;
-    for (char *line; code == OK && (line = strsep(&rest, "\n")) != NULL;)
-        code = add_contender(collection, folder, line, error);
-    memory_free(text);
-    if (code == OK && collection->count == before)
-        return error_set(error, ERROR_FILE, "%s: a comparison without a run", folder);
-    return code;
-}
-
-/* --- folders --- */
-
-/* Its last part, unless that is no name. */
-static const char *label_of(const char *folder) {
-    const char *slash = strrchr(folder, '/');
-    return slash && slash[1] && slash[1] != '.' ? slash + 1 : folder;
-}
-
-static int add_folder(struct collection *collection, const char *folder, struct error *error) {
-    char list[PATH_BYTES];
-    RETURN_IF(file_join(list, folder, FOLDER_COMPARISON, error));
-    if (file_exists(list)) return add_comparison(collection, folder, list, error);
-    return add_run(collection, folder, label_of(folder), true, error);
-}
-
-/* Runs of the same name in other folders are told apart by their paths. */
-static void part_labels(struct collection *collection) {
-    for (int i = 0; i < collection->count; i++)
-        for (int j = i + 1; j < collection->count; j++) {
-            struct facts *a = &collection->runs[i], *b = &collection->runs[j];
-            if (a->group == b->group || strcmp(a->label, b->label) != 0) continue;
-            snprintf(b->label, sizeof b->label, "%s", b->folder);
-        }
-}
 
 static int collect(struct collection *collection, const char *const *folders, int count,
                    struct error *error) {
     for (int i = 0; i < count; i++) {
         char folder[PATH_BYTES];
         checkpoint_run(folders[i], folder);
-        RETURN_IF(add_folder(collection, folder, error));
+        RETURN_IF(collection_add(collection, folder, error));
     }
-    part_labels(collection);
+    collection_part_labels(collection);
     return OK;
 }
 
@@ -159,7 +60,9 @@ static int choose_path(char path[PATH_BYTES], const struct report_settings *sett
     return file_join(path, folder, "report.html", error);
 }
 
-/* The network of a run, tested again. */
+/* --- the network of a run --- */
+
+/* What it says of the test examples, and its first layer. */
 struct again {
     struct restored restored;
     struct tested tested;
@@ -167,7 +70,8 @@ struct again {
     float *probabilities; /* [test examples][classes] owned */
     struct confused confused;
     struct looks_for looks_for;
-    bool looks; /* for something that can be shown */
+    struct report_section sections[2];
+    int count; /* of the sections */
 };
 
 static void again_close(struct again *again) {
@@ -183,7 +87,6 @@ static int test_again(struct again *again, const char *folder, const struct repo
                       struct error *error) {
     const struct tested_settings test = {
         .checkpoint = folder, .dataset = "", .data_dir = settings->data_dir, .part = TESTED_TEST};
-    RETURN_IF(restored_open(&again->restored, folder, false, error));
     RETURN_IF(tested_open(&again->tested, &again->restored, &test, error));
     const struct dataset *dataset = &again->tested.dataset;
     const long examples = again->tested.examples->count;
@@ -193,25 +96,51 @@ static int test_again(struct again *again, const char *folder, const struct repo
                                 again->probabilities, again->said, error));
     const struct answers answers = {.said = again->said, .probabilities = again->probabilities};
     RETURN_IF(confused_open(&again->confused, dataset, &answers, error));
-    return looks_for_open(&again->looks_for, dataset, &again->restored.evaluator.network.graph,
-                          again->restored.weights, &again->looks, error);
+    again->sections[again->count++] = confused_section(&again->confused);
+    return OK;
 }
 
-/* With the sections that --confusion asks for. */
+/* Needs no data set. */
+static int look(struct again *again, struct error *error) {
+    const struct restored *restored = &again->restored;
+    int seen[3];
+    bool there = false;
+    if (!restored_seen(restored, seen)) return OK;
+    RETURN_IF(looks_for_open(&again->looks_for, seen, &restored->evaluator.network.graph, restored->weights,
+                             &there, error));
+    if (there) again->sections[again->count++] = looks_for_section(&again->looks_for);
+    return OK;
+}
+
+/* Unless it was asked for by name, a page without it is better than none. */
+static int go_without(const struct report_settings *settings, const char *what, int code,
+                      const struct error *why, struct error *error) {
+    if (code == OK) return OK;
+    if (settings->confusion_given || code == ERROR_DEVICE) return error_set(error, code, "%s", why->words);
+    fprintf(stderr, "trainer: the page is made without %s: %s\n", what, why->words);
+    return OK;
+}
+
+static int again_open(struct again *again, const char *folder, const struct report_settings *settings,
+                      struct error *error) {
+    struct error why = {0};
+    int code = restored_open(&again->restored, folder, false, &why);
+    if (code != OK) return go_without(settings, "mistakes and filters", code, &why, error);
+    code = test_again(again, folder, settings, &why);
+    RETURN_IF(go_without(settings, "the mistakes of the network", code, &why, error));
+    return look(again, error);
+}
+
 static int write_page(const char *path, struct report *report, const struct report_settings *settings,
                       struct error *error) {
     struct again again = {0};
-    struct report_section sections[2];
     int code = OK;
-    if (settings->confusion && report->count > 1)
+    if (settings->confusion_given && settings->confusion && report->count > 1)
         return error_set(error, ERROR_USAGE, "report: --confusion is about one run, found %d", report->count);
-    if (settings->confusion) {
-        code = test_again(&again, report->runs[0].folder, settings, error);
-        sections[0] = confused_section(&again.confused);
-        sections[1] = looks_for_section(&again.looks_for);
-        report->more = sections;
-        report->more_count = again.looks ? 2 : 1;
-    }
+    if (settings->confusion && report->count == 1)
+        code = again_open(&again, report->runs[0].folder, settings, error);
+    report->more = again.sections;
+    report->more_count = again.count;
     if (code == OK) code = report_write(path, report, error);
     again_close(&again);
     return code;
@@ -220,12 +149,13 @@ static int write_page(const char *path, struct report *report, const struct repo
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
                struct error *error) {
     const struct report_settings *settings = settings_given;
-    struct collection collection = {0};
+    struct collection collection = {.list = FOLDER_COMPARISON};
     char path[PATH_BYTES];
     if (argument_count == 0)
         return error_set(error, ERROR_USAGE, "report: expected the folder of a run, or several");
-    int code = collect(&collection, arguments, argument_count, error);
-    if (code == OK) code = choose_path(path, settings, arguments, argument_count, error);
+    int code = choose_path(path, settings, arguments, argument_count, error);
+    if (code == OK) code = collect(&collection, arguments, argument_count, error);
+    if (code == OK && !settings->replace) code = report_check_free(path, error);
     struct report report = {.runs = collection.runs,
                             .count = collection.count,
                             .from_s = settings->from_s,
@@ -245,10 +175,10 @@ const struct command command_report = {
     .arguments = "DIR...",
     .examples = "trainer --dataset=digits --out=runs/digits\n"
                 "trainer report runs/digits\n"
-                "# with the test examples that its network gets wrong\n"
-                "trainer report runs/digits --confusion\n"
-                "# ten milliseconds of it, step by step\n"
-                "trainer report runs/digits --from=0.5 --length=0.01\n"
+                "# without testing its network again\n"
+                "trainer report runs/digits --no-confusion\n"
+                "# two milliseconds of it, step by step\n"
+                "trainer report runs/digits --from=0.001 --length=0.002\n"
                 "# side by side: two runs, or all of a comparison\n"
                 "trainer --dataset=digits --strategy=ssp --out=runs/ssp\n"
                 "trainer report runs/digits runs/ssp --out=both.html\n"

@@ -136,6 +136,13 @@ int restored_open(struct restored *restored, const char *path, bool reference_on
     return code == OK ? OK : error_set(error, code, "%s", why.words);
 }
 
+/* Only pictures have a light, or something that is cut out of them. */
+bool restored_seen(const struct restored *restored, int seen[3]) {
+    const struct augment none = {0};
+    const bool pictures = isfinite(restored->light.whole) || restored->augment.rows > 0;
+    return pictures && light_size(seen, &restored->shape, &none);
+}
+
 void restored_close(struct restored *restored) {
     evaluator_close(&restored->evaluator);
     devices_close(restored->devices, 1);

@@ -26,6 +26,9 @@ struct restored {
 
 /* `path`: the folder of a run, of its checkpoint, or a file. Errors: ERROR_FILE. */
 int restored_open(struct restored *restored, const char *path, bool reference_only, struct error *error);
+/* seen = {height, width, channels} of the images that it is given, as far as the checkpoint tells. False: it
+ * tells of none. */
+bool restored_seen(const struct restored *restored, int seen[3]);
 void restored_close(struct restored *restored); /* safe on a zeroed or half-open one */
 
 #endif

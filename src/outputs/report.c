@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "../base/file.h"
+#include "../pictures/example.h"
 #include "../record/output.h"
 #include "../report/confused.h"
 #include "../report/looks_for.h"
@@ -35,20 +36,26 @@ static int write(const struct to_write *page, const struct report_section *secti
     return code;
 }
 
+/* What the network says is only known where somebody asked, which an interrupted run does not. */
 static int end(void *self, const struct output_end *end, struct error *error) {
     const struct to_write *page = self;
     const struct dataset *dataset = page->scene->dataset;
     const struct answers answers = {.said = end->said, .probabilities = end->probabilities};
-    struct confused confused;
+    struct report_section sections[SECTIONS];
+    struct confused confused = {0};
     struct looks_for looks_for = {0};
+    struct example_sizes sizes;
+    struct error none = {0};
+    int count = 0, code = OK;
     bool looks = false;
-    if (!end->said || dataset->classes > CONFUSION_MOST) return write(page, NULL, 0, error);
-    int code = confused_open(&confused, dataset, &answers, error);
-    if (code == OK)
-        code = looks_for_open(&looks_for, dataset, page->scene->graph, end->weights, &looks, error);
-    const struct report_section sections[SECTIONS] = {confused_section(&confused),
-                                                      looks_for_section(&looks_for)};
-    if (code == OK) code = write(page, sections, looks ? SECTIONS : SECTIONS - 1, error);
+    if (end->said && dataset->classes <= CONFUSION_MOST) {
+        code = confused_open(&confused, dataset, &answers, error);
+        sections[count++] = confused_section(&confused);
+    }
+    if (code == OK && example_sizes(&sizes, dataset, &none) == OK)
+        code = looks_for_open(&looks_for, sizes.seen, page->scene->graph, end->weights, &looks, error);
+    if (looks) sections[count++] = looks_for_section(&looks_for);
+    if (code == OK) code = write(page, sections, count, error);
     looks_for_close(&looks_for);
     confused_close(&confused);
     return code;

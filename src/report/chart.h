@@ -20,6 +20,9 @@ struct curve {
 struct chart {
     const char *title, *x_title; /* "Test accuracy, %", "seconds of training" */
     bool logarithmic;            /* its y, where that helps */
+    bool percent;                /* its y ends at 0 and 100, if it comes that far */
+    bool whole;                  /* its x has ticks at whole numbers */
+    double x_most;               /* it goes this far, so that charts beside each other end alike; 0: any */
     bool marked;                 /* with a dashed line at y = mark */
     double mark;
     const struct curve *curves;
@@ -41,7 +44,8 @@ void chart_seconds_axis(struct html *html, double from_s, double length_s);
 /* A worker's steps in a stretch. */
 void chart_steps(struct html *html, const struct stretch *stretch, int worker);
 /* How many gradients had which staleness; `most`: the share that is as high as the picture. */
-void chart_staleness(struct html *html, const struct step_facts *steps, int worker, double most);
+void chart_staleness(struct html *html, const struct stale *stale, const struct stale_bars *bars,
+                     double most);
 /* A bar of `share` of the width. */
 void chart_bar(struct html *html, double share, int colour);
 

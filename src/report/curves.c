@@ -4,7 +4,18 @@
 #include "chart.h"
 
 /* Of the picture, in its own units; a column of the page is about as many pixels wide. */
-enum { WIDTH = 420, HEIGHT = 260, LEFT = 50, RIGHT = 14, TOP = 12, BOTTOM = 44, COLOURS = 7, DOTS = 32 };
+enum {
+    WIDTH = 420,
+    HEIGHT = 260,
+    LEFT = 50,
+    RIGHT = 14,
+    TOP = 12,
+    BOTTOM = 44,
+    COLOURS = 7,
+    DOTS = 32,
+    X_TICKS = 6,
+    Y_TICKS = 6
+};
 
 /* From this ratio on a logarithmic axis shows more. */
 static const double ratio_matters = 8;
@@ -39,11 +50,13 @@ static bool make_frame(const struct chart *chart, struct frame *frame) {
         widen(&y, chart->curves[c].y, chart->curves[c].count);
     }
     if (!x.any || !y.any) return false;
-    frame->x = scale_linear(0.0, x.most > 0.0 ? x.most : 1.0, 6, false);
+    const double end = fmax(chart->x_most, x.most > 0.0 ? x.most : 1.0);
+    frame->x = chart->whole ? scale_whole(end, X_TICKS) : scale_linear(0.0, end, X_TICKS, false);
     if (chart->logarithmic && y.least > 0.0 && y.most > ratio_matters * y.least)
         frame->y = scale_logarithmic(y.least * 0.9, y.most * 1.1);
     else
-        frame->y = scale_linear(y.least, y.most, 6, true);
+        frame->y = scale_linear(y.least, y.most, Y_TICKS, true);
+    if (chart->percent) scale_cut(&frame->y, fmin(0.0, y.least), fmax(100.0, y.most));
     return true;
 }
 

@@ -2,8 +2,10 @@
 #include "facts.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../base/text.h"
 
 static const char *const names[] = {"summary.json", "epochs.csv", "steps.csv"};
 
@@ -45,6 +47,7 @@ int facts_read(struct facts *facts, const char *folder, enum facts_parts parts, 
 void facts_free(struct facts *facts) {
     for (int i = 0; i < facts->setting_count; i++) memory_free(facts->settings[i].value);
     memory_free(facts->settings);
+    memory_free(facts->sentence);
     memory_free(facts->epochs.rows);
     memory_free(facts->steps.workers);
     memory_free(facts->stretch.steps);
@@ -62,6 +65,83 @@ const char *facts_setting(const struct facts *facts, const char *name) {
     for (int i = 0; i < facts->setting_count; i++)
         if (strcmp(facts->settings[i].name, name) == 0) return facts->settings[i].value;
     return NULL;
+}
+
+int facts_epochs_wanted(const struct facts *facts) {
+    const char *epochs = facts_setting(facts, "epochs");
+    const double wanted = epochs ? strtod(epochs, NULL) : 0.0;
+    return wanted >= 1.0 && wanted <= 1e9 ? (int)wanted : 0;
+}
+
+/* The batches of an epoch may have some examples more than the data set: a run that ended has whole epochs.
+ */
+double facts_epochs(const struct facts *facts) {
+    const char *early = facts_setting(facts, "early-stop");
+    const int wanted = facts_epochs_wanted(facts);
+    if (facts->summary.interrupted)
+        return wanted > 0 ? fmin(facts->summary.epochs, wanted) : facts->summary.epochs;
+    if (facts->epochs.count > 0) return facts->epochs.rows[facts->epochs.count - 1].epoch;
+    return wanted > 0 && (!early || strtod(early, NULL) == 0.0) ? wanted : facts->summary.epochs;
+}
+
+bool facts_resumed(const struct facts *facts) {
+    long steps = 0;
+    for (int w = 0; w < facts->summary.workers; w++) steps += facts->workers[w].steps;
+    return facts->summary.workers > 0 && steps < facts->summary.steps;
+}
+
+enum { DEVICES_NAMED = 4 };
+
+static const char *next_device(const char *devices) {
+    const char *comma = strchr(devices, ',');
+    return comma ? comma + 1 : NULL;
+}
+
+static long number_of_device(const char *name) {
+    const char *colon = strchr(name, ':');
+    return colon ? strtol(colon + 1, NULL, 10) : -1;
+}
+
+/* Whether they are of one kind and numbered one after the other. */
+static bool are_row(const char *devices) {
+    const size_t kind = strcspn(devices, ":,");
+    long number = number_of_device(devices);
+    for (const char *name = devices; name; name = next_device(name), number++)
+        if (strcspn(name, ":,") != kind || strncmp(name, devices, kind) != 0 ||
+            number_of_device(name) != number)
+            return false;
+    return number >= 0;
+}
+
+const char *facts_devices(const struct facts *facts, char *out, size_t bytes) {
+    const char *devices = facts->summary.devices, *last = devices;
+    struct text text = text_into(out, bytes);
+    int count = 0;
+    for (const char *name = devices; name; last = name, name = next_device(name)) count++;
+    if (count > DEVICES_NAMED && are_row(devices)) {
+        text_add(&text, "%d devices, %.*s to %s", count, (int)strcspn(devices, ","), devices, last);
+        return out;
+    }
+    if (count > DEVICES_NAMED) text_add(&text, "%d devices, ", count);
+    for (const char *c = devices; *c; c++) {
+        text_add_bytes(&text, c, 1);
+        if (*c == ',') text_add(&text, " ");
+    }
+    return out;
+}
+
+const char *facts_cluster(const struct facts *facts, char *out, size_t bytes) {
+    const struct summary *summary = &facts->summary;
+    const int ps = summary->cluster_ps, workers = summary->cluster_workers;
+    out[0] = '\0';
+    if (workers > 0 && ps > 0)
+        snprintf(out, bytes, "a cluster of %d parameter server%s and %d worker%s", ps, ps == 1 ? "" : "s",
+                 workers, workers == 1 ? "" : "s");
+    else if (workers > 0)
+        snprintf(out, bytes, "a mirrored cluster of %d processes", workers);
+    else if (summary->wire_sent + summary->wire_received > 0)
+        snprintf(out, bytes, "a cluster");
+    return out;
 }
 
 double facts_target_s(const struct facts *facts, double accuracy) {

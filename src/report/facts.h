@@ -7,10 +7,10 @@
 #include "../base/json.h"
 #include "../record/epochs.h"
 #include "../record/summary.h"
+#include "stale.h"
 
 enum {
     FACTS_BINS = 96,       /* of time, at most */
-    FACTS_STALE = 24,      /* bins of staleness */
     FACTS_EPOCHS = 1024,   /* points of a curve, about */
     FACTS_STRETCH = 2000,  /* steps in a timeline, at most */
     FACTS_WORKERS = 4096,  /* that are told apart */
@@ -36,11 +36,10 @@ struct epoch_facts {
 
 struct worker_steps {
     char device[32];
-    long rows, first_step, last_step;   /* as the rows count: from 1 */
-    double first_s;                     /* when the last of its first steps ended */
-    double seconds[FACTS_BINS][PARTS];  /* how its time was spent, in each bin */
-    long stale[FACTS_STALE], stale_max; /* gradients, by staleness */
-    double stale_sum;
+    long rows, first_step, last_step;  /* as the rows count: from 1 */
+    double first_s;                    /* when the last of its first steps ended */
+    double seconds[FACTS_BINS][PARTS]; /* how its time was spent, in each bin */
+    struct stale stale;                /* of its gradients that were applied */
 };
 
 struct step_facts {
@@ -52,13 +51,13 @@ struct step_facts {
     double bin_s;            /* length of a bin; bin b begins at b * bin_s */
     double loss[FACTS_BINS]; /* sum over the steps that ended in the bin */
     long losses[FACTS_BINS]; /* how many they are */
-    long stale_width;        /* bin i has staleness i * stale_width and on */
     bool sampled;            /* not every step has a row */
 };
 
 /* A stretch of time, step by step. */
 struct stretch {
-    double from_s, length_s;
+    double from_s, length_s,
+        asked_s; /* asked_s: length_s, before it ended with the last step that is drawn */
     struct stretch_step {
         int worker;
         long step, staleness;
@@ -71,6 +70,7 @@ struct stretch {
 struct facts {
     char folder[PATH_BYTES];
     char label[FACTS_LABEL];  /* how several runs are told apart */
+    char *sentence;           /* owned; what bench.csv says of all runs of its group, NULL: nothing */
     int group;                /* runs of the same contender have the same, from 0 */
     struct setting *settings; /* [setting_count] owned, in the order of a run's options */
     int setting_count;
@@ -102,6 +102,15 @@ void facts_free(struct facts *facts); /* safe on a zeroed or half-read one */
 
 /* The value of a setting, or NULL. */
 const char *facts_setting(const struct facts *facts, const char *name);
+/* Epochs that were gone through: whole ones, but where the run was interrupted. */
+double facts_epochs(const struct facts *facts);
+int facts_epochs_wanted(const struct facts *facts); /* 0: not known */
+/* The summary is about the last part of a run that was resumed, the tables are about all of it. */
+bool facts_resumed(const struct facts *facts);
+/* "cpu:0, cpu:1"; of many, "16 devices, cpu:0 to cpu:15". Returns out[bytes]. */
+const char *facts_devices(const struct facts *facts, char *out, size_t bytes);
+/* "a cluster of 1 parameter server and 2 workers"; "": it was none. Returns out[bytes]. */
+const char *facts_cluster(const struct facts *facts, char *out, size_t bytes);
 /* When the first epoch with this test accuracy was over; NAN: none had it. */
 double facts_target_s(const struct facts *facts, double accuracy);
 /* "worker 1 (cpu:1)", into out[bytes]; returns it. */

@@ -9,7 +9,8 @@ enum {
     TIME_HEIGHT = 46,
     LANE_HEIGHT = 24,
     STALE_HEIGHT = 90,
-    UNITS = 20000, /* of a stretched picture */
+    STALE_ROOM = 272, /* pixels of the narrowest histogram */
+    UNITS = 20000,    /* of a stretched picture */
     TICKS = 6
 };
 
@@ -182,35 +183,55 @@ void chart_steps(struct html *html, const struct stretch *stretch, int worker) {
 
 /* --- staleness --- */
 
-static int used_bins(const struct step_facts *steps) {
-    int used = 1;
-    for (int w = 0; w < steps->count; w++)
-        for (int i = 0; i < FACTS_STALE; i++)
-            if (steps->workers[w].stale[i] > 0 && i >= used) used = i + 1;
-    return used < 4 ? 4 : used;
+/* "3", of several numbers "16 to 23", of all above "> 23" */
+static const char *bar_text(const struct stale_bars *bars, int bar, char out[64]) {
+    const long from = bar * bars->width;
+    if (bar == bars->count)
+        snprintf(out, 64, "> %ld", from - 1);
+    else if (bars->width > 1)
+        snprintf(out, 64, "%ld to %ld", from, from + bars->width - 1);
+    else
+        snprintf(out, 64, "%ld", from);
+    return out;
 }
 
-void chart_staleness(struct html *html, const struct step_facts *steps, int worker, double most) {
-    const struct worker_steps *of = &steps->workers[worker];
-    const int bins = used_bins(steps);
-    const int every = bins > 12 ? 4 : bins > 6 && steps->stale_width > 1 ? 2 : 1;
-    long sum = 0;
-    for (int i = 0; i < bins; i++) sum += of->stale[i];
+static void write_bar(struct html *html, const struct stale_bars *bars, int bar, double share, double most) {
+    const int all = bars->count + bars->above;
+    const double height = fmax(STALE_HEIGHT * share / most, 1.0);
+    char text[64];
+    if (!(share > 0.0)) return;
+    html_put(html, "<rect class=\"%s\" x=\"%.2f%%\" width=\"%.2f%%\" y=\"%.1f\" height=\"%.1f\"><title>",
+             bar < bars->count ? "f0" : "f1", 100.0 * (bar + 0.06) / all, 88.0 / all, STALE_HEIGHT - height,
+             height);
+    html_say(html, "%s: %.2f %%", bar_text(bars, bar, text), 100 * share);
+    html_put(html, "</title></rect>\n");
+}
+
+/* Under every bar, or every so many-th, so that numbers of that many digits have room; under the last one,
+ * which is of all above, always. */
+static void write_bar_labels(struct html *html, const struct stale_bars *bars) {
+    const int all = bars->count + bars->above, steps[] = {1, 2, 4, 8};
+    char text[64];
+    snprintf(text, sizeof text, "%ld", bars->count * bars->width);
+    int every = 0;
+    while (every < 3 && all * (8 * (int)strlen(text) + 8) > STALE_ROOM * steps[every]) every++;
+    for (int i = 0; i < bars->count; i += steps[every])
+        if (!bars->above || STALE_ROOM * (bars->count - i) / all > 9 * (int)strlen(text) + 16)
+            html_put(html, "<text x=\"%.2f%%\" y=\"%d\" text-anchor=\"middle\">%ld</text>",
+                     100.0 * (i + 0.5) / all, STALE_HEIGHT + 17, i * bars->width);
+    if (!bars->above) return;
+    html_put(html, "<text x=\"100%%\" y=\"%d\" text-anchor=\"end\">", STALE_HEIGHT + 17);
+    html_text(html, bar_text(bars, bars->count, text));
+    html_put(html, "</text>");
+}
+
+void chart_staleness(struct html *html, const struct stale *stale, const struct stale_bars *bars,
+                     double most) {
     html_put(html, "<svg class=\"wide\" height=\"%d\" role=\"img\" aria-label=\"histogram of staleness\">\n",
              STALE_HEIGHT + 22);
-    for (int i = 0; i < bins; i++) {
-        const double share = sum > 0 ? (double)of->stale[i] / (double)sum : 0.0;
-        const double height = STALE_HEIGHT * share / most;
-        if (share > 0.0)
-            html_put(html,
-                     "<rect class=\"f0\" x=\"%.2f%%\" width=\"%.2f%%\" y=\"%.1f\" height=\"%.1f\">"
-                     "<title>%ld: %.2f %%</title></rect>\n",
-                     100.0 * (i + 0.06) / bins, 88.0 / bins, STALE_HEIGHT - fmax(height, 1.0),
-                     fmax(height, 1.0), i * steps->stale_width, 100 * share);
-        if (i % every == 0 && (i < bins - 1 || every == 1)) /* the last would be cut off */
-            html_put(html, "<text x=\"%.2f%%\" y=\"%d\" text-anchor=\"middle\">%ld</text>",
-                     100.0 * (i + 0.5) / bins, STALE_HEIGHT + 17, i * steps->stale_width);
-    }
+    for (int i = 0; i < bars->count + bars->above; i++)
+        write_bar(html, bars, i, stale_share(stale, bars, i), most);
+    write_bar_labels(html, bars);
     html_put(html, "<rect class=\"tick\" y=\"%d\" width=\"100%%\" height=\"1\"/></svg>\n", STALE_HEIGHT);
 }
 

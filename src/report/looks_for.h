@@ -4,18 +4,21 @@
 #ifndef TRAINER_REPORT_LOOKS_FOR_H
 #define TRAINER_REPORT_LOOKS_FOR_H
 
-#include "../data/dataset.h"
 #include "../graph/graph.h"
+#include "../pictures/sheet.h"
 #include "report.h"
 
 struct looks_for {
-    char *png; /* [bytes] owned */
-    size_t bytes;
-    int width, height; /* of the picture, in pixels */
+    struct sheet sheet; /* a tile for each unit */
+    struct unit_picture {
+        char *png; /* [bytes] owned */
+        size_t bytes;
+    } * pictures; /* [sheet.count] owned */
 };
 
-/* weights: [layout floats]. *there: there is such a section. Errors: ERROR_DEVICE (memory). */
-int looks_for_open(struct looks_for *looks_for, const struct dataset *dataset, const struct graph *graph,
+/* seen: {height, width, channels} of the images that the network is given; NULL: it is given none.
+ * weights: [layout floats]. *there: there is such a section. Errors: ERROR_DEVICE (memory). */
+int looks_for_open(struct looks_for *looks_for, const int seen[3], const struct graph *graph,
                    const float *weights, bool *there, struct error *error);
 void looks_for_close(struct looks_for *looks_for); /* safe on a zeroed one */
 

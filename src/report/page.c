@@ -1,9 +1,13 @@
 /* The page around its sections, and what they share. */
 #include "page.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "../base/memory.h"
 #include "../graph/model.h"
 #include "../record/sentence.h"
@@ -118,12 +122,18 @@ const char *facts_sentence(const struct facts *facts, char *out, size_t bytes) {
 
 /* --- the page --- */
 
+/* By which a page of trainer is known, in its first bytes. */
+static const char page_type[] = "<!DOCTYPE html>\n",
+                  page_generator[] = "<meta name=\"generator\" content=\"trainer\"/>\n";
+enum { HEAD_BYTES = 1024 };
+
 static void write_head(struct html *html, const char *title) {
-    html_put(html, "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n"
+    html_put(html, "%s", page_type);
+    html_put(html, "<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n"
                    "<meta charset=\"utf-8\"/>\n"
                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-                   "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
-                   "<meta name=\"generator\" content=\"trainer\"/>\n");
+                   "<meta name=\"color-scheme\" content=\"light dark\"/>\n");
+    html_put(html, "%s", page_generator);
     html_element(html, "title", "%s", title);
     html_put(html, "<style>\n");
     for (const char *const *piece = page_style; *piece; piece++) fputs(*piece, html->file);
@@ -173,16 +183,37 @@ static int write_sections(struct html *html, const struct section *sections, con
     return OK;
 }
 
-/* What all runs are about; else how many they are. */
+enum { TITLES_MOST = 3 };
+
+/* Whether an earlier run is about the same. */
+static bool is_told(const struct report *report, int run) {
+    char title[TITLE_BYTES], other[TITLE_BYTES];
+    facts_title(&report->runs[run], title);
+    for (int i = 0; i < run; i++)
+        if (strcmp(title, facts_title(&report->runs[i], other)) == 0) return true;
+    return false;
+}
+
+/* What the runs are about: "mlp on mnist and softmax on iris"; of many different ones, how many they are. */
 static const char *page_title(const struct report *report, char out[TITLE_BYTES]) {
-    char other[TITLE_BYTES];
-    facts_title(&report->runs[0], out);
-    for (int i = 1; i < report->count; i++) {
-        if (strcmp(out, facts_title(&report->runs[i], other)) == 0) continue;
-        snprintf(out, TITLE_BYTES, "%d runs", report->count);
-        break;
+    struct text text = text_into(out, TITLE_BYTES);
+    char title[TITLE_BYTES];
+    int different = 0, told = 0;
+    for (int i = 0; i < report->count; i++) different += !is_told(report, i);
+    for (int i = 0; i < report->count && different <= TITLES_MOST; i++) {
+        if (is_told(report, i)) continue;
+        text_item(&text, ++told == different ? " and " : ", ", "%s", facts_title(&report->runs[i], title));
     }
+    if (different > TITLES_MOST) text_add(&text, "%d runs of %d kinds", report->count, different);
     return out;
+}
+
+/* Where a run was. */
+static void say_place(struct html *html, const struct facts *facts) {
+    char words[TITLE_BYTES];
+    const char *strategy = facts_setting(facts, "strategy");
+    html_say(html, "%s on %s", strategy ? strategy : "-", facts_devices(facts, words, sizeof words));
+    if (facts_cluster(facts, words, sizeof words)[0]) html_say(html, ", in %s", words);
 }
 
 static void write_title(struct html *html, const struct report *report) {
@@ -196,9 +227,7 @@ static void write_title(struct html *html, const struct report *report) {
         if (groups < report->count) html_say(html, "%d contenders, ", groups);
         html_say(html, "%d runs side by side", report->count);
     } else if (facts->has_summary) {
-        const struct summary *summary = &facts->summary;
-        const char *strategy = facts_setting(facts, "strategy");
-        html_say(html, "%s on %s", strategy ? strategy : "-", summary->devices);
+        say_place(html, facts);
     }
     html_put(html, "</p>\n</header>\n");
 }
@@ -224,25 +253,87 @@ static bool leads_group(const struct report *report, int run) {
     return run == 0 || report->runs[run].group != report->runs[run - 1].group;
 }
 
-/* The same stretch of the first run of each group, so that they can be compared. */
-static int read_stretches(struct report *report, struct error *error) {
-    double length_s = report->length_s, shortest = INFINITY;
-    if (isnan(length_s)) {
-        length_s = 0.0;
-        for (int i = 0; i < report->count; i++) {
-            const double first_s = facts_first_s(&report->runs[i]);
-            length_s = fmax(length_s, first_s);
-            if (first_s > 0.0) shortest = fmin(shortest, first_s);
-        }
-        length_s = fmin(length_s, 6 * shortest);
+/* Of several runs, what shows the first steps of each. */
+static double usual_length(const struct report *report) {
+    double length_s = 0.0, shortest = INFINITY;
+    for (int i = 0; i < report->count; i++) {
+        const double first_s = facts_first_s(&report->runs[i]);
+        length_s = fmax(length_s, first_s);
+        if (first_s > 0.0) shortest = fmin(shortest, first_s);
+    }
+    return fmin(length_s, 6 * shortest);
+}
+
+/* When the first step of all began, and the last one ended. */
+static bool find_ends(const struct report *report, double *begin_s, double *end_s) {
+    *begin_s = INFINITY;
+    *end_s = 0.0;
+    for (int i = 0; i < report->count; i++) {
+        const struct step_facts *steps = &report->runs[i].steps;
+        if (steps->rows == 0) continue;
+        *begin_s = fmin(*begin_s, steps->begin_s);
+        *end_s = fmax(*end_s, steps->end_s);
+    }
+    return *end_s > 0.0;
+}
+
+/* All that begin together end together: where the first of them can be drawn no further. */
+static void end_together(struct report *report, double from_s) {
+    double length_s = INFINITY;
+    for (int i = 0; i < report->count; i++) {
+        const struct stretch *stretch = &report->runs[i].stretch;
+        if (stretch->steps && stretch->from_s == from_s) length_s = fmin(length_s, stretch->length_s);
     }
     for (int i = 0; i < report->count; i++) {
-        struct facts *facts = &report->runs[i];
-        const double from_s = isnan(report->from_s) ? facts->steps.begin_s : report->from_s;
-        if (leads_group(report, i) && facts->steps.rows > 0)
-            RETURN_IF(facts_read_stretch(facts, from_s, length_s, error));
+        struct stretch *stretch = &report->runs[i].stretch;
+        if (stretch->steps && stretch->from_s == from_s) stretch->length_s = length_s;
     }
+}
+
+/* The same stretch of the first run of each group, so that they can be compared: in seconds since the
+ * training began, whenever their own first steps did. Only one that would have no step in it, as of a run
+ * that was resumed in another folder, begins with its own. */
+static int read_stretches(struct report *report, struct error *error) {
+    const bool asked = !isnan(report->from_s);
+    double begin_s, end_s;
+    if (!find_ends(report, &begin_s, &end_s)) return OK;
+    if (asked && report->from_s >= end_s)
+        return error_set(error, ERROR_USAGE, "--from=%g: the last step of %s ended after %.3g s of training",
+                         report->from_s, report->count > 1 ? "all runs" : report->runs[0].folder, end_s);
+    const double from_s = asked ? report->from_s : begin_s;
+    const double wanted = isnan(report->length_s) ? usual_length(report) : report->length_s;
+    const double length_s = fmin(wanted, end_s - from_s);
+    for (int i = 0; i < report->count; i++) {
+        struct facts *facts = &report->runs[i];
+        if (!leads_group(report, i) || facts->steps.rows == 0) continue;
+        const bool late = !asked && facts->steps.begin_s >= from_s + length_s;
+        RETURN_IF(facts_read_stretch(facts, late ? facts->steps.begin_s : from_s, length_s, error));
+    }
+    end_together(report, from_s);
     return OK;
+}
+
+/* --- the file --- */
+
+static bool is_page(int file) {
+    char head[HEAD_BYTES + 1] = "";
+    struct stat status;
+    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+    const ssize_t bytes = read(file, head, HEAD_BYTES);
+    head[bytes > 0 ? bytes : 0] = '\0';
+    return strncmp(head, page_type, strlen(page_type)) == 0 && strstr(head, page_generator) != NULL;
+}
+
+int report_check_free(const char *path, struct error *error) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0 && (errno == ENOENT || errno == ENOTDIR)) return OK;
+    const bool replaceable = file >= 0 && is_page(file);
+    if (file >= 0) close(file);
+    if (replaceable) return OK;
+    return error_set(error, ERROR_FILE,
+                     "%.300s is there already and is no page of trainer: --replace replaces it, --out=FILE "
+                     "writes elsewhere",
+                     path);
 }
 
 int report_write(const char *path, struct report *report, struct error *error) {

@@ -2,6 +2,7 @@
 #ifndef TRAINER_REPORT_PAGE_H
 #define TRAINER_REPORT_PAGE_H
 
+#include "../base/text.h"
 #include "chart.h"
 #include "report.h"
 
@@ -45,7 +46,11 @@ void curve_free(struct curve *curve);
 
 /* "mlp on mnist" */
 const char *facts_title(const struct facts *facts, char out[TITLE_BYTES]);
+/* Of a setting: a line may end after a comma. */
+void write_value(struct html *html, const char *value);
 void write_settings(struct html *html, const struct facts *facts);
+/* Adds a word of a command, in single quotes where a shell would take it apart. */
+void command_word(struct text *out, const char *word);
 /* The command that runs it again, and what to know of such commands. */
 int write_command(struct html *html, const struct facts *facts, struct error *error);
 void write_command_note(struct html *html, const struct facts *facts);

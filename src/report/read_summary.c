@@ -133,9 +133,13 @@ static void take_results(struct summary *summary, struct source source) {
     summary->lost_workers = whole(source, "lost_workers");
     summary->lost_batches = count(source, "lost_batches");
     summary->bytes_moved = count(source, "bytes_moved");
+    summary->cluster_ps = whole(source, "cluster_ps");
+    summary->cluster_workers = whole(source, "cluster_workers");
     summary->wire_sent = count(source, "wire_sent");
     summary->wire_received = count(source, "wire_received");
     summary->interrupted = limited(source, "interrupted", 1) > 0;
+    snprintf(summary->verdict.diverged, VERDICT_BYTES, "%s", text(source, "diverged"));
+    snprintf(summary->verdict.learnt_nothing, VERDICT_BYTES, "%s", text(source, "learnt_nothing"));
 }
 
 static struct summary_staleness staleness_of(struct source source) {

@@ -95,15 +95,6 @@ static void join_time(struct step_facts *steps) {
     steps->bin_s *= 2;
 }
 
-static void join_stale(struct step_facts *steps) {
-    for (int w = 0; w < steps->count; w++) {
-        long *stale = steps->workers[w].stale;
-        for (int i = 0; i < FACTS_STALE; i++)
-            stale[i] = 2 * i + 1 < FACTS_STALE ? stale[2 * i] + stale[2 * i + 1] : 0;
-    }
-    steps->stale_width *= 2;
-}
-
 /* The time from begin to end, divided among the bins that it lies in. */
 static void add_span(const struct step_facts *steps, struct worker_steps *of, int part, double begin,
                      double end) {
@@ -138,15 +129,11 @@ static void add_times(struct step_facts *steps, struct worker_steps *of, const d
 }
 
 static void add_staleness(struct step_facts *steps, struct worker_steps *of, const double *values) {
-    const long staleness = (long)values[STALENESS];
     if (values[UPDATE] == 0.0) {
         steps->dropped++;
         return;
     }
-    while (staleness / steps->stale_width >= FACTS_STALE) join_stale(steps);
-    of->stale[staleness / steps->stale_width]++;
-    of->stale_sum += values[STALENESS];
-    if (staleness > of->stale_max) of->stale_max = staleness;
+    stale_add(&of->stale, (long)values[STALENESS]);
 }
 
 static int add_step(struct step_facts *steps, const struct rows *rows, struct error *error) {
@@ -169,7 +156,7 @@ int steps_read(struct facts *facts, const char *path, struct error *error) {
     struct step_facts *steps = &facts->steps;
     struct rows rows;
     int code = OK;
-    *steps = (struct step_facts){.begin_s = INFINITY, .bin_s = 1e-5, .stale_width = 1};
+    *steps = (struct step_facts){.begin_s = INFINITY, .bin_s = 1e-5};
     RETURN_IF(rows_open(&rows, path, step_names, error));
     while (code == OK && rows_next(&rows)) {
         if (is_step(rows.values))
@@ -223,7 +210,7 @@ int facts_read_stretch(struct facts *facts, double from_s, double length_s, stru
     struct rows rows;
     RETURN_IF(file_join(path, facts->folder, "steps.csv", error));
     stretch->from_s = from_s;
-    stretch->length_s = length_s;
+    stretch->length_s = stretch->asked_s = length_s;
     if (facts->steps.rows == 0) return OK;
     RETURN_IF(rows_open(&rows, path, step_names, error));
     int code = memory_array(&stretch->steps, FACTS_STRETCH, "the steps of a stretch", error);

@@ -12,12 +12,21 @@ static const struct {
     const char *name, *words;
 } words_of[] = {{"on-loss", "when a worker is lost"}, {"homes", "weights are kept on"},
                 {"early-stop", "early stop, epochs"}, {"threads", "threads per device"},
-                {"batch", "batch per worker"},        {"faults", "faults put in"}};
+                {"batch", "batch per worker"},        {"faults", "injected faults"}};
 
 static const char *title_of(const char *name) {
     for (size_t i = 0; i < sizeof words_of / sizeof *words_of; i++)
         if (strcmp(words_of[i].name, name) == 0) return words_of[i].words;
     return name;
+}
+
+void write_value(struct html *html, const char *value) {
+    while (*value) {
+        const size_t name = strcspn(value, ","), length = name + (value[name] == ',');
+        html_say(html, "%.*s", (int)length, value);
+        value += length;
+        if (*value) html_put(html, "<wbr/>");
+    }
 }
 
 void write_settings(struct html *html, const struct facts *facts) {
@@ -26,7 +35,9 @@ void write_settings(struct html *html, const struct facts *facts) {
         const struct setting *setting = &facts->settings[i];
         html_put(html, "<div>");
         html_element(html, "dt", "%s", title_of(setting->name));
-        html_element(html, "dd", "%s", setting->value[0] ? setting->value : "none");
+        html_put(html, "<dd>");
+        write_value(html, setting->value[0] ? setting->value : "none");
+        html_put(html, "</dd>");
         html_put(html, "</div>\n");
     }
     html_put(html, "</dl>\n");
@@ -34,8 +45,7 @@ void write_settings(struct html *html, const struct facts *facts) {
 
 /* --- the command --- */
 
-/* In single quotes where a shell would take it apart. */
-static void add_word(struct text *out, const char *word) {
+void command_word(struct text *out, const char *word) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
     if (word[strspn(word, plain)] == '\0') {
         text_add(out, "%s", word);
@@ -53,7 +63,7 @@ static void add_word(struct text *out, const char *word) {
 
 static void add_option(struct text *out, const char *name, const char *value) {
     text_add(out, " --%s=", name);
-    add_word(out, value);
+    command_word(out, value);
 }
 
 static bool is_same(const char *a, const char *b) {
@@ -82,7 +92,7 @@ static int usual_config(const char *model, struct config *usual, struct error *e
 static const char *value_of(const struct facts *facts, const char *name, char number[NUMBER_BYTES]) {
     const char *value = facts_setting(facts, name);
     if (value || strcmp(name, "epochs") != 0 || !(facts->summary.epochs > 0.0)) return value;
-    snprintf(number, NUMBER_BYTES, "%.0f", ceil(facts->summary.epochs));
+    snprintf(number, NUMBER_BYTES, "%.0f", ceil(facts_epochs(facts)));
     return number;
 }
 
@@ -104,24 +114,23 @@ static void add_faults(struct text *out, const char *faults) {
         const size_t length = strcspn(faults, " ");
         snprintf(word, sizeof word, "%.*s", (int)length, faults);
         if (length > 0) text_add(out, " ");
-        if (length > 0) add_word(out, word);
+        if (length > 0) command_word(out, word);
         faults += length + (faults[length] == ' ');
     }
 }
 
 /* Those of summary.json are as they turned out. */
-static void add_machine(struct text *out, const struct facts *facts) {
-    static const char *const names[] = {"devices", "threads", "shards"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = facts_setting(facts, names[i]);
-        if (value && value[0] && strcmp(value, "0") != 0) add_option(out, names[i], value);
+static void add_machine(struct text *out, const struct facts *facts, const char *const *names) {
+    for (; *names; names++) {
+        const char *value = facts_setting(facts, *names);
+        if (value && value[0] && strcmp(value, "0") != 0) add_option(out, *names, value);
     }
     add_faults(out, facts->summary.faults);
 }
 
 /* Each option is kept in one line where it fits. */
 static void write_words(struct html *html, const char *command) {
-    html_put(html, "<pre><span>");
+    html_put(html, "<span>");
     while (*command) {
         const char *next = strstr(command + 1, " --");
         const size_t length = next ? (size_t)(next - command) : strlen(command);
@@ -129,20 +138,95 @@ static void write_words(struct html *html, const char *command) {
         html_put(html, next ? "</span> <span>" : "</span>");
         command += length + (next ? 1 : 0);
     }
+}
+
+/* --- the commands of a cluster --- */
+
+enum { PROCESSES_MOST = 16 }; /* of a job, that have a line each */
+
+/* "--ps-hosts=HOST:PORT,HOST:PORT" */
+static void add_hosts(struct text *out, const char *option, int count) {
+    if (count == 0) return;
+    text_add(out, "%s--%s=", out->bytes[out->used - 1] == '"' ? "" : " ", option);
+    for (int i = 0; i < count; i++) text_add(out, "%sHOST:PORT", i > 0 ? "," : "");
+}
+
+static void write_hosts(struct html *html, const struct summary *summary) {
+    char command[COMMAND_BYTES];
+    struct text text = text_into(command, sizeof command);
+    text_add(&text, "HOSTS=\"");
+    add_hosts(&text, "ps-hosts", summary->cluster_ps);
+    add_hosts(&text, "worker-hosts", summary->cluster_workers);
+    text_add(&text, "\"");
+    write_words(html, command);
+    html_put(html, "\n");
+}
+
+/* A line for each process of a job. The devices of a worker are known where each had one. */
+static void write_job(struct html *html, const struct facts *facts, const char *job, int count,
+                      const char *settings) {
+    const struct summary *summary = &facts->summary;
+    const bool devices = strcmp(job, "worker") == 0 && summary->workers == summary->cluster_workers;
+    for (int task = 0; task < count && task < PROCESSES_MOST; task++) {
+        char command[COMMAND_BYTES];
+        struct text text = text_into(command, sizeof command);
+        text_add(&text, "trainer $HOSTS --job=%s --task=%d%s", job, task, settings);
+        if (devices) add_option(&text, "devices", facts->workers[task].device);
+        write_words(html, command);
+        html_put(html, "\n");
+    }
+    if (count > PROCESSES_MOST) html_say(html, "# and so on, up to --job=%s --task=%d\n", job, count - 1);
+}
+
+/* A worker of a parameter server follows its settings; mirrored processes are all given them. */
+static void write_cluster(struct html *html, const struct facts *facts, const char *settings) {
+    const struct summary *summary = &facts->summary;
+    html_put(html, "<pre>");
+    write_hosts(html, summary);
+    write_job(html, facts, "ps", summary->cluster_ps, settings);
+    write_job(html, facts, "worker", summary->cluster_workers, summary->cluster_ps > 0 ? "" : settings);
     html_put(html, "</pre>\n");
 }
 
+static void write_alone(struct html *html, const char *settings) {
+    html_put(html, "<pre>");
+    write_words(html, "trainer");
+    html_put(html, " ");
+    write_words(html, settings + (settings[0] == ' '));
+    html_put(html, "</pre>\n");
+}
+
+static void write_cluster_note(struct html *html, const struct facts *facts) {
+    char cluster[TITLE_BYTES];
+    if (!facts->has_summary || !facts_cluster(facts, cluster, sizeof cluster)[0]) return;
+    html_put(html, "<p class=\"quiet\">");
+    html_say(html, "It was %s: ", cluster);
+    if (facts->summary.cluster_workers > 0)
+        html_put(html, "each line is typed for one process, with the addresses of all in place of "
+                       "<code>HOST:PORT</code>, which are not recorded. ");
+    else
+        html_put(html,
+                 "the line is typed for each process, with its job, its task and the addresses of all. ");
+    html_put(html, "docs/cluster.md says more.</p>\n");
+}
+
 int write_command(struct html *html, const struct facts *facts, struct error *error) {
-    char command[COMMAND_BYTES];
-    struct text text = text_into(command, sizeof command);
+    static const char *const machine[] = {"devices", "threads", "shards", NULL};
+    static const char *const of_cluster[] = {"shards", NULL};
+    char settings[COMMAND_BYTES], cluster[TITLE_BYTES];
+    struct text text = text_into(settings, sizeof settings);
     struct config *usual = NULL;
     RETURN_IF(memory_array(&usual, 1, "the usual settings", error));
     const int code = usual_config(facts_setting(facts, "model"), usual, error);
+    const bool alone = !facts->has_summary || facts_cluster(facts, cluster, sizeof cluster)[0] == '\0';
     if (code == OK) {
-        text_add(&text, "trainer");
         add_rows(&text, facts, usual);
-        add_machine(&text, facts);
-        write_words(html, command);
+        add_machine(&text, facts, alone ? machine : of_cluster);
+        if (facts->summary.cluster_workers > 0)
+            write_cluster(html, facts, settings);
+        else
+            write_alone(html, settings);
+        write_cluster_note(html, facts);
     }
     memory_free(usual);
     return code;
@@ -154,10 +238,9 @@ void write_command_note(struct html *html, const struct facts *facts) {
     if (facts->has_summary) html_say(html, "Made by %s", summary->program);
     if (facts->has_summary && summary->machine[0]) html_say(html, " on %s", summary->machine);
     if (facts->has_summary) html_put(html, ". ");
-    if (summary->wire_sent + summary->wire_received > 0)
-        html_say(html, "Several processes took part, whose addresses are not written down. ");
-    html_put(html, "A run does not write down all that can be typed: <code>--data-dir</code>, "
-                   "<code>--slots</code> and <code>--on-loss</code>, say, are not among these options. ");
-    if (!facts->has_summary) html_say(html, "Neither are devices and threads, as there is no summary.json. ");
+    html_put(html, "Some options, such as <code>--data-dir</code>, <code>--slots</code> and "
+                   "<code>--on-loss</code>, are not recorded and must be added by hand. ");
+    if (!facts->has_summary)
+        html_put(html, "Devices and threads must be added, too, as there is no summary.json. ");
     html_put(html, "</p>\n");
 }

@@ -29,7 +29,10 @@ struct report {
     int more_count;
 };
 
-/* Writes `path` (temporary name, rename). Reads the steps of the timeline. Errors: ERROR_FILE; ERROR_DEVICE
+/* Whether nothing is at `path`, or a page that was written here. Errors: ERROR_FILE: something else. */
+int report_check_free(const char *path, struct error *error);
+/* Writes `path` (temporary name, rename). Reads the steps of the timeline. Errors: ERROR_USAGE: from_s is
+ * after the last step; ERROR_FILE; ERROR_DEVICE
  * (memory). */
 int report_write(const char *path, struct report *report, struct error *error);
 

@@ -14,6 +14,13 @@ static double round_step(double length, int ticks) {
     return power * rounds[4];
 }
 
+/* A tick every `step` between the ends. */
+static void place_linear(struct scale *scale, double step) {
+    double tick = step * ceil(scale->least / step - 1e-9);
+    for (scale->count = 0; scale->count < SCALE_TICKS && tick <= scale->most + 1e-9 * step; tick += step)
+        scale->ticks[scale->count++] = fabs(tick) < 1e-9 * step ? 0.0 : tick;
+}
+
 struct scale scale_linear(double least, double most, int ticks, bool round_ends) {
     struct scale scale = {.least = least, .most = most};
     if (!(most - least > 1e-12 * fmax(fabs(least), fabs(most)))) {
@@ -25,10 +32,26 @@ struct scale scale_linear(double least, double most, int ticks, bool round_ends)
         scale.least = step * floor(scale.least / step + 1e-9);
         scale.most = step * ceil(scale.most / step - 1e-9);
     }
-    double tick = step * ceil(scale.least / step - 1e-9);
-    for (; scale.count < SCALE_TICKS && tick <= scale.most + 1e-9 * step; tick += step)
-        scale.ticks[scale.count++] = fabs(tick) < 1e-9 * step ? 0.0 : tick;
+    place_linear(&scale, step);
     return scale;
+}
+
+struct scale scale_whole(double most, int ticks) {
+    struct scale scale = {.most = most};
+    const double step = fmax(round_step(most, ticks), 1.0);
+    place_linear(&scale, step == 2.5 ? 5.0 : step);
+    return scale;
+}
+
+void scale_cut(struct scale *scale, double least, double most) {
+    const double room = 1e-9 * (scale->most - scale->least);
+    int kept = 0;
+    for (int i = 0; i < scale->count; i++)
+        if (scale->ticks[i] >= least - room && scale->ticks[i] <= most + room)
+            scale->ticks[kept++] = scale->ticks[i];
+    scale->count = kept;
+    scale->least = fmax(scale->least, least);
+    scale->most = fmin(scale->most, most);
 }
 
 /* Ticks at the digits of every `every`-th power of ten. */

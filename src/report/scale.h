@@ -16,6 +16,10 @@ struct scale {
 
 /* At least from `least` to `most`, with about `ticks` round ticks; ends at ticks if `round_ends`. */
 struct scale scale_linear(double least, double most, int ticks, bool round_ends);
+/* From 0 to `most`, with ticks at whole numbers only. */
+struct scale scale_whole(double most, int ticks);
+/* Ends a linear one at `least` and `most` where it goes beyond. */
+void scale_cut(struct scale *scale, double least, double most);
 /* The same of positive numbers, with ticks at 1, 10, ..., or at 1, 2, 5, 10, ... where these are few. */
 struct scale scale_logarithmic(double least, double most);
 double scale_place(const struct scale *scale, double value);

@@ -1,0 +1,173 @@
+/* What is read first of a run, and what went wrong in it. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../record/sentence.h"
+#include "one_run.h"
+
+/* "3", or of a run that was interrupted "1.61 of 50" */
+static const char *epochs_text(const struct facts *facts, char out[64]) {
+    char number[NUMBER_BYTES];
+    const int wanted = facts_epochs_wanted(facts);
+    number_text(facts_epochs(facts), number);
+    snprintf(out, 64, "%s", number);
+    if (facts->summary.interrupted && wanted > 0) snprintf(out, 64, "%s of %d", number, wanted);
+    return out;
+}
+
+/* What is only known of the last part of a run that was resumed says so. */
+static void write_tiles(struct html *html, const struct facts *facts) {
+    const struct summary *summary = &facts->summary;
+    const bool part = facts_resumed(facts), one = facts_epochs(facts) == 1.0 && !summary->interrupted;
+    char number[NUMBER_BYTES], epochs[64];
+    html_put(html, "<div class=\"tiles\">\n");
+    page_tile(html, number_percent(summary->test_accuracy, 2, number), "test accuracy");
+    page_tile(html, number_seconds(summary->train_seconds, number), "of training");
+    page_tile(html, epochs_text(facts, epochs), one ? "epoch" : "epochs");
+    page_tile(html, number_text(summary->examples_per_s, number),
+              part ? "examples per second, in its last part" : "examples per second");
+    page_tile(html, number_percent(summary->compute_share, 0, number),
+              part ? "of the workers' time in its last part spent computing"
+                   : "of the workers' time spent computing");
+    page_tile(html, number_text(summary->staleness.mean, number),
+              part ? "mean staleness of a gradient, in updates, in its last part"
+                   : "mean staleness of a gradient, in updates");
+    html_put(html, "</div>\n");
+}
+
+/* Of a run that has no summary. */
+static void write_known(struct html *html, const struct facts *facts) {
+    char number[NUMBER_BYTES];
+    html_put(html, "<div class=\"tiles\">\n");
+    if (facts->epochs.count > 0) {
+        const struct epoch_row *last = &facts->epochs.rows[facts->epochs.count - 1];
+        page_tile(html, number_percent(last->test_accuracy, 2, number), "test accuracy so far");
+        page_tile(html, number_text(last->epoch, number), "epochs so far");
+        page_tile(html, number_seconds(last->time_s, number), "until the end of the last one");
+    }
+    if (facts->steps.rows > 0)
+        page_tile(html, number_seconds(facts->steps.end_s, number), "until the last step");
+    html_put(html, "</div>\n");
+}
+
+static void write_missing(struct html *html, const struct facts *facts) {
+    const long unreadable = facts->epochs.unreadable + facts->steps.unreadable;
+    if (!facts->has_summary)
+        html_element(
+            html, "p class=\"note\"",
+            "There is no summary.json: the run is still running, was killed or failed. The page shows "
+            "what its tables have so far.");
+    if (facts->epochs.count == 0)
+        html_element(html, "p class=\"note\"",
+                     "epochs.csv has no epoch or is not there: the page has no curves.");
+    if (facts->steps.rows == 0)
+        html_element(html, "p class=\"note\"",
+                     "steps.csv has no step or is not there (--log-every=0 writes none): the page shows "
+                     "neither time over the run, nor single steps, nor histograms of staleness.");
+    if (unreadable > 0)
+        html_element(html, "p class=\"note\"", "%ld row%s of the tables could not be read and %s left out.",
+                     unreadable, unreadable == 1 ? "" : "s", unreadable == 1 ? "is" : "are");
+}
+
+/* What the run warned of at its end. */
+static void write_verdict(struct html *html, const struct summary *summary) {
+    const char *const verdicts[] = {summary->verdict.diverged, summary->verdict.learnt_nothing};
+    for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++)
+        if (verdicts[i][0])
+            html_element(html, "p class=\"note\"", "%c%s.", toupper((unsigned char)verdicts[i][0]),
+                         verdicts[i] + 1);
+}
+
+static void write_interrupted(struct html *html, const struct facts *facts) {
+    char epochs[64], command[COMMAND_BYTES];
+    struct text text = text_into(command, sizeof command);
+    if (!facts->summary.interrupted) return;
+    html_put(html, "<p class=\"note\">");
+    html_say(html, "The run was interrupted after %s epochs. ", epochs_text(facts, epochs));
+    text_add(&text, "trainer --resume=");
+    command_word(&text, facts->folder);
+    html_element(html, "code", "%s", command);
+    html_put(html, " continues it.</p>\n");
+}
+
+/* CPU devices of one process whose threads are more than its cores. */
+static void write_shared_cores(struct html *html, const struct facts *facts) {
+    const struct summary *summary = &facts->summary;
+    const int cores = atoi(summary->machine), threads = summary->threads > 0 ? summary->threads : 1;
+    int cpus = 0;
+    for (int w = 0; w < summary->workers; w++) cpus += strncmp(facts->workers[w].device, "cpu:", 4) == 0;
+    if (summary->cluster_workers > 0 || strstr(summary->machine, " core") == NULL || cores < 1) return;
+    if (cpus < 2 || (long)cpus * threads <= cores) return;
+    html_put(html, "<p class=\"note\">");
+    html_say(html, "%d CPU devices of %d thread%s shared the machine's %d core%s: ", cpus, threads,
+             threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s");
+    html_put(html, "they took turns, and a worker's times include waiting for a core.</p>\n");
+}
+
+int write_glance(struct html *html, const struct report *report, struct error *error) {
+    const struct facts *facts = run_of(report);
+    char sentence[SENTENCE_BYTES];
+    (void)error;
+    if (facts->has_summary)
+        write_tiles(html, facts);
+    else
+        write_known(html, facts);
+    if (facts_sentence(facts, sentence, sizeof sentence)[0])
+        html_element(html, "p class=\"why\"", "%s%s", facts_resumed(facts) ? "In its last part: " : "",
+                     sentence);
+    if (facts->has_summary) {
+        write_verdict(html, &facts->summary);
+        write_interrupted(html, facts);
+        write_shared_cores(html, facts);
+    }
+    write_missing(html, facts);
+    return OK;
+}
+
+/* --- faults and losses --- */
+
+static void write_lost_workers(struct html *html, const struct facts *facts) {
+    const struct summary *summary = &facts->summary;
+    if (summary->lost_workers == 0) return;
+    html_put(html, "<li>");
+    html_say(html, "%d worker%s lost", summary->lost_workers, summary->lost_workers == 1 ? "" : "s");
+    const char *before = ": ";
+    for (int w = 0; w < summary->workers; w++) {
+        if (!facts->workers[w].lost) continue;
+        html_say(html, "%s%s", before, facts->workers[w].name);
+        before = ", ";
+    }
+    if (summary->lost_workers == 1 && summary->lost_batches == 1)
+        html_say(html, ". Its unfinished batch was lost.");
+    else
+        html_say(html, ". %ld unfinished batch%s lost.", summary->lost_batches,
+                 summary->lost_batches == 1 ? " was" : "es were");
+    html_put(html, "</li>\n");
+}
+
+int write_losses(struct html *html, const struct report *report, struct error *error) {
+    const struct facts *facts = run_of(report);
+    const struct summary *summary = &facts->summary;
+    char some[NUMBER_BYTES], all[NUMBER_BYTES];
+    const bool none = !summary->faults[0] && summary->lost_workers == 0 && summary->lost_updates == 0 &&
+                      summary->dropped == 0 && !summary->interrupted;
+    (void)error;
+    if (none) {
+        html_element(html, "p",
+                     "None: no worker, no update and no gradient was lost, and there was no injected fault.");
+        return OK;
+    }
+    html_put(html, "<ul>\n");
+    if (summary->faults[0]) html_element(html, "li", "Injected faults: %s", summary->faults);
+    write_lost_workers(html, facts);
+    if (summary->lost_updates > 0)
+        html_element(html, "li", "Another worker overwrote %s of %s updates.",
+                     number_text((double)summary->lost_updates, some),
+                     number_text((double)summary->updates, all));
+    if (summary->dropped > 0)
+        html_element(html, "li", "%s gradients came too late and were dropped.",
+                     number_text((double)summary->dropped, some));
+    if (summary->interrupted) html_element(html, "li", "The run was interrupted.");
+    html_put(html, "</ul>\n");
+    return OK;
+}

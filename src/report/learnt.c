@@ -1,0 +1,93 @@
+/* The curves of a run. */
+#include <math.h>
+#include "../base/memory.h"
+#include "one_run.h"
+
+enum { TRAIN, TEST, VALIDATION, BATCHES, KINDS };
+
+/* The mean loss of the steps in each bin of time. */
+static int curve_of_steps(struct curve *curve, const struct step_facts *steps, struct error *error) {
+    RETURN_IF(memory_array(&curve->x, FACTS_BINS, "a curve", error));
+    RETURN_IF(memory_array(&curve->y, FACTS_BINS, "a curve", error));
+    for (int b = 0; b < FACTS_BINS; b++) {
+        if (steps->losses[b] == 0) continue;
+        curve->x[curve->count] = fmin((b + 0.5) * steps->bin_s, steps->end_s);
+        curve->y[curve->count++] = steps->loss[b] / (double)steps->losses[b];
+    }
+    return OK;
+}
+
+static bool has_validation(const struct facts *facts) {
+    for (int i = 0; i < facts->epochs.count; i++)
+        if (isfinite(facts->epochs.rows[i].validation_loss)) return true;
+    return false;
+}
+
+/* All of them, with nothing to draw yet. */
+static void name_curves(struct curve curves[KINDS], bool validation, bool batches) {
+    curves[TRAIN] = (struct curve){.label = "training, mean of the epoch", .colour = 1};
+    curves[TEST] = (struct curve){.label = "test", .colour = 0};
+    curves[VALIDATION] = (struct curve){.label = "validation", .colour = 2, .again = !validation};
+    curves[BATCHES] = (struct curve){
+        .label = "training, as the batches come", .colour = 1, .faint = true, .again = !batches};
+}
+
+/* What the curves are drawn over. */
+struct axis {
+    epoch_value *x;
+    const char *title;
+    double most; /* both charts over it end there */
+};
+
+static void write_chart(struct html *html, struct curve curves[KINDS], const struct axis *axis,
+                        const struct chart *like) {
+    struct chart chart = *like;
+    chart.x_title = axis->title;
+    chart.x_most = axis->most;
+    chart.whole = axis->x == value_epoch;
+    chart.curves = curves;
+    chart.count = KINDS;
+    chart_curves(html, &chart);
+    for (int i = 0; i < KINDS; i++) curve_free(&curves[i]);
+}
+
+static int write_loss(struct html *html, const struct facts *facts, const struct axis *axis,
+                      struct error *error) {
+    struct curve curves[KINDS];
+    name_curves(curves, true, true);
+    int code = curve_of_epochs(&curves[TRAIN], facts, axis->x, value_train_loss, error);
+    if (code == OK) code = curve_of_epochs(&curves[TEST], facts, axis->x, value_test_loss, error);
+    if (code == OK) code = curve_of_epochs(&curves[VALIDATION], facts, axis->x, value_validation_loss, error);
+    if (code == OK && axis->x == value_seconds) code = curve_of_steps(&curves[BATCHES], &facts->steps, error);
+    write_chart(html, curves, axis, &(struct chart){.title = "Loss", .logarithmic = true});
+    return code;
+}
+
+static int write_accuracy(struct html *html, const struct facts *facts, const struct axis *axis,
+                          struct error *error) {
+    struct curve curves[KINDS];
+    name_curves(curves, true, true);
+    int code = curve_of_epochs(&curves[TEST], facts, axis->x, value_test_accuracy, error);
+    if (code == OK)
+        code = curve_of_epochs(&curves[VALIDATION], facts, axis->x, value_validation_accuracy, error);
+    write_chart(html, curves, axis, &(struct chart){.title = "Accuracy, %", .percent = true});
+    return code;
+}
+
+int write_learnt(struct html *html, const struct report *report, struct error *error) {
+    const struct facts *facts = run_of(report);
+    const struct epoch_row *last = &facts->epochs.rows[facts->epochs.count - 1];
+    const struct axis epochs = {value_epoch, "epoch", last->epoch};
+    const struct axis seconds = {value_seconds, "seconds of training",
+                                 fmax(last->time_s, facts->steps.end_s)};
+    struct curve curves[KINDS];
+    name_curves(curves, has_validation(facts), facts->steps.rows > 0);
+    chart_legend(html, curves, KINDS);
+    html_put(html, "<div class=\"charts\">\n");
+    RETURN_IF(write_loss(html, facts, &epochs, error));
+    RETURN_IF(write_loss(html, facts, &seconds, error));
+    RETURN_IF(write_accuracy(html, facts, &epochs, error));
+    RETURN_IF(write_accuracy(html, facts, &seconds, error));
+    html_put(html, "</div>\n");
+    return OK;
+}

@@ -1,0 +1,59 @@
+/* See sentences.h. Cells of bench.csv may be in quotes, with quotes in them doubled. */
+#include "sentences.h"
+
+#include <string.h>
+#include "../base/memory.h"
+
+enum { TABLE_BYTES = 4 << 20 };
+
+/* The next cell, cut out where it stands; *at: behind it; *ends: it is the last of its row. */
+static char *next_cell(char **at, bool *ends) {
+    char *cell = *at, *from = cell, *to = cell;
+    const bool quoted = *from == '"';
+    for (from += quoted; *from; from++) {
+        if (quoted && *from == '"' && *++from != '"') break;
+        if (!quoted && strchr(",\n", *from)) break;
+        *to++ = *from;
+    }
+    *ends = *from != ',';
+    *at = *from ? from + 1 : from;
+    *to = '\0';
+    return cell;
+}
+
+/* The first and the last cell of a row. false: there is no other row. */
+static bool next_row(char **at, const char **first, const char **last) {
+    bool ends = false;
+    if (!**at) return false;
+    *first = *last = next_cell(at, &ends);
+    while (!ends) *last = next_cell(at, &ends);
+    return true;
+}
+
+static int give(struct facts *runs, int count, const char *name, const char *sentence, struct error *error) {
+    for (int i = 0; i < count; i++)
+        if (!runs[i].sentence && strcmp(runs[i].label, name) == 0)
+            RETURN_IF(memory_text(&runs[i].sentence, sentence, error));
+    return OK;
+}
+
+int sentences_parse(struct facts *runs, int count, char *text, struct error *error) {
+    const char *name, *sentence;
+    if (!next_row(&text, &name, &sentence) || strcmp(name, "strategy") != 0 ||
+        strcmp(sentence, "sentence") != 0)
+        return OK;
+    while (next_row(&text, &name, &sentence)) RETURN_IF(give(runs, count, name, sentence, error));
+    return OK;
+}
+
+int sentences_read(struct facts *runs, int count, const char *path, struct error *error) {
+    char *text = NULL;
+    size_t bytes = 0;
+    struct error why = {0};
+    if (!file_exists(path)) return OK;
+    if (file_read_plain(path, TABLE_BYTES, &text, &bytes, &why) != OK)
+        return why.code == ERROR_DEVICE ? error_set(error, ERROR_DEVICE, "%s", why.words) : OK;
+    const int code = sentences_parse(runs, count, text, error);
+    memory_free(text);
+    return code;
+}

@@ -1,0 +1,116 @@
+/* Several runs at a glance: a row per group, and what has to be said of single runs. */
+#include <math.h>
+#include <string.h>
+#include "several.h"
+
+/* "96.73", or of several runs "96.73 ± 0.20" */
+static const char *mean_text(const struct statistic *statistic, const char *format, char out[64]) {
+    char deviation[32];
+    const double mean = statistic_mean(statistic), spread = statistic_deviation(statistic);
+    snprintf(out, 64, "-");
+    if (!isfinite(mean)) return out;
+    int used = snprintf(out, 40, format, mean);
+    snprintf(deviation, sizeof deviation, format, spread);
+    if (isfinite(spread) && used < 40)
+        snprintf(out + used, 64 - (size_t)used, " \xC2\xB1\xC2\xA0%s", deviation);
+    return out;
+}
+
+static void write_row(struct table *table, const struct report *report, int first, double target) {
+    const struct group group = group_of(report, first, target);
+    char words[FIGURE_BYTES];
+    table_row(table);
+    table_cell(table, "%s", report->runs[first].label);
+    table_cell(table, "%d", group.runs);
+    table_cell(table, "%s", mean_text(&group.accuracy, "%.2f", words));
+    table_cell(table, "%s", seconds_text(&group.seconds, words));
+    if (isfinite(target)) table_cell(table, "%s", target_text(&group, words));
+    table_cell(table, "%s", speed_text(&group.speed, words));
+    table_cell(table, "%s", mean_text(&group.waiting, "%.0f", words));
+    table_cell(table, "%s", mean_text(&group.staleness, "%.2f", words));
+}
+
+enum { COLUMNS = 8, NOTES_MOST = 12 };
+
+static void write_rows(struct html *html, const struct report *report, double target) {
+    char to_target[64], number[NUMBER_BYTES];
+    snprintf(to_target, sizeof to_target, "time to %s", number_percent(target, 1, number));
+    const struct column all[COLUMNS] = {
+        {"run", true},      {"runs", false},       {"accuracy,\xC2\xA0%", false}, {"training", false},
+        {to_target, false}, {"examples/s", false}, {"waiting,\xC2\xA0%", false},  {"staleness", false}};
+    struct column columns[COLUMNS];
+    int count = 0;
+    for (int i = 0; i < COLUMNS; i++)
+        if (all[i].head != to_target || isfinite(target)) columns[count++] = all[i];
+    struct table table = table_begin(html, columns, count);
+    for (int i = 0; i < report->count; i = group_end(report, i)) write_row(&table, report, i, target);
+    table_end(&table);
+}
+
+static void write_explanation(struct html *html, const struct report *report, double target) {
+    html_put(html, "<p class=\"quiet\">Accuracy is that of the test set; waiting, of the workers' time; "
+                   "staleness, the mean. Of several runs, the mean and the standard deviation.");
+    if (isfinite(target) && !isfinite(report->target_accuracy))
+        html_put(html, " The accuracy to be reached is one that all runs reach; "
+                       "<code>--target-accuracy=A</code> says another.");
+    html_put(html, "</p>\n");
+    if (!same_dataset(report))
+        html_element(html, "p class=\"note\"",
+                     "The runs were tested on different data sets, so their accuracies do not compare, and "
+                     "there is no race to one accuracy.");
+}
+
+/* --- single runs --- */
+
+/* "ssp", or of a group "ssp, run 2" */
+static void say_run(struct html *html, const struct report *report, int run) {
+    int first = run;
+    while (first > 0 && report->runs[first - 1].group == report->runs[run].group) first--;
+    html_say(html, "%s", report->runs[run].label);
+    if (group_end(report, first) > first + 1) html_say(html, ", run %d", run - first + 1);
+}
+
+static void begin_note(struct html *html, const struct report *report, int run, int *written) {
+    const char *before = (*written)++ == 0 ? "<ul>\n<li>" : "<li>";
+    html_put(html, "%s", before);
+    say_run(html, report, run);
+}
+
+/* What has to be known of a run that is compared; *written: notes so far. */
+static void write_notes_of(struct html *html, const struct report *report, int run, int *written) {
+    const struct facts *facts = &report->runs[run];
+    const struct verdict *verdict = &facts->summary.verdict;
+    const char *const words[] = {verdict->diverged, verdict->learnt_nothing};
+    char number[NUMBER_BYTES];
+    if (!facts->has_summary) {
+        begin_note(html, report, run, written);
+        html_put(html, " has no summary.json: it is still running, was killed or failed.</li>\n");
+    }
+    if (facts->summary.interrupted) {
+        begin_note(html, report, run, written);
+        html_say(html, " was interrupted after %s", number_text(facts_epochs(facts), number));
+        if (facts_epochs_wanted(facts) > 0) html_say(html, " of %d", facts_epochs_wanted(facts));
+        html_put(html, " epochs.</li>\n");
+    }
+    if (facts_resumed(facts)) {
+        begin_note(html, report, run, written);
+        html_put(html, " was resumed: its examples/s, waiting and staleness are of its last part.</li>\n");
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!words[i][0]) continue;
+        begin_note(html, report, run, written);
+        html_say(html, ": %s.", words[i]);
+        html_put(html, "</li>\n");
+    }
+}
+
+int write_several_table(struct html *html, const struct report *report, struct error *error) {
+    const double target = target_of(report);
+    int written = 0;
+    (void)error;
+    write_rows(html, report, target);
+    write_explanation(html, report, target);
+    for (int i = 0; i < report->count && written < NOTES_MOST; i++) write_notes_of(html, report, i, &written);
+    if (written > 0) html_put(html, "</ul>\n");
+    return OK;
+}
