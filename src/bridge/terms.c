@@ -235,7 +235,8 @@ struct pair {
 
 static int differ(const struct pair *pair, const char *what, const char *theirs, const char *ours,
                   struct error *error) {
-    return error_set(error, ERROR_PEER, "%s has %s %.180s, %s has %.180s", pair->peer, what, theirs, pair->us, ours);
+    return error_set(error, ERROR_PEER, "%s has %s %.180s, %s has %.180s", pair->peer, what, theirs, pair->us,
+                     ours);
 }
 
 static int same_text(const struct pair *pair, const char *what, const char *theirs, const char *ours,

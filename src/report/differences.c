@@ -76,7 +76,7 @@ static void write_shared(struct html *html, const struct report *report, const c
     int written = 0;
     for (int i = 0; i < first->setting_count; i++) {
         const char *name = first->settings[i].name;
-        if (differs(report, name) || repeats(report, name) != repeated) continue;
+        if (setting_is_of_files(name) || differs(report, name) || repeats(report, name) != repeated) continue;
         if (written++ == 0) {
             html_element(html, "h3", "%s", title);
             html_put(html, "<dl>\n");

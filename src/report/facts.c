@@ -6,6 +6,7 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/text.h"
+#include "../config/config.h"
 
 static const char *const names[] = {"summary.json", "epochs.csv", "steps.csv"};
 
@@ -59,6 +60,11 @@ void facts_free(struct facts *facts) {
     memory_free(facts->server_bytes);
     json_free(&facts->json);
     *facts = (struct facts){0};
+}
+
+bool setting_is_of_files(const char *name) {
+    const struct option *row = option_find(config_options, name);
+    return row && row->group && strcmp(row->group, "What to keep") == 0;
 }
 
 const char *facts_setting(const struct facts *facts, const char *name) {

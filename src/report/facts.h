@@ -102,6 +102,8 @@ void facts_free(struct facts *facts); /* safe on a zeroed or half-read one */
 
 /* The value of a setting, or NULL. */
 const char *facts_setting(const struct facts *facts, const char *name);
+/* Whether it says what is kept of a run, and nothing of the training. */
+bool setting_is_of_files(const char *name);
 /* Epochs that were gone through: whole ones, but where the run was interrupted. */
 double facts_epochs(const struct facts *facts);
 int facts_epochs_wanted(const struct facts *facts); /* 0: not known */

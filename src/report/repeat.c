@@ -33,6 +33,7 @@ void write_settings(struct html *html, const struct facts *facts) {
     html_put(html, "<dl>\n");
     for (int i = 0; i < facts->setting_count; i++) {
         const struct setting *setting = &facts->settings[i];
+        if (setting_is_of_files(setting->name)) continue;
         html_put(html, "<div>");
         html_element(html, "dt", "%s", title_of(setting->name));
         html_put(html, "<dd>");

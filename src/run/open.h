@@ -41,8 +41,8 @@ struct run {
     struct telling telling; /* the outputs of the scene */
     struct probe probe;     /* opened when the first output wants a gradient */
     bool probe_failed;
-    struct tally *tallies;  /* [shards here] what was told of them last */
-    struct trace *trace;    /* what some of them want to see of the members; or NULL */
+    struct tally *tallies; /* [shards here] what was told of them last */
+    struct trace *trace;   /* what some of them want to see of the members; or NULL */
     struct progress progress;
     struct lines lines; /* on standard output */
     double *slowness;   /* [workers] of --slow */

@@ -213,7 +213,8 @@ static void check_jpeg(void) {
         picture_close(&picture);
     }
     for (size_t length = 0; length < file.length; length++)
-        refused(&file, length, length < 3 ? "no PNG, JPEG, BMP or GIF picture" : "the JPEG ends too early, after ");
+        refused(&file, length,
+                length < 3 ? "no PNG, JPEG, BMP or GIF picture" : "the JPEG ends too early, after ");
     /* A small picture within, as cameras put there: its end is not the end. */
     struct file within = {.length = 2};
     memcpy(within.bytes, file.bytes, 2);
@@ -284,7 +285,8 @@ static void check_damage(void) {
     make_png(&file, WIDTH, HEIGHT, 8, 0, NULL, 0, rows, sizeof rows);
     for (size_t length = 0; length < file.length; length++)
         refused(&file, length,
-                length < sizeof png_begin ? "no PNG, JPEG, BMP or GIF picture" : "the PNG ends too early, after ");
+                length < sizeof png_begin ? "no PNG, JPEG, BMP or GIF picture"
+                                          : "the PNG ends too early, after ");
     for (size_t i = 0; i < file.length; i++) {
         broken = file;
         broken.bytes[i] ^= 0x10;
