@@ -46,10 +46,8 @@ static int open_network(struct run *run, const struct typed *typed, struct error
     return error_set(error, code, "%s", why.words);
 }
 
-/* What was typed, then what the checkpoint says or, of a run that begins, the model's recipe, then the
- * defaults. A checkpoint has all rows that the program which wrote it knew. */
 /* What is said of an output that nobody chose would be lost. */
-static int check_outputs(const struct config *config, const struct typed *typed, struct error *error) {
+static int check_chosen(const struct config *config, const struct typed *typed, struct error *error) {
     const struct given *given = &typed->given;
     const struct {
         const char *option, *output;
@@ -64,6 +62,26 @@ static int check_outputs(const struct config *config, const struct typed *typed,
     return OK;
 }
 
+/* What a checkpoint has that is none is wrong with its file. */
+static int blame(int code, const struct run *run, bool typed, const struct error *why, struct error *error) {
+    if (code == OK) return OK;
+    if (typed || !run->resumes) return error_set(error, code, "%s", why->words);
+    return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.resume, why->words);
+}
+
+static int check_outputs(const struct run *run, const struct typed *typed, struct error *error) {
+    const struct config *config = &run->setup.config;
+    struct error why = {0};
+    long first, every;
+    int code = telling_check(config->outputs, &why);
+    RETURN_IF(blame(code, run, typed->given.outputs, &why, error));
+    code = config_trace(config, &first, &every, &why);
+    RETURN_IF(blame(code, run, typed->given.trace, &why, error));
+    return check_chosen(config, typed, error);
+}
+
+/* What was typed, then what the checkpoint says or, of a run that begins, the model's recipe, then the
+ * defaults. A checkpoint has all rows that the program which wrote it knew. */
 static int settle(struct run *run, const struct typed *typed, struct error *error) {
     const char *path = typed->value.resume;
     struct config_source source = resume_source(&run->checkpoint, path);
@@ -82,10 +100,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     } else {
         RETURN_IF(config_begin(config, typed, error));
     }
-    long first, every;
-    RETURN_IF(telling_check(config->outputs, error));
-    RETURN_IF(config_trace(config, &first, &every, error));
-    RETURN_IF(check_outputs(config, typed, error));
+    RETURN_IF(check_outputs(run, typed, error));
     const struct format *format = NULL;
     if (config->export_to[0]) RETURN_IF(export_format(&format, config->export_to, error));
     if (config->early_stop == 0 || config->validation > 0.0) return OK;
