@@ -214,6 +214,7 @@ static void check_problem(const struct problem *problem, bool bits) {
     char text[200];
     const struct kernel *const *list = problem->device->backend->kernels(problem->device, problem->op);
     const struct kernel *reference = list[0];
+    problem->device->backend->enter(problem->device);
     for (int i = 0; list[i]; i++) reference = list[i];
     for (; list[0] != reference; list++) {
         struct error error = {0};
