@@ -153,7 +153,7 @@ header_exports = src/infer/export.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
-           $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/tensorboard/%.c tests/formats/events.c) \
+           $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/formats/onnx_file.c src/tensorboard/%.c tests/formats/events.c) \
            $(if $(filter 0,$(HDF5)),src/formats/hdf5.c)
 plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
@@ -199,9 +199,9 @@ $(B)/proto/%.pb-c.c $(B)/proto/%.pb-c.h: src/formats/%.proto
 	@protoc-c -I $(<D) --c_out=$(B)/proto $<
 $(B)/proto/%.o: $(B)/proto/%.c $(B)/flags
 	@$(CC) $(filter-out $(WARNINGS),$(ALL_CFLAGS)) -w $(SANITIZER) -c -o $@ $<
-$(B)/src/formats/%.o $(B)/src/exports/%.o: private ALL_CFLAGS += $(if $(PROTOCOLS),-I$(B)/proto)
+$(B)/src/formats/%.o: private ALL_CFLAGS += $(if $(PROTOCOLS),-I$(B)/proto)
 $(B)/src/formats/events.o $(B)/src/formats/graph_def.o: | $(B)/proto/events.pb-c.h
-$(B)/src/exports/onnx.o: | $(B)/proto/onnx.pb-c.h
+$(B)/src/formats/onnx_file.o: | $(B)/proto/onnx.pb-c.h
 $(B)/src/formats/hdf5.o: private ALL_CFLAGS += $(HDF5_INCLUDE:%=-isystem %)
 .SECONDARY: $(PROTOCOLS:=.c) $(PROTOCOLS:=.h)
 

@@ -9,8 +9,7 @@ static const char *const torch_names[FOUND_WEIGHTS] = {
     [WEIGHT_KERNEL] = "weight", [WEIGHT_BIAS] = "bias",         [WEIGHT_SCALE] = "weight",
     [WEIGHT_SHIFT] = "bias",    [WEIGHT_MEAN] = "running_mean", [WEIGHT_VARIANCE] = "running_var"};
 
-/* [places][in][out] -> [out][in][places] */
-static void turn(float *to, const float *from, int places, int in, int out) {
+void arrays_turn(float *to, const float *from, int places, int in, int out) {
     for (int p = 0; p < places; p++)
         for (int i = 0; i < in; i++)
             for (int o = 0; o < out; o++)
@@ -36,12 +35,12 @@ static int turn_kernel(const struct layers_of *of, const struct layer_of *layer,
     if (layer->kind != FOUND_CONV && layer->kind != FOUND_DENSE) return OK;
     RETURN_IF(memory_array(&array->own, shape_count(&shape), "turned weights", error));
     if (layer->kind == FOUND_CONV) {
-        turn(array->own, array->values, dims[0] * dims[1], dims[2], dims[3]);
+        arrays_turn(array->own, array->values, dims[0] * dims[1], dims[2], dims[3]);
         array->shape = SHAPE(dims[3], dims[2], dims[0], dims[1]);
     } else {
         const struct shape *image = image_before(of, layer);
         const int channels = image ? image->dims[3] : 1;
-        turn(array->own, array->values, dims[0] / channels, channels, dims[1]);
+        arrays_turn(array->own, array->values, dims[0] / channels, channels, dims[1]);
         array->shape = SHAPE(dims[1], dims[0]);
     }
     array->values = array->own;

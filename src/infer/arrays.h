@@ -23,4 +23,7 @@ struct arrays {
 int arrays_open(struct arrays *arrays, const struct exported *exported, struct error *error);
 void arrays_close(struct arrays *arrays); /* safe on a zeroed or half-open one */
 
+/* [places][in][out] -> [out][in][places]: kernels HWIO as OIHW, places being rows x columns. */
+void arrays_turn(float *to, const float *from, int places, int in, int out);
+
 #endif
