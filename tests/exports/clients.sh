@@ -24,6 +24,7 @@ fi
 small="--epochs=2 --batch=32 --quiet"
 sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3
     flatten; dense 20 tanh; batch_norm; dense 12 sigmoid; dense'
+flattened='conv 6 3x3 relu; maxpool 2; flatten; batch_norm; dense 20 relu; dense'
 branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; d = concat a b; add c d; global_avgpool; dense'
 # shellcheck disable=SC2086
 {
@@ -35,6 +36,7 @@ branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = co
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$root/models/layers/resnet20.txt" --out=resnet20 &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$sequence" --out=sequence &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$branches" --out=branches &&
+        "$TRAINER" $small --dataset=digits:take=256 --model="layers:$flattened" --out=flattened &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:flatten; dense 12; layer_norm; dense" --out=layer_norm
 } >out 2>err || fail "runs: $(cat err)"
 
@@ -59,7 +61,7 @@ def windows(x, size, padding): # [n, c, h, w] -> [n, c, h, w, size, size]
     x = np.pad(x, ((0, 0), (0, 0), (before, after), (before, after)))
     return np.lib.stride_tricks.sliding_window_view(x, (size, size), (2, 3))
 
-def torch_forward(run, x): # as PyTorch's modules compute it: conv, ReLU and pool, dense and ReLU, of these two
+def torch_forward(run, x): # as PyTorch's modules compute it: conv, ReLU and pool; normalisation of the row; dense and ReLU, of these
     w = np.load(f"{run}.torch.npz")
     x = x.reshape(-1, 1, 8, 8)
     for layer in [n for n in ("conv1", "conv2") if f"{n}.weight" in w]:
@@ -68,13 +70,15 @@ def torch_forward(run, x): # as PyTorch's modules compute it: conv, ReLU and poo
         n, c, h, v = x.shape
         x = x[:, :, :h // 2 * 2, :v // 2 * 2].reshape(n, c, h // 2, 2, v // 2, 2).max((3, 5))
     x = x.reshape(len(x), -1)
+    if "norm1.weight" in w:
+        x = (x - w["norm1.running_mean"]) / np.sqrt(w["norm1.running_var"] + 1e-5) * w["norm1.weight"] + w["norm1.bias"]
     layers = sorted({name.split(".")[0] for name in w.files if name.startswith("dense")})
     for layer in layers:
         x = x @ w[f"{layer}.weight"].T + w[f"{layer}.bias"]
         x = np.maximum(x, 0) if layer != layers[-1] else x
     return np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
 
-for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "sequence", "branches", "layer_norm":
+for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "sequence", "branches", "flattened", "layer_norm":
     subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.onnx"], check=True, stdout=subprocess.DEVNULL)
     model = onnx.load(f"{run}.onnx")
     onnx.checker.check_model(model, full_check=True)
@@ -98,7 +102,7 @@ for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "sequence", 
         worst = abs(np.asarray(network(x.reshape([-1] + shape[1:]))) - probabilities).max()
         assert worst < 1e-5, f"{run}.{suffix}: Keras says {worst} else than onnxruntime"
         assert network.layers[-1].name == "probabilities" and type(network).__name__ == ("Functional" if run in ("resnet20", "branches") else "Sequential"), network
-    if run in ("cnn", "lenet"):
+    if run in ("cnn", "lenet", "flattened"):
         subprocess.run([trainer, "export", f"--checkpoint={run}", "--names=torch", f"{run}.torch.npz"], check=True, stdout=subprocess.DEVNULL)
         worst = abs(torch_forward(run, x) - probabilities).max()
         assert worst < 1e-5, f"{run}: PyTorch's layout says {worst} else"

@@ -23,6 +23,10 @@ for model in cnn mlp:hidden=12 alexnet; do
     # shellcheck disable=SC2086
     "$TRAINER" $small --model=$model --average=0.5 --out="${model%%:*}" >out 2>err || fail "$model: $(cat err)"
 done
+# Between an image and a dense layer, what has weights of its own.
+flattened='conv 4 3x3 relu; flatten; batch_norm; layer_norm tanh; dense 6 relu; batch_norm; dense'
+# shellcheck disable=SC2086
+"$TRAINER" $small "--model=layers:$flattened" --out=flattened >out 2>err || fail "flattened: $(cat err)"
 
 cat >read.py <<'PYTHON'
 import ast, json, struct, sys, zipfile
@@ -63,8 +67,9 @@ same(again, model)
 assert kept["class_names"] == texts["class_names"] and kept["model"] == texts["model"], kept
 
 # PyTorch: [out, in]; kernels OIHW; what follows an image takes it as channels, rows, columns.
+names = {"kernel": "weight", "bias": "bias", "scale": "weight", "shift": "bias", "mean": "running_mean", "variance": "running_var"}
 torch = {}
-rows = json.loads(sys.argv[2]) # of the image before each dense layer, by its name
+images = json.loads(sys.argv[2]) # channels of the image that a layer's row was, by its name
 for name, (shape, data) in model.items():
     layer, what = name.split("/")
     values = floats(data)
@@ -72,23 +77,23 @@ for name, (shape, data) in model.items():
         h, w, i, o = shape
         shape = [o, i, h, w]
         values = [values[((y * w + x) * i + c) * o + k] for k in range(o) for c in range(i) for y in range(h) for x in range(w)]
-    elif what == "kernel":
-        i, o = shape
-        channels = rows.get(layer, 1)
+    elif what == "kernel" or (layer in images and what != "bias"):
+        i, *o = shape
+        o, channels = (o or [1])[0], images.get(layer, 1)
         order = [p * channels + c for c in range(channels) for p in range(i // channels)]
-        shape = [o, i]
+        shape = shape[::-1]
         values = [values[at * o + k] for k in range(o) for at in order]
-    torch[f"{layer}.{'weight' if what == 'kernel' else 'bias'}"] = (shape, struct.pack(f"<{len(values)}f", *values))
+    torch[f"{layer}.{what if layer.startswith('layer_norm') else names[what]}"] = (shape, struct.pack(f"<{len(values)}f", *values))
 same(npz(f"{run}.torch.npz"), torch)
 same(safetensors(f"{run}.torch.safetensors")[0], torch)
 PYTHON
-for run in cnn mlp alexnet; do
+for run in cnn mlp alexnet flattened; do
     for suffix in npz safetensors; do
         export_to 0 --checkpoint=$run $run.$suffix
         [ "$(cat out)" = "The network is in $run.$suffix" ] || fail "$run.$suffix: printed $(cat out)"
         export_to 0 --checkpoint=$run --names=torch $run.torch.$suffix
     done
-    case $run in cnn) images='{"dense1": 32}' ;; alexnet) images='{"dense1": 64}' ;; *) images='{}' ;; esac
+    case $run in cnn) images='{"dense1": 32}' ;; alexnet) images='{"dense1": 64}' ;; flattened) images='{"norm1": 4, "layer_norm1": 4, "dense1": 4}' ;; *) images='{}' ;; esac
     python3 read.py $run "$images" >out 2>&1 || fail "$run: $(tail -n 1 out)"
 done
 [ -z "$(find . -name '*.part')" ] || fail "left behind: $(find . -name '*.part')"
@@ -104,6 +109,16 @@ refused 2 'export: found 2 files, expected one to write' --checkpoint=cnn a.npz 
 refused 3 'nowhere.*' --checkpoint=nowhere net.npz
 refused 3 'nowhere/net.npz.*: cannot be written: No such file or directory' --checkpoint=cnn nowhere/net.npz
 [ ! -e net.npz ] || fail "a file was made of nothing"
+# An order that PyTorch's layers do not have: two images side by side, an image beside a row, a row as an image, classes that were an image.
+said="found [a-z]* of an image's numbers, which PyTorch has in another order (channels first): --names=torch cannot say it"
+for layers in 'a = conv 4 3x3; b = flatten; c = conv a 5 3x3; d = flatten; concat b d; dense' 'a = flatten; b = dense 144; c = conv input 4 3x3; flatten; add b; dense' \
+    'dense 64; reshape 4x4x4; conv 2 3x3; flatten; dense' 'conv 4 3x3; reshape 6x24; flatten; dense' 'conv 5 8x7; flatten'; do
+    # shellcheck disable=SC2086
+    "$TRAINER" $small "--model=layers:$layers" --replace --out=other >out 2>err || fail "$layers: $(cat err)"
+    refused 3 "net.npz: [a-z0-9]*: $said" --checkpoint=other --names=torch net.npz
+    export_to 0 --checkpoint=other other.npz
+done
+[ ! -e net.npz ] || fail "a network in an order that PyTorch has not became a file"
 if "$TRAINER" export --checkpoint=cnn net.h5 >out 2>err; then
     refused 2 '--names=torch: \.h5 files have layouts of their own; expected \.npz or \.safetensors' --checkpoint=cnn --names=torch net.h5
     refused 3 'alexnet.h5: lrn1: found lrn, which Keras has no layer for' --checkpoint=alexnet alexnet.h5
