@@ -24,3 +24,23 @@ fail() {
 need() { # a command without which there is no test
     command -v "$1" >/dev/null || { echo "no $1 here"; exit 77; }
 }
+
+# The program, as a test expects it: standard output is left in out, standard error in err, the exit code in $code.
+runs() {
+    "$TRAINER" "$@" >out 2>err
+    code=$?
+}
+good() {
+    runs "$@"
+    [ $code -eq 0 ] || fail "trainer $*: exit code $code: $(cat err)"
+    [ ! -s err ] || fail "trainer $*: said: $(cat err)"
+}
+refused() { # exit code, words in the one line, arguments...
+    local want=$1 words=$2
+    shift 2
+    runs "$@"
+    [ $code -eq "$want" ] || fail "trainer $*: exit code $code, expected $want: $(cat err)"
+    [ "$(wc -l <err)" -eq 1 ] || fail "trainer $*: expected one line, found: $(cat err)"
+    grep -Eq -e "^trainer: .*$words" err || fail "trainer $*: said: $(cat err) expected: $words"
+    [ ! -s out ] || fail "trainer $*: printed: $(cat out)"
+}

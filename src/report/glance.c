@@ -1,5 +1,6 @@
 /* What is read first of a run, and what went wrong in it. */
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../record/sentence.h"
@@ -90,13 +91,20 @@ static void write_interrupted(struct html *html, const struct facts *facts) {
     html_put(html, " continues it.</p>\n");
 }
 
+/* "2 cores, ...": 2. 0: the words are others. */
+static int cores_of(const char *machine) {
+    char *end = NULL;
+    const long cores = strtol(machine, &end, 10);
+    return strncmp(end, " core", 5) == 0 && cores > 0 && cores <= INT_MAX ? (int)cores : 0;
+}
+
 /* CPU devices of one process whose threads are more than its cores. */
 static void write_shared_cores(struct html *html, const struct facts *facts) {
     const struct summary *summary = &facts->summary;
-    const int cores = atoi(summary->machine), threads = summary->threads > 0 ? summary->threads : 1;
+    const int cores = cores_of(summary->machine), threads = summary->threads > 0 ? summary->threads : 1;
     int cpus = 0;
     for (int w = 0; w < summary->workers; w++) cpus += strncmp(facts->workers[w].device, "cpu:", 4) == 0;
-    if (summary->cluster_workers > 0 || strstr(summary->machine, " core") == NULL || cores < 1) return;
+    if (summary->cluster_workers > 0 || cores == 0) return;
     if (cpus < 2 || (long)cpus * threads <= cores) return;
     html_put(html, "<p class=\"note\">");
     html_say(html, "%d CPU devices of %d thread%s shared the machine's %d core%s: ", cpus, threads,

@@ -8,25 +8,6 @@ data=${TRAINER_DATA:-}
 need python3
 cd "$scratch" || exit 1
 
-predict() { # arguments...; standard output in out, standard error in err, $code
-    "$TRAINER" predict "$@" >out 2>err
-    code=$?
-}
-good() {
-    predict "$@"
-    [ $code -eq 0 ] || fail "predict $*: exit code $code: $(cat err)"
-    [ ! -s err ] || fail "predict $*: said: $(cat err)"
-}
-refused() { # exit code, words in the one line, arguments...
-    local want=$1 words=$2
-    shift 2
-    predict "$@"
-    [ $code -eq "$want" ] || fail "predict $*: exit code $code, expected $want: $(cat err)"
-    [ "$(wc -l <err)" -eq 1 ] || fail "predict $*: expected one line, found: $(cat err)"
-    grep -Eq -e "^trainer: .*$words" err || fail "predict $*: said: $(cat err) expected: $words"
-    [ ! -s out ] || fail "predict $*: printed: $(cat out)"
-}
-
 cat >make.py <<'PYTHON'
 """make.py DATA: idx files in data/mnist (the first of DATA/mnist, or else made up), a table, and pictures of them."""
 import gzip, os, random, struct, sys, zlib
@@ -107,15 +88,15 @@ train() { "$TRAINER" --quiet --devices=cpu:0,cpu:1 --batch=20 "$@" >out 2>err ||
 train --data-dir=data --dataset=mnist --model=mlp:hidden=30 --epochs=3 --out=digits
 
 if ! "$TRAINER" predict --help | grep -q PNG; then # built without stb_image
-    refused 3 'digit-00.png: a picture, which this build cannot read: it has no stb_image$' --checkpoint=digits digit-00.png
+    refused 3 'digit-00.png: a picture, which this build cannot read: it has no stb_image$' predict --checkpoint=digits digit-00.png
     [ $failures -eq 0 ]
     exit
 fi
 
 # --- as the row of bytes: the same line, with all probabilities ---
-good --checkpoint=digits --top=10 digits.csv
+good predict --checkpoint=digits --top=10 digits.csv
 mv out rows
-good --checkpoint=digits --top=10 digit-??.png
+good predict --checkpoint=digits --top=10 digit-??.png
 sed 's/^digit-[0-9]*\.png: //' out >lines
 cmp -s lines rows || fail "pictures and rows of bytes differ: $(diff lines rows | head -n 4)"
 [ "$(cut -d: -f1 out)" = "$(printf 'digit-%02d.png\n' {0..19})" ] || fail "several pictures: $(cut -c1-40 out)"
@@ -134,25 +115,25 @@ assert abs(cost - float(seen["Test-Cost"])) < 0.02, (cost, seen)
 PYTHON
 head -n 1 rows >first
 for picture in digit-00.png colour.png opaque.PNG sixteen packed.png.gz; do
-    good --checkpoint=digits --top=10 $picture
+    good predict --checkpoint=digits --top=10 $picture
     cmp -s out first || fail "$picture: $(cat out) expected $(cat first)"
 done
-good --checkpoint=digits --top=10 digits.csv digit-00.png
+good predict --checkpoint=digits --top=10 digits.csv digit-00.png
 [ "$(wc -l <out)" -eq 21 ] && [ "$(tail -n 1 out)" = "digit-00.png: $(cat first)" ] || fail "a table and a picture: $(tail -n 1 out)"
 # More than one batch, and a table in between; what is wrong with some does not concern the others.
 pictures=$(for i in {1..15}; do echo digit-??.png; done)
 # shellcheck disable=SC2086
-good --checkpoint=digits --top=10 $pictures digits.csv digit-01.png
+good predict --checkpoint=digits --top=10 $pictures digits.csv digit-01.png
 { for i in {1..15}; do cat rows; done; cat rows; sed -n 2p rows; } >wanted
 sed 's/^digit-[0-9]*\.png: //' out | cmp -s - wanted || fail "many pictures: $(wc -l <out) lines, $(sed 's/^digit-[0-9]*\.png: //' out | diff - wanted | head -n 3)"
-predict --checkpoint=digits --top=10 digit-00.png cut.png nowhere.png digit-01.png damaged.png digit-02.png
+runs predict --checkpoint=digits --top=10 digit-00.png cut.png nowhere.png digit-01.png damaged.png digit-02.png
 [ $code -eq 3 ] && [ "$(grep -c '^trainer: ' err) $(wc -l <err)" = "3 3" ] || fail "three of six are wrong: exit code $code: $(cat err)"
 sed 's/^digit-[0-9]*\.png: //' out | cmp -s - <(head -n 3 rows) || fail "three of six are right: $(cat out)"
-good --checkpoint=digits $'line\nend.png' digit-01.png
+good predict --checkpoint=digits $'line\nend.png' digit-01.png
 [ "$(head -n 1 out | cut -d' ' -f1)" = "line?end.png:" ] || fail "a name with a line's end: $(cat out)"
 
 # Ten times as large: the same class, nearly as probable (the edges are a little softer).
-good --checkpoint=digits big.png
+good predict --checkpoint=digits big.png
 python3 - <<'PYTHON' || fail "ten times as large: $(cat out) expected $(cut -d, -f1 first)"
 import re
 parts = [re.match(r'Prediction is ("[^"]*") \(([0-9.]+)%\)', open(name).read()).groups() for name in ("out", "first")]
@@ -164,14 +145,14 @@ reversed() { # checkpoint, pictures that are, how the network was trained, how t
     local checkpoint=$1 pictures=$2 trained=$3 lit=$4
     shift 4
     # shellcheck disable=SC2086 # several pictures
-    predict --checkpoint=$checkpoint $pictures "$@"
+    runs predict --checkpoint=$checkpoint $pictures "$@"
     [ $code -eq 0 ] && [ "$(grep -c '^\([a-z0-9.-]*: \)*Prediction is ' out)" -eq "$(echo $pictures "$@" | wc -w)" ] || fail "reversed: exit code $code: $(cat out err)"
     for picture in $pictures; do echo "trainer: $picture: $lit, but the network was trained on pictures that are $trained"; done | cmp -s - err ||
         fail "$checkpoint, $pictures: said: $(cat err)"
 }
 reversed digits 'reversed.png paper.png' 'light on dark' 'dark on light' pencil.png tight.png digit-01.png
 reversed digits reversed.png 'light on dark' 'dark on light'
-good --checkpoint="$tests/checkpoints/digits-adam" reversed.png # which is older than that, and says nothing
+good predict --checkpoint="$tests/checkpoints/digits-adam" reversed.png # which is older than that, and says nothing
 python3 - <<'PYTHON'
 import os
 os.makedirs("ink/mnist")
@@ -182,7 +163,7 @@ for prefix in ("train", "t10k"): # the same digits, dark on light
 PYTHON
 train --data-dir=ink --dataset=mnist --model=softmax --epochs=1 --out=ink-run
 reversed ink-run digit-00.png 'dark on light' 'light on dark' reversed.png
-good --checkpoint=ink-run reversed.png paper.png
+good predict --checkpoint=ink-run reversed.png paper.png
 
 # --- digits, whose white is 16 ---
 train --epochs=5 --out=small
@@ -195,16 +176,16 @@ open("small.csv", "w").write(",".join(map(str, values)) + "\n")
 data = b"".join(b"\0" + bytes(v * 255 // 16 for v in values[8 * y:8 * y + 8]) for y in range(8))
 open("small.png", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
 PYTHON
-good --checkpoint=small --top=10 small.csv
+good predict --checkpoint=small --top=10 small.csv
 mv out wanted
-good --checkpoint=small --top=10 small.png
+good predict --checkpoint=small --top=10 small.png
 cmp -s out wanted || fail "digits: $(cat out) expected $(cat wanted)"
 
 # --- colour, standardized as in training ---
 train --dataset=csv:file=colours.csv,standardize=1 --model=mlp:hidden=10 --epochs=20 --out=colours
-good --checkpoint=colours --top=3 colour-rows.csv
+good predict --checkpoint=colours --top=3 colour-rows.csv
 mv out rows
-good --checkpoint=colours --top=3 patch-?.png
+good predict --checkpoint=colours --top=3 patch-?.png
 sed 's/^patch-[0-9]\.png: //' out >lines
 cmp -s lines rows || fail "colour: $(diff lines rows | head -n 4)"
 [ "$(cut -d'"' -f2 lines | tr '\n' ,)" = "red,green,blue,red,green,blue," ] || fail "colour: $(cat out)"
@@ -218,7 +199,7 @@ def chunk(name, data): return struct.pack(">I", len(data)) + name + data + struc
 data = b"".join(b"\0" + bytes(v for x in range(20) for v in (12 * x, 20 * y, 99)) for y in range(12))
 open("sample.png", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 20, 12, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
 PYTHON
-good --checkpoint=colours --top=3 sample.jpg sample.png
+good predict --checkpoint=colours --top=3 sample.jpg sample.png
 python3 - <<'PYTHON' || fail "a JPEG: $(cat out)"
 import re
 lines = [dict(re.findall(r'"(\w+)" \(([0-9.]+)%\)', line)) for line in open("out")]
@@ -230,29 +211,29 @@ printf 'GIF89a\1\1' >cat.gif
 printf 'nothing\n' >cat.jpg
 : >empty.png
 mkdir folder.png
-refused 3 'cut.png: the PNG ends too early, after [0-9]+ bytes$' --checkpoint=digits cut.png
-refused 3 'damaged.png: damaged PNG: the check sum of chunk IDAT is wrong$' --checkpoint=digits damaged.png
-refused 3 'huge.png: 20000 x 20000 pixels, expected at most 67108864 together$' --checkpoint=digits huge.png
-refused 3 'cat.jpg: no PNG, JPEG, BMP or GIF picture$' --checkpoint=digits cat.jpg
-refused 3 'empty.png: no PNG, JPEG, BMP or GIF picture$' --checkpoint=digits empty.png
-refused 3 'cat.gif: no PNG, JPEG, BMP or GIF picture$' --checkpoint=digits cat.gif
+refused 3 'cut.png: the PNG ends too early, after [0-9]+ bytes$' predict --checkpoint=digits cut.png
+refused 3 'damaged.png: damaged PNG: the check sum of chunk IDAT is wrong$' predict --checkpoint=digits damaged.png
+refused 3 'huge.png: 20000 x 20000 pixels, expected at most 67108864 together$' predict --checkpoint=digits huge.png
+refused 3 'cat.jpg: no PNG, JPEG, BMP or GIF picture$' predict --checkpoint=digits cat.jpg
+refused 3 'empty.png: no PNG, JPEG, BMP or GIF picture$' predict --checkpoint=digits empty.png
+refused 3 'cat.gif: no PNG, JPEG, BMP or GIF picture$' predict --checkpoint=digits cat.gif
 printf 'GIF89a\1\0\1\0\0\0\0' >cat.gif
 printf 'BM\106\0\0\0\0\0\0\0\66\0\0\0' >cat.bmp
 printf 'RIFF\32\0\0\0WEBPVP8L' >cat.webp
 printf 'II*\0\10\0\0\0\0\0\0\0' >cat.tiff
 printf 'so\0 so' >cat.doc
-refused 3 'cat.gif: the GIF ends too early, after 13 bytes$' --checkpoint=digits cat.gif
-refused 3 'cat.bmp: the BMP ends too early, after 14 bytes$' --checkpoint=digits cat.bmp
-refused 3 'cat.webp: a WebP picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' --checkpoint=digits cat.webp
-refused 3 'cat.tiff: a TIFF picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' --checkpoint=digits cat.tiff
-refused 3 'cat.doc: neither text nor a picture of a known kind, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' --checkpoint=digits cat.doc
-refused 3 'folder.png: a folder, expected a file$' --checkpoint=digits folder.png
-refused 3 'digits: a folder, expected a file$' --checkpoint=digits digits
-refused 3 'nowhere.png: No such file' --checkpoint=digits nowhere.png
+refused 3 'cat.gif: the GIF ends too early, after 13 bytes$' predict --checkpoint=digits cat.gif
+refused 3 'cat.bmp: the BMP ends too early, after 14 bytes$' predict --checkpoint=digits cat.bmp
+refused 3 'cat.webp: a WebP picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' predict --checkpoint=digits cat.webp
+refused 3 'cat.tiff: a TIFF picture, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' predict --checkpoint=digits cat.tiff
+refused 3 'cat.doc: neither text nor a picture of a known kind, expected a PNG, JPEG, BMP or GIF picture, or a CSV file$' predict --checkpoint=digits cat.doc
+refused 3 'folder.png: a folder, expected a file$' predict --checkpoint=digits folder.png
+refused 3 'digits: a folder, expected a file$' predict --checkpoint=digits digits
+refused 3 'nowhere.png: No such file' predict --checkpoint=digits nowhere.png
 train --dataset=iris --epochs=1 --out=flowers
-refused 2 'digit-00.png: a picture, but the network takes examples \[4\] that begin with sepal_length$' --checkpoint=flowers digit-00.png
+refused 2 'digit-00.png: a picture, but the network takes examples \[4\] that begin with sepal_length$' predict --checkpoint=flowers digit-00.png
 for i in {1..30}; do echo "$i,$((i * 7 % 5)),$((i % 2))"; done >two.csv
 train --dataset=csv:file=two.csv --epochs=1 --out=oblong
-refused 2 'digit-00.png: a picture, but the network takes examples \[2\]$' --checkpoint=oblong digit-00.png
+refused 2 'digit-00.png: a picture, but the network takes examples \[2\]$' predict --checkpoint=oblong digit-00.png
 
 [ $failures -eq 0 ]

@@ -9,24 +9,6 @@ cd "$scratch" || exit 1
 unset NO_COLOR
 export TERM=xterm
 
-show() { # arguments...; standard output in out, standard error in err, $code
-    "$TRAINER" show "$@" >out 2>err
-    code=$?
-}
-good() {
-    show "$@"
-    [ $code -eq 0 ] || fail "show $*: exit code $code: $(cat err)"
-    [ ! -s err ] || fail "show $*: said: $(cat err)"
-}
-refused() { # exit code, words in the one line, arguments...
-    local want=$1 words=$2
-    shift 2
-    show "$@"
-    [ $code -eq "$want" ] || fail "show $*: exit code $code, expected $want: $(cat err)"
-    [ "$(wc -l <err)" -eq 1 ] || fail "show $*: expected one line, found: $(cat err)"
-    grep -Eq -e "^trainer: .*$words" err || fail "show $*: said: $(cat err) expected: $words"
-    [ ! -s out ] || fail "show $*: printed: $(cat out)"
-}
 checked() { # what, then a program of look.py
     python3 look.py "${@:2}" >seen 2>&1 || fail "$1: $(tail -n 3 seen)"
 }
@@ -232,35 +214,35 @@ PYTHON
 cifar=cifar10:take=100
 
 # --- what is no picture ---
-refused 2 'show: expected --dataset=NAME or --checkpoint=DIR'
+refused 2 'show: expected --dataset=NAME or --checkpoint=DIR' show
 printf 'a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n2,3,x\n' >table.csv
-refused 3 'nowhere: No such file' --checkpoint=nowhere --numbers
+refused 3 'nowhere: No such file' show --checkpoint=nowhere --numbers
 "$TRAINER" --quiet --dataset=iris --epochs=2 --out=iris >out 2>err || fail "iris: $(cat err)"
 "$TRAINER" --quiet --dataset=digits --model=mlp:hidden=20 --epochs=3 --out=digits >out 2>err || fail "digits: $(cat err)"
-for data in iris csv:file=table.csv; do refused 2 "${data%%:*}: .* no images; expected a data set of images" --dataset=$data --inline; done
-refused 2 'iris: not a data set of images, .*--only=confusion' --checkpoint=iris --inline
-refused 2 '--part=validation: there are no such examples' --checkpoint=digits --part=validation --numbers
-refused 2 '--part=validation: .*--checkpoint' --dataset=digits --part=validation --inline
-refused 2 'expected --checkpoint=DIR' --dataset=digits --numbers
-refused 2 '--inline writes no pictures' --dataset=digits --inline --out=x.png
-refused 2 '--numbers prints the confusion matrix' --checkpoint=digits --numbers --only=wrong
+for data in iris csv:file=table.csv; do refused 2 "${data%%:*}: .* no images; expected a data set of images" show --dataset=$data --inline; done
+refused 2 'iris: not a data set of images, .*--only=confusion' show --checkpoint=iris --inline
+refused 2 '--part=validation: there are no such examples' show --checkpoint=digits --part=validation --numbers
+refused 2 '--part=validation: .*--checkpoint' show --dataset=digits --part=validation --inline
+refused 2 'expected --checkpoint=DIR' show --dataset=digits --numbers
+refused 2 '--inline writes no pictures' show --dataset=digits --inline --out=x.png
+refused 2 '--numbers prints the confusion matrix' show --checkpoint=digits --numbers --only=wrong
 
 # --- as numbers ---
 for part in test train; do
     "$TRAINER" evaluate --checkpoint=digits --part=$part >evaluated 2>err || fail "evaluate: $(cat err)"
-    good --checkpoint=digits --numbers --part=$part
+    good show --checkpoint=digits --numbers --part=$part
     awk 'length > 80 { exit 1 }' out || fail "more than 80 columns: $(cat out)"
     mv out numbers-$part
     checked "the matrix of the $part part" confusion numbers-$part evaluated
 done
 "$TRAINER" evaluate --checkpoint=iris >evaluated 2>err || fail "evaluate: $(cat err)"
-good --checkpoint=iris --numbers
+good show --checkpoint=iris --numbers
 checked "the matrix of iris" confusion out evaluated
-good --checkpoint=iris --inline --only=confusion
+good show --checkpoint=iris --inline --only=confusion
 checked "the matrix of iris" confusion out evaluated
 
 # --- in a terminal, and in a pipe ---
-good --dataset=digits --part=test --count=3 --inline
+good show --dataset=digits --part=test --count=3 --inline
 cp out piped
 cat >expected <<'END'
 digits: 3 of 360 test examples
@@ -271,7 +253,7 @@ cmp -s <(head -n 2 out) expected || fail "in a pipe: $(cat out)"
 #0       #1       #2" ] || fail "words in a pipe: $(cat out)"
 for arguments in "--dataset=digits" "--dataset=$cifar --data-dir=data --count=2" "--checkpoint=digits"; do
     # shellcheck disable=SC2086 # several words
-    good $arguments --inline
+    good show $arguments --inline
     ! LC_ALL=C grep -nv '^[ -~]*$' out || fail "show $arguments in a pipe: not ASCII"
     awk 'length > 80 { exit 1 }' out || fail "show $arguments: more than 80 columns: $(cat out)"
 done
@@ -280,42 +262,42 @@ checked "on a terminal" terminal
 
 # --- PNG ---
 if grep -q -e -DTRAINER_PNG=0 "$BUILD/flags"; then
-    refused 2 'show: without --inline or --numbers: this build cannot write PNG: .*libpng-dev' --dataset=digits
-    refused 2 'this build cannot write PNG' --checkpoint=digits
+    refused 2 'show: without --inline or --numbers: this build cannot write PNG: .*libpng-dev' show --dataset=digits
+    refused 2 'this build cannot write PNG' show --checkpoint=digits
     [ $failures -eq 0 ]
     exit
 fi
-good --dataset=digits --part=test --count=12
+good show --dataset=digits --part=test --count=12
 grep -Eq '^digits.png: [0-9]+ x [0-9]+ pixels$' out || fail "said: $(cat out)"
 checked "digits" digits digits.png
 cp digits.png kept.png
-refused 3 'digits.png is there already: --replace' --dataset=digits
+refused 3 'digits.png is there already: --replace' show --dataset=digits
 cmp -s digits.png kept.png || fail "a refused picture was written"
-good --dataset=digits --replace
+good show --dataset=digits --replace
 cmp -s digits.png kept.png && fail "--replace replaced nothing"
-refused 3 'nowhere/x.png' --dataset=digits --out=nowhere/x.png
-good --dataset=$cifar,augment=none --data-dir=data --count=30 --out=stored.png
+refused 3 'nowhere/x.png' show --dataset=digits --out=nowhere/x.png
+good show --dataset=$cifar,augment=none --data-dir=data --count=30 --out=stored.png
 checked "stored images" stored stored.png
 for what in "a" "b" "c --seed=2" "d --epoch=2"; do
     # shellcheck disable=SC2086 # several words
-    good --dataset=$cifar,augment=none,crop=24,flip=1 --data-dir=data --count=10 --out="${what%% *}.png" ${what#?}
+    good show --dataset=$cifar,augment=none,crop=24,flip=1 --data-dir=data --count=10 --out="${what%% *}.png" ${what#?}
     checked "augmented images ($what)" cut "${what%% *}.png"
 done
 cmp -s a.png b.png || fail "two pictures with one seed differ"
 cmp -s a.png c.png && fail "another seed makes the same picture"
 cmp -s a.png d.png && fail "another epoch makes the same picture"
 
-good --checkpoint=digits --count=1000
+good show --checkpoint=digits --count=1000
 [ "$(cut -d: -f1 out | tr '\n' ' ')" = "digits/filters.png digits/confusion.png digits/wrong.png " ] || fail "said: $(cat out)"
 "$TRAINER" evaluate --checkpoint=digits >evaluated 2>err
 checked "wrong.png" confusion numbers-test evaluated digits/wrong.png
 checked "confusion.png" cells digits/confusion.png numbers-test
-good --checkpoint=digits --only=filters --count=20 --out=units.png
+good show --checkpoint=digits --only=filters --count=20 --out=units.png
 checked "filters" filters units.png digits/model.safetensors
-refused 3 'digits/filters.png is there already' --checkpoint=digits/checkpoint
-good --checkpoint=digits/model.safetensors --count=1000 --replace
+refused 3 'digits/filters.png is there already' show --checkpoint=digits/checkpoint
+good show --checkpoint=digits/model.safetensors --count=1000 --replace
 [ "$(cut -d: -f1 out | tr '\n' ' ')" = "digits/filters.png digits/confusion.png digits/wrong.png " ] || fail "said: $(cat out)"
-good --checkpoint=digits --out=elsewhere --only=all
+good show --checkpoint=digits --out=elsewhere --only=all
 [ -s elsewhere/wrong.png ] || fail "no elsewhere/wrong.png"
 # A run that takes the folder over takes the pictures of the earlier one away.
 "$TRAINER" --quiet --epochs=1 --out=digits --replace >out 2>err || fail "$(cat err)"

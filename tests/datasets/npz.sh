@@ -7,11 +7,6 @@ set -u
 need python3
 cd "$scratch" || exit 1
 
-good() { # arguments...: standard output is left in the file out
-    "$TRAINER" "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"
-    [ ! -s err ] || fail "trainer $*: wrote to standard error: $(cat err)"
-}
-
 refused() { # exit code, words, data set
     timeout 20 "$TRAINER" --dataset="$3" --epochs=1 --quiet --out=never >out 2>err
     local code=$?
