@@ -34,9 +34,14 @@ CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n
 # stb_image reads the pictures of `trainer predict` and of --dataset=pictures; STB=0 builds without.
 STB := $(shell printf '\043include <stb/stb_image.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
-# libhdf5 writes the models of Keras; HDF5=0 builds without `trainer export FILE.h5`. Debian has it in folders of its own.
+# libhdf5 writes the models of Keras; HDF5=0 builds without `trainer export FILE.h5`. Debian has it in folders of its own. It is not linked
+# but loaded when such a file is written: HDF5_FILE is the name that a program linked with it would ask for.
 HDF5_INCLUDE := $(firstword $(wildcard /usr/include/hdf5/serial))
 HDF5 := $(shell printf '\043include <hdf5.h>\n' | $(CC) $(HDF5_INCLUDE:%=-I%) -E - >/dev/null 2>&1 && echo 1 || echo 0)
+HDF5_LINKED = libhdf5$(if $(HDF5_INCLUDE),_serial).so
+ifneq ($(HDF5),0)
+    HDF5_FILE := $(or $(shell readelf -d "$$($(CC) -print-file-name=$(HDF5_LINKED))" 2>/dev/null | sed -n 's/.*(SONAME).*\[\(.*\)\].*/\1/p'),$(HDF5_LINKED))
+endif
 # protobuf-c, its library and its compiler, encodes what TensorBoard reads; PROTOBUF=0 builds without --outputs=tensorboard.
 PROTOBUF := $(shell printf '\043include <protobuf-c/protobuf-c.h>\n' | $(CC) -E - >/dev/null 2>&1 && command -v protoc-c >/dev/null && echo 1 || echo 0)
 
@@ -118,9 +123,9 @@ SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(findstring undefined,
 CFLAGS = -g
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
 VERSION = 0.1.0
-DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_HDF5=$(HDF5) -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
+DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_HDF5=$(HDF5) $(if $(HDF5_FILE),-DTRAINER_HDF5_FILE='"$(HDF5_FILE)"') -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
           -DTRAINER_VERSION='"$(VERSION)"' $(if $(filter 0,$(ZLIB)),-Isrc/base/zlib)
-LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(if $(filter 1,$(PROTOBUF)),-lprotobuf-c) $(if $(filter 1,$(PNG)),-lpng) $(if $(filter 1,$(HDF5)),$(if $(HDF5_INCLUDE),-lhdf5_serial,-lhdf5)) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
+LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(if $(filter 1,$(PROTOBUF)),-lprotobuf-c) $(if $(filter 1,$(PNG)),-lpng) $(if $(filter 1,$(HDF5)),-ldl) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
 LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER)
 
 # --- plug-ins: folder -> table of descriptors ---
@@ -154,7 +159,7 @@ header_exports = src/infer/export.h
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
            $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/formats/onnx_file.c src/tensorboard/%.c tests/formats/events.c) \
-           $(if $(filter 0,$(HDF5)),src/formats/hdf5.c)
+           $(if $(filter 0,$(HDF5)),src/formats/hdf5.c src/formats/hdf5_library.c)
 plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
 
@@ -202,7 +207,7 @@ $(B)/proto/%.o: $(B)/proto/%.c $(B)/flags
 $(B)/src/formats/%.o: private ALL_CFLAGS += $(if $(PROTOCOLS),-I$(B)/proto)
 $(B)/src/formats/events.o $(B)/src/formats/graph_def.o: | $(B)/proto/events.pb-c.h
 $(B)/src/formats/onnx_file.o: | $(B)/proto/onnx.pb-c.h
-$(B)/src/formats/hdf5.o: private ALL_CFLAGS += $(HDF5_INCLUDE:%=-isystem %)
+$(B)/src/formats/hdf5.o $(B)/src/formats/hdf5_library.o: private ALL_CFLAGS += $(HDF5_INCLUDE:%=-isystem %)
 .SECONDARY: $(PROTOCOLS:=.c) $(PROTOCOLS:=.h)
 
 # The one place where a race is allowed is the one file that the thread sanitizer does not see.

@@ -87,7 +87,7 @@ static int write(FILE *file, const struct exported *exported, struct error *erro
     return code;
 }
 
-const struct format format_h5 = {.plugin = {.name = "h5", .help = HELP}, .write = write};
+const struct format format_h5 = {.plugin = {.name = "h5", .help = HELP}, .ready = hdf5_ready, .write = write};
 
 #else
 

@@ -85,7 +85,8 @@ static int write(FILE *file, const struct exported *exported, struct error *erro
     return code;
 }
 
-const struct format format_keras = {.plugin = {.name = "keras", .help = HELP}, .write = write};
+const struct format format_keras = {
+    .plugin = {.name = "keras", .help = HELP}, .ready = hdf5_ready, .write = write};
 
 #else
 

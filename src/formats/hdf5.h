@@ -1,5 +1,5 @@
-/* HDF5 files, writing: groups, texts as their attributes, arrays of float32. Made in memory by libhdf5 and
- * then written to a stream. Paths are those in the file: "model_weights/conv1". */
+/* HDF5 files, writing: groups, texts as their attributes, arrays of float32. Made in memory by libhdf5, which
+ * is loaded for it, and then written to a stream. Paths are those in the file: "model_weights/conv1". */
 #ifndef TRAINER_FORMATS_HDF5_H
 #define TRAINER_FORMATS_HDF5_H
 
@@ -9,7 +9,9 @@
 
 struct hdf5;
 
-/* Errors of all functions: ERROR_DEVICE (memory), ERROR_FILE (libhdf5 cannot: a name that is there). */
+/* Errors of all functions: ERROR_DEVICE (memory), ERROR_FILE (libhdf5 cannot be loaded, or cannot: a
+ * name that is there). Not for several threads at a time. */
+int hdf5_ready(struct error *error); /* whether libhdf5 can be loaded */
 int hdf5_open(struct hdf5 **out, struct error *error);
 /* With the groups that it lies in. "" and "/": the root, which is there. */
 int hdf5_group(struct hdf5 *file, const char *path, struct error *error);

@@ -11,6 +11,7 @@ static void all_suffixes(char *out, size_t bytes) {
 }
 
 int export_format(const struct format **format, const char *path, struct error *error) {
+    struct error why = {0};
     char suffixes[200];
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     *format = NULL;
@@ -19,9 +20,11 @@ int export_format(const struct format **format, const char *path, struct error *
     all_suffixes(suffixes, sizeof suffixes);
     if (!*format)
         return error_set(error, ERROR_USAGE, "%s: expected a name that ends with one of %s", path, suffixes);
-    if (!(*format)->needs) return OK;
-    return error_set(error, ERROR_USAGE, "%s: .%s needs a build with %s", path, (*format)->plugin.name,
-                     (*format)->needs);
+    if ((*format)->needs)
+        return error_set(error, ERROR_USAGE, "%s: .%s needs a build with %s", path, (*format)->plugin.name,
+                         (*format)->needs);
+    const int code = (*format)->ready ? (*format)->ready(&why) : OK;
+    return code == OK ? OK : error_set(error, code, "%s: %s", path, why.words);
 }
 
 static int write_file(const struct format *format, const char *path, const struct exported *exported,

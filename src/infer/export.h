@@ -19,6 +19,8 @@ struct format {
     struct plugin plugin;
     const char *needs; /* the package that this build lacks for it; NULL: nothing */
     bool arrays;       /* it has the weights alone, by name */
+    /* Whether a library that is loaded on demand is there; NULL: it needs none. Errors: ERROR_FILE. */
+    int (*ready)(struct error *error);
     /* Writes the whole file. Errors: ERROR_FILE: the stream; a layer that the format cannot say, by its
      * name; ERROR_DEVICE (memory). */
     int (*write)(FILE *file, const struct exported *exported, struct error *error);
@@ -28,7 +30,8 @@ struct format {
 extern const struct format *const exports[];
 extern const struct plugin_kind format_kind;
 
-/* The format of a file, by its suffix. Errors: ERROR_USAGE: none of them, or one that this build lacks. */
+/* The format of a file, by its suffix. Errors: ERROR_USAGE: none of them, or one that this build lacks;
+ * ERROR_FILE: the library that writes it cannot be loaded. */
 int export_format(const struct format **format, const char *path, struct error *error);
 
 /* Writes the network of a checkpoint (see restored_open) to `path`, which appears under its name when it is

@@ -123,6 +123,17 @@ if "$TRAINER" export --checkpoint=cnn net.h5 >out 2>err; then
     refused 2 '--names=torch: \.h5 files have layouts of their own; expected \.npz or \.safetensors' --checkpoint=cnn --names=torch net.h5
     refused 3 'alexnet.h5: lrn1: found lrn, which Keras has no layer for' --checkpoint=alexnet alexnet.h5
     [ ! -e alexnet.h5 ] || fail "a network that Keras cannot have became a file"
+    # libhdf5 is loaded when such a file is written, not before; where it cannot be, that is said before anything is learnt.
+    library=$(sed -n 's/.*TRAINER_HDF5_FILE=\([^ ]*\).*/\1/p' "$BUILD/flags")
+    mkdir broken && echo "no library" >"broken/$library" && export LD_LIBRARY_PATH=$PWD/broken
+    for suffix in h5 keras; do
+        refused 3 "other.$suffix: .*$library: .*; expected the libhdf5 that the program was built with (libhdf5-dev)" --checkpoint=cnn other.$suffix
+    done
+    # shellcheck disable=SC2086
+    "$TRAINER" $small --out=unlearnt --export=other.h5 >out 2>err
+    [ $? -eq 3 ] && [ ! -e unlearnt ] && [ "$(wc -l <err)" -eq 1 ] || fail "--export without libhdf5: $(cat out err)"
+    export_to 0 --checkpoint=cnn other.safetensors
+    unset LD_LIBRARY_PATH
 else
     grep -q '^trainer: net.h5: \.h5 needs a build with libhdf5 (apt-get install libhdf5-dev, then make)$' err || fail "a build without libhdf5: $(cat err)"
 fi
