@@ -85,13 +85,12 @@ static int cifar10_open(struct dataset *dataset, const void *settings_given, con
     const struct shape stored = SHAPE(CIFAR_SIDE, CIFAR_SIDE, CIFAR_CHANNELS);
     const int count = train_files(&settings->common);
     struct augment augment;
-    RETURN_IF(augment_choose(&augment, &dataset->shape, &settings->augment, "cifar10", &stored, error));
+    struct shape given;
+    RETURN_IF(augment_choose(&augment, &given, &settings->augment, "cifar10", &stored, error));
     RETURN_IF(read_part(dataset, &dataset->train, 0, count, 0, folders, error));
     RETURN_IF(read_part(dataset, &dataset->test, TRAIN_FILES, 1, 2, folders, error));
     if (augment.whitened) RETURN_IF(whiten(dataset, error));
-    dataset->train.features = dataset->test.features =
-        dataset->shape.dims[0] * dataset->shape.dims[1] * dataset->shape.dims[2];
-    dataset->train.augment = dataset->test.augment = augment;
+    augment_dataset(dataset, &augment, &given);
     return dataset_class_names(dataset, classes, CIFAR_CLASSES, error);
 }
 

@@ -3,13 +3,19 @@
  * what can be used where it lies is not read into memory. */
 #include <stddef.h>
 #include <string.h>
+#include "../src/data/augment.h"
 #include "../src/data/npz_examples.h"
 
 enum { X, Y, X_TEST, Y_TEST, ARRAYS, NAME_BYTES = 400, LIST_BYTES = 260 };
 
+/* Places in the choices of standardize, and what they are among those of images. */
+enum { STANDARDIZE_AUTO, STANDARDIZE_NO, STANDARDIZE_YES, STANDARDIZE_IMAGE, STANDARDIZES };
+static const int of_images[STANDARDIZES] = {[STANDARDIZE_NO] = 1, [STANDARDIZE_IMAGE] = 2};
+
 struct npz_settings {
     struct dataset_common common;
-    bool standardize;
+    struct augment_settings augment;
+    int standardize;
     struct split split;
     char file[512], names[ARRAYS][NAME_BYTES];
 };
@@ -33,8 +39,11 @@ static const struct option options[] = {
              .help = "examples to test on (default x_test, if it is there and x is not named)"),
     NAME_ROW("y_test", Y_TEST, .help = "their classes (default y_test)"),
     SPLIT_ROWS(struct npz_settings, split, "x_test"),
-    OPTION_ROW(FLAG, "standardize", struct npz_settings, standardize, .fallback = "1",
-               .help = "bring each of F numbers to mean 0 and deviation 1 over the training examples"),
+    OPTION_ROW(CHOICE, "standardize", struct npz_settings, standardize, .fallback = "auto",
+               .choices = "auto|0|1|image",
+               .help = "1: bring each of F numbers to mean 0 and deviation 1 over the training examples, as "
+                       "auto does; image: bring each image to mean 0 and deviation 1, also in tests"),
+    AUGMENT_CHANGE_ROWS(struct npz_settings, "none"),
     {0}};
 
 static const char *const keys[ARRAYS] = {"x_train", "y_train", "x_test", "y_test"};
@@ -111,6 +120,27 @@ static int open_files(struct npz_array *const *arrays, struct dataset *dataset,
     return OK;
 }
 
+/* What is cut out and changed are images of bytes. */
+static int apply_augment(struct dataset *dataset, const struct npz_settings *npz, struct error *error) {
+    const struct shape *own = &dataset->shape;
+    const struct shape stored = SHAPE(own->dims[0], own->dims[1], own->rank == 2 ? 1 : own->dims[2]);
+    struct augment_settings settings = npz->augment;
+    struct augment augment;
+    struct shape given;
+    char text[64];
+    settings.standardize = of_images[npz->standardize];
+    if (!augment_is_asked(&settings)) return OK;
+    if (!dataset->train.bytes || own->rank < 2 || own->rank > 3)
+        return error_set(
+            error, ERROR_USAGE,
+            "npz: found examples %s of %s, expected images [H, W] or [H, W, C] of bytes (uint8) to "
+            "crop or change",
+            shape_text(own, text, sizeof text), dataset->train.bytes ? "bytes" : "numbers");
+    RETURN_IF(augment_choose(&augment, &given, &settings, "npz", &stored, error));
+    augment_dataset(dataset, &augment, &given);
+    return OK;
+}
+
 static int npz_data_open(struct dataset *dataset, const void *settings, const char *const *folders,
                          struct error *error) {
     (void)folders;
@@ -122,7 +152,8 @@ static int npz_data_open(struct dataset *dataset, const void *settings, const ch
         *npz->file ? open_archive(arrays, dataset, npz, error) : open_files(arrays, dataset, npz, error);
     if (code == OK)
         code = npz_examples(dataset, &train, test.x.npy.count > 0 ? &test : NULL, &npz->split,
-                            npz->standardize, error);
+                            npz->standardize != STANDARDIZE_NO, error);
+    if (code == OK) code = apply_augment(dataset, npz, error);
     for (int i = 0; i < ARRAYS; i++) npz_close(arrays[i]);
     return code;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "whiten.h"
 
 static const struct augment chains[] = {
@@ -61,6 +62,10 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
     if (settings->standardize > 0) a.standardize = settings->standardize - 1;
     if (!isnan(settings->brightness)) a.brightness = (float)settings->brightness;
     if (settings->contrast[0]) RETURN_IF(read_contrast(&a, settings->contrast, owner, error));
+    if (!changes_nothing(&a) && a.channels > AUGMENT_CHANNELS)
+        return error_set(error, ERROR_USAGE,
+                         "%s: found images of %d channels, expected at most %d to crop or change", owner,
+                         a.channels, AUGMENT_CHANNELS);
     if (a.rows > a.height + 2 * a.pad || a.columns > a.width + 2 * a.pad)
         return error_set(error, ERROR_USAGE, "%s: crop=%d: expected at most %d, the padded image", owner,
                          a.rows, (a.height < a.width ? a.height : a.width) + 2 * a.pad);
@@ -72,6 +77,20 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
     return OK;
 }
 
+bool augment_is_asked(const struct augment_settings *settings) {
+    return settings->chain > 0 || settings->crop > 0 || settings->pad > 0 || settings->cutout > 0 ||
+           settings->flip > 1 || settings->standardize > 1 || settings->brightness > 0.0 ||
+           settings->contrast[0] || settings->whiten > 0;
+}
+
+void augment_dataset(struct dataset *dataset, const struct augment *augment, const struct shape *given) {
+    const int rows = given->dims[0], columns = given->dims[1], numbers = rows * columns * given->dims[2];
+    const int rank = dataset->shape.rank;
+    dataset->shape = rank == 1 ? SHAPE(numbers) : rank == 2 ? SHAPE(rows, columns) : *given;
+    dataset->train.features = dataset->test.features = numbers;
+    dataset->train.augment = dataset->test.augment = *augment;
+}
+
 static const char whitened[] = " whitened"; /* at the end of the text */
 
 void augment_text(const struct augment *a, char *out, size_t bytes) {
@@ -80,7 +99,8 @@ void augment_text(const struct augment *a, char *out, size_t bytes) {
 }
 
 void augment_training_text(const struct augment *a, char *out, size_t bytes) {
-    snprintf(out, bytes, "flip %d brightness %g contrast %g-%g cutout %d", a->flip, (double)a->brightness,
+    struct text text = text_into(out, bytes);
+    text_add(&text, "flip %d brightness %g contrast %g-%g cutout %d", a->flip, (double)a->brightness,
              (double)a->contrast_least, (double)a->contrast_most, a->cutout);
 }
 

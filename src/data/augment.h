@@ -6,6 +6,7 @@
 #include "../base/option.h"
 #include "../device/augment.h"
 #include "../graph/shape.h"
+#include "dataset.h"
 
 struct augment_settings {
     int chain; /* position in "none|distnet" */
@@ -19,6 +20,14 @@ struct augment_settings {
 /* The rows of the `struct augment_settings augment` in a data set's settings; `usual`: the chain that it has
  * unless another one is named. */
 #define AUGMENT_ROWS(settings, usual)                                                                        \
+    AUGMENT_CHANGE_ROWS(settings, usual),                                                                    \
+        OPTION_ROW(CHOICE, "standardize", settings, augment.standardize, .fallback = "auto",                 \
+                   .choices = "auto|none|image",                                                             \
+                   .help = "image: bring each image to mean 0 and deviation 1, also in tests; none: only "   \
+                           "divide by 255")
+
+/* All but standardize, which in npz is also a setting of tables. */
+#define AUGMENT_CHANGE_ROWS(settings, usual)                                                                 \
     OPTION_ROW(                                                                                              \
         CHOICE, "augment", settings, augment.chain, .fallback = usual, .choices = "none|distnet|usual",      \
         .help = "the settings below under one name; usual: crop=24, flip=1, standardize=image; distnet: "    \
@@ -39,11 +48,6 @@ struct augment_settings {
                    .help =                                                                                   \
                        "range of the random factor on the contrast in training, as in 0.2-1.8 (default: as " \
                        "in augment, or 1-1)"),                                                               \
-        OPTION_ROW(                                                                                          \
-            CHOICE, "standardize", settings, augment.standardize, .fallback = "auto",                        \
-            .choices = "auto|none|image",                                                                    \
-            .help = "image: bring each image to mean 0 and deviation 1, also in tests; none: only divide "   \
-                    "by 255"),                                                                               \
         OPTION_ROW(INT, "cutout", settings, augment.cutout, .least = 0, .most = 4096, .unit = "pixels",      \
                    .help = "side of a square at a random place that is set to 0 in training (default: 0)")
 
@@ -56,9 +60,16 @@ struct augment_settings {
 
 /* *augment = what the settings make of images of shape [height, width, channels]; height 0 when that is no
  * change at all. *given = the shape that the network is given. `owner` is for the words. Errors: ERROR_USAGE:
- * not a contrast, a crop larger than the padded image, a crop of more than AUGMENT_BYTES. */
+ * not a contrast, a crop larger than the padded image, a crop of more than AUGMENT_BYTES, more than
+ * AUGMENT_CHANNELS. */
 int augment_choose(struct augment *augment, struct shape *given, const struct augment_settings *settings,
                    const char *owner, const struct shape *stored, struct error *error);
+
+/* Whether any of them was set to a change, for a data set that may have no images. */
+bool augment_is_asked(const struct augment_settings *settings);
+/* Both parts of the data set get the recipe, and their examples the shape that it gives; [numbers] or [rows,
+ * columns] where the data set's shape has that rank already. */
+void augment_dataset(struct dataset *dataset, const struct augment *augment, const struct shape *given);
 
 /* The recipe of tests as a text for checkpoints, and back; false when it is none. */
 void augment_text(const struct augment *augment, char *out, size_t bytes);

@@ -105,7 +105,7 @@ static int read_picture(struct features *features, const struct restored *restor
     picture_close(&picture);
     const struct lit lit = {features->floats, WHITE};
     if (code == OK) features->light = light_measure(size, 1, number_of, &lit);
-    const float share = has_images(restored) ? 1.0f : white_of(restored) / (float)WHITE;
+    const float share = white_of(restored) / (float)WHITE;
     for (int i = 0; i < numbers_of(restored); i++) {
         const float number = features->floats[i] * share;
         features->floats[i] = restored->fit == PICTURE_NONE ? number : roundf(number);

@@ -72,7 +72,7 @@ static int read_image(struct restored *restored, const char *path, struct error 
     struct augment *augment = &restored->augment;
     if (!text) return OK;
     if (!augment_from_text(augment, text) ||
-        !shape_equal(&restored->shape, &SHAPE(augment->rows, augment->columns, augment->channels)))
+        restored->features != augment->rows * augment->columns * augment->channels)
         return missing(path, "image", error);
     return OK;
 }
