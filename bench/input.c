@@ -22,6 +22,7 @@ static const struct row {
     {"tests: central crop, standardized", "crop=24,standardize=image", true},
     {"crop=24, standardized", "crop=24,standardize=image", false},
     {"augment=distnet", "augment=distnet", false},
+    {"crop=24, rotate=15, standardized", "crop=24,rotate=15,standardize=image", false},
     {"pad=4, flip, cutout=8, standardized", "pad=4,flip=1,cutout=8,standardize=image", false},
 };
 

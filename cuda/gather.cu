@@ -1,6 +1,7 @@
 /* Kernels: a batch built from examples that lie on the GPU. Images are augmented as src/device/augment.h
  * says, in passes: parts of each crop are summed, its draw and line worked out from the sums, its bytes
- * stretched to floats. A byte is read at most twice, a float written once. */
+ * stretched to floats. A byte is read at most twice, of a rotated image eight times; a float is written once.
+ */
 #include "kernels.h"
 #include "launch.h"
 
@@ -29,10 +30,12 @@ KERNEL rows_bytes(gpu_indices indices, size_t features, const uint8_t *bytes, fl
 /* The byte of channel c at (row, column) of a crop; black where the crop reaches beyond the image. */
 DEVICE uint8_t pixel(const augment &a, const struct augment_draw &draw, const uint8_t *image, int row,
                      int column, int c) {
-    const int y = draw.top - a.pad + row;
-    const int x = draw.left - a.pad + (draw.flip ? a.columns - 1 - column : column);
-    if (y < 0 || y >= a.height || x < 0 || x >= a.width) return 0;
-    return image[((size_t)y * (size_t)a.width + (size_t)x) * (size_t)a.channels + (size_t)c];
+    if (augment_is_turned(&draw)) {
+        const struct augment_place place = augment_place(&a, &draw, row, column);
+        return augment_rotated(&a, &place, image, c);
+    }
+    return augment_stored(&a, image, draw.top - a.pad + row,
+                          draw.left - a.pad + (draw.flip ? a.columns - 1 - column : column), c);
 }
 
 DEVICE const uint8_t *image_of(const augment &a, const gpu_indices &indices, uint32_t i,

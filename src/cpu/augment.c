@@ -49,6 +49,25 @@ static void cut_out(const struct augment *a, const struct augment_draw *draw, co
     }
 }
 
+/* The same for a rotated one. */
+static void rotate(const struct augment *a, const struct augment_draw *draw, const uint8_t *image,
+                   uint8_t *crop) {
+    const int channels = a->channels, row = a->width * channels;
+    for (int y = 0; y < a->rows; y++)
+        for (int x = 0; x < a->columns; x++, crop += channels) {
+            const struct augment_place place = augment_place(a, draw, y, x);
+            const bool inside = place.row >= 0 && place.row < a->height - 1 && place.column >= 0 &&
+                                place.column < a->width - 1;
+            const uint8_t *one =
+                inside ? image + (size_t)place.row * (size_t)row + (size_t)place.column * (size_t)channels
+                       : image;
+            for (int c = 0; c < channels; c++)
+                crop[c] = inside ? augment_between(&place, one[c], one[channels + c], one[row + c],
+                                                   one[row + channels + c])
+                                 : augment_rotated(a, &place, image, c);
+        }
+}
+
 /* --- the two passes; inlined with a constant number of channels --- */
 
 /* Sums of a column of groups stay below 2^32: a crop has at most AUGMENT_BYTES bytes. */
@@ -114,7 +133,10 @@ void cpu_augment(const struct augment *augment, const struct augment_draw *draw,
     const size_t bytes = (size_t)augment->rows * row;
     struct augment_sums sums = {0};
     uint8_t crop[AUGMENT_BYTES];
-    cut_out(augment, draw, image, crop);
+    if (augment_is_turned(draw))
+        rotate(augment, draw, image, crop);
+    else
+        cut_out(augment, draw, image, crop);
     if (augment_needs_sums(augment, draw)) measure_crop(augment, crop, bytes, &sums);
     const struct augment_line line = augment_line(augment, draw, &sums, scale);
     stretch_crop(augment, crop, bytes, &line, out);

@@ -41,7 +41,7 @@ static int read_contrast(struct augment *augment, const char *text, const char *
 static bool changes_nothing(const struct augment *a) {
     return a->rows == a->height && a->columns == a->width && a->pad == 0 && !a->flip &&
            !(a->brightness > 0.0f) && !(a->contrast_least < 1.0f) && !(a->contrast_most > 1.0f) &&
-           a->cutout == 0 && !a->standardize && !a->whitened;
+           !(a->rotate > 0.0f) && a->cutout == 0 && !a->standardize && !a->whitened;
 }
 
 int augment_choose(struct augment *augment, struct shape *given, const struct augment_settings *settings,
@@ -52,6 +52,7 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
     a.channels = stored->dims[2];
     a.pad = settings->pad;
     a.cutout = settings->cutout;
+    a.rotate = (float)settings->rotate;
     a.whitened = settings->whiten;
     if (settings->crop > 0) a.rows = a.columns = settings->crop;
     if (a.rows == 0) {
@@ -80,7 +81,7 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
 bool augment_is_asked(const struct augment_settings *settings) {
     return settings->chain > 0 || settings->crop > 0 || settings->pad > 0 || settings->cutout > 0 ||
            settings->flip > 1 || settings->standardize > 1 || settings->brightness > 0.0 ||
-           settings->contrast[0] || settings->whiten > 0;
+           settings->rotate > 0.0 || settings->contrast[0] || settings->whiten > 0;
 }
 
 void augment_dataset(struct dataset *dataset, const struct augment *augment, const struct shape *given) {
@@ -102,6 +103,7 @@ void augment_training_text(const struct augment *a, char *out, size_t bytes) {
     struct text text = text_into(out, bytes);
     text_add(&text, "flip %d brightness %g contrast %g-%g cutout %d", a->flip, (double)a->brightness,
              (double)a->contrast_least, (double)a->contrast_most, a->cutout);
+    if (a->rotate > 0.0f) text_add(&text, " rotate %g", (double)a->rotate);
 }
 
 bool augment_from_text(struct augment *augment, const char *text) {

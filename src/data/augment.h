@@ -13,6 +13,7 @@ struct augment_settings {
     int crop, pad, cutout;
     int flip, standardize; /* positions in "auto|0|1" and "auto|none|image"; 0: as the chain says */
     double brightness;     /* NAN: as the chain says */
+    double rotate;         /* degrees */
     char contrast[32];     /* "0.2-1.8"; empty: as the chain says */
     int whiten;            /* 1: the data set whitens what it stores (whiten.h) */
 };
@@ -48,6 +49,9 @@ struct augment_settings {
                    .help =                                                                                   \
                        "range of the random factor on the contrast in training, as in 0.2-1.8 (default: as " \
                        "in augment, or 1-1)"),                                                               \
+        OPTION_ROW(REAL, "rotate", settings, augment.rotate, .fallback = "0", .least = 0, .most = 180,       \
+                   .unit = "degrees",                                                                        \
+                   .help = "largest random angle that a training image is turned by, to either side"),       \
         OPTION_ROW(INT, "cutout", settings, augment.cutout, .least = 0, .most = 4096, .unit = "pixels",      \
                    .help = "side of a square at a random place that is set to 0 in training (default: 0)")
 

@@ -1,15 +1,18 @@
 /* How the bytes of a stored image become a network's input. CPU and CUDA code include this header, so they
  * agree on every pixel. Common part of C, C++ and CUDA.
  *
- * The chain, always in this order: pad with black, crop, flip, brightness, contrast, standardize or scale,
- * cutout. In training the place of the crop, the flip, brightness, contrast and cutout are random; in
- * tests the crop is central and the others are left out. Nothing is clipped to 0..255 on the way, as in
+ * The chain, always in this order: pad with black, crop, flip, rotate, brightness, contrast, standardize or
+ * scale, cutout. In training the place of the crop, the flip, angle, brightness, contrast and cutout are
+ * random; in tests the crop is central and the others are left out. A rotated crop is made of bytes again, as
+ * image libraries have it: each is the mean of the four pixels around the place that it comes from, which may
+ * lie beside the crop, or outside of the image, in black. Nothing is clipped to 0..255 on the way, as in
  * TensorFlow with floats, so the chain is one linear function per image and channel: a value is slope *
  * byte + offset[channel], and both come from sums of bytes that are exact integers. */
 #ifndef TRAINER_DEVICE_AUGMENT_H
 #define TRAINER_DEVICE_AUGMENT_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "../base/rng.h"
 
@@ -27,6 +30,7 @@ struct augment {
     int pad;                             /* black pixels on every side, before the crop */
     int rows, columns;                   /* of the crop, inside the padded image: what the network is given */
     int flip;                            /* 1: every other image, on average, is mirrored left to right */
+    float rotate;                        /* by uniform [-rotate, rotate) degrees about the crop's centre */
     float brightness;                    /* plus uniform [-brightness, brightness), in units of a byte */
     float contrast_least, contrast_most; /* uniform factor about each channel's mean; 1 and 1: none */
     int cutout;      /* a square of this side is 0, its centre anywhere in the crop; 0: none */
@@ -34,10 +38,18 @@ struct augment {
     int whitened;    /* 1: the stored images are whitened ones; the chain does not look at it */
 };
 
+enum { AUGMENT_ONE = 1 << 16 }; /* what sine and cosine are multiplied by */
+
+/* An angle, counterclockwise. */
+struct augment_turn {
+    int sine, cosine;
+};
+
 /* What one image gets. */
 struct augment_draw {
     int top, left; /* of the crop in the padded image */
     int flip;
+    struct augment_turn turn;
     float brightness, contrast;
     int cut_top, cut_bottom, cut_left, cut_right; /* [top, bottom) x [left, right) of the crop is 0 */
 };
@@ -51,9 +63,33 @@ AUGMENT_INLINE int augment_clip(int value, int most) {
     return value < 0 ? 0 : value > most ? most : value;
 }
 
+/* By its own series, since those of the libraries of a CPU and of a GPU round differently. Multiples of 90
+ * degrees are exact. */
+AUGMENT_INLINE struct augment_turn augment_turn(float degrees) {
+    const double quarters = floor((double)degrees / 90.0 + 0.5);
+    const double x = ((double)degrees - 90.0 * quarters) * 0.017453292519943295, xx = x * x; /* pi / 180 */
+    const double sine = x * (1.0 - xx / 6.0 * (1.0 - xx / 20.0 * (1.0 - xx / 42.0 * (1.0 - xx / 72.0))));
+    const double cosine = 1.0 - xx / 2.0 * (1.0 - xx / 12.0 * (1.0 - xx / 30.0 * (1.0 - xx / 56.0)));
+    const int s = (int)floor(AUGMENT_ONE * sine + 0.5), c = (int)floor(AUGMENT_ONE * cosine + 0.5);
+    const int by = (int)quarters & 3;
+    const struct augment_turn turn = {by == 0   ? s
+                                      : by == 1 ? c
+                                      : by == 2 ? -s
+                                                : -c,
+                                      by == 0   ? c
+                                      : by == 1 ? -s
+                                      : by == 2 ? -c
+                                                : s};
+    return turn;
+}
+
+AUGMENT_INLINE int augment_is_turned(const struct augment_draw *draw) {
+    return draw->turn.sine != 0 || draw->turn.cosine != AUGMENT_ONE;
+}
+
 /* For a test: the central crop, and nothing else. */
 AUGMENT_INLINE struct augment_draw augment_centre(const struct augment *a) {
-    struct augment_draw draw = {0, 0, 0, 0.0f, 1.0f, 0, 0, 0, 0};
+    struct augment_draw draw = {0, 0, 0, {0, AUGMENT_ONE}, 0.0f, 1.0f, 0, 0, 0, 0};
     draw.top = (a->height + 2 * a->pad - a->rows) / 2;
     draw.left = (a->width + 2 * a->pad - a->columns) / 2;
     return draw;
@@ -65,10 +101,11 @@ AUGMENT_INLINE struct augment_draw augment_draw(const struct augment *a, uint64_
     const struct rng_block first = rng_philox(key, 0, 0), second = rng_philox(key, 0, 1);
     const int row = augment_below(second.word[1], a->rows),
               column = augment_below(second.word[2], a->columns);
-    struct augment_draw draw = {0, 0, 0, 0.0f, 1.0f, 0, 0, 0, 0};
+    struct augment_draw draw = {0, 0, 0, {0, AUGMENT_ONE}, 0.0f, 1.0f, 0, 0, 0, 0};
     draw.top = augment_below(first.word[0], a->height + 2 * a->pad - a->rows + 1);
     draw.left = augment_below(first.word[1], a->width + 2 * a->pad - a->columns + 1);
     draw.flip = a->flip && first.word[2] >> 31;
+    if (a->rotate > 0.0f) draw.turn = augment_turn(a->rotate * (2.0f * rng_unit(second.word[3]) - 1.0f));
     draw.brightness = a->brightness * (2.0f * rng_unit(first.word[3]) - 1.0f);
     draw.contrast = a->contrast_least + (a->contrast_most - a->contrast_least) * rng_unit(second.word[0]);
     draw.cut_top = augment_clip(row - a->cutout / 2, a->rows);
@@ -76,6 +113,51 @@ AUGMENT_INLINE struct augment_draw augment_draw(const struct augment *a, uint64_
     draw.cut_left = augment_clip(column - a->cutout / 2, a->columns);
     draw.cut_right = augment_clip(column - a->cutout / 2 + a->cutout, a->columns);
     return draw;
+}
+
+/* Where a pixel of a rotated crop comes from: between four pixels of the stored image, of which this is the
+ * upper left one; it may lie outside. */
+struct augment_place {
+    int row, column;
+    uint32_t down, right; /* how far from it, in 256ths of the way to the next */
+};
+
+/* Distances from the crop's centre are whole numbers of half pixels; shifts to the right round down. */
+AUGMENT_INLINE struct augment_place augment_place(const struct augment *a, const struct augment_draw *draw,
+                                                  int row, int column) {
+    const int64_t down = 2 * row - (a->rows - 1), right = 2 * column - (a->columns - 1);
+    const int64_t sine = draw->turn.sine, cosine = draw->turn.cosine;
+    const int64_t y = cosine * down + sine * right, x = cosine * right - sine * down;
+    const int64_t from_y = (2 * (draw->top - a->pad) + a->rows - 1) * (int64_t)AUGMENT_ONE + y;
+    const int64_t from_x =
+        (2 * (draw->left - a->pad) + a->columns - 1) * (int64_t)AUGMENT_ONE + (draw->flip ? -x : x);
+    const struct augment_place place = {(int)(from_y >> 17), (int)(from_x >> 17),
+                                        (uint32_t)(from_y >> 9) & 255u, (uint32_t)(from_x >> 9) & 255u};
+    return place;
+}
+
+/* From the four, the upper left one first, then its right neighbour. */
+AUGMENT_INLINE uint8_t augment_between(const struct augment_place *place, uint8_t one, uint8_t right,
+                                       uint8_t below, uint8_t across) {
+    const uint32_t upper = one * (256u - place->right) + right * place->right;
+    const uint32_t lower = below * (256u - place->right) + across * place->right;
+    return (uint8_t)((upper * (256u - place->down) + lower * place->down + 32768u) >> 16);
+}
+
+/* A byte of the stored image, black outside of it. */
+AUGMENT_INLINE uint8_t augment_stored(const struct augment *a, const uint8_t *image, int row, int column,
+                                      int channel) {
+    if (row < 0 || row >= a->height || column < 0 || column >= a->width) return 0;
+    return image[((size_t)row * (size_t)a->width + (size_t)column) * (size_t)a->channels + (size_t)channel];
+}
+
+/* A byte of the rotated crop. */
+AUGMENT_INLINE uint8_t augment_rotated(const struct augment *a, const struct augment_place *place,
+                                       const uint8_t *image, int channel) {
+    return augment_between(place, augment_stored(a, image, place->row, place->column, channel),
+                           augment_stored(a, image, place->row, place->column + 1, channel),
+                           augment_stored(a, image, place->row + 1, place->column, channel),
+                           augment_stored(a, image, place->row + 1, place->column + 1, channel));
 }
 
 /* What is measured of a crop: sums over its bytes, black borders included. */

@@ -487,6 +487,9 @@ static void check_settings(void) {
     a.cutout = 1;
     check_chosen("set:cutout=1", &a);
     a = usual;
+    a.rotate = 0.5f;
+    check_chosen("set:rotate=0.5", &a);
+    a = usual;
     a.standardize = 1;
     check_chosen("set:standardize=image", &a);
     a = usual;
