@@ -121,3 +121,17 @@ int gpu_gather_labels(const struct device *device, const struct examples *exampl
     }
     return OK;
 }
+
+int gpu_mix(const struct device *device, const struct augment *augment, const struct augment_mix *mix,
+            int count, const float *rows, float *out, struct error *error) {
+    const size_t floats = (size_t)augment->rows * (size_t)augment->columns * (size_t)augment->channels;
+    struct queue *queue = gpu_queue(device, error);
+    if (!queue) return error->code;
+    for (int first = 0; first < count; first += GPU_MIXES) {
+        struct gpu_mixes part = {.count = count - first < GPU_MIXES ? count - first : GPU_MIXES};
+        const size_t at = (size_t)first * floats;
+        memcpy(part.mix, mix + first, (size_t)part.count * sizeof *part.mix);
+        GPU_TRY(device, launch_mix(queue->stream, augment, &part, rows + at, out + at), error);
+    }
+    return OK;
+}

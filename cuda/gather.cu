@@ -96,6 +96,19 @@ KERNEL stretch(augment a, gpu_indices indices, const uint8_t *images, const gpu_
     }
 }
 
+KERNEL mix_rows(augment a, gpu_mixes mixes, const float *rows, float *out) {
+    const uint32_t row_floats = (uint32_t)a.columns * (uint32_t)a.channels;
+    const uint32_t floats = (uint32_t)a.rows * row_floats;
+    EACH(at, (size_t)mixes.count * floats) {
+        const struct augment_mix &mix = mixes.mix[(uint32_t)at / floats];
+        const uint32_t place = (uint32_t)at % floats;
+        const int row = (int)(place / row_floats), column = (int)(place % row_floats / (uint32_t)a.channels);
+        const bool inside = row >= mix.top && row < mix.bottom && column >= mix.left && column < mix.right;
+        const float own = rows[at], other = rows[at + floats];
+        out[at] = mix.boxed ? inside ? other : own : augment_mixed(mix.share, own, other);
+    }
+}
+
 } // namespace
 
 cudaError_t launch_numbers(cudaStream_t stream, const struct gpu_indices *indices, int *out) {
@@ -122,4 +135,10 @@ cudaError_t launch_augment(cudaStream_t stream, const struct augment *a, const s
         code = LAUNCH(stream, count, draw_lines, *a, *indices, *keys, scale, measured, crops);
     if (code == cudaSuccess) code = LAUNCH(stream, count * floats, stretch, *a, *indices, images, crops, out);
     return code;
+}
+
+cudaError_t launch_mix(cudaStream_t stream, const struct augment *a, const struct gpu_mixes *mixes,
+                       const float *rows, float *out) {
+    const size_t floats = (size_t)a->rows * a->columns * a->channels;
+    return LAUNCH(stream, (size_t)mixes->count * floats, mix_rows, *a, *mixes, rows, out);
 }

@@ -89,6 +89,7 @@ const struct backend gpu_backend = {
     .finish = gpu_finish,
     .gather = gpu_gather,
     .gather_labels = gpu_gather_labels,
+    .mix = gpu_mix,
     .record = gpu_record,
     .recorded = gpu_recorded,
     .replay = gpu_replay,

@@ -117,6 +117,8 @@ int gpu_gather(const struct device *device, const struct examples *examples, con
                float *out, struct error *error);
 int gpu_gather_labels(const struct device *device, const struct examples *examples,
                       const struct indices *indices, int *out, struct error *error);
+int gpu_mix(const struct device *device, const struct augment *augment, const struct augment_mix *mix,
+            int count, const float *rows, float *out, struct error *error);
 
 /* examples.c */
 

@@ -219,6 +219,15 @@ cudaError_t launch_augment(cudaStream_t stream, const struct augment *augment,
                            const struct gpu_indices *indices, const struct gpu_keys *keys,
                            const uint8_t *images, float scale, int measured, struct gpu_crops *crops,
                            float *out);
+/* How a part of a batch is mixed; an argument, too. */
+enum { GPU_MIXES = 128 };
+struct gpu_mixes {
+    int count;
+    struct augment_mix mix[GPU_MIXES];
+};
+/* out[count] from rows[count + 1], each [rows][columns][channels]: row i mixed with row i + 1 */
+cudaError_t launch_mix(cudaStream_t stream, const struct augment *augment, const struct gpu_mixes *mixes,
+                       const float *rows, float *out);
 
 #ifdef __cplusplus
 }

@@ -39,11 +39,14 @@ static const struct option options[] = {
              .help = "examples to test on (default x_test, if it is there and x is not named)"),
     NAME_ROW("y_test", Y_TEST, .help = "their classes (default y_test)"),
     SPLIT_ROWS(struct npz_settings, split, "x_test"),
-    OPTION_ROW(CHOICE, "standardize", struct npz_settings, standardize, .fallback = "auto",
-               .choices = "auto|0|1|image",
-               .help = "1: bring each of F numbers to mean 0 and deviation 1 over the training examples, as "
-                       "auto does; image: bring each image to mean 0 and deviation 1, also in tests"),
-    AUGMENT_CHANGE_ROWS(struct npz_settings, "none"),
+    AUGMENT_ROWS_BEFORE(struct npz_settings, "none"),
+    OPTION_ROW(
+        CHOICE, "standardize", struct npz_settings, standardize, .fallback = "auto",
+        .choices = "auto|0|1|image",
+        .help =
+            "auto, 1: bring each of F numbers to mean 0 and deviation 1 over the training examples; "
+            "0: leave them as they are; image: bring each image to mean 0 and deviation 1, also in tests"),
+    AUGMENT_ROWS_AFTER(struct npz_settings),
     {0}};
 
 static const char *const keys[ARRAYS] = {"x_train", "y_train", "x_test", "y_test"};

@@ -54,8 +54,8 @@ struct remote_run {
         double began_s; /* when all had come */
         struct error error;
         float *weights, *gradient; /* [layout floats] */
-        int *numbers;              /* [batch] examples */
-        uint64_t *keys;            /* [batch] what they are augmented by */
+        int *numbers;              /* [batch + 1] examples, and the next one */
+        uint64_t *keys;            /* [batch + 1] what they are augmented by */
     } * remotes;                   /* [setup.device_count] */
 };
 
@@ -177,6 +177,7 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     const struct indices indices = {.count = stream->batch, .index = device->numbers, .key = device->keys};
     stream_batch(stream, worker, number, device->numbers);
     stream_keys(stream, worker, number, device->keys);
+    stream_next(stream, worker, number, &device->numbers[stream->batch], &device->keys[stream->batch]);
     RETURN_IF(compute.load(compute.self, device->index, 0, number, &indices, error));
     RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
     if (*over) return OK;

@@ -154,4 +154,5 @@ const struct backend cpu_backend = {
     .marks = &marks,
     .gather = cpu_gather,
     .gather_labels = cpu_gather_labels,
+    .mix = cpu_mix,
 };

@@ -21,6 +21,9 @@ void cpu_step(const struct update *update, size_t floats, float *weights, float 
 void cpu_update_racy(const struct update *update, const struct update_slice *slice);
 void cpu_copy_racy(float *out, const float *in, size_t floats, struct world *world);
 
+int cpu_mix(const struct device *device, const struct augment *augment, const struct augment_mix *mix,
+            int count, const float *rows, float *out, struct error *error);
+
 /* One image, augmented: out[rows][columns][channels]. image[height][width][channels]. */
 void cpu_augment(const struct augment *augment, const struct augment_draw *draw, const uint8_t *image,
                  float scale, float *out);

@@ -41,7 +41,7 @@ static int read_contrast(struct augment *augment, const char *text, const char *
 static bool changes_nothing(const struct augment *a) {
     return a->rows == a->height && a->columns == a->width && a->pad == 0 && !a->flip &&
            !(a->brightness > 0.0f) && !(a->contrast_least < 1.0f) && !(a->contrast_most > 1.0f) &&
-           !(a->rotate > 0.0f) && a->cutout == 0 && !a->standardize && !a->whitened;
+           !(a->rotate > 0.0f) && !augment_mixes(a) && a->cutout == 0 && !a->standardize && !a->whitened;
 }
 
 int augment_choose(struct augment *augment, struct shape *given, const struct augment_settings *settings,
@@ -53,6 +53,8 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
     a.pad = settings->pad;
     a.cutout = settings->cutout;
     a.rotate = (float)settings->rotate;
+    a.mixup = (float)settings->mixup;
+    a.cutmix = (float)settings->cutmix;
     a.whitened = settings->whiten;
     if (settings->crop > 0) a.rows = a.columns = settings->crop;
     if (a.rows == 0) {
@@ -81,7 +83,8 @@ int augment_choose(struct augment *augment, struct shape *given, const struct au
 bool augment_is_asked(const struct augment_settings *settings) {
     return settings->chain > 0 || settings->crop > 0 || settings->pad > 0 || settings->cutout > 0 ||
            settings->flip > 1 || settings->standardize > 1 || settings->brightness > 0.0 ||
-           settings->rotate > 0.0 || settings->contrast[0] || settings->whiten > 0;
+           settings->rotate > 0.0 || settings->mixup > 0.0 || settings->cutmix > 0.0 ||
+           settings->contrast[0] || settings->whiten > 0;
 }
 
 void augment_dataset(struct dataset *dataset, const struct augment *augment, const struct shape *given) {
@@ -104,6 +107,8 @@ void augment_training_text(const struct augment *a, char *out, size_t bytes) {
     text_add(&text, "flip %d brightness %g contrast %g-%g cutout %d", a->flip, (double)a->brightness,
              (double)a->contrast_least, (double)a->contrast_most, a->cutout);
     if (a->rotate > 0.0f) text_add(&text, " rotate %g", (double)a->rotate);
+    if (a->mixup > 0.0f) text_add(&text, " mixup %g", (double)a->mixup);
+    if (a->cutmix > 0.0f) text_add(&text, " cutmix %g", (double)a->cutmix);
 }
 
 bool augment_from_text(struct augment *augment, const char *text) {

@@ -14,21 +14,23 @@ struct augment_settings {
     int flip, standardize; /* positions in "auto|0|1" and "auto|none|image"; 0: as the chain says */
     double brightness;     /* NAN: as the chain says */
     double rotate;         /* degrees */
+    double mixup, cutmix;  /* alpha of the Beta distribution */
     char contrast[32];     /* "0.2-1.8"; empty: as the chain says */
     int whiten;            /* 1: the data set whitens what it stores (whiten.h) */
 };
 
-/* The rows of the `struct augment_settings augment` in a data set's settings; `usual`: the chain that it has
- * unless another one is named. */
+/* The rows of the `struct augment_settings augment` in a data set's settings, in the order of the chain;
+ * `usual`: the chain that it has unless another one is named. */
 #define AUGMENT_ROWS(settings, usual)                                                                        \
-    AUGMENT_CHANGE_ROWS(settings, usual),                                                                    \
+    AUGMENT_ROWS_BEFORE(settings, usual),                                                                    \
         OPTION_ROW(CHOICE, "standardize", settings, augment.standardize, .fallback = "auto",                 \
                    .choices = "auto|none|image",                                                             \
                    .help = "image: bring each image to mean 0 and deviation 1, also in tests; none: only "   \
-                           "divide by 255")
+                           "scale it to 0..1"),                                                              \
+        AUGMENT_ROWS_AFTER(settings)
 
-/* All but standardize, which in npz is also a setting of tables. */
-#define AUGMENT_CHANGE_ROWS(settings, usual)                                                                 \
+/* For npz, where standardize is a setting of tables, too: what comes before it, and after. */
+#define AUGMENT_ROWS_BEFORE(settings, usual)                                                                 \
     OPTION_ROW(                                                                                              \
         CHOICE, "augment", settings, augment.chain, .fallback = usual, .choices = "none|distnet|usual",      \
         .help = "the settings below under one name; usual: crop=24, flip=1, standardize=image; distnet: "    \
@@ -42,18 +44,29 @@ struct augment_settings {
                        "in the centre in tests (default: the size of the images)"),                          \
         OPTION_ROW(CHOICE, "flip", settings, augment.flip, .fallback = "auto", .choices = "auto|0|1",        \
                    .help = "1: mirror half of the training images, at random"),                              \
+        OPTION_ROW(                                                                                          \
+            REAL, "rotate", settings, augment.rotate, .fallback = "0", .least = 0, .most = 180,              \
+            .unit = "degrees",                                                                               \
+            .help = "largest random angle, in degrees, that a training image is turned by, to either side"), \
         OPTION_ROW(REAL, "brightness", settings, augment.brightness, .least = 0, .most = 255,                \
                    .help = "largest random change of the brightness in training, of 255 (default: as in "    \
                            "augment, or 0)"),                                                                \
         OPTION_ROW(TEXT, "contrast", settings, augment.contrast, .value = "LEAST-MOST",                      \
                    .help =                                                                                   \
                        "range of the random factor on the contrast in training, as in 0.2-1.8 (default: as " \
-                       "in augment, or 1-1)"),                                                               \
-        OPTION_ROW(REAL, "rotate", settings, augment.rotate, .fallback = "0", .least = 0, .most = 180,       \
-                   .unit = "degrees",                                                                        \
-                   .help = "largest random angle that a training image is turned by, to either side"),       \
-        OPTION_ROW(INT, "cutout", settings, augment.cutout, .least = 0, .most = 4096, .unit = "pixels",      \
-                   .help = "side of a square at a random place that is set to 0 in training (default: 0)")
+                       "in augment, or 1-1)")
+
+#define AUGMENT_ROWS_AFTER(settings)                                                                         \
+    OPTION_ROW(INT, "cutout", settings, augment.cutout, .least = 0, .most = 4096, .unit = "pixels",          \
+               .help = "side of a square at a random place that is set to 0 in training (default: 0)"),      \
+        OPTION_ROW(REAL, "mixup", settings, augment.mixup, .value = "ALPHA", .fallback = "0", .least = 0,    \
+                   .most = 100,                                                                              \
+                   .help = "mix each training image, and its label, with the next one, by a random share "   \
+                           "from Beta(ALPHA, ALPHA)"),                                                       \
+        OPTION_ROW(REAL, "cutmix", settings, augment.cutmix, .value = "ALPHA", .fallback = "0", .least = 0,  \
+                   .most = 100,                                                                              \
+                   .help = "put a box of the next training image, as large as such a share, into each; "     \
+                           "with mixup as well, each is done to half of the images")
 
 /* One more, for data sets of colour images that call whiten_image. */
 #define AUGMENT_WHITEN_ROW(settings)                                                                         \

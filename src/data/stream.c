@@ -36,6 +36,13 @@ void stream_keys(const struct stream *stream, int worker, long number, uint64_t 
     for (int i = 0; i < stream->batch; i++) key[i] = rng_mix(base, position + (uint64_t)i);
 }
 
+void stream_next(const struct stream *stream, int worker, long number, int *index, uint64_t *key) {
+    struct stream single = *stream;
+    single.batch = 1;
+    stream_batch(&single, worker, (number + 1) * stream->batch, index);
+    stream_keys(&single, worker, (number + 1) * stream->batch, key);
+}
+
 int stream_epoch_examples(const struct stream *stream, int worker) {
     if (stream->sharding != SHARDING_SPLIT) return stream->examples;
     return (stream->examples - worker + stream->workers - 1) / stream->workers;

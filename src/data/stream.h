@@ -31,6 +31,9 @@ void stream_batch(const struct stream *stream, int worker, long number, int *ind
  * the stream, so that an example looks different each time, and the same whoever builds it. */
 void stream_keys(const struct stream *stream, int worker, long number, uint64_t *key);
 
+/* What comes behind batch `number` in the worker's stream: the number of the example, and its key. */
+void stream_next(const struct stream *stream, int worker, long number, int *index, uint64_t *key);
+
 /* Examples in what `worker` goes through in one epoch, and the number of its batch at which epoch `epoch`
  * (from 0) is complete: ceil((epoch + 1) * examples / batch). For SHARED both are of the one stream. */
 int stream_epoch_examples(const struct stream *stream, int worker);

@@ -2,12 +2,13 @@
  * agree on every pixel. Common part of C, C++ and CUDA.
  *
  * The chain, always in this order: pad with black, crop, flip, rotate, brightness, contrast, standardize or
- * scale, cutout. In training the place of the crop, the flip, angle, brightness, contrast and cutout are
- * random; in tests the crop is central and the others are left out. A rotated crop is made of bytes again, as
- * image libraries have it: each is the mean of the four pixels around the place that it comes from, which may
- * lie beside the crop, or outside of the image, in black. Nothing is clipped to 0..255 on the way, as in
- * TensorFlow with floats, so the chain is one linear function per image and channel: a value is slope *
- * byte + offset[channel], and both come from sums of bytes that are exact integers. */
+ * scale, cutout; then an example may be mixed with the next one (mixup, cutmix). In training the place of the
+ * crop, the flip, angle, brightness, contrast and cutout are random; in tests the crop is central and the
+ * others are left out. A rotated crop is made of bytes again, as image libraries have it: each is the mean of
+ * the four pixels around the place that it comes from, which may lie beside the crop, or outside of the
+ * image, in black. Nothing is clipped to 0..255 on the way, as in TensorFlow with floats, so the chain is one
+ * linear function per image and channel: a value is slope * byte + offset[channel], and both come from sums
+ * of bytes that are exact integers. */
 #ifndef TRAINER_DEVICE_AUGMENT_H
 #define TRAINER_DEVICE_AUGMENT_H
 
@@ -33,7 +34,9 @@ struct augment {
     float rotate;                        /* by uniform [-rotate, rotate) degrees about the crop's centre */
     float brightness;                    /* plus uniform [-brightness, brightness), in units of a byte */
     float contrast_least, contrast_most; /* uniform factor about each channel's mean; 1 and 1: none */
-    int cutout;      /* a square of this side is 0, its centre anywhere in the crop; 0: none */
+    int cutout;   /* a square of this side is 0, its centre anywhere in the crop; 0: none */
+    float mixup;  /* alpha of the Beta distribution that shares are drawn by; 0: no mixing of whole images */
+    float cutmix; /* the same for boxes of images */
     int standardize; /* 1: (x - mean) / max(deviation, 1/sqrt(n)) over the n numbers of the crop */
     int whitened;    /* 1: the stored images are whitened ones; the chain does not look at it */
 };
@@ -211,6 +214,23 @@ AUGMENT_INLINE struct augment_line augment_line(const struct augment *a, const s
         for (int c = 0; c < a->channels; c++) line.offset[c] = draw->brightness * scale;
     }
     return line;
+}
+
+/* --- mixup and cutmix: two examples become one, after all of the above --- */
+
+/* How an example is mixed with another one. */
+struct augment_mix {
+    float share; /* of the example's own label in the loss; the other one's is the rest */
+    int boxed;   /* 1: the pixels of the box are the other one's; 0: all are weighted means */
+    int top, bottom, left, right; /* [top, bottom) x [left, right) of the crop */
+};
+
+AUGMENT_INLINE int augment_mixes(const struct augment *a) {
+    return a->mixup > 0.0f || a->cutmix > 0.0f;
+}
+
+AUGMENT_INLINE float augment_mixed(float share, float own, float other) {
+    return share * own + (1.0f - share) * other;
 }
 
 /* A byte of the crop as the network gets it. */

@@ -142,6 +142,11 @@ struct backend {
     int (*gather_labels)(const struct device *device, const struct examples *examples,
                          const struct indices *indices, int *out, struct error *error);
 
+    /* Mixes images that gather has built: out[i] is row i of rows[count + 1] mixed with row i + 1, by mix[i],
+     * which may change after the call. Rows are [rows][columns][channels] of the recipe. Queued, too. */
+    int (*mix)(const struct device *device, const struct augment *augment, const struct augment_mix *mix,
+               int count, const float *rows, float *out, struct error *error);
+
     /* --- only of a backend with memory of its own; else NULL --- */
     /* Opens what the device needs beside its threads' queues, or says why it cannot. Called by
      * devices_open for each device, and undone by close, when no thread uses the device any more. */

@@ -41,6 +41,17 @@ static node add_decay(struct graph *g, node loss) {
     return loss;
 }
 
+/* The cross entropy is linear in what the labels say. */
+static void mix_losses(struct network *network, int batch) {
+    struct graph *g = &network->graph;
+    network->others = graph_placeholder(g, "other_labels", TYPE_INT, SHAPE(batch));
+    network->shares = graph_placeholder(g, "shares", TYPE_FLOAT, SHAPE(batch));
+    const node rest = graph_sub(g, graph_scalar(g, 1.0f), network->shares);
+    const node others = graph_softmax_cross_entropy(g, network->logits, network->others);
+    network->losses =
+        graph_add(g, graph_mul(g, network->shares, network->losses), graph_mul(g, rest, others));
+}
+
 /* Rows and columns of an example as graph_image makes an image of it; 0: it makes none. */
 static void image_size(const struct shape *shape, bool measured, int size[2]) {
     const int side = (int)lround(sqrt(shape->dims[0]));
@@ -71,7 +82,7 @@ int network_fits(const struct choice *model, const struct shape *shape, bool mea
 }
 
 int network_open(struct network *network, const struct network_settings *settings, struct error *error) {
-    *network = (struct network){0};
+    *network = (struct network){.others = NONE, .shares = NONE};
     struct graph *g = &network->graph;
     const struct model *model = model_of(settings->model);
     struct shape input = {.rank = settings->shape.rank + 1, .dims = {settings->batch}};
@@ -81,6 +92,7 @@ int network_open(struct network *network, const struct network_settings *setting
     network->labels = graph_placeholder(g, "labels", TYPE_INT, SHAPE(settings->batch));
     network->logits = model->build(g, network->x, settings->classes, choice_settings(settings->model));
     network->losses = graph_softmax_cross_entropy(g, network->logits, network->labels);
+    if (settings->mixed) mix_losses(network, settings->batch);
     network->loss = graph_reduce_mean(g, network->losses, ALL_AXES, false);
     network->probabilities = graph_softmax(g, network->logits);
     network->predicted = graph_argmax(g, network->logits, 1);

@@ -13,7 +13,9 @@ struct network {
     node logits;        /* [batch, classes] */
     node probabilities; /* [batch, classes] */
     node predicted;     /* int [batch]: the most probable class */
-    node losses;        /* [batch] cross entropy of each example */
+    node others;        /* int [batch]: labels of what the examples are mixed with, or NONE */
+    node shares;        /* [batch]: what the examples' own labels count where they are mixed, or NONE */
+    node losses;        /* [batch] cross entropy of each example; of a mixed one, of both labels */
     node loss;          /* their mean, which the gradients are of */
     node decayed_loss;  /* training only: plus decay/2 |w|^2, which the optimizers see to; else the loss */
     node step;          /* the int scalar that dropout draws by, or NONE */
@@ -27,6 +29,7 @@ struct network_settings {
     struct shape shape;         /* of one example */
     int classes, batch;
     bool training; /* with gradients and dropout */
+    bool mixed;    /* examples have two labels (mixup, cutmix) */
     uint64_t seed;
     double decay; /* L2 of every weight matrix (rank 2 and above) */
     int shards;   /* for shard_by round-robin: decides the order of the flat vector */

@@ -21,6 +21,8 @@ static void build(struct prefetcher *prefetcher, int buffer, struct feed *feed) 
         .count = stream->batch, .index = prefetcher->index_of, .key = prefetcher->key_of};
     stream_batch(stream, prefetcher->worker, feed->number, prefetcher->index_of);
     stream_keys(stream, prefetcher->worker, feed->number, prefetcher->key_of);
+    stream_next(stream, prefetcher->worker, feed->number, &prefetcher->index_of[stream->batch],
+                &prefetcher->key_of[stream->batch]);
     feed->code = settings->compute.load(settings->compute.self, prefetcher->worker, buffer, feed->number,
                                         &indices, &prefetcher->error);
 }
@@ -81,9 +83,9 @@ int prefetcher_open(struct prefetcher *prefetcher, const struct training_setting
     char name[16];
     *prefetcher =
         (struct prefetcher){.settings = settings, .worker = worker, .buffers = settings->prefetch + 1};
-    RETURN_IF(
-        memory_array(&prefetcher->index_of, settings->sampler->stream.batch, "a batch's numbers", error));
-    RETURN_IF(memory_array(&prefetcher->key_of, settings->sampler->stream.batch, "a batch's keys", error));
+    const size_t count = (size_t)settings->sampler->stream.batch + 1;
+    RETURN_IF(memory_array(&prefetcher->index_of, count, "a batch's numbers", error));
+    RETURN_IF(memory_array(&prefetcher->key_of, count, "a batch's keys", error));
     if (settings->prefetch == 0) return OK;
     RETURN_IF(memory_array(&prefetcher->feeds, prefetcher->buffers, "a prefetcher's ring", error));
     event_open(&prefetcher->begun, settings->world);

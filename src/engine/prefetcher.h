@@ -24,9 +24,9 @@ struct feed {
 struct prefetcher {
     const struct training_settings *settings; /* borrowed */
     int worker;
-    int buffers;        /* prefetch + 1 */
-    int *index_of;      /* [batch] example numbers of the batch that is being built ... */
-    uint64_t *key_of;   /* [batch] ... and what they are augmented by */
+    int buffers;      /* prefetch + 1 */
+    int *index_of;    /* [batch + 1] example numbers of the batch that is being built, and the next one ... */
+    uint64_t *key_of; /* [batch + 1] ... and what they are augmented by */
     struct feed *feeds; /* [buffers] */
     struct event begun; /* one post per segment, and one to end; by the worker */
     struct event fed;   /* one post per feed; by the prefetcher */

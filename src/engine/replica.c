@@ -11,17 +11,25 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
                        struct error *error) {
     const struct network *network = replicas->network;
     const size_t batch = (size_t)replicas->batch, features = (size_t)replicas->examples->features;
+    const struct arena *arena = replica->arena;
+    const bool mixed = network->shares != NONE;
     RETURN_IF(memory_array(&replica->inputs, replicas->buffers, "input buffers", error));
     replica->inputs[0] =
-        (struct input){.x = arena_address(replica->arena, network->x),
-                       .labels = arena_address(replica->arena, network->labels),
-                       .step = network->step == NONE ? NULL : arena_address(replica->arena, network->step)};
+        (struct input){.x = arena_address(arena, network->x),
+                       .labels = arena_address(arena, network->labels),
+                       .step = network->step == NONE ? NULL : arena_address(arena, network->step),
+                       .others = mixed ? arena_address(arena, network->others) : NULL,
+                       .shares = mixed ? arena_address(arena, network->shares) : NULL};
+    if (mixed) RETURN_IF(mixing_open(&replica->mixing, device, replicas->examples, replicas->batch, error));
     for (int i = 1; i < replicas->buffers; i++) {
         struct input *input = &replica->inputs[i];
         RETURN_IF(device_array(device, &input->x, batch * features, "input", error));
         RETURN_IF(device_array(device, &input->labels, batch, "labels", error));
         if (replica->inputs[0].step)
             RETURN_IF(device_array(device, &input->step, 1, "a batch's number", error));
+        if (!mixed) continue;
+        RETURN_IF(device_array(device, &input->others, batch, "other labels", error));
+        RETURN_IF(device_array(device, &input->shares, batch, "shares", error));
     }
     return OK;
 }
@@ -84,8 +92,14 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     const struct replicas *replicas = self;
     const struct input *input = &replicas->replicas[worker].inputs[buffer];
     const struct device *device = &replicas->devices[worker];
-    RETURN_IF(device->backend->gather(device, replicas->examples, indices, input->x, error));
-    RETURN_IF(device->backend->gather_labels(device, replicas->examples, indices, input->labels, error));
+    if (input->shares) {
+        const struct mixed out = {input->x, input->labels, input->others, input->shares};
+        RETURN_IF(mixing_load(&replicas->replicas[worker].mixing, device, replicas->examples, indices, &out,
+                              error));
+    } else {
+        RETURN_IF(device->backend->gather(device, replicas->examples, indices, input->x, error));
+        RETURN_IF(device->backend->gather_labels(device, replicas->examples, indices, input->labels, error));
+    }
     /* The number is sent as a label is: nobody waits for it. */
     const int step = (int)number, first = 0;
     const struct examples numbers = {.count = 1, .features = 1, .labels = &step};
@@ -100,6 +114,10 @@ static void read_from(const struct network *network, struct replica *replica, in
     arena_set_input(replica->arena, network->x, input->x);
     arena_set_input(replica->arena, network->labels, input->labels);
     if (input->step) arena_set_input(replica->arena, network->step, input->step);
+    if (input->shares) {
+        arena_set_input(replica->arena, network->others, input->others);
+        arena_set_input(replica->arena, network->shares, input->shares);
+    }
     replica->loaded = buffer;
 }
 
@@ -165,12 +183,14 @@ static void give_back(const struct replicas *replicas, int worker) {
     if (replica->ended) device->backend->marks->close(device, replica->ended);
     if (replica->began) device->backend->marks->close(device, replica->began);
     if (replica->loss) device->backend->release_host(device, replica->loss);
+    mixing_close(&replica->mixing, device);
     if (replica->weights) device->backend->release(device, replica->weights);
     if (replica->gradient) device->backend->release(device, replica->gradient);
     struct input *inputs = replica->inputs;
     for (int i = 1; inputs && i < replicas->buffers; i++) {
-        void *const blocks[] = {inputs[i].x, inputs[i].labels, inputs[i].step};
-        for (int b = 0; b < 3; b++)
+        void *const blocks[] = {inputs[i].x, inputs[i].labels, inputs[i].step, inputs[i].others,
+                                inputs[i].shares};
+        for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
             if (blocks[b]) device->backend->release(device, blocks[b]);
     }
     memory_free(inputs);

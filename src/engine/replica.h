@@ -5,6 +5,7 @@
 
 #include "../data/dataset.h"
 #include "../program/program.h"
+#include "mixing.h"
 #include "network.h"
 #include "training.h"
 
@@ -13,6 +14,9 @@ struct input {
     float *x;    /* [batch, features] */
     int *labels; /* [batch] */
     int *step;   /* the number of the batch; NULL when the program does not need it */
+    /* Of a network for mixed examples; else NULL. */
+    int *others;   /* [batch] labels of what they are mixed with */
+    float *shares; /* [batch] what their own labels count */
 };
 
 struct replica {
@@ -23,6 +27,7 @@ struct replica {
     struct arena *arena;
     struct input *inputs; /* [buffers] */
     int loaded;           /* the buffer that the arena reads */
+    struct mixing mixing; /* zeroed where nothing is mixed */
     float *loss;          /* in host memory that the device copies to at full speed */
     void *began, *ended;  /* timed marks on such a device: of a run, and of its gradient; or NULL */
     float *weights,

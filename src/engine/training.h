@@ -33,7 +33,8 @@ struct compute {
     void (*lose)(void *self, int worker);
     /* Before the first batch; NULL: nothing to do. */
     int (*open)(void *self, int worker, struct error *error);
-    /* Builds the batch of these examples in input buffer `buffer`, 0 to prefetch. */
+    /* Builds the batch of these examples in input buffer `buffer`, 0 to prefetch. Where indices has keys, it
+     * has one more number and key behind the last: the example that comes next, to mix the last one with. */
     int (*load)(void *self, int worker, int buffer, long number, const struct indices *indices,
                 struct error *error);
     /* Forward and backward over the batch in `buffer`, with weights in the memory of the worker's device when

@@ -6,6 +6,7 @@
 
 #include "../base/memory.h"
 #include "../data/light.h"
+#include "../data/mix.h"
 #include "../data/stream.h"
 
 enum { WHITE = 255, MIDDLE = 128, DEVIATION = 48 };
@@ -47,14 +48,31 @@ int example_stored(struct canvas *out, const struct examples *examples, const st
     return OK;
 }
 
-int example_seen(struct canvas *out, const struct examples *examples, const struct example_sizes *sizes,
-                 int number, const uint64_t *key, struct error *error) {
-    const int *size = sizes->seen;
+/* values[features] = what the network is given. */
+static int build(float *values, const struct examples *examples, const struct example_pick *pick,
+                 struct error *error) {
     const struct device device = device_processor();
-    const struct indices indices = {.count = 1, .index = &number, .key = key};
+    const struct augment *augment = &examples->augment;
+    const bool mixed = pick->drawn && augment_mixes(augment);
+    const struct indices indices = {
+        .count = mixed ? 2 : 1, .index = pick->number, .key = pick->drawn ? pick->key : NULL};
+    struct augment_mix mix;
+    float *both = NULL;
+    if (!mixed) return device.backend->gather(&device, examples, &indices, values, error);
+    RETURN_IF(memory_array(&both, 2 * (size_t)examples->features, "two examples", error));
+    mix_draw(&mix, augment, pick->key[0]);
+    int code = device.backend->gather(&device, examples, &indices, both, error);
+    if (code == OK) code = device.backend->mix(&device, augment, &mix, 1, both, values, error);
+    memory_free(both);
+    return code;
+}
+
+int example_seen(struct canvas *out, const struct examples *examples, const struct example_sizes *sizes,
+                 const struct example_pick *pick, struct error *error) {
+    const int *size = sizes->seen;
     float *values = NULL;
     RETURN_IF(memory_array(&values, examples->features, "an example", error));
-    int code = device.backend->gather(&device, examples, &indices, values, error);
+    int code = build(values, examples, pick, error);
     if (code == OK) code = canvas_open(out, size[1], size[0], (struct colour){0}, error);
     for (int i = 0; code == OK && i < size[0] * size[1]; i++) {
         uint8_t channel[3];
@@ -70,29 +88,42 @@ int example_seen(struct canvas *out, const struct examples *examples, const stru
 
 /* --- a sheet --- */
 
-/* number and key of what the training takes at that place of its stream. */
-static void pick(const struct example_choice *choice, const struct examples *examples, int place, int *number,
-                 uint64_t *key) {
+/* What the training takes at that place of its stream. */
+static struct example_pick pick_of_training(const struct example_choice *choice,
+                                            const struct examples *examples, int place) {
+    struct example_pick pick = {.drawn = true};
     const struct stream stream = {
         .seed = choice->seed, .examples = examples->count, .batch = 1, .workers = 1};
     const long at = (choice->epoch - 1L) * examples->count + place; /* batches of one: a place is a batch */
-    stream_batch(&stream, 0, at, number);
-    stream_keys(&stream, 0, at, key);
+    stream_batch(&stream, 0, at, &pick.number[0]);
+    stream_keys(&stream, 0, at, &pick.key[0]);
+    stream_next(&stream, 0, at, &pick.number[1], &pick.key[1]);
+    return pick;
+}
+
+/* Its class; of a mixed one both, and how much the first one counts. */
+static void write_class(char *line, const struct dataset *dataset, const struct examples *examples,
+                        const struct example_pick *pick) {
+    const char *own = dataset->class_names[examples->labels[pick->number[0]]];
+    struct augment_mix mix = {.share = 1.0f};
+    if (pick->drawn) mix_draw(&mix, &examples->augment, pick->key[0]);
+    if (mix.share < 1.0f)
+        snprintf(line, TILE_TEXT, "%.0f%% %s, %s", 100.0 * (double)mix.share, own,
+                 dataset->class_names[examples->labels[pick->number[1]]]);
+    else
+        snprintf(line, TILE_TEXT, "%s", own);
 }
 
 static int fill_tile(struct tile *tile, const struct dataset *dataset, const struct example_sizes *sizes,
                      const struct example_choice *choice, int place, struct error *error) {
     const struct examples *examples = choice->train ? &dataset->train : &dataset->test;
     const bool changed = examples->augment.height > 0;
-    int number = place;
-    uint64_t key = 0;
-    if (choice->train) pick(choice, examples, place, &number, &key);
-    RETURN_IF(example_stored(&tile->picture[0], examples, sizes, number, error));
-    if (changed)
-        RETURN_IF(
-            example_seen(&tile->picture[1], examples, sizes, number, choice->train ? &key : NULL, error));
-    snprintf(tile->line[0], TILE_TEXT, "%s", dataset->class_names[examples->labels[number]]);
-    snprintf(tile->line[1], TILE_TEXT, "#%d", number);
+    const struct example_pick pick =
+        choice->train ? pick_of_training(choice, examples, place) : (struct example_pick){.number = {place}};
+    RETURN_IF(example_stored(&tile->picture[0], examples, sizes, pick.number[0], error));
+    if (changed) RETURN_IF(example_seen(&tile->picture[1], examples, sizes, &pick, error));
+    write_class(tile->line[0], dataset, examples, &pick);
+    snprintf(tile->line[1], TILE_TEXT, "#%d", pick.number[0]);
     tile->tone[1] = TONE_FAINT;
     return OK;
 }
@@ -109,6 +140,7 @@ static void write_title(struct sheet *sheet, const struct dataset *dataset,
     if (augment->height == 0) return;
     text_add(&title, ". Left: as stored%s; right: as the network gets it",
              augment->whitened ? ", whitened" : "");
+    if (choice->train && augment_mixes(augment)) text_add(&title, ", mixed with the next one");
     if (augment->standardize) text_add(&title, " (grey is 0, black -2.7, white 2.7)");
 }
 

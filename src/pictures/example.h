@@ -17,10 +17,17 @@ int example_sizes(struct example_sizes *sizes, const struct dataset *dataset, st
 int example_stored(struct canvas *out, const struct examples *examples, const struct example_sizes *sizes,
                    int number, struct error *error);
 
-/* *out = what the network is given of it: augmented by `key`, or, key NULL, as in tests. What is standardized
- * is shown as 128 + 48 * value, else as 255 * value, cut to 0..255. */
+/* An example; in training also the one that comes next, which it may be mixed with. */
+struct example_pick {
+    bool drawn; /* augmented by its key; false: as in tests */
+    int number[2];
+    uint64_t key[2];
+};
+
+/* *out = what the network is given of it. What is standardized is shown as 128 + 48 * value, else as 255 *
+ * value, cut to 0..255. */
 int example_seen(struct canvas *out, const struct examples *examples, const struct example_sizes *sizes,
-                 int number, const uint64_t *key, struct error *error);
+                 const struct example_pick *pick, struct error *error);
 
 /* Which examples a sheet shows. */
 struct example_choice {

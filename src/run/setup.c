@@ -66,6 +66,7 @@ struct network_settings setup_network_settings(const struct setup *setup) {
                                      .classes = setup->dataset.classes,
                                      .batch = config->batch,
                                      .training = true,
+                                     .mixed = augment_mixes(&setup->dataset.train.augment),
                                      .seed = (uint64_t)config->seed,
                                      .decay = config->decay,
                                      .shards = setup->shards,

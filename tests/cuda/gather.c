@@ -125,6 +125,42 @@ static const struct {
       .contrast_most = 2.0f}},
 };
 
+/* Mixed on both, twice in a row: shares and boxes may change once the call is back. */
+static void check_mix(int count) {
+    const struct augment a = {.rows = 7, .columns = 5, .channels = 3};
+    const size_t numbers = 7 * 5 * 3, all = (size_t)count * numbers, guard = 64;
+    const size_t size = (2 * all + guard) * sizeof(float), from = (all + numbers) * sizeof(float);
+    static struct augment_mix mix[MOST_INDICES];
+    float *expected = malloc(size), *found = malloc(size), *on = NULL, *rows = NULL;
+    struct error error = {0};
+    int code = gpu.backend->allocate(&gpu, (void **)&on, size, "batch", &error);
+    if (code == OK) code = gpu.backend->allocate(&gpu, (void **)&rows, from, "rows", &error);
+    if (code == OK) code = gpu.backend->copy(&gpu, rows, floats, from, &error);
+    for (size_t i = 0; i < size / sizeof(float); i++) expected[i] = -77.0f;
+    if (code == OK) code = gpu.backend->copy(&gpu, on, expected, size, &error);
+    for (int pass = 0; code == OK && pass < 2; pass++) {
+        for (int i = 0; i < count; i++) {
+            const struct rng_block bits = rng_philox(6, (uint64_t)pass, (uint64_t)i);
+            mix[i] = (struct augment_mix){.share = rng_unit(bits.word[0]),
+                                          .boxed = (int)(bits.word[1] & 1),
+                                          .top = augment_below(bits.word[2], 4),
+                                          .bottom = 4 + augment_below(bits.word[2], 4),
+                                          .left = augment_below(bits.word[3], 3),
+                                          .right = 3 + augment_below(bits.word[3], 3)};
+        }
+        backends[0]->mix(&cpu, &a, mix, count, floats, expected + (size_t)pass * all, &error);
+        code = gpu.backend->mix(&gpu, &a, mix, count, rows, on + (size_t)pass * all, &error);
+        memset(mix, 0, sizeof mix);
+    }
+    if (code == OK) code = gpu.backend->copy(&gpu, found, on, size, &error);
+    CHECK(code == OK, "%s", error.words);
+    CHECK(code != OK || memcmp(found, expected, size) == 0, "%d are mixed otherwise", count);
+    gpu.backend->release(&gpu, rows);
+    gpu.backend->release(&gpu, on);
+    free(found);
+    free(expected);
+}
+
 /* `count`: the examples that there are said to be. */
 static void check_all(int count) {
     struct examples examples = {.count = count, .scale = 1.0f / 255.0f, .labels = labels, .bytes = bytes};
@@ -275,6 +311,8 @@ int main(void) {
     gpu_or_skip();
     CHECK(gpu_open(&gpu, &error) == OK, "%s", error.words);
     check_all(EXAMPLES);
+    for (int count = 0; count < 40; count += 3) check_mix(count);
+    for (int count = 126; count < 132; count++) check_mix(count);
     CHECK(standin_open("host allocation") == 0, "rows were sent though all fits");
     gpu_close(&gpu);
     CHECK(gpu_open(&gpu, &error) == OK, "%s", error.words);

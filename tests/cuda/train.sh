@@ -40,6 +40,7 @@ parity mlp:hidden=20-20,activation=relu iris 7 1e-4
 parity mlp digits 32 1e-2 --precision=tf32
 parity cnn digits 8 1e-4
 parity lenet digits 5 1e-4
+parity mlp digits:pad=1,crop=8,flip=1,rotate=20,contrast=0.5-1.5,mixup=0.4,cutmix=1 32 1e-4
 parity alexnet digits 8 1e-4
 parity mlp digits 32 1e-2 --precision=bf16
 parity alexnet digits 32 4e-2 --precision=bf16 # images of 8x8: the CPU's bf16 is 2e-2 off here, too
@@ -79,6 +80,13 @@ for optimizer in sgd:rate=0.1 nesterov:rate=0.05 adam; do
     same a d
     at_least "$(accuracy c)" "$(awk -v a="$(accuracy a)" 'BEGIN { print a - 0.05 }')" || fail "$optimizer: accuracy $(accuracy a), homes=cpu $(accuracy c)"
 done
+# Mixed examples, built just before they are needed or ahead.
+mixed="--dataset=digits:take=320,rotate=10,mixup=0.4,cutmix=1 --model=mlp:hidden=20 --batch=16 --epochs=3 --devices=gpu:0,$second --deterministic"
+# shellcheck disable=SC2086
+train a $mixed --prefetch=0
+# shellcheck disable=SC2086
+train b $mixed --prefetch=3
+same a b
 # However many GPUs the shards are spread over; from a checkpoint of one GPU on several.
 gpus="gpu:0,$second,gpu:0,$second"
 "$TRAINER" devices | grep -q 'stand-in' && export STANDIN_GPUS=4 && gpus=gpu:2,gpu:0,gpu:3,gpu:1

@@ -310,8 +310,8 @@ enum { BATCHES = 60, BATCH = 4 };
 
 struct seen {
     struct indices indices[BATCHES];
-    int index[BATCHES][BATCH];
-    uint64_t key[BATCHES][BATCH];
+    int index[BATCHES][BATCH + 1]; /* with what comes next in the stream */
+    uint64_t key[BATCHES][BATCH + 1];
     _Atomic long loads, wrong;
 };
 
@@ -350,6 +350,7 @@ static void check_workers(const char *text, const struct strategy *strategy, voi
                 for (long n = 0; n < BATCHES; n++) {
                     stream_batch(&alone, 0, n, seen.index[n]);
                     stream_keys(&alone, 0, n, seen.key[n]);
+                    stream_next(&alone, 0, n, &seen.index[n][BATCH], &seen.key[n][BATCH]);
                 }
                 CHECK(rig_open(&rig, &settings) == OK, "%s", rig.error.words);
                 rig.training.settings.compute.load = load_looking;
@@ -489,6 +490,12 @@ static void check_settings(void) {
     a = usual;
     a.rotate = 0.5f;
     check_chosen("set:rotate=0.5", &a);
+    a = usual;
+    a.mixup = 0.5f;
+    check_chosen("set:mixup=0.5", &a);
+    a = usual;
+    a.cutmix = 1.0f;
+    check_chosen("set:cutmix=1", &a);
     a = usual;
     a.standardize = 1;
     check_chosen("set:standardize=image", &a);

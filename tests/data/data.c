@@ -157,6 +157,11 @@ static void check_digits(void) {
     for (int i = 0; i < 360 * 64; i++) sums[1] += set.test.bytes[i];
     CHECK(sums[0] == 449372 && sums[1] == 112346, "%ld and %ld", sums[0], sums[1]);
     dataset_close(&set);
+    CHECK(open_text(&set, "digits:crop=6,brightness=255", &error) == OK, "%s", error.words);
+    CHECK(set.shape.rank == 1 && set.shape.dims[0] == 36 && set.test.features == 36, "the shape of a crop");
+    CHECK(set.train.augment.brightness == 16.0f, "a brightness of 255 is %g of 16",
+          (double)set.train.augment.brightness);
+    dataset_close(&set);
 }
 
 static void check_iris(void) {

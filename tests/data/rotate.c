@@ -146,7 +146,7 @@ static void check_bytes(void) {
 /* Angles are even between both limits, and no other draw follows from them. */
 static void check_draws(void) {
     struct augment a = recipe(32, 32, 3, 4, 32, 32), without;
-    double sum = 0.0, squares = 0.0, with_brightness = 0.0;
+    double sum = 0.0, squares = 0.0, with_brightness = 0.0, with_contrast = 0.0;
     int flips = 0;
     a.rotate = 15.0f;
     a.flip = 1;
@@ -163,6 +163,7 @@ static void check_draws(void) {
         sum += degrees;
         squares += degrees * degrees;
         with_brightness += degrees * (double)draw.brightness;
+        with_contrast += degrees * 2.0 * ((double)draw.contrast - 1.0);
         flips += draw.flip ? degrees > 0.0 : degrees < 0.0;
         other = augment_draw(&without, rng_mix(7, key));
         CHECK(!augment_is_turned(&other), "turned without being asked to");
@@ -173,6 +174,7 @@ static void check_draws(void) {
     CHECK(fabs(sum / DRAWS) < error * deviation, "mean %g", sum / DRAWS);
     CHECK(fabs(squares / DRAWS - 75.0) < error * 225.0 * sqrt(4.0 / 45.0), "square %g", squares / DRAWS);
     CHECK(fabs(with_brightness / DRAWS) < error * deviation / sqrt(3.0), "angle and brightness are related");
+    CHECK(fabs(with_contrast / DRAWS) < error * deviation / sqrt(3.0), "angle and contrast are related");
     CHECK(abs(flips - DRAWS / 2) < 5.0 * sqrt(DRAWS) / 2, "angle and flip are related");
 }
 

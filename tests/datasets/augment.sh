@@ -73,17 +73,17 @@ PY
 # --- the same settings for all of them, which are off ---
 for name in digits mnist cifar10 pictures npz; do
     good list "$name"
-    for row in augment pad crop flip brightness contrast standardize cutout rotate; do
+    for row in augment pad crop flip brightness contrast standardize cutout rotate mixup cutmix; do
         grep -q "^ *$row=" out || fail "$name has no setting $row"
     done
 done
 train plain digits
-train off digits:crop=8,pad=0,flip=0,brightness=0,contrast=1-1,cutout=0,rotate=0,standardize=none
+train off digits:crop=8,pad=0,flip=0,brightness=0,contrast=1-1,cutout=0,rotate=0,standardize=none,mixup=0,cutmix=0
 same plain off || fail "settings that change nothing change the weights"
 
 # --- each of them alone changes what is trained on ---
-all=pad=2,crop=24,flip=1,rotate=15,brightness=40,contrast=0.5-1.5,cutout=6
-for setting in pad=1,crop=8 crop=7 flip=1 rotate=15 brightness=40 contrast=0.5-1.5 cutout=3 standardize=image; do
+all=pad=2,crop=24,flip=1,rotate=15,brightness=40,contrast=0.5-1.5,cutout=6,mixup=0.4,cutmix=1
+for setting in pad=1,crop=8 crop=7 flip=1 rotate=15 brightness=40 contrast=0.5-1.5 cutout=3 standardize=image mixup=1 cutmix=1; do
     train one "digits:take=320,$setting" --epochs=1
     train two "digits:take=320" --epochs=1
     ! same one two || fail "digits:$setting changes nothing"
@@ -102,7 +102,7 @@ same one two || fail "other weights when the run was interrupted"
 
 # --- what is tested, evaluated and predicted is the same ---
 pictures=$("$TRAINER" predict --help | grep PNG) # or built without stb_image
-for settings in crop=6,flip=0,rotate=10 "pad=1,crop=9,brightness=30,contrast=0.5-1.5,standardize=image"; do
+for settings in crop=6,flip=0,rotate=10,mixup=0.2 "pad=1,crop=9,brightness=30,contrast=0.5-1.5,standardize=image"; do
     train run "digits:$settings" --epochs=8
     tested=$(sed -n 's/^Test-Accuracy: //p' out)
     good evaluate --checkpoint=run
@@ -120,6 +120,7 @@ done
 # --- refused ---
 refused 'digits: crop=9: expected at most 8, the padded image' digits:crop=9
 refused 'digits: rotate=200: expected 0 to 180 degrees' digits:rotate=200
+refused 'digits: mixup=-1: expected 0 to 100' digits:mixup=-1
 refused 'npz: found examples [2, 2] of numbers, expected images [H, W] or [H, W, C] of bytes (uint8) to crop or change' npz:file=floats.npz,crop=2
 refused 'npz: found examples [3] of bytes, expected images' npz:file=table.npz,standardize=0,flip=1
 refused 'npz: found examples [3] of numbers, expected images' npz:file=table.npz,standardize=image

@@ -102,7 +102,7 @@ sed '1s/^[0-9]*/0.5/' images.csv >wrong.csv
 refused 3 "wrong.csv: found 0.5, expected bytes of images, 0 to 255" predict --checkpoint=run wrong.csv
 
 # --- the same seed, the same pixels ---
-all=augment=distnet,crop=8,cutout=4
+all=augment=distnet,crop=8,cutout=4,rotate=20,mixup=0.4,cutmix=1
 train once "$all" --prefetch=0
 train again "$all" --prefetch=3
 same once again || fail "other weights when batches are built ahead"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../src/base/memory.h"
+#include "../../src/data/mix.h"
 #include "../../src/data/picture.h"
 #include "../../src/data/stream.h"
 #include "../../src/pictures/blocks.h"
@@ -144,7 +145,6 @@ static void check_tile(const struct tile *tile, int number, const float *values,
     char hash[16];
     snprintf(hash, sizeof hash, "#%d", number);
     CHECK(strcmp(tile->line[1], hash) == 0, "found %s, expected %s", tile->line[1], hash);
-    CHECK(strcmp(tile->line[0], names[labels[number]]) == 0, "found %s", tile->line[0]);
     CHECK(tile->picture[0].width == SIDE && tile->picture[1].width == CROP, "another size");
     CHECK(memcmp(tile->picture[0].pixels, bytes + number * SIDE * SIDE * 3, SIDE * SIDE * 3) == 0,
           "%d is not as stored", number);
@@ -158,25 +158,41 @@ static void check_tile(const struct tile *tile, int number, const float *values,
 
 /* The batches of a training, one after another, from the beginning of an epoch, where a batch straddles two.
  */
-static void check_examples(bool standardize) {
+static void check_examples(bool standardize, float mixup) {
     struct error error = {0};
     struct dataset dataset = made_up(standardize);
     const struct device device = device_processor();
     const struct stream stream = {.seed = 7, .examples = COUNT, .batch = BATCH, .workers = 1};
     const struct example_choice choice = {.train = true, .seed = 7, .epoch = EPOCH, .count = SHOWN};
     struct sheet sheet = {0};
-    int index[BATCH];
-    uint64_t key[BATCH];
-    float values[BATCH * CROP * CROP * 3];
+    int index[BATCH + 1];
+    uint64_t key[BATCH + 1];
+    float values[(BATCH + 1) * CROP * CROP * 3];
+    dataset.train.augment.mixup = mixup;
     CHECK(example_sheet(&sheet, &dataset, &choice, &error) == OK && sheet.count == SHOWN, "%s", error.words);
     for (int shown = 0, position = (EPOCH - 1) * COUNT; shown < sheet.count; shown++, position++) {
-        const struct indices indices = {.count = BATCH, .index = index, .key = key};
+        const struct indices indices = {.count = BATCH + 1, .index = index, .key = key};
         stream_batch(&stream, 0, position / BATCH, index);
         stream_keys(&stream, 0, position / BATCH, key);
+        stream_next(&stream, 0, position / BATCH, &index[BATCH], &key[BATCH]);
         CHECK(device.backend->gather(&device, &dataset.train, &indices, values, &error) == OK, "%s",
               error.words);
         const int in_batch = position % BATCH;
-        check_tile(&sheet.tiles[shown], index[in_batch], values + in_batch * CROP * CROP * 3, standardize);
+        float *own = values + in_batch * CROP * CROP * 3;
+        struct augment_mix mix;
+        char class[TILE_TEXT];
+        const char *first = names[labels[index[in_batch]]];
+        mix_draw(&mix, &dataset.train.augment, key[in_batch]);
+        for (int i = 0; i < CROP * CROP * 3; i++)
+            own[i] = augment_mixed(mix.share, own[i], own[i + CROP * CROP * 3]);
+        check_tile(&sheet.tiles[shown], index[in_batch], own, standardize);
+        if (mixup > 0.0f)
+            snprintf(class, sizeof class, "%.0f%% %s, %s", 100.0 * (double)mix.share, first,
+                     names[labels[index[in_batch + 1]]]);
+        else
+            snprintf(class, sizeof class, "%s", first);
+        CHECK(strcmp(sheet.tiles[shown].line[0], class) == 0, "found %s, expected %s",
+              sheet.tiles[shown].line[0], class);
     }
     sheet_close(&sheet);
     /* Of the test part, the central crop; not more than there are. */
@@ -187,6 +203,7 @@ static void check_examples(bool standardize) {
         CHECK(device.backend->gather(&device, &dataset.test, &indices, values, &error) == OK, "%s",
               error.words);
         check_tile(&sheet.tiles[i], i, values, standardize);
+        CHECK(strcmp(sheet.tiles[i].line[0], names[labels[i]]) == 0, "found %s", sheet.tiles[i].line[0]);
     }
     sheet_close(&sheet);
     dataset.test.bytes = NULL; /* numbers of no image */
@@ -335,8 +352,9 @@ int main(void) {
     check_canvas();
     check_text();
     check_blocks();
-    check_examples(false);
-    check_examples(true);
+    check_examples(false, 0.0f);
+    check_examples(true, 0.0f);
+    check_examples(false, 1.0f);
     check_wrong();
     check_filters();
     check_confusion();
