@@ -7,14 +7,8 @@ set -u
 need python3
 cd "$scratch" || exit 1
 
-good() { # arguments...: standard output is left in the file out
-    "$TRAINER" "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"
-}
-
-refused() { # words, data set
-    "$TRAINER" --dataset="$2" --data-dir=data --epochs=1 --quiet --out=never >out 2>err
-    [ $? -eq 2 ] || fail "$2: another exit code than 2: $(cat err)"
-    grep -qF -- "$1" err || fail "$2: no \"$1\" in: $(cat err)"
+wrong() { # words, data set
+    refused 2 "$1" --dataset="$2" --data-dir=data --epochs=1 --quiet --out=never
 }
 
 train() { # folder, data set, options...
@@ -118,11 +112,11 @@ for settings in crop=6,flip=0,rotate=10,mixup=0.2 "pad=1,crop=9,brightness=30,co
 done
 
 # --- refused ---
-refused 'digits: crop=9: expected at most 8, the padded image' digits:crop=9
-refused 'digits: rotate=200: expected 0 to 180 degrees' digits:rotate=200
-refused 'digits: mixup=-1: expected 0 to 100' digits:mixup=-1
-refused 'npz: found examples [2, 2] of numbers, expected images [H, W] or [H, W, C] of bytes (uint8) to crop or change' npz:file=floats.npz,crop=2
-refused 'npz: found examples [3] of bytes, expected images' npz:file=table.npz,standardize=0,flip=1
-refused 'npz: found examples [3] of numbers, expected images' npz:file=table.npz,standardize=image
-refused 'npz: found images of 5 channels, expected at most 4 to crop or change' npz:file=wide.npz,flip=1
+wrong 'digits: crop=9: expected at most 8, the padded image' digits:crop=9
+wrong 'digits: rotate=200: expected 0 to 180 degrees' digits:rotate=200
+wrong 'digits: mixup=-1: expected 0 to 100' digits:mixup=-1
+wrong 'npz: found examples \[2, 2\] of numbers, expected images \[H, W\] or \[H, W, C\] of bytes \(uint8\) to crop or change' npz:file=floats.npz,crop=2
+wrong 'npz: found examples \[3\] of bytes, expected images' npz:file=table.npz,standardize=0,flip=1
+wrong 'npz: found examples \[3\] of numbers, expected images' npz:file=table.npz,standardize=image
+wrong 'npz: found images of 5 channels, expected at most 4 to crop or change' npz:file=wide.npz,flip=1
 [ $failures -eq 0 ]
