@@ -130,7 +130,7 @@ LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER)
 
 # --- plug-ins: folder -> table of descriptors ---
 name_of = $(subst -,_,$(basename $(notdir $(1))))
-PLUGIN_FOLDERS = strategies models datasets src/store/optimizers src/store/schedules src/commands src/outputs src/exports
+PLUGIN_FOLDERS = strategies models datasets src/store/optimizers src/store/schedules src/commands src/outputs src/exports src/imports/readers
 kind_strategies = strategy
 kind_models = model
 kind_datasets = dataset
@@ -139,6 +139,7 @@ kind_schedules = schedule
 kind_commands = command
 kind_outputs = output
 kind_exports = format
+kind_readers = reader
 struct_strategies = struct strategy
 struct_models = struct model
 struct_datasets = struct dataset_plugin
@@ -147,6 +148,7 @@ struct_schedules = struct schedule
 struct_commands = struct command
 struct_outputs = struct output
 struct_exports = struct format
+struct_readers = struct reader
 header_strategies = src/store/strategy.h
 header_models = src/graph/model.h
 header_datasets = src/data/dataset.h
@@ -155,6 +157,7 @@ header_schedules = src/store/schedule.h
 header_commands = src/commands/command.h
 header_outputs = src/record/output.h
 header_exports = src/infer/export.h
+header_readers = src/imports/network_file.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
@@ -164,7 +167,7 @@ plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
 
 SOURCES = $(filter-out $(LEFT_OUT),$(wildcard src/*/*.c) \
-            $(foreach f,strategies models datasets src/store/optimizers src/store/schedules,$(wildcard $(f)/*.c)))
+            $(foreach f,strategies models datasets src/store/optimizers src/store/schedules src/imports/readers,$(wildcard $(f)/*.c)))
 CUDA_SOURCES = $(if $(filter 0,$(CUDA)),,$(wildcard cuda/*.c cuda/*.cu)) \
                $(if $(filter standin,$(CUDA)),$(filter-out $(STANDIN_LIBRARY_SOURCES),$(wildcard tests/standin/*.cc)))
 CUDA_OBJECTS = $(patsubst %.c,$(B)/%.o,$(CUDA_SOURCES:%.cu=$(B)/%.cu.o))
