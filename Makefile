@@ -157,7 +157,7 @@ header_schedules = src/store/schedule.h
 header_commands = src/commands/command.h
 header_outputs = src/record/output.h
 header_exports = src/infer/export.h
-header_readers = src/imports/network_file.h
+header_readers = src/graph/network_file.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \

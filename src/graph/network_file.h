@@ -1,11 +1,11 @@
 /* A network that another program wrote: its layers, and its weights by our names and in our layouts. One file
- * per format in src/imports/readers/ reads it: a descriptor `reader_NAME` each; what several of them use, and
- * their parts, are in src/imports/. */
-#ifndef TRAINER_IMPORTS_NETWORK_FILE_H
-#define TRAINER_IMPORTS_NETWORK_FILE_H
+ * per format in src/imports/readers/ reads it, as a descriptor `reader_NAME`; its parts are in src/imports/.
+ */
+#ifndef TRAINER_GRAPH_NETWORK_FILE_H
+#define TRAINER_GRAPH_NETWORK_FILE_H
 
 #include "../base/option.h"
-#include "../graph/layers.h"
+#include "layers.h"
 
 struct file_array {
     char name[80]; /* as the graph's layout has it: the layer's name and the weight's, "conv1/kernel" */
