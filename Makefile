@@ -161,7 +161,8 @@ header_readers = src/graph/network_file.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
-           $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/formats/onnx_file.c src/tensorboard/%.c tests/formats/events.c) \
+           $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/formats/onnx_file.c src/tensorboard/%.c tests/formats/events.c \
+             src/imports/onnx_%.c tests/imports/onnx.c) \
            $(if $(filter 0,$(HDF5)),src/formats/hdf5.c src/formats/hdf5_library.c)
 plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
@@ -211,6 +212,8 @@ $(B)/src/formats/%.o: private ALL_CFLAGS += $(if $(PROTOCOLS),-I$(B)/proto)
 $(B)/src/formats/events.o $(B)/src/formats/graph_def.o: | $(B)/proto/events.pb-c.h
 $(B)/src/formats/onnx_file.o: | $(B)/proto/onnx.pb-c.h
 $(B)/src/formats/hdf5.o $(B)/src/formats/hdf5_library.o: private ALL_CFLAGS += $(HDF5_INCLUDE:%=-isystem %)
+$(B)/src/imports/%.o: private ALL_CFLAGS += $(if $(PROTOCOLS),-I$(B)/proto)
+$(patsubst %.c,$(B)/%.o,$(wildcard src/imports/onnx_*.c)): | $(B)/proto/onnx.pb-c.h
 .SECONDARY: $(PROTOCOLS:=.c) $(PROTOCOLS:=.h)
 
 # The one place where a race is allowed is the one file that the thread sanitizer does not see.
