@@ -1,5 +1,6 @@
 /* Flows: what the network computes, from layer to layer, and how its elements lie here and in the file. See
  * onnx_layers.h. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,14 +174,27 @@ void onnx_lay_image(struct onnx_flow *flow, int rows, int columns, int channels)
 
 /* --- numbers --- */
 
+/* Whether the number gives x, or the next float on either side of it. */
+static bool gives(double number, float scale, float x, bool nearly) {
+    const float product = (float)number * scale;
+    if (product >= x && product <= x) return true;
+    return nearly && product >= nextafterf(x, -INFINITY) && product <= nextafterf(x, INFINITY);
+}
+
 double onnx_shortest(float x, float scale) {
-    enum { DIGITS_MOST = 12 };
+    /* As few digits as somebody would type, then as many as tell all floats apart; a few more are not worth
+     * the last bit of a product. */
+    static const struct {
+        int first, last;
+        bool nearly;
+    } digits[] = {{1, 7, false}, {1, 4, true}, {8, 9, false}};
     const double wanted = (double)x / (double)scale;
-    for (int digits = 1; digits <= DIGITS_MOST; digits++) {
-        char text[40];
-        snprintf(text, sizeof text, "%.*g", digits, wanted);
-        const double number = strtod(text, NULL);
-        if ((float)number * scale == x) return number;
-    }
+    for (size_t i = 0; i < sizeof digits / sizeof *digits; i++)
+        for (int count = digits[i].first; count <= digits[i].last; count++) {
+            char text[40];
+            snprintf(text, sizeof text, "%.*g", count, wanted);
+            const double number = strtod(text, NULL);
+            if (gives(number, scale, x, digits[i].nearly && scale > 1.0f)) return number;
+        }
     return wanted;
 }

@@ -48,18 +48,21 @@ static bool name_of_node(const onnx_node *op, char *out, size_t bytes) {
 
 /* Names a layer after the weights that are its alone, or else after its node, or its kind. */
 static void name_layer(struct onnx_reading *reading, const onnx_node *op, struct layer *layer) {
+    const struct layer_list *list = &reading->file->list;
     char name[200] = "", with_kind[240];
     bool found = false;
+    int number = 0;
     for (size_t i = 0; i < op->n_input && !found; i++) {
         const struct onnx_value *value = onnx_value(&reading->graph, op->input[i]);
         found = value && value->tensor && value->uses == 1 && name_in(value->name, name, sizeof name);
     }
     if (!found) found = name_of_node(op, name, sizeof name);
-    if (!found) snprintf(name, sizeof name, "%s1", layer_rows[layer->kind].name);
+    for (int i = 0; i < list->count; i++) number += list->layers[i].kind == layer->kind;
+    if (!found) snprintf(name, sizeof name, "%s%d", layer_rows[layer->kind].name, number);
     const bool needs_kind = strchr("0123456789.-/", name[0]) != NULL;
     snprintf(with_kind, sizeof with_kind, "%s%s%s", needs_kind ? layer_rows[layer->kind].name : "",
              needs_kind ? "_" : "", name);
-    network_file_name(&reading->file->list, layer, with_kind);
+    network_file_name(list, layer, with_kind);
 }
 
 /* --- arrays --- */
