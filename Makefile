@@ -306,7 +306,7 @@ bench: $(PROGRAM) $(BENCHES)
 # --- fuzzing, with clang: every tests/fuzz_*.c for FUZZ_SECONDS, under the address and undefined sanitizers. Each fails when it
 # finds something, which is left in the build folder as crash-*, and when nothing of what it made was accepted ---
 FUZZ_SECONDS = 5
-FUZZERS = $(patsubst tests/%.c,$(B)/tests/%,$(filter-out $(if $(filter 0,$(STB)),tests/fuzz_image.c),$(wildcard tests/fuzz_*.c)))
+FUZZERS = $(patsubst tests/%.c,$(B)/tests/%,$(filter-out $(if $(filter 0,$(STB)),tests/fuzz_image.c) $(if $(filter 0,$(PROTOBUF)),tests/fuzz_onnx.c),$(wildcard tests/fuzz_*.c)))
 $(B)/tests/fuzz_%: $(B)/tests/fuzz_%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(CC) $(SANITIZER) -fsanitize=fuzzer -o $@ $^ $(LIBS)

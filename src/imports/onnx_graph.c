@@ -8,7 +8,7 @@
 
 #include "../base/memory.h"
 
-enum { OPSET_LEAST = 7, OPSET_MOST = 26 };
+enum { OPSET_LEAST = 6, OPSET_MOST = 26 };
 
 /* A text of the file, which may not be there. */
 static const char *words_of(const char *text) {

@@ -134,7 +134,7 @@ void onnx_set_windows(const struct onnx_windows *windows, const struct onnx_flow
     if (!pools) layer->values.window = (struct option_sizes){2, {windows->window[0], windows->window[1]}};
     if (memcmp(windows->stride, usual, sizeof windows->stride) != 0)
         layer->values.stride = sizes_of(windows->stride);
-    layer->values.padding = windows->padding;
+    layer->values.padding = (int)windows->padding;
     onnx_lay_image(flow, out[0], out[1], channels);
 }
 

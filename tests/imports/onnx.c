@@ -379,7 +379,7 @@ static void test_versions(void) {
         struct error error = {0};
         const size_t bytes = sample_model(sample, "4", "Relu x -> y", opset);
         const int code = onnx_parse(&file, "net.onnx", sample, bytes, &error);
-        CHECK((code == OK) == (opset >= 7 && opset <= 26) && (code == OK || strstr(error.words, "opset")),
+        CHECK((code == OK) == (opset >= 6 && opset <= 26) && (code == OK || strstr(error.words, "opset")),
               "opset %d: %s", opset, error.words);
         network_file_close(&file);
     }
