@@ -182,7 +182,7 @@ int onnx_tensor(struct onnx_graph *graph, const Onnx__TensorProto *tensor, const
 /* --- as operands --- */
 
 /* Input i of a node as a constant, read from its tensor the first time; NULL: it is none. */
-static const struct onnx_constant *constant_of(struct onnx_graph *graph, const onnx_node *op, size_t i) {
+static const struct onnx_constant *constant_of(struct onnx_graph *graph, const onnx_op *op, size_t i) {
     struct onnx_value *value = onnx_operand(graph, op, i);
     if (!value) return NULL;
     if (value->state == ONNX_UNKNOWN) {
@@ -195,16 +195,20 @@ static const struct onnx_constant *constant_of(struct onnx_graph *graph, const o
     return NULL;
 }
 
-int onnx_floats(struct onnx_graph *graph, const onnx_node *op, size_t i, const struct onnx_constant **out) {
+int onnx_float_input(struct onnx_graph *graph, const onnx_op *op, size_t i,
+                     const struct onnx_constant **out) {
     *out = constant_of(graph, op, i);
     if (!*out) return graph->error->code;
     if ((*out)->floats || (*out)->count == 0) return OK;
-    return onnx_wrong(graph, op, "its input %.80s has whole numbers, expected floats", onnx_input(op, i));
+    return onnx_wrong(graph, op, "its input %.80s has whole numbers, expected floats",
+                      onnx_input_name(op, i));
 }
 
-int onnx_whole(struct onnx_graph *graph, const onnx_node *op, size_t i, const struct onnx_constant **out) {
+int onnx_whole_input(struct onnx_graph *graph, const onnx_op *op, size_t i,
+                     const struct onnx_constant **out) {
     *out = constant_of(graph, op, i);
     if (!*out) return graph->error->code;
     if ((*out)->whole || (*out)->count == 0) return OK;
-    return onnx_wrong(graph, op, "its input %.80s has floats, expected whole numbers", onnx_input(op, i));
+    return onnx_wrong(graph, op, "its input %.80s has floats, expected whole numbers",
+                      onnx_input_name(op, i));
 }

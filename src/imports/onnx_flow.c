@@ -7,7 +7,7 @@
 
 #include "onnx_layers.h"
 
-const struct onnx_flow *onnx_flow(const struct onnx_reading *reading, const onnx_node *op, size_t i) {
+const struct onnx_flow *onnx_flow(const struct onnx_reading *reading, const onnx_op *op, size_t i) {
     const struct onnx_value *value = onnx_operand(&reading->graph, op, i);
     if (value && value->state == ONNX_FLOW) return &value->flow;
     if (value)
@@ -19,7 +19,7 @@ const struct onnx_flow *onnx_flow(const struct onnx_reading *reading, const onnx
 
 /* --- layers --- */
 
-struct layer *onnx_add_layer(struct onnx_reading *reading, const onnx_node *op, enum layer_kind kind,
+struct layer *onnx_add_layer(struct onnx_reading *reading, const onnx_op *op, enum layer_kind kind,
                              const struct onnx_flow *const *flows, int count) {
     struct error why = {0};
     struct layer *layer = layers_add(&reading->file->list, kind, ERROR_FILE, &why);
@@ -32,7 +32,7 @@ struct layer *onnx_add_layer(struct onnx_reading *reading, const onnx_node *op, 
 }
 
 /* Whether its attributes are what could be typed; each becomes what would be read from its text. */
-static int check_attributes(const struct onnx_reading *reading, const onnx_node *op, struct layer *layer) {
+static int check_attributes(const struct onnx_reading *reading, const onnx_op *op, struct layer *layer) {
     const struct layer_row *of = &layer_rows[layer->kind];
     for (const struct option *row = of->attributes; row->name; row++) {
         char text[100];
@@ -46,7 +46,7 @@ static int check_attributes(const struct onnx_reading *reading, const onnx_node 
 }
 
 /* Elements of an example; what is larger than any network's is an error. */
-static int check_size(const struct onnx_reading *reading, const onnx_node *op, const struct shape *shape) {
+static int check_size(const struct onnx_reading *reading, const onnx_op *op, const struct shape *shape) {
     enum { COUNT_MOST = 1 << 28 };
     char words[100];
     size_t count = 1;
@@ -59,7 +59,7 @@ static int check_size(const struct onnx_reading *reading, const onnx_node *op, c
     return OK;
 }
 
-int onnx_pass(struct onnx_reading *reading, const onnx_node *op, const struct onnx_flow *flow) {
+int onnx_pass(struct onnx_reading *reading, const onnx_op *op, const struct onnx_flow *flow) {
     struct onnx_value *value = onnx_value(&reading->graph, op->n_output > 0 ? op->output[0] : "");
     if (!value) return onnx_wrong(&reading->graph, op, "found no output, expected one");
     const bool sole = flow->sole && value->uses == 1;
@@ -69,7 +69,7 @@ int onnx_pass(struct onnx_reading *reading, const onnx_node *op, const struct on
     return OK;
 }
 
-int onnx_end_layer(struct onnx_reading *reading, const onnx_node *op, const struct onnx_flow *flow) {
+int onnx_end_layer(struct onnx_reading *reading, const onnx_op *op, const struct onnx_flow *flow) {
     struct layer_list *list = &reading->file->list;
     struct onnx_flow made = *flow;
     RETURN_IF(check_attributes(reading, op, &list->layers[list->count - 1]));
@@ -80,7 +80,7 @@ int onnx_end_layer(struct onnx_reading *reading, const onnx_node *op, const stru
 }
 
 /* A layer of which the file has no node: *flow is then what it gives. */
-static int add_between(struct onnx_reading *reading, const onnx_node *op, enum layer_kind kind,
+static int add_between(struct onnx_reading *reading, const onnx_op *op, enum layer_kind kind,
                        const struct shape *ours, struct onnx_flow *flow) {
     struct layer *layer = onnx_add_layer(reading, op, kind, (const struct onnx_flow *const[]){flow}, 1);
     if (!layer) return reading->graph.error->code;
@@ -113,7 +113,7 @@ bool onnx_is_image(const struct onnx_flow *flow) {
     return either_way(&flow->theirs) && shape_equal(&flow->ours, &image);
 }
 
-int onnx_as_image(struct onnx_reading *reading, const onnx_node *op, struct onnx_flow *flow) {
+int onnx_as_image(struct onnx_reading *reading, const onnx_op *op, struct onnx_flow *flow) {
     char words[100];
     if (flow->theirs.rank != 3)
         return onnx_wrong(&reading->graph, op,
@@ -128,13 +128,13 @@ int onnx_as_image(struct onnx_reading *reading, const onnx_node *op, struct onnx
     return add_between(reading, op, LAYER_reshape, &image, flow);
 }
 
-int onnx_as_row(struct onnx_reading *reading, const onnx_node *op, struct onnx_flow *flow) {
+int onnx_as_row(struct onnx_reading *reading, const onnx_op *op, struct onnx_flow *flow) {
     const struct shape row = SHAPE((int)shape_count(&flow->theirs));
     if (flow->ours.rank == 1) return OK;
     return add_between(reading, op, LAYER_flatten, &row, flow);
 }
 
-int onnx_as_it_is(struct onnx_reading *reading, const onnx_node *op, struct onnx_flow *flow) {
+int onnx_as_it_is(struct onnx_reading *reading, const onnx_op *op, struct onnx_flow *flow) {
     char words[100];
     if (flow->image.rank == 3)
         return onnx_wrong(&reading->graph, op,
@@ -144,7 +144,7 @@ int onnx_as_it_is(struct onnx_reading *reading, const onnx_node *op, struct onnx
     return add_between(reading, op, LAYER_reshape, &flow->theirs, flow);
 }
 
-int onnx_reshape(struct onnx_reading *reading, const onnx_node *op, const struct onnx_flow *from,
+int onnx_reshape(struct onnx_reading *reading, const onnx_op *op, const struct onnx_flow *from,
                  const struct shape *theirs) {
     struct onnx_flow flow = *from;
     char before[100], after[100];

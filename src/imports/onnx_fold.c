@@ -17,8 +17,7 @@ static const char *data_of(const struct onnx_constant *constant) {
     return constant->whole ? (const char *)constant->whole : (const char *)constant->floats;
 }
 
-static int end_fold(const struct onnx_graph *graph, const onnx_node *op,
-                    const struct onnx_constant *constant) {
+static int end_fold(const struct onnx_graph *graph, const onnx_op *op, const struct onnx_constant *constant) {
     struct onnx_value *value = onnx_value(graph, op->n_output > 0 ? op->output[0] : "");
     if (!value) return onnx_wrong(graph, op, "found no output, expected one");
     value->constant = *constant;
@@ -27,7 +26,7 @@ static int end_fold(const struct onnx_graph *graph, const onnx_node *op,
 }
 
 /* The same numbers in another shape. */
-static int end_as(const struct onnx_graph *graph, const onnx_node *op, const struct onnx_constant *from,
+static int end_as(const struct onnx_graph *graph, const onnx_op *op, const struct onnx_constant *from,
                   const struct shape *shape) {
     struct onnx_constant same = *from;
     same.shape = *shape;
@@ -49,18 +48,18 @@ static int begin_like(struct onnx_graph *graph, const struct onnx_constant *from
 }
 
 /* Input i, of either type. */
-static int any_input(struct onnx_graph *graph, const onnx_node *op, size_t i,
+static int any_input(struct onnx_graph *graph, const onnx_op *op, size_t i,
                      const struct onnx_constant **out) {
     struct error ignored = {0}, *const error = graph->error;
     graph->error = &ignored;
-    const int code = onnx_whole(graph, op, i, out);
+    const int code = onnx_whole_input(graph, op, i, out);
     graph->error = error;
-    return code == OK ? OK : onnx_floats(graph, op, i, out);
+    return code == OK ? OK : onnx_float_input(graph, op, i, out);
 }
 
 /* --- made from nothing, or from a shape --- */
 
-static int fold_constant(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_constant(struct onnx_graph *graph, const onnx_op *op) {
     struct onnx_constant made = {.count = 1};
     for (size_t i = 0; i < op->n_attribute; i++) {
         const Onnx__AttributeProto *attribute = op->attribute[i];
@@ -87,7 +86,7 @@ static int fold_constant(struct onnx_graph *graph, const onnx_node *op) {
     return onnx_wrong(graph, op, "found no value, expected a tensor, whole numbers or floats");
 }
 
-static int fold_shape(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_shape(struct onnx_graph *graph, const onnx_op *op) {
     const struct onnx_value *value = onnx_operand(graph, op, 0);
     int64_t dims[MAX_RANK + 1], *numbers = NULL;
     int rank = 0;
@@ -100,7 +99,7 @@ static int fold_shape(struct onnx_graph *graph, const onnx_node *op) {
         RETURN_IF(any_input(graph, op, 0, &constant));
         for (int i = 0; i < constant->shape.rank; i++) dims[rank++] = constant->shape.dims[i];
     }
-    int64_t start = onnx_int(op, "start", 0), end = onnx_int(op, "end", rank);
+    int64_t start = onnx_int_of(op, "start", 0), end = onnx_int_of(op, "end", rank);
     if (start < 0) start += rank;
     if (end < 0) end += rank;
     if (start < 0 || end > rank || start > end)
@@ -114,7 +113,7 @@ static int fold_shape(struct onnx_graph *graph, const onnx_node *op) {
 }
 
 /* Sizes of a shape, as int. */
-static int read_sizes(const struct onnx_graph *graph, const onnx_node *op, const struct onnx_constant *sizes,
+static int read_sizes(const struct onnx_graph *graph, const onnx_op *op, const struct onnx_constant *sizes,
                       struct shape *shape) {
     enum { COUNT_MOST = 1 << 30 };
     size_t count = 1;
@@ -130,13 +129,13 @@ static int read_sizes(const struct onnx_graph *graph, const onnx_node *op, const
     return OK;
 }
 
-static int fold_fill(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_fill(struct onnx_graph *graph, const onnx_op *op) {
     const struct onnx_constant *sizes = NULL;
     static const float zero[1] = {0.0f};
     struct onnx_constant made, one = {.count = 1, .floats = zero};
     struct shape shape;
     char *data = NULL;
-    RETURN_IF(onnx_whole(graph, op, 0, &sizes));
+    RETURN_IF(onnx_whole_input(graph, op, 0, &sizes));
     RETURN_IF(read_sizes(graph, op, sizes, &shape));
     for (size_t i = 0; i < op->n_attribute; i++)
         if (op->attribute[i]->t) RETURN_IF(onnx_tensor(graph, op->attribute[i]->t, "value", &one));
@@ -150,7 +149,7 @@ static int fold_fill(struct onnx_graph *graph, const onnx_node *op) {
 /* --- moved --- */
 
 /* Unsqueeze, Squeeze, Reshape of a constant. */
-static int fold_reshape(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_reshape(struct onnx_graph *graph, const onnx_op *op) {
     const struct onnx_constant *from = NULL, *sizes = NULL;
     struct shape shape = {0};
     size_t known = 1;
@@ -164,7 +163,7 @@ static int fold_reshape(struct onnx_graph *graph, const onnx_node *op) {
         shape = wider || from->count != 1 ? SHAPE((int)from->count) : SCALAR;
         return end_as(graph, op, from, &shape);
     }
-    RETURN_IF(onnx_whole(graph, op, 1, &sizes));
+    RETURN_IF(onnx_whole_input(graph, op, 1, &sizes));
     if (sizes->count > MAX_RANK) return onnx_wrong(graph, op, "expected at most %d dimensions", MAX_RANK);
     for (size_t i = 0; i < sizes->count; i++) {
         const int64_t size = sizes->whole[i];
@@ -180,7 +179,7 @@ static int fold_reshape(struct onnx_graph *graph, const onnx_node *op) {
     return end_as(graph, op, from, &shape);
 }
 
-static int fold_concat(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_concat(struct onnx_graph *graph, const onnx_op *op) {
     struct onnx_constant made;
     const struct onnx_constant *part = NULL, *first = NULL;
     size_t count = 0, at = 0;
@@ -205,13 +204,13 @@ static int fold_concat(struct onnx_graph *graph, const onnx_node *op) {
 }
 
 /* Of one dimension. */
-static int fold_gather(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_gather(struct onnx_graph *graph, const onnx_op *op) {
     const struct onnx_constant *from = NULL, *places = NULL;
     struct onnx_constant made;
     char *data = NULL;
     RETURN_IF(any_input(graph, op, 0, &from));
-    RETURN_IF(onnx_whole(graph, op, 1, &places));
-    if (from->shape.rank != 1 || places->shape.rank > 1 || onnx_int(op, "axis", 0) > 0)
+    RETURN_IF(onnx_whole_input(graph, op, 1, &places));
+    if (from->shape.rank != 1 || places->shape.rank > 1 || onnx_int_of(op, "axis", 0) > 0)
         return onnx_wrong(graph, op, "found %d dimensions, expected numbers out of one row",
                           from->shape.rank);
     RETURN_IF(begin_like(graph, from, places->count, &made, &data));
@@ -228,7 +227,7 @@ static int fold_gather(struct onnx_graph *graph, const onnx_node *op) {
 }
 
 /* A part of a row, forwards. */
-static int fold_slice(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_slice(struct onnx_graph *graph, const onnx_op *op) {
     const struct onnx_constant *from = NULL;
     int64_t start = 0, end = 0, axis = 0, step = 1;
     int starts, ends, axes, steps;
@@ -254,13 +253,13 @@ static int fold_slice(struct onnx_graph *graph, const onnx_node *op) {
 }
 
 /* Of a matrix. */
-static int fold_transpose(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_transpose(struct onnx_graph *graph, const onnx_op *op) {
     const struct onnx_constant *from = NULL;
     struct onnx_constant made;
     int64_t order[2] = {1, 0};
     char *data = NULL;
     RETURN_IF(any_input(graph, op, 0, &from));
-    RETURN_IF(onnx_ints(graph, op, "perm", order, 2));
+    RETURN_IF(onnx_ints_of(graph, op, "perm", order, 2));
     if (from->shape.rank != 2)
         return onnx_wrong(graph, op, "found %d dimensions of a constant, expected 2", from->shape.rank);
     if (order[0] == 0) return end_as(graph, op, from, &from->shape);
@@ -274,7 +273,7 @@ static int fold_transpose(struct onnx_graph *graph, const onnx_node *op) {
     return end_fold(graph, op, &made);
 }
 
-static int fold_identity(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_identity(struct onnx_graph *graph, const onnx_op *op) {
     const struct onnx_constant *from = NULL;
     RETURN_IF(any_input(graph, op, 0, &from));
     return end_fold(graph, op, from);
@@ -282,9 +281,9 @@ static int fold_identity(struct onnx_graph *graph, const onnx_node *op) {
 
 /* --- calculated --- */
 
-static int fold_cast(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_cast(struct onnx_graph *graph, const onnx_op *op) {
     const struct onnx_constant *from = NULL;
-    const int64_t to = onnx_int(op, "to", 0);
+    const int64_t to = onnx_int_of(op, "to", 0);
     const bool to_whole = to == TO_INT32 || to == TO_INT64;
     RETURN_IF(any_input(graph, op, 0, &from));
     if (!to_whole && to != TO_FLOAT && to != TO_DOUBLE)
@@ -320,11 +319,11 @@ static bool calculate(const char *operation, int64_t a, int64_t b, int64_t *out)
 }
 
 /* Of whole numbers: sizes. */
-static int fold_arithmetic(struct onnx_graph *graph, const onnx_node *op) {
+static int fold_arithmetic(struct onnx_graph *graph, const onnx_op *op) {
     const struct onnx_constant *a = NULL, *b = NULL;
     int64_t *out = NULL;
-    RETURN_IF(onnx_whole(graph, op, 0, &a));
-    RETURN_IF(onnx_whole(graph, op, 1, &b));
+    RETURN_IF(onnx_whole_input(graph, op, 0, &a));
+    RETURN_IF(onnx_whole_input(graph, op, 1, &b));
     const struct onnx_constant *larger = b->count > a->count ? b : a;
     if (a->count == 0 || (a->count != b->count && a->count != 1 && b->count != 1))
         return onnx_wrong(graph, op, "found %zu and %zu numbers, expected as many", a->count, b->count);
@@ -340,7 +339,7 @@ static int fold_arithmetic(struct onnx_graph *graph, const onnx_node *op) {
 
 static const struct {
     const char *operation;
-    int (*fold)(struct onnx_graph *graph, const onnx_node *op);
+    int (*fold)(struct onnx_graph *graph, const onnx_op *op);
     bool always; /* not only of constants */
 } folds[] = {{"Constant", fold_constant, true},    {"Shape", fold_shape, true},
              {"ConstantOfShape", fold_fill, true}, {"Unsqueeze", fold_reshape, false},
@@ -351,22 +350,22 @@ static const struct {
              {"Add", fold_arithmetic, false},      {"Sub", fold_arithmetic, false},
              {"Mul", fold_arithmetic, false},      {"Div", fold_arithmetic, false}};
 
-static int place_of(const onnx_node *op) {
+static int place_of(const onnx_op *op) {
     for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
         if (strcmp(folds[i].operation, op->op_type) == 0) return (int)i;
     return -1;
 }
 
-bool onnx_folds(const struct onnx_graph *graph, const onnx_node *op) {
+bool onnx_folds(const struct onnx_graph *graph, const onnx_op *op) {
     const int place = place_of(op);
     if (place < 0) return false;
     for (size_t i = 0; i < op->n_input && !folds[place].always; i++) {
-        const struct onnx_value *value = onnx_value(graph, onnx_input(op, i));
+        const struct onnx_value *value = onnx_value(graph, onnx_input_name(op, i));
         if (value && value->state != ONNX_CONSTANT && !value->tensor) return false;
     }
     return folds[place].always || op->n_input > 0;
 }
 
-int onnx_fold(struct onnx_graph *graph, const onnx_node *op) {
+int onnx_fold(struct onnx_graph *graph, const onnx_op *op) {
     return folds[place_of(op)].fold(graph, op);
 }

@@ -15,7 +15,7 @@ static const char *words_of(const char *text) {
     return text ? text : "";
 }
 
-int onnx_wrong(const struct onnx_graph *graph, const onnx_node *op, const char *format, ...) {
+int onnx_wrong(const struct onnx_graph *graph, const onnx_op *op, const char *format, ...) {
     char words[300];
     const char *name = words_of(op->name);
     va_list arguments;
@@ -102,13 +102,13 @@ static int mark_needed(struct onnx_graph *graph) {
         value->is_result = true;
     }
     for (size_t i = proto->n_node; i-- > 0;) {
-        const onnx_node *op = proto->node[i];
+        const onnx_op *op = proto->node[i];
         for (size_t k = 0; k < op->n_output; k++) {
             const struct onnx_value *value = onnx_value(graph, words_of(op->output[k]));
             if (value && value->uses > 0) graph->needed[i] = true;
         }
         for (size_t k = 0; k < op->n_input && graph->needed[i]; k++) {
-            struct onnx_value *value = onnx_value(graph, onnx_input(op, k));
+            struct onnx_value *value = onnx_value(graph, onnx_input_name(op, k));
             if (value) value->uses++;
         }
     }
@@ -147,12 +147,12 @@ void onnx_graph_close(struct onnx_graph *graph) {
 
 /* --- what a node has --- */
 
-const char *onnx_input(const onnx_node *op, size_t i) {
+const char *onnx_input_name(const onnx_op *op, size_t i) {
     return i < op->n_input ? words_of(op->input[i]) : "";
 }
 
-struct onnx_value *onnx_operand(const struct onnx_graph *graph, const onnx_node *op, size_t i) {
-    const char *name = onnx_input(op, i);
+struct onnx_value *onnx_operand(const struct onnx_graph *graph, const onnx_op *op, size_t i) {
+    const char *name = onnx_input_name(op, i);
     struct onnx_value *value = onnx_value(graph, name);
     if (!*name)
         onnx_wrong(graph, op, "input %zu is missing", i + 1);
@@ -165,30 +165,30 @@ struct onnx_value *onnx_operand(const struct onnx_graph *graph, const onnx_node 
     return NULL;
 }
 
-static const Onnx__AttributeProto *attribute_of(const onnx_node *op, const char *name) {
+static const Onnx__AttributeProto *attribute_of(const onnx_op *op, const char *name) {
     for (size_t i = 0; i < op->n_attribute; i++)
         if (strcmp(words_of(op->attribute[i]->name), name) == 0) return op->attribute[i];
     return NULL;
 }
 
-int64_t onnx_int(const onnx_node *op, const char *name, int64_t usual) {
+int64_t onnx_int_of(const onnx_op *op, const char *name, int64_t usual) {
     const Onnx__AttributeProto *attribute = attribute_of(op, name);
     return attribute ? attribute->i : usual;
 }
 
-float onnx_float(const onnx_node *op, const char *name, float usual) {
+float onnx_float_of(const onnx_op *op, const char *name, float usual) {
     const Onnx__AttributeProto *attribute = attribute_of(op, name);
     return attribute ? attribute->f : usual;
 }
 
-bool onnx_word_is(const onnx_node *op, const char *name, const char *word) {
+bool onnx_word_is(const onnx_op *op, const char *name, const char *word) {
     const Onnx__AttributeProto *attribute = attribute_of(op, name);
     return attribute && attribute->s.len == strlen(word) &&
            memcmp(attribute->s.data, word, attribute->s.len) == 0;
 }
 
-int onnx_ints(const struct onnx_graph *graph, const onnx_node *op, const char *name, int64_t *out,
-              size_t count) {
+int onnx_ints_of(const struct onnx_graph *graph, const onnx_op *op, const char *name, int64_t *out,
+                 size_t count) {
     const Onnx__AttributeProto *attribute = attribute_of(op, name);
     if (!attribute || attribute->n_ints == 0) return OK;
     if (attribute->n_ints != count)
@@ -197,13 +197,13 @@ int onnx_ints(const struct onnx_graph *graph, const onnx_node *op, const char *n
     return OK;
 }
 
-int onnx_list(struct onnx_graph *graph, const onnx_node *op, const char *name, size_t i, int64_t *out,
-              int most, int *count) {
+int onnx_list(struct onnx_graph *graph, const onnx_op *op, const char *name, size_t i, int64_t *out, int most,
+              int *count) {
     const Onnx__AttributeProto *attribute = attribute_of(op, name);
     const struct onnx_constant *constant = NULL;
     *count = -1;
-    if (!attribute && !*onnx_input(op, i)) return OK;
-    if (!attribute) RETURN_IF(onnx_whole(graph, op, i, &constant));
+    if (!attribute && !*onnx_input_name(op, i)) return OK;
+    if (!attribute) RETURN_IF(onnx_whole_input(graph, op, i, &constant));
     const size_t numbers = attribute ? attribute->n_ints : constant->count;
     if (numbers > (size_t)most)
         return onnx_wrong(graph, op, "%s: found %zu numbers, expected at most %d", name, numbers, most);
@@ -212,12 +212,12 @@ int onnx_list(struct onnx_graph *graph, const onnx_node *op, const char *name, s
     return OK;
 }
 
-int onnx_number(struct onnx_graph *graph, const onnx_node *op, const char *name, size_t i, float usual,
+int onnx_number(struct onnx_graph *graph, const onnx_op *op, const char *name, size_t i, float usual,
                 float *out) {
     const struct onnx_constant *constant = NULL;
-    *out = onnx_float(op, name, usual);
-    if (!*onnx_input(op, i)) return OK;
-    RETURN_IF(onnx_floats(graph, op, i, &constant));
+    *out = onnx_float_of(op, name, usual);
+    if (!*onnx_input_name(op, i)) return OK;
+    RETURN_IF(onnx_float_input(graph, op, i, &constant));
     if (constant->count != 1)
         return onnx_wrong(graph, op, "%s: found %zu numbers, expected one", name, constant->count);
     *out = constant->floats[0];

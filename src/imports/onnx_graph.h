@@ -78,32 +78,32 @@ struct onnx_value *onnx_value(const struct onnx_graph *graph, const char *name);
 
 /* --- nodes --- */
 
-typedef Onnx__NodeProto onnx_node;
+typedef Onnx__NodeProto onnx_op;
 
 /* "net.onnx: node NAME: ..."; returns ERROR_FILE. */
-__attribute__((format(printf, 3, 4))) int onnx_wrong(const struct onnx_graph *graph, const onnx_node *op,
+__attribute__((format(printf, 3, 4))) int onnx_wrong(const struct onnx_graph *graph, const onnx_op *op,
                                                      const char *format, ...);
 
 /* The name of input i; "" if it is not given. */
-const char *onnx_input(const onnx_node *op, size_t i);
+const char *onnx_input_name(const onnx_op *op, size_t i);
 
 /* Input i as a value that is there: computed by a node before this one. NULL: onnx_wrong. */
-struct onnx_value *onnx_operand(const struct onnx_graph *graph, const onnx_node *op, size_t i);
+struct onnx_value *onnx_operand(const struct onnx_graph *graph, const onnx_op *op, size_t i);
 
-int64_t onnx_int(const onnx_node *op, const char *name, int64_t usual);
-float onnx_float(const onnx_node *op, const char *name, float usual);
-bool onnx_word_is(const onnx_node *op, const char *name, const char *word); /* a string attribute */
+int64_t onnx_int_of(const onnx_op *op, const char *name, int64_t usual);
+float onnx_float_of(const onnx_op *op, const char *name, float usual);
+bool onnx_word_is(const onnx_op *op, const char *name, const char *word); /* a string attribute */
 
 /* An attribute of so many numbers: out[count], of which it may have none (then out stays as it is). */
-int onnx_ints(const struct onnx_graph *graph, const onnx_node *op, const char *name, int64_t *out,
-              size_t count);
+int onnx_ints_of(const struct onnx_graph *graph, const onnx_op *op, const char *name, int64_t *out,
+                 size_t count);
 
 /* The numbers of an attribute, or, where operators have them there since some opset, of input i: *out of
  * them, at most `most`; *count -1: not given. */
-int onnx_list(struct onnx_graph *graph, const onnx_node *op, const char *name, size_t i, int64_t *out,
-              int most, int *count);
+int onnx_list(struct onnx_graph *graph, const onnx_op *op, const char *name, size_t i, int64_t *out, int most,
+              int *count);
 /* The same of one float. */
-int onnx_number(struct onnx_graph *graph, const onnx_node *op, const char *name, size_t i, float usual,
+int onnx_number(struct onnx_graph *graph, const onnx_op *op, const char *name, size_t i, float usual,
                 float *out);
 
 /* --- constants --- */
@@ -116,14 +116,14 @@ int onnx_tensor(struct onnx_graph *graph, const Onnx__TensorProto *tensor, const
                 struct onnx_constant *constant);
 
 /* Input i as a constant of floats or of whole numbers. */
-int onnx_floats(struct onnx_graph *graph, const onnx_node *op, size_t i, const struct onnx_constant **out);
-int onnx_whole(struct onnx_graph *graph, const onnx_node *op, size_t i, const struct onnx_constant **out);
+int onnx_float_input(struct onnx_graph *graph, const onnx_op *op, size_t i, const struct onnx_constant **out);
+int onnx_whole_input(struct onnx_graph *graph, const onnx_op *op, size_t i, const struct onnx_constant **out);
 
 /* --- onnx_fold.c --- */
 
 /* Whether such a node is computed where its inputs are constants (or of a known shape, for Shape); then its
  * result becomes one. */
-bool onnx_folds(const struct onnx_graph *graph, const onnx_node *op);
-int onnx_fold(struct onnx_graph *graph, const onnx_node *op);
+bool onnx_folds(const struct onnx_graph *graph, const onnx_op *op);
+int onnx_fold(struct onnx_graph *graph, const onnx_op *op);
 
 #endif

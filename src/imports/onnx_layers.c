@@ -47,15 +47,15 @@ static bool channels_are_last(const struct onnx_graph *graph, const Onnx__ModelP
     const char *producer = model->producer_name ? model->producer_name : "";
     if (strcmp(producer, "trainer") == 0) return true;
     for (size_t i = 0; i < graph->proto->n_node; i++) {
-        const onnx_node *op = graph->proto->node[i];
+        const onnx_op *op = graph->proto->node[i];
         const char *operation = op->op_type ? op->op_type : "";
         int64_t order[4] = {0};
         struct onnx_graph quiet = *graph;
         struct error ignored = {0};
         quiet.error = &ignored;
-        if (strcmp(onnx_input(op, 0), graph->input->name) != 0) continue;
+        if (strcmp(onnx_input_name(op, 0), graph->input->name) != 0) continue;
         if (strcmp(operation, "Transpose") == 0)
-            return onnx_ints(&quiet, op, "perm", order, 4) == OK &&
+            return onnx_ints_of(&quiet, op, "perm", order, 4) == OK &&
                    memcmp(order, to_first, sizeof order) == 0;
         if (strcmp(operation, "Conv") == 0 || strcmp(operation, "BatchNormalization") == 0 ||
             strstr(operation, "Pool"))
@@ -85,7 +85,7 @@ static int lay_input(struct onnx_reading *reading, const Onnx__ModelProto *model
 
 static int read_node(struct onnx_reading *reading, size_t i) {
     struct onnx_graph *graph = &reading->graph;
-    const onnx_node *op = graph->proto->node[i];
+    const onnx_op *op = graph->proto->node[i];
     if (!graph->needed[i] || reading->inside[i]) return OK;
     if (!op->op_type) return onnx_wrong(graph, op, "found no operator");
     if (reading->patterns[i].kind != LAYER_NONE)

@@ -8,7 +8,7 @@
 
 /* The activation of which the row in layers.def names this operator alone, and of which the file says all
  * attributes. */
-static enum layer_kind activation_of(const onnx_node *op) {
+static enum layer_kind activation_of(const onnx_op *op) {
     for (int kind = 0; kind < LAYER_KINDS; kind++) {
         const struct layer_row *row = &layer_rows[kind];
         bool known = row->takes == LAYER_IS_ACTIVATION && strcmp(row->onnx, op->op_type) == 0;
@@ -20,7 +20,7 @@ static enum layer_kind activation_of(const onnx_node *op) {
 }
 
 static bool ends_at_zero(enum layer_kind kind) {
-    return kind == LAYER_relu || kind == LAYER_sigmoid || kind == LAYER_softmax;
+    return kind == LAYER_relu || kind == LAYER_relu6 || kind == LAYER_sigmoid || kind == LAYER_hard_sigmoid;
 }
 
 /* Whether an activation without attributes of its own may be said at the end of the layer before it. */
@@ -39,13 +39,14 @@ static bool may_follow(const struct onnx_reading *reading, const struct onnx_flo
     return before->activation == LAYER_NONE && layer_rows[before->kind].takes != LAYER_IS_ACTIVATION;
 }
 
-static int add_activation(struct onnx_reading *reading, const onnx_node *op, const struct onnx_flow *x,
+static int add_activation(struct onnx_reading *reading, const onnx_op *op, const struct onnx_flow *x,
                           enum layer_kind kind) {
     struct layer_list *list = &reading->file->list;
     struct onnx_flow flow = *x;
     struct layer *layer = onnx_add_layer(reading, op, kind, (const struct onnx_flow *const[]){x}, 1);
     if (!layer) return reading->graph.error->code;
-    layer->values.alpha = onnx_shortest(onnx_float(op, "alpha", (float)layer->values.alpha), 1.0f);
+    if (option_find(layer_rows[kind].attributes, "alpha"))
+        layer->values.alpha = onnx_shortest(onnx_float_of(op, "alpha", (float)layer->values.alpha), 1.0f);
     layer->values.approximate = onnx_word_is(op, "approximate", "tanh");
     flow.at_least_zero = ends_at_zero(kind);
     if (!may_follow(reading, x, layer)) return onnx_end_layer(reading, op, &flow);
@@ -54,30 +55,42 @@ static int add_activation(struct onnx_reading *reading, const onnx_node *op, con
     return onnx_pass(reading, op, &flow);
 }
 
-static int activation(struct onnx_reading *reading, const onnx_node *op) {
+static int activation(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
     return x ? add_activation(reading, op, x, activation_of(op)) : reading->graph.error->code;
 }
 
 /* Between 0 and 6, or from 0 on. */
-static int clip(struct onnx_reading *reading, const onnx_node *op) {
+static int clip(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
-    const enum layer_kind relu6 = layer_named("relu6");
     float least = -INFINITY, most = INFINITY;
     if (!x) return reading->graph.error->code;
     RETURN_IF(onnx_number(&reading->graph, op, "min", 1, -INFINITY, &least));
     RETURN_IF(onnx_number(&reading->graph, op, "max", 2, INFINITY, &most));
     if (fpclassify(least) == FP_ZERO && most > 1e30f) return add_activation(reading, op, x, LAYER_relu);
-    if (fpclassify(least) == FP_ZERO && most >= 6.0f && most <= 6.0f && relu6 != LAYER_NONE)
-        return add_activation(reading, op, x, relu6);
-    return onnx_wrong(&reading->graph, op, "found %g to %g, expected 0 to infinity%s", (double)least,
-                      (double)most, relu6 == LAYER_NONE ? "" : ", or 0 to 6");
+    if (fpclassify(least) == FP_ZERO && most >= 6.0f && most <= 6.0f)
+        return add_activation(reading, op, x, LAYER_relu6);
+    return onnx_wrong(&reading->graph, op, "found %g to %g, expected 0 to infinity, or 0 to 6", (double)least,
+                      (double)most);
+}
+
+static int hard_sigmoid(struct onnx_reading *reading, const onnx_op *op) {
+    const struct onnx_flow *x = onnx_flow(reading, op, 0);
+    if (!x) return reading->graph.error->code;
+    if (onnx_is_hard_sigmoid(op)) return add_activation(reading, op, x, LAYER_hard_sigmoid);
+    return onnx_wrong(&reading->graph, op, "found alpha %g, beta %g, expected 1/6 and 0.5",
+                      (double)onnx_float_of(op, "alpha", 0.2f), (double)onnx_float_of(op, "beta", 0.5f));
+}
+
+static int hard_swish(struct onnx_reading *reading, const onnx_op *op) {
+    const struct onnx_flow *x = onnx_flow(reading, op, 0);
+    return x ? add_activation(reading, op, x, LAYER_hard_swish) : reading->graph.error->code;
 }
 
 /* Over the numbers of a row. As the network's result its logarithm is the same to the loss. */
-static int softmax(struct onnx_reading *reading, const onnx_node *op) {
+static int softmax(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
-    const int64_t axis = onnx_int(op, "axis", reading->graph.opset < 13 ? 1 : -1);
+    const int64_t axis = onnx_int_of(op, "axis", reading->graph.opset < 13 ? 1 : -1);
     if (!x) return reading->graph.error->code;
     struct onnx_flow flow = *x;
     const int numbers = (int)shape_count(&x->theirs);
@@ -98,7 +111,7 @@ static int softmax(struct onnx_reading *reading, const onnx_node *op) {
     return onnx_end_layer(reading, op, &flow);
 }
 
-static int dropout(struct onnx_reading *reading, const onnx_node *op) {
+static int dropout(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
     float rate = 0.5f;
     if (!x) return reading->graph.error->code;
@@ -110,7 +123,7 @@ static int dropout(struct onnx_reading *reading, const onnx_node *op) {
     return onnx_end_layer(reading, op, x);
 }
 
-static int identity(struct onnx_reading *reading, const onnx_node *op) {
+static int identity(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
     return x ? onnx_pass(reading, op, x) : reading->graph.error->code;
 }
@@ -118,9 +131,9 @@ static int identity(struct onnx_reading *reading, const onnx_node *op) {
 /* --- images --- */
 
 /* Each neighbour counts alpha / size there. */
-static int lrn(struct onnx_reading *reading, const onnx_node *op) {
+static int lrn(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *from = onnx_flow(reading, op, 0);
-    const int64_t size = onnx_int(op, "size", 0);
+    const int64_t size = onnx_int_of(op, "size", 0);
     if (!from) return reading->graph.error->code;
     struct onnx_flow x = *from;
     RETURN_IF(onnx_as_image(reading, op, &x));
@@ -130,32 +143,34 @@ static int lrn(struct onnx_reading *reading, const onnx_node *op) {
     struct layer *layer = onnx_add_layer(reading, op, LAYER_lrn, (const struct onnx_flow *const[]){&x}, 1);
     if (!layer) return reading->graph.error->code;
     layer->values.radius = (int)size / 2;
-    layer->values.alpha = onnx_shortest(onnx_float(op, "alpha", 1e-4f), (float)size);
-    layer->values.beta = onnx_shortest(onnx_float(op, "beta", 0.75f), 1.0f);
-    layer->values.bias = onnx_shortest(onnx_float(op, "bias", 1.0f), 1.0f);
+    layer->values.alpha = onnx_shortest(onnx_float_of(op, "alpha", 1e-4f), (float)size);
+    layer->values.beta = onnx_shortest(onnx_float_of(op, "beta", 0.75f), 1.0f);
+    layer->values.bias = onnx_shortest(onnx_float_of(op, "bias", 1.0f), 1.0f);
     return onnx_end_layer(reading, op, &x);
 }
 
-/* The mean over rows and columns of x, an image in one of the two ways; they stay as 1 where `keep`. */
-static int add_global_average(struct onnx_reading *reading, const onnx_node *op, const struct onnx_flow *x,
-                              bool is_image, bool keep) {
+/* One number per channel of x, an image in one of the two ways; rows and columns stay as 1 where `keep`. */
+static int add_global_pool(struct onnx_reading *reading, const onnx_op *op, enum layer_kind kind,
+                           const struct onnx_flow *x, bool is_image, bool keep) {
     const int channels = x->ours.dims[2];
     struct onnx_flow flow = {.ours = SHAPE(channels), .at_least_zero = x->at_least_zero};
-    if (!onnx_add_layer(reading, op, LAYER_global_avgpool, (const struct onnx_flow *const[]){x}, 1))
+    if (!onnx_add_layer(reading, op, kind, (const struct onnx_flow *const[]){x}, 1))
         return reading->graph.error->code;
     flow.theirs = !keep ? SHAPE(channels) : is_image ? SHAPE(channels, 1, 1) : SHAPE(1, 1, channels);
     return onnx_end_layer(reading, op, &flow);
 }
 
-static int global_average(struct onnx_reading *reading, const onnx_node *op) {
+static int global_pool(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *from = onnx_flow(reading, op, 0);
+    const bool is_mean = strcmp(op->op_type, "GlobalAveragePool") == 0;
     if (!from) return reading->graph.error->code;
     struct onnx_flow x = *from;
     RETURN_IF(onnx_as_image(reading, op, &x));
-    return add_global_average(reading, op, &x, true, true);
+    return add_global_pool(reading, op, is_mean ? LAYER_global_avgpool : LAYER_global_maxpool, &x, true,
+                           true);
 }
 
-static int reduce_mean(struct onnx_reading *reading, const onnx_node *op) {
+static int reduce_mean(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *from = onnx_flow(reading, op, 0);
     int64_t axes[2] = {0, 0};
     int count = 0;
@@ -171,7 +186,8 @@ static int reduce_mean(struct onnx_reading *reading, const onnx_node *op) {
         return onnx_wrong(&reading->graph, op,
                           "expected the mean over rows and columns of an image, axes %lld and %lld",
                           (long long)rows, (long long)rows + 1);
-    return add_global_average(reading, op, &x, is_image, onnx_int(op, "keepdims", 1) != 0);
+    return add_global_pool(reading, op, LAYER_global_avgpool, &x, is_image,
+                           onnx_int_of(op, "keepdims", 1) != 0);
 }
 
 /* --- the table --- */
@@ -188,7 +204,8 @@ static const struct {
                  {"LRN", lrn},
                  {"MaxPool", onnx_maxpool},
                  {"AveragePool", onnx_avgpool},
-                 {"GlobalAveragePool", global_average},
+                 {"GlobalAveragePool", global_pool},
+                 {"GlobalMaxPool", global_pool},
                  {"ReduceMean", reduce_mean},
                  {"Flatten", onnx_flatten},
                  {"Reshape", onnx_reshape_node},
@@ -198,32 +215,34 @@ static const struct {
                  {"Pad", onnx_pad},
                  {"Add", onnx_add},
                  {"Sum", onnx_add},
+                 {"Mul", onnx_mul},
                  {"Concat", onnx_concat},
                  {"Dropout", dropout},
                  {"Identity", identity},
                  {"Cast", identity},
                  {"Clip", clip},
+                 {"HardSigmoid", hard_sigmoid},
+                 {"HardSwish", hard_swish},
                  {"Softmax", softmax},
                  {"LogSoftmax", softmax}};
 
-static int unknown_operator(const struct onnx_reading *reading, const onnx_node *op) {
+static int unknown_operator(const struct onnx_reading *reading, const onnx_op *op) {
     char all[400];
     struct text text = text_into(all, sizeof all);
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
         text_item(&text, ", ", "%s", operators[i].operation);
     for (int kind = 0; kind < LAYER_KINDS; kind++)
-        if (layer_rows[kind].takes == LAYER_IS_ACTIVATION && !strchr(layer_rows[kind].onnx, ' ') &&
-            kind != LAYER_softmax)
+        if (layer_rows[kind].takes == LAYER_IS_ACTIVATION && !strstr(all, layer_rows[kind].onnx))
             text_item(&text, ", ", "%s", layer_rows[kind].onnx);
     return onnx_wrong(&reading->graph, op, "found %.40s, expected one of %s", op->op_type, all);
 }
 
-int onnx_translate(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_translate(struct onnx_reading *reading, const onnx_op *op) {
     const char *domain = op->domain ? op->domain : "";
     if (*domain && strcmp(domain, "ai.onnx") != 0)
         return onnx_wrong(&reading->graph, op, "found %.40s of %.60s, expected an operator of ONNX itself",
                           op->op_type, domain);
-    if (strcmp(op->op_type, "Mul") == 0 || strcmp(op->op_type, "Div") == 0 || strcmp(op->op_type, "Erf") == 0)
+    if (strcmp(op->op_type, "Div") == 0 || strcmp(op->op_type, "Erf") == 0)
         return onnx_wrong(&reading->graph, op,
                           "found %s by itself, expected it within gelu, silu or a layer normalisation",
                           op->op_type);
@@ -233,7 +252,7 @@ int onnx_translate(struct onnx_reading *reading, const onnx_node *op) {
     return unknown_operator(reading, op);
 }
 
-int onnx_translate_pattern(struct onnx_reading *reading, const onnx_node *op,
+int onnx_translate_pattern(struct onnx_reading *reading, const onnx_op *op,
                            const struct onnx_pattern *pattern) {
     if (pattern->kind == LAYER_layer_norm) return onnx_layer_norm_of(reading, op, pattern);
     const struct onnx_flow *x = onnx_flow(reading, pattern->first, pattern->x);

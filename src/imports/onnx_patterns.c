@@ -16,11 +16,11 @@ struct finding {
 
 /* The node that makes a value, if it is such an operator and the value has so many uses (0: any); it is then
  * within the pattern. NULL: it does not. */
-static const onnx_node *maker_of(struct finding *finding, const char *name, const char *operation, int uses) {
+static const onnx_op *maker_of(struct finding *finding, const char *name, const char *operation, int uses) {
     const struct onnx_graph *graph = &finding->reading->graph;
     const struct onnx_value *value = onnx_value(graph, name);
     if (!value || value->maker < 0 || value->is_result || finding->count == WITHIN_MOST) return NULL;
-    const onnx_node *op = graph->proto->node[value->maker];
+    const onnx_op *op = graph->proto->node[value->maker];
     if ((uses > 0 && value->uses != uses) || !op->op_type || strcmp(op->op_type, operation) != 0) return NULL;
     finding->within[finding->count++] = value->maker;
     return op;
@@ -32,7 +32,7 @@ static const struct onnx_constant *constant_named(struct onnx_reading *reading, 
     struct onnx_value *value = onnx_value(graph, name);
     struct error ignored = {0}, *const error = graph->error;
     if (!value || value->state == ONNX_CONSTANT) return value ? &value->constant : NULL;
-    const onnx_node *op = value->maker >= 0 ? graph->proto->node[value->maker] : NULL;
+    const onnx_op *op = value->maker >= 0 ? graph->proto->node[value->maker] : NULL;
     int code = ERROR_FILE;
     graph->error = &ignored; /* what is wrong with it is said where it is needed */
     if (op && op->op_type && strcmp(op->op_type, "Constant") == 0) code = onnx_fold(graph, op);
@@ -53,19 +53,27 @@ static bool near(double a, double b) {
     return fabs(a - b) < 1e-5;
 }
 
-static bool same(const onnx_node *op, size_t i, const char *name) {
-    return strcmp(onnx_input(op, i), name) == 0;
+static bool same(const onnx_op *op, size_t i, const char *name) {
+    return strcmp(onnx_input_name(op, i), name) == 0;
 }
 
-/* --- silu: x sigmoid(x) --- */
+/* --- x sigmoid(x), x hard_sigmoid(x) --- */
 
-static bool find_silu(struct finding *finding, const onnx_node *last, struct onnx_pattern *pattern) {
+bool onnx_is_hard_sigmoid(const onnx_op *op) {
+    return near((double)onnx_float_of(op, "alpha", 0.2f), 1.0 / 6.0) &&
+           near((double)onnx_float_of(op, "beta", 0.5f), 0.5);
+}
+
+static bool find_silu(struct finding *finding, const onnx_op *last, struct onnx_pattern *pattern) {
     if (strcmp(last->op_type, "Mul") != 0) return false;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 4; i++) {
+        const bool hard = i >= 2;
         finding->count = 0;
-        const onnx_node *sigmoid = maker_of(finding, onnx_input(last, i), "Sigmoid", 1);
-        if (!sigmoid || !same(last, 1 - i, onnx_input(sigmoid, 0))) continue;
-        *pattern = (struct onnx_pattern){.kind = LAYER_silu, .first = sigmoid};
+        const onnx_op *sigmoid =
+            maker_of(finding, onnx_input_name(last, i % 2), hard ? "HardSigmoid" : "Sigmoid", 1);
+        if (!sigmoid || !same(last, 1 - i % 2, onnx_input_name(sigmoid, 0))) continue;
+        if (hard && !onnx_is_hard_sigmoid(sigmoid)) continue;
+        *pattern = (struct onnx_pattern){.kind = hard ? LAYER_hard_swish : LAYER_silu, .first = sigmoid};
         return true;
     }
     return false;
@@ -77,26 +85,26 @@ static bool find_silu(struct finding *finding, const onnx_node *last, struct onn
 struct product {
     double number;
     const char *factor[2];
-    const onnx_node *user[2]; /* whose input `at` the factor is */
+    const onnx_op *user[2]; /* whose input `at` the factor is */
     size_t at[2];
     int factors;
 };
 
 /* Multiplies by a node's input i; products within are multiplied out, so many deep. */
-static bool multiply(struct finding *finding, const onnx_node *op, size_t i, struct product *product,
+static bool multiply(struct finding *finding, const onnx_op *op, size_t i, struct product *product,
                      int deep) {
-    const char *name = onnx_input(op, i);
+    const char *name = onnx_input_name(op, i);
     float number;
     if (is_number(finding, name, &number)) {
         product->number *= (double)number;
         return true;
     }
-    const onnx_node *inner = deep > 0 ? maker_of(finding, name, "Mul", 1) : NULL;
+    const onnx_op *inner = deep > 0 ? maker_of(finding, name, "Mul", 1) : NULL;
     if (inner)
         return multiply(finding, inner, 0, product, deep - 1) &&
                multiply(finding, inner, 1, product, deep - 1);
     inner = deep > 0 ? maker_of(finding, name, "Div", 1) : NULL;
-    if (inner && is_number(finding, onnx_input(inner, 1), &number)) {
+    if (inner && is_number(finding, onnx_input_name(inner, 1), &number)) {
         product->number /= (double)number;
         return multiply(finding, inner, 0, product, deep - 1);
     }
@@ -109,21 +117,21 @@ static bool multiply(struct finding *finding, const onnx_node *op, size_t i, str
 
 /* Whether the node is an Add of the number `plus` and `times` erf(x / sqrt 2). */
 static bool is_share(struct finding *finding, const char *name, const char *x, double *times, double *plus) {
-    const onnx_node *add = maker_of(finding, name, "Add", 1);
+    const onnx_op *add = maker_of(finding, name, "Add", 1);
     float number = 0.0f;
     if (!add) return false;
-    const size_t constant = is_number(finding, onnx_input(add, 0), &number) ? 0 : 1;
+    const size_t constant = is_number(finding, onnx_input_name(add, 0), &number) ? 0 : 1;
     struct product erf = {.number = 1.0}, scaled = {.number = 1.0};
-    if (!is_number(finding, onnx_input(add, constant), &number)) return false;
+    if (!is_number(finding, onnx_input_name(add, constant), &number)) return false;
     if (!multiply(finding, add, 1 - constant, &erf, 2) || erf.factors != 1) return false;
-    const onnx_node *function = maker_of(finding, erf.factor[0], "Erf", 1);
+    const onnx_op *function = maker_of(finding, erf.factor[0], "Erf", 1);
     if (!function || !multiply(finding, function, 0, &scaled, 2) || scaled.factors != 1) return false;
     *times = erf.number;
     *plus = (double)number;
     return strcmp(scaled.factor[0], x) == 0 && near(scaled.number, sqrt(0.5));
 }
 
-static bool find_gelu(struct finding *finding, const onnx_node *last, struct onnx_pattern *pattern) {
+static bool find_gelu(struct finding *finding, const onnx_op *last, struct onnx_pattern *pattern) {
     struct product product = {.number = 1.0};
     if (strcmp(last->op_type, "Mul") != 0) return false;
     finding->count = 0;
@@ -144,11 +152,12 @@ static bool find_gelu(struct finding *finding, const onnx_node *last, struct onn
 /* --- layer normalisation: (x - mean) / sqrt(variance + epsilon), scaled and shifted --- */
 
 /* A mean over one axis, which it keeps. */
-static bool is_mean(struct finding *finding, const onnx_node *mean, int64_t *axis) {
+static bool is_mean(struct finding *finding, const onnx_op *mean, int64_t *axis) {
     int count = 0;
     struct onnx_graph *graph = &finding->reading->graph;
-    if (onnx_int(mean, "keepdims", 1) != 1) return false;
-    if (*onnx_input(mean, 1) && !constant_named(finding->reading, onnx_input(mean, 1))) return false;
+    if (onnx_int_of(mean, "keepdims", 1) != 1) return false;
+    if (*onnx_input_name(mean, 1) && !constant_named(finding->reading, onnx_input_name(mean, 1)))
+        return false;
     struct error ignored = {0}, *const error = graph->error;
     graph->error = &ignored;
     const int code = onnx_list(graph, mean, "axes", 1, axis, 1, &count);
@@ -157,60 +166,62 @@ static bool is_mean(struct finding *finding, const onnx_node *mean, int64_t *axi
 }
 
 /* The deviation from the mean, of which the name is given, and the axis. */
-static const onnx_node *find_deviation(struct finding *finding, const char *name, int uses, int64_t *axis) {
-    const onnx_node *deviation = maker_of(finding, name, "Sub", uses);
-    const onnx_node *mean = deviation ? maker_of(finding, onnx_input(deviation, 1), "ReduceMean", 1) : NULL;
-    if (!mean || !same(deviation, 0, onnx_input(mean, 0)) || !is_mean(finding, mean, axis)) return NULL;
+static const onnx_op *find_deviation(struct finding *finding, const char *name, int uses, int64_t *axis) {
+    const onnx_op *deviation = maker_of(finding, name, "Sub", uses);
+    const onnx_op *mean =
+        deviation ? maker_of(finding, onnx_input_name(deviation, 1), "ReduceMean", 1) : NULL;
+    if (!mean || !same(deviation, 0, onnx_input_name(mean, 0)) || !is_mean(finding, mean, axis)) return NULL;
     return deviation;
 }
 
 /* Whether the value is the mean of the deviation's squares plus epsilon. */
 static bool is_variance(struct finding *finding, const char *name, const char *deviation, int64_t axis,
                         float *epsilon) {
-    const onnx_node *add = maker_of(finding, name, "Add", 1);
+    const onnx_op *add = maker_of(finding, name, "Add", 1);
     float power;
     int64_t own_axis = 0;
     if (!add) return false;
-    const size_t constant = is_number(finding, onnx_input(add, 0), epsilon) ? 0 : 1;
-    if (!is_number(finding, onnx_input(add, constant), epsilon)) return false;
-    const onnx_node *mean = maker_of(finding, onnx_input(add, 1 - constant), "ReduceMean", 1);
+    const size_t constant = is_number(finding, onnx_input_name(add, 0), epsilon) ? 0 : 1;
+    if (!is_number(finding, onnx_input_name(add, constant), epsilon)) return false;
+    const onnx_op *mean = maker_of(finding, onnx_input_name(add, 1 - constant), "ReduceMean", 1);
     if (!mean || !is_mean(finding, mean, &own_axis) || own_axis != axis) return false;
-    const onnx_node *square = maker_of(finding, onnx_input(mean, 0), "Mul", 1);
+    const onnx_op *square = maker_of(finding, onnx_input_name(mean, 0), "Mul", 1);
     if (square) return same(square, 0, deviation) && same(square, 1, deviation);
-    square = maker_of(finding, onnx_input(mean, 0), "Pow", 1);
-    return square && same(square, 0, deviation) && is_number(finding, onnx_input(square, 1), &power) &&
+    square = maker_of(finding, onnx_input_name(mean, 0), "Pow", 1);
+    return square && same(square, 0, deviation) && is_number(finding, onnx_input_name(square, 1), &power) &&
            near((double)power, 2.0);
 }
 
 /* Whether the value is the deviation over the root of the variance; then *deviation is its node. */
-static bool is_normal(struct finding *finding, const char *name, const onnx_node **deviation,
+static bool is_normal(struct finding *finding, const char *name, const onnx_op **deviation,
                       struct onnx_pattern *pattern) {
-    const onnx_node *over = maker_of(finding, name, "Div", 1), *times = NULL, *root = NULL;
+    const onnx_op *over = maker_of(finding, name, "Div", 1), *times = NULL, *root = NULL;
     float power;
     if (!over) times = maker_of(finding, name, "Mul", 1);
     if (!over && !times) return false;
-    const char *x = onnx_input(over ? over : times, 0), *by = onnx_input(over ? over : times, 1);
+    const char *x = onnx_input_name(over ? over : times, 0), *by = onnx_input_name(over ? over : times, 1);
     *deviation = find_deviation(finding, x, 0, &pattern->axis);
     if (!*deviation) return false;
     root = maker_of(finding, by, over ? "Sqrt" : "Pow", 1);
-    if (!root || (times && (!is_number(finding, onnx_input(root, 1), &power) || !near((double)power, -0.5))))
+    if (!root ||
+        (times && (!is_number(finding, onnx_input_name(root, 1), &power) || !near((double)power, -0.5))))
         return false;
-    return is_variance(finding, onnx_input(root, 0), x, pattern->axis, &pattern->epsilon);
+    return is_variance(finding, onnx_input_name(root, 0), x, pattern->axis, &pattern->epsilon);
 }
 
-static bool find_layer_norm(struct finding *finding, const onnx_node *last, struct onnx_pattern *pattern) {
-    const onnx_node *deviation = NULL;
+static bool find_layer_norm(struct finding *finding, const onnx_op *last, struct onnx_pattern *pattern) {
+    const onnx_op *deviation = NULL;
     if (strcmp(last->op_type, "Add") != 0) return false;
     for (size_t i = 0; i < 2; i++)
         for (size_t k = 0; k < 2; k++) {
             finding->count = 0;
-            const onnx_node *scaled = maker_of(finding, onnx_input(last, i), "Mul", 1);
-            if (!scaled || !constant_named(finding->reading, onnx_input(scaled, 1 - k)) ||
-                !constant_named(finding->reading, onnx_input(last, 1 - i)))
+            const onnx_op *scaled = maker_of(finding, onnx_input_name(last, i), "Mul", 1);
+            if (!scaled || !constant_named(finding->reading, onnx_input_name(scaled, 1 - k)) ||
+                !constant_named(finding->reading, onnx_input_name(last, 1 - i)))
                 continue;
             *pattern = (struct onnx_pattern){
                 .kind = LAYER_layer_norm, .scale_node = scaled, .scale = 1 - k, .shift = 1 - i};
-            if (!is_normal(finding, onnx_input(scaled, k), &deviation, pattern)) continue;
+            if (!is_normal(finding, onnx_input_name(scaled, k), &deviation, pattern)) continue;
             pattern->first = deviation;
             return true;
         }
@@ -219,14 +230,14 @@ static bool find_layer_norm(struct finding *finding, const onnx_node *last, stru
 
 /* --- all of them --- */
 
-static int times_used(const onnx_node *op, const char *name) {
+static int times_used(const onnx_op *op, const char *name) {
     int times = 0;
     for (size_t i = 0; i < op->n_input; i++) times += same(op, i, name);
     return times;
 }
 
 /* Uses of a value by the nodes of the pattern and its last one. */
-static int uses_by(const struct finding *finding, const onnx_node *last, const char *name) {
+static int uses_by(const struct finding *finding, const onnx_op *last, const char *name) {
     int uses = times_used(last, name);
     for (int i = 0; i < finding->count; i++)
         uses += times_used(finding->reading->graph.proto->node[finding->within[i]], name);
@@ -234,7 +245,7 @@ static int uses_by(const struct finding *finding, const onnx_node *last, const c
 }
 
 /* Whether what the nodes within make is used within only; what they share is met once. */
-static bool is_closed(struct finding *finding, const onnx_node *last) {
+static bool is_closed(struct finding *finding, const onnx_op *last) {
     const struct onnx_graph *graph = &finding->reading->graph;
     int kept = 0;
     for (int i = 0; i < finding->count; i++) {
@@ -244,7 +255,7 @@ static bool is_closed(struct finding *finding, const onnx_node *last) {
     }
     finding->count = kept;
     for (int i = 0; i < kept; i++) {
-        const onnx_node *op = graph->proto->node[finding->within[i]];
+        const onnx_op *op = graph->proto->node[finding->within[i]];
         const struct onnx_value *value = onnx_value(graph, op->output[0]);
         if (!value || value->uses != uses_by(finding, last, value->name)) return false;
         if (finding->reading->inside[finding->within[i]]) return false;
@@ -252,7 +263,7 @@ static bool is_closed(struct finding *finding, const onnx_node *last) {
     return true;
 }
 
-static bool find(struct finding *finding, const onnx_node *last, struct onnx_pattern *pattern) {
+static bool find(struct finding *finding, const onnx_op *last, struct onnx_pattern *pattern) {
     return find_silu(finding, last, pattern) || find_gelu(finding, last, pattern) ||
            find_layer_norm(finding, last, pattern);
 }
@@ -263,10 +274,10 @@ int onnx_find_patterns(struct onnx_reading *reading) {
         struct finding finding = {.reading = reading};
         struct onnx_pattern pattern;
         reading->patterns[i].kind = LAYER_NONE;
-        const onnx_node *last = proto->node[i];
+        const onnx_op *last = proto->node[i];
         if (!reading->graph.needed[i] || reading->inside[i] || !last->op_type) continue;
         if (!find(&finding, last, &pattern) || !is_closed(&finding, last)) continue;
-        struct onnx_value *x = onnx_value(&reading->graph, onnx_input(pattern.first, pattern.x));
+        struct onnx_value *x = onnx_value(&reading->graph, onnx_input_name(pattern.first, pattern.x));
         if (!x) continue;
         x->uses += 1 - uses_by(&finding, last, x->name);
         for (int k = 0; k < finding.count; k++) reading->inside[finding.within[k]] = true;

@@ -1,14 +1,14 @@
-/* Operators that only move numbers, or join several values: reshapes, transposes of layouts, Concat, Add. See
- * onnx_layers.h. */
+/* Operators that only move numbers, or join several values: reshapes, transposes of layouts, Concat, Add,
+ * Mul. See onnx_layers.h. */
 #include <string.h>
 
 #include "onnx_layers.h"
 
 /* --- other shapes --- */
 
-int onnx_flatten(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_flatten(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
-    const int64_t axis = onnx_int(op, "axis", 1);
+    const int64_t axis = onnx_int_of(op, "axis", 1);
     if (!x) return reading->graph.error->code;
     if (axis != 1 && axis != -x->theirs.rank)
         return onnx_wrong(&reading->graph, op, "found axis %lld, expected 1: a row per example",
@@ -22,10 +22,10 @@ static bool is_batch(const struct onnx_graph *graph, int64_t size) {
 }
 
 /* sizes[count] of a Reshape, the batch first, as the shape of an example. */
-static int read_sizes(const struct onnx_reading *reading, const onnx_node *op, const struct onnx_flow *x,
+static int read_sizes(const struct onnx_reading *reading, const onnx_op *op, const struct onnx_flow *x,
                       const int64_t *sizes, size_t count, struct shape *shape) {
     const int64_t numbers = (int64_t)shape_count(&x->theirs);
-    const bool zeros_copy = onnx_int(op, "allowzero", 0) == 0;
+    const bool zeros_copy = onnx_int_of(op, "allowzero", 0) == 0;
     int64_t known = 1;
     int open = -1;
     char words[100];
@@ -49,7 +49,7 @@ static int read_sizes(const struct onnx_reading *reading, const onnx_node *op, c
                       shape_text(&x->theirs, words, sizeof words));
 }
 
-int onnx_reshape_node(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_reshape_node(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
     int64_t sizes[MAX_RANK + 1];
     int count = 0;
@@ -62,7 +62,7 @@ int onnx_reshape_node(struct onnx_reading *reading, const onnx_node *op) {
 }
 
 /* marked[axis]: the axes that are named, of `rank` with the batch, which is none of them. */
-static int mark_axes(struct onnx_reading *reading, const onnx_node *op, int rank, bool *marked, int *count) {
+static int mark_axes(struct onnx_reading *reading, const onnx_op *op, int rank, bool *marked, int *count) {
     int64_t axes[MAX_RANK];
     RETURN_IF(onnx_list(&reading->graph, op, "axes", 1, axes, MAX_RANK, count));
     for (int i = 0; i < *count; i++) {
@@ -76,7 +76,7 @@ static int mark_axes(struct onnx_reading *reading, const onnx_node *op, int rank
     return OK;
 }
 
-int onnx_squeeze(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_squeeze(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
     bool gone[2 * MAX_RANK + 1] = {false};
     struct shape shape = {0};
@@ -92,7 +92,7 @@ int onnx_squeeze(struct onnx_reading *reading, const onnx_node *op) {
     return onnx_reshape(reading, op, x, &shape);
 }
 
-int onnx_unsqueeze(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_unsqueeze(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
     bool made[2 * MAX_RANK + 1] = {true}; /* axes count those that are made; the batch is none */
     struct shape shape = {0};
@@ -108,14 +108,14 @@ int onnx_unsqueeze(struct onnx_reading *reading, const onnx_node *op) {
 }
 
 /* Channels to the front or to the back: it is only how the elements lie that changes there. */
-int onnx_transpose(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_transpose(struct onnx_reading *reading, const onnx_op *op) {
     static const int64_t to_first[4] = {0, 3, 1, 2}, to_last[4] = {0, 2, 3, 1}, as_it_is[4] = {0, 1, 2, 3};
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
     int64_t order[4] = {3, 2, 1, 0};
     if (!x) return reading->graph.error->code;
     struct onnx_flow flow = *x;
     if (x->theirs.rank != 3) return onnx_as_image(reading, op, &flow);
-    RETURN_IF(onnx_ints(&reading->graph, op, "perm", order, 4));
+    RETURN_IF(onnx_ints_of(&reading->graph, op, "perm", order, 4));
     if (memcmp(order, as_it_is, sizeof order) == 0) return onnx_pass(reading, op, &flow);
     if (memcmp(order, to_first, sizeof order) == 0) {
         RETURN_IF(onnx_as_it_is(reading, op, &flow));
@@ -139,7 +139,7 @@ int onnx_transpose(struct onnx_reading *reading, const onnx_node *op) {
 enum { PARTS_MOST = 64 };
 
 /* All inputs, laid out in one way. */
-static int read_parts(struct onnx_reading *reading, const onnx_node *op, struct onnx_flow *parts,
+static int read_parts(struct onnx_reading *reading, const onnx_op *op, struct onnx_flow *parts,
                       bool *images) {
     if (op->n_input < 1 || op->n_input > PARTS_MOST)
         return onnx_wrong(&reading->graph, op, "found %zu inputs, expected 1 to %d", op->n_input, PARTS_MOST);
@@ -163,7 +163,7 @@ static int read_parts(struct onnx_reading *reading, const onnx_node *op, struct 
 }
 
 /* One layer of all parts, or, of more than a layer takes, one of what came so far and the next ones. */
-static int join(struct onnx_reading *reading, const onnx_node *op, enum layer_kind kind, int axis,
+static int join(struct onnx_reading *reading, const onnx_op *op, enum layer_kind kind, int axis,
                 struct onnx_flow *parts, int count, const struct onnx_flow *result) {
     const struct onnx_flow *taken[MAX_INPUTS] = {&parts[0]};
     struct onnx_flow sum = parts[0];
@@ -181,17 +181,17 @@ static int join(struct onnx_reading *reading, const onnx_node *op, enum layer_ki
     return onnx_end_layer(reading, op, result);
 }
 
-int onnx_concat(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_concat(struct onnx_reading *reading, const onnx_op *op) {
     struct onnx_flow parts[PARTS_MOST];
     char words[2][100];
     bool images = false;
     RETURN_IF(read_parts(reading, op, parts, &images));
     const int rank = parts[0].theirs.rank + 1;
-    int64_t axis = onnx_int(op, "axis", 0);
+    int64_t axis = onnx_int_of(op, "axis", 0);
     if (axis < 0) axis += rank;
     if (axis < 1 || axis >= rank)
         return onnx_wrong(&reading->graph, op, "found axis %lld, expected another than the batch",
-                          (long long)onnx_int(op, "axis", 0));
+                          (long long)onnx_int_of(op, "axis", 0));
     const int at = (int)axis - 1;
     struct onnx_flow result = parts[0];
     for (size_t i = 1; i < op->n_input; i++) {
@@ -215,7 +215,7 @@ int onnx_concat(struct onnx_reading *reading, const onnx_node *op) {
                 (int)op->n_input, &result);
 }
 
-int onnx_add(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_add(struct onnx_reading *reading, const onnx_op *op) {
     struct onnx_flow parts[PARTS_MOST];
     char words[2][100];
     bool images = false, is_bias = false;
@@ -230,4 +230,30 @@ int onnx_add(struct onnx_reading *reading, const onnx_node *op) {
         parts[0].at_least_zero = parts[0].at_least_zero && parts[i].at_least_zero;
     }
     return join(reading, op, LAYER_add, 0, parts, (int)op->n_input, &parts[0]);
+}
+
+/* Sizes are the same or 1. */
+int onnx_mul(struct onnx_reading *reading, const onnx_op *op) {
+    struct onnx_flow parts[PARTS_MOST];
+    char words[2][100];
+    bool images = false;
+    RETURN_IF(read_parts(reading, op, parts, &images));
+    struct onnx_flow result = parts[0];
+    const bool equal = op->n_input > 1 && shape_equal(&parts[1].theirs, &parts[0].theirs);
+    for (size_t i = 1; i < op->n_input; i++) {
+        const struct shape *theirs = &parts[i].theirs;
+        for (int axis = 0; axis < theirs->rank; axis++) {
+            int *length = &result.theirs.dims[axis];
+            if (*length != theirs->dims[axis] && *length != 1 && theirs->dims[axis] != 1)
+                return onnx_wrong(&reading->graph, op, "found %s and %s, expected the same sizes, or 1",
+                                  shape_text(&parts[0].theirs, words[0], sizeof words[0]),
+                                  shape_text(theirs, words[1], sizeof words[1]));
+            if (*length == 1) *length = theirs->dims[axis];
+        }
+        result.at_least_zero = result.at_least_zero && parts[i].at_least_zero;
+    }
+    const int *dims = result.theirs.dims;
+    if (images) onnx_lay_image(&result, dims[1], dims[2], dims[0]);
+    if (!images && !equal) result.ours = result.theirs;
+    return join(reading, op, LAYER_multiply, 0, parts, (int)op->n_input, &result);
 }

@@ -31,7 +31,7 @@ static bool name_in(const char *weights, char *out, size_t bytes) {
 
 /* "layer1.0.conv1" of a node "/layer1/layer1.0/conv1/Conv", as PyTorch names it: a part that the next one
  * begins with says nothing new. */
-static bool name_of_node(const onnx_node *op, char *out, size_t bytes) {
+static bool name_of_node(const onnx_op *op, char *out, size_t bytes) {
     const char *name = op->name ? op->name : "", *last = strrchr(name, '/');
     struct text text = text_into(out, bytes);
     out[0] = '\0';
@@ -47,7 +47,7 @@ static bool name_of_node(const onnx_node *op, char *out, size_t bytes) {
 }
 
 /* Names a layer after the weights that are its alone, or else after its node, or its kind. */
-static void name_layer(struct onnx_reading *reading, const onnx_node *op, struct layer *layer) {
+static void name_layer(struct onnx_reading *reading, const onnx_op *op, struct layer *layer) {
     const struct layer_list *list = &reading->file->list;
     char name[200] = "", with_kind[240];
     bool found = false;
@@ -76,14 +76,14 @@ static float *add_array(struct onnx_reading *reading, const struct layer *layer,
     return array ? array->values : NULL;
 }
 
-static int check_finite(const struct onnx_reading *reading, const onnx_node *op,
+static int check_finite(const struct onnx_reading *reading, const onnx_op *op,
                         const struct onnx_constant *from) {
     if (all_finite(from->floats, from->count)) return OK;
     return onnx_wrong(&reading->graph, op, "found weights that are not finite, expected numbers");
 }
 
 /* Numbers of a row, one for each element of x: as they lie here. */
-static int add_row(struct onnx_reading *reading, const onnx_node *op, const struct layer *layer,
+static int add_row(struct onnx_reading *reading, const onnx_op *op, const struct layer *layer,
                    const char *what, const struct onnx_constant *from, const struct onnx_flow *x) {
     float *values = add_array(reading, layer, what, &SHAPE((int)from->count));
     if (!values) return reading->graph.error->code;
@@ -93,36 +93,46 @@ static int add_row(struct onnx_reading *reading, const onnx_node *op, const stru
 }
 
 /* Input i: `count` floats, of any shape; *out NULL where it is not given. */
-static int read_row(struct onnx_reading *reading, const onnx_node *op, size_t i, size_t count,
+static int read_row(struct onnx_reading *reading, const onnx_op *op, size_t i, size_t count,
                     const struct onnx_constant **out) {
     *out = NULL;
-    if (!*onnx_input(op, i)) return OK;
-    RETURN_IF(onnx_floats(&reading->graph, op, i, out));
+    if (!*onnx_input_name(op, i)) return OK;
+    RETURN_IF(onnx_float_input(&reading->graph, op, i, out));
     if ((*out)->count == count) return OK;
-    return onnx_wrong(&reading->graph, op, "its input %.60s has %zu numbers, expected %zu", onnx_input(op, i),
-                      (*out)->count, count);
+    return onnx_wrong(&reading->graph, op, "its input %.60s has %zu numbers, expected %zu",
+                      onnx_input_name(op, i), (*out)->count, count);
 }
 
 /* --- convolution --- */
 
-static int read_kernel(struct onnx_reading *reading, const onnx_node *op, int channels,
-                       const struct onnx_constant **kernel) {
-    const int64_t group = onnx_int(op, "group", 1);
+/* *multiplier = how many channels each channel becomes by itself; 0: each comes from all. */
+static int read_kernel(struct onnx_reading *reading, const onnx_op *op, int channels,
+                       const struct onnx_constant **kernel, int *multiplier) {
+    const int64_t group = onnx_int_of(op, "group", 1);
     char words[100];
-    RETURN_IF(onnx_floats(&reading->graph, op, 1, kernel));
+    RETURN_IF(onnx_float_input(&reading->graph, op, 1, kernel));
     const struct shape *shape = &(*kernel)->shape;
-    if (group != 1) return onnx_wrong(&reading->graph, op, "found group %lld, expected 1", (long long)group);
-    if (shape->rank == 4 && shape->dims[1] == channels && (*kernel)->count > 0) return OK;
+    if (group != 1 && group != channels)
+        return onnx_wrong(&reading->graph, op, "found group %lld, expected 1, or %d as it has channels",
+                          (long long)group, channels);
+    const bool alone = group > 1;
+    *multiplier = alone ? shape->dims[0] / channels : 0;
+    if (shape->rank == 4 && shape->dims[1] == (alone ? 1 : channels) && (*kernel)->count > 0 &&
+        (!alone || shape->dims[0] % channels == 0))
+        return OK;
     return onnx_wrong(&reading->graph, op, "found weights of %s, expected [filters, %d, rows, columns]",
-                      shape_text(shape, words, sizeof words), channels);
+                      shape_text(shape, words, sizeof words), alone ? 1 : channels);
 }
 
-static int add_kernel(struct onnx_reading *reading, const onnx_node *op, const struct layer *layer,
-                      const struct onnx_constant *kernel) {
+/* Of a convolution of each channel by itself the filters are channels times multiplier here. */
+static int add_kernel(struct onnx_reading *reading, const onnx_op *op, const struct layer *layer,
+                      const struct onnx_constant *kernel, int multiplier) {
     const int *dims = kernel->shape.dims;
     const size_t filters = (size_t)dims[0], channels = (size_t)dims[1],
                  area = (size_t)dims[2] * (size_t)dims[3];
-    float *values = add_array(reading, layer, "kernel", &SHAPE(dims[2], dims[3], dims[1], dims[0]));
+    const struct shape shape = multiplier > 0 ? SHAPE(dims[2], dims[3], dims[0] / multiplier, multiplier)
+                                              : SHAPE(dims[2], dims[3], dims[1], dims[0]);
+    float *values = add_array(reading, layer, "kernel", &shape);
     if (!values) return reading->graph.error->code;
     RETURN_IF(check_finite(reading, op, kernel));
     for (size_t at = 0; at < area; at++)
@@ -132,24 +142,27 @@ static int add_kernel(struct onnx_reading *reading, const onnx_node *op, const s
     return OK;
 }
 
-int onnx_conv(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_conv(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *from = onnx_flow(reading, op, 0);
     const struct onnx_constant *kernel = NULL, *bias = NULL;
     struct onnx_windows windows;
+    int multiplier = 0;
     if (!from) return reading->graph.error->code;
     struct onnx_flow x = *from, flow = {0};
     RETURN_IF(onnx_as_image(reading, op, &x));
-    RETURN_IF(read_kernel(reading, op, x.ours.dims[2], &kernel));
+    RETURN_IF(read_kernel(reading, op, x.ours.dims[2], &kernel, &multiplier));
     RETURN_IF(read_row(reading, op, 2, (size_t)kernel->shape.dims[0], &bias));
     RETURN_IF(onnx_read_windows(reading, op, kernel->shape.dims + 2, &x, &windows));
     if (!onnx_pads_are_usual(&windows, &x)) RETURN_IF(onnx_add_zeros(reading, op, &windows, &x));
-    struct layer *layer = onnx_add_layer(reading, op, LAYER_conv, (const struct onnx_flow *const[]){&x}, 1);
+    struct layer *layer = onnx_add_layer(reading, op, multiplier > 0 ? LAYER_depthwise : LAYER_conv,
+                                         (const struct onnx_flow *const[]){&x}, 1);
     if (!layer) return reading->graph.error->code;
     name_layer(reading, op, layer);
-    layer->values.units = kernel->shape.dims[0];
+    if (multiplier > 0) layer->values.multiplier = multiplier;
+    if (multiplier == 0) layer->values.units = kernel->shape.dims[0];
     layer->values.no_bias = bias == NULL;
     onnx_set_windows(&windows, &x, kernel->shape.dims[0], layer, &flow);
-    RETURN_IF(add_kernel(reading, op, layer, kernel));
+    RETURN_IF(add_kernel(reading, op, layer, kernel, multiplier));
     if (bias) RETURN_IF(add_row(reading, op, layer, "bias", bias, NULL));
     return onnx_end_layer(reading, op, &flow);
 }
@@ -157,12 +170,12 @@ int onnx_conv(struct onnx_reading *reading, const onnx_node *op) {
 /* --- products --- */
 
 /* A product of a row with a matrix [in, out], or [out, in] where `transposed`. */
-static int add_dense(struct onnx_reading *reading, const onnx_node *op, bool transposed, bool has_bias) {
+static int add_dense(struct onnx_reading *reading, const onnx_op *op, bool transposed, bool has_bias) {
     const struct onnx_flow *from = onnx_flow(reading, op, 0);
     const struct onnx_constant *kernel = NULL, *bias = NULL;
     char words[2][100];
     if (!from) return reading->graph.error->code;
-    RETURN_IF(onnx_floats(&reading->graph, op, 1, &kernel));
+    RETURN_IF(onnx_float_input(&reading->graph, op, 1, &kernel));
     const struct shape *shape = &kernel->shape;
     const int in = transposed ? shape->dims[1] : shape->dims[0],
               out = transposed ? shape->dims[0] : shape->dims[1];
@@ -192,21 +205,21 @@ static int add_dense(struct onnx_reading *reading, const onnx_node *op, bool tra
     return onnx_end_layer(reading, op, &flow);
 }
 
-int onnx_gemm(struct onnx_reading *reading, const onnx_node *op) {
-    const float alpha = onnx_float(op, "alpha", 1.0f), beta = onnx_float(op, "beta", 1.0f);
+int onnx_gemm(struct onnx_reading *reading, const onnx_op *op) {
+    const float alpha = onnx_float_of(op, "alpha", 1.0f), beta = onnx_float_of(op, "beta", 1.0f);
     const bool one = alpha >= 1.0f && alpha <= 1.0f && beta >= 1.0f && beta <= 1.0f;
-    if (onnx_int(op, "transA", 0) != 0 || !one)
+    if (onnx_int_of(op, "transA", 0) != 0 || !one)
         return onnx_wrong(&reading->graph, op, "found transA %d, alpha %g, beta %g, expected 0, 1, 1",
-                          onnx_int(op, "transA", 0) != 0, (double)alpha, (double)beta);
-    return add_dense(reading, op, onnx_int(op, "transB", 0) != 0, true);
+                          onnx_int_of(op, "transA", 0) != 0, (double)alpha, (double)beta);
+    return add_dense(reading, op, onnx_int_of(op, "transB", 0) != 0, true);
 }
 
-int onnx_matmul(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_matmul(struct onnx_reading *reading, const onnx_op *op) {
     return add_dense(reading, op, false, false);
 }
 
 /* A constant that is added to a product or convolution without a bias, on either side. */
-int onnx_add_bias(struct onnx_reading *reading, const onnx_node *op, bool *done) {
+int onnx_add_bias(struct onnx_reading *reading, const onnx_op *op, bool *done) {
     const struct onnx_value *values[2] = {onnx_operand(&reading->graph, op, 0),
                                           onnx_operand(&reading->graph, op, 1)};
     const struct onnx_constant *bias = NULL;
@@ -217,14 +230,15 @@ int onnx_add_bias(struct onnx_reading *reading, const onnx_node *op, bool *done)
     if (!*done) return OK;
     const struct onnx_flow *flow = &values[x]->flow;
     struct layer *layer = flow->layer >= 0 ? &reading->file->list.layers[flow->layer] : NULL;
-    RETURN_IF(onnx_floats(&reading->graph, op, (size_t)(1 - x), &bias));
-    const bool fits = layer && (layer->kind == LAYER_dense || layer->kind == LAYER_conv) &&
-                      layer->values.no_bias && layer->activation == LAYER_NONE && flow->sole &&
-                      bias->count == (size_t)layer->values.units;
+    RETURN_IF(onnx_float_input(&reading->graph, op, (size_t)(1 - x), &bias));
+    const bool has_kernel =
+        layer && (layer->kind == LAYER_dense || layer->kind == LAYER_conv || layer->kind == LAYER_depthwise);
+    const int channels = flow->ours.dims[flow->ours.rank - 1];
+    const bool fits = has_kernel && layer->values.no_bias && layer->activation == LAYER_NONE && flow->sole &&
+                      bias->count == (size_t)channels;
     /* Along the channels: all other sizes are 1. */
     const int axis = bias->shape.rank - flow->theirs.rank;
-    const bool along =
-        fits && axis >= 0 && axis < bias->shape.rank && bias->shape.dims[axis] == layer->values.units;
+    const bool along = fits && axis >= 0 && axis < bias->shape.rank && bias->shape.dims[axis] == channels;
     if (!along && !(fits && bias->count == 1))
         return onnx_wrong(&reading->graph, op,
                           "found a constant of %s added, expected one of what the network computes, or the "
@@ -237,7 +251,7 @@ int onnx_add_bias(struct onnx_reading *reading, const onnx_node *op, bool *done)
 
 /* --- normalisation --- */
 
-int onnx_batch_norm(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_batch_norm(struct onnx_reading *reading, const onnx_op *op) {
     static const char *const names[] = {"scale", "shift", "mean", "variance"};
     const struct onnx_flow *from = onnx_flow(reading, op, 0);
     const struct onnx_constant *rows[4];
@@ -245,7 +259,7 @@ int onnx_batch_norm(struct onnx_reading *reading, const onnx_node *op) {
     struct onnx_flow x = *from;
     if (x.theirs.rank != 1) RETURN_IF(onnx_as_image(reading, op, &x));
     const bool is_row = x.theirs.rank == 1;
-    if (onnx_int(op, "spatial", 1) != 1 && !is_row)
+    if (onnx_int_of(op, "spatial", 1) != 1 && !is_row)
         return onnx_wrong(&reading->graph, op, "found spatial 0, expected 1");
     if (is_row) RETURN_IF(onnx_as_row(reading, op, &x));
     for (size_t w = 0; w < 4; w++) {
@@ -256,8 +270,8 @@ int onnx_batch_norm(struct onnx_reading *reading, const onnx_node *op) {
         onnx_add_layer(reading, op, LAYER_batch_norm, (const struct onnx_flow *const[]){&x}, 1);
     if (!layer) return reading->graph.error->code;
     name_layer(reading, op, layer);
-    layer->values.epsilon = onnx_shortest(onnx_float(op, "epsilon", 1e-5f), 1.0f);
-    layer->values.momentum = onnx_shortest(onnx_float(op, "momentum", 0.9f), 1.0f);
+    layer->values.epsilon = onnx_shortest(onnx_float_of(op, "epsilon", 1e-5f), 1.0f);
+    layer->values.momentum = onnx_shortest(onnx_float_of(op, "momentum", 0.9f), 1.0f);
     for (size_t w = 0; w < 4; w++)
         RETURN_IF(add_row(reading, op, layer, names[w], rows[w], is_row ? &x : NULL));
     for (size_t i = 0; i < rows[3]->count; i++)
@@ -269,7 +283,7 @@ int onnx_batch_norm(struct onnx_reading *reading, const onnx_node *op) {
 }
 
 /* Over the last axis; without a shift it is 0. */
-static int add_layer_norm(struct onnx_reading *reading, const onnx_node *op, const struct onnx_flow *from,
+static int add_layer_norm(struct onnx_reading *reading, const onnx_op *op, const struct onnx_flow *from,
                           int64_t axis, const struct onnx_constant *scale, const struct onnx_constant *shift,
                           float epsilon) {
     struct onnx_flow x = *from;
@@ -294,22 +308,21 @@ static int add_layer_norm(struct onnx_reading *reading, const onnx_node *op, con
     return onnx_end_layer(reading, op, &x);
 }
 
-int onnx_layer_norm(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_layer_norm(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *x = onnx_flow(reading, op, 0);
     const struct onnx_constant *scale = NULL, *shift = NULL;
     if (!x) return reading->graph.error->code;
-    RETURN_IF(onnx_floats(&reading->graph, op, 1, &scale));
-    if (*onnx_input(op, 2)) RETURN_IF(onnx_floats(&reading->graph, op, 2, &shift));
-    return add_layer_norm(reading, op, x, onnx_int(op, "axis", -1), scale, shift,
-                          onnx_float(op, "epsilon", 1e-5f));
+    RETURN_IF(onnx_float_input(&reading->graph, op, 1, &scale));
+    if (*onnx_input_name(op, 2)) RETURN_IF(onnx_float_input(&reading->graph, op, 2, &shift));
+    return add_layer_norm(reading, op, x, onnx_int_of(op, "axis", -1), scale, shift,
+                          onnx_float_of(op, "epsilon", 1e-5f));
 }
 
-int onnx_layer_norm_of(struct onnx_reading *reading, const onnx_node *op,
-                       const struct onnx_pattern *pattern) {
+int onnx_layer_norm_of(struct onnx_reading *reading, const onnx_op *op, const struct onnx_pattern *pattern) {
     const struct onnx_flow *x = onnx_flow(reading, pattern->first, pattern->x);
     const struct onnx_constant *scale = NULL, *shift = NULL;
     if (!x) return reading->graph.error->code;
-    RETURN_IF(onnx_floats(&reading->graph, pattern->scale_node, pattern->scale, &scale));
-    RETURN_IF(onnx_floats(&reading->graph, op, pattern->shift, &shift));
+    RETURN_IF(onnx_float_input(&reading->graph, pattern->scale_node, pattern->scale, &scale));
+    RETURN_IF(onnx_float_input(&reading->graph, op, pattern->shift, &shift));
     return add_layer_norm(reading, op, x, pattern->axis, scale, shift, pattern->epsilon);
 }

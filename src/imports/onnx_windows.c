@@ -8,11 +8,11 @@
 enum { LENGTH_MOST = 1 << 20 }; /* of a window, a stride or a pad */
 
 /* So many numbers of an attribute, each within its range; out[count] has what they are without it. */
-static int read_lengths(const struct onnx_graph *graph, const onnx_node *op, const char *name, int64_t least,
+static int read_lengths(const struct onnx_graph *graph, const onnx_op *op, const char *name, int64_t least,
                         int *out, int count) {
     int64_t numbers[4];
     for (int i = 0; i < count; i++) numbers[i] = out[i];
-    RETURN_IF(onnx_ints(graph, op, name, numbers, (size_t)count));
+    RETURN_IF(onnx_ints_of(graph, op, name, numbers, (size_t)count));
     for (int i = 0; i < count; i++) {
         if (numbers[i] < least || numbers[i] > LENGTH_MOST)
             return onnx_wrong(graph, op, "%s: found %lld, expected %lld to %d", name, (long long)numbers[i],
@@ -45,7 +45,7 @@ static void pad_ceil(struct onnx_windows *windows, const struct onnx_flow *x) {
     }
 }
 
-int onnx_read_windows(struct onnx_reading *reading, const onnx_node *op, const int *kernel,
+int onnx_read_windows(struct onnx_reading *reading, const onnx_op *op, const int *kernel,
                       const struct onnx_flow *x, struct onnx_windows *windows) {
     const struct onnx_graph *graph = &reading->graph;
     int dilations[2] = {1, 1};
@@ -65,7 +65,7 @@ int onnx_read_windows(struct onnx_reading *reading, const onnx_node *op, const i
     if (onnx_word_is(op, "auto_pad", "SAME_UPPER")) pad_same(windows, x, false);
     if (onnx_word_is(op, "auto_pad", "SAME_LOWER")) pad_same(windows, x, true);
     if (onnx_word_is(op, "auto_pad", "VALID")) memset(windows->pads, 0, sizeof windows->pads);
-    if (onnx_int(op, "ceil_mode", 0) != 0) pad_ceil(windows, x);
+    if (onnx_int_of(op, "ceil_mode", 0) != 0) pad_ceil(windows, x);
     for (int axis = 0; axis < 2; axis++)
         if (x->ours.dims[axis] + windows->pads[axis] + windows->pads[axis + 2] < windows->window[axis])
             return onnx_wrong(graph, op, "windows of %dx%d do not fit into %dx%d", windows->window[0],
@@ -88,7 +88,7 @@ bool onnx_pads_are_usual(struct onnx_windows *windows, const struct onnx_flow *x
 }
 
 /* *flow with so many zeros around its rows and columns, top, left, bottom, right. */
-static int add_pad(struct onnx_reading *reading, const onnx_node *op, const int pads[4],
+static int add_pad(struct onnx_reading *reading, const onnx_op *op, const int pads[4],
                    struct onnx_flow *flow) {
     struct layer *layer = onnx_add_layer(reading, op, LAYER_pad, (const struct onnx_flow *const[]){flow}, 1);
     if (!layer) return reading->graph.error->code;
@@ -108,7 +108,7 @@ static int add_pad(struct onnx_reading *reading, const onnx_node *op, const int 
     return OK;
 }
 
-int onnx_add_zeros(struct onnx_reading *reading, const onnx_node *op, struct onnx_windows *windows,
+int onnx_add_zeros(struct onnx_reading *reading, const onnx_op *op, struct onnx_windows *windows,
                    struct onnx_flow *x) {
     RETURN_IF(add_pad(reading, op, windows->pads, x));
     onnx_lay_image(x, x->ours.dims[0], x->ours.dims[1], x->ours.dims[2]);
@@ -140,7 +140,7 @@ void onnx_set_windows(const struct onnx_windows *windows, const struct onnx_flow
 
 /* --- operators --- */
 
-static int end_pool(struct onnx_reading *reading, const onnx_node *op, enum layer_kind kind,
+static int end_pool(struct onnx_reading *reading, const onnx_op *op, enum layer_kind kind,
                     const struct onnx_windows *windows, const struct onnx_flow *x) {
     struct onnx_flow flow = {.at_least_zero = x->at_least_zero};
     struct layer *layer = onnx_add_layer(reading, op, kind, (const struct onnx_flow *const[]){x}, 1);
@@ -150,7 +150,7 @@ static int end_pool(struct onnx_reading *reading, const onnx_node *op, enum laye
 }
 
 /* What is padded never counts: zeros do the same only where nothing is below them. */
-int onnx_maxpool(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_maxpool(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *from = onnx_flow(reading, op, 0);
     struct onnx_windows windows;
     if (!from) return reading->graph.error->code;
@@ -170,9 +170,9 @@ int onnx_maxpool(struct onnx_reading *reading, const onnx_node *op) {
     return end_pool(reading, op, LAYER_maxpool, &windows, &x);
 }
 
-int onnx_avgpool(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_avgpool(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *from = onnx_flow(reading, op, 0);
-    const bool counts_pads = onnx_int(op, "count_include_pad", 0) != 0;
+    const bool counts_pads = onnx_int_of(op, "count_include_pad", 0) != 0;
     struct onnx_windows windows;
     if (!from) return reading->graph.error->code;
     struct onnx_flow x = *from;
@@ -184,13 +184,13 @@ int onnx_avgpool(struct onnx_reading *reading, const onnx_node *op) {
             "found pads %d, %d, %d, %d with ceil_mode %d and count_include_pad %d, expected none, those "
             "of SAME_UPPER that do not count, or any that count",
             windows.pads[0], windows.pads[1], windows.pads[2], windows.pads[3],
-            onnx_int(op, "ceil_mode", 0) != 0, counts_pads);
+            onnx_int_of(op, "ceil_mode", 0) != 0, counts_pads);
     if (counts_pads && !no_pads(&windows)) RETURN_IF(onnx_add_zeros(reading, op, &windows, &x));
     return end_pool(reading, op, LAYER_avgpool, &windows, &x);
 }
 
 /* Pads of all axes, of the batch first: pads[axis] before, pads[rank + axis] after. */
-static int read_pads(struct onnx_reading *reading, const onnx_node *op, int rank, int64_t *pads) {
+static int read_pads(struct onnx_reading *reading, const onnx_op *op, int rank, int64_t *pads) {
     struct onnx_graph *graph = &reading->graph;
     int64_t numbers[2 * MAX_RANK], axes[MAX_RANK];
     int count, axis_count;
@@ -216,7 +216,7 @@ static int read_pads(struct onnx_reading *reading, const onnx_node *op, int rank
     return OK;
 }
 
-int onnx_pad(struct onnx_reading *reading, const onnx_node *op) {
+int onnx_pad(struct onnx_reading *reading, const onnx_op *op) {
     const struct onnx_flow *from = onnx_flow(reading, op, 0);
     int64_t pads[2 * (MAX_RANK + 1)];
     int around[4];

@@ -1,7 +1,7 @@
 /* ONNX files as networks: what graphs in their many forms become, and what is refused with which words; how
  * the numbers of each kind of weights lie; and files that trainer export writes, which give the same layers,
  * weights and logits, bit for bit. */
-#include <unistd.h>
+#include <stdlib.h>
 
 #include "../../src/graph/layers_text.h"
 #include "../../src/imports/onnx_model.h"
@@ -49,7 +49,18 @@ static const struct {
     {"3,8,9", "Conv x c[2,3,3,2] -> a pads=1,0,0,2 strides=1,3; GlobalAveragePool a -> g; Flatten g -> y",
      "pad 1x0x0x2; conv1 = conv 2 3x2 stride=1x3 no_bias; global_avgpool"},
     {"3,8,8", "Conv x c[2,3,3,3] -> a dilations=2,2", "! found dilations of 2, expected 1"},
-    {"4,8,8", "Conv x c[2,2,3,3] -> a group=2", "! found group 2, expected 1"},
+    {"4,8,8", "Conv x c[2,2,3,3] -> a group=2", "! found group 2, expected 1, or 4 as it has channels"},
+    {"4,8,8",
+     "Conv x c.weight[8,1,3,3] -> a group=4 pads=1,1,1,1; Add a b[8,1,1] -> c; Clip c (0.0) h(6.0) -> d; "
+     "GlobalMaxPool d -> g; Flatten g -> y",
+     "c = depthwise 3x3 2 same relu6; global_maxpool"},
+    {"3,8,8",
+     "GlobalAveragePool x -> a; HardSigmoid a -> b alpha=0.1666667; Mul x b -> c; GlobalAveragePool c -> g; "
+     "Flatten g -> y",
+     "global_avgpool hard_sigmoid; reshape 1x1x3; multiply input previous; global_avgpool"},
+    {"4", "HardSwish x -> a; HardSigmoid a -> b alpha=0.1666667; Mul a b -> c; HardSigmoid c -> y",
+     "! found alpha 0.2, beta 0.5, expected 1/6 and 0.5"},
+    {"4", "HardSwish x -> a; HardSigmoid a -> b alpha=0.1666667; Mul a b -> y", "hard_swish; hard_swish"},
     {"3,8,8", "Conv x c[2,3,9,3] -> a", "! windows of 9x3 do not fit into 8x8"},
     {"3,8,8", "Conv x c[2,4,3,3] -> a",
      "! found weights of [2, 4, 3, 3], expected [filters, 3, rows, columns]"},
@@ -340,6 +351,11 @@ static void test_round_trips(void) {
                      "global_avgpool; last = dense 4",
                      &image);
     check_round_trip("dense1 = dense 9 elu; layer_norm1 = layer_norm; dense2 = dense 4 no_bias", &row);
+    check_round_trip("depthwise1 = depthwise 3x2 2 same relu6; global_avgpool; dense1 = dense 4 relu; dense2 "
+                     "= dense 6 hard_sigmoid; "
+                     "reshape 1x1x6; multiply depthwise1; depthwise2 = depthwise 2x2 stride=2 no_bias "
+                     "hard_swish; global_maxpool; dense3 = dense 4",
+                     &image);
     check_round_trip("reshape 8x8x1; conv1 = conv 2 5x5 relu; flatten; dense1 = dense 4", &row);
 }
 
@@ -385,7 +401,95 @@ static void test_versions(void) {
     }
 }
 
-int main(void) {
+/* --- what another program computes --- */
+
+/* A file of so many floats or ints. */
+static void read_raw(const char *path, void *out, size_t bytes) {
+    FILE *file = fopen(path, "rb");
+    CHECK(file && fread(out, 1, bytes, file) == bytes && getc(file) == EOF, "%s: expected %zu bytes", path,
+          bytes);
+    if (file) fclose(file);
+}
+
+/* The largest difference, beside the largest of the numbers that are wanted. */
+static double worst(const float *found, const float *wanted, size_t count) {
+    double difference = 0.0, largest = 1e-30;
+    for (size_t i = 0; i < count; i++) {
+        difference = fmax(difference, fabs((double)found[i] - (double)wanted[i]));
+        largest = fmax(largest, fabs((double)wanted[i]));
+    }
+    return difference / largest;
+}
+
+/* Logits without training, or the gradients of the mean loss with it, of which `wanted` has the weights'
+ * names and layouts. */
+static void check_computed(const struct network_file *file, const char *const paths[3], int batch,
+                           const struct network_file *gradients) {
+    const bool training = gradients != NULL;
+    struct shape shape = {.rank = file->input.rank + 1, .dims = {batch}};
+    struct graph g;
+    struct session s;
+    node targets[400], fetches[400];
+    int count = 0;
+    memcpy(shape.dims + 1, file->input.dims, (size_t)file->input.rank * sizeof *file->input.dims);
+    graph_open(&g, training, 1);
+    const node x = graph_placeholder(&g, "x", TYPE_FLOAT, shape),
+               labels = graph_placeholder(&g, "labels", TYPE_INT, SHAPE(batch));
+    const node y = layers_build(&g, &file->list, x, file->classes);
+    const node loss = graph_reduce_mean(&g, graph_softmax_cross_entropy(&g, y, labels), ALL_AXES, false);
+    for (node n = 0; n < g.count && count < 400; n++)
+        if (g.nodes[n].op == OP_variable &&
+            g.layout.ranges[g.nodes[n].attributes.variable].kind == RANGE_TRAINABLE)
+            targets[count++] = n;
+    if (training) graph_gradients(&g, loss, targets, count, fetches);
+    if (!training) count = 1, fetches[0] = y;
+    CHECK(g.error.code == OK, "%s", g.error.words);
+    session_open(&s, &g, fetches, count);
+    take_weights(&g, file, s.weights);
+    read_raw(paths[0], arena_address(s.arena, x), shape_count(&shape) * sizeof(float));
+    if (training) read_raw(paths[1], arena_address(s.arena, labels), (size_t)batch * sizeof(int));
+    session_run(&s);
+    for (int i = 0; training && i < gradients->count; i++) {
+        const struct file_array *wanted = &gradients->arrays[i];
+        const struct range *range = layout_find(&g.layout, wanted->name);
+        CHECK(range, "no weights %s", wanted->name);
+        if (!range || range->kind != RANGE_TRAINABLE) continue;
+        const double off = worst(s.gradients + range->begin, wanted->values, range->floats);
+        CHECK(off < 1e-4, "gradient of %s: %g off", wanted->name, off);
+    }
+    if (!training) {
+        const size_t numbers = (size_t)batch * (size_t)file->classes;
+        float *wanted = NULL;
+        CHECK(memory_array(&wanted, numbers, "logits", &s.error) == OK, "%s", s.error.words);
+        read_raw(paths[2], wanted, numbers * sizeof *wanted);
+        const double off = worst(session_value(&s, y), wanted, numbers);
+        CHECK(off < 1e-5, "logits: %g off", off);
+        memory_free(wanted);
+    }
+    session_close(&s);
+    graph_close(&g);
+}
+
+/* NET.onnx X LABELS LOGITS BATCH [GRADIENTS.onnx], all but the networks as raw numbers: another program's
+ * logits and the first gradients, which it wrote as if they were weights. */
+static int check_client(int count, char **arguments) {
+    const char *const paths[3] = {arguments[2], arguments[3], arguments[4]};
+    struct network_file file, gradients;
+    struct error error = {0};
+    const int batch = atoi(arguments[5]);
+    CHECK(network_file_open(&file, arguments[1], &error) == OK, "%s", error.words);
+    if (error.code == OK) check_computed(&file, paths, batch, NULL);
+    if (error.code == OK && count > 6) {
+        CHECK(network_file_open(&gradients, arguments[6], &error) == OK, "%s", error.words);
+        if (error.code == OK) check_computed(&file, paths, batch, &gradients);
+        network_file_close(&gradients);
+    }
+    network_file_close(&file);
+    return check_end();
+}
+
+int main(int count, char **arguments) {
+    if (count > 5) return check_client(count, arguments);
     test_graphs();
     test_weights();
     test_round_trips();
