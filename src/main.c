@@ -71,7 +71,7 @@ static int parse_option(struct line *line, const char *typed, const char *next, 
     }
     RETURN_IF(option_set(rows, line->settings, "--", name, value, error));
     if (row == NULL || row->typed == NULL) return OK;
-    return row->typed((char *)line->settings + row->offset, row->bytes, error);
+    return row->typed(line->settings, (char *)line->settings + row->offset, row->bytes, error);
 }
 
 static int parse_line(struct line *line, int count, char **words, struct error *error) {

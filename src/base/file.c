@@ -357,6 +357,11 @@ void file_leave(struct file_new *file) {
     file->stream = NULL;
 }
 
+bool file_is_folder(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 bool file_exists(const char *path) {
     return access(path, F_OK) == 0;
 }

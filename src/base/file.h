@@ -44,6 +44,7 @@ void file_remove_empty(const char *path, size_t existing);
 int file_keep(const char *path, struct error *error);
 
 bool file_exists(const char *path);
+bool file_is_folder(const char *path);
 
 /* A file being written: `path.part` until file_commit flushes, fsyncs and renames it (and fsyncs the folder);
  * file_abandon removes it. Every write error is found at the latest by file_commit. */

@@ -61,10 +61,10 @@ struct option {
     /* What this build lacks for it, "CUDA", or NULL: such an option has its default and cannot be given.
      * Where `lacking` names one of the choices, only this one cannot, and `choices` does not have it. */
     const char *needs, *lacking;
-    /* OPTION_TEXT: called with what a command line said, in text[bytes], which it may replace by what is
-     * meant: a file's name by what is in the file. Never called for what comes from elsewhere. NULL: nothing
-     * to do. Errors: its own. */
-    int (*typed)(char *text, size_t bytes, struct error *error);
+    /* OPTION_TEXT: called with what a command line said, in text[bytes] of the settings, which it may replace
+     * by what is meant: a file's name by what is in the file. Never called for what comes from elsewhere.
+     * NULL: nothing to do. Errors: its own. */
+    int (*typed)(void *settings, char *text, size_t bytes, struct error *error);
 };
 
 static inline bool option_is_absent(const struct option *row) {

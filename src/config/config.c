@@ -19,6 +19,15 @@
 #define RARE OPTION_RARE
 #define OF_GPUS (DEVICES_MAY_BE_GPUS ? NULL : "CUDA")
 
+/* A network of another program's file brings its weights with it, unless others are given. */
+static int typed_model(void *settings, char *text, size_t bytes, struct error *error) {
+    struct typed *typed = settings;
+    char weights[PATH_BYTES];
+    RETURN_IF(model_mean(text, bytes, weights, error));
+    if (!typed->given.weights) memcpy(typed->value.weights, weights, sizeof weights);
+    return OK;
+}
+
 /* Of what was typed: with the field that says so. */
 #define OF_TYPED(kind, field, ...)                                                                           \
     {.type = kind,                                                                                           \

@@ -1,12 +1,12 @@
 /* keras: a whole model in Keras' own format since Keras 3: a zip archive of its configuration and its
  * weights. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/memory.h"
 #include "../formats/hdf5.h"
 #include "../formats/zip_write.h"
+#include "../imports/keras.h"
 #include "../infer/export.h"
 #include "../infer/keras.h"
 
@@ -14,32 +14,18 @@
 
 #if TRAINER_HDF5
 
-enum { NAME_BYTES = 200 };
-
-/* "MaxPooling2D" is max_pooling2d in the file of weights, the second one max_pooling2d_1. */
-static void group_name(const char *class_name, int number, char name[NAME_BYTES]) {
-    size_t at = 0;
-    for (const char *c = class_name; *c && at + 2 < NAME_BYTES; c++) {
-        const bool begins = isupper((unsigned char)*c) && c > class_name && islower((unsigned char)c[-1]);
-        if (begins) name[at++] = '_';
-        name[at++] = (char)tolower((unsigned char)*c);
-    }
-    name[at] = '\0';
-    if (number > 0) snprintf(name + at, NAME_BYTES - at, "_%d", number);
-}
-
 /* The layer at that place of the order, as number so many of its class. */
 static int write_layer(struct hdf5 *file, const struct exported *exported, const int *order, int at,
                        struct error *error) {
     struct keras_layer layer, before;
-    char name[NAME_BYTES], group[2 * NAME_BYTES], path[3 * NAME_BYTES];
+    char name[KERAS_GROUP_BYTES], group[2 * KERAS_GROUP_BYTES], path[3 * KERAS_GROUP_BYTES];
     int number = 0;
     RETURN_IF(keras_layer(&layer, exported->layers, order[at], error));
     for (int i = 0; i < at; i++) {
         RETURN_IF(keras_layer(&before, exported->layers, order[i], error));
         number += strcmp(before.class_name, layer.class_name) == 0;
     }
-    group_name(layer.class_name, number, name);
+    keras_group_name(layer.class_name, number, name);
     snprintf(group, sizeof group, "layers/%s/vars", name);
     RETURN_IF(hdf5_group(file, group, error));
     for (int w = 0; w < layer.weights; w++) {

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "../base/file.h"
 #include "../base/finite.h"
 #include "../base/memory.h"
@@ -99,11 +98,6 @@ int model_write(const char *path, const struct layout *layout, const float *weig
     return write_snapshot(path, layout, &snapshot, error);
 }
 
-static bool is_folder(const char *path) {
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
 /* Takes the last part off a path when it is that one. */
 static void take_off(char *path, const char *part) {
     const size_t bytes = strlen(path), tail = strlen(part);
@@ -121,7 +115,7 @@ void checkpoint_run(const char *path, char out[PATH_BYTES]) {
     for (size_t bytes = strlen(out); bytes > 1 && out[bytes - 1] == '/'; bytes--) out[bytes - 1] = '\0';
     take_off(out, "state.safetensors");
     /* A run's own folder may have any name. */
-    if (file_join(inner, out, "checkpoint", &ignored) == OK && !is_folder(inner)) take_off(out, "checkpoint");
+    if (file_join(inner, out, "checkpoint", &ignored) == OK && !file_is_folder(inner)) take_off(out, "checkpoint");
 }
 
 bool checkpoint_is_best(const char *path) {
@@ -156,9 +150,9 @@ int checkpoint_read(const char *path, struct safetensors *content, struct error 
     *content = (struct safetensors){0};
     char inner[PATH_BYTES], file[PATH_BYTES];
     const char *found = path;
-    if (is_folder(path)) {
+    if (file_is_folder(path)) {
         RETURN_IF(file_join(inner, path, "checkpoint", error));
-        RETURN_IF(file_join(file, is_folder(inner) ? inner : path, "state.safetensors", error));
+        RETURN_IF(file_join(file, file_is_folder(inner) ? inner : path, "state.safetensors", error));
         if (!file_exists(file)) {
             RETURN_IF(file_join(file, inner, "state.safetensors", error));
             return error_set(error, ERROR_FILE,

@@ -65,6 +65,7 @@ struct layer {
 struct layer_list {
     struct layer *layers; /* [count] in room for `room` */
     int count, room;
+    struct option_sizes input; /* the shape of an example, where the network says it; count 0: it does not */
 };
 
 struct layer_row {

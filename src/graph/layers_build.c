@@ -237,6 +237,27 @@ static node take_input(struct graph *g, node x, enum layer_kind kind) {
     return x;
 }
 
+static double numbers_of(const struct shape *shape) {
+    double numbers = 1.0;
+    for (int i = 0; i < shape->rank; i++) numbers *= shape->dims[i];
+    return numbers;
+}
+
+/* Examples as the network says that they are: with as many numbers in another shape they become that. */
+static node fit_input(struct graph *g, const struct layer_list *list, node x) {
+    const struct option_sizes *input = &list->input;
+    if (x == NONE || input->count == 0) return x;
+    const struct shape *given = &g->nodes[x].shape;
+    struct shape wanted = {.rank = input->count + 1, .dims = {given->dims[0]}},
+                 takes = {.rank = input->count}, has = {.rank = given->rank - 1};
+    for (int i = 0; i < takes.rank; i++) wanted.dims[i + 1] = takes.dims[i] = input->at[i];
+    for (int i = 0; i < has.rank; i++) has.dims[i] = given->dims[i + 1];
+    if (shape_equal(given, &wanted)) return x;
+    if (numbers_of(&takes) == numbers_of(&has)) return graph_reshape(g, x, wanted);
+    graph_mistake(g, "the network takes examples of %s, the data set has %s", TEXT(&takes), TEXT(&has));
+    return NONE;
+}
+
 static node activate(struct site site, enum layer_kind activation) {
     struct layer alone = {.kind = activation, .inputs = 1};
     option_defaults(layer_rows[activation].attributes, &alone.values);
@@ -270,7 +291,12 @@ static node build_layer(struct site *site) {
 static node end_of(struct graph *g, node y, int classes) {
     if (y == NONE) return NONE;
     const struct shape *shape = &g->nodes[y].shape;
-    if (shape->rank != 2 || shape->dims[1] != classes) {
+    if (shape->rank == 2 && shape->dims[1] != classes) {
+        graph_mistake(g, "the network has %d outputs, the data set has %d classes: end with dense",
+                      shape->dims[1], classes);
+        return NONE;
+    }
+    if (shape->rank != 2) {
         graph_mistake(g, "it gives %s, expected [batch, %d], a number per class: end with dense", TEXT(shape),
                       classes);
         return NONE;
@@ -283,7 +309,8 @@ node layers_build(struct graph *g, const struct layer_list *list, node x, int cl
     node *built = NULL, image = NONE, logits = NONE;
     int last = 0;
     if (g->error.code != OK || layers_check(list, "network", ERROR_USAGE, &g->error) != OK) return NONE;
-    if (memory_array(&built, list->count, "layers", &g->error) != OK) return NONE;
+    x = fit_input(g, list, x);
+    if (x == NONE || memory_array(&built, list->count, "layers", &g->error) != OK) return NONE;
     for (int i = 0; i < list->count && g->error.code == OK; i++) {
         site.layer = &list->layers[i];
         site.values = &site.layer->values;

@@ -236,6 +236,22 @@ static int finish_layer(struct parser *parser, struct reading *reading) {
     return OK;
 }
 
+/* "input 28x28x1", at the word behind `input`. */
+static int read_input(struct parser *parser) {
+    static const struct option row[] = {
+        {.type = OPTION_SIZES, .name = "shape", .sizes = MAX_RANK - 1, .least = 1, .most = 1000000}, {0}};
+    struct error why = {0};
+    bool there = false;
+    if (parser->list->count > 0 || parser->list->input.count > 0)
+        return wrong(parser, "input: found it behind the first line, expected it there");
+    RETURN_IF(next_word(parser, ' ', &there));
+    if (!there) return wrong(parser, "input: found no shape, expected one as in 28x28x1");
+    if (option_set(row, &parser->list->input, LAYER_WORD_INPUT, "shape", parser->word, &why) != OK)
+        return wrong(parser, "%s", why.words);
+    RETURN_IF(next_word(parser, ' ', &there));
+    return there ? wrong(parser, "input: found \"%s\" behind its shape", parser->word) : OK;
+}
+
 static int read_layer(struct parser *parser) {
     char name[LAYER_NAME_BYTES];
     bool there = false;
@@ -243,6 +259,7 @@ static int read_layer(struct parser *parser) {
     RETURN_IF(next_word(parser, ' ', &there));
     if (!there && name[0]) return wrong(parser, "found nothing after \"%s =\", expected a layer", name);
     if (!there) return OK;
+    if (!name[0] && strcmp(parser->word, LAYER_WORD_INPUT) == 0) return read_input(parser);
     const enum layer_kind kind = layer_named(parser->word);
     struct reading reading = {.number = parser->list->count};
     struct error why = {0};
@@ -322,6 +339,9 @@ static void write_inputs(const struct layer_list *list, int i, struct text *text
 }
 
 void layers_write(const struct layer_list *list, const char *separator, struct text *text) {
+    for (int i = 0; i < list->input.count; i++)
+        text_add(text, "%s%d", i > 0 ? "x" : LAYER_WORD_INPUT " ", list->input.at[i]);
+    if (list->input.count > 0) text_add(text, "%s", separator);
     for (int i = 0; i < list->count; i++) {
         const struct layer *layer = &list->layers[i];
         if (i > 0) text_add(text, "%s", separator);

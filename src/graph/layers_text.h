@@ -9,7 +9,8 @@
  *
  * A line has a name and '=' if other layers refer to it, the layer, its settings as words or key=value, the
  * names of its inputs (without: the line before), and an activation as its last word. `input` is what the
- * network is given, `previous` the line before; add and concat with one name take the line before, too. */
+ * network is given, `previous` the line before; add and concat with one name take the line before, too. The
+ * first line may say of what shape an example is: `input 28x28x1`. */
 #ifndef TRAINER_GRAPH_LAYERS_TEXT_H
 #define TRAINER_GRAPH_LAYERS_TEXT_H
 

@@ -1,14 +1,24 @@
 /* Models as they are typed and shown. See model.h. */
 #include "model.h"
 
+#include "../base/file.h"
 #include "../base/text.h"
+#include "network_file.h"
 
-int model_typed(char *text, size_t bytes, struct error *error) {
+int model_mean(char *text, size_t bytes, char *weights, struct error *error) {
+    char own[PATH_BYTES];
+    if (weights) weights[0] = '\0';
+    if (network_file_is_named(text)) return network_file_typed(text, bytes, weights ? weights : own, error);
     const struct plugin *plugin = plugin_named(&model_kind, text);
     const struct model *model = (const struct model *)(const void *)plugin;
     char *colon = strchr(text, ':');
     if (!model || !model->typed || !colon) return OK;
     return model->typed(colon + 1, bytes - (size_t)(colon + 1 - text), error);
+}
+
+int model_typed(void *settings, char *text, size_t bytes, struct error *error) {
+    (void)settings;
+    return model_mean(text, bytes, NULL, error);
 }
 
 /* "layers:conv 64 5x5 same relu; maxpool 3; ... (11 layers)" */

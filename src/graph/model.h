@@ -27,9 +27,12 @@ struct model {
     int (*typed)(char *text, size_t bytes, struct error *error);
 };
 
-/* `NAME:...`, as it was typed, in text[bytes]: made what it means (struct model, typed). For the option rows.
- */
-int model_typed(char *text, size_t bytes, struct error *error);
+/* `NAME:...`, as it was typed, in text[bytes]: made what it means (struct model, typed); a file of another
+ * program, `keras:file=...`, becomes its layers, and weights[PATH_BYTES] the file if the network starts with
+ * its weights, else empty (NULL: nobody asks). Errors: of the reader; of the model. */
+int model_mean(char *text, size_t bytes, char *weights, struct error *error);
+/* The same for an option row. */
+int model_typed(void *settings, char *text, size_t bytes, struct error *error);
 
 /* A model's text as a line shows it: a long one is cut, and says how many layers it has. Returns out. */
 enum { MODEL_SHORT_BYTES = 120 };

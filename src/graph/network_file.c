@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/file.h"
 #include "../base/memory.h"
+#include "layers_text.h"
 
 static const struct reader *reader_of(const char *path) {
     const size_t length = strlen(path);
@@ -104,4 +106,92 @@ void network_file_name(const struct layer_list *list, struct layer *layer, const
         text_add(&numbered, "%.*s_%d", NUMBERED_BYTES - 1, own, number);
     }
     memcpy(layer->name, wanted, sizeof wanted);
+}
+
+/* --- as a model --- */
+
+const struct option network_file_options[] = {
+    OPTION_ROW(TEXT, "file", struct network_file_settings, file, .value = "FILE", .help = "the file"),
+    OPTION_ROW(CHOICE, "weights", struct network_file_settings, weights, .fallback = "same",
+               .choices = "same|fresh",
+               .help = "start with the weights in the file, where it has some, or with fresh ones"),
+    OPTION_ROW(CHOICE, "head", struct network_file_settings, head, .fallback = "same", .choices = "same|fit",
+               .help = "fit: the last dense layer gets as many outputs as the data set has classes"),
+    {0},
+};
+
+/* The layer that says how many outputs there are, or LAYER_INPUT. */
+static int head_of(const struct layer_list *list) {
+    int at = list->count - 1;
+    while (at >= 0) {
+        const struct layer *layer = &list->layers[at];
+        const bool passes = layer_rows[layer->kind].takes == LAYER_IS_ACTIVATION ||
+                            layer->kind == LAYER_dropout || layer->kind == LAYER_global_avgpool;
+        if (!passes || layer->inputs != 1) break;
+        at = layer->input[0];
+    }
+    return at;
+}
+
+int network_file_classes(const struct network_file *file) {
+    const int head = head_of(&file->list);
+    return head == LAYER_INPUT ? 0 : file->list.layers[head].values.units;
+}
+
+static int fit_head(struct network_file *file, const char *path, struct error *error) {
+    const int head = head_of(&file->list);
+    if (head == LAYER_INPUT || file->list.layers[head].kind != LAYER_dense)
+        return error_set(error, ERROR_FILE,
+                         "%s: head=fit: found another layer at its end, expected a dense one", path);
+    file->list.layers[head].values.units = 0;
+    return OK;
+}
+
+static int write_text(const struct network_file *file, const char *path, char *text, size_t bytes,
+                      struct error *error) {
+    static const char model[] = "layers:";
+    struct text words = text_growing(error);
+    text_add(&words, model);
+    layers_write(&file->list, "; ", &words);
+    int code = text_end(&words);
+    if (code == OK && words.used >= bytes)
+        code = error_set(error, ERROR_FILE,
+                         "%s: its network has %zu characters as a text of layers, expected fewer than %zu",
+                         path, words.used, bytes);
+    if (code == OK) memcpy(text, words.bytes, words.used + 1);
+    memory_free(words.bytes);
+    return code;
+}
+
+int network_file_text(const char *path, enum file_head head, char *text, size_t bytes, bool *has_weights,
+                      struct error *error) {
+    struct network_file file;
+    int code = network_file_open(&file, path, error);
+    if (code == OK && head == FILE_HEAD_FIT) code = fit_head(&file, path, error);
+    if (code == OK) code = write_text(&file, path, text, bytes, error);
+    *has_weights = file.count > 0;
+    network_file_close(&file);
+    return code;
+}
+
+bool network_file_is_named(const char *text) {
+    return plugin_named(&reader_kind, text) != NULL;
+}
+
+int network_file_typed(char *text, size_t bytes, char *weights, struct error *error) {
+    struct choice choice;
+    RETURN_IF(plugin_choose(&choice, &reader_kind, text, error));
+    const struct network_file_settings *settings = choice_settings(&choice);
+    const char *path = settings->file, *name = choice.plugin->name;
+    const struct reader *reader = reader_of(path);
+    bool has_weights = false;
+    if (!path[0])
+        return error_set(error, ERROR_USAGE, "%s: found no file, expected %s:file=FILE", name, name);
+    if (reader && &reader->plugin != choice.plugin)
+        return error_set(error, ERROR_USAGE, "%s: found the file %s, expected one that %s reads", name, path,
+                         name);
+    RETURN_IF(network_file_text(path, (enum file_head)settings->head, text, bytes, &has_weights, error));
+    snprintf(weights, PATH_BYTES, "%s",
+             has_weights && settings->weights == FILE_WEIGHTS_SAME ? settings->file : "");
+    return OK;
 }

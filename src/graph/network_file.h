@@ -23,8 +23,19 @@ struct network_file {
     int classes;        /* outputs of the last layer; 0: not said */
 };
 
+/* What a network of a file is set by on the command line, after the reader's name: the settings of all
+ * readers. */
+struct network_file_settings {
+    char file[1024];
+    int weights; /* enum file_weights */
+    int head;    /* enum file_head */
+};
+enum file_weights { FILE_WEIGHTS_SAME, FILE_WEIGHTS_FRESH };
+enum file_head { FILE_HEAD_SAME, FILE_HEAD_FIT };
+extern const struct option network_file_options[];
+
 struct reader {
-    struct plugin plugin;        /* name: "keras", "onnx" */
+    struct plugin plugin;        /* name: "keras", "onnx"; its options are network_file_options */
     const char *const *suffixes; /* ".h5", ".keras"; ended by NULL */
     const char *needs;           /* the package that this build lacks for it; NULL: nothing */
     /* Reads the whole file into a zeroed one, which the caller closes, also after an error. Errors:
@@ -43,6 +54,22 @@ void network_file_close(struct network_file *file); /* safe on a zeroed or half-
 
 /* Whether a reader has the suffix of that path. */
 bool network_file_has_reader(const char *path);
+
+/* The outputs of the last dense layer or convolution of the list, if only activations, dropout and pooling
+ * over all places come after it; 0: not known. */
+int network_file_classes(const struct network_file *file);
+
+/* The network in a file as a model's text, "layers:...", in text[bytes]. *has_weights: the file has its
+ * weights. Errors: as network_file_open; ERROR_FILE: it is longer as a text than `bytes`, or its end is no
+ * dense layer that could be made to fit. */
+int network_file_text(const char *path, enum file_head head, char *text, size_t bytes, bool *has_weights,
+                      struct error *error);
+
+/* Whether that names a reader: "keras:...". */
+bool network_file_is_named(const char *text);
+/* text[bytes] is such a name with its settings. Becomes a model's text, and weights[PATH_BYTES] the file
+ * whose weights it starts with; empty: with fresh ones. Errors: ERROR_USAGE; as above. */
+int network_file_typed(char *text, size_t bytes, char *weights, struct error *error);
 
 /* An array of that shape, zeroed, that the file owns; NULL: too large (ERROR_FILE), a name too long, or no
  * memory. */

@@ -86,7 +86,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     const char *path = typed->value.resume;
     struct config_source source = resume_source(&run->checkpoint, path);
     run->resumes = path[0] != '\0';
-    if (run->resumes && typed->value.weights[0])
+    if (run->resumes && typed->given.weights)
         return error_set(error, ERROR_USAGE,
                          "--resume and --weights: expected one of them, both say where to start");
     struct config *config = &run->setup.config;
@@ -97,6 +97,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
         run->best = resume_best(&run->checkpoint);
         RETURN_IF(config_settle(config, typed, &source, OPTION_SAVED, ERROR_FILE, error));
         RETURN_IF(check_choices(run, typed, error));
+        config->weights[0] = '\0'; /* those of a network's file */
     } else {
         RETURN_IF(config_begin(config, typed, error));
     }
@@ -342,6 +343,8 @@ static void say_start(struct run *run) {
                    config->optimizer, config->schedule, config->seed);
     config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed", others,
                    sizeof others);
+    if (config->weights[0])
+        lines_describe(lines, "weights from %s%s%s", config->weights, run->fresh[0] ? "; " : "", run->fresh);
     lines_describe(lines, "loss: mean cross entropy, with%s L2",
                    setup->network.decayed_loss == setup->network.loss ? "out" : "");
     if (others[0]) lines_describe(lines, "with%s", others);

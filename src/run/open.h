@@ -35,6 +35,7 @@ struct run {
     struct roster roster;
     struct sampler sampler;
     struct store store;
+    char fresh[600]; /* layers that --weights had nothing for, with the reasons; empty: none */
     struct evaluator evaluator;
     struct log log;
     struct output_scene scene;
@@ -84,6 +85,10 @@ void run_close(struct run *run);
 const struct traits *run_traits(const struct run *run);
 int run_shards_here(const struct run *run); /* of all that the vector is cut into */
 int run_open_store(struct run *run, struct error *error);
+/* weights.c: weights[layout floats], which have their first values, get those of --weights, layer by layer
+ * where name and shapes fit; run->fresh names the others. Errors: ERROR_FILE: no layer fits; one is not
+ * finite. */
+int run_take_weights(struct run *run, float *weights, struct error *error);
 
 /* --- keep.c; all while the workers are paused or have ended --- */
 

@@ -321,6 +321,35 @@ int run_train_here(const struct typed *typed, struct run_result *result, struct 
     return code;
 }
 
+static int keep_first(struct run *run, struct error *error) {
+    if (run->fresh[0]) return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.weights, run->fresh);
+    run->target_s = run->cost_before = (double)NAN;
+    RETURN_IF(await_start(run, error));
+    RETURN_IF(run_keep(run, error));
+    return run_keep_model(run, error);
+}
+
+int run_keep_first(const struct typed *typed, struct error *error) {
+    struct run *run = NULL;
+    struct world *world = NULL;
+    RETURN_IF(world_open_threads(&world, error));
+    int code = memory_array(&run, 1, "the run", error);
+    if (code == OK) {
+        run->crew = threads_crew;
+        run->world = world;
+        progress_open(&run->progress, stderr, true);
+        lines_open(&run->lines, NULL, &run->progress);
+        code = run_open(run, typed, error);
+        if (code == OK) code = keep_first(run, error);
+        lines_close(&run->lines);
+        run_close(run);
+        if (run->training.abandoned) return code;
+    }
+    memory_free(run);
+    world_close(world);
+    return code;
+}
+
 void run_result_free(struct run_result *result) {
     memory_free(result->workers);
     memory_free(result->waited_for);

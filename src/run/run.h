@@ -31,6 +31,10 @@ int run_train(const struct typed *typed, const struct crew *crew, struct world *
               struct run_result *result, struct error *error);
 /* The same in this process alone, in a world of its own. */
 int run_train_here(const struct typed *typed, struct run_result *result, struct error *error);
+/* Opens a run whose first weights are those of --weights, and keeps it where it begins, as a checkpoint and a
+ * model in config.out; nothing is trained. Errors: as their exit codes say; ERROR_FILE: a layer for which the
+ * file has nothing. */
+int run_keep_first(const struct typed *typed, struct error *error);
 void run_result_free(struct run_result *result); /* safe on a zeroed one */
 
 #endif

@@ -48,30 +48,15 @@ static int load_moments(struct run *run, struct error *error) {
     return OK;
 }
 
-/* Weights of another model are welcome where they fit. Where they do not, its name says more than theirs. */
-static int load_given(const struct run *run, const struct safetensors *given, float *weights,
-                      struct error *error) {
-    const char *path = run->setup.config.weights;
-    const struct layout *layout = &run->setup.network.graph.layout;
-    struct error why = {0};
-    const int code = checkpoint_load(path, given, "", layout, true, weights, &why);
-    if (code == OK) return OK;
-    RETURN_IF(resume_model(given, path, &run->setup.choices.model, error));
-    return error_set(error, code, "%s", why.words);
-}
-
 /* Weights, optimizer state, moving average and version: new, from --weights, or from the checkpoint. */
 static int fill_store(struct run *run, struct error *error) {
     const struct layout *layout = &run->setup.network.graph.layout;
     float *weights = run->store.host.vector[0].at, *average = state_find(&run->store.host, "average");
     layout_initialize(layout, (uint64_t)run->setup.config.seed, weights);
-    if (run->setup.config.weights[0]) {
-        struct safetensors given = {0};
-        int code = safetensors_read(run->setup.config.weights, &given, error);
-        if (code == OK) code = load_given(run, &given, weights, error);
-        safetensors_free(&given);
+    if (run->setup.config.weights[0] && !run->led) { /* the leader sends its own */
+        RETURN_IF(run_take_weights(run, weights, error));
         store_begin_average(&run->store);
-        return code;
+        return OK;
     }
     if (run->resumes) {
         RETURN_IF(load_vector(run, "", weights, error));

@@ -228,7 +228,7 @@ static void test_wrong_networks(void) {
         {"a = dense 3; b = dense 4; add a b; dense",
          "layer 3 (add): [3, 3] and [3, 4], expected inputs of one shape"},
         {"dense 5",
-         "layer 1 (dense): it gives [3, 5], expected [batch, 3], a number per class: end with dense"},
+         "layer 1 (dense): the network has 5 outputs, the data set has 3 classes: end with dense"},
         {"relu", "layer 1 (relu): it gives [3, 5, 5, 2], expected [batch, 3]"},
         {"a = dense 3; concat a axis=0; dense", "layer 2 (concat): axis 0 is the batch, expected another"},
         {"pad 1x2x3; flatten; dense", "layer 1 (pad): found 3 sizes, expected 1, 2 or 4"},

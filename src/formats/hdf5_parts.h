@@ -1,0 +1,60 @@
+/* Private to the reader of HDF5: places in the file, and the messages of an object's header. */
+#ifndef TRAINER_FORMATS_HDF5_PARTS_H
+#define TRAINER_FORMATS_HDF5_PARTS_H
+
+#include "hdf5_reader.h"
+
+enum hdf5_message_type {
+    HDF5_DATASPACE = 1,
+    HDF5_DATATYPE = 3,
+    HDF5_LAYOUT = 8,
+    HDF5_ATTRIBUTE = 12,
+    HDF5_CONTINUATION = 16,
+    HDF5_GROUP = 17 /* where a group's B-tree and names are */
+};
+
+struct hdf5_message {
+    int type;
+    bool shared; /* what it says is elsewhere */
+    const uint8_t *data;
+    size_t bytes;
+};
+
+/* An unsigned number of 1 to 8 bytes. */
+static inline uint64_t hdf5_number(const uint8_t *bytes, int count) {
+    uint64_t value = 0;
+    for (int b = 0; b < count; b++) value |= (uint64_t)bytes[b] << (8 * b);
+    return value;
+}
+
+/* So many bytes of the file from `at` on, or NULL: it has not as many. */
+const uint8_t *hdf5_bytes(const struct hdf5_reader *file, uint64_t at, uint64_t count);
+
+/* Counts a step. Errors: ERROR_FILE: there were too many. */
+int hdf5_step(struct hdf5_reader *file, struct error *error);
+int hdf5_damaged(const struct hdf5_reader *file, const char *what, struct error *error);
+
+/* Calls `each` with the messages of the object's header until it sets *stop. */
+int hdf5_messages(struct hdf5_reader *file, uint64_t object,
+                  int (*each)(void *argument, const struct hdf5_message *message, bool *stop,
+                              struct error *error),
+                  void *argument, struct error *error);
+
+/* --- what a value is: hdf5_values.c --- */
+
+enum hdf5_kind { HDF5_FLOATS, HDF5_FIXED_TEXTS, HDF5_TEXTS, HDF5_OTHER };
+
+struct hdf5_type {
+    enum hdf5_kind kind;
+    size_t item; /* bytes */
+    bool big_endian;
+    const char *what; /* HDF5_OTHER: "integers" */
+};
+
+/* Of a datatype's and a dataspace's message. Errors: ERROR_FILE. A shape may have sizes of 0. */
+int hdf5_type_read(const struct hdf5_reader *file, const uint8_t *data, size_t bytes, struct hdf5_type *type,
+                   struct error *error);
+int hdf5_space_read(const struct hdf5_reader *file, const uint8_t *data, size_t bytes, struct shape *shape,
+                    struct error *error);
+
+#endif

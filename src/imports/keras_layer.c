@@ -1,0 +1,289 @@
+/* See keras.h: one layer. Which class is which row of layers.def stands there; what a configuration may say
+ * is in two tables here: what becomes an attribute, and what must have one value. The rest (initializers,
+ * regularizers, names of types) says nothing of what is computed from trained weights. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "keras.h"
+
+enum { VALUE_BYTES = 120 };
+
+int keras_wrong(const struct keras_network *network, const char *name, struct error *error,
+                const char *format, ...) {
+    char words[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    return error_set(error, ERROR_FILE, "%s: layer %.60s: %s", network->path, name, words);
+}
+
+/* --- values --- */
+
+/* As an option has it: "3", "0.5", "3x3", "same". Lists of lists are one list. */
+static void add_value(const struct json *json, const struct json_value *value, struct text *text) {
+    switch (value->kind) {
+    case JSON_TEXT:
+        text_add(text, "%s", value->text);
+        break;
+    case JSON_NUMBER:
+        text_add(text, "%.17g", value->number);
+        break;
+    case JSON_BOOL:
+        text_add(text, "%s", value->number > 0.0 ? "true" : "false");
+        break;
+    case JSON_ARRAY:
+        for (int i = value->first; i >= 0; i = json->values[i].next) {
+            if (i != value->first) text_add(text, "x");
+            add_value(json, &json->values[i], text);
+        }
+        break;
+    case JSON_NULL:
+    case JSON_OBJECT:
+        text_add(text, value->kind == JSON_NULL ? "null" : "{...}");
+    }
+}
+
+static const char *value_text(const struct json *json, const struct json_value *value,
+                              char out[VALUE_BYTES]) {
+    struct text text = text_into(out, VALUE_BYTES);
+    add_value(json, value, &text);
+    return out;
+}
+
+/* --- classes --- */
+
+static bool is_class(const struct keras_part *part, const char *class_name) {
+    return strcmp(part->class_name, class_name) == 0;
+}
+
+static int unknown_class(const struct keras_network *network, const struct keras_part *part,
+                         struct error *error) {
+    char all[300];
+    struct text text = text_into(all, sizeof all);
+    for (int kind = 0; kind < LAYER_KINDS; kind++) {
+        const char *name = layer_rows[kind].keras;
+        if (*name && (kind == 0 || strcmp(layer_rows[kind - 1].keras, name) != 0))
+            text_item(&text, ", ", "%s", name);
+    }
+    return keras_wrong(network, part->name, error, "found %.60s, expected one of %s", part->class_name, all);
+}
+
+/* The activation that Keras calls so; LAYER_NONE: none that is here. */
+static enum layer_kind activation_named(const char *name) {
+    static const struct {
+        const char *keras, *here;
+    } others[] = {{"swish", "silu"}, {"hard_silu", "hard_swish"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i].keras) == 0) name = others[i].here;
+    const enum layer_kind kind = layer_named(name);
+    return kind != LAYER_NONE && layer_rows[kind].takes == LAYER_IS_ACTIVATION ? kind : LAYER_NONE;
+}
+
+/* What `activation` says; LAYER_NONE: linear. */
+static int read_activation(const struct keras_network *network, const struct keras_part *part,
+                           enum layer_kind *kind, struct error *error) {
+    const struct json_value *said = json_member(&network->json, part->config, "activation");
+    *kind = LAYER_NONE;
+    if (said && said->kind == JSON_OBJECT)
+        said = json_member(&network->json, said, "config"); /* a function */
+    if (!said || said->kind == JSON_NULL) return OK;
+    if (said->kind == JSON_TEXT && strcmp(said->text, "linear") == 0) return OK;
+    if (said->kind == JSON_TEXT) *kind = activation_named(said->text);
+    if (*kind != LAYER_NONE) return OK;
+    char all[200], found[VALUE_BYTES];
+    struct text text = text_into(all, sizeof all);
+    for (int i = 0; i < LAYER_KINDS; i++)
+        if (layer_rows[i].takes == LAYER_IS_ACTIVATION) text_item(&text, ", ", "%s", layer_rows[i].name);
+    return keras_wrong(network, part->name, error, "found the activation %s, expected linear or one of %s",
+                       value_text(&network->json, said, found), all);
+}
+
+/* A number that is there and not 0. */
+static bool has_number(const struct keras_network *network, const struct keras_part *part, const char *key,
+                       double *number) {
+    const struct json_value *value = json_member(&network->json, part->config, key);
+    if (!value || value->kind != JSON_NUMBER || value->number == 0.0) return false;
+    *number = value->number;
+    return true;
+}
+
+/* Of a ReLU, by what it says: with a slope below 0, or that ends at 6. */
+static enum layer_kind relu_kind(const struct keras_network *network, const struct keras_part *part) {
+    double slope, most;
+    if (has_number(network, part, "max_value", &most) && most == 6.0 && layer_named("relu6") != LAYER_NONE)
+        return layer_named("relu6");
+    return has_number(network, part, "negative_slope", &slope) ? LAYER_leaky_relu : LAYER_relu;
+}
+
+static enum layer_kind kind_of(const struct keras_network *network, const struct keras_part *part) {
+    if (is_class(part, "ReLU")) return relu_kind(network, part);
+    for (int kind = 0; kind < LAYER_KINDS; kind++)
+        if (*layer_rows[kind].keras && is_class(part, layer_rows[kind].keras)) return (enum layer_kind)kind;
+    return LAYER_NONE;
+}
+
+/* --- what a configuration says --- */
+
+/* Attributes, by their names here. */
+static const struct {
+    const char *keras, *here;
+} attributes[] = {{"units", "units"},      {"filters", "filters"}, {"kernel_size", "window"},
+                  {"pool_size", "window"}, {"strides", "stride"},  {"depth_multiplier", "multiplier"},
+                  {"padding", "padding"},  {"padding", "around"},  {"momentum", "momentum"},
+                  {"epsilon", "epsilon"},  {"rate", "rate"},       {"target_shape", "shape"},
+                  {"axis", "axis"},        {"alpha", "alpha"},     {"negative_slope", "alpha"}};
+
+/* What has to be so, where it is said. */
+static const struct {
+    const char *class_name; /* of these alone; NULL: of all */
+    const char *key, *value;
+} demands[] = {{NULL, "data_format", "channels_last"},
+               {NULL, "dilation_rate", "1x1"},
+               {NULL, "groups", "1"},
+               {NULL, "center", "true"},
+               {NULL, "scale", "true"},
+               {NULL, "rms_scaling", "false"},
+               {NULL, "renorm", "false"},
+               {NULL, "noise_shape", "null"},
+               {NULL, "threshold", "0"},
+               {"ReLU", "max_value", "null"}};
+
+static int check_demands(const struct keras_network *network, const struct keras_part *part,
+                         enum layer_kind kind, struct error *error) {
+    for (size_t i = 0; i < sizeof demands / sizeof *demands; i++) {
+        char found[VALUE_BYTES];
+        const struct json_value *value = json_member(&network->json, part->config, demands[i].key);
+        if (!value || (demands[i].class_name && !is_class(part, demands[i].class_name))) continue;
+        if (strcmp(layer_rows[kind].name, "relu6") == 0 && strcmp(demands[i].key, "max_value") == 0) continue;
+        if (strcmp(value_text(&network->json, value, found), demands[i].value) == 0) continue;
+        if (value->kind == JSON_NULL && strcmp(demands[i].key, "data_format") == 0)
+            continue; /* the usual one */
+        return keras_wrong(network, part->name, error, "found %s %s, expected %s", demands[i].key, found,
+                           demands[i].value);
+    }
+    return OK;
+}
+
+/* Normalisations and softmax are along the last axis: -1, or its number. */
+static int check_axis(const struct keras_network *network, const struct keras_part *part,
+                      struct error *error) {
+    const struct json_value *axis = json_member(&network->json, part->config, "axis");
+    char found[VALUE_BYTES];
+    if (axis && axis->kind == JSON_ARRAY && axis->children == 1) axis = &network->json.values[axis->first];
+    if (!axis || (axis->kind == JSON_NUMBER && (axis->number == -1.0 || axis->number == part->rank)))
+        return OK;
+    return keras_wrong(network, part->name, error, "found axis %s, expected the last one",
+                       value_text(&network->json, axis, found));
+}
+
+static int set_attributes(const struct keras_network *network, const struct keras_part *part,
+                          struct layer *layer, struct error *error) {
+    const struct option *rows = layer_rows[layer->kind].attributes;
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        char text[VALUE_BYTES];
+        struct error why = {0};
+        const struct json_value *value = json_member(&network->json, part->config, attributes[i].keras);
+        if (!value || value->kind == JSON_NULL || !option_find(rows, attributes[i].here)) continue;
+        value_text(&network->json, value, text);
+        if (option_set(rows, &layer->values, part->class_name, attributes[i].here, text, &why) != OK)
+            return keras_wrong(network, part->name, error, "%s", why.words);
+    }
+    for (const struct option *row = rows; row->name; row++)
+        if (row->flags & ATTRIBUTE_NEEDED) {
+            char text[VALUE_BYTES];
+            option_text(row, &layer->values, text, sizeof text);
+            if (text[0] == '\0' || strcmp(text, "0") == 0)
+                return keras_wrong(network, part->name, error, "found no %s, expected %s", row->name,
+                                   row->help);
+        }
+    const struct json_value *bias = json_member(&network->json, part->config, "use_bias");
+    if (option_find(rows, "no_bias"))
+        layer->values.no_bias = bias && bias->kind == JSON_BOOL && bias->number < 1.0;
+    return OK;
+}
+
+/* --- layers --- */
+
+static struct layer *add_layer(struct keras_network *network, const struct keras_part *part,
+                               enum layer_kind kind, struct error *error) {
+    struct layer_list *list = &network->file->list;
+    struct error why = {0};
+    struct layer *layer = layers_add(list, kind, ERROR_FILE, &why);
+    if (layer)
+        network->names[list->count - 1] = part->name;
+    else
+        error_set(error, why.code, "%s: %s", network->path, why.words);
+    return layer;
+}
+
+/* Behind what the part gives so far. */
+static int add_behind(struct keras_network *network, struct keras_part *part, enum layer_kind kind,
+                      const char *attribute, const char *value, struct error *error) {
+    struct layer *layer = add_layer(network, part, kind, error);
+    if (!layer) return error->code;
+    layer->input[0] = part->value;
+    part->value = network->file->list.count - 1;
+    if (!attribute) return OK;
+    return option_set(layer_rows[kind].attributes, &layer->values, part->class_name, attribute, value, error);
+}
+
+/* Its leaky ReLU has another slope than a leaky_relu that is a word behind a layer. */
+static int add_activation(struct keras_network *network, struct keras_part *part, enum layer_kind kind,
+                          struct error *error) {
+    if (kind == LAYER_NONE) return OK;
+    if (kind == LAYER_leaky_relu) return add_behind(network, part, kind, "alpha", "0.2", error);
+    if (is_class(part, "Activation")) return add_behind(network, part, kind, NULL, NULL, error);
+    network->file->list.layers[part->value].activation = kind;
+    return OK;
+}
+
+static int rank_of(const struct layer *layer, int rank) {
+    const char *name = layer_rows[layer->kind].name;
+    if (layer->kind == LAYER_flatten || strncmp(name, "global_", 7) == 0) return 1;
+    if (layer->kind == LAYER_reshape) return layer->values.shape.count;
+    return layer_rows[layer->kind].takes == LAYER_TAKES_IMAGE ? 3 : rank;
+}
+
+static int check_inputs(const struct keras_network *network, const struct keras_part *part,
+                        enum layer_kind kind, struct error *error) {
+    const bool joins = layer_rows[kind].joins;
+    if (joins ? part->inputs >= 2 : part->inputs == 1) return OK;
+    return keras_wrong(network, part->name, error, "found %d inputs, expected %s", part->inputs,
+                       joins ? "2 or more" : "1");
+}
+
+/* Any class but those that are activations by name. */
+static int add_of_class(struct keras_network *network, struct keras_part *part, enum layer_kind kind,
+                        struct error *error) {
+    RETURN_IF(check_demands(network, part, kind, error));
+    const struct option *rows = layer_rows[kind].attributes;
+    if (!option_find(rows, "axis")) RETURN_IF(check_axis(network, part, error));
+    struct layer *layer = add_layer(network, part, kind, error);
+    if (!layer) return error->code;
+    RETURN_IF(set_attributes(network, part, layer, error));
+    layer->inputs = part->inputs;
+    memcpy(layer->input, part->input, sizeof part->input);
+    part->value = network->file->list.count - 1;
+    part->value_rank = rank_of(layer, part->rank);
+    const struct json_value *keeps = json_member(&network->json, part->config, "keepdims");
+    if (keeps && keeps->number > 0.0) {
+        part->value_rank = 3;
+        RETURN_IF(add_behind(network, part, LAYER_reshape, "shape", "1x1x-1", error));
+    }
+    return OK;
+}
+
+int keras_layer_add(struct keras_network *network, struct keras_part *part, struct error *error) {
+    enum layer_kind activation;
+    const bool is_activation = is_class(part, "Activation");
+    const enum layer_kind kind = is_activation ? LAYER_relu : kind_of(network, part);
+    if (kind == LAYER_NONE) return unknown_class(network, part, error);
+    RETURN_IF(check_inputs(network, part, kind, error));
+    RETURN_IF(read_activation(network, part, &activation, error));
+    part->value = part->input[0];
+    part->value_rank = part->rank;
+    if (!is_activation) RETURN_IF(add_of_class(network, part, kind, error));
+    return add_activation(network, part, activation, error);
+}

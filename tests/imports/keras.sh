@@ -1,0 +1,162 @@
+#!/bin/bash
+# Networks of Keras' files, without Keras: what trainer export writes comes back as the same weights, bit for bit, and the same figures,
+# as a model, as first weights, and by trainer import; what a file may say that is not here is named; a damaged file is an error of one
+# line. imports/clients asks Keras itself.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+cd "$scratch" || exit 1
+small="--dataset=digits:take=256 --batch=32 --quiet"
+
+run() { # exit code, arguments...
+    local wanted=$1
+    shift
+    "$TRAINER" "$@" >out 2>err
+    code=$?
+    [ $code -eq "$wanted" ] || fail "$*: exit code $code, expected $wanted: $(cat err)"
+}
+refused() { # exit code, pattern of the one line, arguments...
+    run "$1" "${@:3}"
+    grep -Eqx "trainer: $2" err && [ "$(wc -l <err)" -eq 1 ] || fail "${*:3}: said $(cat err), expected: $2"
+}
+
+# --- configurations: what is here, by name ---
+model() { # file, class, layers as JSON...
+    local file=$1 class=$2 IFS=,
+    shift 2
+    printf '{"class_name": "%s", "config": {"name": "net", "layers": [%s]}}' "$class" "$*" >"$file"
+}
+layer() { # class, name, settings as JSON, inbound_nodes
+    printf '{"class_name": "%s", "config": {"name": "%s"%s}%s}' "$1" "$2" "${3:+, $3}" "${4:+, \"inbound_nodes\": $4}"
+}
+input() { layer InputLayer in "\"batch_input_shape\": [null, ${1:-8, 8, 1}]" "${2-[]}"; }
+kernel='"filters": 4, "kernel_size": [3, 3]'
+dense=$(layer Dense out '"units": 10, "activation": "softmax"')
+flat=$(layer Flatten flat)
+says() { # pattern, layers behind the input...
+    model net.json Sequential "$(input)" "${@:2}" "$flat" "$dense"
+    refused 3 "net\.json: $1" describe --model=keras:file=net.json --dataset=digits
+}
+says 'layer rnn: found LSTM, expected one of Dense, Conv2D, .*, Softmax' "$(layer LSTM rnn '"units": 3')"
+says 'layer c: found data_format channels_first, expected channels_last' "$(layer Conv2D c "$kernel"', "data_format": "channels_first"')"
+says 'layer c: found dilation_rate 2x2, expected 1x1' "$(layer Conv2D c "$kernel"', "dilation_rate": [2, 2]')"
+says 'layer c: found groups 2, expected 1' "$(layer Conv2D c "$kernel"', "groups": 2')"
+says 'layer c: Conv2D: padding=causal: .*valid.*same.*' "$(layer Conv2D c "$kernel"', "padding": "causal"')"
+says 'layer c: Conv2D: filters=-4: .*' "$(layer Conv2D c '"filters": -4, "kernel_size": [3, 3]')"
+says 'layer c: Conv2D: stride=1x2x3: .*' "$(layer Conv2D c "$kernel"', "strides": [1, 2, 3]')"
+says 'layer c: found no window, expected .*' "$(layer Conv2D c '"filters": 4')"
+says 'layer c: found the activation selu, expected linear or one of relu, .*' "$(layer Conv2D c "$kernel"', "activation": "selu"')"
+says 'layer n: found axis 1, expected the last one' "$(layer BatchNormalization n '"axis": [1]')"
+says 'layer n: found scale false, expected true' "$(layer BatchNormalization n '"axis": [3], "scale": false')"
+says 'layer d: found noise_shape 8x1, expected null' "$(layer Dropout d '"rate": 0.5, "noise_shape": [8, 1]')"
+says 'layer a: found 1 inputs, expected 2 or more' "$(layer Add a)"
+model net.json Sequential "$(input)" "$(input)" "$dense"
+refused 3 'net\.json: layer in: found another input, expected one in all' describe --model=keras:file=net.json
+functional() { # pattern, nodes of `a`, other layers...
+    model net.json Functional "$(input '8, 8, 1')" "$(layer ReLU r '' '[[["in", 0, 0, {}]]]')" "$(layer Add a '' "$2")" "${@:3}"
+    refused 3 "net\.json: $1" describe --model=keras:file=net.json
+}
+functional 'layer a: found the input q, expected an earlier layer' '[[["r", 0, 0, {}], ["q", 0, 0, {}]]]'
+functional 'layer a: found what layer r gives when it is used again, expected layers used once' '[[["r", 1, 0, {}], ["in", 0, 0, {}]]]'
+functional 'layer a: it is used 2 times, expected once' '[[["r", 0, 0, {}], ["in", 0, 0, {}]], [["r", 0, 0, {}], ["in", 0, 0, {}]]]'
+functional 'layer a: found an argument that is no layer.s, expected layers alone' '[{"args": [{"class_name": "Other", "config": {}}], "kwargs": {}}]'
+functional 'layer inner: found Functional, expected one of Dense, .*' '[[["r", 0, 0, {}], ["in", 0, 0, {}]]]' "$(layer Functional inner '' '[[["a", 0, 0, {}]]]')"
+printf '{"class_name": "Functional"' >net.json
+refused 3 'net\.json: JSON line 1, column 28: .*' describe --model=keras:file=net.json
+printf '{"class_name": "Other", "config": {"layers": []}}' >net.json
+refused 3 'net\.json: found a model of class Other, expected Sequential or Functional' describe --model=keras:file=net.json
+refused 2 'keras: found no file, expected keras:file=FILE' describe --model=keras
+refused 2 'net\.txt: expected a name that ends with one of .*\.h5.*' describe --model=keras:file=net.txt
+refused 3 'none\.h5: .*' describe --model=keras:file=none.h5
+
+# --- a configuration becomes a network ---
+model net.json Sequential "$(input)" "$(layer Conv2D conv2d "$kernel"', "activation": "swish", "use_bias": false, "padding": "same"')" \
+    "$(layer BatchNormalization bn '"axis": -1, "momentum": 0.8, "epsilon": 0.001')" "$(layer Activation act '"activation": "linear"')" \
+    "$(layer ReLU slope '"negative_slope": 0.25')" "$(layer GlobalAveragePooling2D gap '"keepdims": true')" "$flat" \
+    "$(layer Dense dense '"units": 7, "activation": "leaky_relu"')" "$dense"
+# shellcheck disable=SC2086
+run 0 $small --model=keras:file=net.json --epochs=1 --out=read
+grep -Fq '"model": "layers:input 8x8x1; conv2d = conv 4 3x3 same no_bias silu; bn = batch_norm momentum=0.8 epsilon=0.001; leaky_relu 0.25; global_avgpool; reshape 1x1x-1; flatten; dense_0 = dense 7; leaky_relu 0.2; out = dense 10 softmax"' \
+    read/summary.json || fail "net.json: $(grep '"model"' read/summary.json)"
+rm net.json # the run has the network
+run 0 --resume=read --epochs=2 --quiet
+run 0 evaluate --checkpoint=read
+
+# --- what it does not fit ---
+model net.json Sequential "$(input '28, 28, 1')" "$flat" "$dense"
+refused 2 'layers: the network takes examples of \[28, 28, 1\], the data set has \[64\]' --model=keras:file=net.json --dataset=digits
+model net.json Sequential "$(input 4)" "$dense"
+refused 2 'layers: layer 1 .*: the network has 10 outputs, the data set has 3 classes: end with dense' --model=keras:file=net.json --dataset=iris
+run 0 --model=keras:file=net.json,head=fit --dataset=iris --epochs=1 --out=iris --quiet
+refused 3 'net\.json: found a network without weights, expected some' import net.json --out=none
+refused 2 'import: expected --out=DIR' import net.json
+[ ! -e none ] || fail "import left a folder of what it could not do"
+
+# --- there and back ---
+grep -q TRAINER_HDF5=1 "$BUILD/flags" || { [ $failures -eq 0 ] && echo "no libhdf5 in this build" && exit 77; exit 1; }
+sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3
+    flatten; reshape 4x4; flatten; dense 20 tanh; batch_norm; dense 12 sigmoid; dense'
+branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; d = concat a b; add c d; global_avgpool; dense; softmax'
+# shellcheck disable=SC2013 # names
+for name in $(sed -n 's/^LAYER(\([a-z_0-9]*\), [^"]*"[A-Z].*/\1/p' "$root/src/graph/layers.def"); do
+    case $name in layer_norm) continue ;; esac # is not written
+    grep -Eq "(^|[ ;])$name([ ;]|$)" <<<"$sequence;$branches" || fail "no network here has a layer $name"
+done
+equal() { # what, files...
+    cmp "$2" "$3" >differs 2>&1 || fail "$1: $(cat differs)"
+}
+for name in sequence branches cnn mlp; do
+    case $name in sequence | branches) model=layers:${!name} ;; *) model=$name ;; esac
+    # shellcheck disable=SC2086
+    run 0 $small --model="$model" --epochs=2 --out=$name
+    run 0 export --checkpoint=$name $name.npz
+    run 0 evaluate --checkpoint=$name
+    cp out figures
+    for suffix in h5 keras; do
+        run 0 export --checkpoint=$name $name.$suffix
+        run 0 import $name.$suffix --dataset=digits:take=256 --out=back --replace
+        run 0 evaluate --checkpoint=back
+        equal "$name.$suffix: other figures than before" figures out
+        run 0 export --checkpoint=back back.npz
+        equal "$name.$suffix: other weights than before" $name.npz back.npz
+        run 0 export --checkpoint=back back.$suffix
+        run 0 import back.$suffix --dataset=digits:take=256 --out=again --replace
+        run 0 export --checkpoint=again again.npz
+        equal "$name.$suffix: other weights after two ways" $name.npz again.npz
+    done
+    # As a model: it trains on as the run does that takes the same weights; a run that goes on needs no file.
+    # shellcheck disable=SC2086
+    for weights in same fresh; do
+        run 0 $small --model="keras:file=$name.h5,weights=$weights" --epochs=1 --out=one --replace --threads=1 --devices=cpu:0
+        model=$(sed -n 's/^ *"model": "\(.*\)",$/\1/p' one/summary.json)
+        [[ $weights = same ]] && from=--weights=$name || from=--seed=1
+        run 0 $small --model="$model" "$from" --epochs=1 --out=other --replace --threads=1 --devices=cpu:0
+        equal "keras:file=$name.h5,weights=$weights: another run than the one of its text" one/model.safetensors other/model.safetensors
+    done
+done
+run 0 import sequence.keras --dataset=digits:take=256 --out=back --replace
+# shellcheck disable=SC2086
+run 0 --resume=back --epochs=1 --quiet
+
+# --- damaged files: exit code 3 and one line, or what it still says; never a crash ---
+bytes=$(wc -c <sequence.h5)
+for ((i = 0; i < 40; i++)); do
+    suffix=h5
+    [ $((i % 3)) -eq 0 ] && suffix=keras
+    size=$(wc -c <sequence.$suffix)
+    cp sequence.$suffix bad.$suffix
+    at=$(((i * 7919 + i * i * 31) % (i % 2 ? 3000 : size)))
+    if [ $((i % 5)) -eq 0 ]; then
+        truncate -s "$at" bad.$suffix
+    else
+        printf '\xff\xff\xff\x7f' | dd of=bad.$suffix bs=1 seek="$at" conv=notrunc status=none
+    fi
+    "$TRAINER" describe --model=keras:file=bad.$suffix --dataset=digits >out 2>err
+    code=$?
+    case $code in
+    0) ;;
+    3) [ "$(wc -l <err)" -eq 1 ] && grep -q '^trainer: bad\.' err || fail "byte $at of $bytes of sequence.$suffix: $(cat err)" ;;
+    *) fail "byte $at of sequence.$suffix: exit code $code: $(cat err)" ;;
+    esac
+done
+[ $failures -eq 0 ]
