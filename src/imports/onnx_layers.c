@@ -76,6 +76,9 @@ static int lay_input(struct onnx_reading *reading, const Onnx__ModelProto *model
     if (flow.theirs.rank == 3 && !channels_are_last(graph, model, &flow.theirs))
         onnx_lay_image(&flow, dims[1], dims[2], dims[0]);
     reading->file->input = flow.ours;
+    struct option_sizes *input = &reading->file->list.input;
+    input->count = flow.ours.rank;
+    memcpy(input->at, flow.ours.dims, sizeof flow.ours.dims);
     value->flow = flow;
     value->state = ONNX_FLOW;
     return OK;

@@ -1,8 +1,6 @@
 /* onnx: networks as PyTorch's torch.onnx.export, this program and others write them. */
 #include "../../graph/network_file.h"
 
-#define HELP "forward graphs of the layers of this program, as torch.onnx.export writes them"
-
 static const char *const suffixes[] = {".onnx", NULL};
 
 #if TRAINER_PROTOBUF
@@ -18,15 +16,22 @@ static int read_onnx(struct network_file *file, const char *path, struct error *
     return code;
 }
 
-const struct reader reader_onnx = {
-    .plugin = {.name = "onnx", .help = HELP}, .suffixes = suffixes, .read = read_onnx};
+#    define READ read_onnx
+#    define NEEDS NULL
 
 #else
 
-const struct reader reader_onnx = {
-    .plugin = {.name = "onnx", .help = HELP},
-    .suffixes = suffixes,
-    .needs = "protobuf-c (apt-get install libprotobuf-c-dev protobuf-c-compiler, then make)",
-};
+#    define READ NULL
+#    define NEEDS "protobuf-c (apt-get install libprotobuf-c-dev protobuf-c-compiler, then make)"
 
 #endif
+
+const struct reader reader_onnx = {
+    .plugin = {.name = "onnx",
+               .help = "a network as torch.onnx.export and others write it: .onnx",
+               .options = network_file_options,
+               .settings_bytes = sizeof(struct network_file_settings)},
+    .suffixes = suffixes,
+    .needs = NEEDS,
+    .read = READ,
+};
