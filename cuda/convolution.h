@@ -32,7 +32,8 @@ struct convolution_plan {
     bool framed;
     struct frame frame; /* from x as the graph has it to x as cuDNN has it */
     int window, out;    /* elements of the kernel for an output channel, output channels */
-    int count, taken;   /* ways; the one that is used */
+    int groups;
+    int count, taken; /* ways; the one that is used */
     struct way ways[MOST_WAYS];
 };
 

@@ -101,6 +101,7 @@ static int set_windows(const struct problem *problem, struct convolution_plan *p
             cudnnSetConvolution2dDescriptor(plan->convolution, pad[0], pad[1], w[0].stride, w[1].stride, 1, 1,
                                             CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
             error);
+    DNN_TRY(plan->device, cudnnSetConvolutionGroupCount(plan->convolution, plan->groups), error);
     DNN_TRY(plan->device, cudnnSetConvolutionMathType(plan->convolution, math_of(plan->device)), error);
     return OK;
 }
@@ -134,6 +135,7 @@ int convolution_open(const struct problem *problem, struct convolution_plan *pla
     const int *kernel = shape_of(problem, plan->kernel)->dims, *y = shape_of(problem, plan->y)->dims;
     plan->window = kernel[0] * kernel[1] * kernel[2];
     plan->out = kernel[3];
+    plan->groups = convolution_groups(shape_of(problem, plan->x), shape_of(problem, plan->kernel));
     DNN_TRY(device, cudnnCreateTensorDescriptor(&plan->x_form), error);
     DNN_TRY(device, cudnnCreateTensorDescriptor(&plan->y_form), error);
     DNN_TRY(device, cudnnCreateFilterDescriptor(&plan->kernel_form), error);

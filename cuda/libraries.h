@@ -101,6 +101,7 @@ extern struct library cublaslt_library;
     X(cudnnGetErrorString)                                                                                   \
     X(cudnnSetActivationDescriptor)                                                                          \
     X(cudnnSetConvolution2dDescriptor)                                                                       \
+    X(cudnnSetConvolutionGroupCount)                                                                         \
     X(cudnnSetConvolutionMathType)                                                                           \
     X(cudnnSetFilter4dDescriptor)                                                                            \
     X(cudnnSetStream)                                                                                        \
@@ -138,6 +139,7 @@ extern struct library cudnn_library;
 #define cudnnGetErrorString LIBRARY_CALL(cudnn, cudnnGetErrorString)
 #define cudnnSetActivationDescriptor LIBRARY_CALL(cudnn, cudnnSetActivationDescriptor)
 #define cudnnSetConvolution2dDescriptor LIBRARY_CALL(cudnn, cudnnSetConvolution2dDescriptor)
+#define cudnnSetConvolutionGroupCount LIBRARY_CALL(cudnn, cudnnSetConvolutionGroupCount)
 #define cudnnSetConvolutionMathType LIBRARY_CALL(cudnn, cudnnSetConvolutionMathType)
 #define cudnnSetFilter4dDescriptor LIBRARY_CALL(cudnn, cudnnSetFilter4dDescriptor)
 #define cudnnSetStream LIBRARY_CALL(cudnn, cudnnSetStream)

@@ -57,9 +57,9 @@ static int variable_of(const struct node_info *info) {
 
 /* Operations that are layers by themselves. */
 static bool is_named_as_layer(enum op op) {
-    static const enum op layers[] = {OP_relu,      OP_sigmoid, OP_tanh,       OP_gelu,
-                                     OP_gelu_tanh, OP_silu,    OP_leaky_relu, OP_elu,
-                                     OP_maxpool,   OP_lrn,     OP_avgpool,    OP_dropout};
+    static const enum op layers[] = {OP_relu,       OP_sigmoid,    OP_tanh, OP_gelu,    OP_gelu_tanh,
+                                     OP_silu,       OP_leaky_relu, OP_elu,  OP_relu6,   OP_hard_sigmoid,
+                                     OP_hard_swish, OP_maxpool,    OP_lrn,  OP_avgpool, OP_dropout};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         if (layers[i] == op) return true;
     return false;
@@ -96,7 +96,9 @@ static void print_layer(const struct graph *g, node n) {
     struct text arrays = text_into(names, sizeof names);
     size_t parameters = 0;
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = info->shape.dims[i + 1];
-    const node variable = variable_of(info) > 0 ? info->input[variable_of(info)] : NONE;
+    node variable = variable_of(info) > 0 ? info->input[variable_of(info)] : NONE;
+    const bool depthwise = info->op == OP_conv2d && g->nodes[variable].op == OP_reshape;
+    if (depthwise) variable = g->nodes[variable].input[0];
     if (variable != NONE && g->nodes[variable].op == OP_variable) {
         const struct range *kernel = &g->layout.ranges[g->nodes[variable].attributes.variable];
         const char *slash = strrchr(kernel->name, '/');
@@ -111,6 +113,7 @@ static void print_layer(const struct graph *g, node n) {
         }
     }
     print_row(info->op == OP_matmul        ? "dense"
+              : depthwise                  ? "depthwise"
               : info->op == OP_conv2d      ? "conv"
               : info->op == OP_placeholder ? "input"
                                            : op_name(info->op),

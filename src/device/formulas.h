@@ -67,6 +67,9 @@ FORMULA float formula_log(float x) {
 FORMULA float formula_relu(float x) {
     return x < 0.0f ? 0.0f : x;
 } /* not a number stays one, so that a diverged run is seen */
+FORMULA float formula_relu6(float x) {
+    return x < 0.0f ? 0.0f : x > 6.0f ? 6.0f : x;
+}
 FORMULA float formula_sigmoid(float x) {
     return 1.0f / (1.0f + expf(-x));
 }
@@ -85,6 +88,13 @@ FORMULA float formula_gelu_tanh(float x) {
 /* Also known as swish. */
 FORMULA float formula_silu(float x) {
     return x * formula_sigmoid(x);
+}
+/* Howard et al., "Searching for MobileNetV3", 2019: sigmoid and swish of straight lines. */
+FORMULA float formula_hard_sigmoid(float x) {
+    return formula_relu6(x + 3.0f) / 6.0f;
+}
+FORMULA float formula_hard_swish(float x) {
+    return x * formula_hard_sigmoid(x);
 }
 /* `leak`, alpha: of what is below 0. */
 FORMULA float formula_leaky_relu(float x, float leak) {
@@ -114,10 +124,19 @@ FORMULA float formula_silu_grad(float x, float dy) {
     const float share = formula_sigmoid(x);
     return dy * share * (1.0f + x * (1.0f - share));
 }
+FORMULA float formula_hard_swish_grad(float x, float dy) {
+    return x <= -3.0f ? 0.0f : x < 3.0f ? dy * (x / 3.0f + 0.5f) : dy;
+}
 
 /* Gradients of activations from their results. */
 FORMULA float formula_relu_grad(float y, float dy) {
     return y > 0.0f ? dy : 0.0f;
+}
+FORMULA float formula_relu6_grad(float y, float dy) {
+    return y > 0.0f && y < 6.0f ? dy : 0.0f;
+}
+FORMULA float formula_hard_sigmoid_grad(float y, float dy) {
+    return y > 0.0f && y < 1.0f ? dy / 6.0f : 0.0f;
 }
 FORMULA float formula_sigmoid_grad(float y, float dy) {
     return dy * y * (1.0f - y);

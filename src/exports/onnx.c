@@ -28,12 +28,12 @@ struct onnx {
     struct error *error;
 };
 
-/* Its weights under its own name; of a convolution as OIHW. */
-static int write_weights(struct onnx *onnx, const struct range *range, bool turn) {
+/* Its weights under its own name; of a convolution, whose kernel they are, as OIHW. */
+static int write_weights(struct onnx *onnx, const struct range *range, const struct shape *kernel) {
     const float *weights = onnx->exported->restored->weights + range->begin;
-    const int *dims = range->shape.dims;
     float *turned = NULL;
-    if (!turn) return onnx_floats(onnx->file, range->name, &range->shape, weights);
+    if (!kernel) return onnx_floats(onnx->file, range->name, &range->shape, weights);
+    const int *dims = kernel->dims;
     RETURN_IF(onnx_take_floats(onnx->file, &turned, range->floats));
     arrays_turn(turned, weights, dims[0] * dims[1], dims[2], dims[3]);
     return onnx_floats(onnx->file, range->name, &SHAPE(dims[3], dims[2], dims[0], dims[1]), turned);
@@ -101,8 +101,9 @@ static int refuse(const struct onnx *onnx, const struct layer_of *layer) {
                      op_name(layer->op));
 }
 
-static void add_weight(struct onnx *onnx, struct onnx_node *made, const struct range *range, bool turn) {
-    if (made->code == OK) made->code = write_weights(onnx, range, turn);
+static void add_weight(struct onnx *onnx, struct onnx_node *made, const struct range *range,
+                       const struct shape *kernel) {
+    if (made->code == OK) made->code = write_weights(onnx, range, kernel);
     onnx_input(made, range->name);
 }
 
@@ -124,18 +125,21 @@ static void add_windows(struct onnx *onnx, struct onnx_node *made, const struct 
 }
 
 static int write_conv(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
+    const struct shape *kernel = layers_of_kernel(onnx->of, layer);
+    const int groups = convolution_groups(shape_of_layer(onnx, layer->input[0]), kernel);
     struct onnx_node made = begin_layer(onnx, layer, operation, TURNED);
-    add_weight(onnx, &made, layer->weights[WEIGHT_KERNEL], true);
-    if (layer->weights[WEIGHT_BIAS]) add_weight(onnx, &made, layer->weights[WEIGHT_BIAS], false);
-    add_windows(onnx, &made, layer, layer->weights[WEIGHT_KERNEL]->shape.dims);
+    add_weight(onnx, &made, layer->weights[WEIGHT_KERNEL], kernel);
+    if (layer->weights[WEIGHT_BIAS]) add_weight(onnx, &made, layer->weights[WEIGHT_BIAS], NULL);
+    add_windows(onnx, &made, layer, kernel->dims);
+    if (groups > 1) onnx_int(&made, "group", groups);
     return end_layer(onnx, &made, layer, TURNED);
 }
 
 static int write_dense(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
     const bool has_bias = layer->weights[WEIGHT_BIAS] != NULL;
     struct onnx_node made = begin_layer(onnx, layer, has_bias ? operation : "MatMul", AS_IT_IS);
-    add_weight(onnx, &made, layer->weights[WEIGHT_KERNEL], false);
-    if (has_bias) add_weight(onnx, &made, layer->weights[WEIGHT_BIAS], false);
+    add_weight(onnx, &made, layer->weights[WEIGHT_KERNEL], NULL);
+    if (has_bias) add_weight(onnx, &made, layer->weights[WEIGHT_BIAS], NULL);
     return end_layer(onnx, &made, layer, AS_IT_IS);
 }
 
@@ -144,16 +148,16 @@ static int write_norm(struct onnx *onnx, const struct layer_of *layer, const cha
     if (rank != 2 && rank != 4) return refuse(onnx, layer);
     const enum turn turn = rank == 4 ? TURNED : AS_IT_IS;
     struct onnx_node made = begin_layer(onnx, layer, operation, turn);
-    for (int w = WEIGHT_SCALE; w <= WEIGHT_VARIANCE; w++) add_weight(onnx, &made, layer->weights[w], false);
+    for (int w = WEIGHT_SCALE; w <= WEIGHT_VARIANCE; w++) add_weight(onnx, &made, layer->weights[w], NULL);
     onnx_float(&made, "epsilon", attributes_of(onnx, layer)->epsilon);
     return end_layer(onnx, &made, layer, turn);
 }
 
-static int write_global_average(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
+static int write_global_pool(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
     char name[NAME_BYTES];
     snprintf(name, sizeof name, "%s:pixel", layer->name);
-    struct onnx_node average = begin_layer(onnx, layer, operation, TURNED);
-    RETURN_IF(onnx_end(&average, name));
+    struct onnx_node pool = begin_layer(onnx, layer, operation, TURNED);
+    RETURN_IF(onnx_end(&pool, name));
     struct onnx_node flatten = onnx_begin(onnx->file, "Flatten");
     onnx_input(&flatten, name);
     return end_layer(onnx, &flatten, layer, AS_IT_IS);
@@ -199,11 +203,43 @@ static int write_pad(struct onnx *onnx, const struct layer_of *layer, const char
     return end_layer(onnx, &made, layer, AS_IT_IS);
 }
 
+/* A number that a layer has there as an input; it lives as long as the file. */
+static void add_number(struct onnx *onnx, struct onnx_node *made, const struct layer_of *layer,
+                       const char *what, const float *number) {
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s:%s", layer->name, what);
+    if (made->code == OK) made->code = onnx_floats(onnx->file, name, &SCALAR, number);
+    onnx_input(made, name);
+}
+
+static int write_relu6(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
+    static const float least = 0.0f, most = 6.0f;
+    const enum turn turn = turn_of(onnx, layer);
+    struct onnx_node made = begin_layer(onnx, layer, operation, turn);
+    add_number(onnx, &made, layer, "least", &least);
+    add_number(onnx, &made, layer, "most", &most);
+    return end_layer(onnx, &made, layer, turn);
+}
+
+static struct onnx_node begin_hard_sigmoid(struct onnx *onnx, const struct layer_of *layer) {
+    struct onnx_node made = begin_layer(onnx, layer, "HardSigmoid", turn_of(onnx, layer));
+    onnx_float(&made, "alpha", 1.0f / 6.0f);
+    onnx_float(&made, "beta", 0.5f);
+    return made;
+}
+
+static int write_hard_sigmoid(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
+    const enum turn turn = turn_of(onnx, layer);
+    struct onnx_node made = begin_hard_sigmoid(onnx, layer);
+    (void)operation;
+    return end_layer(onnx, &made, layer, turn);
+}
+
 /* One node of several that make a layer: of the layer's operand or of what the one before gave, and of a
- * number, which lives as long as the file. */
+ * number. */
 static int write_part(struct onnx *onnx, const struct layer_of *layer, const char *operation,
                       const char *before, const float *number, const char *output) {
-    char name[NAME_BYTES], from[NAME_BYTES];
+    char name[NAME_BYTES], from[NAME_BYTES], by[NAME_BYTES / 4];
     struct onnx_node made = onnx_begin(onnx->file, operation);
     if (before) {
         snprintf(from, sizeof from, "%s:%s", layer->name, before);
@@ -211,11 +247,8 @@ static int write_part(struct onnx *onnx, const struct layer_of *layer, const cha
     } else {
         add_value(onnx, &made, layer->input[0], turn_of(onnx, layer));
     }
-    if (number) {
-        snprintf(name, sizeof name, "%s:%s by", layer->name, output);
-        if (made.code == OK) made.code = onnx_floats(onnx->file, name, &SCALAR, number);
-        onnx_input(&made, name);
-    }
+    snprintf(by, sizeof by, "%s by", output);
+    if (number) add_number(onnx, &made, layer, by, number);
     snprintf(name, sizeof name, "%s:%s", layer->name, output);
     return onnx_end(&made, name);
 }
@@ -244,6 +277,15 @@ static int write_gelu(struct onnx *onnx, const struct layer_of *layer, const cha
     RETURN_IF(write_part(onnx, layer, "Mul", "erf", &half, "halved"));
     RETURN_IF(write_part(onnx, layer, "Add", "halved", &half, "share"));
     return write_times(onnx, layer, operation, "share");
+}
+
+/* Opset 13 has no HardSwish. */
+static int write_hard_swish(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
+    char name[NAME_BYTES];
+    struct onnx_node made = begin_hard_sigmoid(onnx, layer);
+    snprintf(name, sizeof name, "%s:sigmoid", layer->name);
+    RETURN_IF(onnx_end(&made, name));
+    return write_times(onnx, layer, operation, "sigmoid");
 }
 
 static int write_with_alpha(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
@@ -300,7 +342,7 @@ static int write_value(struct onnx *onnx, const struct layer_of *layer, const ch
     (void)operation;
     onnx->has[layer - onnx->of->layers][AS_IT_IS] = true;
     if (layer->kind == FOUND_INPUT) return OK;
-    if (layer->op == OP_variable) return write_weights(onnx, layer->weights[WEIGHT_KERNEL], false);
+    if (layer->op == OP_variable) return write_weights(onnx, layer->weights[WEIGHT_KERNEL], NULL);
     if (info->type != TYPE_FLOAT) return refuse(onnx, layer);
     return onnx_floats(onnx->file, layer->name, &info->shape, info->constant);
 }
@@ -313,13 +355,18 @@ static const struct {
 } rows[] = {
     {FOUND_INPUT, OP_placeholder, "", write_value},
     {FOUND_CONV, OP_conv2d, "Conv", write_conv},
+    {FOUND_DEPTHWISE, OP_conv2d, "Conv", write_conv},
     {FOUND_DENSE, OP_matmul, "Gemm", write_dense},
     {FOUND_BATCH_NORM, OP_batch_norm, "BatchNormalization", write_norm},
-    {FOUND_GLOBAL_AVERAGE, OP_reduce_mean, "GlobalAveragePool", write_global_average},
+    {FOUND_GLOBAL_AVERAGE, OP_reduce_mean, "GlobalAveragePool", write_global_pool},
+    {FOUND_GLOBAL_MAX, OP_reduce_max, "GlobalMaxPool", write_global_pool},
     {FOUND_RESHAPE, OP_reshape, "Reshape", write_reshape},
     {FOUND_OPERATION, OP_variable, "", write_value},
     {FOUND_OPERATION, OP_constant, "", write_value},
     {FOUND_OPERATION, OP_relu, "Relu", write_same},
+    {FOUND_OPERATION, OP_relu6, "Clip", write_relu6},
+    {FOUND_OPERATION, OP_hard_sigmoid, "HardSigmoid", write_hard_sigmoid},
+    {FOUND_OPERATION, OP_hard_swish, "Mul", write_hard_swish},
     {FOUND_OPERATION, OP_sigmoid, "Sigmoid", write_same},
     {FOUND_OPERATION, OP_tanh, "Tanh", write_same},
     {FOUND_OPERATION, OP_exp, "Exp", write_same},

@@ -79,6 +79,7 @@ struct graph {
     struct error error;   /* the first mistake; code 0: none */
     int layers;           /* dense layers so far, for their names */
     int convolutions;     /* convolution layers so far, for theirs */
+    int depthwises;       /* depthwise convolution layers so far, for theirs */
     int norms;            /* batch normalisations so far, for theirs */
     uint64_t seed;        /* of dropout masks */
     bool training;        /* false: dropout passes its input through */
@@ -131,6 +132,8 @@ node graph_dense(struct graph *g, node x, int out, struct initial kernel, struct
 node graph_dense_of(struct graph *g, node x, int out, const struct weights *weights);
 
 /* --- images: [batch, rows, columns, channels] --- */
+/* kernel [rows, columns, channels, out]; with only a part of x's channels, which divides them, the
+ * convolution is grouped: so many channels of x make an equal part of `out`, the next ones the next part. */
 node graph_conv2d(struct graph *g, node x, node kernel, int stride, enum padding padding);
 /* x convolved with a new variable "<name>/kernel" [window, window, channels, out] plus a new "<name>/bias"
  * [out]; name "conv1", "conv2", ... */
@@ -139,11 +142,17 @@ node graph_conv(struct graph *g, node x, int out, int window, int stride, enum p
 /* The same with windows of any form. */
 node graph_conv_of(struct graph *g, node x, int out, const struct pooling *windows,
                    const struct weights *weights);
+/* Each channel convolved by itself, with a new variable "<name>/kernel" [rows, columns, channels,
+ * multiplier]: channel c becomes channels c * multiplier ... of the result; plus a new "<name>/bias"
+ * [channels * multiplier]; name "depthwise1", ... */
+node graph_depthwise_of(struct graph *g, node x, int multiplier, const struct pooling *windows,
+                        const struct weights *weights);
 node graph_maxpool(struct graph *g, node x, int window, int stride,
                    enum padding padding); /* what is padded never counts */
 node graph_maxpool_of(struct graph *g, node x, const struct pooling *windows);
 node graph_avgpool(struct graph *g, node x, const struct pooling *windows);
 node graph_global_average(struct graph *g, node x); /* -> [batch, channels] */
+node graph_global_max(struct graph *g, node x);     /* -> [batch, channels] */
 node graph_lrn(struct graph *g, node x, struct lrn lrn);
 /* Each channel (of the last axis) with mean 0 and variance 1, times a new variable "<name>/scale", plus a new
  * "<name>/shift"; name "norm1", ... In training by its own mean and variance over all other axes;

@@ -22,13 +22,15 @@ static int expect_windows(struct graph *g, const struct node_info *n, const stru
 
 /* --- convolution --- */
 
-/* *y: the shape of x convolved with the kernel. */
+/* *y: the shape of x convolved with the kernel, in the groups that their channels say. */
 static int convolved(struct graph *g, const struct node_info *n, const struct shape *x,
                      const struct shape *kernel, struct shape *y) {
-    if (kernel->rank != 4 || x->rank != 4 || kernel->dims[2] != x->dims[3])
+    if (kernel->rank != 4 || x->rank != 4 || x->dims[3] % kernel->dims[2] != 0 ||
+        kernel->dims[3] % convolution_groups(x, kernel) != 0)
         return graph_mistake(g,
                              "%s: %s by a kernel of %s, expected [batch, rows, columns, channels] and "
-                             "[rows, columns, channels, out]",
+                             "[rows, columns, channels, out], or an equal part of the channels for each "
+                             "group of out",
                              op_name(n->op), TEXT(x), TEXT(kernel));
     int out[2];
     RETURN_IF(expect_windows(g, n, x, kernel->dims, out));
@@ -74,9 +76,29 @@ node graph_conv_of(struct graph *g, node x, int out, const struct pooling *windo
     if (!shape) return NONE;
     const struct layer_names names = {weights->name, "conv", weights->name ? 0 : ++g->convolutions};
     node kernel, bias;
-    layer_weights(g, &names, SHAPE(windows->window[0], windows->window[1], shape->dims[3], out), weights,
+    layer_weights(g, &names, SHAPE(windows->window[0], windows->window[1], shape->dims[3], out), out, weights,
                   &kernel, &bias);
     return layer_biased(g, slide(g, OP_conv2d, x, kernel, windows), bias);
+}
+
+/* The kernel's last two axes seen as one are the channels of the result: what is left is a convolution with a
+ * group for each channel. */
+node graph_depthwise_of(struct graph *g, node x, int multiplier, const struct pooling *windows,
+                        const struct weights *weights) {
+    const struct shape *shape = expect_dims(g, "depthwise", x, 4, 4);
+    if (!shape) return NONE;
+    const struct layer_names names = {weights->name, "depthwise", weights->name ? 0 : ++g->depthwises};
+    const int *window = windows->window, channels = shape->dims[3];
+    if (multiplier < 1 || multiplier > DIMENSION_MOST / channels) {
+        graph_mistake(g, "depthwise: %d channels from each of %d, expected 1 or more, in all at most %d",
+                      multiplier, channels, DIMENSION_MOST);
+        return NONE;
+    }
+    const int out = channels * multiplier;
+    node kernel, bias;
+    layer_weights(g, &names, SHAPE(window[0], window[1], channels, multiplier), out, weights, &kernel, &bias);
+    const node grouped = graph_reshape(g, kernel, SHAPE(window[0], window[1], 1, out));
+    return layer_biased(g, slide(g, OP_conv2d, x, grouped, windows), bias);
 }
 
 /* The gradient is of shape x or kernel; operand 1, y or its gradient, is what they give. */
@@ -190,11 +212,18 @@ void gradient_avgpool(struct backward *b) {
     b->dx[0] = graph_make(b->g, &info);
 }
 
+/* [batch, rows, columns, channels] -> [batch, pixels, channels] */
+static node pixels_of(struct graph *g, const char *what, node x) {
+    const struct shape *shape = expect_dims(g, what, x, 4, 4);
+    return shape ? graph_reshape(g, x, SHAPE(shape->dims[0], -1, shape->dims[3])) : NONE;
+}
+
 node graph_global_average(struct graph *g, node x) {
-    const struct shape *shape = expect_dims(g, "global average", x, 4, 4);
-    if (!shape) return NONE;
-    const struct shape pixels = SHAPE(shape->dims[0], -1, shape->dims[3]);
-    return graph_reduce_mean(g, graph_reshape(g, x, pixels), 1, false);
+    return graph_reduce_mean(g, pixels_of(g, "global average", x), 1, false);
+}
+
+node graph_global_max(struct graph *g, node x) {
+    return graph_reduce_max(g, pixels_of(g, "global maximum", x), 1, false);
 }
 
 /* --- local response normalisation --- */

@@ -28,12 +28,14 @@ enum layer_init { INIT_GLOROT, INIT_HE, INIT_NORMAL, INIT_TRUNCATED, INIT_ZERO }
 
 /* The attributes of all layers; a row says which of them are its own. */
 struct layer_values {
-    int units;                          /* dense; conv: channels */
-    struct option_sizes window, stride; /* conv and pooling: rows and columns, or one number for both */
-    int padding;                        /* enum padding */
-    int init;                           /* enum layer_init */
-    double deviation;                   /* of init normal and truncated */
-    double bias;                        /* dense and conv: first value of the bias; lrn: in the formula */
+    int units;      /* dense; conv: channels */
+    int multiplier; /* depthwise */
+    struct option_sizes window,
+        stride;       /* conv, depthwise, pooling: rows and columns, or one number for both */
+    int padding;      /* enum padding */
+    int init;         /* enum layer_init */
+    double deviation; /* of init normal and truncated */
+    double bias;      /* dense and conv: first value of the bias; lrn: in the formula */
     bool no_bias;
     double decay; /* L2 of the kernel; 0: as --decay says */
     double momentum, epsilon, alpha, beta, rate;

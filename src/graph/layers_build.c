@@ -85,6 +85,12 @@ static node build_conv(const struct site *site) {
     return graph_conv_of(site->g, site->x, site->values->units, &windows, &weights);
 }
 
+static node build_depthwise(const struct site *site) {
+    const struct pooling windows = windows_of(site->values, false);
+    const struct weights weights = weights_of(site, (double)windows.window[0] * windows.window[1]);
+    return graph_depthwise_of(site->g, site->x, site->values->multiplier, &windows, &weights);
+}
+
 static node build_batch_norm(const struct site *site) {
     return graph_batch_norm_of(site->g, site->x, name_of(site), (float)site->values->momentum,
                                (float)site->values->epsilon);
@@ -121,6 +127,10 @@ static node build_avgpool(const struct site *site) {
 
 static node build_global_avgpool(const struct site *site) {
     return graph_global_average(site->g, site->x);
+}
+
+static node build_global_maxpool(const struct site *site) {
+    return graph_global_max(site->g, site->x);
 }
 
 static node build_lrn(const struct site *site) {
@@ -180,6 +190,21 @@ static node build_add(const struct site *site) {
     return sum;
 }
 
+static node build_multiply(const struct site *site) {
+    const struct node_info *nodes = site->g->nodes;
+    node product = site->x;
+    for (int i = 1; i < site->layer->inputs && site->g->error.code == OK; i++) {
+        const struct shape *x = &nodes[product].shape, *other = &nodes[site->all[i]].shape;
+        if (x->rank != other->rank) {
+            graph_mistake(site->g, "%s and %s, expected inputs of as many dimensions", TEXT(x), TEXT(other));
+            return NONE;
+        }
+        product = graph_mul(site->g, product, site->all[i]);
+        nodes = site->g->nodes;
+    }
+    return product;
+}
+
 static node build_concat(const struct site *site) {
     const struct shape *x = expect_dims(site->g, "concat", site->x, 2, MAX_RANK);
     const int axis = site->values->axis;
@@ -198,9 +223,12 @@ static node build_concat(const struct site *site) {
         return graph_##name(site->g, site->x);                                                               \
     }
 ACTIVATION(relu)
+ACTIVATION(relu6)
 ACTIVATION(sigmoid)
 ACTIVATION(tanh)
 ACTIVATION(silu)
+ACTIVATION(hard_sigmoid)
+ACTIVATION(hard_swish)
 ACTIVATION(softmax)
 
 static node build_gelu(const struct site *site) {

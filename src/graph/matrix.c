@@ -49,13 +49,12 @@ node layer_variable(struct graph *g, const struct layer_names *names, const char
     return graph_variable(g, name, shape, initial);
 }
 
-void layer_weights(struct graph *g, const struct layer_names *names, struct shape shape,
+void layer_weights(struct graph *g, const struct layer_names *names, struct shape shape, int out,
                    const struct weights *weights, node *kernel, node *bias) {
     *bias = NONE;
     *kernel = layer_variable(g, names, "kernel", shape, weights->kernel);
     if (weights->decay > 0.0f) graph_decay(g, *kernel, weights->decay);
-    if (!weights->no_bias)
-        *bias = layer_variable(g, names, "bias", SHAPE(shape.dims[shape.rank - 1]), weights->bias);
+    if (!weights->no_bias) *bias = layer_variable(g, names, "bias", SHAPE(out), weights->bias);
 }
 
 node layer_biased(struct graph *g, node y, node bias) {
@@ -81,6 +80,6 @@ node graph_dense_of(struct graph *g, node x, int out, const struct weights *weig
     }
     const struct layer_names names = {weights->name, "dense", weights->name ? 0 : ++g->layers};
     node kernel, bias;
-    layer_weights(g, &names, SHAPE(g->nodes[x].shape.dims[1], out), weights, &kernel, &bias);
+    layer_weights(g, &names, SHAPE(g->nodes[x].shape.dims[1], out), out, weights, &kernel, &bias);
     return layer_biased(g, graph_matmul(g, x, kernel, false, false), bias);
 }

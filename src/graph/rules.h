@@ -83,8 +83,8 @@ struct layer_names {
 };
 node layer_variable(struct graph *g, const struct layer_names *names, const char *what, struct shape shape,
                     struct initial initial);
-/* Kernel, whose last axis are the outputs, and bias, or NONE. */
-void layer_weights(struct graph *g, const struct layer_names *names, struct shape shape,
+/* Kernel of that shape, and bias of `out` outputs, or NONE. */
+void layer_weights(struct graph *g, const struct layer_names *names, struct shape shape, int out,
                    const struct weights *weights, node *kernel, node *bias);
 /* y, with the bias if there is one. */
 node layer_biased(struct graph *g, node y, node bias);

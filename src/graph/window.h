@@ -25,6 +25,13 @@ static inline struct window window_along(int in, int length, int stride, enum pa
     return w;
 }
 
+/* Into how many groups a convolution parts its channels: each group of results is computed from its own group
+ * of channels of x, of which the kernel [rows, columns, channels of a group, out] has one. 1: all from all.
+ */
+static inline int convolution_groups(const struct shape *x, const struct shape *kernel) {
+    return x->dims[3] / kernel->dims[2];
+}
+
 /* *begin and *end: the elements of window number i that are there, always one or more. Returns the place of
  * the first of them in the window. */
 static inline int window_part(const struct window *w, int i, int *begin, int *end) {

@@ -25,13 +25,14 @@ static int turn_weights(const struct layers_of *of, const struct layer_of *layer
     const struct shape shape = array->shape;
     const int *dims = shape.dims, in = channels[layer->input[0]], out = channels[layer - of->layers];
     const int count = (int)shape_count(&shape);
-    const bool conv = layer->kind == FOUND_CONV && shape.rank == 4;
+    const bool conv = (layer->kind == FOUND_CONV || layer->kind == FOUND_DEPTHWISE) && shape.rank == 4;
     const bool dense = layer->kind == FOUND_DENSE && shape.rank == 2;
     if (!conv && !dense && (out <= 1 || count <= out)) return OK;
     RETURN_IF(memory_array(&array->own, count, "turned weights", error));
     if (conv) {
-        arrays_turn(array->own, array->values, dims[0] * dims[1], dims[2], dims[3]);
-        array->shape = SHAPE(dims[3], dims[2], dims[0], dims[1]);
+        const int *kernel = layers_of_kernel(of, layer)->dims;
+        arrays_turn(array->own, array->values, kernel[0] * kernel[1], kernel[2], kernel[3]);
+        array->shape = SHAPE(kernel[3], kernel[2], kernel[0], kernel[1]);
     } else if (dense) {
         arrays_turn(array->own, array->values, dims[0] / in, in, dims[1]);
         array->shape = SHAPE(dims[1], dims[0]);

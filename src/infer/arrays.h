@@ -17,10 +17,11 @@ struct arrays {
 };
 
 /* In the order of the layers. exported->torch: names and layouts are those that PyTorch's modules load with
- * load_state_dict: "dense1.weight" [out, in], kernels OIHW, "norm1.running_mean"; and what follows a
- * flattened image has its numbers in the order of channels, rows, columns (see row_order.h). Else as they are
- * here and in Keras: "dense1/kernel" [in, out], kernels HWIO. Errors: ERROR_DEVICE (memory); ERROR_FILE: a
- * layer that PyTorch's order does not go through. */
+ * load_state_dict: "dense1.weight" [out, in], kernels OIHW, those of depthwise
+ * convolutions [channels * multiplier, 1, rows, columns], "norm1.running_mean"; and what follows a flattened
+ * image has its numbers in the order of channels, rows, columns (see row_order.h). Else as they are here and
+ * in Keras: "dense1/kernel" [in, out], kernels HWIO. Errors: ERROR_DEVICE (memory); ERROR_FILE: a layer that
+ * PyTorch's order does not go through. */
 int arrays_open(struct arrays *arrays, const struct exported *exported, struct error *error);
 void arrays_close(struct arrays *arrays); /* safe on a zeroed or half-open one */
 

@@ -26,6 +26,9 @@ static const struct {
                {OP_avgpool, "AveragePooling2D", NULL},
                {OP_gelu, "Activation", "gelu"},
                {OP_silu, "Activation", "silu"},
+               {OP_relu6, "ReLU", NULL},
+               {OP_hard_sigmoid, "Activation", "hard_sigmoid"},
+               {OP_hard_swish, "Activation", "hard_silu"},
                {OP_leaky_relu, "LeakyReLU", NULL},
                {OP_elu, "ELU", NULL},
                {OP_pad, "ZeroPadding2D", NULL},
@@ -51,7 +54,14 @@ static bool pads_an_image(const struct layers_of *of, const struct layer_of *lay
     return x->rank == 4 && x->dims[0] == y->dims[0] && x->dims[3] == y->dims[3];
 }
 
-/* Its batch stays, operands have one shape, and activations are of whole values. */
+/* Operands have one shape; those of a product may have sizes of 1 instead, but as many of them. */
+static bool fit_together(const struct layers_of *of, const struct layer_of *layer, int i) {
+    const struct shape *a = value_shape(of, layer->input[0]), *b = value_shape(of, layer->input[i]);
+    if (layer->op == OP_mul) return a->rank == b->rank && a->dims[0] == b->dims[0] && a->rank > 0;
+    return layer->op == OP_concat || shape_equal(a, b);
+}
+
+/* Its batch stays, and activations are of whole values. */
 static const char *class_of(const struct layers_of *of, const struct layer_of *layer) {
     const int row = layer->kind == FOUND_OPERATION ? place_of_operation(layer->op) : -1;
     switch (layer->kind) {
@@ -59,12 +69,16 @@ static const char *class_of(const struct layers_of *of, const struct layer_of *l
         return "InputLayer";
     case FOUND_CONV:
         return "Conv2D";
+    case FOUND_DEPTHWISE:
+        return "DepthwiseConv2D";
     case FOUND_DENSE:
         return "Dense";
     case FOUND_BATCH_NORM:
         return "BatchNormalization";
     case FOUND_GLOBAL_AVERAGE:
         return "GlobalAveragePooling2D";
+    case FOUND_GLOBAL_MAX:
+        return "GlobalMaxPooling2D";
     case FOUND_RESHAPE:
         if (value_shape(of, layer->input[0])->dims[0] != of->batch ||
             of->graph->nodes[layer->at].shape.dims[0] != of->batch)
@@ -75,8 +89,8 @@ static const char *class_of(const struct layers_of *of, const struct layer_of *l
     }
     if (layer->op == OP_pad && !pads_an_image(of, layer)) return NULL;
     if ((layer->op == OP_leaky_relu || layer->op == OP_elu) && layer->inputs != 1) return NULL;
-    for (int i = 1; i < layer->inputs && layer->op != OP_concat; i++)
-        if (!shape_equal(value_shape(of, layer->input[i]), value_shape(of, layer->input[0]))) return NULL;
+    for (int i = 1; i < layer->inputs; i++)
+        if (!fit_together(of, layer, i)) return NULL;
     return row < 0 ? NULL : classes[row].class_name;
 }
 
@@ -204,6 +218,7 @@ static void put_operation(struct json_writer *json, const struct layers_of *of, 
     const char *activation = classes[place_of_operation(layer->op)].activation;
     if (activation) json_text(json, "activation", activation);
     if (layer->op == OP_leaky_relu || layer->op == OP_elu) json_real(json, "alpha", (double)layer->alpha);
+    if (layer->op == OP_relu6) json_real(json, "max_value", 6.0);
     if (layer->op == OP_pad) put_padding(json, of, layer);
     if (layer->op == OP_maxpool || layer->op == OP_avgpool)
         put_windows(json, "pool_size", info->attributes.window, &info->attributes);
@@ -222,6 +237,10 @@ static void put_settings(struct json_writer *json, const struct layers_of *of, c
         json_int(json, "filters", kernel->shape.dims[3]);
         put_windows(json, "kernel_size", kernel->shape.dims, &info->attributes);
         break;
+    case FOUND_DEPTHWISE:
+        json_int(json, "depth_multiplier", kernel->shape.dims[3]);
+        put_windows(json, "kernel_size", kernel->shape.dims, &info->attributes);
+        break;
     case FOUND_DENSE:
         json_int(json, "units", kernel->shape.dims[1]);
         break;
@@ -230,6 +249,7 @@ static void put_settings(struct json_writer *json, const struct layers_of *of, c
         json_real(json, "epsilon", (double)info->attributes.epsilon);
         break;
     case FOUND_GLOBAL_AVERAGE:
+    case FOUND_GLOBAL_MAX:
         json_text(json, "data_format", "channels_last");
         break;
     case FOUND_RESHAPE:

@@ -33,6 +33,21 @@ static node behind_reshape(const struct reading *reading, node n) {
     return reading->graph->nodes[n].op == OP_reshape ? reading->graph->nodes[n].input[0] : n;
 }
 
+/* Whether a convolution's kernel is [rows, columns, channels, multiplier], seen in another shape. */
+static bool is_depthwise(const struct reading *reading, const struct node_info *convolution) {
+    const struct node_info *nodes = reading->graph->nodes, *kernel = &nodes[convolution->input[1]];
+    if (convolution->op != OP_conv2d || kernel->op != OP_reshape) return false;
+    const struct range *range = range_of(reading, kernel->input[0]);
+    return range && range->shape.rank == 4 && kernel->shape.dims[2] == 1 &&
+           range->shape.dims[2] == nodes[convolution->input[0]].shape.dims[3];
+}
+
+/* The weights of a convolution or product; NULL: another value. */
+static const struct range *kernel_of(const struct reading *reading, const struct node_info *product) {
+    const node kernel = product->input[1];
+    return range_of(reading, is_depthwise(reading, product) ? behind_reshape(reading, kernel) : kernel);
+}
+
 /* Whether n adds a bias to what only it has of such an operation. */
 static bool adds_bias(const struct reading *reading, node n) {
     const struct node_info *nodes = reading->graph->nodes, *info = &nodes[n];
@@ -41,9 +56,8 @@ static bool adds_bias(const struct reading *reading, node n) {
     const struct range *bias = range_of(reading, info->input[1]);
     if (!bias || bias->shape.rank != 1 || bias->shape.dims[0] != info->shape.dims[info->shape.rank - 1])
         return false;
-    return (product->op == OP_conv2d || product->op == OP_matmul) &&
-           range_of(reading, product->input[1]) != NULL && !product->attributes.transpose_a &&
-           !product->attributes.transpose_b;
+    return (product->op == OP_conv2d || product->op == OP_matmul) && kernel_of(reading, product) != NULL &&
+           !product->attributes.transpose_a && !product->attributes.transpose_b;
 }
 
 /* Whether a bias is still to be added to n by somebody else: then it is no layer yet. */
@@ -54,9 +68,10 @@ static bool awaits_bias(const struct reading *reading, node n) {
     return false;
 }
 
-static bool is_global_average(const struct reading *reading, node n) {
+static bool is_global_pool(const struct reading *reading, node n) {
     const struct node_info *nodes = reading->graph->nodes, *info = &nodes[n];
-    if (info->op != OP_reduce_mean || info->attributes.axis != 1 || info->attributes.keep) return false;
+    if (info->op != OP_reduce_mean && info->op != OP_reduce_max) return false;
+    if (info->attributes.axis != 1 || info->attributes.keep) return false;
     const struct node_info *pixels = &nodes[info->input[0]];
     if (pixels->op != OP_reshape || reading->uses[info->input[0]] != 1) return false;
     const struct shape *image = &nodes[pixels->input[0]].shape;
@@ -77,7 +92,9 @@ static void name_layer(struct reading *reading, struct layer_of *layer) {
                  name);
         return;
     }
-    const char *what = layer->kind == FOUND_GLOBAL_AVERAGE ? "global_average" : op_name(layer->op);
+    const char *what = layer->kind == FOUND_GLOBAL_AVERAGE ? "global_average"
+                       : layer->kind == FOUND_GLOBAL_MAX   ? "global_max"
+                                                           : op_name(layer->op);
     snprintf(layer->name, sizeof layer->name, "%s%d", what, ++reading->made[layer->op]);
 }
 
@@ -109,12 +126,14 @@ static int add_layer(struct reading *reading, struct layer_of *layer, const node
 /* A convolution or product with its kernel, and the bias behind it. */
 static int add_product(struct reading *reading, node n, node product) {
     const struct node_info *info = &reading->graph->nodes[product];
-    struct layer_of layer = {.kind = info->op == OP_conv2d ? FOUND_CONV : FOUND_DENSE,
+    struct layer_of layer = {.kind = is_depthwise(reading, info) ? FOUND_DEPTHWISE
+                                     : info->op == OP_conv2d     ? FOUND_CONV
+                                                                 : FOUND_DENSE,
                              .op = info->op,
                              .at = n,
                              .computes = product,
                              .inputs = 1};
-    layer.weights[WEIGHT_KERNEL] = range_of(reading, info->input[1]);
+    layer.weights[WEIGHT_KERNEL] = kernel_of(reading, info);
     if (n != product) layer.weights[WEIGHT_BIAS] = range_of(reading, reading->graph->nodes[n].input[1]);
     return add_layer(reading, &layer, info->input);
 }
@@ -133,14 +152,15 @@ static int add_norm(struct reading *reading, node n) {
     return add_layer(reading, &layer, info->input);
 }
 
-/* Part of another layer: a weight, statistics in rows, what awaits its bias, the pixels of an average. */
+/* Part of another layer: a weight, statistics in rows, what awaits its bias, the pixels of a global pooling.
+ */
 static bool is_part(const struct reading *reading, node n) {
     const struct node_info *info = &reading->graph->nodes[n];
     if (info->op == OP_variable || info->op == OP_constant) return true;
     if ((info->op == OP_reshape || info->op == OP_concat) && reading->place[info->input[0]] < 0) return true;
     if (info->op == OP_conv2d || info->op == OP_matmul) return awaits_bias(reading, n);
     for (node m = n + 1; info->op == OP_reshape && m < reading->graph->count; m++)
-        if (reading->uses[m] > 0 && is_global_average(reading, m) && reading->graph->nodes[m].input[0] == n)
+        if (reading->uses[m] > 0 && is_global_pool(reading, m) && reading->graph->nodes[m].input[0] == n)
             return true;
     return false;
 }
@@ -151,12 +171,12 @@ static int read_node(struct reading *reading, node n) {
         .kind = FOUND_OPERATION, .op = info->op, .at = n, .computes = n, .inputs = info->inputs};
     if (is_part(reading, n)) return OK;
     if (adds_bias(reading, n)) return add_product(reading, n, info->input[0]);
-    if ((info->op == OP_conv2d || info->op == OP_matmul) && range_of(reading, info->input[1]) &&
+    if ((info->op == OP_conv2d || info->op == OP_matmul) && kernel_of(reading, info) &&
         !info->attributes.transpose_a && !info->attributes.transpose_b)
         return add_product(reading, n, n);
     if (info->op == OP_batch_norm) return add_norm(reading, n);
-    if (is_global_average(reading, n)) {
-        layer.kind = FOUND_GLOBAL_AVERAGE;
+    if (is_global_pool(reading, n)) {
+        layer.kind = info->op == OP_reduce_mean ? FOUND_GLOBAL_AVERAGE : FOUND_GLOBAL_MAX;
         return add_layer(reading, &layer, nodes[info->input[0]].input);
     }
     if ((info->op == OP_leaky_relu || info->op == OP_elu) && nodes[info->input[1]].op == OP_constant) {
@@ -187,4 +207,9 @@ int layers_of_open(struct layers_of *of, const struct network *network, struct e
 void layers_of_close(struct layers_of *of) {
     memory_free(of->layers);
     *of = (struct layers_of){0};
+}
+
+const struct shape *layers_of_kernel(const struct layers_of *of, const struct layer_of *layer) {
+    const struct node_info *nodes = of->graph->nodes;
+    return &nodes[nodes[layer->computes].input[1]].shape;
 }

@@ -9,9 +9,11 @@
 enum found_kind {
     FOUND_INPUT,
     FOUND_CONV,           /* kernel HWIO, bias or none */
+    FOUND_DEPTHWISE,      /* kernel [rows, columns, channels, multiplier], bias or none */
     FOUND_DENSE,          /* kernel [in, out], bias or none */
     FOUND_BATCH_NORM,     /* scale, shift, mean, variance */
     FOUND_GLOBAL_AVERAGE, /* [batch, rows, columns, channels] -> [batch, channels] */
+    FOUND_GLOBAL_MAX,     /* the same */
     FOUND_RESHAPE,        /* of each example; as a rule to one dimension */
     FOUND_OPERATION,      /* any other: `op` */
 };
@@ -50,5 +52,8 @@ struct layers_of {
  * computed from it is named). */
 int layers_of_open(struct layers_of *of, const struct network *network, struct error *error);
 void layers_of_close(struct layers_of *of); /* safe on a zeroed one */
+
+/* The kernel of a convolution as it is computed with: [rows, columns, channels of a group, out]. */
+const struct shape *layers_of_kernel(const struct layers_of *of, const struct layer_of *layer);
 
 #endif

@@ -49,9 +49,10 @@ static void name_instruction(const struct program *program, const struct instruc
         name = op_name(info->op == OP_dense ? OP_matmul : OP_conv2d);
         bias = " + bias";
     }
-    for (int i = info->inputs - 1; i >= 0; i--)
-        if (program->values[info->input[i]].info.op == OP_variable)
-            of = program->values[info->input[i]].info.name;
+    for (int i = info->inputs - 1; i >= 0; i--) {
+        const struct value *root = &program->values[program->values[info->input[i]].root];
+        if (root->info.op == OP_variable) of = root->info.name;
+    }
     if (info->gradient_of >= 0) of = program->graph->layout.ranges[info->gradient_of].name;
     const char *activation = activation_name(attributes->activation);
     snprintf(out, bytes, "%s%s%s%s%s%s", name, bias, activation,

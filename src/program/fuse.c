@@ -5,6 +5,7 @@
  * The fused instruction replaces the last of them. Instructions are fused only if nothing else reads the
  * values in between; gradients do not, because they are computed from the activation's result. On a device
  * without kernels for `dense` or `conv2d_bias` nothing is fused. */
+#include "../graph/window.h"
 #include "passes.h"
 
 static bool only_for_us(const struct value *value) {
@@ -82,8 +83,9 @@ enum { SMALL_KERNEL = 8192 };
 static void fuse_pool_grad(struct program *program, struct value *value) {
     struct value *pool = &program->values[value->info.input[1]];
     const struct attributes *attributes = &pool->info.attributes;
-    if (pool->info.op != OP_maxpool_grad || !only_for_us(pool) ||
-        shape_count(&value->info.shape) > SMALL_KERNEL || !has_kernel(program, OP_conv2d_pool_grad_kernel))
+    const struct shape *x = &program->values[value->info.input[0]].info.shape, *kernel = &value->info.shape;
+    if (pool->info.op != OP_maxpool_grad || !only_for_us(pool) || convolution_groups(x, kernel) > 1 ||
+        shape_count(kernel) > SMALL_KERNEL || !has_kernel(program, OP_conv2d_pool_grad_kernel))
         return;
     value->info.op = OP_conv2d_pool_grad_kernel;
     value->info.inputs = 3;

@@ -274,17 +274,19 @@ static void check_dense(const int *size, enum activation activation, int threads
     check_problem(&problem, activation == ACTIVATION_SIGMOID);
 }
 
-/* x [batch, rows, columns, channels], kernel [rows, columns], channels out, stride, padding: odd ones, ones,
- * those of the small networks and of AlexNet with few examples; some kernels are in oneDNN's form already. */
+/* x [batch, rows, columns, channels], kernel [rows, columns], channels out, groups (0: one), stride, padding:
+ * odd ones, ones, those of the small networks and of AlexNet with few examples; some kernels are in oneDNN's
+ * form already. */
 static const struct {
-    int in[4], kernel[3], stride;
+    int in[4], kernel[4], stride;
     enum padding padding;
 } convolutions[] = {
-    {{1, 1, 1, 1}, {1, 1, 1}, 1, PADDING_VALID},    {{1, 3, 4, 2}, {5, 5, 3}, 1, PADDING_SAME},
-    {{2, 7, 5, 3}, {3, 3, 5}, 1, PADDING_SAME},     {{2, 7, 6, 3}, {3, 2, 17}, 2, PADDING_SAME},
-    {{2, 8, 6, 3}, {3, 3, 17}, 2, PADDING_VALID},   {{1, 6, 6, 16}, {1, 1, 32}, 3, PADDING_SAME},
-    {{2, 28, 28, 1}, {3, 3, 32}, 1, PADDING_VALID}, {{4, 24, 24, 3}, {5, 5, 64}, 1, PADDING_SAME},
-    {{4, 12, 12, 64}, {5, 5, 64}, 1, PADDING_SAME}, {{2, 8, 8, 32}, {3, 3, 96}, 2, PADDING_SAME},
+    {{1, 1, 1, 1}, {1, 1, 1}, 1, PADDING_VALID},      {{1, 3, 4, 2}, {5, 5, 3}, 1, PADDING_SAME},
+    {{2, 7, 5, 3}, {3, 3, 5}, 1, PADDING_SAME},       {{2, 7, 6, 3}, {3, 2, 17}, 2, PADDING_SAME},
+    {{2, 8, 6, 3}, {3, 3, 17}, 2, PADDING_VALID},     {{1, 6, 6, 16}, {1, 1, 32}, 3, PADDING_SAME},
+    {{2, 28, 28, 1}, {3, 3, 32}, 1, PADDING_VALID},   {{4, 24, 24, 3}, {5, 5, 64}, 1, PADDING_SAME},
+    {{4, 12, 12, 64}, {5, 5, 64}, 1, PADDING_SAME},   {{2, 8, 8, 32}, {3, 3, 96}, 2, PADDING_SAME},
+    {{2, 8, 8, 32}, {3, 3, 32, 32}, 1, PADDING_SAME}, {{2, 9, 7, 64}, {3, 3, 64, 64}, 2, PADDING_SAME},
 };
 enum { CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
@@ -298,7 +300,8 @@ static void check_convolution(int number, int threads) {
     for (int axis = 0; axis < 2; axis++)
         out[axis] = window_along(in[axis + 1], window[axis], attributes.stride[axis], attributes.padding).out;
     const struct shape x = SHAPE(in[0], in[1], in[2], in[3]);
-    const struct shape kernel = SHAPE(window[0], window[1], in[3], window[2]);
+    const struct shape kernel =
+        SHAPE(window[0], window[1], in[3] / (window[3] > 0 ? window[3] : 1), window[2]);
     const struct shape y = SHAPE(in[0], out[0], out[1], window[2]);
     struct problem problem = {.op = OP_conv2d,
                               .attributes = &attributes,

@@ -5,19 +5,30 @@
 #include "../naive.h"
 
 struct image_case {
-    int in[4], kernel[3]; /* x [batch, rows, columns, channels]; window rows, columns, channels out */
+    int in[4],
+        kernel[4]; /* x [batch, rows, columns, channels]; window rows, columns, channels out, groups or 0 */
     int stride[2];
     enum padding padding;
 };
 
 static const struct image_case cases[] = {
-    {{1, 1, 1, 1}, {1, 1, 1}, {1, 1}, PADDING_VALID},  {{1, 1, 1, 1}, {5, 5, 1}, {1, 1}, PADDING_SAME},
-    {{2, 5, 7, 3}, {3, 3, 2}, {1, 1}, PADDING_SAME},   {{2, 5, 7, 3}, {3, 3, 2}, {1, 1}, PADDING_VALID},
-    {{1, 6, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_SAME},   {{1, 7, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_SAME},
-    {{1, 7, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_VALID},  {{3, 4, 5, 1}, {2, 4, 3}, {1, 2}, PADDING_SAME},
-    {{2, 5, 5, 17}, {5, 5, 3}, {1, 1}, PADDING_SAME},  {{1, 5, 4, 3}, {1, 1, 17}, {3, 2}, PADDING_SAME},
-    {{1, 9, 3, 2}, {2, 2, 1}, {3, 3}, PADDING_VALID},  {{1, 3, 2, 300}, {2, 2, 1}, {1, 1}, PADDING_SAME},
+    {{1, 1, 1, 1}, {1, 1, 1}, {1, 1}, PADDING_VALID},
+    {{1, 1, 1, 1}, {5, 5, 1}, {1, 1}, PADDING_SAME},
+    {{2, 5, 7, 3}, {3, 3, 2}, {1, 1}, PADDING_SAME},
+    {{2, 5, 7, 3}, {3, 3, 2}, {1, 1}, PADDING_VALID},
+    {{1, 6, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_SAME},
+    {{1, 7, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_SAME},
+    {{1, 7, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_VALID},
+    {{3, 4, 5, 1}, {2, 4, 3}, {1, 2}, PADDING_SAME},
+    {{2, 5, 5, 17}, {5, 5, 3}, {1, 1}, PADDING_SAME},
+    {{1, 5, 4, 3}, {1, 1, 17}, {3, 2}, PADDING_SAME},
+    {{1, 9, 3, 2}, {2, 2, 1}, {3, 3}, PADDING_VALID},
+    {{1, 3, 2, 300}, {2, 2, 1}, {1, 1}, PADDING_SAME},
     {{2, 6, 6, 13}, {5, 5, 13}, {1, 1}, PADDING_SAME},
+    {{2, 5, 7, 3}, {3, 3, 3, 3}, {1, 1}, PADDING_SAME},
+    {{1, 7, 6, 5}, {3, 2, 15, 5}, {2, 1}, PADDING_SAME},
+    {{2, 6, 5, 6}, {2, 3, 9, 3}, {1, 2}, PADDING_VALID},
+    {{1, 4, 4, 17}, {1, 1, 17, 17}, {1, 1}, PADDING_VALID},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -34,6 +45,7 @@ static int naive_before(int in, int length, int stride, enum padding padding, in
 
 struct geometry {
     int out[2], before[2];
+    int groups, in; /* of a convolution; channels of x in a group */
 };
 
 static struct geometry geometry_of(const struct image_case *c) {
@@ -41,6 +53,8 @@ static struct geometry geometry_of(const struct image_case *c) {
     for (int axis = 0; axis < 2; axis++)
         geometry.before[axis] =
             naive_before(c->in[axis + 1], c->kernel[axis], c->stride[axis], c->padding, &geometry.out[axis]);
+    geometry.groups = c->kernel[3] > 0 ? c->kernel[3] : 1;
+    geometry.in = c->in[3] / geometry.groups;
     return geometry;
 }
 
@@ -58,8 +72,9 @@ static void each_product(const struct image_case *c, void (*visit)(void *, size_
         for (int row = 0; row < geometry.out[0]; row++)
             for (int column = 0; column < geometry.out[1]; column++)
                 for (int o = 0; o < c->kernel[2]; o++)
-                    for (int tap = 0; tap < c->kernel[0] * c->kernel[1] * c->in[3]; tap++) {
-                        const int channel = tap % c->in[3], at = tap / c->in[3];
+                    for (int tap = 0; tap < c->kernel[0] * c->kernel[1] * geometry.in; tap++) {
+                        const int at = tap / geometry.in, group = o / (c->kernel[2] / geometry.groups);
+                        const int channel = group * geometry.in + tap % geometry.in;
                         const ptrdiff_t x =
                             position(c, image, row * c->stride[0] - geometry.before[0] + at / c->kernel[1],
                                      column * c->stride[1] - geometry.before[1] + at % c->kernel[1], channel);
@@ -105,7 +120,7 @@ static void check_convolution(int number) {
     struct session s;
     graph_open(&g, false, 1);
     const struct shape in = SHAPE(c->in[0], c->in[1], c->in[2], c->in[3]);
-    const struct shape kernel = SHAPE(c->kernel[0], c->kernel[1], c->in[3], c->kernel[2]);
+    const struct shape kernel = SHAPE(c->kernel[0], c->kernel[1], geometry.in, c->kernel[2]);
     const struct shape out = SHAPE(c->in[0], geometry.out[0], geometry.out[1], c->kernel[2]);
     const node x = whole(&g, in, 1), w = whole(&g, kernel, 2), dy = whole(&g, out, 3),
                bias = whole(&g, SHAPE(c->kernel[2]), 4);
@@ -511,6 +526,13 @@ static node wrong_window(struct graph *g, node x) {
 static node wrong_channels(struct graph *g, node x) {
     return graph_conv2d(g, x, graph_variable(g, "w", SHAPE(3, 3, 2, 4), zeros), 1, PADDING_SAME);
 }
+static node wrong_groups(struct graph *g, node x) {
+    return graph_conv2d(g, x, graph_variable(g, "w", SHAPE(3, 3, 1, 4), zeros), 1, PADDING_SAME);
+}
+static node wrong_multiplier(struct graph *g, node x) {
+    const struct pooling windows = {{3, 3}, {1, 1}, PADDING_SAME};
+    return graph_depthwise_of(g, x, 400000000, &windows, &(struct weights){0});
+}
 static node wrong_stride(struct graph *g, node x) {
     return graph_maxpool(g, x, 2, 0, PADDING_SAME);
 }
@@ -551,6 +573,8 @@ static const struct {
 } mistakes[] = {
     {wrong_window, "conv2d: windows of 6x6 do not fit into [2, 4, 5, 3]"},
     {wrong_channels, "conv2d: [2, 4, 5, 3] by a kernel of [3, 3, 2, 4], expected"},
+    {wrong_groups, "conv2d: [2, 4, 5, 3] by a kernel of [3, 3, 1, 4], expected"},
+    {wrong_multiplier, "depthwise: 400000000 channels from each of 3, expected 1 or more, in all at most"},
     {wrong_stride, "maxpool: windows of 2x2 every 0x0, expected 1 or more"},
     {wrong_image, "conv: operand 1 is [2, 60], expected 4 dimensions"},
     {wrong_pool, "maxpool: operand 1 is [2, 60], expected 4 dimensions"},

@@ -5,20 +5,22 @@
 
 #include "../../src/graph/window.h"
 
-/* x [batch, rows, columns, channels], kernel [rows, columns], channels out, strides, padding: odd ones, ones,
- * those of the small networks; in half of them TensorFlow pads one more behind. */
+/* x [batch, rows, columns, channels], kernel [rows, columns], channels out, groups (0: one), strides,
+ * padding: odd ones, ones, those of the small networks; in half of them TensorFlow pads one more behind. */
 static const struct image_case {
-    int in[4], kernel[3], stride[2];
+    int in[4], kernel[4], stride[2];
     enum padding padding;
 } cases[] = {
-    {{1, 1, 1, 1}, {1, 1, 1}, {1, 1}, PADDING_VALID},   {{1, 1, 1, 1}, {5, 5, 1}, {1, 1}, PADDING_SAME},
-    {{1, 3, 4, 2}, {5, 5, 3}, {1, 1}, PADDING_SAME},    {{2, 7, 5, 3}, {3, 3, 5}, {1, 1}, PADDING_SAME},
-    {{2, 7, 6, 3}, {3, 2, 17}, {2, 2}, PADDING_SAME},   {{2, 8, 6, 3}, {3, 3, 17}, {2, 2}, PADDING_VALID},
-    {{1, 6, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_SAME},    {{3, 4, 5, 1}, {2, 4, 3}, {1, 2}, PADDING_SAME},
-    {{1, 9, 3, 2}, {2, 2, 1}, {3, 3}, PADDING_VALID},   {{1, 6, 6, 16}, {1, 1, 32}, {3, 3}, PADDING_SAME},
-    {{1, 5, 4, 3}, {1, 1, 17}, {3, 2}, PADDING_SAME},   {{2, 10, 9, 1}, {3, 3, 32}, {1, 1}, PADDING_VALID},
-    {{1, 12, 12, 3}, {5, 5, 64}, {1, 1}, PADDING_SAME}, {{1, 6, 6, 64}, {5, 5, 64}, {1, 1}, PADDING_SAME},
-    {{2, 8, 8, 32}, {3, 3, 6}, {2, 2}, PADDING_SAME},   {{1, 7, 7, 13}, {2, 2, 13}, {1, 1}, PADDING_SAME},
+    {{1, 1, 1, 1}, {1, 1, 1}, {1, 1}, PADDING_VALID},     {{1, 1, 1, 1}, {5, 5, 1}, {1, 1}, PADDING_SAME},
+    {{1, 3, 4, 2}, {5, 5, 3}, {1, 1}, PADDING_SAME},      {{2, 7, 5, 3}, {3, 3, 5}, {1, 1}, PADDING_SAME},
+    {{2, 7, 6, 3}, {3, 2, 17}, {2, 2}, PADDING_SAME},     {{2, 8, 6, 3}, {3, 3, 17}, {2, 2}, PADDING_VALID},
+    {{1, 6, 6, 2}, {3, 3, 5}, {2, 2}, PADDING_SAME},      {{3, 4, 5, 1}, {2, 4, 3}, {1, 2}, PADDING_SAME},
+    {{1, 9, 3, 2}, {2, 2, 1}, {3, 3}, PADDING_VALID},     {{1, 6, 6, 16}, {1, 1, 32}, {3, 3}, PADDING_SAME},
+    {{1, 5, 4, 3}, {1, 1, 17}, {3, 2}, PADDING_SAME},     {{2, 10, 9, 1}, {3, 3, 32}, {1, 1}, PADDING_VALID},
+    {{1, 12, 12, 3}, {5, 5, 64}, {1, 1}, PADDING_SAME},   {{1, 6, 6, 64}, {5, 5, 64}, {1, 1}, PADDING_SAME},
+    {{2, 8, 8, 32}, {3, 3, 6}, {2, 2}, PADDING_SAME},     {{1, 7, 7, 13}, {2, 2, 13}, {1, 1}, PADDING_SAME},
+    {{2, 7, 6, 5}, {3, 3, 5, 5}, {1, 1}, PADDING_SAME},   {{1, 8, 6, 3}, {3, 2, 6, 3}, {2, 2}, PADDING_SAME},
+    {{1, 5, 5, 8}, {3, 3, 12, 4}, {1, 1}, PADDING_VALID},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -36,7 +38,8 @@ static struct problem convolution(const struct device *device, struct attributes
     for (int axis = 0; axis < 2; axis++)
         out[axis] = window_along(c->in[axis + 1], c->kernel[axis], c->stride[axis], c->padding).out;
     const struct shape x = SHAPE(c->in[0], c->in[1], c->in[2], c->in[3]);
-    const struct shape kernel = SHAPE(c->kernel[0], c->kernel[1], c->in[3], c->kernel[2]);
+    const struct shape kernel =
+        SHAPE(c->kernel[0], c->kernel[1], c->in[3] / (c->kernel[3] > 0 ? c->kernel[3] : 1), c->kernel[2]);
     const struct shape y = SHAPE(c->in[0], out[0], out[1], c->kernel[2]);
     struct problem problem = {.op = op, .attributes = attributes, .inputs = 2, .device = device};
     switch (op) {

@@ -26,6 +26,8 @@ sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2;
     flatten; dense 20 tanh; batch_norm; dense 12 sigmoid; dense'
 flattened='conv 6 3x3 relu; maxpool 2; flatten; batch_norm; dense 20 relu; dense'
 branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; d = concat a b; add c d; global_avgpool; dense'
+squeeze='conv 3 2x2 same; a = depthwise 3x2 2 same bias=5.5 relu6; global_avgpool; dense 4 relu; dense 6 hard_sigmoid; reshape 1x1x6; multiply a
+    depthwise 2 stride=2 no_bias hard_swish; global_maxpool; dense'
 # shellcheck disable=SC2086
 {
     "$TRAINER" $small --dataset=digits --model=cnn --out=cnn &&
@@ -34,6 +36,8 @@ branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = co
         "$TRAINER" $small --dataset=digits --model=softmax --out=softmax &&
         "$TRAINER" $small --dataset=digits:take=256 --model=alexnet --out=alexnet &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$root/models/layers/resnet20.txt" --out=resnet20 &&
+        "$TRAINER" $small --dataset=digits:take=256 --model="layers:$root/models/layers/mobilenet.txt" --out=mobilenet &&
+        "$TRAINER" $small --dataset=digits:take=256 --model="layers:$squeeze" --out=squeeze &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$sequence" --out=sequence &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$branches" --out=branches &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$flattened" --out=flattened &&
@@ -78,7 +82,7 @@ def torch_forward(run, x): # as PyTorch's modules compute it: conv, ReLU and poo
         x = np.maximum(x, 0) if layer != layers[-1] else x
     return np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
 
-for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "sequence", "branches", "flattened", "layer_norm":
+for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet", "squeeze", "sequence", "branches", "flattened", "layer_norm":
     subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.onnx"], check=True, stdout=subprocess.DEVNULL)
     model = onnx.load(f"{run}.onnx")
     onnx.checker.check_model(model, full_check=True)
@@ -101,7 +105,12 @@ for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "sequence", 
         network = keras.models.load_model(f"{run}.{suffix}", compile=False)
         worst = abs(np.asarray(network(x.reshape([-1] + shape[1:]))) - probabilities).max()
         assert worst < 1e-5, f"{run}.{suffix}: Keras says {worst} else than onnxruntime"
-        assert network.layers[-1].name == "probabilities" and type(network).__name__ == ("Functional" if run in ("resnet20", "branches") else "Sequential"), network
+        assert network.layers[-1].name == "probabilities" and type(network).__name__ == ("Functional" if run in ("resnet20", "squeeze", "branches") else "Sequential"), network
+    if run == "squeeze":
+        for names in "", "--names=torch":
+            subprocess.run([trainer, "export", "--checkpoint=squeeze", *names.split(), f"{run}{len(names)}.npz"], check=True, stdout=subprocess.DEVNULL)
+        ours, torch = np.load("squeeze0.npz"), np.load("squeeze13.npz")
+        assert ours["a/kernel"].shape == (3, 2, 3, 2) and (torch["a.weight"] == ours["a/kernel"].transpose(2, 3, 0, 1).reshape(6, 1, 3, 2)).all()
     if run in ("cnn", "lenet", "flattened"):
         subprocess.run([trainer, "export", f"--checkpoint={run}", "--names=torch", f"{run}.torch.npz"], check=True, stdout=subprocess.DEVNULL)
         worst = abs(torch_forward(run, x) - probabilities).max()

@@ -28,6 +28,8 @@ static const struct sample {
     {LAYER_dense, "dense 4 no_bias normal deviation=0.3 sigmoid; dense he bias=0.5"},
     {LAYER_conv, "conv 3 2x3 stride=2x1 same; flatten; dense"},
     {LAYER_conv, "conv 2 3x3 truncated deviation=0.2 bias=0.1 tanh; conv 2 2 no_bias he; flatten; dense"},
+    {LAYER_depthwise, "depthwise 3x2 2 stride=1x2 same tanh; depthwise 2 no_bias he; flatten; dense"},
+    {LAYER_depthwise, "d = depthwise 3x3 bias=0.3; maxpool 2; flatten; dense"},
     {LAYER_batch_norm,
      "conv 2 3x3; batch_norm epsilon=0.3; flatten; dense 4; b = batch_norm epsilon=1; dense"},
     {LAYER_layer_norm, "conv 3 3x3; layer_norm; flatten; dense 4; n = layer_norm epsilon=0.1; dense"},
@@ -36,19 +38,26 @@ static const struct sample {
     {LAYER_avgpool, "conv 2 2x2; avgpool 2; flatten; dense"},
     {LAYER_avgpool, "conv 2 2x2; avgpool 3x2 stride=2x1 same; flatten; dense"},
     {LAYER_global_avgpool, "conv 4 2x2 tanh; global_avgpool; dense"},
+    {LAYER_global_maxpool, "conv 4 2x2 tanh; global_maxpool; dense"},
     {LAYER_lrn, "conv 4 2x2; lrn radius=1 bias=2 alpha=0.1 beta=0.5; flatten; dense"},
     {LAYER_dropout, "dense 8; dropout 0.4; dense"},
     {LAYER_flatten, "conv 2 3x3; flatten; dense"},
     {LAYER_reshape, "dense 8; reshape 2x2x-1; conv 2 2x2; reshape 2; dense"},
     {LAYER_pad, "pad 1x0; conv 2 3x3; pad 1x0x2x1; flatten; dense"},
     {LAYER_add, "a = dense 4 tanh; b = dense 4 a; add a b; dense"},
+    {LAYER_multiply, "a = dense 4 tanh; b = dense 4 a; c = dense 4 a; multiply a b c; dense"},
+    {LAYER_multiply,
+     "a = conv 3 2x2; global_avgpool; dense 3 sigmoid; reshape 1x1x3; multiply a; flatten; dense"},
     {LAYER_concat,
      "a = conv 2 3x3; b = conv 1 3x3 input; concat a b; c = flatten; concat c previous axis=1; dense"},
     {LAYER_relu, "dense 6; relu; dense"},
+    {LAYER_relu6, "dense 6; relu6; dense"},
     {LAYER_sigmoid, "dense 4; sigmoid; dense"},
     {LAYER_tanh, "dense 4; tanh; dense"},
     {LAYER_gelu, "dense 4; gelu; dense 4; gelu approximate; dense"},
     {LAYER_silu, "dense 4 silu; silu; dense"},
+    {LAYER_hard_sigmoid, "dense 6; hard_sigmoid; dense"},
+    {LAYER_hard_swish, "dense 6; hard_swish; dense"},
     {LAYER_leaky_relu, "dense 6; leaky_relu 0.2; dense"},
     {LAYER_elu, "dense 6; elu 0.7; dense"},
     {LAYER_softmax, "dense 4; softmax; dense softmax"},
@@ -220,6 +229,33 @@ static void test_words_are_unique(void) {
 
 /* --- building --- */
 
+/* He's deviation is of the values that an output is computed from: of a depthwise convolution one channel's.
+ */
+static void test_he(void) {
+    static const struct {
+        const char *text;
+        float inputs;
+    } known[] = {{"dense he", SIDE * SIDE * CHANNELS},
+                 {"conv 2 3x2 he; flatten; dense", 3 * 2 * CHANNELS},
+                 {"depthwise 3x2 4 he; flatten; dense", 3 * 2}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct graph g;
+        struct layer_list list;
+        struct error error;
+        CHECK(parse(&list, known[i].text, &error), "%s", error.words);
+        graph_open(&g, true, 1);
+        layers_build(&g, &list, graph_placeholder(&g, "x", TYPE_FLOAT, SHAPE(BATCH, SIDE, SIDE, CHANNELS)),
+                     CLASSES);
+        CHECK(g.error.code == OK, "%s: %s", known[i].text, g.error.words);
+        const struct initial *initial =
+            g.error.code == OK ? &g.layout.ranges[0].initial : &(struct initial){0};
+        CHECK(initial->kind == INITIAL_NORMAL && initial->value == sqrtf(2 / known[i].inputs),
+              "%s: deviation %g", known[i].text, (double)initial->value);
+        graph_close(&g);
+        layers_close(&list);
+    }
+}
+
 static void test_wrong_networks(void) {
     static const char *const wrong[][2] = {
         {"conv 2 3x3; dense",
@@ -231,6 +267,10 @@ static void test_wrong_networks(void) {
          "layer 1 (dense): the network has 5 outputs, the data set has 3 classes: end with dense"},
         {"relu", "layer 1 (relu): it gives [3, 5, 5, 2], expected [batch, 3]"},
         {"a = dense 3; concat a axis=0; dense", "layer 2 (concat): axis 0 is the batch, expected another"},
+        {"a = dense 3; b = dense 4; multiply a b; dense",
+         "layer 3 (multiply): mul: [3, 3] and [3, 4] do not broadcast"},
+        {"a = flatten; multiply a input; dense",
+         "layer 2 (multiply): [3, 50] and [3, 5, 5, 2], expected inputs of as many dimensions"},
         {"pad 1x2x3; flatten; dense", "layer 1 (pad): found 3 sizes, expected 1, 2 or 4"},
         {"reshape 7x-1; flatten; dense",
          "layer 1 (reshape): reshape: [3, 5, 5, 2] has 150 elements and does not fit"},
@@ -317,6 +357,7 @@ int main(void) {
     test_every_layer();
     test_every_attribute();
     test_words_are_unique();
+    test_he();
     test_wrong_networks();
     test_wrong_lists();
     test_documented();

@@ -67,20 +67,20 @@ static void test_models_in_c(void) {
 }
 
 /* Parameters without the statistics, as He et al. count them, and 2 x 64 x 16 + 2 x 64 x ... of the
- * shortcuts. */
-static void test_resnets(void) {
+ * shortcuts; of mobilenet 274250 and as many statistics as its normalisations have scales and shifts. */
+static void test_others(void) {
     static const struct {
-        int layers;
+        const char *name;
         size_t parameters;
-    } known[] = {{20, 274042}, {32, 469370}, {56, 860026}};
+    } known[] = {{"resnet20", 274042}, {"resnet32", 469370}, {"resnet56", 860026}, {"mobilenet", 278730}};
     static char text[PLUGIN_TEXT_BYTES];
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct network network;
         char words[MODEL_SHORT_BYTES];
-        snprintf(text, sizeof text, "layers:models/layers/resnet%d.txt", known[i].layers);
+        snprintf(text, sizeof text, "layers:models/layers/%s.txt", known[i].name);
         if (!open_model(&network, text, SHAPE(32, 32, 3), 10)) continue;
-        CHECK(network.graph.layout.parameters == known[i].parameters, "resnet%d: %zu parameters",
-              known[i].layers, network.graph.layout.parameters);
+        CHECK(network.graph.layout.parameters == known[i].parameters, "%s: %zu parameters", known[i].name,
+              network.graph.layout.parameters);
         CHECK(strlen(model_short(text, words)) < 100 && strstr(words, " layers)"), "%s", words);
         network_close(&network);
     }
@@ -98,6 +98,6 @@ static void test_no_file_from_elsewhere(void) {
 int main(void) {
     test_no_file_from_elsewhere();
     test_models_in_c();
-    test_resnets();
+    test_others();
     return check_end();
 }

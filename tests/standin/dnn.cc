@@ -32,6 +32,7 @@ struct cudnnConvolutionStruct {
     cudnnConvolutionMode_t mode;
     cudnnDataType_t compute;
     cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+    int groups = 1;
 };
 struct cudnnActivationStruct {
     bool set = false;
@@ -143,8 +144,14 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convo
         dilation_w <= 0)
         return CUDNN_STATUS_BAD_PARAM;
     const cudnnMathType_t math = convolution->math;
+    const int groups = convolution->groups;
     *convolution = {true, {pad_h, pad_w}, {stride_h, stride_w}, {dilation_h, dilation_w}, mode, compute,
-                    math};
+                    math, groups};
+    return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convolution, int groups) {
+    if (!convolution || groups < 1) return CUDNN_STATUS_BAD_PARAM;
+    convolution->groups = groups;
     return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convolution, cudnnMathType_t math) {
@@ -212,7 +219,8 @@ static cudnnStatus_t check(cudnnHandle_t handle, const cudnnTensorStruct *x, con
                            const cudnnConvolutionStruct *c, const cudnnTensorStruct *y) {
     if (!handle || !x || !w || !c || !y || !x->set || !w->set || !c->set || !y->set)
         return CUDNN_STATUS_BAD_PARAM;
-    if (x->dims[1] != w->dims[1] || y->dims[0] != x->dims[0] || y->dims[1] != w->dims[0])
+    if (x->dims[1] != w->dims[1] * (size_t)c->groups || y->dims[0] != x->dims[0] ||
+        y->dims[1] != w->dims[0] || y->dims[1] % (size_t)c->groups != 0)
         return CUDNN_STATUS_BAD_PARAM;
     for (int axis = 0; axis < 2; axis++) {
         const size_t padded = x->dims[2 + axis] + 2 * (size_t)c->pad[axis], length = w->dims[2 + axis];
@@ -347,7 +355,7 @@ static void write_tensor(const cudnnTensorStruct &t, void *data, const std::vect
 static void convolve(direction which, const cudnnConvolutionStruct &c, const size_t *x_dims,
                      const size_t *w_dims, const size_t *y_dims, std::vector<float> &x, std::vector<float> &w,
                      std::vector<float> &y) {
-    const size_t in = x_dims[1], out = y_dims[1];
+    const size_t in = w_dims[1], out = y_dims[1], out_of_group = out / (size_t)c.groups;
     std::vector<float> &result = which == FORWARD ? y : which == DATA ? x : w;
     result.assign(which == FORWARD ? y_dims[0] * y_dims[1] * y_dims[2] * y_dims[3]
                   : which == DATA  ? x_dims[0] * x_dims[1] * x_dims[2] * x_dims[3]
@@ -361,10 +369,11 @@ static void convolve(direction which, const cudnnConvolutionStruct &c, const siz
                         const long h = (long)(row * (size_t)c.stride[0] + i) - c.pad[0];
                         const long v = (long)(column * (size_t)c.stride[1] + j) - c.pad[1];
                         if (h < 0 || h >= (long)x_dims[2] || v < 0 || v >= (long)x_dims[3]) continue;
-                        float *xs = &x[((n * x_dims[2] + (size_t)h) * x_dims[3] + (size_t)v) * in];
+                        float *pixel = &x[((n * x_dims[2] + (size_t)h) * x_dims[3] + (size_t)v) * x_dims[1]];
                         float *ys = &y[((n * y_dims[2] + row) * y_dims[3] + column) * out];
                         for (size_t o = 0; o < out; o++) {
                             float *ws = &w[((o * w_dims[2] + i) * w_dims[3] + j) * in];
+                            float *xs = pixel + o / out_of_group * in;
                             float sum = 0.0f;
                             for (size_t k = 0; k < in; k++) {
                                 if (which == FORWARD) sum += xs[k] * ws[k];
