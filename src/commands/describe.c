@@ -52,7 +52,9 @@ static int parse_input(const char *text, struct shape *shape, struct error *erro
 
 /* The operand that is the first variable of a layer with weights; 0: it is none. */
 static int variable_of(const struct node_info *info) {
-    return info->op == OP_matmul || info->op == OP_conv2d ? 1 : info->op == OP_batch_norm ? 2 : 0;
+    return info->op == OP_matmul || info->op == OP_conv2d || info->op == OP_embedding ? 1
+           : info->op == OP_batch_norm                                                ? 2
+                                                                                      : 0;
 }
 
 /* Operations that are layers by themselves. */

@@ -143,6 +143,20 @@ static int write_dense(struct onnx *onnx, const struct layer_of *layer, const ch
     return end_layer(onnx, &made, layer, AS_IT_IS);
 }
 
+/* Its operand as whole numbers, and the rows of these. */
+static int write_embedding(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
+    enum { INTEGERS = 7 };
+    char name[NAME_BYTES];
+    struct onnx_node cast = begin_layer(onnx, layer, "Cast", AS_IT_IS);
+    onnx_int(&cast, "to", INTEGERS);
+    snprintf(name, sizeof name, "%s:whole", layer->name);
+    RETURN_IF(onnx_end(&cast, name));
+    struct onnx_node made = onnx_begin(onnx->file, operation);
+    add_weight(onnx, &made, layer->weights[WEIGHT_KERNEL], NULL);
+    onnx_input(&made, name);
+    return end_layer(onnx, &made, layer, AS_IT_IS);
+}
+
 static int write_norm(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
     const int rank = shape_of_layer(onnx, layer->input[0])->rank;
     if (rank != 2 && rank != 4) return refuse(onnx, layer);
@@ -357,6 +371,7 @@ static const struct {
     {FOUND_CONV, OP_conv2d, "Conv", write_conv},
     {FOUND_DEPTHWISE, OP_conv2d, "Conv", write_conv},
     {FOUND_DENSE, OP_matmul, "Gemm", write_dense},
+    {FOUND_EMBEDDING, OP_embedding, "Gather", write_embedding},
     {FOUND_BATCH_NORM, OP_batch_norm, "BatchNormalization", write_norm},
     {FOUND_GLOBAL_AVERAGE, OP_reduce_mean, "GlobalAveragePool", write_global_pool},
     {FOUND_GLOBAL_MAX, OP_reduce_max, "GlobalMaxPool", write_global_pool},

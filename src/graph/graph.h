@@ -50,7 +50,7 @@ struct attributes {
     } lrn;
     float epsilon;      /* batch_norm and its gradients */
     struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant,
-                           conv2d_grad_x, conv2d_grad_kernel, avgpool_grad */
+                           conv2d_grad_x, conv2d_grad_kernel, avgpool_grad, embedding_grad */
     float rate;         /* dropout: share that is dropped */
     uint64_t seed;      /* dropout: key of its random numbers */
     int variable;       /* variable, assign, assign_add: range number in the layout */
@@ -80,6 +80,7 @@ struct graph {
     int layers;           /* dense layers so far, for their names */
     int convolutions;     /* convolution layers so far, for theirs */
     int depthwises;       /* depthwise convolution layers so far, for theirs */
+    int embeddings;       /* embedding layers so far, for theirs */
     int norms;            /* batch normalisations so far, for theirs */
     uint64_t seed;        /* of dropout masks */
     bool training;        /* false: dropout passes its input through */
@@ -130,6 +131,10 @@ struct weights {
  * "dense2", ... */
 node graph_dense(struct graph *g, node x, int out, struct initial kernel, struct initial bias);
 node graph_dense_of(struct graph *g, node x, int out, const struct weights *weights);
+/* x [batch, ...], whole numbers from 0 to vocabulary - 1, replaced by their rows of a new variable
+ * "<name>/kernel" [vocabulary, units]: -> [batch, ..., units]; name "embedding1", ... Another number is an
+ * error of the run (ERROR_FILE). */
+node graph_embedding_of(struct graph *g, node x, int vocabulary, int units, const struct weights *weights);
 
 /* --- images: [batch, rows, columns, channels] --- */
 /* kernel [rows, columns, channels, out]; with only a part of x's channels, which divides them, the

@@ -33,13 +33,16 @@
     SIZES(window, "window", PLACED | NEEDED, 2, 1, 1000, "rows and columns of a window")                     \
     SIZES(stride, "stride", 0, 2, 1, 1000, "from window to window (default: the window)")                    \
     PADDING
-#define KERNEL                                                                                               \
+#define FIRST_WEIGHTS                                                                                        \
     CHOICE(init, "init", "glorot|he|normal|truncated|zero", "glorot",                                        \
            "first weights: Glorot uniform; He normal; normal, whole or cut at two deviations")               \
-    REAL(deviation, "deviation", 0, "0.05", 0, 1e6, "of normal and truncated first weights")                 \
+    REAL(deviation, "deviation", 0, "0.05", 0, 1e6, "of normal and truncated first weights")
+#define DECAY REAL(decay, "decay", 0, "0", 0, 1e3, "L2 of its weights (0: as --decay says)")
+#define KERNEL                                                                                               \
+    FIRST_WEIGHTS                                                                                            \
     REAL(bias, "bias", 0, "0", -1e6, 1e6, "first value of the biases")                                       \
     FLAG(no_bias, "no_bias", "without biases")                                                               \
-    REAL(decay, "decay", 0, "0", 0, 1e3, "L2 of its weights (0: as --decay says)")
+    DECAY
 
 #define LAYER(name, inputs, takes, keras, onnx, help, ...)                                                   \
     static const struct option attributes_##name[] = {__VA_ARGS__{0}};

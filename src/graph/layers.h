@@ -30,6 +30,7 @@ enum layer_init { INIT_GLOROT, INIT_HE, INIT_NORMAL, INIT_TRUNCATED, INIT_ZERO }
 struct layer_values {
     int units;      /* dense; conv: channels */
     int multiplier; /* depthwise */
+    int vocabulary; /* embedding */
     struct option_sizes window,
         stride;       /* conv, depthwise, pooling: rows and columns, or one number for both */
     int padding;      /* enum padding */

@@ -91,6 +91,11 @@ static node build_depthwise(const struct site *site) {
     return graph_depthwise_of(site->g, site->x, site->values->multiplier, &windows, &weights);
 }
 
+static node build_embedding(const struct site *site) {
+    const struct weights weights = weights_of(site, 1);
+    return graph_embedding_of(site->g, site->x, site->values->vocabulary, site->values->units, &weights);
+}
+
 static node build_batch_norm(const struct site *site) {
     return graph_batch_norm_of(site->g, site->x, name_of(site), (float)site->values->momentum,
                                (float)site->values->epsilon);

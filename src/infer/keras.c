@@ -73,6 +73,8 @@ static const char *class_of(const struct layers_of *of, const struct layer_of *l
         return "DepthwiseConv2D";
     case FOUND_DENSE:
         return "Dense";
+    case FOUND_EMBEDDING:
+        return "Embedding";
     case FOUND_BATCH_NORM:
         return "BatchNormalization";
     case FOUND_GLOBAL_AVERAGE:
@@ -244,6 +246,10 @@ static void put_settings(struct json_writer *json, const struct layers_of *of, c
     case FOUND_DENSE:
         json_int(json, "units", kernel->shape.dims[1]);
         break;
+    case FOUND_EMBEDDING:
+        json_int(json, "input_dim", kernel->shape.dims[0]);
+        json_int(json, "output_dim", kernel->shape.dims[1]);
+        return;
     case FOUND_BATCH_NORM:
         json_int(json, "axis", info->shape.rank - 1);
         json_real(json, "epsilon", (double)info->attributes.epsilon);

@@ -123,11 +123,12 @@ static int add_layer(struct reading *reading, struct layer_of *layer, const node
     return put_layer(reading, layer);
 }
 
-/* A convolution or product with its kernel, and the bias behind it. */
+/* A convolution, product or embedding with its kernel, and the bias behind it. */
 static int add_product(struct reading *reading, node n, node product) {
     const struct node_info *info = &reading->graph->nodes[product];
     struct layer_of layer = {.kind = is_depthwise(reading, info) ? FOUND_DEPTHWISE
                                      : info->op == OP_conv2d     ? FOUND_CONV
+                                     : info->op == OP_embedding  ? FOUND_EMBEDDING
                                                                  : FOUND_DENSE,
                              .op = info->op,
                              .at = n,
@@ -171,8 +172,8 @@ static int read_node(struct reading *reading, node n) {
         .kind = FOUND_OPERATION, .op = info->op, .at = n, .computes = n, .inputs = info->inputs};
     if (is_part(reading, n)) return OK;
     if (adds_bias(reading, n)) return add_product(reading, n, info->input[0]);
-    if ((info->op == OP_conv2d || info->op == OP_matmul) && kernel_of(reading, info) &&
-        !info->attributes.transpose_a && !info->attributes.transpose_b)
+    if ((info->op == OP_conv2d || info->op == OP_matmul || info->op == OP_embedding) &&
+        kernel_of(reading, info) && !info->attributes.transpose_a && !info->attributes.transpose_b)
         return add_product(reading, n, n);
     if (info->op == OP_batch_norm) return add_norm(reading, n);
     if (is_global_pool(reading, n)) {

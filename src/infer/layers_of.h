@@ -11,6 +11,7 @@ enum found_kind {
     FOUND_CONV,           /* kernel HWIO, bias or none */
     FOUND_DEPTHWISE,      /* kernel [rows, columns, channels, multiplier], bias or none */
     FOUND_DENSE,          /* kernel [in, out], bias or none */
+    FOUND_EMBEDDING,      /* kernel [vocabulary, units] */
     FOUND_BATCH_NORM,     /* scale, shift, mean, variance */
     FOUND_GLOBAL_AVERAGE, /* [batch, rows, columns, channels] -> [batch, channels] */
     FOUND_GLOBAL_MAX,     /* the same */

@@ -148,6 +148,72 @@ static void test_arrays(void) {
     check_broadcast(SHAPE(7), SHAPE(1, 7));
 }
 
+/* --- embedding --- */
+
+enum { NUMBERS = 6, VOCABULARY = 5, UNITS = 7 };
+
+/* Each number's row; a row's gradient is the sum over the numbers that are it. */
+static void check_embedding(struct shape shape) {
+    const float numbers[NUMBERS] = {4, 0, 2, 4, 4, 1};
+    struct graph g;
+    struct session s;
+    graph_open(&g, false, 1);
+    const struct shape table = SHAPE(VOCABULARY, UNITS);
+    struct shape out = shape;
+    out.dims[out.rank++] = UNITS;
+    const node x = graph_constant(&g, shape, numbers), rows = whole(&g, table, 14), dy = whole(&g, out, 15);
+    const node y = graph_binary(&g, OP_embedding, x, rows);
+    struct node_info info = {
+        .op = OP_embedding_grad, .inputs = 2, .input = {x, dy}, .attributes.shape = table};
+    const node back = graph_make(&g, &info);
+    session_open(&s, &g, (node[]){y, back}, 2);
+    session_run(&s);
+    covered[OP_embedding] = covered[OP_embedding_grad] = true;
+    CHECK(shape_equal(&g.nodes[y].shape, &out), "shape");
+    for (size_t u = 0; u < UNITS; u++) {
+        for (size_t i = 0; i < NUMBERS; i++)
+            CHECK(session_float(&s, y, i * UNITS + u) == constant(&g, rows)[(size_t)numbers[i] * UNITS + u],
+                  "number %zu, unit %zu", i, u);
+        for (size_t row = 0; row < VOCABULARY; row++) {
+            float sum = 0;
+            for (size_t i = 0; i < NUMBERS; i++)
+                if (numbers[i] == (float)row) sum += constant(&g, dy)[i * UNITS + u];
+            CHECK(session_float(&s, back, row * UNITS + u) == sum, "gradient of row %zu, unit %zu", row, u);
+        }
+    }
+    finish(&s, &g);
+}
+
+/* What is no row of the table ends the run, forward and backward. */
+static void test_wrong_numbers(void) {
+    static const struct {
+        float number;
+        const char *words;
+    } wrong[] = {{-1, "embedding: found -1, expected whole numbers from 0 to 4"},
+                 {5, "embedding: found 5, expected whole numbers from 0 to 4"},
+                 {1.5f, "embedding: found 1.5, expected whole numbers from 0 to 4"},
+                 {1e30f, "embedding: found 1e+30, expected"},
+                 {NAN, "embedding: found nan, expected"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        for (int backward = 0; backward < 2; backward++) {
+            struct graph g;
+            struct session s;
+            struct error error = {0};
+            graph_open(&g, false, 1);
+            const node x = graph_constant(&g, SHAPE(2), (float[]){0, wrong[i].number});
+            struct node_info info = {
+                .op = OP_embedding_grad, .inputs = 2, .input = {x, whole(&g, SHAPE(2, 3), 16)}};
+            info.attributes.shape = SHAPE(VOCABULARY, 3);
+            const node y = backward ? graph_make(&g, &info)
+                                    : graph_binary(&g, OP_embedding, x, whole(&g, SHAPE(VOCABULARY, 3), 17));
+            session_open(&s, &g, &y, 1);
+            CHECK(program_run(s.program, s.arena, s.weights, s.gradients, &error) == ERROR_FILE &&
+                      strncmp(error.words, wrong[i].words, strlen(wrong[i].words)) == 0,
+                  "%g: %s", (double)wrong[i].number, error.words);
+            finish(&s, &g);
+        }
+}
+
 /* --- reductions --- */
 
 static void check_reduction(struct shape shape, int axis, bool keep, bool ints) {
@@ -204,6 +270,10 @@ static void test_reductions(void) {
 
 int main(void) {
     test_arrays();
+    check_embedding(SHAPE(NUMBERS));
+    check_embedding(SHAPE(3, 2));
+    check_embedding(SHAPE(1, 2, 3));
+    test_wrong_numbers();
     test_reductions();
     for (int op = 0; op < OPS; op++)
         CHECK(covered[op] || !is_of_arrays(op), "the operation %s has no test here", op_name((enum op)op));

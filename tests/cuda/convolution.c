@@ -90,7 +90,9 @@ static void check_case(const struct device *device, const struct image_case *c) 
         for (int a = ACTIVATION_NONE; a <= last; a++) {
             struct attributes attributes = {.activation = (enum activation)a};
             struct problem problem = convolution(device, &attributes, operations[o], c);
+            const int *const count = &taken[device->precision][operations[o]], before = *count;
             check_types(&problem);
+            if (STANDIN) CHECK(*count > before, "%s, case %td: declined", op_name(operations[o]), c - cases);
         }
     }
 }

@@ -28,6 +28,7 @@ flattened='conv 6 3x3 relu; maxpool 2; flatten; batch_norm; dense 20 relu; dense
 branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; d = concat a b; add c d; global_avgpool; dense'
 squeeze='conv 3 2x2 same; a = depthwise 3x2 2 same bias=5.5 relu6; global_avgpool; dense 4 relu; dense 6 hard_sigmoid; reshape 1x1x6; multiply a
     depthwise 2 stride=2 no_bias hard_swish; global_maxpool; dense'
+seq 300 | awk '{ a = $1 * 7 % 9; b = $1 * 5 % 8; c = $1 % 9; print a "," b "," c "," (a + c) % 3 }' >things.csv
 # shellcheck disable=SC2086
 {
     "$TRAINER" $small --dataset=digits --model=cnn --out=cnn &&
@@ -41,6 +42,7 @@ squeeze='conv 3 2x2 same; a = depthwise 3x2 2 same bias=5.5 relu6; global_avgpoo
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$sequence" --out=sequence &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$branches" --out=branches &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$flattened" --out=flattened &&
+        "$TRAINER" $small --dataset=csv:file=things.csv,standardize=0 --model='layers:embedding 9 4; flatten; dense' --out=embedding &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:flatten; dense 12; layer_norm; dense" --out=layer_norm
 } >out 2>err || fail "runs: $(cat err)"
 
@@ -50,14 +52,14 @@ import keras, numpy as np, onnx, onnxruntime
 
 trainer = os.environ["TRAINER"]
 rows = np.array([list(map(int, line.split(","))) for line in gzip.open(os.environ["ROOT"] + "/datasets/embedded/digits.csv.gz", "rt")])
-x = (rows[:200, :64] / 16).astype(np.float32)
+things = np.loadtxt("things.csv", delimiter=",")
 
-def said(run): # by the program, in percent with one decimal
-    np.savetxt("rows.csv", rows[:200, :64], "%d", ",")
-    out = subprocess.run([trainer, "predict", f"--checkpoint={run}", "--top=10", "rows.csv"], capture_output=True, text=True, check=True).stdout
+def said(run, examples, classes): # by the program, in percent with one decimal
+    np.savetxt("rows.csv", examples, "%d", ",")
+    out = subprocess.run([trainer, "predict", f"--checkpoint={run}", f"--top={classes}", "rows.csv"], capture_output=True, text=True, check=True).stdout
     answers = [dict((int(c), float(p)) for c, p in re.findall(r'"(\d)" \(([\d.]+)%\)', line)) for line in out.splitlines()]
-    assert len(answers) == 200 and all(len(a) == 10 for a in answers), out[:300]
-    return np.array([[a[c] / 100 for c in range(10)] for a in answers])
+    assert len(answers) == 200 and all(len(a) == classes for a in answers), out[:300]
+    return np.array([[a[c] / 100 for c in range(classes)] for a in answers])
 
 def windows(x, size, padding): # [n, c, h, w] -> [n, c, h, w, size, size]
     before = (size - 1) // 2 if padding == "same" else 0
@@ -82,17 +84,19 @@ def torch_forward(run, x): # as PyTorch's modules compute it: conv, ReLU and poo
         x = np.maximum(x, 0) if layer != layers[-1] else x
     return np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
 
-for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet", "squeeze", "sequence", "branches", "flattened", "layer_norm":
+for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet", "squeeze", "sequence", "branches", "flattened", "embedding", "layer_norm":
+    examples, scale, classes = (things[:200, :3], 1, 3) if run == "embedding" else (rows[:200, :64], 16, 10)
+    x = (examples / scale).astype(np.float32)
     subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.onnx"], check=True, stdout=subprocess.DEVNULL)
     model = onnx.load(f"{run}.onnx")
     onnx.checker.check_model(model, full_check=True)
     notes = {entry.key: entry.value for entry in model.metadata_props}
-    assert notes["class_names"].split("\t") == list("0123456789") and abs(float(notes["scale"]) * 16 - 1) < 1e-6, notes
+    assert notes["class_names"].split("\t") == list("0123456789")[:classes] and abs(float(notes.get("scale", 1)) * scale - 1) < 1e-6, notes
     session = onnxruntime.InferenceSession(f"{run}.onnx", providers=["CPUExecutionProvider"])
     shape = session.get_inputs()[0].shape
     assert shape[0] == "N" and [o.name for o in session.get_outputs()] == ["probabilities", "logits"], shape
     probabilities, logits = session.run(None, {"x": x.reshape([-1] + shape[1:])})
-    wanted = said(run)
+    wanted = said(run, examples, classes)
     worst = abs(probabilities - wanted).max()
     assert worst < 1e-3, f"{run}: onnxruntime says {worst} else" # predict prints so many digits
     assert (probabilities.argmax(1) == logits.argmax(1)).all()

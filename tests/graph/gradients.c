@@ -165,6 +165,10 @@ static node build_global_average(struct graph *g, const node *v) {
 static node build_padded(struct graph *g, const node *v) {
     return graph_pad(g, v[0], (int[]){0, 1, 2, 0}, (int[]){0, 2, 0, 0});
 }
+static node build_embedding(struct graph *g, const node *v) {
+    const float numbers[] = {3, 0, 3, 1, 3, 0};
+    return graph_binary(g, OP_embedding, graph_constant(g, SHAPE(3, 2), numbers), graph_mul(g, v[0], v[0]));
+}
 static node build_softmax(struct graph *g, const node *v) {
     return graph_softmax(g, v[0]);
 }
@@ -237,6 +241,7 @@ static const struct gradient_case cases[] = {
     {OP_add, build_residual, 0, 1, {{4, {1, 4, 3, 2}}, {4, {3, 3, 2, 2}}, NO_SHAPE}},
     {OP_reduce_mean, build_global_average, 0, 1, {{4, {2, 3, 2, 5}}, NO_SHAPE, NO_SHAPE}},
     {OP_pad, build_padded, 0, 1, {{4, {2, 3, 2, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_embedding, build_embedding, 0, 1, {{2, {4, 3}}, NO_SHAPE, NO_SHAPE}},
     {OP_softmax, build_softmax, 0, 2, {{2, {3, 7}}, NO_SHAPE, NO_SHAPE}},
     {OP_softmax, build_softmax, 0, 2, {{3, {2, 3, 5}}, NO_SHAPE, NO_SHAPE}},
     {OP_cross_entropy, build_cross_entropy, 0.2f, 1, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},

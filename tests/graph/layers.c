@@ -30,6 +30,7 @@ static const struct sample {
     {LAYER_conv, "conv 2 3x3 truncated deviation=0.2 bias=0.1 tanh; conv 2 2 no_bias he; flatten; dense"},
     {LAYER_depthwise, "depthwise 3x2 2 stride=1x2 same tanh; depthwise 2 no_bias he; flatten; dense"},
     {LAYER_depthwise, "d = depthwise 3x3 bias=0.3; maxpool 2; flatten; dense"},
+    {LAYER_embedding, "embedding 5 3 normal deviation=0.3 decay=0.1; flatten; dense"},
     {LAYER_batch_norm,
      "conv 2 3x3; batch_norm epsilon=0.3; flatten; dense 4; b = batch_norm epsilon=1; dense"},
     {LAYER_layer_norm, "conv 3 3x3; layer_norm; flatten; dense 4; n = layer_norm epsilon=0.1; dense"},
@@ -91,7 +92,8 @@ static void check_differences(struct session *s, const struct graph *g, node los
     }
 }
 
-/* The loss of a network made of the list, and its gradient by every weight against differences. */
+/* The loss of a network made of the list, and its gradient by every weight against differences. An embedding
+ * is given whole numbers from 0 to 4. */
 static void check_network(const struct layer_list *list, const char *text) {
     struct graph g;
     struct session s;
@@ -100,6 +102,8 @@ static void check_network(const struct layer_list *list, const char *text) {
     int count = 0;
     graph_open(&g, true, 3);
     fill_between(pixels, BATCH * PIXELS, 31, -1, 1);
+    for (int i = 0; i < BATCH * PIXELS && list->layers[0].kind == LAYER_embedding; i++)
+        pixels[i] = floorf(2.5f * (pixels[i] + 1));
     const node x = graph_constant(&g, SHAPE(BATCH, SIDE, SIDE, CHANNELS), pixels);
     const node logits = layers_build(&g, list, x, CLASSES);
     CHECK(logits != NONE, "%s: %s", text, g.error.words);

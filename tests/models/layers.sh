@@ -70,6 +70,18 @@ for output in prometheus tensorboard; do
     "$TRAINER" "${go[@]}" --model="$text" --epochs=1 --outputs="$output" --out="$output" >out 2>err || fail "$output: $(cat err)"
 done
 
+# --- an embedding of things by number; one beyond its vocabulary ends the run, here and where it predicts ---
+seq 400 | awk '{ a = $1 * 7 % 9; b = $1 % 8; print a "," b "," ((a * 5 % 3 + b) % 2 ? "odd" : "even") }' >things.csv
+things=(--dataset=csv:file=things.csv,standardize=0 --batch=16 --devices=cpu:0 --threads=1 --optimizer=adam:rate=0.03 --schedule=constant)
+"$TRAINER" "${things[@]}" --model='layers:embedding 9 6; flatten; dense 16 tanh; dense' --epochs=12 --out=things >out 2>err || fail "embedding: $(cat err)"
+accuracy=$(sed -n 's/Test-Accuracy: //p' out)
+awk "BEGIN { exit !($accuracy > 0.95) }" || fail "embedding: it learns little: $accuracy"
+echo 8,9 >beyond.csv
+"$TRAINER" predict --checkpoint=things beyond.csv >out 2>err
+[ $? -eq 3 ] && grep -q 'embedding: found 9, expected whole numbers from 0 to 8' err || fail "embedding, predicting: $(cat err)"
+"$TRAINER" "${things[@]}" --model='layers:embedding 8 6; flatten; dense' --out=beyond >out 2>err
+[ $? -eq 3 ] && grep -q 'embedding: found 8, expected whole numbers from 0 to 7' err || fail "embedding, training: $(cat err)"
+
 # --- a long one: what is kept and sent is bounded, what is shown is short ---
 "$TRAINER" --dataset=digits:take=64 --model="layers:$root/models/layers/resnet20.txt" --batch=16 --epochs=6 --devices=cpu:0 --optimizer=nesterov:rate=0.05 \
     --threads=1 --out=resnet >out 2>err || fail "resnet20: exit code $?: $(cat err)"
