@@ -30,15 +30,14 @@ static const struct option options[] = {
 /* Bytes take a quarter of the floats' room and no precision is lost. */
 static int keep_bytes(struct dataset *dataset, struct error *error) {
     const float *floats = dataset->train.floats; /* training and test rows stand in one block */
-    RETURN_IF(memory_zeroed(&dataset->blocks[4], ROWS, PIXELS, "digits", error));
-    uint8_t *bytes = dataset->blocks[4];
+    RETURN_IF(memory_zeroed(&dataset->blocks[0], ROWS, PIXELS, "digits", error));
+    uint8_t *bytes = dataset->blocks[0];
     for (int i = 0; i < ROWS * PIXELS; i++) bytes[i] = (uint8_t)floats[i];
     dataset->train.bytes = bytes;
     dataset->test.bytes = bytes + TRAIN_ROWS * PIXELS;
     dataset->train.floats = dataset->test.floats = NULL;
     dataset->train.scale = dataset->test.scale = 1.0f / DARKEST;
-    memory_free(dataset->blocks[0]);
-    dataset->blocks[0] = NULL;
+    mapping_close(&dataset->files[0]);
     return OK;
 }
 
@@ -57,7 +56,7 @@ static int digits_open(struct dataset *dataset, const void *settings, const char
     struct augment augment;
     struct shape given;
     RETURN_IF(choose_augment(&augment, &given, settings, error));
-    const struct csv_format format = {.separator = ',', .header = CSV_HEADER_NO, .label = ""};
+    const struct csv_format format = {.separator = ',', .decimal = '.', .header = CSV_HEADER_NO, .label = ""};
     struct csv_table table = {0};
     const struct csv_part train = {.table = &table, .rows = TRAIN_ROWS},
                           test = {.table = &table, .first = TRAIN_ROWS, .rows = ROWS - TRAIN_ROWS};
@@ -66,9 +65,9 @@ static int digits_open(struct dataset *dataset, const void *settings, const char
     RETURN_IF(data_gunzip("digits.csv.gz", embedded_digits, (size_t)(embedded_digits_end - embedded_digits),
                           MAX_TEXT_BYTES, &text, &bytes, error));
     int code = csv_parse(&table, "digits.csv", text, bytes, &format, NULL, error);
-    if (code == OK && (table.rows != ROWS || table.features != PIXELS))
+    if (code == OK && (table.rows != ROWS || table.cells != PIXELS))
         code = error_set(error, ERROR_INTERNAL, "digits.csv: found %d rows of %d pixels, expected %d of %d",
-                         table.rows, table.features, ROWS, PIXELS);
+                         table.rows, table.cells, ROWS, PIXELS);
     if (code == OK) code = csv_examples(dataset, &train, &test, false, error);
     if (code == OK) code = keep_bytes(dataset, error);
     if (code == OK) augment_dataset(dataset, &augment, &given);

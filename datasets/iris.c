@@ -25,20 +25,26 @@ static const struct option options[] = {
                .help = "bring each measurement to mean 0 and deviation 1 over the training examples"),
     {0}};
 
+/* The rows below the first. */
+static int parse(struct csv_table *table, const char *name, const char *begin, const char *end,
+                 const struct csv_table *like, struct error *error) {
+    const struct csv_format format = {.separator = ',', .decimal = '.', .header = CSV_HEADER_NO, .label = ""};
+    while (begin < end && *begin++ != '\n') continue;
+    return csv_parse(table, name, begin, (size_t)(end - begin), &format, like, error);
+}
+
 static int iris_open(struct dataset *dataset, const void *settings, const char *const *folders,
                      struct error *error) {
     (void)folders;
     const struct iris_settings *iris = settings;
-    const struct csv_format format = {.separator = ',', .header = CSV_HEADER_YES, .label = ""};
     struct csv_table train = {0}, test = {0};
-    int code = csv_parse(&train, "iris_training.csv", embedded_iris_training,
-                         (size_t)(embedded_iris_training_end - embedded_iris_training), &format, NULL, error);
+    int code =
+        parse(&train, "iris_training.csv", embedded_iris_training, embedded_iris_training_end, NULL, error);
     if (code == OK)
-        code = csv_parse(&test, "iris_test.csv", embedded_iris_test,
-                         (size_t)(embedded_iris_test_end - embedded_iris_test), &format, NULL, error);
-    if (code == OK && (train.features != MEASUREMENTS || test.features != MEASUREMENTS))
-        code = error_set(error, ERROR_INTERNAL, "iris: found %d and %d features, expected %d", train.features,
-                         test.features, MEASUREMENTS);
+        code = parse(&test, "iris_test.csv", embedded_iris_test, embedded_iris_test_end, &train, error);
+    if (code == OK && train.cells != MEASUREMENTS)
+        code = error_set(error, ERROR_INTERNAL, "iris: found %d features, expected %d", train.cells,
+                         MEASUREMENTS);
     if (code == OK)
         code = csv_examples(dataset, &(struct csv_part){.table = &train, .rows = train.rows},
                             &(struct csv_part){.table = &test, .rows = test.rows}, iris->standardize, error);

@@ -1,5 +1,5 @@
-/* Files: zlib reads plain files and gzip alike, checks their checksums and tells a cut-off one; new files
- * become visible only when they are whole and on the disk. */
+/* Files: whole ones are read through a file_reader; new files become visible only when they are whole and on
+ * the disk. */
 #include "file.h"
 #include <dirent.h>
 #include <errno.h>
@@ -10,111 +10,22 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
+#include "file_reader.h"
 #include "memory.h"
-
-enum { FIRST_BYTES = 1 << 16, STEP_BYTES = 1 << 30 };
 
 /* --- reading --- */
 
-/* Why zlib stopped, in words. */
-static int read_error(const char *path, gzFile file, struct error *error) {
-    int code = Z_OK;
-    const char *words = gzerror(file, &code);
-    if (code == Z_ERRNO) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
-    if (code == Z_BUF_ERROR)
-        return error_set(error, ERROR_FILE, "%s: the gzip data ends too early, expected its end mark", path);
-    if (code == Z_DATA_ERROR) return error_set(error, ERROR_FILE, "%s: damaged gzip data", path);
-    return error_set(error, ERROR_FILE, "%s: %s", path, words);
-}
-
-/* The limit holds for what comes out, and the room never grows beyond it: a small gzip file may become large,
- * not any size. */
-static int read_all(const char *path, gzFile file, size_t limit, size_t room, char **data, size_t *bytes,
-                    struct error *error) {
-    char *block = NULL;
-    size_t used = 0;
-    int code = memory_array(&block, room, path, error);
-    while (code == OK) {
-        if (used + 1 >= room) { /* a 0 byte must fit behind the last */
-            const size_t larger = room < limit / 2 ? 2 * room : limit + 2;
-            code = memory_grow(&block, room, larger, path, error);
-            if (code != OK) break;
-            room = larger;
-        }
-        const size_t free_bytes = room - 1 - used;
-        const int got =
-            gzread(file, block + used, (unsigned)(free_bytes < STEP_BYTES ? free_bytes : STEP_BYTES));
-        int state = Z_OK;
-        gzerror(file, &state);
-        if (got < 0 || (got == 0 && state != Z_OK)) {
-            code = read_error(path, file, error);
-        } else if (got == 0) {
-            break;
-        } else if ((used += (size_t)got) > limit) {
-            code = error_set(error, ERROR_FILE, "%s: more than %zu bytes%s, the most that is read here", path,
-                             limit, gzdirect(file) ? "" : " when unpacked");
-        }
-    }
-    if (code != OK) {
-        memory_free(block);
-        return code;
-    }
-    block[used] = '\0';
-    *data = block;
-    *bytes = used;
-    return OK;
-}
-
-/* How many bytes reading the file will give, most likely: its size; for gzip what its last four bytes say
- * (RFC 1952), unless that is absurd. Only a first guess: the memory grows when it was wrong. */
-static size_t likely_bytes(int handle, const struct stat *status) {
-    unsigned char magic[2], end[4];
-    if (!S_ISREG(status->st_mode) || status->st_size <= 0) return FIRST_BYTES;
-    const size_t size = (size_t)status->st_size;
-    if (size < 18 || pread(handle, magic, 2, 0) != 2 || magic[0] != 0x1f || magic[1] != 0x8b) return size;
-    if (pread(handle, end, 4, status->st_size - 4) != 4) return size;
-    const size_t said = (size_t)end[0] | (size_t)end[1] << 8 | (size_t)end[2] << 16 | (size_t)end[3] << 24;
-    return said > size && said / 64 < size ? said : size;
-}
-
-/* How much a gzip file may become, below the limit for any file. The size of a pipe is not known. */
-static size_t unpacked_most(const struct stat *status, size_t limit) {
-    size_t most = FILE_UNPACKED_MOST;
-    if (S_ISREG(status->st_mode) && (size_t)status->st_size < most / FILE_UNPACKED_TIMES)
-        most = (size_t)status->st_size * FILE_UNPACKED_TIMES;
-    if (most < FILE_UNPACKED_FREE) most = FILE_UNPACKED_FREE;
-    return most < limit ? most : limit;
-}
-
 static int read_file(const char *path, size_t limit, bool packed, char **data, size_t *bytes,
                      struct error *error) {
+    struct file_reader reader;
     *data = NULL;
     *bytes = 0;
-    const int handle = open(path, O_RDONLY | O_CLOEXEC);
-    if (handle < 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
-    struct stat status;
-    if (fstat(handle, &status) == 0 && S_ISDIR(status.st_mode)) {
-        close(handle);
-        return error_set(error, ERROR_FILE, "%s: a folder, expected a file", path);
-    }
-    const size_t likely = likely_bytes(handle, &status);
-    const gzFile file = gzdopen(handle, "rb");
-    if (file == NULL) {
-        close(handle);
-        return error_set(error, ERROR_DEVICE, "memory: nothing left to open %s", path);
-    }
-    gzbuffer(file, FIRST_BYTES);
-    /* A plain file then takes two reads: its bytes, and the end. */
-    const size_t room = (likely < limit ? likely : limit) + 2;
-    int code = OK;
-    if (!gzdirect(file) && !packed)
+    int code = file_reader_open(&reader, path, limit, error);
+    if (code == OK && reader.packed && !packed)
         code = error_set(error, ERROR_FILE,
                          "%s: a gzip file, expected one that is not packed (gunzip unpacks it)", path);
-    if (!gzdirect(file)) limit = unpacked_most(&status, limit);
-    if (code == OK)
-        code = read_all(path, file, limit, room < limit + 2 ? room : limit + 2, data, bytes, error);
-    gzclose_r(file);
+    if (code == OK) code = file_reader_rest(&reader, data, bytes, error);
+    file_reader_close(&reader);
     return code;
 }
 

@@ -7,6 +7,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "memory.h"
+
+enum { HUGE_PAGE = 2 << 20 };
 
 static int map(struct mapping *mapping, const char *path, int handle, struct error *error) {
     struct stat status;
@@ -30,6 +33,22 @@ int mapping_open(struct mapping *mapping, const char *path, struct error *error)
     const int code = map(mapping, path, handle, error);
     close(handle);
     return code;
+}
+
+int mapping_grow(struct mapping *mapping, size_t bytes, const char *what, struct error *error) {
+    if (bytes <= mapping->length) return OK;
+    const size_t page = bytes < HUGE_PAGE ? (size_t)sysconf(_SC_PAGESIZE) : HUGE_PAGE;
+    const size_t length = (bytes + page - 1) / page * page;
+    RETURN_IF(memory_probe(length, what, error));
+    void *const grown = mapping->bytes
+                            ? mremap(mapping->bytes, mapping->length, length, MREMAP_MAYMOVE)
+                            : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (grown == MAP_FAILED)
+        return error_set(error, ERROR_DEVICE, "memory: no %zu bytes left for %s", length, what);
+    /* Batches take rows from anywhere: with huge pages they miss the TLB less. A wish, not a need. */
+    if (length >= 2 * HUGE_PAGE) madvise(grown, length, MADV_HUGEPAGE);
+    *mapping = (struct mapping){.bytes = grown, .length = length};
+    return OK;
 }
 
 void mapping_close(struct mapping *mapping) {

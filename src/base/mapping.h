@@ -15,6 +15,10 @@ struct mapping {
 
 /* Maps a whole file. Errors: ERROR_FILE: it cannot be read, is empty, or is no regular file. */
 int mapping_open(struct mapping *mapping, const char *path, struct error *error);
+/* Memory of its own instead: room for `bytes` bytes at least, zeroed, of which only what is touched is taken.
+ * What was there stays, where it then is, without a copy: two of them are never needed. `what`: what it is
+ * for, for the words. Errors: ERROR_DEVICE. */
+int mapping_grow(struct mapping *mapping, size_t bytes, const char *what, struct error *error);
 void mapping_close(struct mapping *mapping); /* safe on a zeroed one */
 
 #endif

@@ -32,6 +32,7 @@ enum option_flag {
     OPTION_RARE = 16,   /* few need it: in the help of all options only */
     OPTION_RECIPE = 32, /* a model may say what it trains well with */
     OPTION_ASIDE = 64,  /* of a data set: changes no example */
+    OPTION_LIST = 128,  /* of a plug-in: "a,b" up to the next key=value, without quotes */
 };
 /* The value of an OPTION_SIZES. */
 enum { SIZES_MOST = 8 };
@@ -88,7 +89,7 @@ struct plugin {
     int (*check_text)(const char *what, const char *text, struct error *error);
 };
 
-enum { PLUGIN_SETTINGS_BYTES = 2304, PLUGIN_TEXT_BYTES = 16384 };
+enum { PLUGIN_SETTINGS_BYTES = 3072, PLUGIN_TEXT_BYTES = 16384 };
 
 /* All plug-ins of one kind; the Makefile makes it from the files of a folder. */
 struct plugin_kind {

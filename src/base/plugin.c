@@ -4,7 +4,7 @@
 #include <string.h>
 #include "text.h"
 
-enum { NAMES_MOST = 127, LIST_BYTES = 300, LIST_TEXT_BYTES = 512 /* of a list of settings, at most */ };
+enum { NAMES_MOST = 127, LIST_BYTES = 300, LIST_TEXT_BYTES = 1024 /* of a list of settings, at most */ };
 
 /* `async_lockfree` is `async-lockfree`. `typed` has `length` characters. */
 static bool is_named(const struct plugin *plugin, const char *typed, size_t length) {
@@ -34,6 +34,13 @@ int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct err
     return error_set(error, ERROR_USAGE, "%s \"%s\": unknown (one of %s)", kind->name, typed, list);
 }
 
+/* The end of a list that begins at `value`: before the next key=value. */
+static char *end_of_list(char *value) {
+    char *end = value + strcspn(value, ",");
+    while (*end == ',' && end[1 + strcspn(end + 1, ",=")] != '=') end += 1 + strcspn(end + 1, ",");
+    return end;
+}
+
 /* Sets the one setting at the front of `text`, which it changes; *rest is what follows its comma, or NULL. */
 static int set_next(struct choice *choice, char *text, char **rest, struct error *error) {
     const struct plugin *plugin = choice->plugin;
@@ -43,7 +50,8 @@ static int set_next(struct choice *choice, char *text, char **rest, struct error
     if (*end == '=') {
         *end = '\0';
         value = end + 1;
-        end = value + strcspn(value, ",");
+        const struct option *row = option_find(plugin->options, name);
+        end = row && row->flags & OPTION_LIST ? end_of_list(value) : value + strcspn(value, ",");
         if (*value == '"') {
             char *const quote = strchr(value + 1, '"');
             if (quote == NULL || (quote[1] != ',' && quote[1] != '\0'))

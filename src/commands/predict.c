@@ -1,16 +1,20 @@
-/* trainer predict: the class of each row of a CSV file or of a picture, with its probability. */
+/* trainer predict: the class of each row of a table or of a picture, with its probability; where the table
+ * has labels, also how many are right. */
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../base/memory.h"
 #include "../config/config.h"
 #include "../record/progress.h"
-#include "../infer/features.h"
+#include "../infer/predictions.h"
+#include "../infer/table_rows.h"
 #include "command.h"
 
 #if TRAINER_STB
 #    define WHAT "PNG, JPEG, BMP and GIF pictures, and rows of a CSV file"
 #    define ARGUMENTS "IMAGE|CSV..."
-#    define FILES_TAKEN "PNG, JPEG, BMP or GIF picture, or a CSV file with a row of features an example"
+#    define FILES_TAKEN "PNG, JPEG, BMP or GIF picture, or a CSV file with a row of features for each example"
 #    define EXAMPLE                                                                                          \
         "# a picture of your own, with a network that was trained on pictures\n"                             \
         "trainer --dataset=mnist --out=runs/mnist\n"                                                         \
@@ -18,13 +22,13 @@
 #else
 #    define WHAT "rows of a CSV file"
 #    define ARGUMENTS "CSV..."
-#    define FILES_TAKEN "CSV file with a row of features an example"
+#    define FILES_TAKEN "CSV file with a row of features for each example"
 #    define EXAMPLE ""
 #endif
 
 struct predict_settings {
     char checkpoint[PATH_BYTES];
-    int top, kernels;
+    int top, format, kernels;
 };
 
 static const struct option rows[] = {
@@ -32,56 +36,50 @@ static const struct option rows[] = {
                .help = "folder of a run, or a .safetensors file that it wrote; must be given"),
     OPTION_ROW(INT, "top", struct predict_settings, top, .fallback = "1", .least = 1, .most = 1000,
                .unit = "classes", .help = "how many classes to show, the most probable first"),
+    OPTION_ROW(CHOICE, "format", struct predict_settings, format, .fallback = "text", .choices = "text|csv",
+               .help = "a line of words for each example, or CSV: of a table its other columns, then the "
+                       "prediction and the probability of each class"),
     OPTION_ROW(CHOICE, "kernels", struct predict_settings, kernels, .fallback = "auto",
                .choices = "auto|reference", .help = "reference: only the plain kernels, without libraries"),
     {0},
 };
 
-/* A name can hold anything; a line of results is one line. */
-static void print_name(const char *name) {
-    for (const char *c = name; *c; c++) putchar((unsigned char)*c < ' ' || *c == 127 ? '?' : *c);
-}
-
-static void print_row(const struct restored *restored, float *probabilities, int top) {
-    for (int k = 0; k < top && k < restored->classes; k++) {
-        int best = 0;
-        for (int c = 1; c < restored->classes; c++)
-            if (probabilities[c] > probabilities[best]) best = c;
-        printf(k == 0 ? "Prediction is \"" : ", \"");
-        print_name(restored->class_names[best]);
-        printf("\" (%.1f%%)", 100.0 * (double)probabilities[best]);
-        probabilities[best] = -1.0f;
-    }
-    putchar('\n');
-}
-
 /* Pictures wait until there are enough of them for a batch, or something else has its turn. */
 struct predictor {
     struct restored restored;
-    int top;
-    bool named; /* a picture's line begins with its file's name */
+    struct predictions predictions;
+    int files; /* that were given */
     struct features waiting[EVALUATE_BATCH];
     const char *names[EVALUATE_BATCH]; /* borrowed */
     int count;
     struct progress progress;
 };
 
-/* names: [features->count] of pictures, or NULL. */
-static int predict(struct predictor *predictor, const struct features *features, const char *const *names,
+/* *probabilities = [features->count][classes], owned by the caller. */
+static int compute(struct predictor *predictor, const struct features *features, float **probabilities,
                    struct error *error) {
     struct restored *restored = &predictor->restored;
     const struct examples examples = features_examples(features, restored);
-    float *probabilities = NULL;
-    RETURN_IF(memory_array(&probabilities, (size_t)features->count * (size_t)restored->classes,
+    RETURN_IF(memory_array(probabilities, (size_t)features->count * (size_t)restored->classes,
                            "probabilities", error));
-    const int code =
-        evaluator_predict(&restored->evaluator, &examples, restored->weights, probabilities, NULL, error);
+    return evaluator_predict(&restored->evaluator, &examples, restored->weights, *probabilities, NULL, error);
+}
+
+/* --- pictures --- */
+
+static int print_pictures(struct predictor *predictor, const struct features *features, struct error *error) {
+    struct predictions *predictions = &predictor->predictions;
+    float *probabilities = NULL;
+    int code = compute(predictor, features, &probabilities, error);
+    if (code == OK) predictions_begin(predictions, "file,");
     for (int i = 0; code == OK && i < features->count; i++) {
-        if (names && predictor->named) {
-            print_name(names[i]);
-            printf(": ");
-        }
-        print_row(restored, &probabilities[(size_t)i * (size_t)restored->classes], predictor->top);
+        struct text file = text_growing(error);
+        predictions_cell(&file, predictor->names[i]);
+        code = text_end(&file);
+        if (code == OK)
+            predictions_add(predictions, predictor->names[i], file.bytes,
+                            &probabilities[(size_t)i * (size_t)predictor->restored.classes]);
+        memory_free(file.bytes);
     }
     memory_free(probabilities);
     return code;
@@ -92,7 +90,7 @@ static int predict_waiting(struct predictor *predictor, struct error *error) {
     int code = OK;
     if (predictor->count > 0)
         code = features_join(&together, predictor->waiting, predictor->count, &predictor->restored, error);
-    if (code == OK && predictor->count > 0) code = predict(predictor, &together, predictor->names, error);
+    if (code == OK && predictor->count > 0) code = print_pictures(predictor, &together, error);
     features_close(&together);
     for (int i = 0; i < predictor->count; i++) features_close(&predictor->waiting[i]);
     predictor->count = 0;
@@ -107,20 +105,106 @@ static void say_reversed(struct predictor *predictor, const char *path) {
                   ways[!way], ways[way]);
 }
 
-static int take_file(struct predictor *predictor, const char *path, struct error *failure,
+static int take_picture(struct predictor *predictor, struct file_reader *file, const char *path,
+                        struct error *failure, struct error *error) {
+    struct features features;
+    const int code = features_read(&features, &predictor->restored, file, failure);
+    if (code != OK) features_close(&features);
+    if (code != OK) return code;
+    if (light_reversed(&features.light, &predictor->restored.light)) say_reversed(predictor, path);
+    predictor->names[predictor->count] = path;
+    predictor->waiting[predictor->count++] = features;
+    return predictor->count == EVALUATE_BATCH ? predict_waiting(predictor, error) : OK;
+}
+
+/* --- tables --- */
+
+struct judged {
+    long rows, right; /* that have a label; whose label was predicted */
+};
+
+static int print_rows(struct predictor *predictor, const struct table_rows *table,
+                      const struct features *features, struct judged *judged, struct error *error) {
+    float *probabilities = NULL;
+    const char *carried = table->carried.bytes;
+    const int code = compute(predictor, features, &probabilities, error);
+    for (int i = 0; code == OK && i < features->count; i++) {
+        const int label = table->labels[i],
+                  said = predictions_add(&predictor->predictions, NULL, carried,
+                                         &probabilities[(size_t)i * (size_t)predictor->restored.classes]);
+        judged->rows += label != TABLE_LABEL_NONE;
+        judged->right += label == said;
+        if (carried) carried += strlen(carried) + 1;
+    }
+    memory_free(probabilities);
+    return code;
+}
+
+/* What the predictions alone do not show. Where they are CSV, the accuracy is no part of it. */
+static void conclude(struct predictor *predictor, const struct table_rows *table,
+                     const struct judged *judged) {
+    const char *name = table->reader.rows.name;
+    char line[100];
+    if (table->unseen > 0)
+        progress_warn(&predictor->progress, "%s: values that training did not have count as none: %ld cell%s",
+                      name, table->unseen, table->unseen == 1 ? "" : "s");
+    if (table->unknown > 0)
+        progress_warn(&predictor->progress, "%s: labels that are no class of the network count as wrong: %ld",
+                      name, table->unknown);
+    if (judged->rows == 0) return;
+    snprintf(line, sizeof line, "Accuracy: %.4f (%ld of %ld)", (double)judged->right / (double)judged->rows,
+             judged->right, judged->rows);
+    if (predictor->predictions.format == PREDICTIONS_CSV)
+        progress_say(&predictor->progress, "%s", line);
+    else
+        puts(line);
+}
+
+/* The next rows; *more: there were some. */
+static int take_rows(struct predictor *predictor, struct table_rows *table, struct judged *judged, bool *more,
                      struct error *error) {
     struct features features;
-    int code = features_read(&features, &predictor->restored, path, failure);
-    if (code == OK && features.is_picture) {
-        if (light_reversed(&features.light, &predictor->restored.light)) say_reversed(predictor, path);
-        predictor->names[predictor->count] = path;
-        predictor->waiting[predictor->count++] = features;
-        return predictor->count == EVALUATE_BATCH ? predict_waiting(predictor, error) : OK;
-    }
-    const int before = predict_waiting(predictor, error);
-    if (code == OK && before == OK) code = predict(predictor, &features, NULL, error);
+    int code = table_rows_next(table, &features, error);
+    *more = features.count > 0;
+    if (code == OK && *more) code = print_rows(predictor, table, &features, judged, error);
     features_close(&features);
-    return before == OK ? code : before;
+    return code;
+}
+
+static int take_table(struct predictor *predictor, struct file_reader *file, struct error *error) {
+    const bool csv = predictor->predictions.format == PREDICTIONS_CSV;
+    struct table_rows table = {0};
+    struct judged judged = {0};
+    bool more = true;
+    if (csv && predictor->files > 1)
+        return error_set(error, ERROR_USAGE,
+                         "%s: a table among %d files, expected one table, or pictures, with --format=csv",
+                         file->path, predictor->files);
+    int code = table_rows_open(&table, &predictor->restored, file, csv, error);
+    if (code == OK) predictions_begin(&predictor->predictions, table.head);
+    while (code == OK && more) code = take_rows(predictor, &table, &judged, &more, error);
+    if (code == OK) conclude(predictor, &table, &judged);
+    table_rows_close(&table);
+    return code;
+}
+
+/* What is wrong with the file itself is a failure, all else an error. */
+static int take_file(struct predictor *predictor, const char *path, struct error *failure,
+                     struct error *error) {
+    struct file_reader file;
+    bool is_picture = false;
+    int code = strcmp(path, "-") == 0 ? file_reader_standard_input(&file, SIZE_MAX, failure)
+                                      : file_reader_open(&file, path, SIZE_MAX, failure);
+    if (code == OK) code = features_is_picture(&file, &is_picture, failure);
+    if (code == OK && is_picture) {
+        code = take_picture(predictor, &file, path, failure, error);
+    } else {
+        const int before = predict_waiting(predictor, error);
+        if (code == OK && before == OK) code = take_table(predictor, &file, failure);
+        if (before != OK) code = before;
+    }
+    file_reader_close(&file);
+    return code;
 }
 
 /* What is wrong with one file does not keep the others from their turn; the last such word is the caller's.
@@ -150,8 +234,11 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (argument_count == 0) return error_set(error, ERROR_USAGE, "predict: expected a " FILES_TAKEN);
     struct predictor *predictor = NULL;
     RETURN_IF(memory_array(&predictor, 1, "pictures", error));
-    predictor->top = settings->top;
-    predictor->named = argument_count > 1;
+    predictor->files = argument_count;
+    predictor->predictions = (struct predictions){.restored = &predictor->restored,
+                                                  .format = (enum predictions_format)settings->format,
+                                                  .top = settings->top,
+                                                  .named = argument_count > 1};
     int code = restored_open(&predictor->restored, settings->checkpoint,
                              settings->kernels == KERNELS_REFERENCE, error);
     if (code == OK) code = predict_files(predictor, arguments, argument_count, error);

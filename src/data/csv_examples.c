@@ -1,159 +1,292 @@
-/* Tables become a data set's examples. The classes are collected from the training part by binary search in a
- * sorted list; when all of them are integers the list is put in the order of their values ("10" after "9").
- */
+/* Tables become a data set's examples, in the memory that they were read into: column by column first, where
+ * a category is still one cell; then the rows are widened, from the last one on, so that none is overwritten
+ * before it is read. */
 #include "csv_examples.h"
 
-#include <stdlib.h>
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 #include "../base/memory.h"
 #include "standardize.h"
 
-typedef int compare_function(const char *a, const char *b);
+enum { TRAIN, TEST, PARTS };
 
-struct classes {
-    const char **names; /* [count] in the order of `compare`, owned; texts in the table */
-    int count;
-    compare_function *compare;
+struct parts {
+    struct csv_part of[PARTS];
+    struct columns *columns;
+    long unseen; /* cells of the test part whose value the training part does not have */
 };
 
-static bool is_integer(const char *text) {
-    enum { MOST_DIGITS = 18 }; /* fits a long long */
-    if (*text == '-' || *text == '+') text++;
-    const size_t digits = strspn(text, "0123456789");
-    return digits > 0 && digits <= MOST_DIGITS && text[digits] == 0;
+static float *row_of(const struct csv_part *part, int row) {
+    return csv_cells(part->table) + (size_t)(part->first + row) * (size_t)part->table->cells;
 }
 
-/* By value, then by text, so that "1" and "01" stay two classes. */
-static int compare_integers(const char *a, const char *b) {
-    const long long x = strtoll(a, NULL, 10), y = strtoll(b, NULL, 10);
-    return x != y ? (x > y) - (x < y) : strcmp(a, b);
+static int *labels_of(const struct csv_part *part) {
+    return csv_labels(part->table) + part->first;
 }
 
-static int compare_entries(const void *a, const void *b) {
-    return compare_integers(*(const char *const *)a, *(const char *const *)b);
+/* --- labels --- */
+
+static int label_column(const struct columns *columns) {
+    int column = 0;
+    while (columns->at[column].role != COLUMN_LABEL) column++;
+    return column;
 }
 
-/* Where `label` is or would stand; *found says which. */
-static int find_class(const struct classes *classes, const char *label, bool *found) {
-    int low = 0, high = classes->count;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (classes->compare(classes->names[middle], label) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *found = low < classes->count && strcmp(classes->names[low], label) == 0;
-    return low;
-}
-
-static int collect_classes(struct classes *classes, const struct csv_part *part, struct error *error) {
-    const struct csv_table *table = part->table;
-    const char *name = table->source.name;
-    *classes = (struct classes){.compare = strcmp};
-    RETURN_IF(memory_array(&classes->names, CSV_MAX_CLASSES, "class names", error));
-    bool found, integers = true;
-    for (int row = part->first; row < part->first + part->rows; row++) {
-        const char *label = table->labels[row];
-        const int at = find_class(classes, label, &found);
-        if (found) continue;
-        char place[128];
-        if (classes->count == CSV_MAX_CLASSES)
-            return error_set(error, ERROR_FILE,
-                             "%s: %s: found label number %d, expected at most %d different ones", name,
-                             csv_place(table, table->lines[row], table->label, place, sizeof place),
-                             CSV_MAX_CLASSES + 1, CSV_MAX_CLASSES);
-        memmove(classes->names + at + 1, classes->names + at,
-                (size_t)(classes->count - at) * sizeof *classes->names);
-        classes->names[at] = label;
-        classes->count++;
-        integers = integers && is_integer(label);
-    }
-    char shown[CSV_SHOWN_BYTES];
-    if (classes->count < 2)
+/* kept[values] = whether the training part has it. Errors: the test part has another one. */
+static int check_labels(const struct parts *parts, bool *kept, struct error *error) {
+    const struct csv_part *train = &parts->of[TRAIN], *test = &parts->of[TEST];
+    const int column = label_column(parts->columns);
+    const struct categories *values = &parts->columns->at[column].values;
+    char place[CSV_PLACE_BYTES], shown[CSV_SHOWN_BYTES];
+    int classes = 0;
+    for (int row = 0; row < train->rows; row++) kept[labels_of(train)[row]] = true;
+    for (int v = 0; v < values->count; v++) classes += kept[v];
+    if (classes < 2)
+        return error_set(
+            error, ERROR_FILE, "%s: found one class, \"%s\", in all %d training rows, expected at least two",
+            train->table->name, csv_shown(values->at[labels_of(train)[0]].text, shown), train->rows);
+    for (int row = 0; row < test->rows; row++) {
+        const struct category *value = &values->at[labels_of(test)[row]];
+        if (kept[labels_of(test)[row]]) continue;
+        csv_place(test->table->name, value->line, column, parts->columns, column, place);
         return error_set(error, ERROR_FILE,
-                         "%s: found one class, \"%s\", in all %d training rows, expected at least two", name,
-                         csv_shown(classes->names[0], shown), part->rows);
-    if (integers) {
-        qsort(classes->names, (size_t)classes->count, sizeof *classes->names, compare_entries);
-        classes->compare = compare_integers;
+                         "%s: found \"%s\", expected one of the %d labels of the training part", place,
+                         csv_shown(value->text, shown), classes);
     }
     return OK;
 }
 
-/* *block = the class number of each row of the part. */
-static int number_labels(void **block, const struct classes *classes, const struct csv_part *part,
-                         struct error *error) {
-    const struct csv_table *table = part->table;
-    RETURN_IF(memory_zeroed(block, (size_t)part->rows, sizeof(int), "labels", error));
-    for (int i = 0; i < part->rows; i++) {
-        bool found;
-        const char *label = table->labels[part->first + i];
-        char place[128], shown[CSV_SHOWN_BYTES];
-        ((int *)*block)[i] = find_class(classes, label, &found);
-        if (!found)
-            return error_set(
-                error, ERROR_FILE, "%s: %s: found \"%s\", expected one of the %d labels of the training part",
-                table->source.name,
-                csv_place(table, table->lines[part->first + i], table->label, place, sizeof place),
-                csv_shown(label, shown), classes->count);
-    }
-    return OK;
-}
-
-/* The header's names, without the label's. */
-static int name_features(struct dataset *dataset, const struct csv_table *table, struct error *error) {
-    if (!table->names) return OK;
+static int name_classes(struct dataset *dataset, const struct categories *values, struct error *error) {
     const char **names;
-    RETURN_IF(memory_array(&names, table->columns, "feature names", error));
-    int count = 0;
-    for (int c = 0; c < table->columns; c++)
-        if (c != table->label) names[count++] = table->names[c];
-    const int code = dataset_feature_names(dataset, names, count, error);
+    RETURN_IF(memory_array(&names, values->count, "class names", error));
+    for (int v = 0; v < values->count; v++) names[v] = values->at[v].text;
+    const int code = dataset_class_names(dataset, names, values->count, error);
     memory_free(names);
     return code;
 }
 
-static float *part_floats(const struct csv_part *part) {
-    return part->table->floats + (size_t)part->first * (size_t)part->table->features;
+static int number_labels(struct dataset *dataset, struct parts *parts, struct error *error) {
+    struct categories *values = &parts->columns->at[label_column(parts->columns)].values;
+    bool *kept = NULL;
+    int *place = NULL;
+    int code = memory_array(&kept, values->count, "labels", error);
+    if (code == OK) code = memory_array(&place, values->count, "labels", error);
+    if (code == OK) code = check_labels(parts, kept, error);
+    if (code == OK) code = categories_sort(values, kept, place, error);
+    for (int p = 0; code == OK && p < PARTS; p++)
+        for (int row = 0; row < parts->of[p].rows; row++)
+            labels_of(&parts->of[p])[row] = place[labels_of(&parts->of[p])[row]];
+    if (code == OK) code = name_classes(dataset, values, error);
+    memory_free(kept);
+    memory_free(place);
+    return code;
 }
 
-static struct examples part_examples(const struct csv_part *part, const int *labels) {
-    return (struct examples){.count = part->rows,
-                             .features = part->table->features,
-                             .floats = part_floats(part),
-                             .scale = 1,
-                             .labels = labels};
+/* --- features, cell by cell --- */
+
+/* A missing number becomes the mean of the training part. */
+static int fill_numbers(struct parts *parts, int column, int cell, struct error *error) {
+    struct column *number = &parts->columns->at[column];
+    const struct csv_part *train = &parts->of[TRAIN];
+    double sum = 0;
+    int there = 0;
+    for (int row = 0; row < train->rows; row++) {
+        const float value = row_of(train, row)[cell];
+        if (isnan(value)) continue;
+        sum += (double)value;
+        there++;
+    }
+    if (there == 0) {
+        char name[CSV_COLUMN_BYTES];
+        return error_set(error, ERROR_FILE,
+                         "%s: column %d: found no value in the training part; ignore=%s leaves it out",
+                         train->table->name, column + 1, csv_column(parts->columns, column, name));
+    }
+    number->fills = true;
+    number->fill = (float)(sum / there);
+    for (int p = 0; p < PARTS; p++)
+        for (int row = 0; row < parts->of[p].rows; row++) {
+            float *const value = &row_of(&parts->of[p], row)[cell];
+            if (isnan(*value)) *value = number->fill;
+        }
+    return OK;
 }
 
-static int standardize_parts(struct dataset *dataset, const struct csv_part *train,
-                             const struct csv_part *test, struct error *error) {
-    const int features = train->table->features;
+/* The values of the training part, sorted; then each cell is a place among them, or -1. */
+static int number_values(struct parts *parts, int column, int cell, bool *kept, int *place,
+                         struct error *error) {
+    struct categories *values = &parts->columns->at[column].values;
+    const struct csv_part *train = &parts->of[TRAIN];
+    const int missing = categories_find(values, "");
+    for (int row = 0; row < train->rows; row++) {
+        const float value = row_of(train, row)[cell];
+        kept[isnan(value) ? missing : (int)value] = true;
+    }
+    RETURN_IF(categories_sort(values, kept, place, error));
+    for (int p = 0; p < PARTS; p++)
+        for (int row = 0; row < parts->of[p].rows; row++) {
+            float *const value = &row_of(&parts->of[p], row)[cell];
+            *value = (float)place[isnan(*value) ? missing : (int)*value];
+            parts->unseen += *value < 0;
+        }
+    return OK;
+}
+
+static int number_category(struct parts *parts, int column, int cell, struct error *error) {
+    struct column *category = &parts->columns->at[column];
+    bool *kept = NULL;
+    int *place = NULL, number, code = OK;
+    if (parts->of[TRAIN].table->format.missing == CSV_MISSING_MEAN) {
+        category->fills = true;
+        code = categories_add(&category->values, "", 0, &number, error);
+    }
+    if (code == OK) code = memory_array(&kept, category->values.count, "the values of a column", error);
+    if (code == OK) code = memory_array(&place, category->values.count, "the values of a column", error);
+    if (code == OK) code = number_values(parts, column, cell, kept, place, error);
+    memory_free(kept);
+    memory_free(place);
+    return code;
+}
+
+static int prepare_columns(struct parts *parts, struct error *error) {
+    const bool fills = parts->of[TRAIN].table->format.missing == CSV_MISSING_MEAN;
+    for (int column = 0, cell = 0; column < parts->columns->count; column++) {
+        const enum column_role role = parts->columns->at[column].role;
+        if (role == COLUMN_NUMBER && fills) RETURN_IF(fill_numbers(parts, column, cell, error));
+        if (role == COLUMN_CATEGORY) RETURN_IF(number_category(parts, column, cell, error));
+        cell += column_is_feature(&parts->columns->at[column]);
+    }
+    return OK;
+}
+
+/* By cell; those of categories stay as they are. mean and deviation: [cells]. */
+static void standardize_cells(const struct parts *parts, float *mean, float *deviation) {
+    const struct csv_part *train = &parts->of[TRAIN], *test = &parts->of[TEST];
+    const int cells = train->table->cells;
+    standardize_measure(row_of(train, 0), train->rows, cells, mean, deviation);
+    for (int column = 0, cell = 0; column < parts->columns->count; column++) {
+        const struct column *at = &parts->columns->at[column];
+        if (at->role == COLUMN_CATEGORY) {
+            mean[cell] = 0;
+            deviation[cell] = 1;
+        }
+        cell += column_is_feature(at);
+    }
+    standardize_apply(row_of(train, 0), train->rows, cells, mean, deviation);
+    standardize_apply(row_of(test, 0), test->rows, cells, mean, deviation);
+}
+
+/* features[] = what the cells have, for each feature of a category once. */
+static void spread(const struct columns *columns, const float *cells, float *features) {
+    for (int c = 0; c < columns->count; c++) {
+        const struct column *column = &columns->at[c];
+        const int width = column->role == COLUMN_CATEGORY ? column->values.count : 1;
+        if (!column_is_feature(column)) continue;
+        for (int i = 0; i < width; i++) *features++ = *cells;
+        cells++;
+    }
+}
+
+static int standardize_parts(struct dataset *dataset, const struct parts *parts, struct error *error) {
+    const int cells = parts->of[TRAIN].table->cells, features = columns_features(parts->columns);
+    float *measured; /* mean and deviation of the cells */
     RETURN_IF(memory_array(&dataset->mean, features, "means", error));
     RETURN_IF(memory_array(&dataset->deviation, features, "deviations", error));
-    float *mean = dataset->mean, *deviation = dataset->deviation;
-    standardize_measure(part_floats(train), train->rows, features, mean, deviation);
-    standardize_apply(part_floats(train), train->rows, features, mean, deviation);
-    standardize_apply(part_floats(test), test->rows, features, mean, deviation);
+    RETURN_IF(memory_array(&measured, 2 * (size_t)cells, "means", error));
+    standardize_cells(parts, measured, measured + cells);
+    spread(parts->columns, measured, dataset->mean);
+    spread(parts->columns, measured + cells, dataset->deviation);
+    memory_free(measured);
     return OK;
+}
+
+/* --- rows --- */
+
+static int check_size(const struct csv_table *table, int features, struct error *error) {
+    const double bytes = (double)table->rows * features * sizeof(float), most = (double)memory_at_most();
+    if (bytes <= most) return OK;
+    return error_set(error, ERROR_DEVICE,
+                     "%s: %d rows of %d features take %.1f GB of memory, expected at most the %.1f GB there "
+                     "are; ignore= leaves columns out, and one of many values is many features",
+                     table->name, table->rows, features, bytes * 1e-9, most * 1e-9);
+}
+
+/* Where categories have several values, a row becomes longer. */
+static int widen(struct csv_table *table, int features, struct error *error) {
+    const size_t width = (size_t)features, cells = (size_t)table->cells;
+    float *row;
+    if (columns_of(table->columns, COLUMN_CATEGORY) == 0) return OK;
+    RETURN_IF(check_size(table, features, error));
+    RETURN_IF(mapping_grow(&table->numbers, (size_t)table->rows * width * sizeof(float),
+                           "the examples of a CSV file", error));
+    RETURN_IF(memory_array(&row, cells, "a row", error));
+    for (size_t i = (size_t)table->rows; i-- > 0;) {
+        memcpy(row, csv_cells(table) + i * cells, cells * sizeof *row);
+        columns_expand(table->columns, row, csv_cells(table) + i * width);
+    }
+    memory_free(row);
+    return OK;
+}
+
+static int name_features(struct dataset *dataset, const struct columns *columns, int features,
+                         struct error *error) {
+    struct text text = text_growing(error);
+    const char **names = NULL;
+    if (!columns->named && columns_of(columns, COLUMN_CATEGORY) == 0) return OK;
+    columns_name_features(columns, &text);
+    int code = text_end(&text);
+    if (code == OK) code = memory_array(&names, features, "feature names", error);
+    const char *at = text.bytes;
+    for (int f = 0; code == OK && f < features; f++, at += strlen(at) + 1) names[f] = at;
+    if (code == OK) code = dataset_feature_names(dataset, names, features, error);
+    memory_free(names);
+    memory_free(text.bytes);
+    return code;
+}
+
+static struct examples part_examples(const struct csv_part *part, int features) {
+    return (struct examples){.count = part->rows,
+                             .features = features,
+                             .floats = csv_cells(part->table) + (size_t)part->first * (size_t)features,
+                             .scale = 1,
+                             .labels = labels_of(part)};
+}
+
+/* The data set owns the memory now. */
+static void move(struct dataset *dataset, struct csv_table *table, int file) {
+    dataset->files[file] = table->numbers;
+    dataset->files[file + 1] = table->labels;
+    table->numbers = table->labels = (struct mapping){0};
+}
+
+static void write_notice(struct dataset *dataset, const struct parts *parts) {
+    const struct csv_table *train = parts->of[TRAIN].table;
+    struct text text = text_into(dataset->notice, sizeof dataset->notice);
+    const long dropped =
+        train->dropped + (parts->of[TEST].table != train ? parts->of[TEST].table->dropped : 0);
+    if (dropped > 0)
+        text_add(&text, "%s: rows left out, as something is missing in them: %ld", train->name, dropped);
+    if (parts->unseen > 0)
+        text_item(&text, "; ", "%s: values of the test part that no training example has: %ld cell%s",
+                  parts->of[TEST].table->name, parts->unseen, parts->unseen == 1 ? "" : "s");
 }
 
 int csv_examples(struct dataset *dataset, const struct csv_part *train, const struct csv_part *test,
                  bool standardize, struct error *error) {
-    struct classes classes = {0};
-    int code = collect_classes(&classes, train, error);
-    if (code == OK) code = number_labels(&dataset->blocks[2], &classes, train, error);
-    if (code == OK) code = number_labels(&dataset->blocks[3], &classes, test, error);
-    if (code == OK) code = dataset_class_names(dataset, classes.names, classes.count, error);
-    memory_free(classes.names);
-    RETURN_IF(code);
-    RETURN_IF(name_features(dataset, train->table, error));
-    if (standardize) RETURN_IF(standardize_parts(dataset, train, test, error));
-    dataset->shape = SHAPE(train->table->features);
-    dataset->train = part_examples(train, dataset->blocks[2]);
-    dataset->test = part_examples(test, dataset->blocks[3]);
-    dataset->blocks[0] = train->table->floats;
-    if (test->table != train->table) dataset->blocks[1] = test->table->floats;
-    train->table->floats = test->table->floats = NULL; /* the data set owns them now */
+    struct parts parts = {.of = {*train, *test}, .columns = train->table->columns};
+    RETURN_IF(number_labels(dataset, &parts, error));
+    RETURN_IF(prepare_columns(&parts, error));
+    const int features = columns_features(parts.columns);
+    RETURN_IF(name_features(dataset, parts.columns, features, error));
+    if (standardize) RETURN_IF(standardize_parts(dataset, &parts, error));
+    RETURN_IF(widen(train->table, features, error));
+    if (test->table != train->table) RETURN_IF(widen(test->table, features, error));
+    write_notice(dataset, &parts);
+    dataset->shape = SHAPE(features);
+    dataset->train = part_examples(train, features);
+    dataset->test = part_examples(test, features);
+    move(dataset, train->table, 0);
+    if (test->table != train->table) move(dataset, test->table, 2);
     return OK;
 }

@@ -1,242 +1,330 @@
-/* A CSV file read into a table. The first row fixes the columns; memory is asked for once, bounded by the
- * size of the text: a row of c cells takes at least c bytes. */
+/* A row's cells become floats as they are read; what a column is, is known from its first cell on. */
 #include "csv_reader.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/memory.h"
-#include "../base/text.h"
+#include "csv_number.h"
+#include "csv_roles.h"
 #include "dataset.h"
-#include "split.h"
 
-static const char A_NUMBER[] = "a number", A_FINITE_NUMBER[] = "a finite number";
+/* --- words --- */
 
-const char *csv_place(const struct csv_table *table, int line, int column, char *out, size_t bytes) {
+const char *csv_place(const char *name, int line, int cell, const struct columns *columns, int column,
+                      char out[CSV_PLACE_BYTES]) {
     char shown[CSV_SHOWN_BYTES];
-    struct text text = text_into(out, bytes);
-    text_add(&text, "row %d, column %d", line, column + 1);
-    if (table->names) text_add(&text, " \"%s\"", csv_shown(table->names[column], shown));
+    struct text text = text_into(out, CSV_PLACE_BYTES);
+    text_add(&text, "%s: row %d, column %d", name, line, cell + 1);
+    if (columns->named) text_add(&text, " \"%s\"", csv_shown(columns->at[column].name, shown));
     return out;
 }
 
-/* Reads a number; NULL, or what was expected instead. Hexadecimal, which strtof would take, is not for data
- * files. */
-static const char *read_number(const char *cell, float *value) {
-    char *end;
-    *value = strtof(cell, &end);
-    if (end == cell || *end || strpbrk(cell, "xX")) return A_NUMBER;
-    return isfinite(*value) ? NULL : A_FINITE_NUMBER;
+const char *csv_column(const struct columns *columns, int column, char out[CSV_COLUMN_BYTES]) {
+    const char *name = columns->at[column].name;
+    struct text text = text_into(out, CSV_COLUMN_BYTES);
+    if (columns->named && *name && strlen(name) < 40 && !strpbrk(name, ",=\" \n'"))
+        text_add(&text, "%s", name);
+    else
+        text_add(&text, "%d", column + 1);
+    return out;
 }
 
-static int wrong_cell(const struct csv_table *table, int column, const char *expected, struct error *error) {
-    char place[128], shown[CSV_SHOWN_BYTES];
-    const char *cell = table->source.cells[column];
-    csv_place(table, table->source.row, column, place, sizeof place);
-    if (!*cell)
-        return error_set(error, ERROR_FILE, "%s: %s: found an empty cell, expected %s", table->source.name,
-                         place, expected);
-    return error_set(error, ERROR_FILE, "%s: %s: found \"%s\", expected %s", table->source.name, place,
-                     csv_shown(cell, shown), expected);
+/* The place of a cell of the row in hand. */
+static const char *place_of(const struct csv_reader *reader, int cell, char out[CSV_PLACE_BYTES]) {
+    return csv_place(reader->rows.name, reader->rows.row, cell, reader->columns, reader->column_of[cell],
+                     out);
 }
 
-static int check_name(const struct csv_table *table, int column, struct error *error) {
-    const char *cell = table->source.cells[column];
-    const char *expected = dataset_name_expected(cell);
+static const char *expected_of(const struct column *column) {
+    static const char *const words[COLUMN_ROLES] = {[COLUMN_OPEN] = "a number or a category",
+                                                    [COLUMN_NUMBER] = "a number",
+                                                    [COLUMN_CATEGORY] = "a category",
+                                                    [COLUMN_LABEL] = "a label"};
+    return words[column->role];
+}
+
+static int wrong_missing(const struct csv_reader *reader, int cell, struct error *error) {
+    const struct column *column = &reader->columns->at[reader->column_of[cell]];
+    const char *found = reader->rows.cells[cell], *advice = "";
+    char place[CSV_PLACE_BYTES], shown[CSV_SHOWN_BYTES];
+    if (reader->fixed)
+        advice = "; a network trained with missing=mean takes such cells";
+    else if (column->role == COLUMN_LABEL)
+        advice = "; missing=drop leaves such rows out";
+    else
+        advice = "; missing=mean fills such cells in, missing=drop leaves their rows out";
+    place_of(reader, cell, place);
+    if (!*found)
+        return error_set(error, ERROR_FILE, "%s: found an empty cell, expected %s%s", place,
+                         expected_of(column), advice);
+    return error_set(error, ERROR_FILE, "%s: found \"%s\", a missing value, expected %s%s", place,
+                     csv_shown(found, shown), expected_of(column), advice);
+}
+
+static int wrong_number(const struct csv_reader *reader, int cell, const char *expected,
+                        struct error *error) {
+    const struct columns *columns = reader->columns;
+    const char *found = reader->rows.cells[cell];
+    char place[CSV_PLACE_BYTES], shown[CSV_SHOWN_BYTES], name[CSV_COLUMN_BYTES], advice[200] = "";
+    struct text text = text_into(advice, sizeof advice);
+    csv_column(columns, reader->column_of[cell], name);
+    if (csv_comma(found) != CSV_COMMA_NONE && reader->format.decimal == '.' && expected == CSV_A_NUMBER)
+        text_add(&text, "; decimal=comma takes decimal commas");
+    else if (!reader->fixed && csv_date(found))
+        text_add(&text, "; ignore=%s leaves the column out", name);
+    else if (!reader->fixed && expected == CSV_A_NUMBER)
+        text_add(&text, "; categories=%s takes texts, ignore=%s leaves the column out", name, name);
+    return error_set(error, ERROR_FILE, "%s: found %s\"%s\", expected %s%s", place_of(reader, cell, place),
+                     csv_date(found) ? "the date " : "", csv_shown(found, shown), expected, advice);
+}
+
+static int check_name(const struct csv_reader *reader, int cell, struct error *error) {
+    const char *found = reader->rows.cells[cell], *expected = dataset_name_expected(found);
     char shown[CSV_SHOWN_BYTES];
     if (!expected) return OK;
-    return error_set(error, ERROR_FILE, "%s: row %d, column %d: found \"%s\", expected %s",
-                     table->source.name, table->source.row, column + 1, csv_shown(cell, shown), expected);
+    return error_set(error, ERROR_FILE, "%s: row %d, column %d: found \"%s\", expected %s", reader->rows.name,
+                     reader->rows.row, cell + 1, csv_shown(found, shown), expected);
 }
 
-/* Whether the row in hand is a header, judged by its features. */
-static bool looks_like_header(const struct csv_table *table) {
-    float value;
-    for (int c = 0; c < table->columns; c++)
-        if (c != table->label && read_number(table->source.cells[c], &value) != A_NUMBER) return false;
-    return true;
+/* `like`: what it was compared with, or NULL: the rows before. */
+static int wrong_count(const struct csv_reader *reader, int expected, const char *like, struct error *error) {
+    const struct csv_rows *row = &reader->rows;
+    return error_set(error, ERROR_FILE, "%s: row %d: found %d cell%s, expected %d%s%s", row->name, row->row,
+                     row->count, row->count == 1 ? "" : "s", expected, like ? " as in " : "",
+                     like ? like : "");
 }
 
-/* Finds the label column that the format asks for, in the first row. */
-static int find_label(struct csv_table *table, const struct csv_format *format, bool *by_name,
-                      struct error *error) {
-    const char *name = table->source.name, *label = format->label;
-    *by_name = false;
-    table->label = table->columns - 1;
-    if (!*label) return OK;
-    if (label[strspn(label, "0123456789")] == 0) {
-        const long number = strtol(label, NULL, 10);
-        if (number < 1 || number > table->columns)
-            return error_set(error, ERROR_USAGE,
-                             "%s: found label=%s, expected the number of a column, 1 to %d, or its name",
-                             name, label, table->columns);
-        table->label = (int)number - 1;
-        return OK;
+/* --- columns --- */
+
+/* The columns of a file that is read for itself. */
+static int find_columns(struct csv_reader *reader, struct error *error) {
+    const struct csv_rows *row = &reader->rows;
+    struct columns *columns = reader->columns;
+    if (row->count < 2 && reader->format.label)
+        return error_set(error, ERROR_FILE,
+                         "%s: row %d: found 1 cell, expected at least 2, separated by '%c'", row->name,
+                         row->row, reader->format.separator);
+    RETURN_IF(columns_open(columns, row->count, error));
+    columns->named = reader->header;
+    for (int c = 0; c < row->count; c++) {
+        if (reader->header) RETURN_IF(check_name(reader, c, error));
+        RETURN_IF(memory_text(&columns->at[c].name, reader->header ? row->cells[c] : "", error));
+        reader->column_of[c] = c;
     }
-    *by_name = true;
-    for (table->label = 0; table->label < table->columns; table->label++)
-        if (strcmp(table->source.cells[table->label], label) == 0 && format->header != CSV_HEADER_NO)
-            return OK;
-    return error_set(
-        error, ERROR_USAGE,
-        "%s: found no column \"%s\" in row %d, expected the name of one of its %d columns, or a number", name,
-        label, table->source.row, table->columns);
+    return csv_roles(columns, &reader->format, row->name, error);
 }
 
-/* The current row has the wrong number of cells; `like` (or NULL) is what it was compared with. */
-static int wrong_count(const struct csv_table *table, int expected, const struct csv_table *like,
-                       struct error *error) {
-    const struct csv_rows *row = &table->source;
-    char why[300] = "";
-    if (like) snprintf(why, sizeof why, " as in %s", like->source.name);
-    if (table->label < 0 && row->count == expected + 1)
-        snprintf(why, sizeof why, " (the features, without a label)");
-    return error_set(error, ERROR_FILE, "%s: row %d: found %d cell%s, expected %d%s", row->name, row->row,
-                     row->count, row->count == 1 ? "" : "s", expected, why);
+/* Whether a column of `like` has to be in this file. */
+static bool is_needed(const struct csv_reader *reader, const struct column *column) {
+    return column_is_feature(column) || (column->role == COLUMN_LABEL && !reader->fixed);
 }
 
-/* Decides from the first row what the columns are, and whether it is a header. */
-static int read_columns(struct csv_table *table, const struct csv_format *format,
-                        const struct csv_table *like, bool *header, struct error *error) {
-    const struct csv_rows *row = &table->source;
-    bool by_name = false;
-    table->columns = row->count;
-    table->label = -1;
-    if (like) {
-        table->label = like->label;
-        if (row->count != like->columns) return wrong_count(table, like->columns, like, error);
-    } else if (format->label) {
-        if (row->count < 2)
-            return error_set(error, ERROR_FILE,
-                             "%s: row %d: found 1 cell, expected at least 2, separated by '%c'", row->name,
-                             row->row, row->separator);
-        RETURN_IF(find_label(table, format, &by_name, error));
+/* The cell of the header that has the column's name and is no other column's yet, or -1. `header`: the cells'
+ * texts, with their places as lines. */
+static int cell_of(const struct csv_reader *reader, const struct categories *header, int column) {
+    const struct csv_rows *row = &reader->rows;
+    const char *name = reader->columns->at[column].name;
+    if (!*name && reader->columns->at[column].role == COLUMN_LABEL) return -1; /* nobody knows its name */
+    if (column < row->count && reader->column_of[column] < 0 && strcmp(row->cells[column], name) == 0)
+        return column; /* where it was: names may be there twice */
+    const int number = categories_find(header, name), cell = number < 0 ? -1 : header->at[number].line;
+    return cell >= 0 && reader->column_of[cell] < 0 ? cell : -1;
+}
+
+/* Matches the columns of `like` with the cells of the header. *matched: how many features are there;
+ * *lacking: the name of the first column that should be and is not, or NULL. */
+static int match_names(struct csv_reader *reader, int *matched, const char **lacking, struct error *error) {
+    const struct csv_rows *row = &reader->rows;
+    struct categories header = {0};
+    int code = OK, ignored;
+    *matched = 0;
+    *lacking = NULL;
+    for (int cell = 0; code == OK && cell < row->count; cell++) {
+        reader->column_of[cell] = -1;
+        code = categories_add(&header, row->cells[cell], cell, &ignored, error);
     }
-    table->features = table->columns - (table->label >= 0);
-    *header = format->header == CSV_HEADER_YES || by_name ||
-              (format->header == CSV_HEADER_AUTO && looks_like_header(table));
+    for (int c = 0; code == OK && c < reader->columns->count; c++) {
+        const struct column *column = &reader->columns->at[c];
+        const int cell = cell_of(reader, &header, c);
+        if (cell >= 0) reader->column_of[cell] = c;
+        *matched += cell >= 0 && column_is_feature(column);
+        if (cell < 0 && is_needed(reader, column) && !*lacking) *lacking = column->name;
+    }
+    categories_close(&header);
+    return code;
+}
+
+/* By place: all columns, or, of rows to predict, all without the label, or the features alone. */
+static int match_places(struct csv_reader *reader, struct error *error) {
+    const struct columns *columns = reader->columns;
+    const int all = columns->count, features = columns_cells(columns),
+              labels = columns_of(columns, COLUMN_LABEL), count = reader->rows.count;
+    const bool labelled = count == all || (reader->fixed && count == features + labels);
+    if (count != all && !(reader->fixed && (labelled || count == all - labels || count == features)))
+        return wrong_count(reader, reader->fixed ? features : all, reader->like, error);
+    const bool ignored = count == all || count == all - labels;
+    for (int c = 0, cell = 0; c < all; c++) {
+        const enum column_role role = columns->at[c].role;
+        if ((role == COLUMN_LABEL && !labelled) || (role == COLUMN_IGNORED && !ignored)) continue;
+        reader->column_of[cell++] = c;
+    }
     return OK;
 }
 
-static int keep_names(struct csv_table *table, const struct csv_table *like, struct error *error) {
-    const char **names;
-    for (int c = 0; c < table->columns; c++) RETURN_IF(check_name(table, c, error));
-    RETURN_IF(memory_array(&names, table->columns, "column names", error));
-    memcpy(names, table->source.cells, (size_t)table->columns * sizeof(char *));
-    table->names = names;
-    for (int c = 0; like && like->names && c < table->columns; c++) {
-        char found[CSV_SHOWN_BYTES], expected[CSV_SHOWN_BYTES];
-        if (strcmp(table->names[c], like->names[c]) != 0)
-            return error_set(error, ERROR_FILE,
-                             "%s: row %d, column %d: found \"%s\", expected \"%s\" as in %s",
-                             table->source.name, table->source.row, c + 1, csv_shown(table->names[c], found),
-                             csv_shown(like->names[c], expected), like->source.name);
+/* The columns of a file that is to have those of another. */
+static int match_columns(struct csv_reader *reader, struct error *error) {
+    const char *lacking;
+    char shown[CSV_SHOWN_BYTES];
+    int matched;
+    if (!reader->columns->named) return match_places(reader, error);
+    RETURN_IF(match_names(reader, &matched, &lacking, error));
+    if (reader->format.header == CSV_HEADER_AUTO) reader->header = matched > 0;
+    if (!reader->header) return match_places(reader, error);
+    if (!lacking) return OK;
+    return error_set(error, ERROR_FILE, "%s: row %d: found no column \"%s\", expected the columns of %s",
+                     reader->rows.name, reader->rows.row, csv_shown(lacking, shown), reader->like);
+}
+
+/* Where each cell goes. */
+static int place_cells(struct csv_reader *reader, struct error *error) {
+    const struct columns *columns = reader->columns;
+    int *places, features = 0;
+    RETURN_IF(memory_array(&places, columns->count, "the columns of a table", error));
+    for (int c = 0; c < columns->count; c++) {
+        places[c] = features;
+        features += column_is_feature(&columns->at[c]);
     }
+    reader->label = -1;
+    for (int cell = 0; cell < reader->cells; cell++) {
+        const int column = reader->column_of[cell];
+        if (column < 0) continue;
+        reader->place_of[cell] = places[column];
+        if (columns->at[column].role == COLUMN_LABEL) reader->label = cell;
+    }
+    memory_free(places);
     return OK;
 }
 
-/* Makes room for the current row and as many more as the rest of the text can hold. */
-static int make_room(struct csv_table *table, struct error *error) {
-    size_t lines = 2; /* this one, and a last one that is not ended */
-    for (const char *at = table->source.at; (at = memchr(at, '\n', (size_t)(table->source.end - at))); at++)
-        lines++;
-    const size_t most = (size_t)(table->source.end - table->source.text + 1) / (size_t)table->columns;
-    const size_t rows = lines < most ? lines : most;
-    RETURN_IF(
-        memory_array(&table->floats, rows * (size_t)table->features, "the numbers of a CSV file", error));
-    if (table->label >= 0) RETURN_IF(memory_array(&table->labels, rows, "the labels of a CSV file", error));
-    return memory_array(&table->lines, rows, "the lines of a CSV file", error);
-}
-
-/* The row in hand becomes the table's next. */
-static int add_row(struct csv_table *table, struct error *error) {
-    const struct csv_rows *row = &table->source;
-    float *out = table->floats + (size_t)table->rows * (size_t)table->features;
-    if (row->count != table->columns) return wrong_count(table, table->columns, NULL, error);
-    for (int c = 0; c < table->columns; c++) {
-        if (c == table->label) {
-            if (!*row->cells[c]) return wrong_cell(table, c, "a label", error);
-            RETURN_IF(check_name(table, c, error));
-            table->labels[table->rows] = row->cells[c];
-        } else {
-            const char *expected = read_number(row->cells[c], out++);
-            if (expected) return wrong_cell(table, c, expected, error);
-        }
-    }
-    table->lines[table->rows++] = row->row;
-    return OK;
-}
-
-int csv_parse(struct csv_table *table, const char *name, const char *text, size_t bytes,
-              const struct csv_format *format, const struct csv_table *like, struct error *error) {
-    bool found, header = false;
-    *table = (struct csv_table){.label = -1};
-    RETURN_IF(csv_rows_open(&table->source, name, text, bytes, format->separator, error));
-    RETURN_IF(csv_rows_next(&table->source, &found, error));
+int csv_reader_open(struct csv_reader *reader, struct csv_rows *rows, const struct csv_format *format,
+                    struct columns *columns, const char *like, bool fixed, struct error *error) {
+    *reader = (struct csv_reader){
+        .rows = *rows, .format = *format, .columns = columns, .like = like, .fixed = fixed};
+    *rows = (struct csv_rows){0};
+    struct csv_rows *row = &reader->rows;
+    struct csv_format *guessed = &reader->format;
+    const bool automatic = format->header == CSV_HEADER_AUTO;
+    bool found;
+    RETURN_IF(csv_guess(guessed, row, error));
+    row->separator = guessed->separator;
+    reader->header = guessed->header == CSV_HEADER_YES;
+    if (automatic && like) guessed->header = CSV_HEADER_AUTO;
+    RETURN_IF(csv_rows_next(row, &found, error));
     if (!found)
-        return error_set(error, ERROR_FILE, "%s: found an empty file, expected rows of numbers", name);
-    RETURN_IF(read_columns(table, format, like, &header, error));
-    if (header) {
-        RETURN_IF(keep_names(table, like, error));
-        RETURN_IF(csv_rows_next(&table->source, &found, error));
-        if (!found)
-            return error_set(error, ERROR_FILE, "%s: found only a header, expected rows of numbers after it",
-                             name);
+        return error_set(error, ERROR_FILE, "%s: found an empty file, expected rows of numbers", row->name);
+    reader->cells = row->count;
+    RETURN_IF(memory_array(&reader->column_of, row->count, "the columns of a table", error));
+    RETURN_IF(memory_array(&reader->place_of, row->count, "the columns of a table", error));
+    RETURN_IF(like ? match_columns(reader, error) : find_columns(reader, error));
+    RETURN_IF(place_cells(reader, error));
+    reader->waiting = !reader->header;
+    return OK;
+}
+
+void csv_reader_close(struct csv_reader *reader) {
+    memory_free(reader->column_of);
+    memory_free(reader->place_of);
+    csv_rows_close(&reader->rows);
+    *reader = (struct csv_reader){0};
+}
+
+/* --- rows --- */
+
+static int too_many(const struct csv_reader *reader, int cell, int most, struct error *error) {
+    const int column = reader->column_of[cell];
+    char place[CSV_PLACE_BYTES], name[CSV_COLUMN_BYTES];
+    place_of(reader, cell, place);
+    if (reader->columns->at[column].role == COLUMN_LABEL)
+        return error_set(error, ERROR_FILE, "%s: found label number %d, expected at most %d different ones",
+                         place, most + 1, most);
+    return error_set(error, ERROR_FILE,
+                     "%s: found more than %d different values, which looks like an identifier; ignore=%s "
+                     "leaves the column out",
+                     place, most, csv_column(reader->columns, column, name));
+}
+
+/* *number = that of the cell's text among the column's values. */
+static int read_value(struct csv_reader *reader, int cell, int most, int *number, struct error *error) {
+    struct column *column = &reader->columns->at[reader->column_of[cell]];
+    const char *text = reader->rows.cells[cell];
+    float value;
+    *number = categories_find(&column->values, text);
+    if (*number < 0 && !reader->fixed) {
+        RETURN_IF(check_name(reader, cell, error));
+        if (column->values.count == most) return too_many(reader, cell, most, error);
+        RETURN_IF(categories_add(&column->values, text, reader->rows.row, number, error));
     }
-    RETURN_IF(make_room(table, error));
-    while (found) {
-        RETURN_IF(add_row(table, error));
-        RETURN_IF(csv_rows_next(&table->source, &found, error));
+    column->numbers += !reader->fixed && !csv_number(text, reader->format.decimal, &value);
+    return OK;
+}
+
+static int read_feature(struct csv_reader *reader, int cell, float *out, struct error *error) {
+    struct column *column = &reader->columns->at[reader->column_of[cell]];
+    const char *text = reader->rows.cells[cell];
+    if (column->role != COLUMN_CATEGORY) {
+        const char *expected = csv_number(text, reader->format.decimal, out);
+        if (!expected) column->role = COLUMN_NUMBER;
+        if (!expected) return OK;
+        if (column->role == COLUMN_NUMBER || expected != CSV_A_NUMBER)
+            return wrong_number(reader, cell, expected, error);
+        if (csv_date(text)) return wrong_number(reader, cell, expected_of(column), error);
+        column->role = COLUMN_CATEGORY;
+    }
+    int number;
+    RETURN_IF(read_value(reader, cell, CSV_MAX_CATEGORIES, &number, error));
+    *out = (float)number;
+    return OK;
+}
+
+/* A cell without a value. *whole: false: its row is left out. */
+static int read_missing(const struct csv_reader *reader, int cell, float *out, bool *whole,
+                        struct error *error) {
+    const struct column *column = &reader->columns->at[reader->column_of[cell]];
+    const bool label = column->role == COLUMN_LABEL;
+    if (!label) *out = NAN;
+    if (reader->fixed) return label || column->fills ? OK : wrong_missing(reader, cell, error);
+    if (reader->format.missing == CSV_MISSING_DROP) *whole = false;
+    if (reader->format.missing == CSV_MISSING_ERROR || (label && *whole))
+        return wrong_missing(reader, cell, error);
+    return OK;
+}
+
+static int read_row(struct csv_reader *reader, float *cells, int *label, bool *whole, struct error *error) {
+    const struct csv_rows *row = &reader->rows;
+    *label = -1;
+    *whole = true;
+    if (row->count != reader->cells) return wrong_count(reader, reader->cells, NULL, error);
+    for (int cell = 0; cell < row->count; cell++) {
+        const int column = reader->column_of[cell];
+        if (column < 0 || reader->columns->at[column].role == COLUMN_IGNORED) continue;
+        float *const out = &cells[reader->place_of[cell]];
+        if (csv_missing(row->cells[cell]))
+            RETURN_IF(read_missing(reader, cell, out, whole, error));
+        else if (cell == reader->label)
+            RETURN_IF(read_value(reader, cell, CSV_MAX_CLASSES, label, error));
+        else
+            RETURN_IF(read_feature(reader, cell, out, error));
     }
     return OK;
 }
 
-void csv_close(struct csv_table *table) {
-    memory_free((void *)table->names);
-    memory_free(table->floats);
-    memory_free(table->labels);
-    memory_free(table->lines);
-    csv_rows_close(&table->source);
-    *table = (struct csv_table){0};
-}
-
-int csv_shuffle(struct csv_table *table, long seed, struct error *error) {
-    const struct csv_table before = *table;
-    const size_t width = (size_t)table->features, rows = (size_t)table->rows;
-    table->labels = NULL;
-    table->lines = NULL;
-    int code = memory_array(&table->floats, rows * width, "shuffled numbers", error);
-    if (code == OK && before.labels) code = memory_array(&table->labels, rows, "shuffled labels", error);
-    if (code == OK) code = memory_array(&table->lines, rows, "shuffled lines", error);
-    for (size_t to = 0; code == OK && to < rows; to++) {
-        const size_t from = (size_t)split_row(seed, table->rows, (int)to);
-        memcpy(table->floats + to * width, before.floats + from * width, width * sizeof(float));
-        if (before.labels) table->labels[to] = before.labels[from];
-        table->lines[to] = before.lines[from];
+int csv_reader_next(struct csv_reader *reader, float *cells, int *label, bool *found, struct error *error) {
+    for (bool whole = false; !whole; reader->dropped += !whole) {
+        *found = true;
+        if (!reader->waiting) RETURN_IF(csv_rows_next(&reader->rows, found, error));
+        reader->waiting = false;
+        if (!*found) return OK;
+        RETURN_IF(read_row(reader, cells, label, &whole, error));
     }
-    memory_free(before.floats);
-    memory_free(before.labels);
-    memory_free(before.lines);
-    return code;
-}
-
-int csv_parse_features(const char *name, const char *text, size_t bytes, int features,
-                       const char *const *feature_names, float **floats, int *rows, struct error *error) {
-    const struct csv_format format = {.separator = ','};
-    const struct csv_table model = {.source = {.name = "the model"},
-                                    .columns = features,
-                                    .features = features,
-                                    .label = -1,
-                                    .names = feature_names};
-    struct csv_table table;
-    const int code = csv_parse(&table, name, text, bytes, &format, &model, error);
-    if (code == OK) {
-        *floats = table.floats;
-        *rows = table.rows;
-        table.floats = NULL;
-    }
-    csv_close(&table);
-    return code;
+    return OK;
 }

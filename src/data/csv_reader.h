@@ -1,51 +1,57 @@
-/* A CSV file read into a table: per example a row of numbers and the text of its label. Every error names
- * the file, the row (its line, from 1) and the column (its number from 1, and its name if there is a
- * header). */
+/* Rows of a CSV file as examples: of each row its features' cells as floats, and the number of its label.
+ * Nothing of the text is kept. Every error names the file, the row (its line, from 1) and the column (its
+ * number from 1, and its name if there is a header). */
 #ifndef TRAINER_DATA_CSV_READER_H
 #define TRAINER_DATA_CSV_READER_H
 
-#include "csv_rows.h"
+#include "columns.h"
+#include "csv_guess.h"
 
-enum csv_header {
-    CSV_HEADER_AUTO, /* the first row is a header when none of its features is a number */
-    CSV_HEADER_YES,
-    CSV_HEADER_NO,
+enum {
+    CSV_MAX_CLASSES = 10000,   /* different labels */
+    CSV_MAX_CATEGORIES = 1000, /* different values of another column */
 };
 
-struct csv_format {
-    char separator;
-    enum csv_header header;
-    const char *label; /* name or number (from 1) of its column; "": the last one; NULL: there is none */
+struct csv_reader {
+    struct csv_rows rows;
+    struct csv_format format;
+    struct columns *columns; /* borrowed */
+    bool fixed;              /* the columns are those of a trained network: nothing is added to them */
+    const char *like;        /* the file whose columns they are, for the words; NULL: this one's. Borrowed */
+    bool header;
+    int cells;      /* of each row */
+    int *column_of; /* [cells] place in `columns`, or -1: nothing there needs it; owned */
+    int *place_of;  /* [cells] of features, place among the features' cells; owned */
+    int label;      /* cell of the label, or -1 */
+    bool waiting;   /* the first row is in hand, and no header */
+    long dropped;   /* rows that were left out, as something is missing */
 };
 
-struct csv_table {
-    struct csv_rows source; /* holds the text that names and labels point into */
-    int rows, features;
-    int columns;              /* features, and the label if there is one */
-    int label;                /* its column, from 0; -1: none */
-    const char *const *names; /* [columns], owned, or NULL without a header; texts in source */
-    float *floats;            /* [rows][features], owned */
-    char **labels;            /* [rows], or NULL; texts in source */
-    int *lines;               /* [rows] line on which each begins */
-};
+/* Opens the text that `rows` was opened on, which the reader then owns (also on error), and finds its
+ * columns. `columns`, empty, become the file's.
+ *
+ * `like` not NULL: the columns are those of that file, or of a trained network when `fixed`. With a header
+ * (and one there) they are matched by name, in any order, and other columns are passed over; else by place.
+ * When fixed, the label and columns that are ignored may be absent.
+ *
+ * Errors: ERROR_FILE; ERROR_USAGE for a column of the format that is not there. */
+int csv_reader_open(struct csv_reader *reader, struct csv_rows *rows, const struct csv_format *format,
+                    struct columns *columns, const char *like, bool fixed, struct error *error);
 
-/* Reads a table from memory; `name` (borrowed) is for the words. `like`, when not NULL, is a table that this
- * one must agree with: same number of columns, same names (where both have them), and its label column is
- * taken. Errors: ERROR_FILE; ERROR_USAGE for a label column that is not there. On error the caller closes. */
-int csv_parse(struct csv_table *table, const char *name, const char *text, size_t bytes,
-              const struct csv_format *format, const struct csv_table *like, struct error *error);
-void csv_close(struct csv_table *table); /* safe on a zeroed or half-open one */
+/* The next row: cells[columns_cells]: numbers, and of categories the number of the value; NAN: missing; where
+ * columns are fixed, -1 for a value that they do not have. *label: the number of its text among the label
+ * column's values; -1: missing, no label column, or none of the values that are fixed. Errors: ERROR_FILE. */
+int csv_reader_next(struct csv_reader *reader, float *cells, int *label, bool *found, struct error *error);
+void csv_reader_close(struct csv_reader *reader); /* safe on a zeroed or half-open one */
 
-/* Puts the rows into a random order that depends on the seed and their number only. */
-int csv_shuffle(struct csv_table *table, long seed, struct error *error);
+/* "t.csv: row 17, column 3 "petal_length"": the place of a cell (from 0) of columns[column] in the file
+ * `name`. Returns out. */
+enum { CSV_PLACE_BYTES = 700 };
+const char *csv_place(const char *name, int line, int cell, const struct columns *columns, int column,
+                      char out[CSV_PLACE_BYTES]);
 
-/* "row 17, column 3 "petal_length"" of a cell: writes into out[bytes], returns out. */
-const char *csv_place(const struct csv_table *table, int line, int column, char *out, size_t bytes);
-
-/* Rows for prediction: exactly `features` numbers each, no label; a header is optional and, when
- * feature_names (NULL: not known) is given, has to agree with it. *floats = [*rows][features], owned by the
- * caller: memory_free. Errors: ERROR_FILE. */
-int csv_parse_features(const char *name, const char *text, size_t bytes, int features,
-                       const char *const *feature_names, float **floats, int *rows, struct error *error);
+/* How settings name the column: by its name, or by its number where the name would not do. */
+enum { CSV_COLUMN_BYTES = 64 };
+const char *csv_column(const struct columns *columns, int column, char out[CSV_COLUMN_BYTES]);
 
 #endif

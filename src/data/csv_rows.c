@@ -1,26 +1,70 @@
 /* CSV text cut into rows. Works in place: a cell without its quotes and surrounding blanks is never longer
- * than its text in the file, and the separator or line end after it leaves room for the 0. */
+ * than its text in the file, and the separator or line end after it leaves room for the 0. A row is cut only
+ * when all of it is in the window, so that nothing is cut twice. */
 #include "csv_rows.h"
 
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/utf8.h"
 
+enum { WINDOW_BYTES = 1 << 20 };
+
+static int check_bytes(const struct csv_rows *rows, const char *text, size_t bytes, size_t offset,
+                       struct error *error) {
+    const char *zero = bytes ? memchr(text, 0, bytes) : NULL;
+    if (!zero) return OK;
+    return error_set(error, ERROR_FILE, "%s: found a 0 byte at offset %zu, expected text", rows->name,
+                     offset + (size_t)(zero - text));
+}
+
+/* Brings more text into the window, behind what is unread of it, which moves to the front. */
+static int fill(struct csv_rows *rows, struct error *error) {
+    const size_t kept = (size_t)(rows->end - rows->at);
+    size_t got;
+    memmove(rows->window, rows->at, kept);
+    if (kept + 1 == rows->room) {
+        if (rows->room > CSV_MAX_ROW_BYTES)
+            return error_set(error, ERROR_FILE,
+                             "%s: row %d: more than %d bytes, expected its end; is a quote not closed?",
+                             rows->name, rows->line, CSV_MAX_ROW_BYTES);
+        RETURN_IF(memory_grow(&rows->window, rows->room, 2 * rows->room, "a row of a CSV file", error));
+        rows->room *= 2;
+    }
+    rows->at = rows->window;
+    rows->end = rows->window + kept;
+    const size_t offset = rows->file->used;
+    RETURN_IF(file_reader_read(rows->file, rows->end, rows->room - 1 - kept, &got, error));
+    RETURN_IF(check_bytes(rows, rows->end, got, offset, error));
+    rows->last = got == 0;
+    rows->end += got;
+    *rows->end = 0;
+    return OK;
+}
+
+static void skip_mark(struct csv_rows *rows) {
+    if (rows->end - rows->at >= 3 && memcmp(rows->at, "\xEF\xBB\xBF", 3) == 0) rows->at += 3;
+}
+
 int csv_rows_open(struct csv_rows *rows, const char *name, const char *text, size_t bytes, char separator,
                   struct error *error) {
-    *rows = (struct csv_rows){.name = name, .separator = separator, .line = 1};
-    if (bytes > CSV_MAX_BYTES)
-        return error_set(error, ERROR_FILE, "%s: found %zu bytes, expected at most %d", name, bytes,
-                         CSV_MAX_BYTES);
-    const char *zero = bytes ? memchr(text, 0, bytes) : NULL;
-    if (zero)
-        return error_set(error, ERROR_FILE, "%s: found a 0 byte at offset %zu, expected text", name,
-                         (size_t)(zero - text));
-    RETURN_IF(memory_array(&rows->text, bytes + 1, "the text of a CSV file", error));
-    if (bytes) memcpy(rows->text, text, bytes);
-    rows->at = rows->text;
-    rows->end = rows->text + bytes;
-    if (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) rows->at += 3; /* byte order mark */
+    *rows = (struct csv_rows){.name = name, .separator = separator, .line = 1, .last = true};
+    RETURN_IF(check_bytes(rows, text, bytes, 0, error));
+    rows->room = bytes + 1;
+    RETURN_IF(memory_array(&rows->window, rows->room, "the text of a CSV file", error));
+    if (bytes) memcpy(rows->window, text, bytes);
+    rows->at = rows->window;
+    rows->end = rows->window + bytes;
+    skip_mark(rows);
+    return OK;
+}
+
+int csv_rows_open_file(struct csv_rows *rows, struct file_reader *file, char separator, struct error *error) {
+    *rows = (struct csv_rows){.name = file->path, .file = file, .separator = separator, .line = 1};
+    rows->room = file->likely < WINDOW_BYTES ? file->likely + 2 : WINDOW_BYTES;
+    RETURN_IF(memory_array(&rows->window, rows->room, "the text of a CSV file", error));
+    rows->at = rows->end = rows->window;
+    while (!rows->last && rows->end - rows->at < 3) RETURN_IF(fill(rows, error));
+    skip_mark(rows);
     return OK;
 }
 
@@ -29,14 +73,50 @@ static char *skip_blanks(const struct csv_rows *rows, char *at) {
     return at;
 }
 
-static void skip_blank_lines(struct csv_rows *rows) {
+static int skip_blank_lines(struct csv_rows *rows, struct error *error) {
     for (;;) {
         char *at = skip_blanks(rows, rows->at);
-        if (at == rows->end) rows->at = at;
-        if (*at != '\n') return;
-        rows->at = at + 1;
-        rows->line++;
+        if (at == rows->end) {
+            if (rows->last) rows->at = at;
+            if (rows->last) return OK;
+            RETURN_IF(fill(rows, error));
+        } else if (*at == '\n') {
+            rows->at = at + 1;
+            rows->line++;
+        } else {
+            return OK;
+        }
     }
+}
+
+/* Whether the row that begins at `at` ends before the end of the window, where it has quotes: they are
+ * followed as read_cell takes them. */
+static bool ends_here(const struct csv_rows *rows) {
+    char *at = rows->at;
+    while (at < rows->end) {
+        at = skip_blanks(rows, at);
+        if (*at == '"') {
+            for (at++; at < rows->end && (*at != '"' || at[1] == '"'); at++)
+                if (*at == '"') at++;
+            if (at + 1 >= rows->end) return false; /* the quote may be doubled */
+        }
+        while (at < rows->end && *at != rows->separator && *at != '\n') at++;
+        if (*at == '\n') return true;
+        if (at < rows->end) at++;
+    }
+    return false;
+}
+
+/* Brings all of the row into the window. */
+static int complete(struct csv_rows *rows, struct error *error) {
+    while (!rows->last) {
+        const size_t bytes = (size_t)(rows->end - rows->at);
+        const char *newline = memchr(rows->at, '\n', bytes);
+        if (newline && !memchr(rows->at, '"', (size_t)(newline - rows->at))) return OK;
+        if (newline && ends_here(rows)) return OK;
+        RETURN_IF(fill(rows, error));
+    }
+    return OK;
 }
 
 static int make_room(struct csv_rows *rows, struct error *error) {
@@ -92,7 +172,8 @@ static int read_cell(struct csv_rows *rows, bool *more, struct error *error) {
 }
 
 int csv_rows_next(struct csv_rows *rows, bool *found, struct error *error) {
-    skip_blank_lines(rows);
+    RETURN_IF(skip_blank_lines(rows, error));
+    RETURN_IF(complete(rows, error));
     *found = rows->at < rows->end;
     rows->row = rows->line;
     rows->count = 0;
@@ -105,7 +186,7 @@ int csv_rows_next(struct csv_rows *rows, bool *found, struct error *error) {
 
 void csv_rows_close(struct csv_rows *rows) {
     memory_free(rows->cells);
-    memory_free(rows->text);
+    memory_free(rows->window);
     *rows = (struct csv_rows){0};
 }
 

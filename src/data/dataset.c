@@ -59,6 +59,7 @@ int dataset_open(struct dataset *dataset, const struct choice *choice, const cha
 void dataset_close(struct dataset *dataset) {
     memory_free(dataset->mean);
     memory_free(dataset->deviation);
+    memory_free(dataset->columns);
     memory_free(dataset->class_names);
     memory_free(dataset->feature_names);
     for (size_t i = sizeof dataset->blocks / sizeof *dataset->blocks; i > 0; i--)

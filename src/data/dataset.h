@@ -13,8 +13,10 @@ struct dataset {
     const char *name;
     enum picture_fit fit;      /* how files of pictures became examples; PICTURE_NONE: they were none */
     char notice[NOTICE_BYTES]; /* what its owner should know, in one line for standard error; "": nothing */
-    struct shape shape;        /* of one example: [64], [784], [24, 24, 3] */
-    bool measured;             /* the numbers of an example are measurements, no pixels of an image */
+    char table[NOTICE_BYTES]; /* how its file was read, in one line for the beginning of a run; "": nothing */
+    char *columns;      /* columns_write of a table's columns, owned; NULL: it is no table of the user's */
+    struct shape shape; /* of one example: [64], [784], [24, 24, 3] */
+    bool measured;      /* the numbers of an example are measurements, no pixels of an image */
     int classes;
     char **class_names;   /* [classes], owned: one block, made by dataset_class_names */
     char **feature_names; /* [features], owned: one block, made by dataset_feature_names, or NULL */

@@ -1,13 +1,11 @@
 /* Makes examples from files. A picture becomes the numbers that the data set would hold for it: each pixel
- * from 0 to the data set's white. `prepare` then does to them everything that training did. */
+ * from 0 to the data set's white. features_prepare then does to them everything that training did. */
 #include "features.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "../base/file.h"
 #include "../base/memory.h"
-#include "../data/csv_reader.h"
 #include "../data/picture.h"
 #include "../data/standardize.h"
 #include "../data/whiten.h"
@@ -18,12 +16,6 @@ enum { WHITE = 255 }; /* in a file */
 
 static bool has_images(const struct restored *restored) {
     return restored->augment.height > 0;
-}
-
-/* Numbers of an example in a file. */
-static int numbers_of(const struct restored *restored) {
-    const struct augment *augment = &restored->augment;
-    return has_images(restored) ? augment->height * augment->width * augment->channels : restored->features;
 }
 
 static int whiten(const struct features *features, const struct augment *augment, struct error *error) {
@@ -39,7 +31,7 @@ static int whiten(const struct features *features, const struct augment *augment
 /* Images become bytes again, to be cut out and standardized as in tests. */
 static int make_bytes(struct features *features, const struct restored *restored, const char *path,
                       struct error *error) {
-    const size_t numbers = (size_t)features->count * (size_t)numbers_of(restored);
+    const size_t numbers = (size_t)features->count * (size_t)restored_numbers(restored);
     RETURN_IF(memory_array(&features->bytes, numbers, "images", error));
     for (size_t i = 0; i < numbers; i++) {
         const float number = features->is_picture ? roundf(features->floats[i]) : features->floats[i];
@@ -53,13 +45,15 @@ static int make_bytes(struct features *features, const struct restored *restored
     return restored->augment.whitened ? whiten(features, &restored->augment, error) : OK;
 }
 
-/* What was done to the features in training is done to these. */
-static void prepare(const struct features *features, const struct restored *restored) {
+int features_prepare(struct features *features, const struct restored *restored, const char *name,
+                     struct error *error) {
+    if (has_images(restored)) return make_bytes(features, restored, name, error);
     const size_t numbers = (size_t)features->count * (size_t)restored->features;
     for (size_t i = 0; i < numbers; i++) features->floats[i] *= restored->scale;
     if (restored->mean && restored->deviation)
         standardize_apply(features->floats, features->count, restored->features, restored->mean,
                           restored->deviation);
+    return OK;
 }
 
 /* --- pictures --- */
@@ -97,7 +91,8 @@ static int read_picture(struct features *features, const struct restored *restor
     struct picture picture = {0};
     int size[3];
     RETURN_IF(picture_size(restored, path, size, error));
-    RETURN_IF(memory_array(&features->floats, (size_t)numbers_of(restored), "a picture's features", error));
+    RETURN_IF(
+        memory_array(&features->floats, (size_t)restored_numbers(restored), "a picture's features", error));
     features->count = 1;
     int code = picture_decode(&picture, size[2], path, bytes, count, error);
     if (code == OK && restored->fit == PICTURE_CROP) picture_crop(&picture, size[0], size[1]);
@@ -106,7 +101,7 @@ static int read_picture(struct features *features, const struct restored *restor
     const struct lit lit = {features->floats, WHITE};
     if (code == OK) features->light = light_measure(size, 1, number_of, &lit);
     const float share = white_of(restored) / (float)WHITE;
-    for (int i = 0; i < numbers_of(restored); i++) {
+    for (int i = 0; i < restored_numbers(restored); i++) {
         const float number = features->floats[i] * share;
         features->floats[i] = restored->fit == PICTURE_NONE ? number : roundf(number);
     }
@@ -123,31 +118,32 @@ static int refuse(const char *path, const char *kind, struct error *error) {
                      expected);
 }
 
-int features_read(struct features *features, const struct restored *restored, const char *path,
+int features_is_picture(struct file_reader *file, bool *is_picture, struct error *error) {
+    const char *front;
+    size_t bytes;
+    RETURN_IF(file_reader_look(file, &front, &bytes, error));
+    *is_picture = picture_is(front, bytes) || picture_is_named(file->path);
+    if (*is_picture && file->limit > PICTURE_MOST_BYTES) file->limit = PICTURE_MOST_BYTES;
+    if (!*is_picture && (picture_other(front, bytes) || memchr(front, 0, bytes)))
+        return refuse(file->path, picture_other(front, bytes), error);
+    return OK;
+}
+
+int features_read(struct features *features, const struct restored *restored, struct file_reader *file,
                   struct error *error) {
     char *bytes = NULL;
     size_t count = 0;
-    *features = (struct features){0};
-    int code = file_read(path, CSV_MAX_BYTES, &bytes, &count, error);
-    features->is_picture = code == OK && (picture_is(bytes, count) || picture_is_named(path));
-    if (features->is_picture)
-        code = read_picture(features, restored, path, bytes, count, error);
-    else if (code == OK && (picture_other(bytes, count) || memchr(bytes, 0, count)))
-        code = refuse(path, picture_other(bytes, count), error);
-    else if (code == OK)
-        code = csv_parse_features(path, bytes, count, numbers_of(restored),
-                                  (const char *const *)restored->feature_names, &features->floats,
-                                  &features->count, error);
+    *features = (struct features){.is_picture = true};
+    int code = file_reader_rest(file, &bytes, &count, error);
+    if (code == OK) code = read_picture(features, restored, file->path, bytes, count, error);
     memory_free(bytes);
-    if (code == OK && has_images(restored)) return make_bytes(features, restored, path, error);
-    if (code == OK) prepare(features, restored);
-    return code;
+    return code == OK ? features_prepare(features, restored, file->path, error) : code;
 }
 
 int features_join(struct features *all, const struct features *files, int count,
                   const struct restored *restored, struct error *error) {
     const bool images = has_images(restored);
-    const size_t numbers = (size_t)numbers_of(restored), size = images ? 1 : sizeof(float);
+    const size_t numbers = (size_t)restored_numbers(restored), size = images ? 1 : sizeof(float);
     void *block = NULL;
     *all = (struct features){.is_picture = files->is_picture};
     for (int i = 0; i < count; i++) all->count += files[i].count;

@@ -106,6 +106,39 @@ static int read_dataset(struct restored *restored, const char *path, struct erro
     return OK;
 }
 
+/* Of another data set, or of an earlier version: numbers, then a label of which nothing is known. */
+static int make_columns(struct restored *restored, struct error *error) {
+    struct columns *columns = &restored->columns;
+    const int numbers = restored_numbers(restored);
+    RETURN_IF(columns_open(columns, numbers + 1, error));
+    columns->named = restored->feature_names != NULL && numbers == restored->features;
+    for (int c = 0; c <= numbers; c++) {
+        const char *name = columns->named && c < numbers ? restored->feature_names[c] : "";
+        RETURN_IF(memory_text(&columns->at[c].name, name, error));
+        columns->at[c].role = c < numbers ? COLUMN_NUMBER : COLUMN_LABEL;
+    }
+    return OK;
+}
+
+/* How rows of a table become examples. The values of the label are the classes. */
+static int read_columns(struct restored *restored, const char *path, struct error *error) {
+    const char *text = safetensors_text(&restored->content, "columns");
+    struct columns *columns = &restored->columns;
+    int label = 0, number;
+    if (!text) {
+        RETURN_IF(make_columns(restored, error));
+    } else if (!columns_read(columns, text, error) || columns_features(columns) != restored->features ||
+               restored_numbers(restored) != restored->features) {
+        return error->code != OK ? error->code : missing(path, "columns", error);
+    }
+    while (label < columns->count && columns->at[label].role != COLUMN_LABEL) label++;
+    for (int c = 0; label < columns->count && c < restored->classes; c++) {
+        RETURN_IF(categories_add(&columns->at[label].values, restored->class_names[c], 0, &number, error));
+        if (number != c) return missing(path, "class_names", error);
+    }
+    return OK;
+}
+
 static int open_parts(struct restored *restored, const char *path, bool reference_only, struct error *error) {
     const struct device_settings settings = {.reference_only = reference_only};
     int count = 0;
@@ -116,6 +149,7 @@ static int open_parts(struct restored *restored, const char *path, bool referenc
     RETURN_IF(plugin_choose(&restored->model, &model_kind, model, error));
     RETURN_IF(read_shape(restored, path, error));
     RETURN_IF(read_dataset(restored, path, error));
+    RETURN_IF(read_columns(restored, path, error));
     RETURN_IF(devices_open("cpu:0", &settings, &restored->devices, &count, &shared, error));
     const struct network_settings network = {
         .model = &restored->model, .shape = restored->shape, .classes = restored->classes, .shards = 1};
@@ -143,6 +177,11 @@ bool restored_seen(const struct restored *restored, int seen[3]) {
     return pictures && light_size(seen, &restored->shape, &none);
 }
 
+int restored_numbers(const struct restored *restored) {
+    const struct augment *augment = &restored->augment;
+    return augment->height > 0 ? augment->height * augment->width * augment->channels : restored->features;
+}
+
 void restored_close(struct restored *restored) {
     evaluator_close(&restored->evaluator);
     devices_close(restored->devices, 1);
@@ -151,6 +190,7 @@ void restored_close(struct restored *restored) {
     memory_free((void *)restored->feature_names);
     memory_free(restored->mean);
     memory_free(restored->deviation);
+    columns_close(&restored->columns);
     memory_free(restored->blocks[0]);
     memory_free(restored->blocks[1]);
     safetensors_free(&restored->content);

@@ -2,6 +2,7 @@
 #ifndef TRAINER_TRAIN_RESTORE_H
 #define TRAINER_TRAIN_RESTORE_H
 
+#include "../data/columns.h"
 #include "../data/light.h"
 #include "../formats/checkpoint.h"
 #include "evaluate.h"
@@ -20,8 +21,10 @@ struct restored {
     struct augment augment;  /* how an image is cut out and standardized; height 0: it is not */
     float *mean, *deviation; /* [features] or NULL: then x' = (x - mean) / deviation */
     enum picture_fit fit;    /* how pictures became the examples; PICTURE_NONE: they were none */
-    struct light light;      /* of the pictures that it was trained on */
-    char *blocks[2];         /* memory of the names */
+    struct columns
+        columns;        /* of a table, as files to predict have them; the label's values are the classes */
+    struct light light; /* of the pictures that it was trained on */
+    char *blocks[2];    /* memory of the names */
 };
 
 /* `path`: the folder of a run, of its checkpoint, or a file. Errors: ERROR_FILE. */
@@ -29,6 +32,9 @@ int restored_open(struct restored *restored, const char *path, bool reference_on
 /* seen = {height, width, channels} of the images that it is given, as far as the checkpoint tells. False: it
  * tells of none. */
 bool restored_seen(const struct restored *restored, int seen[3]);
+/* Numbers of an example as a file has them: those of a whole image, where training cut its own out of such.
+ */
+int restored_numbers(const struct restored *restored);
 void restored_close(struct restored *restored); /* safe on a zeroed or half-open one */
 
 #endif

@@ -335,6 +335,7 @@ static void say_start(struct run *run) {
     lines_describe(lines, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d classes)",
                    model_short(config->model, model), setup->network.graph.layout.parameters, config->dataset,
                    dataset->train.count, held, dataset->test.count, dataset->classes);
+    if (dataset->table[0]) lines_describe(lines, "%s", dataset->table);
     lines_describe(lines, "%s, %d worker%s (%s), %d shard%s%s%s", config->strategy, run->workers,
                    run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",
                    homes[0] ? " on " : "", homes);

@@ -94,6 +94,7 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
     if (dataset->fit != PICTURE_NONE) RETURN_IF(add_text(texts, "fit", picture_fits[dataset->fit], error));
     if (dataset->feature_names)
         RETURN_IF(add_names(texts, "feature_names", dataset->feature_names, dataset->train.features, error));
+    if (dataset->columns) RETURN_IF(add_text(texts, "columns", dataset->columns, error));
     const struct light light = light_of_dataset(dataset);
     if (!isnan(light.whole)) {
         RETURN_IF(add_format(texts, error, "light", "%.6f", light.whole));

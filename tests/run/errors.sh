@@ -54,6 +54,9 @@ printf '1,2,x\n3,4,x\n5,6,x\n' >one.csv
 printf '1,2,x\n3,"4,y\n' >quote.csv
 printf '1,2,x\n3,nan,y\n' >nan.csv
 printf '1,2,x\n3,4\0,y\n' >zero.csv
+printf 'x,when,kind\n1,2024-01-02,a\n2,2024-01-03,b\n' >dates.csv
+printf '1,234;5;a\n2,345;1;b\n' >commas.csv
+{ echo id,x,kind && for i in {0..59}; do echo "n$i,$i,$((i % 2))"; done; } >ids.csv
 
 # Folders of data sets in each of which one thing is wrong.
 number() { printf "\\x$(printf %02x $(($1 >> 8)))\\x$(printf %02x $(($1 & 255)))"; }
@@ -101,7 +104,7 @@ cp $state header.safetensors
 printf 'm' | dd of=header.safetensors bs=1 seek=60 conv=notrunc status=none
 head -c 1000 /dev/urandom >noise.safetensors
 gzip -c $state >packed.safetensors
-head -c 67108865 /dev/zero | gzip >bomb.csv.gz
+yes '' | head -c 67108865 | gzip >bomb.csv.gz
 printf '1,2,Basel\n3,4,Bern\n5,6,Z\374rich\n' >latin.csv
 mkdir linked
 echo precious >victim
@@ -214,7 +217,14 @@ done <<'TABLE'
 3|missing.csv: row 3, column 2 "b": found an empty cell, expected a number|--dataset=csv:file=missing.csv
 3|ragged.csv: row 2: found 2 cells, expected 3|--dataset=csv:file=ragged.csv
 3|longer.csv: row 2: found 4 cells, expected 3|--dataset=csv:file=longer.csv
-3|nan.csv: row 2, column 2: found "nan", expected a finite number|--dataset=csv:file=nan.csv
+3|nan.csv: row 2, column 2: found "nan", a missing value, expected a number; missing=mean fills such cells in, missing=drop|--dataset=csv:file=nan.csv
+3|dates.csv: row 2, column 2 "when": found the date "2024-01-02", expected a number or a category; ignore=when leaves|--dataset=csv:file=dates.csv
+3|ids.csv: row 2, column 1 "id": found "n0", and another value in each row, .* an identifier; ignore=id leaves|--dataset=csv:file=ids.csv
+3|commas.csv: found "1,234", which may have a decimal comma or thousands apart; decimal=comma or decimal=point|--dataset=csv:file=commas.csv
+2|two.csv: found ignore=a, expected the number of one of its 3 columns, 1 to 3, as it has no header|--dataset=csv:file=two.csv,ignore=a,2
+2|bad.csv: found the label in columns=a,kind, expected other columns|--dataset=csv:file=bad.csv,columns=a,kind
+2|bad.csv: found no column to learn from|--dataset=csv:file=bad.csv,ignore=a,b
+2|csv: missing=zero: expected one of error¦mean¦drop|--dataset=csv:file=two.csv,missing=zero
 3|quote.csv: row 2, column 2: found the end of the file, expected a closing quote|--dataset=csv:file=quote.csv
 3|zero.csv: found a 0 byte at offset 9, expected text|--dataset=csv:file=zero.csv
 3|nothing.csv: .*expected|--dataset=csv:file=nothing.csv
@@ -222,8 +232,8 @@ done <<'TABLE'
 3|one.csv: found one class, "x", in all [0-9]+ training rows, expected at least two|--dataset=csv:file=one.csv
 3|third.csv: row 2, column 3: found "z", expected one of the 2 labels of the training part|--dataset=csv:file=two.csv,test_file=third.csv
 3|ragged.csv: row 2: found 2 cells, expected 3|--dataset=csv:file=two.csv,test_file=ragged.csv
-2|two.csv: found label=9, expected the number of a column, 1 to 3|--dataset=csv:file=two.csv,label=9
-2|bad.csv: found no column "sort" in row 1|--dataset=csv:file=bad.csv,label=sort
+2|two.csv: found label=9, expected the number of one of its 3 columns, 1 to 3|--dataset=csv:file=two.csv,label=9
+2|bad.csv: found label=sort, expected the name or number of one of its 3 columns|--dataset=csv:file=bad.csv,label=sort
 2|csv: unknown setting "fiel"; did you mean "file"|--dataset=csv:fiel=two.csv
 2|csv: header=maybe: expected one of auto¦yes¦no|--dataset=csv:file=two.csv,header=maybe
 3|data: a folder, expected a file|--dataset=csv:file=data
@@ -280,6 +290,7 @@ done <<'TABLE'
 3|nowhere.csv: No such file|predict --checkpoint=run nowhere.csv
 3|three.csv: row 1: found 3 cells, expected 64|predict --checkpoint=run three.csv
 3|nothing.csv: |predict --checkpoint=run nothing.csv
+2|--format=json: expected one of text¦csv|predict --checkpoint=run --format=json flat.csv
 2|--input=0: expected sizes|describe --input=0
 2|--input=28y28: expected sizes|describe --input=28y28
 2|--classes=0: expected 1|describe --input=4 --classes=0

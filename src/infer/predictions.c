@@ -1,0 +1,93 @@
+/* Predictions as text and as CSV. */
+#include "predictions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool needs_quotes(const char *cell) {
+    return strpbrk(cell, ",\"\r\n") != NULL;
+}
+
+void predictions_cell(struct text *text, const char *cell) {
+    const bool quotes = needs_quotes(cell);
+    if (quotes) text_add_bytes(text, "\"", 1);
+    for (const char *c = cell; *c; c++) text_add_bytes(text, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
+    text_add(text, quotes ? "\"," : ",");
+}
+
+/* A name can hold anything; a line of results is one line. */
+static void print_name(const char *name) {
+    for (const char *c = name; *c; c++) putchar((unsigned char)*c < ' ' || *c == 127 ? '?' : *c);
+}
+
+/* The same as a cell, after `before`. */
+static void print_cell(const char *before, const char *cell) {
+    const bool quotes = needs_quotes(before) || needs_quotes(cell);
+    if (quotes) putchar('"');
+    fputs(before, stdout);
+    for (const char *c = cell; *c; c++) {
+        if (*c == '"') putchar('"');
+        putchar(*c);
+    }
+    if (quotes) putchar('"');
+}
+
+void predictions_begin(struct predictions *predictions, const char *carried) {
+    const struct restored *restored = predictions->restored;
+    if (predictions->format == PREDICTIONS_TEXT || predictions->is_begun) return;
+    predictions->is_begun = true;
+    printf("%sprediction", carried);
+    for (int c = 0; c < restored->classes; c++) {
+        putchar(',');
+        print_cell("probability=", restored->class_names[c]);
+    }
+    putchar('\n');
+}
+
+static int best_of(const float *probabilities, int classes) {
+    int best = 0;
+    for (int c = 1; c < classes; c++)
+        if (probabilities[c] > probabilities[best]) best = c;
+    return best;
+}
+
+/* The most probable class after `last` (-1: of all): less probable, or as probable with a higher number. */
+static int next_best(const float *probabilities, int classes, int last) {
+    int best = -1;
+    for (int c = 0; c < classes; c++) {
+        const bool after =
+            probabilities[c] < probabilities[last] || (probabilities[c] == probabilities[last] && c > last);
+        if (after && (best < 0 || probabilities[c] > probabilities[best])) best = c;
+    }
+    return best;
+}
+
+static void print_words(const struct predictions *predictions, const float *probabilities, int best) {
+    const struct restored *restored = predictions->restored;
+    for (int k = 0; k < predictions->top && best >= 0; k++) {
+        printf(k == 0 ? "Prediction is \"" : ", \"");
+        print_name(restored->class_names[best]);
+        printf("\" (%.1f%%)", 100.0 * (double)probabilities[best]);
+        best = next_best(probabilities, restored->classes, best);
+    }
+    putchar('\n');
+}
+
+int predictions_add(const struct predictions *predictions, const char *name, const char *carried,
+                    const float *probabilities) {
+    const struct restored *restored = predictions->restored;
+    const int best = best_of(probabilities, restored->classes);
+    if (predictions->format == PREDICTIONS_CSV) {
+        fputs(carried, stdout);
+        print_cell("", restored->class_names[best]);
+        for (int c = 0; c < restored->classes; c++) printf(",%.6g", (double)probabilities[c]);
+        putchar('\n');
+        return best;
+    }
+    if (name && predictions->named) {
+        print_name(name);
+        printf(": ");
+    }
+    print_words(predictions, probabilities, best);
+    return best;
+}

@@ -1,0 +1,98 @@
+/* Rows of a table to predict. */
+#include "table_rows.h"
+
+#include "../base/memory.h"
+#include "../data/csv_number.h"
+#include "predictions.h"
+
+enum { BATCH_BYTES = 1 << 24, ROWS_LEAST = 256, ROWS_MOST = 4096 };
+
+/* --- what is carried along --- */
+
+/* Whether the network does not take that cell. */
+static bool is_carried(const struct csv_reader *reader, int cell) {
+    const int column = reader->column_of[cell];
+    return column < 0 || !column_is_feature(&reader->columns->at[column]);
+}
+
+static void carry_row(const struct csv_reader *reader, struct text *text) {
+    for (int cell = 0; cell < reader->cells; cell++)
+        if (is_carried(reader, cell)) predictions_cell(text, reader->rows.cells[cell]);
+    text_add_bytes(text, "", 1);
+}
+
+/* The names; of columns without, their numbers. */
+static int carry_head(struct table_rows *rows, struct error *error) {
+    const struct csv_reader *reader = &rows->reader;
+    struct text text = text_growing(error);
+    if (reader->header)
+        carry_row(reader, &text);
+    else
+        for (int cell = 0; cell < reader->cells; cell++)
+            if (is_carried(reader, cell)) text_add(&text, "%d,", cell + 1);
+    text_add_bytes(&text, "", 1);
+    rows->head = text.bytes;
+    return text_end(&text);
+}
+
+/* --- rows --- */
+
+int table_rows_open(struct table_rows *rows, struct restored *restored, struct file_reader *file,
+                    bool carries, struct error *error) {
+    struct csv_rows text = {0};
+    const size_t row_bytes = (size_t)restored_numbers(restored) * sizeof(float);
+    *rows = (struct table_rows){.restored = restored, .carries = carries};
+    rows->most = (int)(BATCH_BYTES / row_bytes < ROWS_MOST ? BATCH_BYTES / row_bytes : ROWS_MOST);
+    if (rows->most < ROWS_LEAST) rows->most = ROWS_LEAST;
+    int code = csv_rows_open_file(&text, file, 0, error);
+    const struct csv_format format = {.usual = restored->columns.decimal};
+    if (code == OK)
+        code = csv_reader_open(&rows->reader, &text, &format, &restored->columns, "training", true, error);
+    csv_rows_close(&text);
+    RETURN_IF(code);
+    if (carries) RETURN_IF(carry_head(rows, error));
+    RETURN_IF(memory_array(&rows->labels, rows->most, "labels", error));
+    return memory_array(&rows->cells, columns_cells(&restored->columns), "a row", error);
+}
+
+static bool is_labelled(const struct csv_reader *reader) {
+    return reader->label >= 0 && !csv_missing(reader->rows.cells[reader->label]);
+}
+
+static int read_rows(struct table_rows *rows, struct features *features, struct error *error) {
+    const struct columns *columns = &rows->restored->columns;
+    const size_t numbers = (size_t)restored_numbers(rows->restored);
+    bool found = true;
+    while (features->count < rows->most) {
+        int *const label = &rows->labels[features->count];
+        RETURN_IF(csv_reader_next(&rows->reader, rows->cells, label, &found, error));
+        if (!found) return OK;
+        columns_fill(columns, rows->cells);
+        rows->unseen +=
+            columns_expand(columns, rows->cells, features->floats + (size_t)features->count * numbers);
+        if (*label < 0 && is_labelled(&rows->reader)) *label = TABLE_LABEL_UNKNOWN;
+        rows->unknown += *label == TABLE_LABEL_UNKNOWN;
+        if (rows->carries) carry_row(&rows->reader, &rows->carried);
+        features->count++;
+    }
+    return rows->carries ? text_end(&rows->carried) : OK;
+}
+
+int table_rows_next(struct table_rows *rows, struct features *features, struct error *error) {
+    const size_t numbers = (size_t)restored_numbers(rows->restored);
+    *features = (struct features){0};
+    memory_free(rows->carried.bytes);
+    rows->carried = text_growing(error);
+    RETURN_IF(memory_array(&features->floats, (size_t)rows->most * numbers, "rows of a table", error));
+    RETURN_IF(read_rows(rows, features, error));
+    return features_prepare(features, rows->restored, rows->reader.rows.name, error);
+}
+
+void table_rows_close(struct table_rows *rows) {
+    csv_reader_close(&rows->reader);
+    memory_free(rows->carried.bytes);
+    memory_free(rows->head);
+    memory_free(rows->labels);
+    memory_free(rows->cells);
+    *rows = (struct table_rows){0};
+}
