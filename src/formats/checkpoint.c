@@ -115,7 +115,8 @@ void checkpoint_run(const char *path, char out[PATH_BYTES]) {
     for (size_t bytes = strlen(out); bytes > 1 && out[bytes - 1] == '/'; bytes--) out[bytes - 1] = '\0';
     take_off(out, "state.safetensors");
     /* A run's own folder may have any name. */
-    if (file_join(inner, out, "checkpoint", &ignored) == OK && !file_is_folder(inner)) take_off(out, "checkpoint");
+    if (file_join(inner, out, "checkpoint", &ignored) == OK && !file_is_folder(inner))
+        take_off(out, "checkpoint");
 }
 
 bool checkpoint_is_best(const char *path) {
