@@ -10,7 +10,7 @@ int evaluator_open(struct evaluator *evaluator, const struct network_settings *s
     struct network_settings own = *settings;
     *evaluator = (struct evaluator){.device = *device, .batch = EVALUATE_BATCH};
     own.batch = EVALUATE_BATCH;
-    own.training = false;
+    own.training = own.mixed = false;
     RETURN_IF(network_open(&evaluator->network, &own, error));
     const node fetches[] = {evaluator->network.losses, evaluator->network.predicted,
                             evaluator->network.probabilities};

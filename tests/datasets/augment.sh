@@ -101,6 +101,10 @@ for settings in crop=6,flip=0,rotate=10,mixup=0.2 "pad=1,crop=9,brightness=30,co
     tested=$(sed -n 's/^Test-Accuracy: //p' out)
     good evaluate --checkpoint=run
     [ "$tested" = "$(sed -n 's/^Test-Accuracy: //p' out)" ] || fail "$settings: training says $tested, evaluate: $(cat out)"
+    python3 - "$(sed -n 's/^Test-Cost: //p' out)" <<'PY' || fail "$settings: evaluate's cost is not that of the training: $(cat out)"
+import json, sys
+sys.exit(abs(json.load(open("run/summary.json"))["test_cost"] - float(sys.argv[1])) > 1e-4)
+PY
     good predict --checkpoint=run rows.csv
     right=$(sed 's/^Prediction is "\(.*\)" (.*/\1/' out | paste - labels | awk '$1 == $2' | wc -l)
     [ "$tested" = "$(awk "BEGIN { printf \"%.4f\", $right / 360 }")" ] || fail "$settings: accuracy $tested, but $right of 360 predicted"
