@@ -287,6 +287,7 @@ static const struct {
     {{2, 28, 28, 1}, {3, 3, 32}, 1, PADDING_VALID},   {{4, 24, 24, 3}, {5, 5, 64}, 1, PADDING_SAME},
     {{4, 12, 12, 64}, {5, 5, 64}, 1, PADDING_SAME},   {{2, 8, 8, 32}, {3, 3, 96}, 2, PADDING_SAME},
     {{2, 8, 8, 32}, {3, 3, 32, 32}, 1, PADDING_SAME}, {{2, 9, 7, 64}, {3, 3, 64, 64}, 2, PADDING_SAME},
+    {{2, 8, 8, 32}, {3, 3, 64, 2}, 1, PADDING_SAME},
 };
 enum { CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
 
