@@ -34,7 +34,7 @@ write("first.csv", names, rows[:40], ";", True)
 write("plain.csv", None, rows[:40], ",", False)
 write("bare.csv", None, [r[1:3] for r in rows[:40]], ",", False)
 write("unlabelled.csv", None, [r[:4] for r in rows[:40]], ",", False)
-write("mixed.csv", ("city", "note", "age"), [(r[2], "n,1", r[1]) for r in rows[:40]], "|", False)
+write("mixed.csv", ("city", "note", "age"), [(r[2], 'n "1",', r[1]) for r in rows[:40]], "|", False)
 PYTHON
 settings=missing=mean,ignore=id,when
 ran 0 --dataset="csv:file=table.csv,$settings" --model=mlp:hidden=8 --optimizer=adam:rate=0.02 --epochs=40 --batch=16 --devices=cpu:0 --out=run
@@ -54,6 +54,10 @@ done
 "$TRAINER" predict --checkpoint=run --top=2 - <mixed.csv >out 2>err || fail "standard input: $(cat err)"
 cmp -s out expected || fail "standard input: $(diff out expected | head -n 4)"
 
+sed 's/,yes$/,no/; t; s/,no$/,yes/' plain.csv >wrong.csv
+ran 0 predict --checkpoint=run wrong.csv
+says 'Accuracy: 0.0000 (0 of 40)' out
+
 # As CSV: what the network does not take comes first, in the order of the file.
 ran 0 predict --checkpoint=run --format=csv first.csv
 says 'trainer: Accuracy: 1.0000 (40 of 40)' err
@@ -67,7 +71,7 @@ assert first[0] == ["id", "when", "bought", "prediction", "probability=no", "pro
 assert mixed[0] == ["note", "prediction", "probability=no", "probability=yes"], mixed[0]
 assert len(first) == len(mixed) == 41
 for i in range(40):
-    assert first[i + 1][:2] == [str(i), "1.2.2024"] and mixed[i + 1][0] == "n,1", (first[i + 1], mixed[i + 1])
+    assert first[i + 1][:2] == [str(i), "1.2.2024"] and mixed[i + 1][0] == 'n "1",', (first[i + 1], mixed[i + 1])
     assert first[i + 1][3:] == mixed[i + 1][1:] and abs(sum(map(float, first[i + 1][4:])) - 1) < 1e-5, first[i + 1]
     assert f'Prediction is "{first[i + 1][3]}" ({100 * max(map(float, first[i + 1][4:])):.1f}%)' in lines[i], (first[i + 1], lines[i])
 PYTHON

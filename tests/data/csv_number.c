@@ -56,10 +56,10 @@ static void check_numbers(void) {
         check_bits(cell);
     }
     for (int i = 0; i < 20000; i++) { /* the middle of two floats, all its digits */
-        const float low = 1 + (float)rng_below(&rng, 1 << 20) / 1024, high = nextafterf(low, INFINITY);
+        const float low = 1 + (float)rng_below(&rng, 1 << 23) / (1 << 23), high = nextafterf(low, INFINITY);
         snprintf(cell, sizeof cell, "%.20g", ((double)low + (double)high) / 2);
         check_bits(cell);
-        snprintf(cell, sizeof cell, "%.14g", ((double)low + (double)high) / 2);
+        snprintf(cell, sizeof cell, "%.15g", ((double)low + (double)high) / 2);
         check_bits(cell);
     }
     for (int i = 1; i < 4096; i += 2) { /* a middle of 15 digits, which double holds */
