@@ -63,9 +63,5 @@ const struct command command_import = {
                .settings_bytes = sizeof(struct import_settings)},
     .arguments = "FILE",
     .completes = "FILE",
-    .examples = "trainer import net.h5 --dataset=digits --out=runs/net\n"
-                "trainer evaluate --checkpoint=runs/net\n"
-                "# trains on from these weights\n"
-                "trainer --resume=runs/net --epochs=5\n",
     .run = run,
 };

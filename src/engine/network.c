@@ -2,6 +2,7 @@
 #include "network.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "../base/memory.h"
 #include "../graph/model.h"
@@ -88,6 +89,7 @@ int network_open(struct network *network, const struct network_settings *setting
     struct shape input = {.rank = settings->shape.rank + 1, .dims = {settings->batch}};
     for (int i = 0; i < settings->shape.rank; i++) input.dims[i + 1] = settings->shape.dims[i];
     graph_open(g, settings->training, settings->seed);
+    g->frozen = settings->freeze && strcmp(settings->freeze, "none") != 0 ? settings->freeze : NULL;
     network->x = graph_placeholder(g, "x", TYPE_FLOAT, input);
     network->labels = graph_placeholder(g, "labels", TYPE_INT, SHAPE(settings->batch));
     network->logits = model->build(g, network->x, settings->classes, choice_settings(settings->model));
@@ -98,6 +100,7 @@ int network_open(struct network *network, const struct network_settings *setting
     network->predicted = graph_argmax(g, network->logits, 1);
     network->step = graph_find(g, "step");
     RETURN_IF(graph_check(g, error));
+    if (g->frozen) RETURN_IF(layout_check_patterns(&g->layout, "--freeze", g->frozen, error));
     for (int i = 0; i < g->layout.count; i++)
         if (g->layout.ranges[i].shape.rank >= 2 && g->layout.ranges[i].decay == 0.0f)
             g->layout.ranges[i].decay = (float)settings->decay;

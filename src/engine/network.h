@@ -31,8 +31,10 @@ struct network_settings {
     bool training; /* with gradients and dropout */
     bool mixed;    /* examples have two labels (mixup, cutmix) */
     uint64_t seed;
-    double decay; /* L2 of every weight matrix (rank 2 and above) */
-    int shards;   /* for shard_by round-robin: decides the order of the flat vector */
+    double decay;       /* L2 of every weight matrix (rank 2 and above) */
+    const char *freeze; /* patterns of weights that stay as they are (layout_matches), borrowed; NULL or
+                           empty: none */
+    int shards;         /* for shard_by round-robin: decides the order of the flat vector */
     enum shard_by shard_by;
 };
 

@@ -137,6 +137,7 @@ node graph_variable(struct graph *g, const char *name, struct shape shape, struc
     struct range range = {
         .shape = shape, .kind = RANGE_TRAINABLE, .rate_multiplier = 1.0f, .initial = initial};
     snprintf(range.name, sizeof range.name, "%s", name);
+    if (g->frozen && layout_matches(g->frozen, range.name)) range.kind = RANGE_FROZEN;
     return add_range(g, &range) == OK ? n : NONE;
 }
 
@@ -163,7 +164,7 @@ void graph_decay(struct graph *g, node variable, float decay) {
 
 node graph_statistic(struct graph *g, node variable, node batch_value, float momentum) {
     struct range *range = range_of(g, "statistic", variable);
-    if (!range) return NONE;
+    if (!range || range->kind == RANGE_FROZEN) return NONE;
     range->kind = RANGE_STATISTIC;
     const node follow = graph_mul(g, graph_sub(g, variable, batch_value), graph_scalar(g, 1.0f - momentum));
     if (follow == NONE) return NONE;

@@ -84,6 +84,8 @@ struct graph {
     int norms;            /* batch normalisations so far, for theirs */
     uint64_t seed;        /* of dropout masks */
     bool training;        /* false: dropout passes its input through */
+    const char
+        *frozen; /* patterns (layout_matches) of variables that are RANGE_FROZEN; NULL: none; borrowed */
 };
 
 void graph_open(struct graph *g, bool training, uint64_t seed);
@@ -99,7 +101,7 @@ node graph_variable(struct graph *g, const char *name, struct shape shape, struc
 void graph_freeze(struct graph *g, node variable);             /* RANGE_FROZEN */
 void graph_decay(struct graph *g, node variable, float decay); /* L2 of that range */
 /* RANGE_STATISTIC: from now on it follows a value of each batch, of its shape, the old counting `momentum`.
- * Its "gradient" is the node returned, which must be fetched. */
+ * Its "gradient" is the node returned, which must be fetched; NONE: the variable is frozen, and stays. */
 node graph_statistic(struct graph *g, node variable, node batch_value, float momentum);
 /* The placeholder or variable of that name, or NONE. */
 node graph_find(const struct graph *g, const char *name);
@@ -161,8 +163,8 @@ node graph_global_max(struct graph *g, node x);     /* -> [batch, channels] */
 node graph_lrn(struct graph *g, node x, struct lrn lrn);
 /* Each channel (of the last axis) with mean 0 and variance 1, times a new variable "<name>/scale", plus a new
  * "<name>/shift"; name "norm1", ... In training by its own mean and variance over all other axes;
- * "<name>/mean" and "<name>/variance" are statistics that follow them, old values counting `momentum`; else
- * by these. Source: Ioffe and Szegedy 2015. */
+ * "<name>/mean" and "<name>/variance" are statistics that follow them, old values counting `momentum`; else,
+ * and where these are frozen, by these. Source: Ioffe and Szegedy 2015. */
 node graph_batch_norm(struct graph *g, node x, float momentum, float epsilon);
 node graph_batch_norm_of(struct graph *g, node x, const char *name, float momentum, float epsilon);
 /* [batch, rows, columns, channels]: x itself, or, of [batch, pixels], a square image of one channel. */

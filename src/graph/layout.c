@@ -5,9 +5,14 @@
  * values of one layer do not change when another layer changes its size. */
 #include "layout.h"
 
+#include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "../base/rng.h"
+#include "../base/text.h"
+
+enum { PATTERN_BYTES = 200 };
 
 /* Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010; fans
  * as in Keras: dense [in, out], convolution HWIO. */
@@ -63,6 +68,59 @@ const struct range *layout_find(const struct layout *layout, const char *name) {
     for (int i = 0; i < layout->count; i++)
         if (strcmp(layout->ranges[i].name, name) == 0) return &layout->ranges[i];
     return NULL;
+}
+
+/* The pattern at the beginning of a list; *rest: what comes after its comma. False: it is empty, or too long.
+ */
+static bool next_pattern(const char *list, char pattern[PATTERN_BYTES], const char **rest) {
+    const size_t length = strcspn(list, ",");
+    *rest = list + length + (list[length] == ',');
+    if (length == 0 || length >= PATTERN_BYTES) return false;
+    memcpy(pattern, list, length);
+    pattern[length] = '\0';
+    return true;
+}
+
+static bool matches(const char *pattern, const char *name) {
+    char layer[sizeof((struct range *)0)->name];
+    const char *slash = strrchr(name, '/');
+    snprintf(layer, sizeof layer, "%.*s", slash ? (int)(slash - name) : (int)strlen(name), name);
+    return fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, layer, 0) == 0;
+}
+
+bool layout_matches(const char *patterns, const char *name) {
+    char pattern[PATTERN_BYTES];
+    while (*patterns)
+        if (next_pattern(patterns, pattern, &patterns) && matches(pattern, name)) return true;
+    return false;
+}
+
+static int matches_nothing(const struct layout *layout, const char *what, const char *pattern,
+                           struct error *error) {
+    char names[300];
+    struct text text = text_into(names, sizeof names);
+    for (int r = 0; r < layout->count; r++) text_item(&text, ", ", "%s", layout->ranges[r].name);
+    return error_set(error, ERROR_USAGE, "%s: \"%.60s\" is no weight: expected some of %s%s", what, pattern,
+                     names, text.cut ? "..." : "");
+}
+
+int layout_check_patterns(const struct layout *layout, const char *what, const char *patterns,
+                          struct error *error) {
+    char pattern[PATTERN_BYTES];
+    int trained = 0;
+    while (*patterns) {
+        const char *const at = patterns;
+        bool found = false;
+        if (next_pattern(at, pattern, &patterns))
+            for (int r = 0; r < layout->count && !found; r++)
+                found = matches(pattern, layout->ranges[r].name);
+        if (!found)
+            return matches_nothing(layout, what, next_pattern(at, pattern, &patterns) ? pattern : at, error);
+    }
+    for (int r = 0; r < layout->count; r++) trained += layout->ranges[r].kind == RANGE_TRAINABLE;
+    return trained > 0
+               ? OK
+               : error_set(error, ERROR_USAGE, "%s: found all weights frozen, expected some to train", what);
 }
 
 uint64_t layout_hash(const struct layout *layout) {

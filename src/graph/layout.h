@@ -56,6 +56,16 @@ void layout_initialize(const struct layout *layout, uint64_t seed, float *weight
 /* The range of that name, or NULL. */
 const struct range *layout_find(const struct layout *layout, const char *name);
 
+/* Whether one of the patterns, "conv*,norm1", with commas between them, is the name of a range or of its
+ * layer
+ * ("conv1" of "conv1/kernel"), with * for anything, ? for a character, [ab] for one of these. */
+bool layout_matches(const char *patterns, const char *name);
+
+/* Whether each pattern matches a range, and a range that is trained is left. Errors: ERROR_USAGE, which begin
+ * with `what`. */
+int layout_check_patterns(const struct layout *layout, const char *what, const char *patterns,
+                          struct error *error);
+
 /* A hash of names, shapes and kinds: equal exactly when two layouts can exchange vectors. */
 uint64_t layout_hash(const struct layout *layout);
 

@@ -69,13 +69,26 @@ static node norm_variable(struct graph *g, const struct layer_names *names, cons
                           (struct initial){.kind = INITIAL_CONSTANT, .value = value});
 }
 
+static bool is_frozen(const struct graph *g, node variable) {
+    return variable != NONE && g->layout.ranges[g->nodes[variable].attributes.variable].kind == RANGE_FROZEN;
+}
+
+/* In training, by statistics that do not move: from operations that have gradients of their own. */
+static node norm_by_frozen(struct graph *g, node x, node scale, node shift, node mean, node variance,
+                           float epsilon) {
+    const node inverse =
+        graph_pow(g, graph_add(g, variance, graph_scalar(g, epsilon)), graph_scalar(g, -0.5f));
+    return graph_add(g, graph_mul(g, graph_sub(g, x, mean), graph_mul(g, inverse, scale)), shift);
+}
+
 /* The mean and the variance as one value; in training those of x, which the statistics follow. */
 static node norm_moments(struct graph *g, node x, node mean, node variance, int channels, float momentum) {
     const node statistics[] = {mean, variance};
     const struct shape row = SHAPE(1, channels);
     if (!g->training) {
         for (int i = 0; i < 2 && g->error.code == OK; i++)
-            g->layout.ranges[g->nodes[statistics[i]].attributes.variable].kind = RANGE_STATISTIC;
+            if (!is_frozen(g, statistics[i]))
+                g->layout.ranges[g->nodes[statistics[i]].attributes.variable].kind = RANGE_STATISTIC;
         return graph_concat(g, (node[]){graph_reshape(g, mean, row), graph_reshape(g, variance, row)}, 2, 0);
     }
     const node moments = graph_unary(g, OP_moments, x);
@@ -99,6 +112,8 @@ node graph_batch_norm_of(struct graph *g, node x, const char *name, float moment
     const node shift = norm_variable(g, &names, "shift", channels, 0.0f);
     const node mean = norm_variable(g, &names, "mean", channels, 0.0f);
     const node variance = norm_variable(g, &names, "variance", channels, 1.0f);
+    if (g->training && is_frozen(g, mean) && is_frozen(g, variance))
+        return norm_by_frozen(g, x, scale, shift, mean, variance, epsilon);
     const node moments = norm_moments(g, x, mean, variance, channels, momentum);
     struct node_info info = {.op = OP_batch_norm, .inputs = 4, .input = {x, moments, scale, shift}};
     info.attributes.epsilon = epsilon;

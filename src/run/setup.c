@@ -69,6 +69,7 @@ struct network_settings setup_network_settings(const struct setup *setup) {
                                      .mixed = augment_mixes(&setup->dataset.train.augment),
                                      .seed = (uint64_t)config->seed,
                                      .decay = config->decay,
+                                     .freeze = config->freeze,
                                      .shards = setup->shards,
                                      .shard_by = (enum shard_by)config->shard_by};
 }

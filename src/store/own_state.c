@@ -11,6 +11,23 @@ void shard_step_own(struct shard *shard, const struct state *own, const struct g
 }
 
 /* What is brought home of one vector has been used before the next one is, because both are queued. */
+/* The next part of [*begin, end) that is not frozen: [*begin, *part_end). False: there is none. A mean of
+ * equal numbers may differ from them in the last bit, and what is frozen stays. */
+static bool next_part(const struct shard *shard, size_t *begin, size_t end, size_t *part_end) {
+    *part_end = *begin;
+    for (int i = 0; i < shard->span_count; i++) {
+        const struct span *span = &shard->spans[i];
+        if (span->end <= *begin || span->begin >= end) continue;
+        if (span->kind != RANGE_FROZEN)
+            *part_end = span->end < end ? span->end : end;
+        else if (*part_end > *begin)
+            return true;
+        else
+            *begin = *part_end = span->end;
+    }
+    return *part_end > *begin;
+}
+
 void shard_reduce_share(struct shard *shard, int worker, const struct state *const *copies, int share,
                         int shares) {
     struct store *store = shard->store;
@@ -22,10 +39,13 @@ void shard_reduce_share(struct shard *shard, int worker, const struct state *con
         int count = 0;
         for (int w = 0; w < store->settings.roster->workers; w++)
             if (copies[w]) values[count++] = home_bring(shard, w, copies[w]->vector[v].at, begin, end);
-        home_remember(store,
-                      home->backend->vectors->mean(home, values, NULL, count, begin, end, 1.0f / (float)count,
-                                                   shard->home->state.vector[v].at, &error),
-                      &error);
+        size_t from = begin, to;
+        for (; next_part(shard, &from, end, &to); from = to)
+            home_remember(store,
+                          home->backend->vectors->mean(home, values, NULL, count, from, to,
+                                                       1.0f / (float)count, shard->home->state.vector[v].at,
+                                                       &error),
+                          &error);
     }
     home_finish(store, home);
 }

@@ -179,9 +179,15 @@ refused() { # file, words expected
     if [ "$(wc -l <err)" -ne 1 ] || ! grep -Eq "$2" err; then fail "--weights=$1: found: $(cat err) expected one line with: $2"; fi
     [ ! -e refused ] || fail "--weights=$1: made the folder of a run that could not start"
 }
-refused missing.safetensors 'missing.safetensors: dense2/bias is missing'
-refused extra.safetensors 'extra.safetensors: dense9/kernel .*\[2, 3\]'
-refused shape.safetensors 'shape.safetensors: dense1/kernel .*\[20, 64\].*\[64, 20\]'
+begins() { # file, words of the first lines
+    rm -rf started
+    # shellcheck disable=SC2086
+    "$TRAINER" ${still/--quiet/} --weights="$1" --out=started >out 2>err || fail "--weights=$1: $(cat err)"
+    tr -s '\n ' ' ' <out | grep -Fq "weights from $1$2 loss:" || fail "--weights=$1: did not say \"$2\" but: $(head -n 8 out)"
+}
+begins missing.safetensors '; dense2: fresh, no bias of [10] there'
+begins extra.safetensors ''
+begins shape.safetensors '; dense1: fresh, its kernel is [20, 64] there, [64, 20] here'
 refused half.safetensors 'half.safetensors.*F16'
 refused table.csv 'table.csv'
 # A model from elsewhere has no texts: it can be trained on, but nobody knows what it is of.

@@ -8,18 +8,8 @@ need python3
 cd "$scratch" || exit 1
 grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" && grep -q TRAINER_HDF5=1 "$BUILD/flags" || { echo "no protobuf-c or no libhdf5 in this build" && exit 77; }
 
-# In an environment of their own in the build folder, made once. Keras computes with NumPy, but reads files with JAX's help.
-environment=$BUILD/python-clients
-python=$environment/bin/python
-if ! "$python" -c 'import keras, onnxruntime' 2>/dev/null; then
-    { python3 -m venv "$environment" && timeout 200 "$python" -m pip install -q --retries 0 --timeout 10 keras==3.15.0 onnxruntime==1.32.0 \
-        onnx==1.23.2 scipy==1.17.1 jax==0.10.2 h5py==3.14.0; } >log 2>&1
-fi
-export KERAS_BACKEND=numpy
-if ! "$python" -c 'import keras, onnx, onnxruntime' 2>/dev/null; then
-    echo "Keras and onnxruntime are not here and cannot be installed"
-    exit 77
-fi
+# shellcheck source=tests/python_clients.sh
+. "$tests/python_clients.sh"
 
 small="--epochs=2 --batch=32 --quiet"
 sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3

@@ -251,7 +251,7 @@ done <<'TABLE'
 3|flipped.safetensors: .*checksum.*, expected|predict --checkpoint=flipped.safetensors three.csv
 3|run: the model is mlp:hidden=20 here, expected lenet$|--resume=run --model=lenet
 3|run: the model is mlp:hidden=20 here, expected softmax$|--resume=run --model=softmax
-3|run/model.safetensors: the model is mlp:hidden=20 here, expected softmax$|--weights=run/model.safetensors --model=softmax
+3|run/model.safetensors: no layer fits: found dense1/kernel \[64, 20\], .*, expected dense1/kernel \[64, 10\], dense1/bias \[10\]$|--weights=run/model.safetensors --model=softmax
 3|packed.safetensors: a gzip file, expected one that is not packed|--resume=packed.safetensors
 3|packed.safetensors: a gzip file, expected one that is not packed|--weights=packed.safetensors
 3|packed.safetensors: a gzip file, expected one that is not packed|evaluate --checkpoint=packed.safetensors
@@ -261,7 +261,7 @@ done <<'TABLE'
 3|run: dense1/kernel is \[64, 20\] here, \[64, 30\] in the model|--resume=run --model=mlp:hidden=30
 3|run: dense1/kernel is \[64, 20\] here, \[4, 20\] in the model|--resume=run --dataset=iris
 3|run: dense2/kernel is \[20, 10\] here, \[20, 7\] in the model|--resume=run --model=mlp:hidden=20-7
-3|model.safetensors: dense1/kernel is \[64, 20\] here, \[64, 30\] in the model|--weights=run/model.safetensors --model=mlp:hidden=30
+3|model.safetensors: no layer fits: found dense1/kernel \[64, 20\], .*, expected dense1/kernel \[64, 30\], |--weights=run/model.safetensors --model=mlp:hidden=30
 6|worker 0 \(cpu:0\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
 6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
 6|worker [01] \(cpu:[01]\): the loss is (nan¦infinite) at step [0-9]+, learning rate 1e\+06|--quiet --devices=cpu:0,cpu:1 --strategy=async-lockfree --dataset=digits:take=320 --model=softmax --optimizer=sgd:rate=1e6 --schedule=constant --decay=1000 --out=logs
