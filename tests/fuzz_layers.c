@@ -108,6 +108,7 @@ static size_t make_sample(uint8_t *data, size_t most, unsigned seed) {
     struct text text = text_into(bytes, sizeof bytes);
     unsigned state = seed;
     const int layers = 1 + (int)draw(&state, 8);
+    if (draw(&state, 4) == 0) text_add(&text, "input 8x8x3; ");
     for (int i = 0; i < layers; i++) {
         const struct layer_row *row = &layer_rows[draw(&state, LAYER_KINDS)];
         if (i == 0 || draw(&state, 3) == 0) text_add(&text, "n%d = ", i);

@@ -26,6 +26,7 @@ static void test_same(void) {
         {"a = dense 5; b = relu; add b a", "a = dense 5; b = relu; add a"},
         {"conv window=3x3 filters=4", "conv 4 3x3"},
         {"dropout; elu 1; leaky_relu alpha=0.01", "dropout 0.5; elu; leaky_relu"},
+        {"# of digits\ninput 8x8x1 # grey\ndense 5 input", "input 8x8x1; dense 5"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct layer_list list[2];
@@ -69,6 +70,13 @@ static void test_wrong_texts(void) {
         {"a = dense 5 a", "text: line 1, column 13: dense: \"a\" is no setting"},
         {"a = relu; b = relu; tanh a b",
          "text: line 1, column 28: tanh: found input \"b\", expected at most 1"},
+        {"relu; input 8x8",
+         "text: line 1, column 7: input: found it behind the first line, expected it there"},
+        {"input 8; input 8", "text: line 1, column 10: input: found it behind the first line"},
+        {"input\nrelu", "text: line 1, column 6: input: found no shape, expected one as in 28x28x1"},
+        {"input 8x0; relu", "text: line 1, column 7: input: shape=8x0: expected up to 5 whole numbers"},
+        {"input 8 8; relu", "text: line 1, column 9: input: found \"8\" behind its shape"},
+        {"input 8", "text: found no layer, expected one or more"},
         {"dense \x01", "text: line 1, column 7: found byte 0x01"},
         {"dense 5\n\xc3\xa9", "text: line 2, column 1: found byte 0xc3"},
     };

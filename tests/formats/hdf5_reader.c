@@ -1,0 +1,232 @@
+/* The reader of HDF5 on files made here byte by byte: what it finds, every width and order of floats, and
+ * what is wrong with a file that says too much. */
+#include "../../src/formats/hdf5_reader.h"
+
+#include <string.h>
+
+#include "../check.h"
+
+enum { MOST = 4096 };
+
+struct made {
+    uint8_t bytes[MOST];
+    size_t count;
+};
+
+static void put(struct made *made, uint64_t value, int bytes) {
+    for (int b = 0; b < bytes; b++) made->bytes[made->count++] = (uint8_t)(value >> (8 * b));
+}
+
+static void put_text(struct made *made, const char *text, int bytes) {
+    memcpy(made->bytes + made->count, text, strlen(text));
+    made->count += (size_t)bytes;
+}
+
+static void put_message(struct made *made, int type, int bytes) {
+    put(made, (uint64_t)type, 2);
+    put(made, (uint64_t)bytes, 2);
+    put(made, 0, 4);
+}
+
+enum { ROOT = 96, HEAP = 136, NAMES = 168, TREE = 200, NODE = 248, ARRAY = 300 };
+
+struct wanted {
+    int item, exponent, fraction; /* bytes, bits */
+    bool big;
+    uint64_t dims[3], claimed;
+    int rank;
+    const uint8_t *values;
+    int bytes;
+};
+
+static void put_float_type(struct made *made, const struct wanted *wanted) {
+    const int bits = 8 * wanted->item;
+    put_message(made, 3, 20);
+    put(made, 0x11, 1);
+    put(made, wanted->big ? 1 : 0, 1);
+    put(made, (uint64_t)(bits - 1), 1);
+    put(made, 0, 1);
+    put(made, (uint64_t)wanted->item, 4);
+    put(made, 0, 2);
+    put(made, (uint64_t)bits, 2);
+    put(made, (uint64_t)wanted->fraction, 1);
+    put(made, (uint64_t)wanted->exponent, 1);
+    put(made, 0, 1);
+    put(made, (uint64_t)wanted->fraction, 1);
+    put(made, 0, 4);
+}
+
+/* A root group with the array "a". */
+static void make(struct made *made, const struct wanted *wanted) {
+    *made = (struct made){.count = 0};
+    put_text(made, "\x89HDF\r\n\x1a\n", 8);
+    put(made, 0, 5);
+    put(made, 8, 1);
+    put(made, 8, 1);
+    put(made, 0, 9);
+    for (int i = 0; i < 5; i++) put(made, 0, 8);
+    put(made, ROOT, 8);
+    made->count = ROOT;
+    put(made, 1, 2);
+    put(made, 1, 2);
+    put(made, 1, 4);
+    put(made, 24, 8);
+    put_message(made, 17, 16);
+    put(made, TREE, 8);
+    put(made, HEAP, 8);
+    made->count = HEAP;
+    put_text(made, "HEAP", 8);
+    put(made, 16, 8);
+    put(made, 0, 8);
+    put(made, NAMES, 8);
+    put_text(made, "", 8);
+    put_text(made, "a", 8);
+    made->count = TREE;
+    put_text(made, "TREE", 4);
+    put(made, 0, 2);
+    put(made, 1, 2);
+    put(made, 0, 24);
+    put(made, NODE, 8);
+    put(made, 0, 8);
+    made->count = NODE;
+    put_text(made, "SNOD\1", 6);
+    put(made, 1, 2);
+    put(made, 8, 8);
+    put(made, ARRAY, 8);
+    made->count = ARRAY;
+    const int space = 8 + 8 * wanted->rank, data = ARRAY + 16 + (8 + space) + 28 + 26;
+    put(made, 1, 2);
+    put(made, 3, 2);
+    put(made, 1, 4);
+    put(made, (uint64_t)(data - ARRAY - 16), 8);
+    put_message(made, 1, space);
+    put(made, 1, 1);
+    put(made, (uint64_t)wanted->rank, 1);
+    put(made, 0, 6);
+    for (int i = 0; i < wanted->rank; i++) put(made, wanted->dims[i], 8);
+    put_float_type(made, wanted);
+    put_message(made, 8, 18);
+    put(made, 3, 1);
+    put(made, 1, 1);
+    put(made, (uint64_t)data, 8);
+    put(made, wanted->claimed, 8);
+    for (int i = 0; i < wanted->bytes; i++) put(made, wanted->values[i], 1);
+}
+
+static int read(const struct made *made, struct npy *array, struct error *error) {
+    struct hdf5_reader file;
+    uint64_t object = 0;
+    *error = (struct error){0};
+    RETURN_IF(hdf5_reader_open(&file, "f", made->bytes, made->count, error));
+    RETURN_IF(hdf5_reader_find(&file, "a", &object, error));
+    if (object == 0) return error_set(error, ERROR_INTERNAL, "nothing is called a");
+    return hdf5_reader_array(&file, object, "a", array, error);
+}
+
+static const uint8_t one_two[][16] = {{0, 0x3c, 0, 0xc0},
+                                      {0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0},
+                                      {0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0xc0}};
+static const struct wanted widths[] = {{.item = 2,
+                                        .exponent = 5,
+                                        .fraction = 10,
+                                        .dims = {2},
+                                        .rank = 1,
+                                        .claimed = 4,
+                                        .values = one_two[0],
+                                        .bytes = 4},
+                                       {.item = 4,
+                                        .exponent = 8,
+                                        .fraction = 23,
+                                        .big = true,
+                                        .dims = {1, 2},
+                                        .rank = 2,
+                                        .claimed = 8,
+                                        .values = one_two[1],
+                                        .bytes = 8},
+                                       {.item = 8,
+                                        .exponent = 11,
+                                        .fraction = 52,
+                                        .dims = {2, 1, 1},
+                                        .rank = 3,
+                                        .claimed = 16,
+                                        .values = one_two[2],
+                                        .bytes = 16}};
+
+static void test_widths(void) {
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        struct made made;
+        struct npy array = {0};
+        struct error error;
+        float values[2] = {0};
+        make(&made, &widths[i]);
+        CHECK(read(&made, &array, &error) == OK, "%s", error.words);
+        CHECK(array.count == 2 && array.shape.rank == widths[i].rank, "%zu items", array.count);
+        CHECK(npy_floats(&array, 0, 2, values, &error) == OK && values[0] == 1.0f && values[1] == -2.0f,
+              "float%d: %g %g", 8 * widths[i].item, (double)values[0], (double)values[1]);
+    }
+}
+
+static void refused(struct wanted wanted, const char *words) {
+    struct made made;
+    struct npy array;
+    struct error error;
+    make(&made, &wanted);
+    CHECK(read(&made, &array, &error) == ERROR_FILE && strstr(error.words, words), "said %s, expected %s",
+          error.words, words);
+}
+
+static void test_sizes(void) {
+    struct wanted wanted = widths[1];
+    wanted.claimed = 1ull << 40;
+    refused(wanted, "an array lies outside of it");
+    wanted.claimed = 8;
+    wanted.dims[0] = 3;
+    refused(wanted, "found 8 bytes, expected as many as the shape [3, 2] needs");
+    wanted.dims[0] = 1ull << 31;
+    refused(wanted, "found a dimension of 2147483648");
+    wanted.dims[0] = 0;
+    refused(wanted, "found the shape [0, 2], expected sizes of 1 or more");
+    wanted = (struct wanted){.item = 4,
+                             .exponent = 8,
+                             .fraction = 23,
+                             .rank = 3,
+                             .claimed = 8,
+                             .dims = {1 << 30, 1 << 30, 16},
+                             .values = one_two[1],
+                             .bytes = 8};
+    refused(wanted, "found 8 bytes, expected as many as the shape"); /* 2^64 items are none in 64 bits */
+    wanted = widths[0];
+    wanted.exponent = 8;
+    refused(wanted, "found floats of another format, expected float16, float32 or float64");
+}
+
+/* A tree that is its own child, and every cut: an error, and an end. */
+static void test_damage(void) {
+    struct made made, cut;
+    struct npy array;
+    struct error error;
+    make(&made, &widths[1]);
+    made.bytes[TREE + 5] = 1; /* a level above, whose child it is */
+    made.bytes[TREE + 32] = TREE;
+    CHECK(read(&made, &array, &error) == ERROR_FILE && strstr(error.words, "without a tree"), "%s",
+          error.words);
+    make(&made, &widths[1]);
+    for (size_t count = 0; count < made.count; count++) {
+        cut = made;
+        cut.count = count;
+        CHECK(read(&cut, &array, &error) != OK && *error.words, "%zu of its bytes were taken", count);
+    }
+    for (size_t at = 8; at < made.count; at++)
+        for (int value = 0; value < 256; value += 51) {
+            cut = made;
+            cut.bytes[at] = (uint8_t)value;
+            CHECK(read(&cut, &array, &error) == OK || *error.words, "byte %zu: no words", at);
+        }
+}
+
+int main(void) {
+    test_widths();
+    test_sizes();
+    test_damage();
+    return check_end();
+}
