@@ -126,7 +126,8 @@ static int head_of(const struct layer_list *list) {
     while (at >= 0) {
         const struct layer *layer = &list->layers[at];
         const bool passes = layer_rows[layer->kind].takes == LAYER_IS_ACTIVATION ||
-                            layer->kind == LAYER_dropout || layer->kind == LAYER_global_avgpool;
+                            layer->kind == LAYER_dropout || layer->kind == LAYER_global_avgpool ||
+                            layer->kind == LAYER_global_maxpool;
         if (!passes || layer->inputs != 1) break;
         at = layer->input[0];
     }

@@ -60,6 +60,8 @@ __attribute__((format(printf, 4, 5))) int keras_wrong(const struct keras_network
 
 /* --- keras_weights.c --- */
 
+bool keras_has_weights(enum layer_kind kind);
+
 /* How the weights of a layer are found: in .h5 files by the layer's name and what `weight_names` says; in
  * .keras files by its class and number. */
 enum keras_places { KERAS_BY_NAME, KERAS_BY_CLASS };

@@ -156,8 +156,7 @@ static void note_weights(struct reading *reading, const struct keras_part *part,
     struct keras_network *network = reading->network;
     struct layer_list *list = &network->file->list;
     if (first == list->count) return;
-    const struct option *rows = layer_rows[list->layers[first].kind].attributes;
-    if (!option_find(rows, "no_bias") && !option_find(rows, "epsilon")) return;
+    if (!keras_has_weights(list->layers[first].kind)) return;
     network_file_name(list, &list->layers[first], part->name);
     network->weighted[network->weighted_count++] =
         (struct keras_weighted){first, part->name, part->class_name, number};

@@ -129,11 +129,23 @@ static enum layer_kind kind_of(const struct keras_network *network, const struct
 /* Attributes, by their names here. */
 static const struct {
     const char *keras, *here;
-} attributes[] = {{"units", "units"},      {"filters", "filters"}, {"kernel_size", "window"},
-                  {"pool_size", "window"}, {"strides", "stride"},  {"depth_multiplier", "multiplier"},
-                  {"padding", "padding"},  {"padding", "around"},  {"momentum", "momentum"},
-                  {"epsilon", "epsilon"},  {"rate", "rate"},       {"target_shape", "shape"},
-                  {"axis", "axis"},        {"alpha", "alpha"},     {"negative_slope", "alpha"}};
+} attributes[] = {{"units", "units"},
+                  {"filters", "filters"},
+                  {"kernel_size", "window"},
+                  {"pool_size", "window"},
+                  {"strides", "stride"},
+                  {"depth_multiplier", "multiplier"},
+                  {"input_dim", "vocabulary"},
+                  {"output_dim", "units"},
+                  {"padding", "padding"},
+                  {"padding", "around"},
+                  {"momentum", "momentum"},
+                  {"epsilon", "epsilon"},
+                  {"rate", "rate"},
+                  {"target_shape", "shape"},
+                  {"axis", "axis"},
+                  {"alpha", "alpha"},
+                  {"negative_slope", "alpha"}};
 
 /* What has to be so, where it is said. */
 static const struct {
@@ -146,6 +158,7 @@ static const struct {
                {NULL, "scale", "true"},
                {NULL, "rms_scaling", "false"},
                {NULL, "renorm", "false"},
+               {NULL, "mask_zero", "false"},
                {NULL, "noise_shape", "null"},
                {NULL, "threshold", "0"},
                {"ReLU", "max_value", "null"}};
@@ -241,6 +254,7 @@ static int add_activation(struct keras_network *network, struct keras_part *part
 
 static int rank_of(const struct layer *layer, int rank) {
     const char *name = layer_rows[layer->kind].name;
+    if (layer->kind == LAYER_embedding) return rank < 0 ? rank : rank + 1;
     if (layer->kind == LAYER_flatten || strncmp(name, "global_", 7) == 0) return 1;
     if (layer->kind == LAYER_reshape) return layer->values.shape.count;
     return layer_rows[layer->kind].takes == LAYER_TAKES_IMAGE ? 3 : rank;

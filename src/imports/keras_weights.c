@@ -18,21 +18,30 @@ void keras_group_name(const char *class_name, int number, char name[KERAS_GROUP_
     if (number > 0) snprintf(name + at, KERAS_GROUP_BYTES - at, "_%d", number);
 }
 
+static bool has(enum layer_kind kind, const char *attribute) {
+    return option_find(layer_rows[kind].attributes, attribute) != NULL;
+}
+
+bool keras_has_weights(enum layer_kind kind) {
+    return kind == LAYER_embedding || has(kind, "no_bias") || has(kind, "epsilon");
+}
+
 /* What a layer's weights are called here, in Keras' order; returns how many. */
 static int weights_of(const struct layer *layer, const char *names[WEIGHTS_MOST]) {
     static const char *const statistics[WEIGHTS_MOST] = {"scale", "shift", "mean", "variance"};
     static const char *const products[] = {"kernel", "bias"};
-    const bool is_norm = option_find(layer_rows[layer->kind].attributes, "epsilon") != NULL;
-    const int count = layer->kind == LAYER_batch_norm ? 4 : is_norm || !layer->values.no_bias ? 2 : 1;
+    const bool is_norm = has(layer->kind, "epsilon");
+    const bool has_bias = has(layer->kind, "no_bias") && !layer->values.no_bias;
+    const int count = layer->kind == LAYER_batch_norm ? 4 : is_norm || has_bias ? 2 : 1;
     for (int w = 0; w < count; w++) names[w] = is_norm ? statistics[w] : products[w];
     return count;
 }
 
 /* As far as the layer says it: a kernel's window and outputs, as many biases. */
 static bool fits(const struct layer *layer, int weight, const struct shape *shape) {
-    const bool has_window = option_find(layer_rows[layer->kind].attributes, "window") != NULL;
+    const bool has_window = has(layer->kind, "window");
     const struct option_sizes *window = &layer->values.window;
-    const bool is_kernel = weight == 0 && option_find(layer_rows[layer->kind].attributes, "no_bias") != NULL;
+    const bool is_kernel = weight == 0 && !has(layer->kind, "epsilon");
     const int last = shape->rank > 0 ? shape->dims[shape->rank - 1] : 0, units = layer->values.units;
     if (shape->rank != (!is_kernel ? 1 : has_window ? 4 : 2)) return false;
     if (units > 0 && last != units) return false;

@@ -52,7 +52,17 @@ def kept():
 def sequential(*layers, shape=(16, 16, 3)):
     return keras.Sequential([keras.Input(shape), *layers, L.Dense(4, activation="softmax")])
 
+def mobile(): # as in keras.applications.mobilenet
+    x = i = keras.Input((16, 16, 3))
+    x = L.ReLU(6.0)(L.BatchNormalization()(L.Conv2D(4, 3, strides=2, padding="same", use_bias=False)(x)))
+    x = L.ZeroPadding2D(((0, 1), (0, 1)))(x)
+    x = L.ReLU(6.0)(L.BatchNormalization()(L.DepthwiseConv2D(3, strides=2, use_bias=False)(x)))
+    x = L.Activation("hard_silu")(L.Conv2D(6, 1)(L.DepthwiseConv2D((1, 2), depth_multiplier=2, padding="same")(x)))
+    x = L.Multiply()([x, L.Activation("hard_sigmoid")(x)])
+    return keras.Model(i, L.Dense(4, activation="softmax")(L.GlobalMaxPooling2D()(x)))
+
 networks = {
+    "mobile": mobile,
     "dense": lambda: sequential(L.Dense(9, activation="sigmoid"), L.Dense(8, activation="leaky_relu"), L.Activation("linear"), L.Dropout(0.5), shape=(12,)),
     "lenet": lambda: sequential(L.Conv2D(6, 5, activation="relu", padding="same"), L.MaxPooling2D(), L.Conv2D(8, 5, activation="relu"), L.MaxPooling2D(), L.Flatten()),
     "norms": lambda: sequential(L.Conv2D(6, 3), L.BatchNormalization(momentum=0.8), L.ReLU(), L.BatchNormalization(), L.GlobalAveragePooling2D()),

@@ -6,7 +6,8 @@ set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
 cd "$scratch" || exit 1
-small="--dataset=digits:take=256 --batch=32 --quiet"
+few="--batch=32 --quiet"
+small="--dataset=digits:take=256 $few"
 
 run() { # exit code, arguments...
     local wanted=$1
@@ -97,40 +98,44 @@ grep -q TRAINER_HDF5=1 "$BUILD/flags" || { [ $failures -eq 0 ] && echo "no libhd
 sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3
     flatten; reshape 4x4; flatten; dense 20 tanh; batch_norm; dense 12 sigmoid; dense'
 branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; d = concat a b; add c d; global_avgpool; dense; softmax'
+mobile='conv 4 3x3 same relu6; x = depthwise 3x3 2 same stride=2 hard_swish; hard_sigmoid; multiply x; depthwise 2x2 no_bias; global_maxpool; dense'
+things='embedding 17 3; flatten; dense'
 # shellcheck disable=SC2013 # names
 for name in $(sed -n 's/^LAYER(\([a-z_0-9]*\), [^"]*"[A-Z].*/\1/p' "$root/src/graph/layers.def"); do
     case $name in layer_norm) continue ;; esac # is not written
-    grep -Eq "(^|[ ;])$name([ ;]|$)" <<<"$sequence;$branches" || fail "no network here has a layer $name"
+    grep -Eq "(^|[ ;])$name([ ;]|$)" <<<"$sequence;$branches;$mobile;$things" || fail "no network here has a layer $name"
 done
 equal() { # what, files...
     cmp "$2" "$3" >differs 2>&1 || fail "$1: $(cat differs)"
 }
-for name in sequence branches cnn mlp; do
-    case $name in sequence | branches) model=layers:${!name} ;; *) model=$name ;; esac
+awk 'BEGIN { print "a,b,c,kind"; for (i = 0; i < 120; i++) print i % 17 "," i * 7 % 17 "," i * i % 17 "," substr("xyz", i % 3 + 1, 1) }' >things.csv
+for name in sequence branches mobile things cnn mlp; do
+    case $name in sequence | branches | mobile | things) model=layers:${!name} ;; *) model=$name ;; esac
+    [ $name = things ] && data=csv:file=things.csv,standardize=0 || data=digits:take=256
     # shellcheck disable=SC2086
-    run 0 $small --model="$model" --epochs=2 --out=$name
+    run 0 --dataset=$data $few --model="$model" --epochs=2 --out=$name
     run 0 export --checkpoint=$name $name.npz
     run 0 evaluate --checkpoint=$name
     cp out figures
     for suffix in h5 keras; do
         run 0 export --checkpoint=$name $name.$suffix
-        run 0 import $name.$suffix --dataset=digits:take=256 --out=back --replace
+        run 0 import $name.$suffix --dataset=$data --out=back --replace
         run 0 evaluate --checkpoint=back
         equal "$name.$suffix: other figures than before" figures out
         run 0 export --checkpoint=back back.npz
         equal "$name.$suffix: other weights than before" $name.npz back.npz
         run 0 export --checkpoint=back back.$suffix
-        run 0 import back.$suffix --dataset=digits:take=256 --out=again --replace
+        run 0 import back.$suffix --dataset=$data --out=again --replace
         run 0 export --checkpoint=again again.npz
         equal "$name.$suffix: other weights after two ways" $name.npz again.npz
     done
     # As a model: it trains on as the run does that takes the same weights; a run that goes on needs no file.
     # shellcheck disable=SC2086
     for weights in same fresh; do
-        run 0 $small --model="keras:file=$name.h5,weights=$weights" --epochs=1 --out=one --replace --threads=1 --devices=cpu:0
+        run 0 --dataset=$data $few --model="keras:file=$name.h5,weights=$weights" --epochs=1 --out=one --replace --threads=1 --devices=cpu:0
         model=$(sed -n 's/^ *"model": "\(.*\)",$/\1/p' one/summary.json)
         [[ $weights = same ]] && from=--weights=$name || from=--seed=1
-        run 0 $small --model="$model" "$from" --epochs=1 --out=other --replace --threads=1 --devices=cpu:0
+        run 0 --dataset=$data $few --model="$model" "$from" --epochs=1 --out=other --replace --threads=1 --devices=cpu:0
         equal "keras:file=$name.h5,weights=$weights: another run than the one of its text" one/model.safetensors other/model.safetensors
     done
 done
