@@ -8,7 +8,7 @@
 
 /* --- what the network takes --- */
 
-enum { FLOATS = 1 };
+enum { FLOATS = 1, INTEGERS = 7 };
 
 /* The shape of the input as the file has it, without the batch. */
 static int read_input_shape(struct onnx_graph *graph, struct shape *theirs) {
@@ -17,7 +17,7 @@ static int read_input_shape(struct onnx_graph *graph, struct shape *theirs) {
     const Onnx__TypeProto__Tensor *tensor = input->type ? input->type->tensor_type : NULL;
     char words[160] = "no shape";
     struct text text = text_into(words, sizeof words);
-    bool known = tensor && tensor->shape && tensor->elem_type == FLOATS;
+    bool known = tensor && tensor->shape && (tensor->elem_type == FLOATS || tensor->elem_type == INTEGERS);
     *theirs = (struct shape){0};
     for (size_t i = 0; known && i < tensor->shape->n_dim && i < 8; i++) {
         const Onnx__TensorShapeProto__Dimension *dim = tensor->shape->dim[i];
@@ -34,7 +34,7 @@ static int read_input_shape(struct onnx_graph *graph, struct shape *theirs) {
     if (known && theirs->rank >= 1 && theirs->rank <= 3 && tensor->shape->n_dim <= 4) return OK;
     return error_set(
         graph->error, ERROR_FILE,
-        "%s: input %.80s: found %s, expected floats of [batch, numbers] or [batch, channels, rows, "
+        "%s: input %.80s: found %s, expected floats or int64 of [batch, numbers] or [batch, channels, rows, "
         "columns], each known but the batch",
         graph->path, input->name, words);
 }

@@ -95,7 +95,7 @@ double onnx_shortest(float x, float scale);
 
 /* --- onnx_weights.c --- */
 
-onnx_layer onnx_conv, onnx_gemm, onnx_matmul, onnx_batch_norm, onnx_layer_norm;
+onnx_layer onnx_conv, onnx_gemm, onnx_matmul, onnx_gather, onnx_batch_norm, onnx_layer_norm;
 
 /* The same of a pattern. */
 int onnx_layer_norm_of(struct onnx_reading *reading, const onnx_op *op, const struct onnx_pattern *pattern);

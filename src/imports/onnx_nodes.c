@@ -199,6 +199,7 @@ static const struct {
 } operators[] = {{"Conv", onnx_conv},
                  {"Gemm", onnx_gemm},
                  {"MatMul", onnx_matmul},
+                 {"Gather", onnx_gather},
                  {"BatchNormalization", onnx_batch_norm},
                  {"LayerNormalization", onnx_layer_norm},
                  {"LRN", lrn},

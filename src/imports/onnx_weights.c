@@ -249,6 +249,38 @@ int onnx_add_bias(struct onnx_reading *reading, const onnx_op *op, bool *done) {
     return onnx_pass(reading, op, flow);
 }
 
+/* Rows of a table, by numbers that the network is given or computes. */
+int onnx_gather(struct onnx_reading *reading, const onnx_op *op) {
+    const struct onnx_flow *from = onnx_flow(reading, op, 1);
+    const struct onnx_constant *table = NULL;
+    char words[2][100];
+    if (!from) return reading->graph.error->code;
+    RETURN_IF(onnx_float_input(&reading->graph, op, 0, &table));
+    const int *dims = table->shape.dims;
+    if (from->theirs.rank != 1 || table->shape.rank != 2 || table->count == 0 ||
+        onnx_int_of(op, "axis", 0) != 0)
+        return onnx_wrong(&reading->graph, op,
+                          "found %s per example and a table of %s, expected a row of numbers and axis 0 of "
+                          "[vocabulary, units]",
+                          shape_text(&from->theirs, words[0], sizeof words[0]),
+                          shape_text(&table->shape, words[1], sizeof words[1]));
+    struct onnx_flow x = *from, flow = {.theirs = SHAPE(from->theirs.dims[0], dims[1])};
+    RETURN_IF(onnx_as_row(reading, op, &x));
+    if (x.image.rank == 3) return onnx_as_it_is(reading, op, &x);
+    struct layer *layer =
+        onnx_add_layer(reading, op, LAYER_embedding, (const struct onnx_flow *const[]){&x}, 1);
+    if (!layer) return reading->graph.error->code;
+    name_layer(reading, op, layer);
+    layer->values.vocabulary = dims[0];
+    layer->values.units = dims[1];
+    float *values = add_array(reading, layer, "kernel", &table->shape);
+    if (!values) return reading->graph.error->code;
+    RETURN_IF(check_finite(reading, op, table));
+    memcpy(values, table->floats, table->count * sizeof *values);
+    flow.ours = flow.theirs;
+    return onnx_end_layer(reading, op, &flow);
+}
+
 /* --- normalisation --- */
 
 int onnx_batch_norm(struct onnx_reading *reading, const onnx_op *op) {
