@@ -119,13 +119,13 @@ for name in sequence branches mobile things cnn mlp; do
     cp out figures
     for suffix in h5 keras; do
         run 0 export --checkpoint=$name $name.$suffix
-        run 0 import $name.$suffix --dataset=$data --out=back --replace
+        run 0 import $name.$suffix --dataset="$data" --out=back --replace
         run 0 evaluate --checkpoint=back
         equal "$name.$suffix: other figures than before" figures out
         run 0 export --checkpoint=back back.npz
         equal "$name.$suffix: other weights than before" $name.npz back.npz
         run 0 export --checkpoint=back back.$suffix
-        run 0 import back.$suffix --dataset=$data --out=again --replace
+        run 0 import back.$suffix --dataset="$data" --out=again --replace
         run 0 export --checkpoint=again again.npz
         equal "$name.$suffix: other weights after two ways" $name.npz again.npz
     done

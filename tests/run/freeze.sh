@@ -72,6 +72,11 @@ grep -q "Train-Cost: $train" out || fail "frozen norm: loss $train in training, 
 run 0 --resume=one --epochs=3 --freeze=none --out=thawed --quiet
 frozen "--resume --freeze=none" nothing one/checkpoint/state.safetensors thawed/checkpoint/state.safetensors
 
+# Of a norm of which only the mean is frozen the batch still counts, and the variance follows it.
+# shellcheck disable=SC2086
+run 0 $few --model="$network" --weights=base --freeze=norm1/mean --epochs=1 --out=mean
+frozen "--freeze=norm1/mean" norm1/mean base/model.safetensors mean/model.safetensors
+
 refused 2 '--freeze: "conv9" is no weight: expected some of conv1/kernel, conv1/bias, norm1/scale, .*' --model="$network" --freeze='conv1,conv9'
 refused 2 '--freeze: found all weights frozen, expected some to train' --model="$network" --freeze='*'
 
