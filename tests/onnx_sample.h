@@ -3,8 +3,10 @@
  *     Conv x w[8,3,3,3] - -> y pads=1,1,1,1 auto_pad="SAME_UPPER" epsilon=0.5
  *
  * An input is a value's name; - for one that is left out; name[2,3] for a tensor of floats, which count up
- * from 1 by 1/64; {1,-1} for one of whole numbers; (0.5) for a float; an attribute of one whole number in a
- * list ends with a comma. The network's input is x, its output the first that the last node makes. */
+ * from 1 by 1/64; name<file[2,3] for one whose data are in another file; {1,-1} for one of whole numbers;
+ * (0.5) for a float; an attribute of one whole number in a list ends with a comma. The network's input is x,
+ * its output the first that the last node makes.
+ */
 #ifndef TRAINER_TESTS_ONNX_SAMPLE_H
 #define TRAINER_TESTS_ONNX_SAMPLE_H
 
@@ -68,6 +70,18 @@ static inline int sample_numbers(const char *text, double *out, int most) {
     return count;
 }
 
+/* Where the data of a tensor are: in a file, from byte 8 on. */
+static inline void sample_location(struct sample_bytes *tensor, const char *file) {
+    static const char *const keys[] = {"location", "offset"};
+    for (int i = 0; i < 2; i++) {
+        SAMPLE_PART_OF(entry);
+        sample_text(&entry, 1, keys[i]);
+        sample_text(&entry, 2, i == 0 ? file : "8");
+        sample_field(tensor, 13, entry.at, entry.used);
+    }
+    sample_whole(tensor, 14, 1);
+}
+
 /* The tensor that an input's word describes; its name into name[40]. */
 static inline void sample_tensor(struct sample_bytes *graph, const char *word, char *name) {
     static float floats[SAMPLE_PART / 8];
@@ -84,7 +98,9 @@ static inline void sample_tensor(struct sample_bytes *graph, const char *word, c
     }
     sample_whole(&tensor, 2, word[length] == '{' ? 7 : 1);
     sample_text(&tensor, 8, name);
-    if (word[length] == '{') {
+    if (strchr(name, '<')) {
+        sample_location(&tensor, strchr(name, '<') + 1);
+    } else if (word[length] == '{') {
         int64_t whole[16];
         for (int i = 0; i < count; i++) whole[i] = (int64_t)numbers[i];
         sample_field(&tensor, 9, whole, (size_t)count * sizeof *whole);

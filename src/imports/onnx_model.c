@@ -8,14 +8,14 @@
 struct budget {
     size_t left; /* bytes */
     bool spent;
+    struct error *error; /* where memory runs out before that */
 };
 
 static void *take(void *data, size_t bytes) {
     struct budget *budget = data;
-    struct error ignored = {0};
     void *block = NULL;
     budget->spent = budget->spent || bytes > budget->left;
-    if (budget->spent || memory_zeroed(&block, bytes, 1, "an ONNX model", &ignored) != OK) return NULL;
+    if (budget->spent || memory_zeroed(&block, bytes, 1, "an ONNX model", budget->error) != OK) return NULL;
     budget->left -= bytes;
     return block;
 }
@@ -28,10 +28,10 @@ static void give_back(void *data, void *block) {
 int onnx_parse(struct network_file *file, const char *path, const uint8_t *bytes, size_t count,
                struct error *error) {
     enum { TIMES = 4, FREE = 64 << 20 };
-    struct budget budget = {.left = TIMES * count + FREE};
+    struct budget budget = {.left = TIMES * count + FREE, .error = error};
     ProtobufCAllocator allocator = {.alloc = take, .free = give_back, .allocator_data = &budget};
     Onnx__ModelProto *model = onnx__model_proto__unpack(&allocator, count, bytes);
-    if (!model)
+    if (!model) /* an earlier error stays */
         return error_set(error, ERROR_FILE, "%s: %s", path,
                          budget.spent ? "found more small parts than its size allows, expected an ONNX model"
                                       : "found no ONNX model, or one that is cut short");

@@ -102,7 +102,6 @@ static int softmax(struct onnx_reading *reading, const onnx_op *op) {
                           (long long)axis);
     if (strcmp(op->op_type, "LogSoftmax") == 0 && !(value && value->is_result && value->uses == 1))
         return onnx_wrong(&reading->graph, op, "found LogSoftmax, expected it at the end only");
-    if (flow.theirs.rank > 1) RETURN_IF(onnx_as_row(reading, op, &flow));
     RETURN_IF(onnx_as_row(reading, op, &flow));
     struct layer *layer =
         onnx_add_layer(reading, op, LAYER_softmax, (const struct onnx_flow *const[]){&flow}, 1);

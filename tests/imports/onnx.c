@@ -2,6 +2,7 @@
  * the numbers of each kind of weights lie; and files that trainer export writes, which give the same layers,
  * weights and logits, bit for bit. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../../src/graph/layers_text.h"
 #include "../../src/imports/onnx_model.h"
@@ -396,6 +397,39 @@ static void test_many_parts(void) {
     memory_free(bytes);
 }
 
+/* Weights in a file beside the model: only there, and as many as they should be. */
+static void test_data_elsewhere(void) {
+    static const struct {
+        const char *nodes, *words; /* NULL: it is read */
+    } known[] = {{"Gemm x w<data[3,2] -> y", NULL},
+                 {"Gemm x w<data[3,2] -> a; Gemm a v<data[2,2] -> y", NULL},
+                 {"Gemm x w<data[3,3] -> y", "found 36 bytes from 8 on in data of 32, expected 36"},
+                 {"Gemm x w<none[3,2] -> y", "the data of tensor w<none: "},
+                 {"Gemm x w<../data[3,2] -> y", "found its data in another folder"},
+                 {"Gemm x w</data[3,2] -> y", "found its data in another folder"}};
+    char folder[] = "/tmp/onnx-XXXXXX", path[60];
+    const float data[8] = {9.0f, 9.0f, 1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f};
+    CHECK(mkdtemp(folder) != NULL, "no folder");
+    snprintf(path, sizeof path, "%s/data", folder);
+    FILE *made = fopen(path, "wb");
+    CHECK(made && fwrite(data, 1, sizeof data, made) == sizeof data && fclose(made) == 0, "no file");
+    snprintf(path, sizeof path, "%s/net.onnx", folder);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct network_file file = {0};
+        struct error error = {0};
+        const size_t bytes = sample_model(sample, "3", known[i].nodes, 13);
+        const int code = onnx_parse(&file, path, sample, bytes, &error);
+        CHECK(code == (known[i].words ? ERROR_FILE : OK) &&
+                  (!known[i].words || strstr(error.words, known[i].words)),
+              "%s: %s", known[i].nodes, error.words);
+        CHECK(code != OK || memcmp(file.arrays[0].values, data + 2, 6 * sizeof *data) == 0,
+              "%s: other numbers", known[i].nodes);
+        network_file_close(&file);
+    }
+    snprintf(path, sizeof path, "%s/data", folder);
+    CHECK(remove(path) == 0 && rmdir(folder) == 0, "%s stays", folder);
+}
+
 static void test_versions(void) {
     for (int opset = 1; opset < 40; opset++) {
         struct network_file file = {0};
@@ -502,6 +536,7 @@ int main(int count, char **arguments) {
     test_round_trips();
     test_cut_files();
     test_many_parts();
+    test_data_elsewhere();
     test_versions();
     return check_end();
 }
