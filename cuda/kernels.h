@@ -100,9 +100,10 @@ cudaError_t launch_cross_entropy(cudaStream_t stream, struct gpu_rows rows, cons
 cudaError_t launch_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *p,
                                       const int *labels, const float *dloss, float *dx);
 cudaError_t launch_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *x,
-                                         const int *labels, float *loss);
+                                         const int *labels, float smoothing, float *loss);
 cudaError_t launch_softmax_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *x,
-                                              const int *labels, const float *dloss, float *dx);
+                                              const int *labels, float smoothing, const float *dloss,
+                                              float *dx);
 
 /* --- images.cu --- */
 

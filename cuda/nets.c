@@ -43,7 +43,7 @@ const struct kernel gpu_cross_entropy_grad = {
 static int run_softmax_cross_entropy(const struct call *call, struct error *error) {
     GPU_RUN(call, queue,
             launch_softmax_cross_entropy(queue->stream, rows_of(call->problem), call->input[0],
-                                         call->input[1], call->output),
+                                         call->input[1], call->problem->attributes->smoothing, call->output),
             error);
 }
 const struct kernel gpu_softmax_cross_entropy = {
@@ -52,7 +52,8 @@ const struct kernel gpu_softmax_cross_entropy = {
 static int run_softmax_cross_entropy_grad(const struct call *call, struct error *error) {
     GPU_RUN(call, queue,
             launch_softmax_cross_entropy_grad(queue->stream, rows_of(call->problem), call->input[0],
-                                              call->input[1], call->input[2], call->output),
+                                              call->input[1], call->problem->attributes->smoothing,
+                                              call->input[2], call->output),
             error);
 }
 const struct kernel gpu_softmax_cross_entropy_grad = {

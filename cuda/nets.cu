@@ -28,6 +28,12 @@ DEVICE float exponentials(const float *x, uint32_t length, float top, float *y) 
     return sum;
 }
 
+DEVICE float mean_of(const float *x, uint32_t length) {
+    float sum = 0.0f;
+    for (uint32_t i = 0; i < length; i++) sum += x[i];
+    return sum / (float)length;
+}
+
 KERNEL softmax(gpu_rows rows, const float *x, float *y) {
     EACH(row, rows.rows) {
         const float *from = x + row * rows.length;
@@ -71,7 +77,7 @@ KERNEL cross_entropy_grad(gpu_rows rows, const float *p, const int *labels, cons
     }
 }
 
-KERNEL softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, float *loss) {
+KERNEL softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, float smoothing, float *loss) {
     EACH(row, rows.rows) {
         const float *from = x + row * rows.length;
         const int label = labels[row];
@@ -79,19 +85,24 @@ KERNEL softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, f
         float sum = 0.0f;
         for (uint32_t i = 0; i < rows.length; i++) sum += formula_exp(from[i] - top);
         loss[row] = is_class(rows, label) ? formula_softmax_cross_entropy(from[label], top, sum) : NAN;
+        if (smoothing > 0.0f && is_class(rows, label))
+            loss[row] =
+                formula_smoothed_cross_entropy(loss[row], from[label], mean_of(from, rows.length), smoothing);
     }
 }
 
-KERNEL softmax_cross_entropy_grad(gpu_rows rows, const float *x, const int *labels, const float *dloss,
-                                  float *dx) {
+KERNEL softmax_cross_entropy_grad(gpu_rows rows, const float *x, const int *labels, float smoothing,
+                                  const float *dloss, float *dx) {
     EACH(row, rows.rows) {
         const float *from = x + row * rows.length;
         float *to = dx + row * rows.length;
         const int label = labels[row];
         const float sum = exponentials(from, rows.length, top_of(from, rows.length), to);
         const float weight = is_class(rows, label) ? dloss[row] : NAN;
+        const float one = formula_label_share(1, rows.length, smoothing),
+                    none = formula_label_share(0, rows.length, smoothing);
         for (uint32_t i = 0; i < rows.length; i++)
-            to[i] = formula_softmax_cross_entropy_grad(to[i] / sum, (int)i == label ? 1.0f : 0.0f, weight);
+            to[i] = formula_softmax_cross_entropy_grad(to[i] / sum, (int)i == label ? one : none, weight);
     }
 }
 
@@ -113,10 +124,11 @@ cudaError_t launch_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows,
     return LAUNCH(stream, rows.rows * rows.length, cross_entropy_grad, rows, p, labels, dloss, dx);
 }
 cudaError_t launch_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *x,
-                                         const int *labels, float *loss) {
-    return LAUNCH(stream, rows.rows, softmax_cross_entropy, rows, x, labels, loss);
+                                         const int *labels, float smoothing, float *loss) {
+    return LAUNCH(stream, rows.rows, softmax_cross_entropy, rows, x, labels, smoothing, loss);
 }
 cudaError_t launch_softmax_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *x,
-                                              const int *labels, const float *dloss, float *dx) {
-    return LAUNCH(stream, rows.rows, softmax_cross_entropy_grad, rows, x, labels, dloss, dx);
+                                              const int *labels, float smoothing, const float *dloss,
+                                              float *dx) {
+    return LAUNCH(stream, rows.rows, softmax_cross_entropy_grad, rows, x, labels, smoothing, dloss, dx);
 }

@@ -7,7 +7,8 @@
 #include "text.h"
 
 static const struct {
-    /* typed: with bars between; instead: `*` is the value typed, `#` as many CPU devices */
+    /* kind: an option's name: values of it; typed: with bars between; instead: `*` is the value typed, `#` as
+     * many CPU devices */
     const char *kind, *typed, *instead;
 } habits[] = {
     {"option", "lr|learning-rate|rate", "--optimizer=momentum:rate=*"},
@@ -25,6 +26,15 @@ static const struct {
     {"option", "output|output-dir|logdir|log-dir|save-dir", "--out=*"},
     {"option", "load|restore|checkpoint|resume-from", "--resume=*"},
     {"option", "random-seed|manual-seed", "--seed=*"},
+    {"option", "criterion|objective|loss-function", "--loss=*"},
+    {"loss",
+     "cross-entropy|softmax|ce|xent|crossentropy|categorical-crossentropy|sparse-categorical-crossentropy|"
+     "nll|log-loss",
+     "--loss=cross-entropy"},
+    {"loss", "binary-cross-entropy|sigmoid|bce|bce-with-logits|binary-crossentropy",
+     "--loss=binary-cross-entropy"},
+    {"loss", "mse|l2|mean-squared-error|squared-error|squared", "--loss=mse"},
+    {"loss", "mae|l1|mean-absolute-error|absolute-error|absolute", "--loss=mae"},
     {"strategy", "hogwild", "--strategy=async-lockfree:apply=worker"},
     {"strategy", "project-adam|lockfree|lock-free", "--strategy=async-lockfree"},
     {"strategy", "allreduce|all-reduce|ddp|horovod|mirrored|data-parallel|bsp|synchronous",

@@ -221,7 +221,10 @@ static int set_choice(const struct option *row, void *field, const char *owner, 
     if (row->needs != NULL && row->lacking != NULL && strcmp(value, row->lacking) == 0)
         return error_set(error, ERROR_USAGE, "%s%s%s=%s: needs a build with %s", owner,
                          owner[0] == '-' ? "" : ": ", row->name, value, row->needs);
-    char words[WORDS_BYTES], choices[WORDS_BYTES - 8];
+    char words[WORDS_BYTES], choices[WORDS_BYTES - 8], meant[WORDS_BYTES];
+    if (owner[0] == '-' && habit_instead(row->name, value, NULL, meant, sizeof meant) != NULL)
+        return error_set(error, ERROR_USAGE, "--%s=%.100s: did you mean %s? (one of %s)", row->name, value,
+                         meant, option_choices(row, choices, sizeof choices));
     snprintf(words, sizeof words, "one of %s", option_choices(row, choices, sizeof choices));
     return bad_value(row, owner, value, words, error);
 }

@@ -137,8 +137,8 @@ int plugin_unknown(const struct plugin_kind *kind, const char *typed, struct err
 const char *option_nearest(const char *name, const char *const *names);
 
 /* What to type instead of `typed`, a name that other programs have and this one has not, with its value
- * (NULL: none), written into out[bytes]; NULL: nothing is known of it. `kind`: "option", or a kind of
- * plug-ins. */
+ * (NULL: none), written into out[bytes]; NULL: nothing is known of it. `kind`: "option", a kind of
+ * plug-ins, or the name of an option, of which it is a value. */
 const char *habit_instead(const char *kind, const char *typed, const char *value, char *out, size_t bytes);
 
 /* The two columns of a row's help, `--batch=N` and `examples per worker and step (default 32)`; prefix "--"

@@ -70,12 +70,14 @@ struct labelled {
     size_t batch, classes;
     const float *x;    /* [batch, classes] */
     const int *labels; /* [batch] */
+    float smoothing;
 };
 
 /* Labels come from files and are looked at before they are used as a position. */
 static int labelled_open(struct labelled *l, const struct call *call, struct error *error) {
     const struct shape *shape = &call->problem->input[0].shape;
-    *l = (struct labelled){(size_t)shape->dims[0], (size_t)shape->dims[1], call->input[0], call->input[1]};
+    *l = (struct labelled){(size_t)shape->dims[0], (size_t)shape->dims[1], call->input[0], call->input[1],
+                           call->problem->attributes->smoothing};
     for (size_t i = 0; i < l->batch; i++)
         if (l->labels[i] < 0 || (size_t)l->labels[i] >= l->classes)
             return error_set(error, ERROR_DEVICE,
@@ -133,6 +135,13 @@ static float loss_of_long_row(const float *x, int label, size_t length) {
     return formula_softmax_cross_entropy(x[label], top, sum);
 }
 
+static void smooth(const struct labelled *l, float *loss) {
+    for (size_t i = 0; i < l->batch; i++) {
+        const float *x = l->x + i * l->classes, mean = sum_of(x, l->classes) / (float)l->classes;
+        loss[i] = formula_smoothed_cross_entropy(loss[i], x[l->labels[i]], mean, l->smoothing);
+    }
+}
+
 static int run_softmax_cross_entropy(const struct call *call, struct error *error) {
     struct labelled l;
     RETURN_IF(labelled_open(&l, call, error));
@@ -143,23 +152,26 @@ static int run_softmax_cross_entropy(const struct call *call, struct error *erro
     for (size_t i = 0; fit > 0 && i < l.batch; i += fit)
         losses_of(l.x + i * l.classes, l.labels + i, l.batch - i < fit ? l.batch - i : fit, l.classes,
                   loss + i);
+    if (l.smoothing > 0.0f) smooth(&l, loss);
     return OK;
 }
 const struct kernel reference_softmax_cross_entropy = {.name = "reference:softmax_cross_entropy",
                                                        .run = run_softmax_cross_entropy};
 
-/* logits, labels, dloss: dloss (softmax - one at the label). */
+/* logits, labels, dloss: dloss (softmax - one at the label, smoothed). */
 static int run_softmax_cross_entropy_grad(const struct call *call, struct error *error) {
     struct labelled l;
     RETURN_IF(labelled_open(&l, call, error));
     const float *dloss = call->input[2];
     float *dx = call->output;
+    const float one = formula_label_share(1, (uint32_t)l.classes, l.smoothing),
+                none = formula_label_share(0, (uint32_t)l.classes, l.smoothing);
     softmax_rows(l.x, l.batch, l.classes, dx);
     for (size_t i = 0; i < l.batch; i++, dx += l.classes) {
         const size_t label = (size_t)l.labels[i];
-        const float own = formula_softmax_cross_entropy_grad(dx[label], 1.0f, dloss[i]);
+        const float own = formula_softmax_cross_entropy_grad(dx[label], one, dloss[i]);
         for (size_t c = 0; c < l.classes; c++)
-            dx[c] = formula_softmax_cross_entropy_grad(dx[c], 0.0f, dloss[i]);
+            dx[c] = formula_softmax_cross_entropy_grad(dx[c], none, dloss[i]);
         dx[label] = own;
     }
     return OK;

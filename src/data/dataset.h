@@ -5,6 +5,7 @@
 #include "../base/mapping.h"
 #include "../base/option.h"
 #include "../device/device.h"
+#include "../graph/loss.h"
 #include "picture.h"
 
 enum { NOTICE_BYTES = 400 };
@@ -17,7 +18,8 @@ struct dataset {
     char *columns;      /* columns_write of a table's columns, owned; NULL: it is no table of the user's */
     struct shape shape; /* of one example: [64], [784], [24, 24, 3] */
     bool measured;      /* the numbers of an example are measurements, no pixels of an image */
-    int classes;
+    enum task task;
+    int classes;          /* or labels or values of an example */
     char **class_names;   /* [classes], owned: one block, made by dataset_class_names */
     char **feature_names; /* [features], owned: one block, made by dataset_feature_names, or NULL */
     struct examples train, test;

@@ -178,11 +178,24 @@ FORMULA float formula_cross_entropy(float p) {
 FORMULA float formula_cross_entropy_grad(float p, float dloss) {
     return -dloss / p;
 }
+/* Of the logit x, and z, what its sigmoid is to be: -z log(p) - (1 - z) log(1 - p), in a form in which
+ * nothing overflows and nothing large cancels. Not a number stays one. */
+FORMULA float formula_sigmoid_cross_entropy(float x, float z) {
+    return (x < 0.0f ? 0.0f : x) - x * z + log1pf(expf(-fabsf(x)));
+}
 /* From the logit x of the label, the row's largest and the sum of exp(logit - largest). */
 FORMULA float formula_softmax_cross_entropy(float x, float largest, float sum) {
     return logf(sum) - (x - largest);
 }
-/* From p, the softmax; label: 1 where it is the label's, else 0. */
+/* `smoothing` of what the label counts is divided among all classes; mean: of the row's logits. */
+FORMULA float formula_smoothed_cross_entropy(float loss, float x, float mean, float smoothing) {
+    return loss + smoothing * (x - mean);
+}
+/* What class counts in a row of so many: the label, 1 without smoothing; another one, 0. */
+FORMULA float formula_label_share(int is_label, uint32_t classes, float smoothing) {
+    return (is_label ? 1.0f - smoothing : 0.0f) + smoothing / (float)classes;
+}
+/* From p, the softmax; label: the share that the class counts. */
 FORMULA float formula_softmax_cross_entropy_grad(float p, float label, float dloss) {
     return (p - label) * dloss;
 }

@@ -42,13 +42,19 @@ static node add_decay(struct graph *g, node loss) {
     return loss;
 }
 
-/* The cross entropy is linear in what the labels say. */
-static void mix_losses(struct network *network, int batch) {
+/* [batch]; labels are smoothed in training only. */
+static node losses_of(struct network *network, const struct network_settings *settings, node labels) {
+    return loss_build(&network->graph, settings->loss, network->logits, labels,
+                      settings->training ? (float)settings->smoothing : 0.0f);
+}
+
+/* The cross entropy is linear in what the labels say, and so is the gradient of a squared error. */
+static void mix_losses(struct network *network, const struct network_settings *settings) {
     struct graph *g = &network->graph;
-    network->others = graph_placeholder(g, "other_labels", TYPE_INT, SHAPE(batch));
-    network->shares = graph_placeholder(g, "shares", TYPE_FLOAT, SHAPE(batch));
+    network->others = loss_labels(g, "other_labels", settings->task, settings->batch, settings->classes);
+    network->shares = graph_placeholder(g, "shares", TYPE_FLOAT, SHAPE(settings->batch));
     const node rest = graph_sub(g, graph_scalar(g, 1.0f), network->shares);
-    const node others = graph_softmax_cross_entropy(g, network->logits, network->others);
+    const node others = losses_of(network, settings, network->others);
     network->losses =
         graph_add(g, graph_mul(g, network->shares, network->losses), graph_mul(g, rest, others));
 }
@@ -91,12 +97,12 @@ int network_open(struct network *network, const struct network_settings *setting
     graph_open(g, settings->training, settings->seed);
     g->frozen = settings->freeze && strcmp(settings->freeze, "none") != 0 ? settings->freeze : NULL;
     network->x = graph_placeholder(g, "x", TYPE_FLOAT, input);
-    network->labels = graph_placeholder(g, "labels", TYPE_INT, SHAPE(settings->batch));
+    network->labels = loss_labels(g, "labels", settings->task, settings->batch, settings->classes);
     network->logits = model->build(g, network->x, settings->classes, choice_settings(settings->model));
-    network->losses = graph_softmax_cross_entropy(g, network->logits, network->labels);
-    if (settings->mixed) mix_losses(network, settings->batch);
+    network->losses = losses_of(network, settings, network->labels);
+    if (settings->mixed) mix_losses(network, settings);
     network->loss = graph_reduce_mean(g, network->losses, ALL_AXES, false);
-    network->probabilities = graph_softmax(g, network->logits);
+    network->outputs = loss_outputs(g, settings->task, network->logits);
     network->predicted = graph_argmax(g, network->logits, 1);
     network->step = graph_find(g, "step");
     RETURN_IF(graph_check(g, error));

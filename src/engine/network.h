@@ -3,23 +3,23 @@
 #define TRAINER_TRAIN_NETWORK_H
 
 #include "../base/option.h"
-#include "../graph/graph.h"
+#include "../graph/loss.h"
 #include "../store/store.h"
 
 struct network {
     struct graph graph;
-    node x;             /* [batch, features...] */
-    node labels;        /* int [batch] */
-    node logits;        /* [batch, classes] */
-    node probabilities; /* [batch, classes] */
-    node predicted;     /* int [batch]: the most probable class */
-    node others;        /* int [batch]: labels of what the examples are mixed with, or NONE */
-    node shares;        /* [batch]: what the examples' own labels count where they are mixed, or NONE */
-    node losses;        /* [batch] cross entropy of each example; of a mixed one, of both labels */
-    node loss;          /* their mean, which the gradients are of */
-    node decayed_loss;  /* training only: plus decay/2 |w|^2, which the optimizers see to; else the loss */
-    node step;          /* the int scalar that dropout draws by, or NONE */
-    node *gradients;    /* [gradient_count], training only */
+    node x;            /* [batch, features...] */
+    node labels;       /* int [batch], or float [batch, classes], as the task has them */
+    node logits;       /* [batch, classes] */
+    node outputs;      /* [batch, classes] probabilities, or values */
+    node predicted;    /* int [batch]: the most probable class */
+    node others;       /* labels of what the examples are mixed with, or NONE */
+    node shares;       /* [batch]: what the examples' own labels count where they are mixed, or NONE */
+    node losses;       /* [batch] of each example; of a mixed one, of both labels */
+    node loss;         /* their mean, which the gradients are of */
+    node decayed_loss; /* training only: plus decay/2 |w|^2, which the optimizers see to; else the loss */
+    node step;         /* the int scalar that dropout draws by, or NONE */
+    node *gradients;   /* [gradient_count], training only */
     int gradient_count;
 };
 
@@ -27,9 +27,12 @@ struct network {
 struct network_settings {
     const struct choice *model; /* descriptor: struct model */
     struct shape shape;         /* of one example */
-    int classes, batch;
-    bool training; /* with gradients and dropout */
-    bool mixed;    /* examples have two labels (mixup, cutmix) */
+    int classes, batch;         /* classes: or labels or values, as many as the network has outputs */
+    enum task task;
+    enum loss loss;   /* one of the task's */
+    double smoothing; /* of its labels, in training only */
+    bool training;    /* with gradients and dropout */
+    bool mixed;       /* examples have two labels (mixup, cutmix) */
     uint64_t seed;
     double decay;       /* L2 of every weight matrix (rank 2 and above) */
     const char *freeze; /* patterns of weights that stay as they are (layout_matches), borrowed; NULL or

@@ -36,7 +36,7 @@ static bool is_source(enum op op) {
 }
 
 static bool is_loss(enum op op) {
-    return op == OP_cross_entropy || op == OP_softmax_cross_entropy;
+    return op == OP_cross_entropy || op == OP_softmax_cross_entropy || op == OP_sigmoid_cross_entropy;
 }
 
 /* "dense1/kernel" belongs to "dense1". */

@@ -52,6 +52,7 @@ struct attributes {
     struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant,
                            conv2d_grad_x, conv2d_grad_kernel, avgpool_grad, embedding_grad */
     float rate;         /* dropout: share that is dropped */
+    float smoothing;    /* softmax_cross_entropy and its gradient: share of the label that all classes divide */
     uint64_t seed;      /* dropout: key of its random numbers */
     int variable;       /* variable, assign, assign_add: range number in the layout */
 };
@@ -195,6 +196,9 @@ node graph_cross_entropy(struct graph *g, node p,
                          node labels); /* -log p[label]; [B, classes], int [B] -> [B] */
 node graph_softmax_cross_entropy(struct graph *g, node logits,
                                  node labels); /* the same from logits, stable; -> [B] */
+/* The same where the label counts 1 - smoothing, and all classes divide the rest: Szegedy et al., "Rethinking
+ * the Inception architecture", 2015. 0 <= smoothing < 1. */
+node graph_smoothed_cross_entropy(struct graph *g, node logits, node labels, float smoothing);
 
 /* Adds the gradient of the scalar `loss` with respect to `targets[count]` to the graph: gradients[i] is the
  * node, NONE when the loss does not depend on it. When a target is a variable, its node is marked gradient_of

@@ -49,11 +49,25 @@ node graph_cross_entropy(struct graph *g, node p, node labels) {
 }
 
 node graph_softmax_cross_entropy(struct graph *g, node logits, node labels) {
-    return graph_binary(g, OP_softmax_cross_entropy, logits, labels);
+    return graph_smoothed_cross_entropy(g, logits, labels, 0.0f);
+}
+
+node graph_smoothed_cross_entropy(struct graph *g, node logits, node labels, float smoothing) {
+    struct node_info info = {.op = OP_softmax_cross_entropy, .inputs = 2, .input = {logits, labels}};
+    if (g->error.code == OK && !(smoothing >= 0.0f && smoothing < 1.0f)) {
+        graph_mistake(g, "softmax_cross_entropy: smoothing %g, expected 0 or more and less than 1",
+                      (double)smoothing);
+        return NONE;
+    }
+    info.attributes.smoothing = smoothing;
+    return graph_make(g, &info);
 }
 
 static node label_gradient(struct backward *b, enum op op) {
-    return graph_make(b->g, &(struct node_info){.op = op, .inputs = 3, .input = {b->x[0], b->x[1], b->dy}});
+    return graph_make(b->g, &(struct node_info){.op = op,
+                                                .inputs = 3,
+                                                .input = {b->x[0], b->x[1], b->dy},
+                                                .attributes = backward_attributes(b)});
 }
 
 void gradient_cross_entropy(struct backward *b) {

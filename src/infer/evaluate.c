@@ -13,7 +13,7 @@ int evaluator_open(struct evaluator *evaluator, const struct network_settings *s
     own.training = own.mixed = false;
     RETURN_IF(network_open(&evaluator->network, &own, error));
     const node fetches[] = {evaluator->network.losses, evaluator->network.predicted,
-                            evaluator->network.probabilities};
+                            evaluator->network.outputs};
     device->backend->enter(&evaluator->device);
     RETURN_IF(program_compile(&evaluator->program, &evaluator->network.graph, fetches, 3, &evaluator->device,
                               error));
@@ -92,12 +92,12 @@ int evaluator_run(struct evaluator *evaluator, const struct examples *examples, 
 int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
                       float *probabilities, int *predicted, struct error *error) {
     const struct network *network = &evaluator->network;
-    const size_t classes = (size_t)network->graph.nodes[network->probabilities].shape.dims[1];
+    const size_t classes = (size_t)network->graph.nodes[network->outputs].shape.dims[1];
     RETURN_IF(send_weights(evaluator, weights, &weights, error));
     for (int first = 0; first < examples->count; first += evaluator->batch) {
         const int left = examples->count - first, count = left < evaluator->batch ? left : evaluator->batch;
         RETURN_IF(run_batch(evaluator, examples, first, count, weights, error));
-        RETURN_IF(arena_read(evaluator->arena, network->probabilities,
+        RETURN_IF(arena_read(evaluator->arena, network->outputs,
                              probabilities + (size_t)first * classes,
                              (size_t)count * classes * sizeof *probabilities, error));
         if (predicted)

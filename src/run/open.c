@@ -342,11 +342,11 @@ static void say_start(struct run *run) {
     lines_describe(lines, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch, run->workers,
                    config->batch * run->workers, config->epochs, config->epochs == 1 ? "" : "s",
                    config->optimizer, config->schedule, config->seed);
-    config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed", others,
+    config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed,loss", others,
                    sizeof others);
     if (config->weights[0])
         lines_describe(lines, "weights from %s%s%s", config->weights, run->fresh[0] ? "; " : "", run->fresh);
-    lines_describe(lines, "loss: mean cross entropy, with%s L2",
+    lines_describe(lines, "loss: %s, with%s L2", loss_words(setup->loss),
                    setup->network.decayed_loss == setup->network.loss ? "out" : "");
     if (others[0]) lines_describe(lines, "with%s", others);
     if (run->store.mean_by[0]) lines_describe(lines, "the mean of a round: %s", run->store.mean_by);

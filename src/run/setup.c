@@ -65,6 +65,9 @@ struct network_settings setup_network_settings(const struct setup *setup) {
                                      .shape = setup->dataset.shape,
                                      .classes = setup->dataset.classes,
                                      .batch = config->batch,
+                                     .task = setup->dataset.task,
+                                     .loss = setup->loss,
+                                     .smoothing = config->label_smoothing,
                                      .training = true,
                                      .mixed = augment_mixes(&setup->dataset.train.augment),
                                      .seed = (uint64_t)config->seed,
@@ -81,6 +84,8 @@ int setup_open_network(struct setup *setup, struct error *error) {
     progress_warn_of(setup->dataset.notice);
     RETURN_IF(network_fits(&setup->choices.model, &setup->dataset.shape, setup->dataset.measured,
                            config->dataset, error));
+    RETURN_IF(loss_choose(&setup->loss, (enum loss)config->loss, config->label_smoothing, setup->dataset.task,
+                          config->dataset, error));
     if (config->validation > 0.0) RETURN_IF(dataset_hold_out(&setup->dataset, config->validation, error));
     const struct network_settings network = setup_network_settings(setup);
     return network_open(&setup->network, &network, error);

@@ -21,6 +21,7 @@ struct setup {
     int device_count;
     bool cores_shared; /* more devices than cores */
     struct dataset dataset;
+    enum loss loss;         /* what --loss means for it */
     struct network network; /* for training */
 };
 

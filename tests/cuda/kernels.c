@@ -196,9 +196,13 @@ static void check_nets(int batch, int classes, enum fill fill) {
     t.type[1] = TYPE_INT;
     t.fill[1] = FILL_LABELS;
     try_kernel(t);
+    t.attributes.smoothing = 0.1f;
+    try_kernel(t);
     t.op = OP_softmax_cross_entropy_grad;
     t.inputs = 3;
     t.fill[2] = FILL_BETWEEN;
+    try_kernel(t);
+    t.attributes.smoothing = 0.0f;
     try_kernel(t);
     t.fill[0] = FILL_POSITIVE;
     t.op = OP_cross_entropy_grad;

@@ -179,6 +179,9 @@ static node build_cross_entropy(struct graph *g, const node *v) {
 static node build_softmax_cross_entropy(struct graph *g, const node *v) {
     return graph_softmax_cross_entropy(g, v[0], graph_constant_int(g, SHAPE(5), five_labels));
 }
+static node build_smoothed(struct graph *g, const node *v) {
+    return graph_smoothed_cross_entropy(g, v[0], graph_constant_int(g, SHAPE(5), five_labels), 0.3f);
+}
 
 static const struct gradient_case cases[] = {
     {OP_mul, build_square, 0, 1, {{1, {17}}, NO_SHAPE, NO_SHAPE}},
@@ -246,6 +249,7 @@ static const struct gradient_case cases[] = {
     {OP_softmax, build_softmax, 0, 2, {{3, {2, 3, 5}}, NO_SHAPE, NO_SHAPE}},
     {OP_cross_entropy, build_cross_entropy, 0.2f, 1, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},
     {OP_softmax_cross_entropy, build_softmax_cross_entropy, 0, 2, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_softmax_cross_entropy, build_smoothed, 0, 2, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -302,7 +302,7 @@ static void test_layers(void) {
                   "part %d sends %d values and receives %d", part, steps_of(team.partition, part, OP_send),
                   steps_of(team.partition, part, OP_receive));
         /* Pruned: in no part. */
-        const node pruned[] = {course.network.predicted, course.network.probabilities};
+        const node pruned[] = {course.network.predicted, course.network.outputs};
         for (int i = 0; i < 2; i++) {
             CHECK(partition_device(team.partition, pruned[i]) == NONE, "node %d has a device", pruned[i]);
             for (int part = 0; part < 3; part++)

@@ -134,6 +134,11 @@ done <<'TABLE'
 2|--clip=-1: expected 0|--clip=-1
 2|--clip=inf: expected a number|--clip=inf
 2|--decay=nan: expected a number|--decay=nan
+2|--loss=mse: digits has one class per example, expected cross-entropy$|--loss=mse
+2|--loss=categorical_crossentropy: did you mean --loss=cross-entropy\? \(one of auto|--loss=categorical_crossentropy
+2|--loss=BCE: did you mean --loss=binary-cross-entropy\?|--loss=BCE
+2|--loss=hinge: expected one of auto.cross-entropy|--loss=hinge
+2|--label-smoothing=1: expected 0 to 0.99|--label-smoothing=1
 2|--timeout=0: expected 0.1|--timeout=0
 2|--slots=0: expected 1|--slots=0
 2|--shards=-1: expected 0|--shards=-1
