@@ -1,6 +1,6 @@
-/* npz: examples from arrays as NumPy saves them: x [examples, ...] and y, their classes, in one archive or in
- * files of their own. Without test arrays the rows are split (../src/data/split.h). Files are mapped, and
- * what can be used where it lies is not read into memory. */
+/* npz: examples from arrays as NumPy saves them: x [examples, ...] and y, their classes, labels or values, in
+ * one archive or in files of their own. Without test arrays the rows are split (../src/data/split.h). Files
+ * are mapped, and what can be used where it lies is not read into memory. */
 #include <stddef.h>
 #include <string.h>
 #include "../src/data/augment.h"
@@ -34,18 +34,22 @@ static const struct option options[] = {
     NAME_ROW("x", X,
              .help =
                  "examples to train on: numbers [N, F], images [N, H, W] or [N, H, W, C] (default x_train)"),
-    NAME_ROW("y", Y, .help = "their classes: integers [N], or 0 and 1 [N, classes] (default y_train)"),
+    NAME_ROW("y", Y,
+             .help = "their classes: integers [N], or 0 and 1 [N, classes]; their labels: 0 and 1 [N, "
+                     "labels]; or their values: "
+                     "floats [N] or [N, values] (default y_train)"),
     NAME_ROW("x_test", X_TEST,
              .help = "examples to test on (default x_test, if it is there and x is not named)"),
-    NAME_ROW("y_test", Y_TEST, .help = "their classes (default y_test)"),
+    NAME_ROW("y_test", Y_TEST, .help = "the same of x_test (default y_test)"),
     SPLIT_ROWS(struct npz_settings, split, "x_test"),
     AUGMENT_ROWS_BEFORE(struct npz_settings, "none"),
     OPTION_ROW(
         CHOICE, "standardize", struct npz_settings, standardize, .fallback = "auto",
         .choices = "auto|0|1|image",
         .help =
-            "auto, 1: bring each of F numbers to mean 0 and deviation 1 over the training examples; "
-            "0: leave them as they are; image: bring each image to mean 0 and deviation 1, also in tests"),
+            "auto, 1: bring each of F numbers, and each value to predict, to mean 0 and deviation 1 over the "
+            "training examples; 0: leave them as they are; image: bring each image to mean 0 and deviation "
+            "1, also in tests"),
     AUGMENT_ROWS_AFTER(struct npz_settings),
     {0}};
 

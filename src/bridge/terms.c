@@ -202,7 +202,8 @@ int next_read(struct endpoint *endpoint, const struct frame_header *header, enum
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error) {
     put_whole(writer, finish->code);
     frame_put_text(writer, finish->words);
-    frame_put_f64(writer, finish->test_accuracy);
+    put_whole(writer, finish->metric);
+    frame_put_f64(writer, finish->test_score);
     frame_put_f64(writer, finish->final_cost);
     frame_put_f64(writer, finish->train_seconds);
     frame_put_f64(writer, finish->epochs);
@@ -216,7 +217,8 @@ int finish_get(struct finish *finish, struct frame_reader *reader, const char *p
     *finish = (struct finish){0};
     finish->code = (int)get_whole(reader, 255);
     frame_get_text(reader, finish->words, sizeof finish->words);
-    finish->test_accuracy = frame_get_f64(reader);
+    finish->metric = (enum metric)get_whole(reader, METRICS - 1);
+    finish->test_score = frame_get_f64(reader);
     finish->final_cost = frame_get_f64(reader);
     finish->train_seconds = frame_get_f64(reader);
     finish->epochs = frame_get_f64(reader);

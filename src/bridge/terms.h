@@ -4,6 +4,7 @@
 #define TRAINER_BRIDGE_TERMS_H
 
 #include "../config/config.h"
+#include "../data/metric.h"
 #include "frame.h"
 
 /* What a process has built, for comparison with other processes. */
@@ -45,9 +46,10 @@ struct request {
 
 /* GOODBYE: how it ended. */
 struct finish {
-    int code;        /* enum error_code; not OK: words say why */
-    char words[500]; /* else empty */
-    double test_accuracy, final_cost, train_seconds, epochs;
+    int code;           /* enum error_code; not OK: words say why */
+    char words[500];    /* else empty */
+    enum metric metric; /* that the score is of */
+    double test_score, final_cost, train_seconds, epochs;
     long version, steps;
     long long examples;
 };

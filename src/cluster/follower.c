@@ -127,7 +127,7 @@ static int write_model(struct led_run *led, struct error *error) {
                                       .version = led->finish.version,
                                       .examples = led->finish.examples,
                                       .steps = led->finish.steps,
-                                      .test_accuracy = (double)NAN};
+                                      .test_score = (double)NAN};
     snprintf(name, sizeof name, "worker-%d", led->cluster->task);
     RETURN_IF(file_join(folder, run->setup.config.out, name, error));
     memcpy(run->setup.config.out, folder, sizeof folder);
@@ -188,7 +188,8 @@ int follow_train(const struct typed *typed, const struct members_settings *setti
     if (code == OK) code = follow_opened(run, settings->cluster, &finish, error);
     if (run->members) run->crew.finish(run->members, error, &result->summary);
     result->config = run->setup.config;
-    result->summary = (struct summary){.test_accuracy = finish.test_accuracy,
+    result->summary = (struct summary){.metric = finish.metric,
+                                       .test_score = finish.test_score,
                                        .final_cost = finish.final_cost,
                                        .train_seconds = finish.train_seconds};
     run_close(run);

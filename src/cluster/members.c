@@ -307,7 +307,8 @@ static void finish(void *self, const struct error *error, const struct summary *
     struct members *members = self;
     struct error ignored = {0};
     struct finish last = {.code = error->code,
-                          .test_accuracy = summary->test_accuracy,
+                          .metric = summary->metric,
+                          .test_score = summary->test_score,
                           .final_cost = summary->final_cost,
                           .train_seconds = summary->train_seconds,
                           .epochs = summary->epochs,

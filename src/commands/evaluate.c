@@ -1,4 +1,5 @@
 /* trainer evaluate: accuracy and cost of a trained network on its test set, or on another data set. */
+#include <math.h>
 #include <stdio.h>
 
 #include "../config/config.h"
@@ -29,9 +30,13 @@ static int evaluate_on(struct restored *restored, const struct tested *tested, s
     static const char *const names[] = {"Test", "Train", "Validation"};
     const char *name = names[tested->part];
     struct evaluation result;
+    char value[METRIC_BYTES];
     RETURN_IF(evaluator_run(&restored->evaluator, tested->examples, restored->weights, &result, error));
-    printf("Examples: %d\n%s-Accuracy: %.4f\n%s-Cost: %.4f\n", result.examples, name, result.accuracy, name,
-           result.cost);
+    printf("Examples: %d\n", result.examples);
+    for (enum metric m = 0; m < METRICS; m++)
+        if (!isnan(result.value[m]))
+            printf("%s-%s: %s\n", name, metric_rows[m].title, metric_plain(m, result.value[m], value));
+    printf("%s-Cost: %.4f\n", name, result.cost);
     return OK;
 }
 

@@ -1,5 +1,5 @@
-/* trainer predict: the class of each row of a table or of a picture, with its probability; where the table
- * has labels, also how many are right. */
+/* trainer predict: the class of each row of a table or of a picture, with its probability; or its labels, or
+ * its values. Where the table has the labels, also how many are right. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

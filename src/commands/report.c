@@ -87,6 +87,10 @@ static int test_again(struct again *again, const char *folder, const struct repo
                       struct error *error) {
     const struct tested_settings test = {
         .checkpoint = folder, .dataset = "", .data_dir = settings->data_dir, .part = TESTED_TEST};
+    if (again->restored.task != TASK_CLASSES)
+        return settings->confusion_given
+                   ? error_set(error, ERROR_USAGE, "%s: the network says no classes to be confused", folder)
+                   : OK;
     RETURN_IF(tested_open(&again->tested, &again->restored, &test, error));
     const struct dataset *dataset = &again->tested.dataset;
     const long examples = again->tested.examples->count;

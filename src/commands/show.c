@@ -294,6 +294,11 @@ static int show_network(struct network_shown *shown, struct error *error) {
                          "show: --numbers prints the confusion matrix, expected no other --only");
     RETURN_IF(
         restored_open(&shown->restored, settings->checkpoint, settings->kernels == KERNELS_REFERENCE, error));
+    if (shown->restored.task != TASK_CLASSES && settings->only != ONLY_FILTERS)
+        return error_set(
+            error, ERROR_USAGE,
+            "%s: the network says no classes, expected --only=filters: nothing else can be shown",
+            settings->checkpoint);
     RETURN_IF(tested_open(&shown->tested, &shown->restored, &test, error));
     if (wants(settings, ONLY_FILTERS) || wants(settings, ONLY_WRONG))
         RETURN_IF(check_images(shown, &sizes, error));

@@ -12,9 +12,11 @@
  * that is "". */
 static void print_results(const struct finish *finish, const char *sentence) {
     struct lines lines;
+    char score[METRIC_BYTES];
     lines_open(&lines, stdout, NULL);
     if (finish) {
-        lines_say(&lines, "Test-Accuracy: %.4f", finish->test_accuracy);
+        lines_say(&lines, "Test-%s: %s", metric_rows[finish->metric].title,
+                  metric_plain(finish->metric, finish->test_score, score));
         lines_say(&lines, "Total Time: %.2fs", finish->train_seconds);
         lines_say(&lines, "Final Cost: %.4f", finish->final_cost);
     }
@@ -24,7 +26,8 @@ static void print_results(const struct finish *finish, const char *sentence) {
 
 static int end(int code, struct run_result *result) {
     const struct summary *summary = &result->summary;
-    const struct finish finish = {.test_accuracy = summary->test_accuracy,
+    const struct finish finish = {.metric = summary->metric,
+                                  .test_score = summary->test_score,
                                   .train_seconds = summary->train_seconds,
                                   .final_cost = summary->final_cost};
     char sentence[SENTENCE_BYTES] = "";

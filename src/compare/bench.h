@@ -22,7 +22,8 @@ struct bench_row {
     int wanted, finished, failed;                   /* runs */
     struct statistic examples_per_s, train_seconds; /* over the finished runs, as all below */
     struct statistic target_s;                      /* of those that reached it */
-    struct statistic test_accuracy, test_cost, final_cost;
+    enum metric metric;                             /* that the scores are of */
+    struct statistic test_score, test_cost, final_cost;
     struct statistic staleness_mean, staleness_p99;
     long staleness_max; /* of all runs */
     struct statistic compute_share, input_share, pull_share, push_share, wait_share;
@@ -31,8 +32,8 @@ struct bench_row {
     /* Against one device with as many threads as each worker has, and against one with all cores: the ratio
      * of mean speeds, and its standard deviation by the rule for a ratio of independent means. */
     double speedup_one, speedup_one_sd, speedup_all, speedup_all_sd;
-    double accuracy_apart; /* percentage points above (+) the one device */
-    double updates_ratio;  /* updates over those of the one device */
+    double score_apart;   /* of a share: percentage points above (+) the one device */
+    double updates_ratio; /* updates over those of the one device */
     /* Where and for whom most of the waiting was, and its share of all waiting; the texts are borrowed. */
     const char *waited_at;
     double waited_at_share;

@@ -187,14 +187,16 @@ static void show_next(struct progress *progress, const struct comparison *compar
 static void show_ended(struct progress *progress, const struct comparison *comparison, const char *name,
                        long seed, const struct run_result *result, const struct error *failure) {
     const int total = comparison->bench.count * comparison->bench.repeats;
-    char speed[DIGITS_BYTES];
-    digits_thousands(speed, result->summary.examples_per_s);
+    const struct summary *summary = &result->summary;
+    char speed[DIGITS_BYTES], score[METRIC_BYTES];
+    digits_thousands(speed, summary->examples_per_s);
     if (failure->code != OK)
         progress_say(progress, "run %d of %d: %s, seed %ld: failed: %s", comparison->ended, total, name, seed,
                      failure->words);
     else if (!progress->terminal)
-        progress_say(progress, "run %d of %d: %s, seed %ld: %s examples/s, accuracy %.2f %%",
-                     comparison->ended, total, name, seed, speed, 100 * result->summary.test_accuracy);
+        progress_say(progress, "run %d of %d: %s, seed %ld: %s examples/s, %s %s", comparison->ended, total,
+                     name, seed, speed, metric_rows[summary->metric].words,
+                     metric_text(summary->metric, summary->test_score, score));
 }
 
 static int write_list(const struct comparison *comparison, struct error *error) {

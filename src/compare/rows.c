@@ -11,7 +11,7 @@ void row_open(struct bench_row *row, int wanted) {
                               .speedup_one_sd = NAN,
                               .speedup_all = NAN,
                               .speedup_all_sd = NAN,
-                              .accuracy_apart = NAN,
+                              .score_apart = NAN,
                               .updates_ratio = NAN,
                               .waited_at_share = NAN,
                               .waited_for_share = NAN};
@@ -32,7 +32,8 @@ static void add_summary(struct bench_row *row, const struct summary *summary) {
     statistic_add(&row->examples_per_s, summary->examples_per_s);
     statistic_add(&row->train_seconds, summary->train_seconds);
     statistic_add(&row->target_s, summary->target_s);
-    statistic_add(&row->test_accuracy, summary->test_accuracy);
+    row->metric = summary->metric;
+    statistic_add(&row->test_score, summary->test_score);
     statistic_add(&row->test_cost, summary->test_cost);
     statistic_add(&row->final_cost, summary->final_cost);
     statistic_add(&row->staleness_mean, summary->staleness.mean);
@@ -79,8 +80,7 @@ void rows_set_beside(struct bench_row *rows, int count) {
         row->speedup_one = ratio_of(&row->examples_per_s, &one->examples_per_s);
         row->speedup_one_sd = ratio_deviation(&row->examples_per_s, &one->examples_per_s);
         row->updates_ratio = ratio_of(&row->updates, &one->updates);
-        row->accuracy_apart =
-            100 * (statistic_mean(&row->test_accuracy) - statistic_mean(&one->test_accuracy));
+        row->score_apart = 100 * (statistic_mean(&row->test_score) - statistic_mean(&one->test_score));
         if (!all) continue;
         row->speedup_all = ratio_of(&row->examples_per_s, &all->examples_per_s);
         row->speedup_all_sd = ratio_deviation(&row->examples_per_s, &all->examples_per_s);

@@ -83,8 +83,8 @@ static struct spent spent_by(const struct bench_row *row) {
 /* --- what it costs --- */
 
 static void add_accuracy(struct text *words, const struct bench_row *row) {
-    const double apart = row->accuracy_apart;
-    if (!(fabs(apart) > points_matter)) return;
+    const double apart = row->score_apart;
+    if (!metric_rows[row->metric].share || !(fabs(apart) > points_matter)) return;
     text_item(words, "; ", "%.1f points %s one worker", fabs(apart), apart < 0 ? "below" : "above");
     if (fabs(row->updates_ratio - 1.0) > updates_matter)
         text_add(words, ", with %.2f times as many updates", row->updates_ratio);

@@ -31,7 +31,7 @@ static double percent(const struct statistic *statistic) {
 }
 
 /* One column: its title, and what it says of a row. Columns that belong together stay side by side: the first
- * of them `begins`. */
+ * of them `begins`. That of the score is called after its metric. */
 struct column {
     const char *title;
     bool begins;
@@ -64,12 +64,21 @@ static void target(char *out, const struct bench_row *row) {
         snprintf(out, CELL_BYTES, "%.3g", statistic_mean(seconds));
 }
 
-static void accuracy(char *out, const struct bench_row *row) {
-    real_cell(out, 2, percent(&row->test_accuracy));
+/* Shares in per cent. */
+static void score_cell(char *out, const struct bench_row *row, double value) {
+    const bool share = metric_rows[row->metric].share;
+    if (share)
+        real_cell(out, 2, 100 * value);
+    else
+        snprintf(out, CELL_BYTES, isfinite(value) ? "%.4g" : "-", value);
 }
 
-static void accuracy_sd(char *out, const struct bench_row *row) {
-    real_cell(out, 2, 100 * statistic_deviation(&row->test_accuracy));
+static void score(char *out, const struct bench_row *row) {
+    score_cell(out, row, statistic_mean(&row->test_score));
+}
+
+static void score_sd(char *out, const struct bench_row *row) {
+    score_cell(out, row, statistic_deviation(&row->test_score));
 }
 
 static void cost(char *out, const struct bench_row *row) {
@@ -121,16 +130,16 @@ static void dropped(char *out, const struct bench_row *row) {
 }
 
 static const struct column speed_columns[] = {
-    {"examples/s", true, speed},  {"sd", false, speed_sd},      {"x one", true, speedup_one},
-    {"x all", true, speedup_all}, {"accuracy", true, accuracy}, {"sd", false, accuracy_sd},
-    {"cost", true, cost},         {"sd", false, cost_sd},       {0},
+    {"examples/s", true, speed},  {"sd", false, speed_sd}, {"x one", true, speedup_one},
+    {"x all", true, speedup_all}, {"score", true, score},  {"sd", false, score_sd},
+    {"cost", true, cost},         {"sd", false, cost_sd},  {0},
 };
 
 static const struct column target_columns[] = {
     {"examples/s", true, speed},  {"sd", false, speed_sd},
     {"x one", true, speedup_one}, {"x all", true, speedup_all},
-    {"to target", true, target},  {"accuracy", true, accuracy},
-    {"sd", false, accuracy_sd},   {"cost", true, cost},
+    {"to target", true, target},  {"score", true, score},
+    {"sd", false, score_sd},      {"cost", true, cost},
     {"sd", false, cost_sd},       {0},
 };
 
@@ -150,8 +159,19 @@ static const struct column share_columns[] = {
 
 /* --- blocks --- */
 
+/* Of a finished run. */
+static const struct metric_row *metric_of_bench(const struct bench *bench) {
+    int row = 0;
+    while (row < bench->count - 1 && bench->rows[row].finished == 0) row++;
+    return &metric_rows[bench->count > 0 ? bench->rows[row].metric : METRIC_ACCURACY];
+}
+
+static const char *title_of(const struct bench *bench, const struct column *column) {
+    return column->cell == score ? metric_of_bench(bench)->words : column->title;
+}
+
 static int column_width(const struct bench *bench, const struct column *column) {
-    int width = (int)strlen(column->title);
+    int width = (int)strlen(title_of(bench, column));
     for (int i = 0; i < bench->count; i++) {
         char cell[CELL_BYTES];
         if (bench->rows[i].finished == 0) continue;
@@ -186,7 +206,7 @@ static bool begin_row(FILE *file, int width, const struct bench_row *row) {
 static void print_columns(FILE *file, const struct bench *bench, const struct column *columns,
                           const int *widths, int count, int name_width, int gap) {
     fprintf(file, "\n%-*s", name_width, "");
-    for (int c = 0; c < count; c++) fprintf(file, "%*s", widths[c] + gap, columns[c].title);
+    for (int c = 0; c < count; c++) fprintf(file, "%*s", widths[c] + gap, title_of(bench, &columns[c]));
     fputc('\n', file);
     for (int i = 0; i < bench->count; i++) {
         const struct bench_row *row = &bench->rows[i];
@@ -239,7 +259,9 @@ static void print_speed(const struct page *page, const struct bench *bench) {
              bench->threads == 1 ? "" : "s");
     if (bench->cores > 0) text_add(&text, "; x all: as one device with all %d cores", bench->cores);
     print_note(page, line);
-    print_note(page, "accuracy (%) and cost: of the test set; sd: over the runs, of examples/s in %");
+    snprintf(line, sizeof line, "%s%s and cost: of the test set; sd: over the runs, of examples/s in %%",
+             metric_of_bench(bench)->words, metric_of_bench(bench)->share ? " (%)" : "");
+    print_note(page, line);
     if (!has_target) return;
     snprintf(line, sizeof line,
              "to target: seconds of training until the accuracy is %.6g %%, and how many runs got there",

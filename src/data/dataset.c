@@ -10,6 +10,7 @@
 #include "../base/text.h"
 #include "../base/utf8.h"
 #include "sources.h"
+#include "standardize.h"
 
 enum { MAX_FOLDERS = 3 };
 
@@ -60,6 +61,8 @@ void dataset_close(struct dataset *dataset) {
     memory_free(dataset->mean);
     memory_free(dataset->deviation);
     memory_free(dataset->columns);
+    memory_free(dataset->units.mean);
+    memory_free(dataset->units.deviation);
     memory_free(dataset->class_names);
     memory_free(dataset->feature_names);
     for (size_t i = sizeof dataset->blocks / sizeof *dataset->blocks; i > 0; i--)
@@ -151,6 +154,27 @@ int dataset_class_names(struct dataset *dataset, const char *const *names, int c
     memory_free(list);
     memory_free(texts);
     return code;
+}
+
+void dataset_label(const struct dataset *dataset, struct examples *examples, const void *labels) {
+    if (dataset->task == TASK_CLASSES) {
+        examples->labels = labels;
+        return;
+    }
+    examples->targets = labels;
+    examples->outputs = dataset->classes;
+}
+
+int dataset_standardize_targets(struct dataset *dataset, struct error *error) {
+    struct units *units = &dataset->units;
+    const struct examples *const parts[] = {&dataset->train, &dataset->test};
+    RETURN_IF(memory_array(&units->mean, dataset->classes, "means", error));
+    RETURN_IF(memory_array(&units->deviation, dataset->classes, "deviations", error));
+    standardize_measure(parts[0]->targets, parts[0]->count, dataset->classes, units->mean, units->deviation);
+    for (int p = 0; p < 2; p++)
+        standardize_apply((float *)parts[p]->targets, parts[p]->count, dataset->classes, units->mean,
+                          units->deviation);
+    return OK;
 }
 
 static bool is_utf8(const char *text) {

@@ -5,7 +5,7 @@
 #include "../base/mapping.h"
 #include "../base/option.h"
 #include "../device/device.h"
-#include "../graph/loss.h"
+#include "metric.h"
 #include "picture.h"
 
 enum { NOTICE_BYTES = 400 };
@@ -15,11 +15,11 @@ struct dataset {
     enum picture_fit fit;      /* how files of pictures became examples; PICTURE_NONE: they were none */
     char notice[NOTICE_BYTES]; /* what its owner should know, in one line for standard error; "": nothing */
     char table[NOTICE_BYTES]; /* how its file was read, in one line for the beginning of a run; "": nothing */
-    char *columns;      /* columns_write of a table's columns, owned; NULL: it is no table of the user's */
-    struct shape shape; /* of one example: [64], [784], [24, 24, 3] */
-    bool measured;      /* the numbers of an example are measurements, no pixels of an image */
-    enum task task;
-    int classes;          /* or labels or values of an example */
+    char *columns;        /* columns_write of a table's columns, owned; NULL: it is no table of the user's */
+    struct shape shape;   /* of one example: [64], [784], [24, 24, 3] */
+    bool measured;        /* the numbers of an example are measurements, no pixels of an image */
+    enum task task;       /* what the labels are */
+    int classes;          /* or labels, or values of an example: the outputs of a network */
     char **class_names;   /* [classes], owned: one block, made by dataset_class_names */
     char **feature_names; /* [features], owned: one block, made by dataset_feature_names, or NULL */
     struct examples train, test;
@@ -30,6 +30,7 @@ struct dataset {
      * none. [features], owned. Already applied to train and test; predict applies it to new rows; saved in
      * checkpoints. */
     float *mean, *deviation;
+    struct units units; /* of targets that were brought to mean 0 and deviation 1; owned */
 };
 
 struct dataset_plugin {
@@ -72,6 +73,11 @@ int dataset_folder(char path[1024], const char *dataset, const char *data_dir, s
 void dataset_close(struct dataset *dataset); /* safe on a zeroed or half-open one */
 
 /* Helpers for the plug-ins. */
+/* `labels` are those of the examples: int [count] of classes, else float [count][dataset->classes]. */
+void dataset_label(const struct dataset *dataset, struct examples *examples, const void *labels);
+/* Brings the targets of both parts, which the data set owns, to mean 0 and deviation 1 over the training
+ * part, and keeps both in its `units`. */
+int dataset_standardize_targets(struct dataset *dataset, struct error *error);
 /* path = the file `name` or `name`.gz in the data set's folder; or in the folder that the official archive
  * unpacks to, in or beside that one (archive NULL: there is none). */
 int dataset_find_file(char path[1024], const char *dataset, const char *archive, const char *name,

@@ -24,15 +24,17 @@ static uint8_t *rows_of(const struct examples *examples) {
     return examples->bytes ? (uint8_t *)examples->bytes : (uint8_t *)examples->floats;
 }
 
+static uint8_t *labels_of(const struct examples *examples) {
+    return examples->targets ? (uint8_t *)examples->targets : (uint8_t *)examples->labels;
+}
+
 /* The data set owns the memory of its examples, which is constant only to those who are handed them. */
 static void swap(const struct examples *examples, size_t one, size_t other) {
-    const size_t bytes = examples_row_bytes(examples);
-    uint8_t *rows = rows_of(examples);
-    int *labels = (int *)examples->labels, label = labels[one];
+    const size_t bytes = examples_row_bytes(examples), label_bytes = examples_label_bytes(examples);
+    uint8_t *rows = rows_of(examples), *labels = labels_of(examples);
     if (one == other) return;
     swap_bytes(rows + one * bytes, rows + other * bytes, bytes);
-    labels[one] = labels[other];
-    labels[other] = label;
+    swap_bytes(labels + one * label_bytes, labels + other * label_bytes, label_bytes);
 }
 
 int dataset_hold_out(struct dataset *dataset, double share, struct error *error) {
@@ -51,7 +53,10 @@ int dataset_hold_out(struct dataset *dataset, double share, struct error *error)
     *validation = *train;
     validation->count = held;
     validation->augment = dataset->test.augment;
-    validation->labels = train->labels + train->count;
+    if (train->targets)
+        validation->targets = train->targets + (size_t)train->count * (size_t)train->outputs;
+    else
+        validation->labels = train->labels + train->count;
     const uint8_t *rows = rows_of(train) + (size_t)train->count * examples_row_bytes(train);
     if (train->bytes)
         validation->bytes = rows;

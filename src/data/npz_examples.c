@@ -5,7 +5,7 @@
 #include <string.h>
 #include "../base/finite.h"
 #include "../base/memory.h"
-#include "npz_labels.h"
+#include "npz_targets.h"
 #include "standardize.h"
 
 /* How the numbers of x are kept. */
@@ -90,10 +90,10 @@ static int keep_rows(const void **values, void **block, struct npz_array *x, con
 }
 
 static struct examples examples_of(const void *values, const struct npz_rows *rows, const struct kept *kept,
-                                   const int *labels) {
+                                   const struct dataset *dataset, const void *labels) {
     const size_t first = rows->shuffled ? (size_t)rows->first * (size_t)kept->features : 0;
-    struct examples examples = {
-        .count = rows->count, .features = kept->features, .scale = kept->scale, .labels = labels};
+    struct examples examples = {.count = rows->count, .features = kept->features, .scale = kept->scale};
+    dataset_label(dataset, &examples, labels);
     if (kept->bytes)
         examples.bytes = (const uint8_t *)values + first;
     else
@@ -153,8 +153,8 @@ static int keep_both(struct dataset *dataset, struct npz_pair *pairs[2], const s
         all = (struct npz_rows){.npy = &pairs[1]->x.npy, .count = rows[1].count};
         RETURN_IF(keep_rows(&values[1], &dataset->blocks[1], &pairs[1]->x, &all, kept, error));
     }
-    dataset->train = examples_of(values[0], &rows[0], kept, dataset->blocks[2]);
-    dataset->test = examples_of(values[1], &rows[1], kept, dataset->blocks[3]);
+    dataset->train = examples_of(values[0], &rows[0], kept, dataset, dataset->blocks[2]);
+    dataset->test = examples_of(values[1], &rows[1], kept, dataset, dataset->blocks[3]);
     return OK;
 }
 
@@ -166,7 +166,10 @@ int npz_examples(struct dataset *dataset, struct npz_pair *train, struct npz_pai
     if (test) RETURN_IF(check_pair(test, error));
     if (test) RETURN_IF(check_alike(x, &test->x.npy, error));
     RETURN_IF(choose_rows(&rows[0], &rows[1], train, test, split, error));
-    RETURN_IF(npz_labels(dataset, &rows[0], &rows[1], &dataset->blocks[2], &dataset->blocks[3], error));
+    RETURN_IF(npz_task(&dataset->task, &train->y.npy, error));
+    RETURN_IF((dataset->task == TASK_CLASSES ? npz_labels : npz_targets)(
+        dataset, &rows[0], &rows[1], &dataset->blocks[2], &dataset->blocks[3], error));
+    const bool targets = standardize && dataset->task == TASK_VALUES;
     standardize = standardize && is_table(x);
     const bool bytes = is_bytes(x) && (!test || is_bytes(&test->x.npy)) && !standardize;
     const struct kept kept = {.bytes = bytes,
@@ -174,5 +177,6 @@ int npz_examples(struct dataset *dataset, struct npz_pair *train, struct npz_pai
                               .features = (int)(x->count / (size_t)x->shape.dims[0])};
     dataset->shape = shape_of_example(x);
     RETURN_IF(keep_both(dataset, (struct npz_pair *[2]){train, test}, rows, &kept, error));
+    if (targets) RETURN_IF(dataset_standardize_targets(dataset, error));
     return standardize ? standardize_both(dataset, error) : OK;
 }

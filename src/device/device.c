@@ -234,3 +234,13 @@ int devices_open(const char *text, const struct device_settings *settings, struc
     *count = list.count;
     return OK;
 }
+
+/* Targets are rows of floats, as examples are. */
+int device_gather_labels(const struct device *device, const struct examples *examples,
+                         const struct indices *indices, void *out, struct error *error) {
+    if (!examples->targets) return device->backend->gather_labels(device, examples, indices, out, error);
+    const struct examples rows = {
+        .count = examples->count, .features = examples->outputs, .floats = examples->targets};
+    const struct indices of = {.count = indices->count, .index = indices->index};
+    return device->backend->gather(device, &rows, &of, out, error);
+}

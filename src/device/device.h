@@ -78,7 +78,9 @@ struct examples {
     const uint8_t *bytes; /* [count][features], or images as `augment` says; or NULL */
     const float *floats;  /* [count][features] when bytes is NULL */
     float scale;          /* bytes are multiplied by this */
-    const int *labels;    /* [count] */
+    const int *labels;    /* [count] the class of each; NULL where there are targets, or nothing is known */
+    const float *targets; /* [count][outputs] what the network is to say of each; or NULL */
+    int outputs;
     /* How images are cut out and changed; height 0: not at all, bytes are only scaled. */
     struct augment augment;
 };
@@ -89,6 +91,11 @@ static inline size_t examples_row_bytes(const struct examples *examples) {
     if (!examples->bytes) return (size_t)examples->features * sizeof(float);
     if (a->height == 0) return (size_t)examples->features;
     return (size_t)a->height * (size_t)a->width * (size_t)a->channels;
+}
+
+/* The same of its label, or of its targets. */
+static inline size_t examples_label_bytes(const struct examples *examples) {
+    return examples->targets ? (size_t)examples->outputs * sizeof(float) : sizeof(int);
 }
 
 /* Which examples make a batch. */
@@ -257,6 +264,10 @@ static inline struct device device_processor(void) {
     device_array_of((device), (out), (size_t)(count) * sizeof **(out), (what), (error))
 int device_array_of(const struct device *device, void *out, size_t bytes, const char *what,
                     struct error *error);
+
+/* The labels of a batch, int [count], or its targets, float [count][outputs]; queued as `gather` is. */
+int device_gather_labels(const struct device *device, const struct examples *examples,
+                         const struct indices *indices, void *out, struct error *error);
 
 /* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices, opened (devices_close gives them back). With D CPU
  * devices in each of P processes each gets max(1, cores/(D*P)) threads; when P is 1 on cores of its own. When

@@ -62,8 +62,8 @@ static int run_trial(struct trial *trial) {
     const struct indices indices = {.count = trial->batch, .index = trial->index};
     RETURN_IF(device->backend->gather(device, trial->examples, &indices,
                                       arena_address(trial->arena, network->x), &trial->error));
-    RETURN_IF(device->backend->gather_labels(device, trial->examples, &indices,
-                                             arena_address(trial->arena, network->labels), &trial->error));
+    RETURN_IF(device_gather_labels(device, trial->examples, &indices,
+                                   arena_address(trial->arena, network->labels), &trial->error));
     const double end = world_now(trial->world) + seconds_of_runs;
     for (int run = 0; run < LEAST_RUNS || world_now(trial->world) < end; run++)
         RETURN_IF(program_time(trial->program, trial->arena, trial->weights, trial->gradients, trial->world,

@@ -47,8 +47,8 @@ int mixing_load(const struct mixing *mixing, const struct device *device, const 
         for (int i = 0; i < indices->count; i++) mixing->shares[i] = 1.0f;
         RETURN_IF(backend->gather(device, examples, indices, out->x, error));
     }
-    RETURN_IF(backend->gather_labels(device, examples, indices, out->labels, error));
-    RETURN_IF(backend->gather_labels(device, examples, &others, out->others, error));
+    RETURN_IF(device_gather_labels(device, examples, indices, out->labels, error));
+    RETURN_IF(device_gather_labels(device, examples, &others, out->others, error));
     return backend->queue_copy(device, out->shares, mixing->shares,
                                (size_t)indices->count * sizeof *out->shares, error);
 }

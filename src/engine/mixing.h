@@ -15,8 +15,8 @@ struct mixing {
 /* Where a batch goes, on the device. */
 struct mixed {
     float *x;      /* [batch, features] */
-    int *labels;   /* [batch] of the examples themselves */
-    int *others;   /* [batch] of those that they are mixed with */
+    void *labels;  /* of the examples themselves: int [batch], or float [batch, outputs] */
+    void *others;  /* likewise of those that they are mixed with */
     float *shares; /* [batch] what the former count; the latter count the rest */
 };
 

@@ -13,6 +13,8 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
     const size_t batch = (size_t)replicas->batch, features = (size_t)replicas->examples->features;
     const struct arena *arena = replica->arena;
     const bool mixed = network->shares != NONE;
+    const struct node_info *label = &network->graph.nodes[network->labels];
+    const size_t labels = shape_count(&label->shape) * type_bytes(label->type);
     RETURN_IF(memory_array(&replica->inputs, replicas->buffers, "input buffers", error));
     replica->inputs[0] =
         (struct input){.x = arena_address(arena, network->x),
@@ -24,11 +26,11 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
     for (int i = 1; i < replicas->buffers; i++) {
         struct input *input = &replica->inputs[i];
         RETURN_IF(device_array(device, &input->x, batch * features, "input", error));
-        RETURN_IF(device_array(device, &input->labels, batch, "labels", error));
+        RETURN_IF(device_array_of(device, &input->labels, labels, "labels", error));
         if (replica->inputs[0].step)
             RETURN_IF(device_array(device, &input->step, 1, "a batch's number", error));
         if (!mixed) continue;
-        RETURN_IF(device_array(device, &input->others, batch, "other labels", error));
+        RETURN_IF(device_array_of(device, &input->others, labels, "other labels", error));
         RETURN_IF(device_array(device, &input->shares, batch, "shares", error));
     }
     return OK;
@@ -98,7 +100,7 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
                               error));
     } else {
         RETURN_IF(device->backend->gather(device, replicas->examples, indices, input->x, error));
-        RETURN_IF(device->backend->gather_labels(device, replicas->examples, indices, input->labels, error));
+        RETURN_IF(device_gather_labels(device, replicas->examples, indices, input->labels, error));
     }
     /* The number is sent as a label is: nobody waits for it. */
     const int step = (int)number, first = 0;

@@ -11,11 +11,11 @@
 
 /* An input buffer, on the device; the first one of a replica is the arena's own. */
 struct input {
-    float *x;    /* [batch, features] */
-    int *labels; /* [batch] */
-    int *step;   /* the number of the batch; NULL when the program does not need it */
+    float *x;     /* [batch, features] */
+    void *labels; /* int [batch], or float [batch, outputs] */
+    int *step;    /* the number of the batch; NULL when the program does not need it */
     /* Of a network for mixed examples; else NULL. */
-    int *others;   /* [batch] labels of what they are mixed with */
+    void *others;  /* labels of what they are mixed with */
     float *shares; /* [batch] what their own labels count */
 };
 

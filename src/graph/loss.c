@@ -2,15 +2,19 @@
 #include "loss.h"
 
 #include <math.h>
+#include <string.h>
 
-/* What examples have, in words, and the losses that fit, the usual one first. */
+/* Their names in files, what examples have, in words, and the losses that fit, the usual one first. */
 static const struct {
-    const char *have, *expected;
+    const char *name, *have, *expected;
     enum loss fit[2];
 } tasks[TASKS] = {
-    [TASK_CLASSES] = {"one class per example", "cross-entropy", {LOSS_CROSS_ENTROPY}},
-    [TASK_LABELS] = {"several labels per example", "binary-cross-entropy", {LOSS_BINARY_CROSS_ENTROPY}},
-    [TASK_VALUES] = {"numbers to predict", "mse or mae", {LOSS_MSE, LOSS_MAE}},
+    [TASK_CLASSES] = {"classes", "one class per example", "cross-entropy", {LOSS_CROSS_ENTROPY}},
+    [TASK_LABELS] = {"labels",
+                     "several labels per example",
+                     "binary-cross-entropy",
+                     {LOSS_BINARY_CROSS_ENTROPY}},
+    [TASK_VALUES] = {"values", "numbers to predict", "mse or mae", {LOSS_MSE, LOSS_MAE}},
 };
 
 /* As typed, and in the first lines of a run. */
@@ -35,6 +39,21 @@ int loss_choose(enum loss *loss, enum loss asked, double smoothing, enum task ta
         return error_set(error, ERROR_USAGE, "--label-smoothing=%g: found --loss=%s, expected cross-entropy",
                          smoothing, losses[*loss].name);
     return OK;
+}
+
+const char *task_name(enum task task) {
+    return tasks[task].name;
+}
+
+const char *task_outputs(enum task task, int outputs) {
+    static const char *const one[TASKS] = {"class", "label", "value"};
+    return outputs == 1 ? one[task] : tasks[task].name;
+}
+
+bool task_named(enum task *task, const char *name) {
+    for (*task = TASK_CLASSES; *task < TASKS; (*task)++)
+        if (strcmp(tasks[*task].name, name) == 0) return true;
+    return false;
 }
 
 const char *loss_words(enum loss loss) {

@@ -2,6 +2,7 @@
 #ifndef TRAINER_GRAPH_LOSS_H
 #define TRAINER_GRAPH_LOSS_H
 
+#include <stdbool.h>
 #include "graph.h"
 
 /* What the labels of examples are, and so what the outputs of a network mean. */
@@ -19,6 +20,11 @@ enum loss { LOSS_AUTO, LOSS_CROSS_ENTROPY, LOSS_BINARY_CROSS_ENTROPY, LOSS_MSE, 
  * are, for the words. Errors: ERROR_USAGE: one for other labels; label smoothing that it does not know. */
 int loss_choose(enum loss *loss, enum loss asked, double smoothing, enum task task, const char *of,
                 struct error *error);
+/* "classes", "labels", "values"; and back: false: there is none of that name. */
+const char *task_name(enum task task);
+bool task_named(enum task *task, const char *name);
+/* What so many outputs are: "classes", "labels", "value". */
+const char *task_outputs(enum task task, int outputs);
 /* "mean cross entropy" */
 const char *loss_words(enum loss loss);
 /* Of always saying what is best said without looking at an example. Of values: of those that were brought to

@@ -8,7 +8,8 @@
 int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings,
                    const struct device *device, struct error *error) {
     struct network_settings own = *settings;
-    *evaluator = (struct evaluator){.device = *device, .batch = EVALUATE_BATCH};
+    *evaluator = (struct evaluator){
+        .device = *device, .batch = EVALUATE_BATCH, .classes = settings->classes, .task = settings->task};
     own.batch = EVALUATE_BATCH;
     own.training = own.mixed = false;
     RETURN_IF(network_open(&evaluator->network, &own, error));
@@ -20,6 +21,8 @@ int evaluator_open(struct evaluator *evaluator, const struct network_settings *s
     RETURN_IF(arena_open(&evaluator->arena, evaluator->program, error));
     RETURN_IF(memory_array(&evaluator->index, EVALUATE_BATCH, "a batch's numbers", error));
     RETURN_IF(memory_array(&evaluator->losses, EVALUATE_BATCH, "a batch's losses", error));
+    RETURN_IF(memory_array(&evaluator->outputs, EVALUATE_BATCH * (size_t)settings->classes,
+                           "a batch's outputs", error));
     RETURN_IF(memory_array(&evaluator->predicted, EVALUATE_BATCH, "a batch's predictions", error));
     if (!device_apart(device)) return OK;
     return device_array(device, &evaluator->weights, evaluator->network.graph.layout.floats,
@@ -32,6 +35,7 @@ void evaluator_close(struct evaluator *evaluator) {
     network_close(&evaluator->network);
     memory_free(evaluator->index);
     memory_free(evaluator->losses);
+    memory_free(evaluator->outputs);
     memory_free(evaluator->predicted);
     if (evaluator->weights) evaluator->device.backend->release(&evaluator->device, evaluator->weights);
     *evaluator = (struct evaluator){0};
@@ -57,52 +61,73 @@ static int run_batch(struct evaluator *evaluator, const struct examples *example
     const struct indices indices = {.count = evaluator->batch, .index = evaluator->index};
     RETURN_IF(device->backend->gather(device, examples, &indices, arena_address(evaluator->arena, network->x),
                                       error));
-    if (examples->labels)
-        RETURN_IF(device->backend->gather_labels(device, examples, &indices,
-                                                 arena_address(evaluator->arena, network->labels), error));
-    else
+    if (examples->labels || examples->targets)
+        RETURN_IF(device_gather_labels(device, examples, &indices,
+                                       arena_address(evaluator->arena, network->labels), error));
+    else if (evaluator->task == TASK_CLASSES)
         RETURN_IF(arena_write(evaluator->arena, network->labels, no_labels, sizeof no_labels, error));
     return program_run(evaluator->program, evaluator->arena, weights, NULL, error);
 }
 
-int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights,
-                  struct evaluation *result, struct error *error) {
+/* What a batch came to, of which `count` examples count. */
+static int read_batch(struct evaluator *evaluator, int count, float *outputs, int *predicted,
+                      struct error *error) {
     const struct network *network = &evaluator->network;
-    const size_t batch = (size_t)evaluator->batch;
-    double cost = 0.0;
-    int right = 0;
-    RETURN_IF(send_weights(evaluator, weights, &weights, error));
+    RETURN_IF(arena_read(evaluator->arena, network->outputs, outputs,
+                         (size_t)count * (size_t)evaluator->classes * sizeof *outputs, error));
+    if (!predicted) return OK;
+    return arena_read(evaluator->arena, network->predicted, predicted, (size_t)count * sizeof *predicted,
+                      error);
+}
+
+static int add_batches(struct evaluator *evaluator, const struct examples *examples, float *weights,
+                       struct figures *figures, double *cost, struct error *error) {
+    const struct network *network = &evaluator->network;
     for (int first = 0; first < examples->count; first += evaluator->batch) {
         const int left = examples->count - first, count = left < evaluator->batch ? left : evaluator->batch;
         RETURN_IF(run_batch(evaluator, examples, first, count, weights, error));
         RETURN_IF(arena_read(evaluator->arena, network->losses, evaluator->losses,
-                             batch * sizeof *evaluator->losses, error));
-        RETURN_IF(arena_read(evaluator->arena, network->predicted, evaluator->predicted,
-                             batch * sizeof *evaluator->predicted, error));
-        for (int i = 0; i < count; i++) {
-            cost += (double)evaluator->losses[i];
-            right += evaluator->predicted[i] == examples->labels[first + i];
-        }
+                             (size_t)count * sizeof *evaluator->losses, error));
+        RETURN_IF(read_batch(evaluator, count, evaluator->outputs, evaluator->predicted, error));
+        for (int i = 0; i < count; i++) *cost += (double)evaluator->losses[i];
+        figures_add(figures, examples, first, count, evaluator->outputs, evaluator->predicted);
     }
-    const double all = examples->count > 0 ? (double)examples->count : 1.0;
-    *result = (struct evaluation){.examples = examples->count, .accuracy = right / all, .cost = cost / all};
     return OK;
 }
 
+int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights,
+                  struct evaluation *result, struct error *error) {
+    struct figures figures = {0};
+    double cost = 0.0;
+    RETURN_IF(send_weights(evaluator, weights, &weights, error));
+    int code =
+        figures_open(&figures, evaluator->task, evaluator->classes, evaluator->units, examples->count, error);
+    if (code == OK) code = add_batches(evaluator, examples, weights, &figures, &cost, error);
+    *result = (struct evaluation){.examples = examples->count,
+                                  .cost = cost / (examples->count > 0 ? examples->count : 1)};
+    if (code == OK) code = figures_end(&figures, examples, result->value, error);
+    result->score = result->value[metric_of(evaluator->task)];
+    figures_close(&figures);
+    return code;
+}
+
+static void give_units(const struct evaluator *evaluator, float *outputs, int count) {
+    const struct units *units = &evaluator->units;
+    if (!units->deviation) return;
+    for (int i = 0; i < count; i++, outputs += evaluator->classes)
+        for (int o = 0; o < evaluator->classes; o++)
+            outputs[o] = outputs[o] * units->deviation[o] + units->mean[o];
+}
+
 int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
-                      float *probabilities, int *predicted, struct error *error) {
-    const struct network *network = &evaluator->network;
-    const size_t classes = (size_t)network->graph.nodes[network->outputs].shape.dims[1];
+                      float *outputs, int *predicted, struct error *error) {
     RETURN_IF(send_weights(evaluator, weights, &weights, error));
     for (int first = 0; first < examples->count; first += evaluator->batch) {
         const int left = examples->count - first, count = left < evaluator->batch ? left : evaluator->batch;
+        float *to = outputs + (size_t)first * (size_t)evaluator->classes;
         RETURN_IF(run_batch(evaluator, examples, first, count, weights, error));
-        RETURN_IF(arena_read(evaluator->arena, network->outputs,
-                             probabilities + (size_t)first * classes,
-                             (size_t)count * classes * sizeof *probabilities, error));
-        if (predicted)
-            RETURN_IF(arena_read(evaluator->arena, network->predicted, predicted + first,
-                                 (size_t)count * sizeof *predicted, error));
+        RETURN_IF(read_batch(evaluator, count, to, predicted ? predicted + first : NULL, error));
+        give_units(evaluator, to, count);
     }
     return OK;
 }

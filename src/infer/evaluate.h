@@ -4,6 +4,7 @@
 #define TRAINER_TRAIN_EVALUATE_H
 
 #include "../data/dataset.h"
+#include "figures.h"
 #include "../program/program.h"
 #include "../engine/network.h"
 
@@ -15,15 +16,21 @@ struct evaluator {
     struct program *program;
     struct arena *arena;
     int batch;
-    int *index;     /* [batch] */
-    float *losses;  /* [batch] of the batch in hand */
-    int *predicted; /* [batch] likewise */
-    float *weights; /* [layout floats] on a device that has memory of its own; else NULL */
+    int classes;
+    enum task task;
+    struct units units; /* of values; borrowed, set by who opened it */
+    int *index;         /* [batch] */
+    float *losses;      /* [batch] of the batch in hand */
+    float *outputs;     /* [batch][classes] likewise */
+    int *predicted;     /* [batch] likewise */
+    float *weights;     /* [layout floats] on a device that has memory of its own; else NULL */
 };
 
 struct evaluation {
     int examples;
-    double accuracy, cost; /* share right; mean cross entropy */
+    double cost;           /* mean loss */
+    double score;          /* of the metric that the network is judged by */
+    double value[METRICS]; /* of each metric; NAN: it is none of this network's */
 };
 
 /* settings: batch and training are set here. The device is copied; the calling thread enters it. */
@@ -34,8 +41,9 @@ void evaluator_close(struct evaluator *evaluator); /* safe on a zeroed or half-o
 /* weights: [layout floats]. */
 int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights,
                   struct evaluation *result, struct error *error);
-/* probabilities[examples->count][classes]; predicted[examples->count], what evaluator_run counts, or NULL. */
+/* outputs[examples->count][classes]: probabilities, or values in their units; predicted[examples->count], the
+ * classes that evaluator_run counts, or NULL. */
 int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
-                      float *probabilities, int *predicted, struct error *error);
+                      float *outputs, int *predicted, struct error *error);
 
 #endif

@@ -32,10 +32,27 @@ static void print_cell(const char *before, const char *cell) {
     if (quotes) putchar('"');
 }
 
+/* Of one value "prediction", of several "prediction=NAME" each. */
+static void print_values_header(const struct restored *restored, const char *carried) {
+    fputs(carried, stdout);
+    for (int c = 0; c < restored->classes; c++) {
+        if (c > 0) putchar(',');
+        if (restored->classes > 1)
+            print_cell("prediction=", restored->class_names[c]);
+        else
+            fputs("prediction", stdout);
+    }
+    putchar('\n');
+}
+
 void predictions_begin(struct predictions *predictions, const char *carried) {
     const struct restored *restored = predictions->restored;
     if (predictions->format == PREDICTIONS_TEXT || predictions->is_begun) return;
     predictions->is_begun = true;
+    if (restored->task == TASK_VALUES) {
+        print_values_header(restored, carried);
+        return;
+    }
     printf("%sprediction", carried);
     for (int c = 0; c < restored->classes; c++) {
         putchar(',');
@@ -62,14 +79,59 @@ static int next_best(const float *probabilities, int classes, int last) {
     return best;
 }
 
+/* Of labels, those that are more probable than not, however many these are. */
+static int count_likely(const float *probabilities, int count) {
+    int likely = 0;
+    for (int c = 0; c < count; c++) likely += probabilities[c] >= 0.5f;
+    return likely;
+}
+
 static void print_words(const struct predictions *predictions, const float *probabilities, int best) {
     const struct restored *restored = predictions->restored;
-    for (int k = 0; k < predictions->top && best >= 0; k++) {
+    const bool labels = restored->task == TASK_LABELS && predictions->top == 1;
+    const int top = labels ? count_likely(probabilities, restored->classes) : predictions->top;
+    if (top == 0) printf("Prediction is none");
+    for (int k = 0; k < top && best >= 0; k++) {
         printf(k == 0 ? "Prediction is \"" : ", \"");
         print_name(restored->class_names[best]);
         printf("\" (%.1f%%)", 100.0 * (double)probabilities[best]);
         best = next_best(probabilities, restored->classes, best);
     }
+    putchar('\n');
+}
+
+/* Prediction is 0.246; of several values with their names, "width" 0.246, "height" 1.7 */
+static void print_values(const struct restored *restored, const float *values) {
+    printf("Prediction is ");
+    for (int c = 0; c < restored->classes; c++) {
+        if (c > 0) printf(", ");
+        if (restored->classes > 1) putchar('"');
+        if (restored->classes > 1) print_name(restored->class_names[c]);
+        if (restored->classes > 1) printf("\" ");
+        printf("%.6g", (double)values[c]);
+    }
+    putchar('\n');
+}
+
+/* The labels that are said, with blanks between. */
+static void print_labels(const struct restored *restored, const float *probabilities) {
+    const char *before = "";
+    for (int c = 0; c < restored->classes; c++) {
+        if (probabilities[c] < 0.5f) continue;
+        print_cell(before, restored->class_names[c]);
+        before = " ";
+    }
+}
+
+/* The cells behind those that are carried over. */
+static void print_cells(const struct restored *restored, const float *outputs, int best) {
+    const bool values = restored->task == TASK_VALUES;
+    if (restored->task == TASK_LABELS)
+        print_labels(restored, outputs);
+    else if (!values)
+        print_cell("", restored->class_names[best]);
+    for (int c = 0; c < restored->classes; c++)
+        printf("%s%.6g", values && c == 0 ? "" : ",", (double)outputs[c]);
     putchar('\n');
 }
 
@@ -79,15 +141,16 @@ int predictions_add(const struct predictions *predictions, const char *name, con
     const int best = best_of(probabilities, restored->classes);
     if (predictions->format == PREDICTIONS_CSV) {
         fputs(carried, stdout);
-        print_cell("", restored->class_names[best]);
-        for (int c = 0; c < restored->classes; c++) printf(",%.6g", (double)probabilities[c]);
-        putchar('\n');
+        print_cells(restored, probabilities, best);
         return best;
     }
     if (name && predictions->named) {
         print_name(name);
         printf(": ");
     }
-    print_words(predictions, probabilities, best);
+    if (restored->task == TASK_VALUES)
+        print_values(restored, probabilities);
+    else
+        print_words(predictions, probabilities, best);
     return best;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../config/config.h"
 #include "../data/augment.h"
 #include "../graph/model.h"
 
@@ -51,12 +52,23 @@ static int read_shape(struct restored *restored, const char *path, struct error 
     return OK;
 }
 
-static int read_reals(struct restored *restored, const char *path, const char *name, float **values,
-                      struct error *error) {
+static int read_reals(struct restored *restored, const char *path, const char *name, int count,
+                      float **values, struct error *error) {
     const char *text = safetensors_text(&restored->content, name);
     if (!text) return OK;
-    RETURN_IF(memory_array(values, restored->features, name, error));
-    return checkpoint_reals(text, *values, restored->features) ? OK : missing(path, name, error);
+    RETURN_IF(memory_array(values, count, name, error));
+    return checkpoint_reals(text, *values, count) ? OK : missing(path, name, error);
+}
+
+/* How rows are brought to mean 0 and deviation 1; both are there, or none. */
+static int read_spread(struct restored *restored, const char *path, const char *const names[2], int count,
+                       float **mean, float **deviation, struct error *error) {
+    RETURN_IF(read_reals(restored, path, names[0], count, mean, error));
+    RETURN_IF(read_reals(restored, path, names[1], count, deviation, error));
+    if (!*mean != !*deviation) return missing(path, names[*mean ? 1 : 0], error);
+    for (int i = 0; *deviation && i < count; i++)
+        if (!((*deviation)[i] > 0.0f)) return missing(path, names[1], error);
+    return OK;
 }
 
 /* What raw features are multiplied by, which is no more than a unit. */
@@ -99,20 +111,33 @@ static int read_dataset(struct restored *restored, const char *path, struct erro
     restored->light.border = checkpoint_real(&restored->content, "light_border", (double)NAN);
     RETURN_IF(read_image(restored, path, error));
     RETURN_IF(read_fit(restored, path, error));
-    RETURN_IF(read_reals(restored, path, "mean", &restored->mean, error));
-    RETURN_IF(read_reals(restored, path, "deviation", &restored->deviation, error));
-    for (int i = 0; restored->deviation && i < restored->features; i++)
-        if (!(restored->deviation[i] > 0.0f)) return missing(path, "deviation", error);
-    return OK;
+    RETURN_IF(read_spread(restored, path, (const char *const[]){"mean", "deviation"}, restored->features,
+                          &restored->mean, &restored->deviation, error));
+    return read_spread(restored, path, (const char *const[]){"target_mean", "target_deviation"},
+                       restored->classes, &restored->units.mean, &restored->units.deviation, error);
 }
 
-/* Of another data set, or of an earlier version: numbers, then a label of which nothing is known. */
+/* What it was trained with; a file of a program that knew but classes names neither. */
+static int read_loss(struct restored *restored, const char *path, enum loss *loss, struct error *error) {
+    const char *task = safetensors_text(&restored->content, "task");
+    const char *asked = safetensors_text(&restored->content, "loss");
+    struct config config = {0};
+    struct error why = {0};
+    if (task && !task_named(&restored->task, task)) return missing(path, "task", error);
+    int code = asked ? option_set(config_options, &config, path, "loss", asked, &why) : OK;
+    if (code == OK) code = loss_choose(loss, (enum loss)config.loss, 0.0, restored->task, path, &why);
+    return code == OK ? OK : error_set(error, ERROR_FILE, "%s", why.words);
+}
+
+/* Of another data set, or of an earlier version: numbers, then, of classes, a label of which nothing is
+ * known.
+ */
 static int make_columns(struct restored *restored, struct error *error) {
     struct columns *columns = &restored->columns;
-    const int numbers = restored_numbers(restored);
-    RETURN_IF(columns_open(columns, numbers + 1, error));
+    const int numbers = restored_numbers(restored), all = numbers + (restored->task == TASK_CLASSES);
+    RETURN_IF(columns_open(columns, all, error));
     columns->named = restored->feature_names != NULL && numbers == restored->features;
-    for (int c = 0; c <= numbers; c++) {
+    for (int c = 0; c < all; c++) {
         const char *name = columns->named && c < numbers ? restored->feature_names[c] : "";
         RETURN_IF(memory_text(&columns->at[c].name, name, error));
         columns->at[c].role = c < numbers ? COLUMN_NUMBER : COLUMN_LABEL;
@@ -149,11 +174,18 @@ static int open_parts(struct restored *restored, const char *path, bool referenc
     RETURN_IF(plugin_choose(&restored->model, &model_kind, model, error));
     RETURN_IF(read_shape(restored, path, error));
     RETURN_IF(read_dataset(restored, path, error));
+    enum loss loss = LOSS_AUTO;
+    RETURN_IF(read_loss(restored, path, &loss, error));
     RETURN_IF(read_columns(restored, path, error));
     RETURN_IF(devices_open("cpu:0", &settings, &restored->devices, &count, &shared, error));
-    const struct network_settings network = {
-        .model = &restored->model, .shape = restored->shape, .classes = restored->classes, .shards = 1};
+    const struct network_settings network = {.model = &restored->model,
+                                             .shape = restored->shape,
+                                             .classes = restored->classes,
+                                             .task = restored->task,
+                                             .loss = loss,
+                                             .shards = 1};
     RETURN_IF(evaluator_open(&restored->evaluator, &network, &restored->devices[0], error));
+    restored->evaluator.units = restored->units;
     const struct layout *layout = &restored->evaluator.network.graph.layout;
     const char *prefix = checkpoint_has_average(&restored->content, layout) ? "average:" : "";
     RETURN_IF(checkpoint_fits(path, &restored->content, prefix, layout, false, error));
@@ -191,6 +223,8 @@ void restored_close(struct restored *restored) {
     memory_free(restored->mean);
     memory_free(restored->deviation);
     columns_close(&restored->columns);
+    memory_free(restored->units.mean);
+    memory_free(restored->units.deviation);
     memory_free(restored->blocks[0]);
     memory_free(restored->blocks[1]);
     safetensors_free(&restored->content);

@@ -14,12 +14,14 @@ struct restored {
     struct evaluator evaluator;
     float *weights;     /* [layout floats] as they were tested: the moving average, where there is one */
     struct shape shape; /* of one example */
-    int features, classes;
+    enum task task;
+    int features, classes;   /* classes: or labels or values */
     char **class_names;      /* [classes] */
     char **feature_names;    /* [features] or NULL */
     float scale;             /* raw features are multiplied by this */
     struct augment augment;  /* how an image is cut out and standardized; height 0: it is not */
     float *mean, *deviation; /* [features] or NULL: then x' = (x - mean) / deviation */
+    struct units units;      /* of values */
     enum picture_fit fit;    /* how pictures became the examples; PICTURE_NONE: they were none */
     struct columns
         columns;        /* of a table, as files to predict have them; the label's values are the classes */

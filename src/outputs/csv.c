@@ -25,10 +25,11 @@ static int open(void *self, const struct output_scene *scene, struct error *erro
     struct csv *csv = self;
     char path[PATH_BYTES];
     long long bytes = 0;
+    const enum metric metric = metric_of(scene->dataset->task);
     RETURN_IF(open_steps(csv, scene, error));
     RETURN_IF(file_join(path, scene->folder, "epochs.csv", error));
-    if (scene->goes_on) RETURN_IF(epochs_rewind(path, scene->seconds_before, &bytes, error));
-    return epochs_open(&csv->epochs, path, bytes, error);
+    if (scene->goes_on) RETURN_IF(epochs_rewind(path, metric, scene->seconds_before, &bytes, error));
+    return epochs_open(&csv->epochs, path, metric, bytes, error);
 }
 
 static int steps(void *self, const struct log_row *rows, int count, struct error *error) {

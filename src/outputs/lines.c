@@ -73,8 +73,9 @@ static int epoch(void *self, const struct output_epoch *epoch, struct error *err
     const struct epoch_line line = {.epoch = row->epoch,
                                     .epochs = printing->epochs,
                                     .loss = row->train_loss,
-                                    .validation_accuracy = row->validation_accuracy,
-                                    .test_accuracy = row->test_accuracy,
+                                    .metric = row->metric,
+                                    .validation_score = row->validation_score,
+                                    .test_score = row->test_score,
                                     .examples_per_s = row->examples_per_s,
                                     .seconds = epoch->seconds,
                                     .left_s = epoch->left_s};

@@ -126,6 +126,15 @@ static void write_run(FILE *file, const char *name, const char *type, const char
     add_figure(file, name, labels, value);
 }
 
+static void write_score(FILE *file, const char *part, enum metric metric, double value) {
+    const struct metric_row *row = &metric_rows[metric];
+    char name[64], help[120];
+    snprintf(name, sizeof name, "%s_%s", part, row->name);
+    snprintf(help, sizeof help, "%s on the %s part after the last epoch%s.", row->title, part,
+             row->share ? ", 0 to 1" : "");
+    write_run(file, name, "gauge", help, "", value);
+}
+
 static void write_all(FILE *file, const struct metrics *metrics) {
     const struct epoch_row *row = &metrics->row;
     long update = 0;
@@ -143,10 +152,8 @@ static void write_all(FILE *file, const struct metrics *metrics) {
               metrics->scene->config->epochs);
     write_run(file, "train_loss", "gauge", "Mean loss of the last epoch's batches.", "", row->train_loss);
     write_run(file, "test_loss", "gauge", "Loss on the test part after the last epoch.", "", row->test_loss);
-    write_run(file, "test_accuracy", "gauge", "Accuracy on the test part after the last epoch, 0 to 1.", "",
-              row->test_accuracy);
-    write_run(file, "validation_accuracy", "gauge",
-              "Accuracy on the validation part after the last epoch, 0 to 1.", "", row->validation_accuracy);
+    write_score(file, "test", row->metric, row->test_score);
+    write_score(file, "validation", row->metric, row->validation_score);
     write_run(file, "examples_per_second", "gauge", "Examples per second of the last epoch.", "",
               row->examples_per_s);
     write_workers(file, metrics, "worker_up", "gauge", "0 when the worker was lost.", up_of);
@@ -180,11 +187,12 @@ static int open(void *self, const struct output_scene *scene, struct error *erro
     metrics->scene = scene;
     metrics->now_s = scene->seconds_before;
     metrics->row = (struct epoch_row){.epoch = scene->epochs_before,
+                                      .metric = metric_of(scene->dataset->task),
                                       .train_loss = (double)NAN,
                                       .test_loss = (double)NAN,
-                                      .test_accuracy = (double)NAN,
+                                      .test_score = (double)NAN,
                                       .examples_per_s = (double)NAN,
-                                      .validation_accuracy = (double)NAN};
+                                      .validation_score = (double)NAN};
     add_label(&text, "strategy", scene->config->strategy);
     add_label(&text, "model", model_short(scene->config->model, model));
     add_label(&text, "dataset", scene->config->dataset);

@@ -154,6 +154,9 @@ static int write_epoch(struct tensorboard *self, const struct output_epoch *epoc
                        struct error *error) {
     const struct epoch_row *row = epoch->row;
     struct steps_sum all = {0};
+    char test_tag[64], validation_tag[64];
+    snprintf(test_tag, sizeof test_tag, "epoch/test_%s", metric_rows[row->metric].name);
+    snprintf(validation_tag, sizeof validation_tag, "epoch/validation_%s", metric_rows[row->metric].name);
     for (int w = 0; w < self->count; w++) {
         const struct steps_sum *of = &self->workers[w].epoch;
         all.ms += of->ms;
@@ -165,9 +168,9 @@ static int write_epoch(struct tensorboard *self, const struct output_epoch *epoc
     const struct events_scalar scalars[] = {
         {"epoch/train_loss", row->train_loss},
         {"epoch/test_loss", row->test_loss},
-        {"epoch/test_accuracy", row->test_accuracy},
+        {test_tag, row->test_score},
         {"epoch/validation_loss", row->validation_loss},
-        {"epoch/validation_accuracy", row->validation_accuracy},
+        {validation_tag, row->validation_score},
         {"epoch/learning_rate", self->learning_rate},
         {"epoch/examples_per_s", row->examples_per_s},
         {"epoch/time_s", row->time_s},

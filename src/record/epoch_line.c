@@ -23,12 +23,14 @@ static void add_time(struct text *text, double seconds, int decimals) {
 
 const char *epoch_line_text(const struct epoch_line *line, char *out, size_t bytes) {
     struct text text = text_into(out, bytes);
-    char digits[DIGITS_BYTES];
+    char digits[DIGITS_BYTES], figure[METRIC_BYTES];
     const int width = (int)(digits_whole(digits, line->epochs) - digits);
     text_add(&text, "Epoch %*d/%d", width, line->epoch, line->epochs);
     if (!isnan(line->loss)) text_add(&text, "  loss %.4f", line->loss);
-    if (!isnan(line->validation_accuracy)) text_add(&text, "  val %.2f %%", 100 * line->validation_accuracy);
-    if (!isnan(line->test_accuracy)) text_add(&text, "  test %.2f %%", 100 * line->test_accuracy);
+    if (!isnan(line->validation_score))
+        text_add(&text, "  val %s", metric_figure(line->metric, line->validation_score, figure));
+    if (!isnan(line->test_score))
+        text_add(&text, "  test %s", metric_figure(line->metric, line->test_score, figure));
     digits_thousands(digits, line->examples_per_s);
     if (line->examples_per_s > 0) text_add(&text, "  %s examples/s", digits);
     text_add(&text, "  ");

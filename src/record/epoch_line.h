@@ -8,16 +8,18 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "../data/metric.h"
 
 /* What is not known is NAN, and left out. */
 struct epoch_line {
-    int epoch, epochs;          /* that is over, from 1; of so many */
-    double loss;                /* mean over the epoch's batches of what is minimised */
-    double validation_accuracy; /* share of the validation part */
-    double test_accuracy;       /* share of the test set */
-    double examples_per_s;      /* of this epoch, as `seconds`, which leaves out tests and pauses */
+    int epoch, epochs;       /* that is over, from 1; of so many */
+    double loss;             /* mean over the epoch's batches of what is minimised */
+    double validation_score; /* on the validation part */
+    double test_score;       /* on the test set */
+    double examples_per_s;   /* of this epoch, as `seconds`, which leaves out tests and pauses */
     double seconds;
-    double left_s; /* until the last epoch is over, as long as those so far, tests included */
+    double left_s;      /* until the last epoch is over, as long as those so far, tests included */
+    enum metric metric; /* that the scores are of */
 };
 
 /* Without the line's end; returns out[bytes]. */

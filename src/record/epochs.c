@@ -9,8 +9,15 @@
 #include "digits.h"
 #include "table.h"
 
-static const char header[] = "epoch,time_s,train_loss,test_loss,test_accuracy,examples_per_s,"
-                             "validation_loss,validation_accuracy\n";
+enum { HEADER_BYTES = 160 };
+
+static const char *header_of(enum metric metric, char out[HEADER_BYTES]) {
+    const char *name = metric_rows[metric].name;
+    snprintf(out, HEADER_BYTES,
+             "epoch,time_s,train_loss,test_loss,test_%s,examples_per_s,validation_loss,validation_%s\n", name,
+             name);
+    return out;
+}
 
 /* Writes all of `text` or leaves the file as it was. */
 static int append(struct epochs *epochs, const char *text, size_t bytes, struct error *error) {
@@ -25,11 +32,15 @@ static int append(struct epochs *epochs, const char *text, size_t bytes, struct 
                      left, strerror(why));
 }
 
-int epochs_rewind(const char *path, double time_s, long long *bytes, struct error *error) {
-    return table_rewind(path, header, 1, time_s, bytes, error);
+int epochs_rewind(const char *path, enum metric metric, double time_s, long long *bytes,
+                  struct error *error) {
+    char header[HEADER_BYTES];
+    return table_rewind(path, header_of(metric, header), 1, time_s, bytes, error);
 }
 
-int epochs_open(struct epochs *epochs, const char *path, long long bytes, struct error *error) {
+int epochs_open(struct epochs *epochs, const char *path, enum metric metric, long long bytes,
+                struct error *error) {
+    char header[HEADER_BYTES];
     *epochs = (struct epochs){0};
     if (strlen(path) >= sizeof epochs->path)
         return error_set(error, ERROR_FILE, "%.100s...: a path of %zu bytes, expected at most %zu", path,
@@ -39,7 +50,8 @@ int epochs_open(struct epochs *epochs, const char *path, long long bytes, struct
     setvbuf(epochs->file, NULL, _IONBF, 0);
     epochs->bytes = (size_t)bytes;
     if (bytes > 0) return OK;
-    return append(epochs, header, sizeof header - 1, error);
+    header_of(metric, header);
+    return append(epochs, header, strlen(header), error);
 }
 
 int epochs_add(struct epochs *epochs, const struct epoch_row *row, struct error *error) {
@@ -51,13 +63,14 @@ int epochs_add(struct epochs *epochs, const struct epoch_row *row, struct error 
     *out++ = ',';
     out = digits_real(out, row->test_loss);
     *out++ = ',';
-    out = digits_fixed(out, row->test_accuracy, 6);
+    out = metric_rows[row->metric].share ? digits_fixed(out, row->test_score, 6)
+                                         : digits_real(out, row->test_score);
     *out++ = ',';
     out = digits_fixed(out, row->examples_per_s, 1);
     *out++ = ',';
     out = digits_real(out, row->validation_loss);
     *out++ = ',';
-    out = digits_real(out, row->validation_accuracy);
+    out = digits_real(out, row->validation_score);
     *out++ = '\n';
     return append(epochs, line, (size_t)(out - line), error);
 }

@@ -7,15 +7,17 @@
 #include <stdio.h>
 #include "../base/error.h"
 #include "../base/file.h"
+#include "../data/metric.h"
 
 /* Real numbers that are not known are NAN and become `nan`. */
 struct epoch_row {
     int epoch;         /* from 1 */
     double time_s;     /* since training began, paused time excluded */
     double train_loss; /* mean over the epoch's batches */
-    double test_loss, test_accuracy;
+    double test_loss, test_score;
     double examples_per_s; /* of this epoch */
-    double validation_loss, validation_accuracy;
+    double validation_loss, validation_score;
+    enum metric metric; /* that the scores are of */
 };
 
 struct epochs {
@@ -26,9 +28,11 @@ struct epochs {
 
 /* Cuts the table of an earlier part back to the epochs before time_s, see table_rewind. Errors (here and
  * below): ERROR_FILE. */
-int epochs_rewind(const char *path, double time_s, long long *bytes, struct error *error);
-/* bytes: what the file has already of a run that goes on; 0: it is made anew, with its header. */
-int epochs_open(struct epochs *epochs, const char *path, long long bytes, struct error *error);
+int epochs_rewind(const char *path, enum metric metric, double time_s, long long *bytes, struct error *error);
+/* metric: of all rows. bytes: what the file has already of a run that goes on; 0: it is made anew, with its
+ * header. */
+int epochs_open(struct epochs *epochs, const char *path, enum metric metric, long long bytes,
+                struct error *error);
 /* Appends one row: whole, or not at all. */
 int epochs_add(struct epochs *epochs, const struct epoch_row *row, struct error *error);
 int epochs_finish(struct epochs *epochs, struct error *error); /* syncs to the disk and closes */

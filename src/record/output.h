@@ -61,8 +61,8 @@ struct output_event {
 struct output_end {
     const struct summary *summary;
     const float *weights; /* [layout floats] those that are kept as the model */
-    /* What that model says of the test part, where an output wants to know; NULL after an interrupt, or where
-     * it cannot be had. */
+    /* What that model says of the test part, where an output wants to know; NULL after an interrupt, where it
+     * is no class, or cannot be had. */
     const int *said;            /* [test examples] class */
     const float *probabilities; /* [test examples][classes] */
 };

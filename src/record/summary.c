@@ -70,6 +70,20 @@ static void write_staleness(struct json_writer *json, const char *name,
     json_close(json, '}');
 }
 
+/* "test_accuracy": the score's name, behind what it is of. */
+static void write_score(struct json_writer *json, const char *of, enum metric metric, double value) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", of, metric_rows[metric].name);
+    json_real(json, name, value);
+}
+
+static void write_scores(struct json_writer *json, const struct summary *s) {
+    json_text(json, "metric", metric_rows[s->metric].name);
+    write_score(json, "test", s->metric, s->test_score);
+    for (enum metric m = 0; m < METRICS && s->test_value; m++)
+        if (m != s->metric && !isnan(s->test_value[m])) write_score(json, "test", m, s->test_value[m]);
+}
+
 static void write_members(struct json_writer *json, const struct summary *s) {
     json_text(json, "program", s->program);
     config_each(s->config, OPTION_SHOWN, write_setting, json);
@@ -88,14 +102,14 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_int(json, "examples", s->examples);
     json_real(json, "train_seconds", s->train_seconds);
     json_real(json, "examples_per_s", s->examples_per_s);
-    json_real(json, "test_accuracy", s->test_accuracy);
+    write_scores(json, s);
     json_real(json, "test_cost", s->test_cost);
     json_real(json, "first_cost", s->first_cost);
     json_real(json, "final_cost", s->final_cost);
     json_real(json, "target_s", s->target_s);
     json_int(json, "best_epoch", s->best_epoch);
-    json_real(json, "best_accuracy", s->best_epoch > 0 ? s->best_accuracy : (double)NAN);
-    json_real(json, "best_test_accuracy", s->best_epoch > 0 ? s->best_test_accuracy : (double)NAN);
+    write_score(json, "best", s->metric, s->best_epoch > 0 ? s->best_score : (double)NAN);
+    write_score(json, "best_test", s->metric, s->best_epoch > 0 ? s->best_test_score : (double)NAN);
     write_staleness(json, "staleness", &s->staleness);
     json_open(json, "shard_staleness", '[');
     for (int i = 0; s->shard_staleness && i < s->shards_here; i++)

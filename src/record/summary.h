@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include "../config/config.h"
+#include "../data/metric.h"
 
 /* How one worker spent its time, and on whom it waited. */
 struct worker_result {
@@ -58,10 +59,13 @@ struct summary {
     long long examples;
     double train_seconds;  /* from the start of the first step to the end of the last, evaluation excluded */
     double examples_per_s; /* examples / train_seconds */
-    double test_accuracy, test_cost;
+    enum metric metric;    /* that the scores are of */
+    double test_score, test_cost;
+    const double
+        *test_value; /* [METRICS] of each metric; NAN: it is none of these labels'; NULL: not known */
     double first_cost, final_cost; /* training loss of this part's first batches, and at the end */
     int best_epoch;                /* by the validation part; 0: there is none, and nothing in the two */
-    double best_accuracy, best_test_accuracy;
+    double best_score, best_test_score;
     double target_s; /* training seconds until the target accuracy; NAN: not reached, or not asked for */
     struct summary_staleness staleness;
     const struct summary_staleness *shard_staleness; /* [shards here] of each; NULL: not known */

@@ -32,7 +32,7 @@ static int read_table(struct facts *facts, const char *name,
 }
 
 int facts_read(struct facts *facts, const char *folder, enum facts_parts parts, struct error *error) {
-    *facts = (struct facts){.epochs = {.best_accuracy = NAN}};
+    *facts = (struct facts){.epochs = {.best_score = NAN}};
     snprintf(facts->folder, sizeof facts->folder, "%s", folder);
     if (!facts_there(folder))
         return error_set(error, ERROR_FILE,
@@ -152,7 +152,7 @@ const char *facts_cluster(const struct facts *facts, char *out, size_t bytes) {
 
 double facts_target_s(const struct facts *facts, double accuracy) {
     for (int i = 0; i < facts->epochs.count; i++)
-        if (facts->epochs.rows[i].test_accuracy >= accuracy) return facts->epochs.rows[i].time_s;
+        if (facts->epochs.rows[i].test_score >= accuracy) return facts->epochs.rows[i].time_s;
     return NAN;
 }
 

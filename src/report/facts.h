@@ -30,7 +30,8 @@ struct setting {
 struct epoch_facts {
     struct epoch_row *rows; /* [count] owned: all epochs, or every second, fourth, ... and the last */
     int count;
-    double best_accuracy; /* of all epochs; NAN: there is none */
+    enum metric metric; /* that the scores are of */
+    double best_score;  /* of all epochs; NAN: there is none */
     long unreadable;
 };
 

@@ -16,13 +16,22 @@ static const char *epochs_text(const struct facts *facts, char out[64]) {
     return out;
 }
 
+/* "95.12 %", "test accuracy so far" */
+static void write_score(struct html *html, const char *when, enum metric metric, double value) {
+    char number[NUMBER_BYTES], plain[METRIC_BYTES], words[64];
+    const char *text =
+        metric_rows[metric].share ? number_percent(value, 2, number) : metric_text(metric, value, plain);
+    snprintf(words, sizeof words, "test %s%s", metric_rows[metric].words, when);
+    page_tile(html, text, words);
+}
+
 /* What is only known of the last part of a run that was resumed says so. */
 static void write_tiles(struct html *html, const struct facts *facts) {
     const struct summary *summary = &facts->summary;
     const bool part = facts_resumed(facts), one = facts_epochs(facts) == 1.0 && !summary->interrupted;
     char number[NUMBER_BYTES], epochs[64];
     html_put(html, "<div class=\"tiles\">\n");
-    page_tile(html, number_percent(summary->test_accuracy, 2, number), "test accuracy");
+    write_score(html, "", summary->metric, summary->test_score);
     page_tile(html, number_seconds(summary->train_seconds, number), "of training");
     page_tile(html, epochs_text(facts, epochs), one ? "epoch" : "epochs");
     page_tile(html, number_text(summary->examples_per_s, number),
@@ -42,7 +51,7 @@ static void write_known(struct html *html, const struct facts *facts) {
     html_put(html, "<div class=\"tiles\">\n");
     if (facts->epochs.count > 0) {
         const struct epoch_row *last = &facts->epochs.rows[facts->epochs.count - 1];
-        page_tile(html, number_percent(last->test_accuracy, 2, number), "test accuracy so far");
+        write_score(html, " so far", last->metric, last->test_score);
         page_tile(html, number_text(last->epoch, number), "epochs so far");
         page_tile(html, number_seconds(last->time_s, number), "until the end of the last one");
     }

@@ -17,7 +17,7 @@ struct group group_of(const struct report *report, int first, double target) {
         group.runs++;
         statistic_add(&group.target_s, facts_target_s(facts, target));
         if (!facts->has_summary) continue;
-        statistic_add(&group.accuracy, 100 * facts->summary.test_accuracy);
+        statistic_add(&group.score, metric_scale(facts->summary.metric) * facts->summary.test_score);
         statistic_add(&group.seconds, facts->summary.train_seconds);
         statistic_add(&group.speed, facts->summary.examples_per_s);
         statistic_add(&group.waiting, 100 * facts->summary.wait_share);
@@ -41,13 +41,18 @@ bool same_dataset(const struct report *report) {
     return true;
 }
 
+const struct metric_row *metric_of_report(const struct report *report) {
+    const struct facts *first = &report->runs[0];
+    return &metric_rows[first->has_summary ? first->summary.metric : first->epochs.metric];
+}
+
 double target_of(const struct report *report) {
     double least = INFINITY;
-    if (!same_dataset(report)) return (double)NAN;
+    if (!same_dataset(report) || !metric_of_report(report)->share) return (double)NAN;
     if (isfinite(report->target_accuracy)) return report->target_accuracy;
     for (int i = 0; i < report->count; i++)
-        if (isfinite(report->runs[i].epochs.best_accuracy))
-            least = fmin(least, report->runs[i].epochs.best_accuracy);
+        if (isfinite(report->runs[i].epochs.best_score))
+            least = fmin(least, report->runs[i].epochs.best_score);
     return isfinite(least) ? floor(200 * least + 1e-9) / 200 : (double)NAN;
 }
 

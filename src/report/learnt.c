@@ -63,14 +63,17 @@ static int write_loss(struct html *html, const struct facts *facts, const struct
     return code;
 }
 
-static int write_accuracy(struct html *html, const struct facts *facts, const struct axis *axis,
-                          struct error *error) {
+static int write_score(struct html *html, const struct facts *facts, const struct axis *axis,
+                       struct error *error) {
+    const struct metric_row *metric = &metric_rows[facts->epochs.metric];
     struct curve curves[KINDS];
+    char title[32];
+    snprintf(title, sizeof title, "%s%s", metric->title, metric->share ? ", %" : "");
     name_curves(curves, true, true);
-    int code = curve_of_epochs(&curves[TEST], facts, axis->x, value_test_accuracy, error);
+    int code = curve_of_epochs(&curves[TEST], facts, axis->x, value_test_score, error);
     if (code == OK)
-        code = curve_of_epochs(&curves[VALIDATION], facts, axis->x, value_validation_accuracy, error);
-    write_chart(html, curves, axis, &(struct chart){.title = "Accuracy, %", .percent = true});
+        code = curve_of_epochs(&curves[VALIDATION], facts, axis->x, value_validation_score, error);
+    write_chart(html, curves, axis, &(struct chart){.title = title, .percent = metric->share});
     return code;
 }
 
@@ -86,8 +89,8 @@ int write_learnt(struct html *html, const struct report *report, struct error *e
     html_put(html, "<div class=\"charts\">\n");
     RETURN_IF(write_loss(html, facts, &epochs, error));
     RETURN_IF(write_loss(html, facts, &seconds, error));
-    RETURN_IF(write_accuracy(html, facts, &epochs, error));
-    RETURN_IF(write_accuracy(html, facts, &seconds, error));
+    RETURN_IF(write_score(html, facts, &epochs, error));
+    RETURN_IF(write_score(html, facts, &seconds, error));
     html_put(html, "</div>\n");
     return OK;
 }

@@ -75,16 +75,16 @@ double value_test_loss(const struct epoch_row *row) {
     return row->test_loss;
 }
 
-double value_test_accuracy(const struct epoch_row *row) {
-    return 100 * row->test_accuracy;
+double value_test_score(const struct epoch_row *row) {
+    return metric_scale(row->metric) * row->test_score;
 }
 
 double value_validation_loss(const struct epoch_row *row) {
     return row->validation_loss;
 }
 
-double value_validation_accuracy(const struct epoch_row *row) {
-    return 100 * row->validation_accuracy;
+double value_validation_score(const struct epoch_row *row) {
+    return metric_scale(row->metric) * row->validation_score;
 }
 
 int curve_of_epochs(struct curve *curve, const struct facts *facts, epoch_value *x, epoch_value *y,

@@ -38,8 +38,8 @@ void page_tile(struct html *html, const char *value, const char *words);
 
 /* Curves of epochs.csv. */
 typedef double epoch_value(const struct epoch_row *row);
-epoch_value value_epoch, value_seconds, value_train_loss, value_test_loss, value_test_accuracy,
-    value_validation_loss, value_validation_accuracy;
+epoch_value value_epoch, value_seconds, value_train_loss, value_test_loss, value_test_score,
+    value_validation_loss, value_validation_score;
 int curve_of_epochs(struct curve *curve, const struct facts *facts, epoch_value *x, epoch_value *y,
                     struct error *error);
 void curve_free(struct curve *curve);

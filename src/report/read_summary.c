@@ -113,6 +113,19 @@ static int read_workers(struct facts *facts, struct source source, struct error 
     return OK;
 }
 
+static double score(struct source source, const char *of, enum metric metric) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", of, metric_rows[metric].name);
+    return real(source, name);
+}
+
+static void take_scores(struct summary *summary, struct source source) {
+    summary->metric = metric_named(text(source, "metric"));
+    summary->test_score = score(source, "test", summary->metric);
+    summary->best_score = score(source, "best", summary->metric);
+    summary->best_test_score = score(source, "best_test", summary->metric);
+}
+
 static void take_results(struct summary *summary, struct source source) {
     summary->epochs = real(source, "epochs");
     summary->steps = count(source, "steps");
@@ -120,14 +133,12 @@ static void take_results(struct summary *summary, struct source source) {
     summary->examples = count(source, "examples");
     summary->train_seconds = real(source, "train_seconds");
     summary->examples_per_s = real(source, "examples_per_s");
-    summary->test_accuracy = real(source, "test_accuracy");
+    take_scores(summary, source);
     summary->test_cost = real(source, "test_cost");
     summary->first_cost = real(source, "first_cost");
     summary->final_cost = real(source, "final_cost");
     summary->target_s = real(source, "target_s");
     summary->best_epoch = whole(source, "best_epoch");
-    summary->best_accuracy = real(source, "best_accuracy");
-    summary->best_test_accuracy = real(source, "best_test_accuracy");
     summary->lost_updates = count(source, "lost_updates");
     summary->dropped = count(source, "dropped");
     summary->lost_workers = whole(source, "lost_workers");

@@ -10,20 +10,39 @@ static const double seconds_most = 1e9, steps_most = 1e15;
 
 /* --- epochs --- */
 
-enum { EPOCH, TIME, TRAIN_LOSS, TEST_LOSS, TEST_ACCURACY, SPEED, VALIDATION_LOSS, VALIDATION_ACCURACY };
-static const char *const epoch_names[] = {
-    "epoch",          "time_s",          "train_loss",          "test_loss", "test_accuracy",
-    "examples_per_s", "validation_loss", "validation_accuracy", NULL};
+enum { EPOCH, TIME, TRAIN_LOSS, TEST_LOSS, SPEED, VALIDATION_LOSS, TEST_SCORE, VALIDATION_SCORE, NAMES };
 
-static struct epoch_row epoch_of(const double *values) {
+/* By the name of its score a table says what the run was judged by. */
+static const struct epoch_names {
+    enum metric metric;
+    const char *names[NAMES + 1];
+} epoch_tables[] = {
+    {METRIC_ACCURACY,
+     {"epoch", "time_s", "train_loss", "test_loss", "examples_per_s", "validation_loss", "test_accuracy",
+      "validation_accuracy", NULL}},
+    {METRIC_RMSE,
+     {"epoch", "time_s", "train_loss", "test_loss", "examples_per_s", "validation_loss", "test_rmse",
+      "validation_rmse", NULL}},
+};
+
+static int open_epochs(struct rows *rows, enum metric *metric, const char *path, struct error *error) {
+    struct error ignored = {0};
+    *metric = epoch_tables[1].metric;
+    if (rows_open(rows, path, epoch_tables[1].names, &ignored) == OK) return OK;
+    *metric = epoch_tables[0].metric;
+    return rows_open(rows, path, epoch_tables[0].names, error);
+}
+
+static struct epoch_row epoch_of(const double *values, enum metric metric) {
     return (struct epoch_row){.epoch = (int)values[EPOCH],
                               .time_s = values[TIME],
                               .train_loss = values[TRAIN_LOSS],
+                              .metric = metric,
                               .test_loss = values[TEST_LOSS],
-                              .test_accuracy = values[TEST_ACCURACY],
+                              .test_score = values[TEST_SCORE],
                               .examples_per_s = values[SPEED],
                               .validation_loss = values[VALIDATION_LOSS],
-                              .validation_accuracy = values[VALIDATION_ACCURACY]};
+                              .validation_score = values[VALIDATION_SCORE]};
 }
 
 int epochs_read(struct facts *facts, const char *path, struct error *error) {
@@ -31,12 +50,13 @@ int epochs_read(struct facts *facts, const char *path, struct error *error) {
     struct rows rows;
     struct epoch_row last = {0};
     long read = 0, every = 1;
-    RETURN_IF(rows_open(&rows, path, epoch_names, error));
+    RETURN_IF(open_epochs(&rows, &epochs->metric, path, error));
     int code = memory_array(&epochs->rows, FACTS_EPOCHS + 1, "the epochs", error);
     while (code == OK && rows_next(&rows)) {
         if (!(rows.values[EPOCH] >= 0 && rows.values[EPOCH] <= 1e9) || !isfinite(rows.values[TIME])) continue;
-        last = epoch_of(rows.values);
-        epochs->best_accuracy = fmax(epochs->best_accuracy, last.test_accuracy);
+        last = epoch_of(rows.values, epochs->metric);
+        if (isnan(epochs->best_score) || metric_better(epochs->metric, last.test_score, epochs->best_score))
+            epochs->best_score = last.test_score;
         if (read++ % every != 0) continue;
         epochs->rows[epochs->count++] = last;
         if (epochs->count < FACTS_EPOCHS) continue;

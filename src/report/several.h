@@ -10,13 +10,15 @@ int group_end(const struct report *report, int first);
 
 /* What its runs have come to. */
 struct group {
-    struct statistic accuracy, seconds, speed, waiting, staleness, target_s;
+    struct statistic score, seconds, speed, waiting, staleness, target_s;
     int runs;
 };
 struct group group_of(const struct report *report, int first, double target);
 
+/* That all runs are judged by, as the first one is. */
+const struct metric_row *metric_of_report(const struct report *report);
 /* The accuracy to be reached: what was asked for; else the highest that all runs reach, rounded down a
- * little. NAN: there is no race, as not all runs have the same data set. */
+ * little. NAN: there is no race, as not all runs have the same data set, or it has no classes. */
 double target_of(const struct report *report);
 /* Whether all runs that are known have the same data set. */
 bool same_dataset(const struct report *report);

@@ -41,19 +41,22 @@ static int write_charts(struct html *html, const struct report *report, struct c
     const double target = target_of(report);
     double seconds = 0.0, epochs = 0.0;
     furthest(report, &seconds, &epochs);
-    const struct chart accuracy[] = {
-        {.title = "Test accuracy, %",
+    const struct metric_row *metric = metric_of_report(report);
+    char title[64];
+    snprintf(title, sizeof title, "Test %s%s", metric->words, metric->share ? ", %" : "");
+    const struct chart score[] = {
+        {.title = title,
          .x_title = "seconds of training",
-         .percent = true,
+         .percent = metric->share,
          .x_most = seconds,
          .marked = isfinite(target),
          .mark = 100 * target},
-        {.title = "Test accuracy, %", .x_title = "epoch", .percent = true, .whole = true, .x_most = epochs}};
+        {.title = title, .x_title = "epoch", .percent = metric->share, .whole = true, .x_most = epochs}};
     const struct chart loss[] = {
         {.title = "Training loss", .x_title = "seconds of training", .logarithmic = true, .x_most = seconds},
         {.title = "Training loss", .x_title = "epoch", .logarithmic = true, .whole = true, .x_most = epochs}};
-    RETURN_IF(write_chart(html, report, curves, &accuracy[0], value_seconds, value_test_accuracy, error));
-    RETURN_IF(write_chart(html, report, curves, &accuracy[1], value_epoch, value_test_accuracy, error));
+    RETURN_IF(write_chart(html, report, curves, &score[0], value_seconds, value_test_score, error));
+    RETURN_IF(write_chart(html, report, curves, &score[1], value_epoch, value_test_score, error));
     RETURN_IF(write_chart(html, report, curves, &loss[0], value_seconds, value_train_loss, error));
     return write_chart(html, report, curves, &loss[1], value_epoch, value_train_loss, error);
 }

@@ -22,7 +22,8 @@ static void write_row(struct table *table, const struct report *report, int firs
     table_row(table);
     table_cell(table, "%s", report->runs[first].label);
     table_cell(table, "%d", group.runs);
-    table_cell(table, "%s", mean_text(&group.accuracy, "%.2f", words));
+    table_cell(table, "%s",
+               mean_text(&group.score, metric_of_report(report)->share ? "%.2f" : "%.4g", words));
     table_cell(table, "%s", seconds_text(&group.seconds, words));
     if (isfinite(target)) table_cell(table, "%s", target_text(&group, words));
     table_cell(table, "%s", speed_text(&group.speed, words));
@@ -33,11 +34,18 @@ static void write_row(struct table *table, const struct report *report, int firs
 enum { COLUMNS = 8, NOTES_MOST = 12 };
 
 static void write_rows(struct html *html, const struct report *report, double target) {
-    char to_target[64], number[NUMBER_BYTES];
+    const struct metric_row *metric = metric_of_report(report);
+    char to_target[64], head[64], number[NUMBER_BYTES];
+    snprintf(head, sizeof head, "%s%s", metric->words, metric->share ? ",\xC2\xA0%" : "");
     snprintf(to_target, sizeof to_target, "time to %s", number_percent(target, 1, number));
-    const struct column all[COLUMNS] = {
-        {"run", true},      {"runs", false},       {"accuracy,\xC2\xA0%", false}, {"training", false},
-        {to_target, false}, {"examples/s", false}, {"waiting,\xC2\xA0%", false},  {"staleness", false}};
+    const struct column all[COLUMNS] = {{"run", true},
+                                        {"runs", false},
+                                        {head, false},
+                                        {"training", false},
+                                        {to_target, false},
+                                        {"examples/s", false},
+                                        {"waiting,\xC2\xA0%", false},
+                                        {"staleness", false}};
     struct column columns[COLUMNS];
     int count = 0;
     for (int i = 0; i < COLUMNS; i++)
@@ -48,8 +56,10 @@ static void write_rows(struct html *html, const struct report *report, double ta
 }
 
 static void write_explanation(struct html *html, const struct report *report, double target) {
-    html_put(html, "<p class=\"quiet\">Accuracy is that of the test set; waiting, of the workers' time; "
-                   "staleness, the mean. Of several runs, the mean and the standard deviation.");
+    html_put(html,
+             "<p class=\"quiet\">%s is that of the test set; waiting, of the workers' time; "
+             "staleness, the mean. Of several runs, the mean and the standard deviation.",
+             metric_of_report(report)->title);
     if (isfinite(target) && !isfinite(report->target_accuracy))
         html_put(html, " The accuracy to be reached is one that all runs reach; "
                        "<code>--target-accuracy=A</code> says another.");

@@ -26,6 +26,7 @@ static void describe(const char *path, char *out, size_t bytes) {
     const int code = checkpoint_read(path, &checkpoint, &why);
     const double epochs = checkpoint_real(&checkpoint, "epochs", 0.0);
     const double accuracy = checkpoint_real(&checkpoint, "test_accuracy", (double)NAN);
+    const double rmse = checkpoint_real(&checkpoint, "test_rmse", (double)NAN);
     if (code == OK) /* the last round of several workers may go a little beyond */
         snprintf(out, bytes, "%.10g of %.0f epochs",
                  round(10.0 * fmin(checkpoint_real(&checkpoint, "epochs_done", 0.0), epochs)) / 10.0, epochs);
@@ -33,6 +34,7 @@ static void describe(const char *path, char *out, size_t bytes) {
         snprintf(out, bytes, "its checkpoint cannot be read");
     const size_t used = strlen(out);
     if (code == OK && !isnan(accuracy)) snprintf(out + used, bytes - used, ", %.1f %%", 100.0 * accuracy);
+    if (code == OK && !isnan(rmse)) snprintf(out + used, bytes - used, ", RMSE %.6g", rmse);
     safetensors_free(&checkpoint);
 }
 

@@ -25,7 +25,7 @@ static struct standing standing_of(struct run *run, const long *own) {
                              .version = store_version(&run->store),
                              .examples = run_examples(run),
                              .steps = run_steps(run),
-                             .test_accuracy = run->tested.examples > 0 ? run->tested.accuracy : (double)NAN,
+                             .test_score = run->tested.examples > 0 ? run->tested.score : (double)NAN,
                              .best = run->best,
                              .steps_of = run->steps_of,
                              .steps_count = run->steps_count,
@@ -53,7 +53,7 @@ int run_write_model(const struct run *run, const float *weights, const struct st
     struct standing timeless = *standing;
     struct resume_texts texts = {0};
     char path[PATH_BYTES];
-    timeless.train_seconds = timeless.test_accuracy = timeless.target_s = (double)NAN;
+    timeless.train_seconds = timeless.test_score = timeless.target_s = (double)NAN;
     timeless.best = (struct best_epoch){0};
     RETURN_IF(file_join(path, run->setup.config.out, "model.safetensors", error));
     int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, &timeless, error);
@@ -112,17 +112,16 @@ static int write_best(struct run *run, const struct standing *standing, struct e
 int run_keep_best(struct run *run, struct error *error) {
     const struct evaluation *now = &run->validated;
     const struct best_epoch *best = &run->best;
+    const enum metric metric = run_metric(run);
     if (now->examples == 0) return OK;
-    if (best->epoch > 0 &&
-        (now->accuracy < best->accuracy || (now->accuracy <= best->accuracy && now->cost >= best->loss)))
+    if (best->epoch > 0 && (metric_better(metric, best->score, now->score) ||
+                            (!metric_better(metric, now->score, best->score) && now->cost >= best->loss)))
         return OK;
-    run->best = (struct best_epoch){.epoch = run->epoch,
-                                    .accuracy = now->accuracy,
-                                    .loss = now->cost,
-                                    .test_accuracy = run->tested.accuracy};
-    char words[80];
-    snprintf(words, sizeof words, "epoch %d, %.2f %% of the validation part", run->epoch,
-             100 * now->accuracy);
+    run->best = (struct best_epoch){
+        .epoch = run->epoch, .score = now->score, .loss = now->cost, .test_score = run->tested.score};
+    char words[80], figure[METRIC_BYTES];
+    snprintf(words, sizeof words, "epoch %d, %s of the validation part", run->epoch,
+             metric_figure(metric, now->score, figure));
     run_tell_event(run, EVENT_BEST, -1, words);
     if (run->replaces) RETURN_IF(run_keep(run, error)); /* which removes the best of the run before */
     return with_standing(run, write_best, error);

@@ -259,7 +259,9 @@ static int open_evaluator(struct run *run, struct error *error) {
     struct cores all;
     world_cores(&all);
     if (device.threads > all.count) device.threads = all.count;
-    return evaluator_open(&run->evaluator, &settings, &device, error);
+    RETURN_IF(evaluator_open(&run->evaluator, &settings, &device, error));
+    run->evaluator.units = setup->dataset.units;
+    return OK;
 }
 
 static int open_faults(struct run *run, struct faults *faults, struct error *error) {
@@ -332,9 +334,10 @@ static void say_start(struct run *run) {
     name_workers(run, workers, sizeof workers);
     if (dataset->validation.count > 0)
         snprintf(held, sizeof held, "%d validation, ", dataset->validation.count);
-    lines_describe(lines, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d classes)",
+    lines_describe(lines, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d %s)",
                    model_short(config->model, model), setup->network.graph.layout.parameters, config->dataset,
-                   dataset->train.count, held, dataset->test.count, dataset->classes);
+                   dataset->train.count, held, dataset->test.count, dataset->classes,
+                   task_outputs(dataset->task, dataset->classes));
     if (dataset->table[0]) lines_describe(lines, "%s", dataset->table);
     lines_describe(lines, "%s, %d worker%s (%s), %d shard%s%s%s", config->strategy, run->workers,
                    run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",
@@ -401,7 +404,7 @@ static int open_training(struct run *run, const struct faults *faults, struct er
                                          .go_on = goes_on(run),
                                          .ending_s = ENDING_S,
                                          .faults = *faults,
-                                         .guess_loss = log((double)run->setup.dataset.classes),
+                                         .guess_loss = run_guess_loss(run),
                                          .clip = elsewhere ? 0.0f : (float)run->setup.config.clip,
                                          .prefetch = run->site.prefetch};
     if (faults->slow_count > 0) training.slowness = run->slowness;

@@ -81,6 +81,11 @@ int run_open(struct run *run, const struct typed *typed, struct error *error);
  * behind: then run->training.abandoned is set, and the run itself must stay. */
 void run_close(struct run *run);
 
+/* By which it is judged. */
+static inline enum metric run_metric(const struct run *run) {
+    return metric_of(run->setup.dataset.task);
+}
+
 /* store.c: what the strategy that was chosen needs and promises; the store opened and filled. */
 const struct traits *run_traits(const struct run *run);
 int run_shards_here(const struct run *run); /* of all that the vector is cut into */
@@ -148,6 +153,8 @@ void run_tell_target(struct run *run, const struct epoch_row *row);
 /* Whether the last loss is hopeless, by the rule of training.h, though the run came to its end: then nothing
  * may replace its last checkpoint. Errors: ERROR_DIVERGED. */
 int run_check_diverged(const struct run *run, struct error *error);
+/* What the loss of guessing is, as far as it is known without looking. */
+double run_guess_loss(const struct run *run);
 /* summary->verdict: a loss that ended high, a network that is no better than guessing. */
 void run_judge(const struct run *run, struct summary *summary);
 /* Warns of them. */

@@ -77,6 +77,7 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
     struct text list = text_growing(error);
     for (int i = 0; i < dataset->shape.rank; i++) text_item(&list, ",", "%d", dataset->shape.dims[i]);
     RETURN_IF(add_list(texts, "shape", &list, error));
+    if (dataset->task != TASK_CLASSES) RETURN_IF(add_text(texts, "task", task_name(dataset->task), error));
     RETURN_IF(add_format(texts, error, "classes", "%d", dataset->classes));
     RETURN_IF(add_names(texts, "class_names", dataset->class_names, dataset->classes, error));
     RETURN_IF(
@@ -95,6 +96,10 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
     if (dataset->feature_names)
         RETURN_IF(add_names(texts, "feature_names", dataset->feature_names, dataset->train.features, error));
     if (dataset->columns) RETURN_IF(add_text(texts, "columns", dataset->columns, error));
+    if (dataset->units.deviation) {
+        RETURN_IF(add_reals(texts, "target_mean", dataset->units.mean, dataset->classes, error));
+        RETURN_IF(add_reals(texts, "target_deviation", dataset->units.deviation, dataset->classes, error));
+    }
     const struct light light = light_of_dataset(dataset);
     if (!isnan(light.whole)) {
         RETURN_IF(add_format(texts, error, "light", "%.6f", light.whole));
@@ -104,6 +109,14 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
     RETURN_IF(add_reals(texts, "mean", dataset->mean, dataset->train.features, error));
     return add_reals(texts, "deviation", dataset->deviation, dataset->train.features, error);
 }
+
+/* Of the metric that the run is judged by. */
+static const struct score_names {
+    const char *test, *best, *best_test;
+} score_names[METRICS] = {
+    [METRIC_ACCURACY] = {"test_accuracy", "best_accuracy", "best_test_accuracy"},
+    [METRIC_RMSE] = {"test_rmse", "best_rmse", "best_test_rmse"},
+};
 
 struct saving {
     struct resume_texts *texts;
@@ -118,6 +131,7 @@ static int add_setting(void *argument, const struct option *row, const char *val
 int resume_texts_make(struct resume_texts *texts, const struct config *config, const struct dataset *dataset,
                       const struct standing *standing, struct error *error) {
     struct saving saving = {texts, error};
+    const struct score_names *names = &score_names[metric_of(dataset->task)];
     *texts = (struct resume_texts){0};
     RETURN_IF(add_text(texts, "program", "trainer " TRAINER_VERSION, error));
     RETURN_IF(config_each(config, OPTION_SAVED, add_setting, &saving));
@@ -128,13 +142,13 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
     RETURN_IF(add_format(texts, error, "version", "%ld", standing->version));
     RETURN_IF(add_format(texts, error, "examples", "%lld", standing->examples));
     RETURN_IF(add_format(texts, error, "steps", "%ld", standing->steps));
-    if (!isnan(standing->test_accuracy))
-        RETURN_IF(add_format(texts, error, "test_accuracy", "%.9g", standing->test_accuracy));
+    if (!isnan(standing->test_score))
+        RETURN_IF(add_format(texts, error, names->test, "%.9g", standing->test_score));
     if (standing->best.epoch > 0) {
         RETURN_IF(add_format(texts, error, "best_epoch", "%d", standing->best.epoch));
-        RETURN_IF(add_format(texts, error, "best_accuracy", "%.9g", standing->best.accuracy));
+        RETURN_IF(add_format(texts, error, names->best, "%.9g", standing->best.score));
         RETURN_IF(add_format(texts, error, "best_loss", "%.9g", standing->best.loss));
-        RETURN_IF(add_format(texts, error, "best_test_accuracy", "%.9g", standing->best.test_accuracy));
+        RETURN_IF(add_format(texts, error, names->best_test, "%.9g", standing->best.test_score));
     }
     RETURN_IF(add_times(texts, standing, error));
     RETURN_IF(add_longs(texts, "own_batches", standing->own, standing->workers, error));
@@ -159,7 +173,7 @@ struct counted {
     long position, version, steps, examples;
     int workers;
     double epochs_done, final_cost, train_seconds, target_accuracy, target_s;
-    double test_accuracy, best_accuracy, best_loss, best_test_accuracy;
+    double test_accuracy, best_accuracy, best_test_accuracy, test_rmse, best_rmse, best_test_rmse, best_loss;
     int best_epoch;
 };
 
@@ -179,6 +193,9 @@ static const struct option counted_rows[] = {
     OPTION_ROW(REAL, "best_accuracy", struct counted, best_accuracy, .most = 1),
     OPTION_ROW(REAL, "best_loss", struct counted, best_loss, .most = 1e300),
     OPTION_ROW(REAL, "best_test_accuracy", struct counted, best_test_accuracy, .most = 1),
+    OPTION_ROW(REAL, "test_rmse", struct counted, test_rmse, .most = 1e300),
+    OPTION_ROW(REAL, "best_rmse", struct counted, best_rmse, .most = 1e300),
+    OPTION_ROW(REAL, "best_test_rmse", struct counted, best_test_rmse, .most = 1e300),
     {0},
 };
 
@@ -279,10 +296,12 @@ struct config_source resume_source(const struct safetensors *checkpoint, const c
 }
 
 struct best_epoch resume_best(const struct safetensors *checkpoint) {
+    const bool classes = safetensors_text(checkpoint, "best_rmse") == NULL;
+    const struct score_names *names = &score_names[classes ? METRIC_ACCURACY : METRIC_RMSE];
     return (struct best_epoch){.epoch = (int)checkpoint_number(checkpoint, "best_epoch", 0),
-                               .accuracy = checkpoint_real(checkpoint, "best_accuracy", 0.0),
+                               .score = checkpoint_real(checkpoint, names->best, 0.0),
                                .loss = checkpoint_real(checkpoint, "best_loss", 0.0),
-                               .test_accuracy = checkpoint_real(checkpoint, "best_test_accuracy", 0.0)};
+                               .test_score = checkpoint_real(checkpoint, names->best_test, 0.0)};
 }
 
 /* Whether batches are counted as they were. */

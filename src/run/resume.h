@@ -8,7 +8,7 @@
 #include "../config/config.h"
 
 /* The texts of a checkpoint, in memory of their own. */
-enum { RESUME_TEXTS = 48 };
+enum { RESUME_TEXTS = 64 };
 struct resume_texts {
     struct text_entry entries[RESUME_TEXTS];
     int count;
@@ -18,8 +18,8 @@ struct resume_texts {
 /* The best epoch so far by the validation part; epoch 0: none was looked at. */
 struct best_epoch {
     int epoch;
-    double accuracy, loss; /* of the validation part */
-    double test_accuracy;  /* which it was not chosen by */
+    double score, loss; /* of the validation part */
+    double test_score;  /* which it was not chosen by */
 };
 
 /* Where a run stands. */
@@ -31,8 +31,8 @@ struct standing {
     double final_cost;  /* loss of the last steps, or NAN */
     long version;       /* updates of each shard */
     long long examples;
-    long steps;           /* of all workers */
-    double test_accuracy; /* of these weights, or NAN: they were not tested */
+    long steps;        /* of all workers */
+    double test_score; /* of these weights, or NAN: they were not tested */
     struct best_epoch best;
     const long *steps_of; /* [steps_count] of each, also of those that earlier parts had; or NULL */
     int steps_count;

@@ -93,7 +93,7 @@ static int test_on(struct run *run, const struct examples *examples, const char 
 /* The validation part, where there is one, is what the best epoch is chosen by; the test part never. */
 static int test(struct run *run, struct error *error) {
     const struct dataset *dataset = &run->setup.dataset;
-    run->validated = (struct evaluation){.accuracy = (double)NAN, .cost = (double)NAN};
+    run->validated = (struct evaluation){.score = (double)NAN, .cost = (double)NAN};
     if (dataset->validation.count > 0)
         RETURN_IF(test_on(run, &dataset->validation, "validation", &run->validated, error));
     return test_on(run, &dataset->test, "test", &run->tested, error);
@@ -110,17 +110,18 @@ static int finish_epoch(struct run *run, struct error *error) {
     const struct epoch_row row = {.epoch = run->epoch + 1,
                                   .time_s = run->seconds_before + seconds,
                                   .train_loss = steps > 0 ? sum / (double)steps : (double)NAN,
+                                  .metric = run_metric(run),
                                   .test_loss = run->tested.cost,
-                                  .test_accuracy = run->tested.accuracy,
+                                  .test_score = run->tested.score,
                                   .validation_loss = run->validated.cost,
-                                  .validation_accuracy = run->validated.accuracy,
+                                  .validation_score = run->validated.score,
                                   .examples_per_s =
                                       took > 0.0 ? (double)(examples - run->epoch_examples) / took : 0.0};
     run->train_loss = row.train_loss;
     run->epoch_s = seconds;
     run->epoch_examples = examples;
     run->epoch++;
-    if (isnan(run->target_s) && run->tested.accuracy >= run->setup.config.target_accuracy) {
+    if (isnan(run->target_s) && run->tested.score >= run->setup.config.target_accuracy) {
         run->target_s = row.time_s;
         run_tell_target(run, &row);
     }
@@ -186,13 +187,14 @@ static int ask_model(struct run *run, float *weights, int **said, float **probab
     return evaluator_predict(&run->evaluator, test, weights, *probabilities, *said, error);
 }
 
-/* What the model says of each test example is asked only where somebody wants to know, and nobody has
- * interrupted, who would have to wait. Everything is kept by now: what fails here ends nothing. */
+/* What the model says of each test example is asked only where it is a class, somebody wants to know, and
+ * nobody has interrupted, who would have to wait. Everything is kept by now: what fails here ends nothing. */
 static void tell_end(struct run *run, const struct summary *summary) {
     float *weights = store_tested(&run->store), *probabilities = NULL;
     int *said = NULL;
     struct error why = {0};
-    bool knows = telling_wants_said(&run->telling) && !run->interrupted;
+    bool knows =
+        telling_wants_said(&run->telling) && !run->interrupted && run->setup.dataset.task == TASK_CLASSES;
     if (knows && ask_model(run, weights, &said, &probabilities, &why) != OK) {
         knows = false;
         progress_warn(&run->progress, "%s; the training goes on without predictions", why.words);
@@ -204,6 +206,14 @@ static void tell_end(struct run *run, const struct summary *summary) {
     telling_end(&run->telling, &end);
     memory_free(said);
     memory_free(probabilities);
+}
+
+static void say_best(struct run *run) {
+    char best[METRIC_BYTES], test[METRIC_BYTES];
+    lines_fit(&run->lines, "%sbest by validation: epoch %d, %s (test %s), in %s/checkpoint/best",
+              run->stopped_early ? "ended early; " : "", run->best.epoch,
+              metric_figure(run_metric(run), run->best.score, best),
+              metric_text(run_metric(run), run->best.test_score, test), run->setup.config.out);
 }
 
 static int finish(struct run *run, struct run_result *result, struct error *error) {
@@ -222,12 +232,14 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
         .examples = examples,
         .train_seconds = seconds,
         .examples_per_s = here > 0.0 ? (double)(examples - run->examples_before) / here : 0.0,
-        .test_accuracy = run->tested.accuracy,
+        .metric = run_metric(run),
+        .test_score = run->tested.score,
+        .test_value = run->tested.value,
         .test_cost = run->tested.cost,
         .target_s = run->target_s,
         .best_epoch = run->best.epoch,
-        .best_accuracy = run->best.accuracy,
-        .best_test_accuracy = run->best.test_accuracy,
+        .best_score = run->best.score,
+        .best_test_score = run->best.test_score,
         .lost_batches = run->sampler.in_flight,
         .interrupted = run->interrupted};
     RETURN_IF(run_describe(run, result, error));
@@ -235,12 +247,9 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     run_judge(run, &result->summary);
     const struct summary *summary = &result->summary;
     tell_end(run, summary);
+    result->summary.test_value = NULL; /* which goes with the run */
     progress_clear(&run->progress);
-    if (run->best.epoch > 0)
-        lines_fit(&run->lines,
-                  "%sbest by validation: epoch %d, %.2f %% (test %.2f %%), in %s/checkpoint/best",
-                  run->stopped_early ? "ended early; " : "", run->best.epoch, 100 * run->best.accuracy,
-                  100 * run->best.test_accuracy, run->setup.config.out);
+    if (run->best.epoch > 0) say_best(run);
     run_say_verdict(run, summary);
     run_say_missed_faults(run);
     if (run->interrupted)
@@ -254,7 +263,8 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
 static int look_back(struct run *run, struct run_result *result, struct error *error) {
     RETURN_IF(test(run, error));
     result->config = run->setup.config;
-    result->summary = (struct summary){.test_accuracy = run->tested.accuracy,
+    result->summary = (struct summary){.metric = run_metric(run),
+                                       .test_score = run->tested.score,
                                        .test_cost = run->tested.cost,
                                        .final_cost = run->cost_before,
                                        .train_seconds = run->seconds_before};

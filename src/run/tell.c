@@ -90,6 +90,6 @@ void run_tell_event(struct run *run, enum output_event_kind kind, int worker, co
 void run_tell_target(struct run *run, const struct epoch_row *row) {
     char words[200];
     snprintf(words, sizeof words, "epoch %d: the first with an accuracy of %g or more (%.4f), after %.1f s",
-             row->epoch, run->setup.config.target_accuracy, row->test_accuracy, row->time_s);
+             row->epoch, run->setup.config.target_accuracy, row->test_score, row->time_s);
     run_tell_event(run, EVENT_TARGET, -1, words);
 }

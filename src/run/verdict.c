@@ -15,10 +15,14 @@ int run_check_diverged(const struct run *run, struct error *error) {
                      run_first_cost(run), run_final_cost(run), HOPELESS_TIMES, run->setup.config.optimizer);
 }
 
+double run_guess_loss(const struct run *run) {
+    return loss_of_guessing(run->setup.loss, run->setup.dataset.classes);
+}
+
 /* One that only is large may have come of what was tried on purpose. The loss of guessing counts, too: a
  * resumed run begins near 0. */
 static void judge_diverged(const struct run *run, struct summary *summary) {
-    const double guessing = log((double)run->setup.dataset.classes);
+    const double guessing = run_guess_loss(run);
     const double begin = summary->first_cost > guessing ? summary->first_cost : guessing;
     if (!(summary->final_cost > DIVERGED_TIMES * begin)) return;
     snprintf(
@@ -46,22 +50,37 @@ enum { LEARNING_UPDATES = 100 };
 /* Whoever gets so much right of what guessing gets wrong has learnt, however few examples are tested. */
 #define LEARNT_LEAST 0.1
 
-static void judge_learning(const struct run *run, struct summary *summary) {
+static void judge_classes(const struct run *run, struct summary *summary) {
     const struct config *config = &run->setup.config;
     const double guessed = guessed_right(run), examples = run->tested.examples;
     const double spread = 3.0 * sqrt(guessed * (1.0 - guessed) / fmax(examples, 1.0));
     const double chance = guessed + fmin(spread, LEARNT_LEAST * (1.0 - guessed));
-    if (run->tested.accuracy > chance || guessed >= 1.0 || summary->updates < LEARNING_UPDATES) return;
+    if (run->tested.score > chance || guessed >= 1.0 || summary->updates < LEARNING_UPDATES) return;
     snprintf(
         summary->verdict.learnt_nothing, VERDICT_BYTES,
         "nothing was learnt: %.1f %% of the test examples are right, and always saying the most frequent "
         "class has %.1f %%; try another --optimizer or rate (now %s), or more --epochs",
-        100 * run->tested.accuracy, 100 * guessed, config->optimizer);
+        100 * run->tested.score, 100 * guessed, config->optimizer);
+}
+
+/* These have a metric that says 0 of what always says the mean, or 0.5 of what says anything. */
+static void judge_others(const struct run *run, struct summary *summary) {
+    const bool values = run->setup.dataset.task == TASK_VALUES;
+    const enum metric metric = values ? METRIC_R2 : METRIC_AUC;
+    if (!(run->tested.value[metric] <= (values ? 0.0 : 0.5)) || summary->updates < LEARNING_UPDATES) return;
+    snprintf(summary->verdict.learnt_nothing, VERDICT_BYTES,
+             "nothing was learnt: %s on the test part is %.3g, and always saying the same has %s; try another "
+             "--optimizer or rate (now %s), or more --epochs",
+             metric_rows[metric].words, run->tested.value[metric], values ? "0" : "0.5",
+             run->setup.config.optimizer);
 }
 
 void run_judge(const struct run *run, struct summary *summary) {
     judge_diverged(run, summary);
-    judge_learning(run, summary);
+    if (run->setup.dataset.task == TASK_CLASSES)
+        judge_classes(run, summary);
+    else
+        judge_others(run, summary);
 }
 
 void run_say_verdict(struct run *run, const struct summary *summary) {

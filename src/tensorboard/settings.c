@@ -89,11 +89,17 @@ static int write_table(struct tensorboard *self, const struct settings *settings
 
 int board_settings(struct tensorboard *self, const struct output_scene *scene, bool first,
                    struct error *error) {
-    static const struct events_metric metrics[] = {
-        {"epoch/test_accuracy", "test accuracy"}, {"epoch/test_loss", "test loss"},
-        {"epoch/train_loss", "train loss"},       {"epoch/time_s", "seconds"},
-        {"epoch/examples_per_s", "examples/s"},   {"epoch/wait_share", "wait share"},
-        {"epoch/staleness_mean", "staleness"}};
+    char tag[64], name[64];
+    const struct metric_row *metric = &metric_rows[metric_of(scene->dataset->task)];
+    snprintf(tag, sizeof tag, "epoch/test_%s", metric->name);
+    snprintf(name, sizeof name, "test %s", metric->words);
+    const struct events_metric metrics[] = {{tag, name},
+                                            {"epoch/test_loss", "test loss"},
+                                            {"epoch/train_loss", "train loss"},
+                                            {"epoch/time_s", "seconds"},
+                                            {"epoch/examples_per_s", "examples/s"},
+                                            {"epoch/wait_share", "wait share"},
+                                            {"epoch/staleness_mean", "staleness"}};
     struct settings *settings = NULL;
     RETURN_IF(memory_array(&settings, 1, "the settings for TensorBoard", error));
     gather_settings(settings, scene);

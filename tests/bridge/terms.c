@@ -93,7 +93,8 @@ static void check_messages(void) {
     message.welcome.begin = 16, message.welcome.end = 64;
     check_message(&message, sizeof message.welcome, WELCOME_BYTES, put_welcome, get_welcome);
     memset(&message, 0, sizeof message);
-    message.finish.code = 5, message.finish.test_accuracy = 0.25, message.finish.final_cost = 1.5;
+    message.finish.code = 5, message.finish.metric = METRIC_RMSE;
+    message.finish.test_score = 0.25, message.finish.final_cost = 1.5;
     message.finish.train_seconds = 2.5, message.finish.epochs = 3.5, message.finish.version = 6;
     message.finish.steps = 7, message.finish.examples = 8;
     memset(message.finish.words, 'w', sizeof message.finish.words - 1); /* the longest there may be */

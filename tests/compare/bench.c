@@ -134,7 +134,7 @@ static void test_lists(void) {
 static struct run_result result_of(double speed, double accuracy, struct worker_result *workers) {
     return (struct run_result){.summary = {.workers = 2,
                                            .examples_per_s = speed,
-                                           .test_accuracy = accuracy,
+                                           .test_score = accuracy,
                                            .target_s = NAN,
                                            .staleness = {.mean = 1.5, .p99 = 3, .max = (long)speed / 10},
                                            .updates = (long)(10 * speed),
@@ -175,7 +175,7 @@ static void test_rows(void) {
           row->speedup_all);
     CHECK(fabs(row->speedup_one_sd - sqrt(200) / 100) < 1e-12, "%g", row->speedup_one_sd);
     CHECK(rows[0].speedup_one == 1 && rows[0].speedup_all == 0.5 && rows[1].speedup_one == 2, "baselines");
-    CHECK(row->accuracy_apart == 12.5, "%g points", row->accuracy_apart);
+    CHECK(row->score_apart == 12.5, "%g points", row->score_apart);
     CHECK(row->updates_ratio == 0.6, "%g", row->updates_ratio);
     CHECK(row->staleness_max == 7, "%ld", row->staleness_max);
     CHECK(row->target_s.count == 0 && statistic_mean(&row->staleness_p99) == 3, "target and p99");
@@ -189,7 +189,7 @@ static void test_rows(void) {
     rows[0].examples_per_s = (struct statistic){0};
     row_open(&rows[2], 1);
     rows_set_beside(rows, 3);
-    CHECK(isnan(rows[1].speedup_one) && isnan(rows[2].speedup_all) && isnan(rows[2].accuracy_apart),
+    CHECK(isnan(rows[1].speedup_one) && isnan(rows[2].speedup_all) && isnan(rows[2].score_apart),
           "unknown");
 }
 
@@ -204,7 +204,7 @@ static struct bench_row quiet_row(void) {
     row.speedup_one_sd = 0.125;
     row.speedup_all = 1.25;
     row.speedup_all_sd = 0.125;
-    row.accuracy_apart = 0.5;
+    row.score_apart = 0.5;
     row.updates_ratio = 0.5;
     row.target_s = row.staleness_mean = row.staleness_p99 = same(0.5);
     row.compute_share = same(0.7);
@@ -298,12 +298,12 @@ static void test_cost_sentences(void) {
     row.staleness_max = 44;
     check_sentence(&row, SLOWER "a gradient is 1.2 updates old on average, 44 at most");
     row.staleness_mean = same(0);
-    row.accuracy_apart = -0.84;
+    row.score_apart = -0.84;
     check_sentence(&row, SLOWER "0.8 points below one worker, with 0.50 times as many updates");
     row.updates_ratio = 1;
-    row.accuracy_apart = 0.84;
+    row.score_apart = 0.84;
     check_sentence(&row, SLOWER "0.8 points above one worker");
-    row.accuracy_apart = NAN;
+    row.score_apart = NAN;
     row.target_s = of(2, (const double[]){1, 2});
     check_sentence(&row, SLOWER "reaches the target accuracy in 2 of 3 runs");
     row.target_s = (struct statistic){0};
@@ -344,7 +344,7 @@ static struct bench made_up(struct bench_row rows[4]) {
         rows[i].devices = i == 0 ? "cpu:0" : "cpu:0 x1, cpu:1 x1";
         rows[i].workers = i == 0 ? 1 : 2;
         rows[i].threads = 1;
-        rows[i].test_accuracy = of(3, (const double[]){0.5, 0.625, 0.75});
+        rows[i].test_score = of(3, (const double[]){0.5, 0.625, 0.75});
         rows[i].test_cost = same(i == 2 ? 1885017.77 : 0.25);
         rows[i].final_cost = (struct statistic){0};
     }

@@ -161,6 +161,27 @@ static void check_mix(int count) {
     free(expected);
 }
 
+/* Targets are rows beside those of the examples. */
+static void check_targets(void) {
+    enum { OUTPUTS = 3, BATCH = 40 };
+    static float targets[EXAMPLES * OUTPUTS];
+    const struct examples examples = {
+        .count = EXAMPLES, .features = 5, .targets = targets, .outputs = OUTPUTS};
+    const struct indices batch = {.count = BATCH, .index = indices};
+    float found[BATCH * OUTPUTS];
+    void *on = NULL;
+    struct error error = {0};
+    for (int i = 0; i < EXAMPLES * OUTPUTS; i++) targets[i] = (float)i;
+    int code = gpu.backend->allocate(&gpu, &on, sizeof found, "targets", &error);
+    if (code == OK) code = device_gather_labels(&gpu, &examples, &batch, on, &error);
+    if (code == OK) code = gpu.backend->copy(&gpu, found, on, sizeof found, &error);
+    CHECK(code == OK, "%s", error.words);
+    for (int i = 0; i < BATCH * OUTPUTS && code == OK; i++)
+        CHECK(found[i] == targets[indices[i / OUTPUTS] * OUTPUTS + i % OUTPUTS], "target %d is %g", i,
+              (double)found[i]);
+    gpu.backend->release(&gpu, on);
+}
+
 /* `count`: the examples that there are said to be. */
 static void check_all(int count) {
     struct examples examples = {.count = count, .scale = 1.0f / 255.0f, .labels = labels, .bytes = bytes};
@@ -313,6 +334,7 @@ int main(void) {
     check_all(EXAMPLES);
     for (int count = 0; count < 40; count += 3) check_mix(count);
     for (int count = 126; count < 132; count++) check_mix(count);
+    check_targets();
     CHECK(standin_open("host allocation") == 0, "rows were sent though all fits");
     gpu_close(&gpu);
     CHECK(gpu_open(&gpu, &error) == OK, "%s", error.words);

@@ -88,6 +88,34 @@ static void check_parts(const char *text, double share, int held) {
     for (int i = 0; i < 2; i++) dataset_close(&cut[i]);
 }
 
+/* Targets go where their examples go; `units` of the data set say nothing of it. */
+static void check_targets(void) {
+    enum { COUNT = 20, HELD = 6 };
+    static float rows[COUNT * 3], targets[COUNT * 2];
+    struct dataset dataset = {.name = "values", .task = TASK_VALUES, .classes = 2};
+    struct error error = {0};
+    bool seen[COUNT] = {false};
+    for (int i = 0; i < COUNT; i++) {
+        for (int f = 0; f < 3; f++) rows[i * 3 + f] = (float)i;
+        for (int o = 0; o < 2; o++) targets[i * 2 + o] = (float)(i + 100 * o);
+    }
+    dataset.train = (struct examples){.count = COUNT, .features = 3, .floats = rows};
+    dataset_label(&dataset, &dataset.train, targets);
+    CHECK(dataset_hold_out(&dataset, 0.3, &error) == OK, "%s", error.words);
+    const struct examples *const parts[] = {&dataset.train, &dataset.validation};
+    CHECK(parts[0]->count == COUNT - HELD && parts[1]->count == HELD, "%d and %d", parts[0]->count,
+          parts[1]->count);
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < parts[p]->count; i++) {
+            const int which = (int)parts[p]->floats[i * 3];
+            seen[which] = true;
+            for (int o = 0; o < 2; o++)
+                CHECK(parts[p]->targets[i * 2 + o] == (float)(which + 100 * o),
+                      "example %d has the target %g", which, (double)parts[p]->targets[i * 2 + o]);
+        }
+    for (int i = 0; i < COUNT; i++) CHECK(seen[i], "example %d is gone", i);
+}
+
 static void check_share(const char *text, double share, const char *words) {
     struct dataset dataset = {0};
     struct error error = {0};
@@ -103,6 +131,7 @@ int main(void) {
     check_parts("digits:take=7", 0.5, 4);
     check_parts("iris", 0.25, 30);
     check_parts("iris:standardize=1,take=2", 0.5, 1);
+    check_targets();
     check_share(
         "iris", 0.001,
         "--validation=0.001: found 0 of 120 training examples of iris, expected at least one on either side");

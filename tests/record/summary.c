@@ -101,7 +101,8 @@ static const struct summary summary = {
     .examples = 8000000000,
     .train_seconds = 9.25,
     .examples_per_s = 10.5,
-    .test_accuracy = 0.97,
+    .test_score = 0.97,
+    .test_value = (const double[METRICS]){0.97, 0.99, NAN, NAN, NAN, NAN},
     .test_cost = NAN,
     .final_cost = INFINITY,
     .staleness = {.mean = 1.5, .p50 = 1, .p99 = 2, .max = 3},
@@ -116,8 +117,8 @@ static const struct summary summary = {
     .lost_batches = 14,
     .target_s = 3.75,
     .best_epoch = 4,
-    .best_accuracy = 0.98,
-    .best_test_accuracy = 0.96,
+    .best_score = 0.98,
+    .best_test_score = 0.96,
     .per_worker = two_workers,
     .bytes_moved = 12000000000,
     .wire_sent = 15000000000,
@@ -203,12 +204,16 @@ static void test_summary(const char *path) {
                                         "cluster_ps",
                                         "cluster_workers",
                                         "diverged",
-                                        "learnt_nothing"};
-    static const double values[] = {0,   0,    0,    0,   2,  3,     4,    5.5,    6,   7,       8e9,  9.25,
-                                    NAN, 10.5, 0.97, NAN, 0,  0.125, 0.25, 0.0625, 0.5, 0.03125, 12e9, 11,
-                                    1,   3.75, 13,   1,   14, 0,     15e9, 16,     0,   0,       0,    0,
-                                    0,   0,    0,    0,   18, 0.375, 0.75, 0.875,  19,  1.25,    0.2,  3,
-                                    4,   0.98, 0.96, 0,   0,  0,     0,    0,      20,  21,      0,    0};
+                                        "learnt_nothing",
+                                        "loss",
+                                        "label_smoothing",
+                                        "metric",
+                                        "test_top5"};
+    static const double values[] = {
+        0, 0,     0,    0,      2,   3,       4,    5.5, 6,  7,     8e9,  9.25,  NAN, 10.5, 0.97, NAN,
+        0, 0.125, 0.25, 0.0625, 0.5, 0.03125, 12e9, 11,  1,  3.75,  13,   1,     14,  0,    15e9, 16,
+        0, 0,     0,    0,      0,   0,       0,    0,   18, 0.375, 0.75, 0.875, 19,  1.25, 0.2,  3,
+        4, 0.98,  0.96, 0,      0,   0,       0,    0,   20, 21,    0,    0,     0,   0,    0,    0.99};
     static const char *const texts[][2] = {{"program", "trainer 1"},
                                            {"model", "mlp:hidden=100"},
                                            {"dataset", "mnist"},
@@ -277,12 +282,12 @@ static const char epochs_header[] = "epoch,time_s,train_loss,test_loss,test_accu
 static void test_epochs(const char *path) {
     struct epochs epochs;
     struct error error = {0};
-    const struct epoch_row first = {1, 1.25, 2.302585, 0.5, 0.97, 123456.78, 0.25, 0.98},
-                           second = {2, 2.5, INFINITY, NAN, NAN, 0, NAN, NAN},
-                           again = {2, 2.25, 0, 0, 1, 5, NAN, NAN};
+    const struct epoch_row first = {1, 1.25, 2.302585, 0.5, 0.97, 123456.78, 0.25, 0.98, METRIC_ACCURACY},
+                           second = {2, 2.5, INFINITY, NAN, NAN, 0, NAN, NAN, METRIC_ACCURACY},
+                           again = {2, 2.25, 0, 0, 1, 5, NAN, NAN, METRIC_ACCURACY};
     char wanted[512];
     for (int run = 0; run < 2; run++) { /* a new run starts anew */
-        CHECK(epochs_open(&epochs, path, 0, &error) == OK, "%s", error.words);
+        CHECK(epochs_open(&epochs, path, METRIC_ACCURACY, 0, &error) == OK, "%s", error.words);
         check_file(path, epochs_header);
         CHECK(epochs_add(&epochs, &first, &error) == OK, "%s", error.words);
         snprintf(wanted, sizeof wanted, "%s1,1.250000,2.30258,0.500000,0.970000,123456.8,0.250000,0.980000\n",
@@ -296,12 +301,26 @@ static void test_epochs(const char *path) {
         epochs_close(&epochs);
         epochs_close(&epochs);
     }
+    /* Values are judged by another metric, whose digits are its own. */
+    struct epoch_row values = first;
+    values.metric = METRIC_RMSE;
+    values.test_score = 0.000012345;
+    CHECK(epochs_open(&epochs, path, METRIC_RMSE, 0, &error) == OK, "%s", error.words);
+    CHECK(epochs_add(&epochs, &values, &error) == OK && epochs_finish(&epochs, &error) == OK, "%s",
+          error.words);
+    check_file(path,
+               "epoch,time_s,train_loss,test_loss,test_rmse,examples_per_s,validation_loss,validation_rmse\n"
+               "1,1.250000,2.30258,0.500000,1.23450e-05,123456.8,0.250000,0.980000\n");
+    CHECK(epochs_open(&epochs, path, METRIC_ACCURACY, 0, &error) == OK, "%s", error.words);
+    CHECK(epochs_add(&epochs, &first, &error) == OK && epochs_add(&epochs, &second, &error) == OK &&
+              epochs_finish(&epochs, &error) == OK,
+          "%s", error.words);
     /* A run that goes on from between the two. */
     char apart[PATH_BYTES];
     long long bytes = 0;
     snprintf(apart, sizeof apart, "%.1000s.1", path);
-    CHECK(epochs_rewind(path, 1.25, &bytes, &error) == OK, "%s", error.words);
-    CHECK(epochs_open(&epochs, path, bytes, &error) == OK, "%s", error.words);
+    CHECK(epochs_rewind(path, METRIC_ACCURACY, 1.25, &bytes, &error) == OK, "%s", error.words);
+    CHECK(epochs_open(&epochs, path, METRIC_ACCURACY, bytes, &error) == OK, "%s", error.words);
     CHECK(epochs_add(&epochs, &again, &error) == OK && epochs_finish(&epochs, &error) == OK, "%s",
           error.words);
     snprintf(wanted, sizeof wanted,
@@ -312,12 +331,14 @@ static void test_epochs(const char *path) {
     snprintf(wanted, sizeof wanted, "%s2,2.500000,inf,nan,nan,0.0,nan,nan\n", epochs_header);
     check_file(apart, wanted);
     CHECK(unlink(apart) == 0, "%s: %s", apart, strerror(errno));
-    CHECK(epochs_open(&epochs, "/nowhere/epochs.csv", 0, &error) == ERROR_FILE, "code %d", error.code);
+    CHECK(epochs_open(&epochs, "/nowhere/epochs.csv", METRIC_ACCURACY, 0, &error) == ERROR_FILE, "code %d",
+          error.code);
     CHECK(strstr(error.words, "/nowhere/epochs.csv") != NULL, "%s", error.words);
     epochs_close(&epochs);
     error = (struct error){0};
     if (access("/dev/full", W_OK) != 0) return;
-    CHECK(epochs_open(&epochs, "/dev/full", 0, &error) == ERROR_FILE, "a full disk: code %d", error.code);
+    CHECK(epochs_open(&epochs, "/dev/full", METRIC_ACCURACY, 0, &error) == ERROR_FILE, "a full disk: code %d",
+          error.code);
     CHECK(strstr(error.words, "/dev/full: ") && strstr(error.words, "No space"), "%s", error.words);
     epochs_close(&epochs);
 }
@@ -329,11 +350,13 @@ static void test_epochs_full(const char *path) {
     if (child == 0) {
         struct epochs epochs;
         struct error error = {0};
-        const struct epoch_row row = {1, 1, 1, 1, 1, 1, 1, 1};
+        const struct epoch_row row = {1, 1, 1, 1, 1, 1, 1, 1, METRIC_ACCURACY};
         const rlim_t limit = sizeof epochs_header - 1 + 90; /* a row has 59 bytes */
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit});
-        if (epochs_open(&epochs, path, 0, &error) != OK || epochs_add(&epochs, &row, &error) != OK) _exit(99);
+        if (epochs_open(&epochs, path, METRIC_ACCURACY, 0, &error) != OK ||
+            epochs_add(&epochs, &row, &error) != OK)
+            _exit(99);
         const int code = epochs_add(&epochs, &row, &error);
         epochs_close(&epochs);
         _exit(code);
@@ -357,12 +380,17 @@ static void check_epoch_line(const struct epoch_line *line, const char *wanted) 
 }
 
 static void test_epoch_line(void) {
-    struct epoch_line line = {3, 20, 0.21134, NAN, 0.95412, 412000.4, 2.08, 34.2};
+    struct epoch_line line = {3, 20, 0.21134, NAN, 0.95412, 412000.4, 2.08, 34.2, METRIC_ACCURACY};
     check_epoch_line(&line, "Epoch  3/20  loss 0.2113  test 95.41 %  412,000 examples/s  2.1 s  (ETA 34 s)");
-    line.validation_accuracy = 0.95124;
+    line.validation_score = 0.95124;
     check_epoch_line(
         &line, "Epoch  3/20  loss 0.2113  val 95.12 %  test 95.41 %  412,000 examples/s  2.1 s  (ETA 34 s)");
-    line.validation_accuracy = NAN;
+    line.metric = METRIC_RMSE;
+    check_epoch_line(&line,
+                     "Epoch  3/20  loss 0.2113  val RMSE 0.95124  test RMSE 0.95412  412,000 examples/s  "
+                     "2.1 s  (ETA 34 s)");
+    line.metric = METRIC_ACCURACY;
+    line.validation_score = NAN;
     line.left_s = 5 * 3600;
     line.seconds = 0.0012;
     check_epoch_line(&line,
@@ -372,7 +400,7 @@ static void test_epoch_line(void) {
     check_epoch_line(&line, "Epoch  3/20  loss 0.2113  test 95.41 %  412,000 examples/s  34 ms  (ETA 0.2 s)");
     line.left_s = 125;
     line.seconds = 100;
-    line.test_accuracy = line.loss = NAN;
+    line.test_score = line.loss = NAN;
     check_epoch_line(&line, "Epoch  3/20  412,000 examples/s  1.7 min  (ETA 2 min)");
     line.epoch = 20;
     line.left_s = 0;

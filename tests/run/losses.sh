@@ -1,0 +1,150 @@
+#!/bin/bash
+# Losses and metrics of whole runs. Regression reaches the error of the normal equations, in the units of the values, whoever tells
+# it: lines, files, evaluate, predict, report, bench; the best epoch is the one with the lowest error. Several labels, and label
+# smoothing. Each goes on from a checkpoint bit for bit, under other strategies and over processes.
+# shellcheck disable=SC2086 # options are several words
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+need python3
+cd "$scratch" || exit 1
+
+good() {
+    "$TRAINER" "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"
+    [ ! -s err ] || fail "trainer $*: said $(cat err)"
+}
+
+refused() { # words, options...
+    local words=$1
+    shift
+    "$TRAINER" "$@" >out 2>err && fail "trainer $*: was not refused"
+    grep -Fq -- "$words" err || fail "trainer $*: said $(cat err), expected $words"
+}
+
+weights() { python3 look.py weights "$1/model.safetensors"; }
+summary() { python3 look.py summary "$1/summary.json" "$2"; }
+near() { # what, found, expected, tolerance
+    python3 -c "import sys; sys.exit(not abs($2 - $3) <= $4)" || fail "$1: found $2, expected $3"
+}
+
+cat >look.py <<'PYTHON'
+import hashlib, json, struct, sys
+what, path, *names = sys.argv[1:]
+if what == "weights":
+    data = open(path, "rb").read()
+    (length,) = struct.unpack("<Q", data[:8])
+    print(hashlib.sha256(data[8 + length:]).hexdigest())
+if what == "summary":
+    print(*[json.load(open(path)).get(name) for name in names])
+PYTHON
+
+# --- a law with noise; by its normal equations, the least error on the training part, and what it says on the test part ---
+cat >make.py <<'PYTHON'
+import random
+from npz_files import npy, npz
+r = random.Random(5)
+n, tests, features = 240, 60, 3
+x = [[r.uniform(-3, 3) for _ in range(features)] for _ in range(n + tests)]
+y = [[1000 + 40 * a - 25 * b + 10 * c + r.gauss(0, 5), -0.002 * a + 0.001 * c + r.gauss(0, 0.0005)] for a, b, c in x]
+labels = [[int(a > 0), int(b + c > 1), int(a > 1 and b < 0.5), 1] for a, b, c in x]
+def parts(name, values, dtype, width):
+    npz(name, x_train=npy((n, features), sum(x[:n], []), "<f4"), x_test=npy((tests, features), sum(x[n:], []), "<f4"),
+        y_train=npy((n,) + width, sum(values[:n], []), dtype), y_test=npy((tests,) + width, sum(values[n:], []), dtype))
+parts("one.npz", [v[:1] for v in y], "<f8", ())
+parts("two.npz", y, "<f4", (2,))
+parts("labels.npz", labels, "|u1", (4,))
+open("rows.csv", "w").write("".join(",".join(map(str, row)) + "\n" for row in x[n:n + 2]))
+
+def solve(output):
+    rows = [[1.0] + row for row in x[:n]]
+    k = features + 1
+    a = [[sum(row[i] * row[j] for row in rows) for j in range(k)] + [sum(row[i] * v[output] for row, v in zip(rows, y))] for i in range(k)]
+    for i in range(k):
+        a[i] = [v / a[i][i] for v in a[i]]
+        for j in range(k):
+            if j != i:
+                a[j] = [p - a[j][i] * q for p, q in zip(a[j], a[i])]
+    return [row[-1] for row in a]
+def said(law, row):
+    return law[0] + sum(w * v for w, v in zip(law[1:], row))
+law = solve(0)
+missed = [said(law, row) - v[0] for row, v in zip(x[n:], y[n:])]
+mean = sum(v[0] for v in y[n:]) / tests
+print((sum(e * e for e in missed) / tests) ** 0.5, sum(map(abs, missed)) / tests,
+      1 - sum(e * e for e in missed) / sum((v[0] - mean) ** 2 for v in y[n:]), said(law, x[n]), said(law, x[n + 1]))
+PYTHON
+read -r rmse mae r2 first second <<<"$(python3 make.py)"
+linear="--model=softmax --optimizer=sgd:rate=0.1 --schedule=constant --batch=24 --devices=cpu:0,cpu:1 --threads=1 --quiet"
+
+# --- regression: the law, in its units ---
+good --dataset=npz:file=one.npz $linear --epochs=60 --validation=0.2 --outputs=csv,report,prometheus --out=one
+grep -q '^Test-RMSE: ' out || fail "a run on values says $(cat out)"
+good --dataset=npz:file=one.npz $linear --batch=120 --epochs=60 --out=whole
+near 'RMSE of all examples together' "$(summary whole test_rmse)" "$rmse" 1e-3
+near MAE "$(summary whole test_mae)" "$mae" 1e-3
+near R2 "$(summary whole test_r2)" "$r2" 1e-5
+[ "$(summary whole metric) $(summary whole test_accuracy)" = "rmse None" ] || fail "summary.json has an accuracy of values"
+grep -q "^Test-RMSE: $(python3 -c "print('%.6g' % $(summary whole test_rmse))")\$" out || fail "the last lines are $(cat out)"
+good predict --checkpoint=whole rows.csv
+near 'the first prediction' "$(sed -n '1s/^Prediction is //p' out)" "$first" 1e-2
+near 'the second prediction' "$(sed -n '2s/^Prediction is //p' out)" "$second" 1e-2
+good evaluate --checkpoint=whole
+[ "$(sed 's/: .*//' out | tr '\n' ' ')" = "Examples Test-RMSE Test-MAE Test-R2 Test-Cost " ] || fail "evaluate says $(cat out)"
+near 'RMSE by evaluate' "$(sed -n 's/^Test-RMSE: //p' out)" "$rmse" 1e-2
+near 'the cost, of values with deviation 1' "$(sed -n 's/^Test-Cost: //p' out)" "$(tail -n 1 whole/epochs.csv | cut -d, -f4)" 1e-4
+
+# --- the best epoch has the lowest error of the validation part ---
+head -n 1 one/epochs.csv | grep -q ',test_rmse,.*,validation_rmse$' || fail "epochs.csv begins with $(head -n 1 one/epochs.csv)"
+best=$(tail -n +2 one/epochs.csv | sort -t, -k8,8g -k7,7g -s | head -n 1 | cut -d, -f1)
+[ "$(summary one best_epoch)" = "$best" ] || fail "epoch $(summary one best_epoch) is the best, expected $best"
+grep -q '^trainer_test_rmse ' one/metrics.prom || fail "metrics.prom has no test_rmse"
+grep -q 'test RMSE<' one/report.html || fail "report.html has no RMSE"
+! grep -Eq 'ccuracy|confuse' one/report.html || fail "report.html speaks of what there is not: $(grep -Eo '.{30}(ccuracy|confuse).{30}' one/report.html)"
+good report one --replace
+good report one whole --out=both.html
+
+# --- it goes on bit for bit; other strategies and losses learn it, too ---
+good --dataset=npz:file=one.npz $linear --epochs=60 --loss=mae --out=mae
+good --dataset=npz:file=one.npz $linear --epochs=25 --loss=mae --out=half
+good --resume=half --epochs=60 --devices=cpu:0,cpu:1 --threads=1 --quiet
+[ "$(weights half)" = "$(weights mae)" ] || fail "a resumed run has other weights"
+near 'RMSE with the absolute error' "$(summary mae test_rmse)" "$rmse" 1
+for strategy in async-apply async-lockfree:apply=worker ssp local-sgd; do
+    good --dataset=npz:file=two.npz $linear --strategy=$strategy --optimizer=sgd:rate=0.02 --epochs=60 --out="$strategy"
+    near "R2 of two values under $strategy" "$(summary "$strategy" test_r2)" 0.9 0.1
+done
+good predict --checkpoint=ssp rows.csv
+grep -Eq '^Prediction is "0" [0-9.]+, "1" -?[0-9.e-]+$' out || fail "of two values predict says $(cat out)"
+
+# --- several labels; the fourth, which all have, has no area under the curve ---
+good --dataset=npz:file=labels.npz $linear --optimizer=sgd:rate=1 --epochs=60 --out=labels
+grep -q '^Test-Accuracy: ' out || fail "a run on labels says $(cat out)"
+near 'accuracy of labels' "$(summary labels test_accuracy)" 1 0.1
+near 'the area under the curve' "$(summary labels test_auc)" 1 0.02
+good predict --checkpoint=labels rows.csv
+grep -Eq '^Prediction is "3" \([0-9.]+%\)' out || fail "of labels predict says $(cat out)"
+good predict --checkpoint=labels --top=4 rows.csv
+grep -Eq '^Prediction is "3"(.*%\)){4}$' out || fail "of the four most probable labels predict says $(cat out)"
+good evaluate --checkpoint=labels
+grep -q '^Test-AUC: ' out || fail "evaluate of labels says $(cat out)"
+
+# --- label smoothing: in training only; a network that was smoothed is tested as any other ---
+digits="--dataset=digits:take=320 --model=mlp:hidden=20 --devices=cpu:0 --threads=1 --quiet"
+good $digits --epochs=4 --label-smoothing=0.2 --out=smooth
+good $digits --epochs=2 --label-smoothing=0.2 --out=smooth-half
+good --resume=smooth-half --epochs=4 --devices=cpu:0 --threads=1 --quiet
+[ "$(weights smooth)" = "$(weights smooth-half)" ] || fail "a resumed run smooths otherwise"
+good $digits --epochs=4 --out=sharp
+[ "$(weights smooth)" != "$(weights sharp)" ] || fail "--label-smoothing changes nothing"
+good evaluate --checkpoint=smooth
+near 'the cost by evaluate' "$(sed -n 's/^Test-Cost: //p' out)" "$(summary smooth test_cost)" 1e-4
+near 'top-5' "$(sed -n 's/^Test-Top-5: //p' out)" "$(summary smooth test_top5)" 1e-4
+
+# --- refused ---
+refused '--loss=cross-entropy: npz:file=one.npz has numbers to predict, expected mse or mae' --dataset=npz:file=one.npz --loss=cross-entropy
+refused '--loss=mse: npz:file=labels.npz has several labels per example, expected binary-cross-entropy' --dataset=npz:file=labels.npz --loss=mse
+refused '--label-smoothing=0.1: found --loss=mse, expected cross-entropy' --dataset=npz:file=one.npz --label-smoothing=0.1
+refused '--target-accuracy=0.5: npz:file=one.npz has no classes' --dataset=npz:file=one.npz --target-accuracy=0.5
+refused 'npz: examples [3] in 4 labels, expected [3] in 1 value, what the network was trained on' evaluate --checkpoint=one --dataset=npz:file=labels.npz
+refused 'one: the network says no classes' show --checkpoint=one
+exit $((failures > 0))
