@@ -89,7 +89,7 @@ int network_fits(const struct choice *model, const struct shape *shape, bool mea
 }
 
 int network_open(struct network *network, const struct network_settings *settings, struct error *error) {
-    *network = (struct network){.others = NONE, .shares = NONE};
+    *network = (struct network){.task = settings->task, .others = NONE, .shares = NONE};
     struct graph *g = &network->graph;
     const struct model *model = model_of(settings->model);
     struct shape input = {.rank = settings->shape.rank + 1, .dims = {settings->batch}};

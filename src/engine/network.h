@@ -8,6 +8,7 @@
 
 struct network {
     struct graph graph;
+    enum task task;
     node x;            /* [batch, features...] */
     node labels;       /* int [batch], or float [batch, classes], as the task has them */
     node logits;       /* [batch, classes] */

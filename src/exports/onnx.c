@@ -413,14 +413,16 @@ static int write_layer(struct onnx *onnx, const struct layer_of *layer) {
     return refuse(onnx, layer);
 }
 
-/* "logits", and "probabilities" made from them. */
+/* "logits", and "probabilities" made from them; of values "outputs" alone. */
 static int write_outputs(struct onnx *onnx) {
+    const enum task task = onnx->of->task;
     struct onnx_node logits = onnx_begin(onnx->file, "Identity");
     add_value(onnx, &logits, onnx->of->count - 1, AS_IT_IS);
-    RETURN_IF(onnx_end(&logits, "logits"));
-    struct onnx_node softmax = onnx_begin(onnx->file, "Softmax");
-    onnx_input(&softmax, "logits");
-    return onnx_end(&softmax, "probabilities");
+    RETURN_IF(onnx_end(&logits, task == TASK_VALUES ? "outputs" : "logits"));
+    if (task == TASK_VALUES) return OK;
+    struct onnx_node said = onnx_begin(onnx->file, task == TASK_LABELS ? "Sigmoid" : "Softmax");
+    onnx_input(&said, "logits");
+    return onnx_end(&said, "probabilities");
 }
 
 /* With what the training knew of its examples, as the checkpoint has it. */
@@ -432,8 +434,10 @@ static int write_model(struct onnx *onnx, FILE *stream) {
     const struct shape *logits = shape_of_layer(onnx, onnx->of->count - 1);
     for (int i = 0; i < NOTES; i++)
         notes[i].text = safetensors_text(&onnx->exported->restored->content, notes[i].name);
-    const struct onnx_ends ends = {.input = {"x", shape_of_layer(onnx, 0)},
-                                   .outputs = {{"probabilities", logits}, {"logits", logits}}};
+    struct onnx_ends ends = {.input = {"x", shape_of_layer(onnx, 0)},
+                             .outputs = {{"probabilities", logits}, {"logits", logits}}};
+    if (onnx->of->task == TASK_VALUES)
+        ends = (struct onnx_ends){.input = ends.input, .outputs = {{"outputs", logits}}};
     return onnx_write(onnx->file, &ends, notes, NOTES, stream);
 }
 

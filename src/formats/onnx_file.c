@@ -211,7 +211,8 @@ int onnx_write(struct onnx_file *file, const struct onnx_ends *ends, const struc
     Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT, *opsets[] = {&opset};
     Onnx__ValueInfoProto *inputs[1], *outputs[2];
     RETURN_IF(make_value(file, &inputs[0], &ends->input));
-    for (int i = 0; i < 2; i++) RETURN_IF(make_value(file, &outputs[i], &ends->outputs[i]));
+    for (; graph.n_output < 2 && ends->outputs[graph.n_output].name; graph.n_output++)
+        RETURN_IF(make_value(file, &outputs[graph.n_output], &ends->outputs[graph.n_output]));
     RETURN_IF(add_notes(file, &model, notes, count));
     graph.n_node = (size_t)file->node_count;
     graph.node = file->nodes;
@@ -220,7 +221,6 @@ int onnx_write(struct onnx_file *file, const struct onnx_ends *ends, const struc
     graph.initializer = file->tensors;
     graph.n_input = 1;
     graph.input = inputs;
-    graph.n_output = 2;
     graph.output = outputs;
     opset.domain = domain;
     opset.has_version = 1;

@@ -43,7 +43,7 @@ struct onnx_value {
     const struct shape *shape;
 };
 struct onnx_ends {
-    struct onnx_value input, outputs[2];
+    struct onnx_value input, outputs[2]; /* the second may have no name: then it is not there */
 };
 /* A named text that the model carries along. */
 struct onnx_note {

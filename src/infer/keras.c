@@ -9,7 +9,12 @@
 #include "../base/json.h"
 #include "../base/memory.h"
 
-static const char last_layer[] = "probabilities";
+/* The layer that makes of the last values what the network says. */
+static const struct {
+    const char *name, *activation;
+} ends[TASKS] = {[TASK_CLASSES] = {"probabilities", "softmax"},
+                 [TASK_LABELS] = {"probabilities", "sigmoid"},
+                 [TASK_VALUES] = {"outputs", "linear"}};
 
 /* Operations that are a layer there: a class of their own, or an activation by name. */
 static const struct {
@@ -104,7 +109,7 @@ static void add_weight(struct keras_layer *layer, const char *name, const struct
 
 int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place, struct error *error) {
     if (place == of->count) {
-        *layer = (struct keras_layer){.class_name = "Activation", .name = last_layer};
+        *layer = (struct keras_layer){.class_name = "Activation", .name = ends[of->task].name};
         return OK;
     }
     const struct layer_of *from = &of->layers[place];
@@ -280,7 +285,7 @@ static bool is_sequential(const struct layers_of *of) {
 }
 
 static const char *name_at(const struct layers_of *of, int place) {
-    return place == of->count ? last_layer : of->layers[place].name;
+    return place == of->count ? ends[of->task].name : of->layers[place].name;
 }
 
 static void put_tensor(struct json_writer *json, const char *layer, bool with_arguments) {
@@ -320,7 +325,7 @@ static int put_layer(struct json_writer *json, const struct layers_of *of, int p
     json_text(json, "name", layer.name);
     json_text(json, "dtype", "float32");
     if (place == of->count)
-        json_text(json, "activation", "softmax");
+        json_text(json, "activation", ends[of->task].activation);
     else
         put_settings(json, of, &of->layers[place]);
     json_close(json, '}');

@@ -1,5 +1,6 @@
 /* A network as Keras has it: the class of each layer, its configuration as JSON, and its weights in their
- * order. Keras 2 and 3 read it. A softmax is added at its end, so that it predicts probabilities. */
+ * order. Keras 2 and 3 read it. A softmax is added at its end, so that it predicts probabilities; of
+ * labels, a sigmoid; of values, nothing that changes them. */
 #ifndef TRAINER_INFER_KERAS_H
 #define TRAINER_INFER_KERAS_H
 
@@ -15,11 +16,11 @@ struct keras_layer {
     const char *weight_name[KERAS_WEIGHTS]; /* "kernel", "moving_mean" */
 };
 
-/* The layer at that place; of->count: the softmax behind them. Errors: ERROR_FILE: Keras has none like it, by
+/* The layer at that place; of->count: the one that is added. Errors: ERROR_FILE: Keras has none like it, by
  * its name. */
 int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place, struct error *error);
 
-/* order[of->count + 1]: the places of the layers, the softmax's too, in the order in which Keras has them
+/* order[of->count + 1]: the places of the layers, the added one's too, in the order in which Keras has them
  * once it has built the model, and by which it reads their weights: those farthest from the result first; of
  * equally far ones the one that is met first on the way from the result through the inputs. Errors:
  * ERROR_DEVICE (memory). */

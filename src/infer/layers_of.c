@@ -192,7 +192,8 @@ static int read_node(struct reading *reading, node n) {
 int layers_of_open(struct layers_of *of, const struct network *network, struct error *error) {
     const struct graph *graph = &network->graph;
     struct reading reading = {.of = of, .graph = graph, .error = error};
-    *of = (struct layers_of){.graph = graph, .batch = graph->nodes[network->x].shape.dims[0]};
+    *of = (struct layers_of){
+        .graph = graph, .batch = graph->nodes[network->x].shape.dims[0], .task = network->task};
     int code = memory_array(&of->layers, graph->count, "the layers", error);
     if (code == OK) code = memory_array(&reading.uses, graph->count, "the layers", error);
     if (code == OK) code = memory_array(&reading.place, graph->count, "the layers", error);

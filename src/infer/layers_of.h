@@ -47,6 +47,7 @@ struct layers_of {
     struct layer_of *layers;   /* [count]: the input first, the logits last */
     int count;
     int batch; /* of the graph: the first dimension of all values */
+    enum task task;
 };
 
 /* network: for inference. Errors: ERROR_DEVICE (memory); ERROR_FILE: a weight that is no layer's (what is

@@ -111,4 +111,41 @@ for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet",
         assert worst < 1e-5, f"{run}: PyTorch's layout says {worst} else"
 PYTHON
 ROOT=$root TRAINER=$TRAINER "$python" ask.py >out 2>err || fail "$(tail -n 3 err)"
+
+# --- values come in their units, labels as their probabilities ---
+cat >make.py <<'PYTHON'
+import numpy as np
+r = np.random.default_rng(2)
+x = r.normal(size=(200, 3)).astype("f4")
+np.savez("values.npz", x=x, y=np.stack([500 + 30 * x[:, 0], 0.01 * x[:, 1]], 1))
+np.savez("labels.npz", x=x, y=np.stack([x[:, 0] > 0, x[:, 1] + x[:, 2] > 1], 1).astype("u1"))
+np.savetxt("rows.csv", x[:5], delimiter=",")
+PYTHON
+cat >values.py <<'PYTHON'
+import re, subprocess, os
+import keras, numpy as np, onnxruntime
+trainer, rows = os.environ["TRAINER"], np.loadtxt("rows.csv", delimiter=",")
+for run, names, close in (("values", ["outputs"], 1e-4), ("labels", ["probabilities", "logits"], 1e-3)):
+    said = subprocess.run([trainer, "predict", f"--checkpoint={run}", "--top=2", "rows.csv"], check=True, capture_output=True, text=True).stdout
+    found = [dict(re.findall(r'"(\d)" \(?([-\de.]+)', line)) for line in said.splitlines()]
+    wanted = np.array([[float(row[name]) for name in "01"] for row in found]) / (100 if run == "labels" else 1)
+    for suffix in "onnx", "h5", "keras":
+        subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.{suffix}"], check=True, stdout=subprocess.DEVNULL)
+    session = onnxruntime.InferenceSession(f"{run}.onnx", providers=["CPUExecutionProvider"])
+    assert [o.name for o in session.get_outputs()] == names, names
+    notes = session.get_modelmeta().custom_metadata_map
+    mean, deviation = (np.array(notes[name].split(","), float) for name in ("mean", "deviation"))
+    x = ((rows - mean) / deviation).astype("f4")
+    outputs = {"onnx": session.run(None, {"x": x})[0]}
+    for suffix in "h5", "keras":
+        network = keras.models.load_model(f"{run}.{suffix}", compile=False)
+        assert network.layers[-1].name == names[0], network.layers[-1].name
+        outputs[suffix] = np.asarray(network(x))
+    for suffix, output in outputs.items():
+        assert np.allclose(output, wanted, rtol=1e-4, atol=close), f"{run}.{suffix}: {output} instead of {wanted}"
+PYTHON
+"$python" make.py && for run in values labels; do
+    "$TRAINER" --epochs=3 --quiet --dataset=npz:file=$run.npz,x=x,y=y --model=mlp:hidden=5 --optimizer=adam --out=$run >out 2>err || fail "$run: $(cat err)"
+done
+TRAINER=$TRAINER "$python" values.py >out 2>err || fail "$(tail -n 3 err)"
 [ $failures -eq 0 ]

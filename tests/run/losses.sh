@@ -4,30 +4,16 @@
 # smoothing. Each goes on from a checkpoint bit for bit, under other strategies and over processes.
 # shellcheck disable=SC2086 # options are several words
 set -u
-# shellcheck source=tests/setup.sh
-. "$(dirname "$0")/../setup.sh"
-need python3
-cd "$scratch" || exit 1
+# shellcheck source=tests/processes.sh
+. "$(dirname "$0")/../processes.sh"
 
-good() {
-    "$TRAINER" "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"
-    [ ! -s err ] || fail "trainer $*: said $(cat err)"
-}
-
-refused() { # words, options...
-    local words=$1
-    shift
-    "$TRAINER" "$@" >out 2>err && fail "trainer $*: was not refused"
-    grep -Fq -- "$words" err || fail "trainer $*: said $(cat err), expected $words"
-}
-
-weights() { python3 look.py weights "$1/model.safetensors"; }
-summary() { python3 look.py summary "$1/summary.json" "$2"; }
+weights() { python3 read.py weights "$1/model.safetensors"; }
+summary() { python3 read.py summary "$1/summary.json" "$2"; }
 near() { # what, found, expected, tolerance
     python3 -c "import sys; sys.exit(not abs($2 - $3) <= $4)" || fail "$1: found $2, expected $3"
 }
 
-cat >look.py <<'PYTHON'
+cat >read.py <<'PYTHON'
 import hashlib, json, struct, sys
 what, path, *names = sys.argv[1:]
 if what == "weights":
@@ -36,6 +22,16 @@ if what == "weights":
     print(hashlib.sha256(data[8 + length:]).hexdigest())
 if what == "summary":
     print(*[json.load(open(path)).get(name) for name in names])
+if what == "says": # what an exported linear network says of an example, brought to mean 0 and deviation 1 as its own notes have it
+    data = open(path, "rb").read()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    array = lambda name: struct.unpack(f"<{(header[name]['data_offsets'][1] - header[name]['data_offsets'][0]) // 4}f",
+                                       data[8 + length + header[name]["data_offsets"][0]:8 + length + header[name]["data_offsets"][1]])
+    notes = header["__metadata__"]
+    mean, deviation = ([float(v) for v in notes[name].split(",")] for name in ("mean", "deviation"))
+    kernel, bias = array("dense1/kernel"), array("dense1/bias")
+    print(bias[0] + sum((float(v) - m) / d * k for v, m, d, k in zip(names[0].split(","), mean, deviation, kernel)))
 PYTHON
 
 # --- a law with noise; by its normal equations, the least error on the training part, and what it says on the test part ---
@@ -88,6 +84,8 @@ grep -q "^Test-RMSE: $(python3 -c "print('%.6g' % $(summary whole test_rmse))")\
 good predict --checkpoint=whole rows.csv
 near 'the first prediction' "$(sed -n '1s/^Prediction is //p' out)" "$first" 1e-2
 near 'the second prediction' "$(sed -n '2s/^Prediction is //p' out)" "$second" 1e-2
+good export --checkpoint=whole whole-units.safetensors
+near 'what an exported network says' "$(python3 read.py says whole-units.safetensors "$(head -n 1 rows.csv)")" "$first" 1e-2
 good evaluate --checkpoint=whole
 [ "$(sed 's/: .*//' out | tr '\n' ' ')" = "Examples Test-RMSE Test-MAE Test-R2 Test-Cost " ] || fail "evaluate says $(cat out)"
 near 'RMSE by evaluate' "$(sed -n 's/^Test-RMSE: //p' out)" "$rmse" 1e-2
@@ -140,11 +138,27 @@ good evaluate --checkpoint=smooth
 near 'the cost by evaluate' "$(sed -n 's/^Test-Cost: //p' out)" "$(summary smooth test_cost)" 1e-4
 near 'top-5' "$(sed -n 's/^Test-Top-5: //p' out)" "$(summary smooth test_top5)" 1e-4
 
+# --- a parameter server and two workers, and two mirrored processes: the bits of one process, and its last lines ---
+rounds="--dataset=npz:file=two.npz --model=softmax --optimizer=sgd:rate=0.1 --schedule=constant --batch=24 --epochs=4 --quiet"
+good $rounds --devices=cpu:0,cpu:1 --threads=1 --out=alone
+new_cluster 1 2
+start ps "$TRAINER" --job=ps --task=0 $hosts $rounds --out=served
+for w in 0 1; do start_worker $w $rounds; done
+ends 0 ps w0 w1
+[ "$(weights served)" = "$(weights alone)" ] || fail "a cluster learns other values than one process"
+for name in ps w0 w1; do
+    [ "$(grep '^Test-' $name.out)" = "Test-RMSE: $(python3 -c "print('%.6g' % $(summary served test_rmse))")" ] || fail "$name: printed $(cat $name.out)"
+done
+new_cluster 0 2
+for w in 0 1; do start_worker $w ${rounds/two/labels} --out=mirrored; done
+ends 0 w0 w1
+grep -q '^Test-Accuracy: ' w1.out || fail "a mirrored process printed $(cat w1.out)"
+
 # --- refused ---
-refused '--loss=cross-entropy: npz:file=one.npz has numbers to predict, expected mse or mae' --dataset=npz:file=one.npz --loss=cross-entropy
-refused '--loss=mse: npz:file=labels.npz has several labels per example, expected binary-cross-entropy' --dataset=npz:file=labels.npz --loss=mse
-refused '--label-smoothing=0.1: found --loss=mse, expected cross-entropy' --dataset=npz:file=one.npz --label-smoothing=0.1
-refused '--target-accuracy=0.5: npz:file=one.npz has no classes' --dataset=npz:file=one.npz --target-accuracy=0.5
-refused 'npz: examples [3] in 4 labels, expected [3] in 1 value, what the network was trained on' evaluate --checkpoint=one --dataset=npz:file=labels.npz
-refused 'one: the network says no classes' show --checkpoint=one
+refused 2 '--loss=cross-entropy: npz:file=one.npz has numbers to predict, expected mse or mae$' --dataset=npz:file=one.npz --loss=cross-entropy
+refused 2 '--loss=mse: npz:file=labels.npz has several labels per example, expected binary-cross-entropy$' --dataset=npz:file=labels.npz --loss=mse
+refused 2 '--label-smoothing=0.1: found --loss=mse, expected cross-entropy$' --dataset=npz:file=one.npz --label-smoothing=0.1
+refused 2 '--target-accuracy=0.5: npz:file=one.npz has no classes' --dataset=npz:file=one.npz --target-accuracy=0.5
+refused 2 'npz: examples \[3\] in 4 labels, expected \[3\] in 1 value, what the network was trained on$' evaluate --checkpoint=one --dataset=npz:file=labels.npz
+refused 2 'one: the network says no classes' show --checkpoint=one
 exit $((failures > 0))
