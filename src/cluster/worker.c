@@ -143,8 +143,8 @@ static int open_device(struct remote_device *device) {
     RETURN_IF(compute.open(compute.self, device->index, error));
     RETURN_IF(memory_array(&device->weights, floats, "weights", error));
     RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
-    RETURN_IF(memory_array(&device->numbers, batch, "a batch's numbers", error));
-    RETURN_IF(memory_array(&device->keys, batch, "a batch's keys", error));
+    RETURN_IF(memory_array(&device->numbers, batch + 1, "a batch's numbers", error));
+    RETURN_IF(memory_array(&device->keys, batch + 1, "a batch's keys", error));
     return remote_ready(&device->remote, &run->fingerprint, error);
 }
 
