@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/text.h"
+#include "units.h"
 
 static void all_suffixes(char *out, size_t bytes) {
     struct text text = text_into(out, bytes);
@@ -39,29 +40,6 @@ static int write_file(const struct format *format, const char *path, const struc
     return code;
 }
 
-/* Values were brought to mean 0 and deviation 1 for training: the last layer brings them back, so that other
- * programs get them in their units. Errors: ERROR_FILE: it is no dense layer with biases. */
-static int give_units(const struct restored *restored, const struct layers_of *layers, struct error *error) {
-    const struct layer_of *last = &layers->layers[layers->count - 1];
-    const struct range *kernel = last->weights[WEIGHT_KERNEL], *bias = last->weights[WEIGHT_BIAS];
-    const struct units *units = &restored->units;
-    if (!units->deviation) return OK;
-    if (last->kind != FOUND_DENSE || !kernel || !bias)
-        return error_set(
-            error, ERROR_FILE,
-            "%s: found the last layer, expected dense with biases, which can have the units of the "
-            "values (a data set with standardize=0 has none)",
-            last->name);
-    const size_t outputs = (size_t)restored->classes;
-    for (size_t i = 0; i < kernel->floats; i++)
-        restored->weights[kernel->begin + i] *= units->deviation[i % outputs];
-    for (size_t o = 0; o < outputs; o++) {
-        float *at = &restored->weights[bias->begin + o];
-        *at = *at * units->deviation[o] + units->mean[o];
-    }
-    return OK;
-}
-
 int export_write(const char *checkpoint, const char *path, bool torch, struct error *error) {
     const struct format *format = NULL;
     struct restored restored = {0};
@@ -74,7 +52,8 @@ int export_write(const char *checkpoint, const char *path, bool torch, struct er
     int code = restored_open(&restored, checkpoint, true, error);
     const struct exported exported = {.restored = &restored, .layers = &layers, .torch = torch};
     if (code == OK) code = layers_of_open(&layers, &restored.evaluator.network, error);
-    if (code == OK) code = give_units(&restored, &layers, error);
+    if (code == OK)
+        code = units_give(&restored.evaluator.network, &restored.units, path, restored.weights, error);
     if (code == OK) code = write_file(format, path, &exported, error);
     layers_of_close(&layers);
     restored_close(&restored);

@@ -8,6 +8,7 @@
 #include "../base/memory.h"
 #include "../base/text.h"
 #include "../graph/network_file.h"
+#include "../infer/units.h"
 #include "open.h"
 
 /* The file, in one of two forms. */
@@ -134,10 +135,21 @@ static int take_all(struct run *run, const struct source *source, float *weights
     return taken > 0 ? OK : nothing_fits(source, layout, error);
 }
 
+/* Other programs' networks say values as they are. A last layer that is fresh says nothing yet. */
+static int take_units(const struct run *run, const struct source *source, float *weights,
+                      struct error *error) {
+    const struct setup *setup = &run->setup;
+    const struct range *bias = units_layer(&setup->network).bias;
+    if (source->network.count == 0) return OK;
+    if (bias && missing_of(source, &setup->network.graph.layout, bias)) return OK;
+    return units_take(&setup->network, &setup->dataset.units, source->path, weights, error);
+}
+
 int run_take_weights(struct run *run, float *weights, struct error *error) {
     struct source source = {.path = run->setup.config.weights};
     int code = open_source(&source, error);
     if (code == OK) code = take_all(run, &source, weights, error);
+    if (code == OK) code = take_units(run, &source, weights, error);
     close_source(&source);
     return code;
 }

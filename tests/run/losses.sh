@@ -86,6 +86,11 @@ near 'the first prediction' "$(sed -n '1s/^Prediction is //p' out)" "$first" 1e-
 near 'the second prediction' "$(sed -n '2s/^Prediction is //p' out)" "$second" 1e-2
 good export --checkpoint=whole whole-units.safetensors
 near 'what an exported network says' "$(python3 read.py says whole-units.safetensors "$(head -n 1 rows.csv)")" "$first" 1e-2
+if "$TRAINER" export --checkpoint=whole whole.onnx >out 2>err; then # a build with protobuf-c
+    good import whole.onnx --dataset=npz:file=one.npz --out=imported
+    good evaluate --checkpoint=imported
+    near 'RMSE of a network that came back' "$(sed -n 's/^Test-RMSE: //p' out)" "$rmse" 1e-2
+fi
 good evaluate --checkpoint=whole
 [ "$(sed 's/: .*//' out | tr '\n' ' ')" = "Examples Test-RMSE Test-MAE Test-R2 Test-Cost " ] || fail "evaluate says $(cat out)"
 near 'RMSE by evaluate' "$(sed -n 's/^Test-RMSE: //p' out)" "$rmse" 1e-2
