@@ -10,7 +10,7 @@ enum { LIST_BYTES = 512 };
 struct csv_settings {
     struct dataset_common common;
     char file[512], test_file[512], label[128];
-    char columns[LIST_BYTES], ignore[LIST_BYTES], categories[LIST_BYTES];
+    char columns[LIST_BYTES], ignore[LIST_BYTES], categories[LIST_BYTES], target[LIST_BYTES / 2];
     struct split split;
     int header;    /* enum csv_header */
     int missing;   /* enum csv_missing_rule */
@@ -28,6 +28,8 @@ static const struct option options[] = {
     OPTION_ROW(TEXT, "test_file", struct csv_settings, test_file, .value = "FILE", .help = "file to test on"),
     OPTION_ROW(TEXT, "label", struct csv_settings, label, .value = "COLUMN",
                .help = "column of the label, by name or by number from 1 (default the last)"),
+    OPTION_ROW(TEXT, "target", struct csv_settings, target, .value = "LIST", .flags = OPTION_LIST,
+               .help = "columns of numbers to predict, instead of a label: target=price"),
     OPTION_ROW(TEXT, "columns", struct csv_settings, columns, .value = "LIST", .flags = OPTION_LIST,
                .help = "columns to learn from, by name or number: columns=age,city (default: all)"),
     OPTION_ROW(TEXT, "ignore", struct csv_settings, ignore, .value = "LIST", .flags = OPTION_LIST,
@@ -65,7 +67,8 @@ static int read_tables(struct csv_table tables[2], const struct csv_settings *cs
     const struct csv_format format = {.separator = SEPARATORS[csv->separator],
                                       .decimal = DECIMALS[csv->decimal],
                                       .header = (enum csv_header)csv->header,
-                                      .label = csv->label,
+                                      .label = *csv->target ? NULL : csv->label,
+                                      .target = csv->target,
                                       .columns = csv->columns,
                                       .ignore = csv->ignore,
                                       .categories = csv->categories,
@@ -94,6 +97,8 @@ static int csv_open(struct dataset *dataset, const void *settings, const char *c
     struct csv_table tables[2] = {0};
     struct csv_part train = {0}, test = {0};
     if (!*csv->file) return error_set(error, ERROR_USAGE, "csv: found no file, expected csv:file=FILE");
+    if (*csv->label && *csv->target)
+        return error_set(error, ERROR_USAGE, "csv: found label= and target=, expected one of them");
     int code = read_tables(tables, csv, &train, &test, error);
     if (code == OK) code = csv_examples(dataset, &train, &test, csv->standardize, error);
     if (code == OK) code = keep_columns(dataset, &tables[0], error);
@@ -104,7 +109,8 @@ static int csv_open(struct dataset *dataset, const void *settings, const char *c
 
 const struct dataset_plugin dataset_csv = {
     .plugin = {.name = "csv",
-               .help = "your own table: numbers, categories and a label in each row of a CSV file",
+               .help = "your own table: numbers, categories, and a label or numbers to predict in each row "
+                       "of a CSV file",
                .options = options,
                .settings_bytes = sizeof(struct csv_settings)},
     .open = csv_open,

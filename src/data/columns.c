@@ -18,7 +18,7 @@ enum { COLUMNS_MOST = 65536, VALUES_MOST = 100000 };
 
 static const char *const roles[COLUMN_ROLES] = {
     [COLUMN_OPEN] = "open",   [COLUMN_NUMBER] = "number",   [COLUMN_CATEGORY] = "category",
-    [COLUMN_LABEL] = "label", [COLUMN_IGNORED] = "ignored",
+    [COLUMN_LABEL] = "label", [COLUMN_IGNORED] = "ignored", [COLUMN_TARGET] = "target",
 };
 
 int columns_open(struct columns *columns, int count, struct error *error) {

@@ -15,6 +15,7 @@ enum column_role {
     COLUMN_CATEGORY,
     COLUMN_LABEL,
     COLUMN_IGNORED,
+    COLUMN_TARGET, /* a number that is to be predicted */
     COLUMN_ROLES
 };
 

@@ -83,6 +83,49 @@ static int number_labels(struct dataset *dataset, struct parts *parts, struct er
     return code;
 }
 
+/* --- targets --- */
+
+/* *block = the targets of all rows; the table's rows are then as long as their features. */
+static int take_targets(void **block, struct csv_table *table, int targets, struct error *error) {
+    const size_t all = (size_t)table->cells, kept = all - (size_t)targets, width = (size_t)targets;
+    RETURN_IF(
+        memory_zeroed(block, (size_t)table->rows * width, sizeof(float), "the targets of a table", error));
+    float *out = *block, *cells = csv_cells(table);
+    for (size_t row = 0; row < (size_t)table->rows; row++) {
+        memcpy(out + row * width, cells + row * all + kept, width * sizeof *out);
+        memmove(cells + row * kept, cells + row * all, kept * sizeof *cells);
+    }
+    table->cells = (int)kept;
+    return OK;
+}
+
+static int name_targets(struct dataset *dataset, const struct columns *columns, int targets,
+                        struct error *error) {
+    char(*names)[CSV_COLUMN_BYTES] = NULL;
+    const char **list = NULL;
+    int code = memory_array(&names, targets, "names of targets", error), count = 0;
+    if (code == OK) code = memory_array(&list, targets, "names of targets", error);
+    for (int c = 0; code == OK && c < columns->count; c++) {
+        if (columns->at[c].role != COLUMN_TARGET) continue;
+        list[count] = columns->named ? columns->at[c].name : csv_column(columns, c, names[count]);
+        count++;
+    }
+    if (code == OK) code = dataset_class_names(dataset, list, targets, error);
+    memory_free(list);
+    memory_free(names);
+    return code;
+}
+
+/* The data set's blocks are the targets of both tables. */
+static int number_targets(struct dataset *dataset, const struct parts *parts, struct error *error) {
+    const int targets = columns_of(parts->columns, COLUMN_TARGET);
+    struct csv_table *train = parts->of[TRAIN].table, *test = parts->of[TEST].table;
+    dataset->task = TASK_VALUES;
+    RETURN_IF(take_targets(&dataset->blocks[TRAIN], train, targets, error));
+    if (test != train) RETURN_IF(take_targets(&dataset->blocks[TEST], test, targets, error));
+    return name_targets(dataset, parts->columns, targets, error);
+}
+
 /* --- features, cell by cell --- */
 
 /* A missing number becomes the mean of the training part. */
@@ -245,12 +288,18 @@ static int name_features(struct dataset *dataset, const struct columns *columns,
     return code;
 }
 
-static struct examples part_examples(const struct csv_part *part, int features) {
-    return (struct examples){.count = part->rows,
-                             .features = features,
-                             .floats = csv_cells(part->table) + (size_t)part->first * (size_t)features,
-                             .scale = 1,
-                             .labels = labels_of(part)};
+/* targets: of the part's table, or NULL. */
+static struct examples part_examples(const struct dataset *dataset, const struct csv_part *part, int features,
+                                     const float *targets) {
+    struct examples examples = {.count = part->rows,
+                                .features = features,
+                                .floats = csv_cells(part->table) + (size_t)part->first * (size_t)features,
+                                .scale = 1};
+    const void *const labels = dataset->task == TASK_CLASSES
+                                   ? (const void *)labels_of(part)
+                                   : targets + (size_t)part->first * (size_t)dataset->classes;
+    dataset_label(dataset, &examples, labels);
+    return examples;
 }
 
 /* The data set owns the memory now. */
@@ -275,7 +324,8 @@ static void write_notice(struct dataset *dataset, const struct parts *parts) {
 int csv_examples(struct dataset *dataset, const struct csv_part *train, const struct csv_part *test,
                  bool standardize, struct error *error) {
     struct parts parts = {.of = {*train, *test}, .columns = train->table->columns};
-    RETURN_IF(number_labels(dataset, &parts, error));
+    const bool targets = columns_of(parts.columns, COLUMN_TARGET) > 0;
+    RETURN_IF(targets ? number_targets(dataset, &parts, error) : number_labels(dataset, &parts, error));
     RETURN_IF(prepare_columns(&parts, error));
     const int features = columns_features(parts.columns);
     RETURN_IF(name_features(dataset, parts.columns, features, error));
@@ -284,8 +334,11 @@ int csv_examples(struct dataset *dataset, const struct csv_part *train, const st
     if (test->table != train->table) RETURN_IF(widen(test->table, features, error));
     write_notice(dataset, &parts);
     dataset->shape = SHAPE(features);
-    dataset->train = part_examples(train, features);
-    dataset->test = part_examples(test, features);
+    const void *const *blocks = (const void *const *)dataset->blocks;
+    dataset->train = part_examples(dataset, train, features, blocks[TRAIN]);
+    dataset->test =
+        part_examples(dataset, test, features, blocks[test->table == train->table ? TRAIN : TEST]);
+    if (targets && standardize) RETURN_IF(dataset_standardize_targets(dataset, error));
     move(dataset, train->table, 0);
     if (test->table != train->table) move(dataset, test->table, 2);
     return OK;

@@ -18,6 +18,9 @@ struct csv_part {
  * those of the training part, sorted by number if all are whole numbers, else by their bytes. A missing
  * number becomes the mean of the training part, a missing category the value "".
  *
+ * Where columns are targets there are no labels, but values, which with `standardize` are brought to mean 0
+ * and deviation 1, too; their names are the columns', or numbers.
+ *
  * The tables' columns are then what a checkpoint is to keep (columns_write). Their memory moves to the data
  * set's files. Errors: ERROR_FILE: fewer than two classes in the training part, a label in the test part that
  * the training part does not have; ERROR_DEVICE: more numbers than memory. */

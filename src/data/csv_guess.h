@@ -19,8 +19,8 @@ struct csv_format {
     enum csv_header header;
     const char *label; /* name or number (from 1) of its column; "": the last one; NULL: there is none */
     /* Of columns, names or numbers joined by commas, or NULL: the only ones that are features; those that are
-     * not; those whose numbers are texts. */
-    const char *columns, *ignore, *categories;
+     * not; those whose numbers are texts; those whose numbers are to be predicted. */
+    const char *columns, *ignore, *categories, *target;
     enum csv_missing_rule missing;
 };
 

@@ -115,9 +115,14 @@ static int find_columns(struct csv_reader *reader, struct error *error) {
     return csv_roles(columns, &reader->format, row->name, error);
 }
 
+/* What is to be said of a row. */
+static bool is_wanted(const struct column *column) {
+    return column->role == COLUMN_LABEL || column->role == COLUMN_TARGET;
+}
+
 /* Whether a column of `like` has to be in this file. */
 static bool is_needed(const struct csv_reader *reader, const struct column *column) {
-    return column_is_feature(column) || (column->role == COLUMN_LABEL && !reader->fixed);
+    return column_is_feature(column) || (is_wanted(column) && !reader->fixed);
 }
 
 /* The cell of the header that has the column's name and is no other column's yet, or -1. `header`: the cells'
@@ -159,14 +164,15 @@ static int match_names(struct csv_reader *reader, int *matched, const char **lac
 static int match_places(struct csv_reader *reader, struct error *error) {
     const struct columns *columns = reader->columns;
     const int all = columns->count, features = columns_cells(columns),
-              labels = columns_of(columns, COLUMN_LABEL), count = reader->rows.count;
+              labels = columns_of(columns, COLUMN_LABEL) + columns_of(columns, COLUMN_TARGET),
+              count = reader->rows.count;
     const bool labelled = count == all || (reader->fixed && count == features + labels);
     if (count != all && !(reader->fixed && (labelled || count == all - labels || count == features)))
         return wrong_count(reader, reader->fixed ? features : all, reader->like, error);
     const bool ignored = count == all || count == all - labels;
     for (int c = 0, cell = 0; c < all; c++) {
-        const enum column_role role = columns->at[c].role;
-        if ((role == COLUMN_LABEL && !labelled) || (role == COLUMN_IGNORED && !ignored)) continue;
+        const struct column *column = &columns->at[c];
+        if ((is_wanted(column) && !labelled) || (column->role == COLUMN_IGNORED && !ignored)) continue;
         reader->column_of[cell++] = c;
     }
     return OK;
@@ -189,12 +195,12 @@ static int match_columns(struct csv_reader *reader, struct error *error) {
 /* Where each cell goes. */
 static int place_cells(struct csv_reader *reader, struct error *error) {
     const struct columns *columns = reader->columns;
-    int *places, features = 0;
+    int *places, features = 0, targets = columns_cells(columns);
     RETURN_IF(memory_array(&places, columns->count, "the columns of a table", error));
-    for (int c = 0; c < columns->count; c++) {
-        places[c] = features;
-        features += column_is_feature(&columns->at[c]);
-    }
+    for (int c = 0; c < columns->count; c++)
+        places[c] = columns->at[c].role == COLUMN_TARGET ? targets++
+                    : column_is_feature(&columns->at[c]) ? features++
+                                                         : features;
     reader->label = -1;
     for (int cell = 0; cell < reader->cells; cell++) {
         const int column = reader->column_of[cell];
@@ -286,11 +292,19 @@ static int read_feature(struct csv_reader *reader, int cell, float *out, struct 
     return OK;
 }
 
+static int read_target(const struct csv_reader *reader, int cell, float *out, struct error *error) {
+    const char *expected = csv_number(reader->rows.cells[cell], reader->format.decimal, out);
+    char place[CSV_PLACE_BYTES], shown[CSV_SHOWN_BYTES];
+    if (!expected) return OK;
+    return error_set(error, ERROR_FILE, "%s: found \"%s\", expected %s, as the column is a target",
+                     place_of(reader, cell, place), csv_shown(reader->rows.cells[cell], shown), expected);
+}
+
 /* A cell without a value. *whole: false: its row is left out. */
 static int read_missing(const struct csv_reader *reader, int cell, float *out, bool *whole,
                         struct error *error) {
     const struct column *column = &reader->columns->at[reader->column_of[cell]];
-    const bool label = column->role == COLUMN_LABEL;
+    const bool label = is_wanted(column);
     if (!label) *out = NAN;
     if (reader->fixed) return label || column->fills ? OK : wrong_missing(reader, cell, error);
     if (reader->format.missing == CSV_MISSING_DROP) *whole = false;
@@ -306,12 +320,15 @@ static int read_row(struct csv_reader *reader, float *cells, int *label, bool *w
     if (row->count != reader->cells) return wrong_count(reader, reader->cells, NULL, error);
     for (int cell = 0; cell < row->count; cell++) {
         const int column = reader->column_of[cell];
-        if (column < 0 || reader->columns->at[column].role == COLUMN_IGNORED) continue;
+        const enum column_role role = column < 0 ? COLUMN_IGNORED : reader->columns->at[column].role;
+        if (role == COLUMN_IGNORED || (role == COLUMN_TARGET && reader->fixed)) continue;
         float *const out = &cells[reader->place_of[cell]];
         if (csv_missing(row->cells[cell]))
             RETURN_IF(read_missing(reader, cell, out, whole, error));
         else if (cell == reader->label)
             RETURN_IF(read_value(reader, cell, CSV_MAX_CLASSES, label, error));
+        else if (role == COLUMN_TARGET)
+            RETURN_IF(read_target(reader, cell, out, error));
         else
             RETURN_IF(read_feature(reader, cell, out, error));
     }

@@ -21,7 +21,7 @@ struct csv_reader {
     bool header;
     int cells;      /* of each row */
     int *column_of; /* [cells] place in `columns`, or -1: nothing there needs it; owned */
-    int *place_of;  /* [cells] of features, place among the features' cells; owned */
+    int *place_of;  /* [cells] of features and targets, place among their cells; owned */
     int label;      /* cell of the label, or -1 */
     bool waiting;   /* the first row is in hand, and no header */
     long dropped;   /* rows that were left out, as something is missing */
@@ -38,9 +38,10 @@ struct csv_reader {
 int csv_reader_open(struct csv_reader *reader, struct csv_rows *rows, const struct csv_format *format,
                     struct columns *columns, const char *like, bool fixed, struct error *error);
 
-/* The next row: cells[columns_cells]: numbers, and of categories the number of the value; NAN: missing; where
- * columns are fixed, -1 for a value that they do not have. *label: the number of its text among the label
- * column's values; -1: missing, no label column, or none of the values that are fixed. Errors: ERROR_FILE. */
+/* The next row: cells[columns_cells], and behind them those of targets, unless columns are fixed: numbers,
+ * and of categories the number of the value; NAN: missing; where columns are fixed, -1 for a value that they
+ * do not have. *label: the number of its text among the label column's values; -1: missing, no label column,
+ * or none of the values that are fixed. Errors: ERROR_FILE. */
 int csv_reader_next(struct csv_reader *reader, float *cells, int *label, bool *found, struct error *error);
 void csv_reader_close(struct csv_reader *reader); /* safe on a zeroed or half-open one */
 

@@ -48,7 +48,8 @@ int csv_roles(struct columns *columns, const struct csv_format *format, const ch
     RETURN_IF(set_list(columns, "columns", format->columns, COLUMN_OPEN, name, error));
     RETURN_IF(set_list(columns, "categories", format->categories, COLUMN_CATEGORY, name, error));
     RETURN_IF(set_list(columns, "ignore", format->ignore, COLUMN_IGNORED, name, error));
+    RETURN_IF(set_list(columns, "target", format->target, COLUMN_TARGET, name, error));
     if (columns_cells(columns) > 0) return OK;
-    return error_set(error, ERROR_USAGE, "%s: found no column to learn from, expected one beside the label",
-                     name);
+    return error_set(error, ERROR_USAGE, "%s: found no column to learn from, expected one beside %s", name,
+                     format->target && *format->target ? "the target" : "the label");
 }

@@ -90,7 +90,7 @@ static int read_table(struct csv_table *table, struct csv_rows *rows, const stru
     table->format = reader.format;
     table->format.header = reader.header ? CSV_HEADER_YES : CSV_HEADER_NO;
     if (!like) table->own.decimal = reader.format.decimal;
-    table->cells = columns_cells(table->columns);
+    table->cells = columns_cells(table->columns) + columns_of(table->columns, COLUMN_TARGET);
     if (code == OK) code = read_rows(table, &reader, error);
     csv_reader_close(&reader);
     return code == OK && !like ? check_columns(table, error) : code;
@@ -129,7 +129,7 @@ void csv_close(struct csv_table *table) {
 static void copy_row(const struct csv_table *table, size_t to, size_t from) {
     const size_t cells = (size_t)table->cells;
     memcpy(csv_cells(table) + to * cells, csv_cells(table) + from * cells, cells * sizeof(float));
-    csv_labels(table)[to] = csv_labels(table)[from];
+    if (csv_labels(table)) csv_labels(table)[to] = csv_labels(table)[from];
 }
 
 /* In place, cycle by cycle: the row that comes to `to` is replaced by the one that comes to where it was. */
@@ -142,14 +142,14 @@ int csv_shuffle(struct csv_table *table, long seed, struct error *error) {
     for (int first = 0; code == OK && first < table->rows; first++) {
         if (placed[first / 8] >> first % 8 & 1) continue;
         memcpy(kept, csv_cells(table) + (size_t)first * cells, cells * sizeof *kept);
-        const int label = csv_labels(table)[first];
+        const int label = csv_labels(table) ? csv_labels(table)[first] : 0;
         int to = first;
         for (int from; (from = split_row(seed, table->rows, to)) != first; to = from) {
             copy_row(table, (size_t)to, (size_t)from);
             placed[to / 8] |= (unsigned char)(1 << to % 8);
         }
         memcpy(csv_cells(table) + (size_t)to * cells, kept, cells * sizeof *kept);
-        csv_labels(table)[to] = label;
+        if (csv_labels(table)) csv_labels(table)[to] = label;
         placed[to / 8] |= (unsigned char)(1 << to % 8);
     }
     memory_free(kept);
@@ -173,5 +173,6 @@ void csv_describe(const struct csv_table *table, char *out, size_t bytes) {
     text_add(&text, ", %s", columns->named ? "header" : "no header");
     describe_count(&text, columns_of(columns, COLUMN_NUMBER), "number", "numbers");
     describe_count(&text, columns_of(columns, COLUMN_CATEGORY), "category", "categories");
+    describe_count(&text, columns_of(columns, COLUMN_TARGET), "target", "targets");
     describe_count(&text, columns_of(columns, COLUMN_IGNORED), "column ignored", "columns ignored");
 }

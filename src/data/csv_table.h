@@ -10,7 +10,7 @@ struct csv_table {
     struct columns *columns; /* `own`, or those of another table */
     struct columns own;
     struct csv_format format; /* as it turned out to be */
-    int rows, cells;          /* cells: columns that are features */
+    int rows, cells;          /* cells: columns that are features, and behind them those that are targets */
     long dropped;             /* rows that were left out */
     struct mapping numbers;   /* float [rows][cells] */
     struct mapping labels;    /* int [rows], if there is a label */

@@ -52,9 +52,9 @@ struct attributes {
     struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant,
                            conv2d_grad_x, conv2d_grad_kernel, avgpool_grad, embedding_grad */
     float rate;         /* dropout: share that is dropped */
-    float smoothing;    /* softmax_cross_entropy and its gradient: share of the label that all classes divide */
-    uint64_t seed;      /* dropout: key of its random numbers */
-    int variable;       /* variable, assign, assign_add: range number in the layout */
+    float smoothing; /* softmax_cross_entropy and its gradient: share of the label that all classes divide */
+    uint64_t seed;   /* dropout: key of its random numbers */
+    int variable;    /* variable, assign, assign_add: range number in the layout */
 };
 enum { ALL_AXES = -100, MAX_LRN_RADIUS = 16 };
 

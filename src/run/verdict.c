@@ -68,11 +68,12 @@ static void judge_others(const struct run *run, struct summary *summary) {
     const bool values = run->setup.dataset.task == TASK_VALUES;
     const enum metric metric = values ? METRIC_R2 : METRIC_AUC;
     if (!(run->tested.value[metric] <= (values ? 0.0 : 0.5)) || summary->updates < LEARNING_UPDATES) return;
-    snprintf(summary->verdict.learnt_nothing, VERDICT_BYTES,
-             "nothing was learnt: %s on the test part is %.3g, and always saying the same has %s; try another "
-             "--optimizer or rate (now %s), or more --epochs",
-             metric_rows[metric].words, run->tested.value[metric], values ? "0" : "0.5",
-             run->setup.config.optimizer);
+    snprintf(
+        summary->verdict.learnt_nothing, VERDICT_BYTES,
+        "nothing was learnt: %s on the test part is %.3g, and always saying the same has %s; try another "
+        "--optimizer or rate (now %s), or more --epochs",
+        metric_rows[metric].words, run->tested.value[metric], values ? "0" : "0.5",
+        run->setup.config.optimizer);
 }
 
 void run_judge(const struct run *run, struct summary *summary) {

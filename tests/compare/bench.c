@@ -189,8 +189,7 @@ static void test_rows(void) {
     rows[0].examples_per_s = (struct statistic){0};
     row_open(&rows[2], 1);
     rows_set_beside(rows, 3);
-    CHECK(isnan(rows[1].speedup_one) && isnan(rows[2].speedup_all) && isnan(rows[2].score_apart),
-          "unknown");
+    CHECK(isnan(rows[1].speedup_one) && isnan(rows[2].speedup_all) && isnan(rows[2].score_apart), "unknown");
 }
 
 /* --- sentences --- */

@@ -41,6 +41,8 @@ for name in "daisy", "rose":
         png(f"files/flowers/{name}/{i:03d}.png", 30, 3)
 with open("files/table.csv", "w") as file:
     file.write("length,width,species\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(100)))
+with open("files/houses.csv", "w") as file:
+    file.write("rooms,area,price\n" + "".join(f"{i % 7},{i % 31},{1000 * (i % 7) + 50 * (i % 31)}\n" for i in range(100)))
 pixels, classes = npy((100, 28, 28), r.randbytes(78400), "|u1"), npy((100,), [i % 10 for i in range(100)], "|u1")
 npz("files/mnist.npz", x_train=pixels, y_train=classes, x_test=pixels, y_test=classes)
 npz("files/houses.npz", x_train=npy((100, 2), range(200)), y_train=npy((100,), [3 * i for i in range(100)]), x_test=npy((10, 2), range(20)), y_test=npy((10,), [3 * i for i in range(10)]))

@@ -36,7 +36,7 @@ PYTHON
 
 # --- a law with noise; by its normal equations, the least error on the training part, and what it says on the test part ---
 cat >make.py <<'PYTHON'
-import random
+import random, struct
 from npz_files import npy, npz
 r = random.Random(5)
 n, tests, features = 240, 60, 3
@@ -49,6 +49,12 @@ def parts(name, values, dtype, width):
 parts("one.npz", [v[:1] for v in y], "<f8", ())
 parts("two.npz", y, "<f4", (2,))
 parts("labels.npz", labels, "|u1", (4,))
+single = lambda v: struct.unpack("<f", struct.pack("<f", v))[0] # as an array has it
+for name, first, end in ("train", 0, n), ("test", n, n + tests): # the first target stands between the features
+    open(name + ".csv", "w").write("a,u,b,c,v\n" + "".join(
+        f"{single(p)!r},{single(u)!r},{single(q)!r},{single(s)!r},{single(v)!r}\n" for (p, q, s), (u, v) in zip(x[first:end], y[first:end])))
+open("towns.csv", "w").write("town;price;rooms\n" + "".join(
+    f"{'ABC'[i % 3]};{'NA' if i % 50 == 7 else 100 * (i % 3) + 10 * (i % 7)};{i % 7}\n" for i in range(210)))
 open("rows.csv", "w").write("".join(",".join(map(str, row)) + "\n" for row in x[n:n + 2]))
 
 def solve(output):
@@ -118,6 +124,25 @@ for strategy in async-apply async-lockfree:apply=worker ssp local-sgd; do
 done
 good predict --checkpoint=ssp rows.csv
 grep -Eq '^Prediction is "0" [0-9.]+, "1" -?[0-9.e-]+$' out || fail "of two values predict says $(cat out)"
+
+# --- tables: the same bits as of arrays; targets between categories and what is missing ---
+good --dataset=csv:file=train.csv,test_file=test.csv,target=u,v $linear --epochs=5 --out=table
+good --dataset=npz:file=two.npz $linear --epochs=5 --out=arrays
+[ "$(weights table)" = "$(weights arrays)" ] || fail "a table learns other values than arrays"
+[ "$(summary table test_rmse)" = "$(summary arrays test_rmse)" ] || fail "a table is tested otherwise than arrays"
+good predict --checkpoint=table test.csv
+grep -Eq '^Prediction is "u" [0-9.]+, "v" -?[0-9.e-]+$' out || fail "of two targets predict says $(head -n 1 out)"
+good predict --checkpoint=table --format=csv test.csv
+grep -q 'prediction=u,prediction=v$' out || fail "a table of predictions begins with $(head -n 1 out)"
+refused 3 'towns.csv: row 9, column 2 "price": found "NA", a missing value' --dataset=csv:file=towns.csv,target=price
+"$TRAINER" --dataset=csv:file=towns.csv,target=price,missing=drop $linear --epochs=200 --out=towns >out 2>err || fail "towns: $(cat err)"
+near 'R2 of a law without noise' "$(summary towns test_r2)" 1 1e-4
+printf 'town;rooms\nB;3\n' >town.csv
+good predict --checkpoint=towns town.csv
+near 'a price' "$(sed -n 's/^Prediction is //p' out)" 130 1
+refused 3 'towns.csv: row 2, column 1 "town": found "A", expected a number, as the column is a target$' --dataset=csv:file=towns.csv,target=town
+refused 2 'csv: found label= and target=, expected one of them$' --dataset=csv:file=towns.csv,target=price,label=town
+refused 2 'towns.csv: found target=cost, expected the name or number of one of its 3 columns' --dataset=csv:file=towns.csv,target=cost
 
 # --- several labels; the fourth, which all have, has no area under the curve ---
 good --dataset=npz:file=labels.npz $linear --optimizer=sgd:rate=1 --epochs=60 --out=labels
