@@ -12,7 +12,15 @@
 #include "../src/data/split.h"
 #include "../src/world/world.h"
 
-enum { SIDE_MOST = 4096, THREADS_MOST = 256, TRAIN = 0, TEST = 1, PARTS = 2, GREY = 1 };
+enum {
+    SIDE_MOST = 4096,
+    THREADS_MOST = 256,
+    TRAIN = 0,
+    TEST = 1,
+    PARTS = 2,
+    GREY = 1,
+    PIECE_BYTES = 64 << 20
+};
 
 struct pictures_settings {
     struct dataset_common common;
@@ -112,16 +120,16 @@ static int choose_files(struct opening *opening, struct error *error) {
     return OK;
 }
 
-/* Before anything is allocated. */
-static int check_memory(const struct opening *opening, struct error *error) {
+/* Before anything is allocated; a taker needs memory for a piece only. */
+static int check_memory(const struct dataset *dataset, const struct opening *opening, struct error *error) {
     const int *size = opening->size;
     const long count = (long)opening->sets[TRAIN].count + opening->sets[TEST].count;
     const double bytes = (double)count * size[0] * size[1] * size[2], most = (double)memory_at_most();
-    if (bytes <= most) return OK;
+    if (bytes <= most || dataset->taker) return OK;
     return error_set(
         error, ERROR_DEVICE,
         "pictures: %ld pictures of %d x %d x %d take %.1f GB of memory, expected at most the %.1f "
-        "GB there are; a smaller size=HxW or take=N needs less",
+        "GB there are; a smaller size=HxW, take=N or trainer pack needs less",
         count, size[0], size[1], size[2], bytes * 1e-9, most * 1e-9);
 }
 
@@ -132,17 +140,39 @@ static int count_threads(const struct pictures_settings *settings) {
     return cores.count < 1 ? 1 : cores.count < THREADS_MOST ? cores.count : THREADS_MOST;
 }
 
-/* Decodes a part into blocks[2 * part] (pixels) and the next one (labels). */
+/* Decodes the set in pieces of so many pictures, all of which are decoded to the same place. */
+static int read_pieces(const struct dataset_taker *taker, struct picture_set *set, int part, int piece,
+                       int threads, struct error *error) {
+    const size_t row = (size_t)set->height * (size_t)set->width * (size_t)set->channels;
+    int kept = 0;
+    for (int first = 0; first < set->count; first += piece) {
+        struct picture_set next = *set;
+        next.order += first;
+        next.labels += kept;
+        next.count = set->count - first < piece ? set->count - first : piece;
+        RETURN_IF(picture_set_read(&next, threads, error));
+        if (taker) RETURN_IF(taker->take(taker->self, part, next.pixels, (size_t)next.count * row, error));
+        kept += next.count;
+        if (set->damaged == 0) set->first_damaged = next.first_damaged;
+        set->damaged += next.damaged;
+    }
+    set->count = kept;
+    return OK;
+}
+
+/* Decodes a part into blocks[2 * part] (pixels; for a taker, a piece of them) and the next one (labels). */
 static int read_part(struct dataset *dataset, struct opening *opening, int part, struct examples *examples,
                      struct error *error) {
     struct picture_set *set = &opening->sets[part];
     const size_t row = (size_t)set->height * (size_t)set->width * (size_t)set->channels;
     void **blocks = &dataset->blocks[2 * part];
-    RETURN_IF(memory_zeroed(&blocks[0], (size_t)set->count, row, "pictures", error));
+    const size_t most = PIECE_BYTES / row + 1;
+    const int piece = dataset->taker && (size_t)set->count > most ? (int)most : set->count;
+    RETURN_IF(memory_zeroed(&blocks[0], (size_t)piece, row, "pictures", error));
     RETURN_IF(memory_zeroed(&blocks[1], (size_t)set->count, sizeof(int), "labels", error));
     set->pixels = blocks[0];
     set->labels = blocks[1];
-    RETURN_IF(picture_set_read(set, count_threads(opening->settings), error));
+    RETURN_IF(read_pieces(dataset->taker, set, part, piece, count_threads(opening->settings), error));
     if (set->count == 0)
         return error_set(error, ERROR_FILE, "%s: of %d %s pictures none can be read, as %s",
                          set->folders->folder, set->damaged, part == TRAIN ? "training" : "test",
@@ -150,7 +180,7 @@ static int read_part(struct dataset *dataset, struct opening *opening, int part,
     *examples = (struct examples){.count = set->count,
                                   .features = dataset->shape.dims[0] * dataset->shape.dims[1] *
                                               dataset->shape.dims[2],
-                                  .bytes = set->pixels,
+                                  .bytes = dataset->taker ? NULL : set->pixels,
                                   .scale = 1.0f / 255.0f,
                                   .labels = set->labels};
     return OK;
@@ -179,7 +209,7 @@ static int open_parts(struct dataset *dataset, struct opening *opening, struct e
     RETURN_IF(augment_choose(&augment, &dataset->shape, &settings->augment, "pictures", &stored, error));
     RETURN_IF(list_files(opening, error));
     RETURN_IF(choose_files(opening, error));
-    RETURN_IF(check_memory(opening, error));
+    RETURN_IF(check_memory(dataset, opening, error));
     RETURN_IF(read_part(dataset, opening, TRAIN, &dataset->train, error));
     RETURN_IF(read_part(dataset, opening, TEST, &dataset->test, error));
     dataset->train.augment = dataset->test.augment = augment;

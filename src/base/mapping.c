@@ -55,3 +55,13 @@ void mapping_close(struct mapping *mapping) {
     if (mapping->bytes) munmap(mapping->bytes, mapping->length);
     *mapping = (struct mapping){0};
 }
+
+/* madvise wants the beginning of a page. */
+void mapping_soon(const void *bytes, size_t count) {
+    const size_t inside = (size_t)((uintptr_t)bytes % (uintptr_t)sysconf(_SC_PAGESIZE));
+    (void)madvise((char *)bytes - inside, count + inside, MADV_WILLNEED);
+}
+
+void mapping_scattered(const struct mapping *mapping) {
+    (void)madvise(mapping->bytes, mapping->length, MADV_RANDOM);
+}

@@ -56,6 +56,7 @@ struct remote_run {
         float *weights, *gradient; /* [layout floats] */
         int *numbers;              /* [batch + 1] examples, and the next one */
         uint64_t *keys;            /* [batch + 1] what they are augmented by */
+        int *soon;                 /* [batch + STREAM_WINDOW] what is read meanwhile */
     } * remotes;                   /* [setup.device_count] */
 };
 
@@ -145,6 +146,7 @@ static int open_device(struct remote_device *device) {
     RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
     RETURN_IF(memory_array(&device->numbers, batch + 1, "a batch's numbers", error));
     RETURN_IF(memory_array(&device->keys, batch + 1, "a batch's keys", error));
+    RETURN_IF(memory_array(&device->soon, batch + STREAM_WINDOW, "numbers of later batches", error));
     return remote_ready(&device->remote, &run->fingerprint, error);
 }
 
@@ -174,7 +176,8 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     struct request request;
     struct outcome outcome = {0};
     const struct device here = device_processor();
-    const struct indices indices = {.count = stream->batch, .index = device->numbers, .key = device->keys};
+    struct indices indices = {.count = stream->batch, .index = device->numbers, .key = device->keys};
+    stream_soon(stream, worker, number, &indices.soon, device->soon);
     stream_batch(stream, worker, number, device->numbers);
     stream_keys(stream, worker, number, device->keys);
     stream_next(stream, worker, number, &device->numbers[stream->batch], &device->keys[stream->batch]);
@@ -198,7 +201,8 @@ static int compute_batches(struct remote_device *device) {
                                   .examples = run->setup.dataset.train.count,
                                   .batch = config->batch,
                                   .workers = device->remote.hosts[0].welcome.workers,
-                                  .sharding = (enum data_sharding)config->data_sharding};
+                                  .sharding = (enum data_sharding)config->data_sharding,
+                                  .block = run->setup.dataset.block};
     bool over = false;
     device->began_s = world_now(run->world);
     while (!over) {
@@ -330,6 +334,7 @@ static void close_run(struct remote_run *run) {
         memory_free(device->gradient);
         memory_free(device->numbers);
         memory_free(device->keys);
+        memory_free(device->soon);
     }
     memory_free(run->remotes);
     replicas_close(&run->replicas);

@@ -21,8 +21,10 @@ struct augment_settings {
 
 /* The rows of the `struct augment_settings augment` in a data set's settings, in the order of the chain;
  * `usual`: the chain that it has unless another one is named. */
-#define AUGMENT_ROWS(settings, usual)                                                                        \
-    AUGMENT_ROWS_BEFORE(settings, usual),                                                                    \
+#define AUGMENT_ROWS(settings, usual) AUGMENT_ROWS_AND(settings, usual, "", "")
+/* The same, of a data set that knows one more chain, as in "|packed"; `meaning`: "; packed: ...". */
+#define AUGMENT_ROWS_AND(settings, usual, chain_more, meaning)                                               \
+    AUGMENT_ROWS_FIRST(settings, usual, chain_more, meaning),                                                \
         OPTION_ROW(CHOICE, "standardize", settings, augment.standardize, .fallback = "auto",                 \
                    .choices = "auto|none|image",                                                             \
                    .help = "image: bring each image to mean 0 and deviation 1, also in tests; none: only "   \
@@ -30,12 +32,14 @@ struct augment_settings {
         AUGMENT_ROWS_AFTER(settings)
 
 /* For npz, where standardize is a setting of tables, too: what comes before it, and after. */
-#define AUGMENT_ROWS_BEFORE(settings, usual)                                                                 \
-    OPTION_ROW(                                                                                              \
-        CHOICE, "augment", settings, augment.chain, .fallback = usual, .choices = "none|distnet|usual",      \
-        .help = "the settings below under one name; usual: crop=24, flip=1, standardize=image; distnet: "    \
-                "crop=24, flip=1, brightness=63, contrast=0.2-1.8, standardize=image. Settings typed "       \
-                "beside it replace its own; all are applied in this order"),                                 \
+#define AUGMENT_ROWS_BEFORE(settings, usual) AUGMENT_ROWS_FIRST(settings, usual, "", "")
+#define AUGMENT_ROWS_FIRST(settings, usual, chain_more, meaning)                                             \
+    OPTION_ROW(CHOICE, "augment", settings, augment.chain, .fallback = usual,                                \
+               .choices = "none|distnet|usual" chain_more,                                                   \
+               .help =                                                                                       \
+                   "the settings below under one name; usual: crop=24, flip=1, standardize=image; distnet: " \
+                   "crop=24, flip=1, brightness=63, contrast=0.2-1.8, standardize=image. Settings typed "    \
+                   "beside it replace its own; all are applied in this order" meaning),                      \
         OPTION_ROW(INT, "pad", settings, augment.pad, .least = 0, .most = 1024, .unit = "pixels",            \
                    .help = "pixels of black added on every side (default: as in augment, or 0)"),            \
         OPTION_ROW(INT, "crop", settings, augment.crop, .least = 1, .most = 4096, .unit = "pixels",          \

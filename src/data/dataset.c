@@ -41,7 +41,12 @@ int dataset_folder(char path[1024], const char *dataset, const char *data_dir, s
 
 int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir,
                  struct error *error) {
-    *dataset = (struct dataset){.name = choice->plugin->name};
+    return dataset_open_for(dataset, choice, data_dir, NULL, error);
+}
+
+int dataset_open_for(struct dataset *dataset, const struct choice *choice, const char *data_dir,
+                     const struct dataset_taker *taker, struct error *error) {
+    *dataset = (struct dataset){.name = choice->plugin->name, .taker = taker};
     const struct dataset_plugin *plugin = dataset_of(choice);
     const struct dataset_common *common = choice_settings(choice);
     const char *folders[MAX_FOLDERS + 1];

@@ -10,6 +10,13 @@
 
 enum { NOTICE_BYTES = 400 };
 
+struct dataset_taker {
+    void *self;
+    /* Some rows, as they are stored, behind those before; part 0: training, 1: test. Labels are in the data
+     * set as ever. */
+    int (*take)(void *self, int part, const void *rows, size_t bytes, struct error *error);
+};
+
 struct dataset {
     const char *name;
     enum picture_fit fit;      /* how files of pictures became examples; PICTURE_NONE: they were none */
@@ -24,8 +31,14 @@ struct dataset {
     char **feature_names; /* [features], owned: one block, made by dataset_feature_names, or NULL */
     struct examples train, test;
     struct examples validation; /* held out of the training part; count 0: none is */
-    void *blocks[8];            /* memory that the examples point into; freed by dataset_close */
-    struct mapping files[4];    /* files that they point into; unmapped by it */
+    int block; /* examples that lie side by side and come near each other in training (stream.h); 0: any order
+                */
+    void *blocks[8];         /* memory that the examples point into; freed by dataset_close */
+    struct mapping files[4]; /* files that they point into; unmapped by it */
+    /* Before `open`, of whoever does not want all examples in memory: takes them as they are read. A data set
+     * that can hands its rows over, the training part first, and keeps none: then bytes and floats are NULL.
+     * Borrowed; NULL: they are kept. */
+    const struct dataset_taker *taker;
     /* csv with standardize=1, and whoever else transforms its features: x' = (x - mean) / deviation; NULL:
      * none. [features], owned. Already applied to train and test; predict applies it to new rows; saved in
      * checkpoints. */
@@ -61,6 +74,9 @@ static inline const struct dataset_plugin *dataset_of(const struct choice *choic
  * ~/.cache/trainer. */
 int dataset_open(struct dataset *dataset, const struct choice *choice, const char *data_dir,
                  struct error *error);
+/* The same, for a taker. */
+int dataset_open_for(struct dataset *dataset, const struct choice *choice, const char *data_dir,
+                     const struct dataset_taker *taker, struct error *error);
 /* Takes this share of the training examples, at least one and not all, out into the validation part: always
  * the same ones. What is trained on changes its order. Errors: ERROR_USAGE. */
 int dataset_hold_out(struct dataset *dataset, double share, struct error *error);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../base/rng.h"
+#include "../device/gather.h"
 #include "dataset.h"
 
 /* Which examples are held out depends on nothing but how many there are, so that runs with other seeds are
@@ -47,8 +48,12 @@ int dataset_hold_out(struct dataset *dataset, double share, struct error *error)
                          "either side",
                          share, held, train->count, dataset->name);
     rng_start(&rng, HOLD_OUT_SEED, PURPOSE);
-    for (int i = train->count - 1; i >= train->count - held; i--)
-        swap(train, (size_t)i, rng_below(&rng, (uint32_t)i + 1));
+    for (int i = train->count - 1; i >= train->count - held; i--) {
+        const int other = (int)rng_below(&rng, (uint32_t)i + 1);
+        RETURN_IF(examples_use_one(train, i, error)); /* as the file has them */
+        RETURN_IF(examples_use_one(train, other, error));
+        swap(train, (size_t)i, (size_t)other);
+    }
     train->count -= held;
     *validation = *train;
     validation->count = held;

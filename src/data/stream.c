@@ -3,6 +3,7 @@
 #include "stream.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include "../base/rng.h"
 
 static const uint64_t PURPOSE = 0x73747265616dULL; /* "stream": unrelated to other uses of the seed */
@@ -14,19 +15,102 @@ static uint64_t worker_seed(const struct stream *stream, int worker) {
     return stream->sharding == SHARDING_SHARED ? stream->seed : rng_mix(stream->seed, (uint64_t)worker + 1);
 }
 
-void stream_batch(const struct stream *stream, int worker, long number, int *index) {
+/* What a worker goes through in an epoch, by number: example i is `first + stride * i`. */
+static int stride_of(const struct stream *stream) {
+    return stream->sharding == SHARDING_SPLIT ? stream->workers : 1;
+}
+
+static int first_of(const struct stream *stream, int worker) {
+    return stream->sharding == SHARDING_SPLIT ? worker : 0;
+}
+
+/* The block at a place of an epoch's order, of `examples` in all. */
+static uint32_t block_at(uint64_t key, uint32_t examples, uint32_t block, uint32_t place) {
+    const uint32_t whole = examples / block;
+    return place < whole ? rng_permute(key, whole, place) : place;
+}
+
+static uint32_t window_most(const struct stream *stream) {
+    const uint64_t most = (uint64_t)STREAM_WINDOW * (uint64_t)stream->block;
+    return most < INT32_MAX ? (uint32_t)most : INT32_MAX;
+}
+
+/* The window that a place of an epoch is in: examples [begin, begin + count). */
+struct window {
+    uint32_t number, begin, count;
+};
+
+static struct window window_at(const struct stream *stream, uint32_t examples, uint32_t place) {
+    const uint32_t most = window_most(stream), number = place / most, begin = number * most;
+    return (struct window){number, begin, examples - begin < most ? examples - begin : most};
+}
+
+static uint32_t window_blocks(const struct stream *stream, const struct window *window) {
+    return (window->count - 1) / (uint32_t)stream->block + 1;
+}
+
+/* The example at a place of the epoch whose key this is. */
+static uint32_t pick(const struct stream *stream, uint64_t key, uint32_t examples, uint32_t place) {
+    if (stream->block == 0) return rng_permute(key, examples, place);
+    const uint32_t block = (uint32_t)stream->block;
+    const struct window window = window_at(stream, examples, place);
+    const uint32_t inside = rng_permute(rng_mix(key, window.number + 1), window.count, place - window.begin);
+    return block * block_at(key, examples, block, window.number * STREAM_WINDOW + inside / block) +
+           inside % block;
+}
+
+/* Where a batch begins. */
+struct position {
+    uint64_t base, epoch; /* base: of the epochs' keys */
+    uint32_t place;       /* in the epoch */
+};
+
+static struct position position_of(const struct stream *stream, int worker, long number) {
     const int examples = stream_epoch_examples(stream, worker);
     assert(number >= 0 && examples > 0);
-    const uint64_t base = rng_mix(worker_seed(stream, worker), PURPOSE);
     const uint64_t position = (uint64_t)number * (uint64_t)stream->batch;
-    uint64_t epoch = position / (uint64_t)examples;
-    uint32_t place = (uint32_t)(position % (uint64_t)examples);
-    const int stride = stream->sharding == SHARDING_SPLIT ? stream->workers : 1;
-    const int first = stream->sharding == SHARDING_SPLIT ? worker : 0;
-    for (int filled = 0; filled < stream->batch; epoch++, place = 0) {
-        const uint64_t key = rng_mix(base, epoch);
-        for (; filled < stream->batch && place < (uint32_t)examples; filled++, place++)
-            index[filled] = first + stride * (int)rng_permute(key, (uint32_t)examples, place);
+    return (struct position){.base = rng_mix(worker_seed(stream, worker), PURPOSE),
+                             .epoch = position / (uint64_t)examples,
+                             .place = (uint32_t)(position % (uint64_t)examples)};
+}
+
+void stream_batch(const struct stream *stream, int worker, long number, int *index) {
+    const uint32_t examples = (uint32_t)stream_epoch_examples(stream, worker);
+    const int stride = stride_of(stream), first = first_of(stream, worker);
+    struct position at = position_of(stream, worker, number);
+    for (int filled = 0; filled < stream->batch; at.epoch++, at.place = 0) {
+        const uint64_t key = rng_mix(at.base, at.epoch);
+        for (; filled < stream->batch && at.place < examples; filled++, at.place++)
+            index[filled] = first + stride * (int)pick(stream, key, examples, at.place);
+    }
+}
+
+/* How many of the next window's blocks belong to the first `count` examples of this one. */
+static uint32_t share(uint32_t count, const struct window *window, uint32_t blocks) {
+    return (uint32_t)(((uint64_t)count * blocks + window->count - 1) / window->count);
+}
+
+void stream_soon(const struct stream *stream, int worker, long number, struct soon *soon, int *first) {
+    const uint32_t examples = (uint32_t)stream_epoch_examples(stream, worker);
+    const int stride = stride_of(stream), room = stream->batch + STREAM_WINDOW;
+    *soon = (struct soon){.first = first, .length = stride * stream->block};
+    if (stream->block == 0) return;
+    struct position at = position_of(stream, worker, number);
+    for (uint32_t left = (uint32_t)stream->batch, part; left > 0; left -= part) {
+        const struct window window = window_at(stream, examples, at.place);
+        const uint32_t from = at.place - window.begin;
+        part = window.count - from < left ? window.count - from : left;
+        const bool last = window.begin + window.count == examples;
+        const struct window next = window_at(stream, examples, last ? 0 : window.begin + window.count);
+        const uint64_t key = rng_mix(at.base, at.epoch + last);
+        const uint32_t blocks = window_blocks(stream, &next);
+        for (uint32_t b = share(from, &window, blocks); b < share(from + part, &window, blocks); b++)
+            if (soon->count < room)
+                first[soon->count++] = first_of(stream, worker) +
+                                       soon->length * (int)block_at(key, examples, (uint32_t)stream->block,
+                                                                    next.number * STREAM_WINDOW + b);
+        at.place = window.begin + from + part;
+        if (at.place == examples) at = (struct position){at.base, at.epoch + 1, 0};
     }
 }
 

@@ -2,12 +2,17 @@
  * which example goes to which worker, and when.
  *
  * A pure function of (seed, position): no state, no lock, random access; a batch may straddle two epochs.
- * It does not depend on the strategy or, for `shared`, on the number of workers. */
+ * It does not depend on the strategy or, for `shared`, on the number of workers.
+ *
+ * With `block`, examples that lie side by side come near each other, so that a file larger than memory is
+ * read in runs: the blocks of an epoch are permuted, STREAM_WINDOW of them in this order are a window, and
+ * the examples of a window are permuted. Those behind the last whole block belong to the last window. */
 #ifndef TRAINER_DATA_STREAM_H
 #define TRAINER_DATA_STREAM_H
 
 #include <stdint.h>
 #include "../base/error.h"
+#include "../device/device.h"
 
 enum data_sharding {
     SHARDING_SHARED, /* one stream for all: every example once an epoch over all workers */
@@ -15,12 +20,15 @@ enum data_sharding {
     SHARDING_ALL,    /* each worker goes through everything in its own order */
 };
 
+enum { STREAM_WINDOW = 64 };
+
 struct stream {
     uint64_t seed;
     int examples; /* in the training set */
     int batch;    /* examples per batch */
     int workers;
     enum data_sharding sharding;
+    int block; /* examples; 0: any order of all of them */
 };
 
 /* index[stream->batch] = the example numbers of batch `number` (from 0). For SPLIT and ALL, number counts the
@@ -33,6 +41,11 @@ void stream_keys(const struct stream *stream, int worker, long number, uint64_t 
 
 /* What comes behind batch `number` in the worker's stream: the number of the example, and its key. */
 void stream_next(const struct stream *stream, int worker, long number, int *index, uint64_t *key);
+
+/* *soon = what is to be read while this batch is computed: its share of the blocks of the next window, so
+ * that each is named once, by the batches of the window before. Their numbers are in first[batch +
+ * STREAM_WINDOW]. None without `block`. */
+void stream_soon(const struct stream *stream, int worker, long number, struct soon *soon, int *first);
 
 /* Examples in what `worker` goes through in one epoch, and the number of its batch at which epoch `epoch`
  * (from 0) is complete: ceil((epoch + 1) * examples / batch). For SHARED both are of the one stream. */

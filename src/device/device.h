@@ -71,6 +71,8 @@ struct device_settings {
     const char *without; /* "gpu:lrn,gpu:maxpool"; NULL: nothing */
 };
 
+struct checked; /* ../base/checked.h */
+
 /* Examples in host memory: the part of a data set that a device reads. */
 struct examples {
     int count;            /* examples */
@@ -83,6 +85,7 @@ struct examples {
     int outputs;
     /* How images are cut out and changed; height 0: not at all, bytes are only scaled. */
     struct augment augment;
+    struct checked *checked; /* the file that bytes or floats lie in; borrowed; NULL: none is (gather.h) */
 };
 
 /* Bytes that one of them takes in memory. */
@@ -98,11 +101,19 @@ static inline size_t examples_label_bytes(const struct examples *examples) {
     return examples->targets ? (size_t)examples->outputs * sizeof(float) : sizeof(int);
 }
 
+/* Runs of examples that are wanted some time after a batch. */
+struct soon {
+    int count;
+    const int *first; /* [count] the first one of each run */
+    int length;       /* of each, in examples; the last may be cut short by their end */
+};
+
 /* Which examples make a batch. */
 struct indices {
     int count;
     const int *index;    /* [count] of the examples */
     const uint64_t *key; /* [count] what each one's augmentation is drawn by; NULL: none, as in tests */
+    struct soon soon;
 };
 
 struct backend {

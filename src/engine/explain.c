@@ -3,6 +3,7 @@
 
 #include "../base/memory.h"
 #include "../device/copy.h"
+#include "../device/gather.h"
 #include "../program/program.h"
 #include "replica.h"
 
@@ -60,8 +61,8 @@ static int run_trial(struct trial *trial) {
     RETURN_IF(device_copy(device, trial->weights, NULL, trial->initial,
                           network->graph.layout.floats * sizeof *trial->initial, &trial->error));
     const struct indices indices = {.count = trial->batch, .index = trial->index};
-    RETURN_IF(device->backend->gather(device, trial->examples, &indices,
-                                      arena_address(trial->arena, network->x), &trial->error));
+    RETURN_IF(device_gather(device, trial->examples, &indices, arena_address(trial->arena, network->x),
+                            &trial->error));
     RETURN_IF(device_gather_labels(device, trial->examples, &indices,
                                    arena_address(trial->arena, network->labels), &trial->error));
     const double end = world_now(trial->world) + seconds_of_runs;

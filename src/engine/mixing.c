@@ -3,6 +3,7 @@
 
 #include "../base/memory.h"
 #include "../data/mix.h"
+#include "../device/gather.h"
 
 int mixing_open(struct mixing *mixing, const struct device *device, const struct examples *examples,
                 int batch, struct error *error) {
@@ -27,12 +28,13 @@ void mixing_close(struct mixing *mixing, const struct device *device) {
 static int mix_rows(const struct mixing *mixing, const struct device *device, const struct examples *examples,
                     const struct indices *indices, float *x, struct error *error) {
     const struct backend *backend = device->backend;
-    const struct indices more = {.count = indices->count + 1, .index = indices->index, .key = indices->key};
+    const struct indices more = {
+        .count = indices->count + 1, .index = indices->index, .key = indices->key, .soon = indices->soon};
     for (int i = 0; i < indices->count; i++) {
         mix_draw(&mixing->mix[i], &examples->augment, indices->key[i]);
         mixing->shares[i] = mixing->mix[i].share;
     }
-    RETURN_IF(backend->gather(device, examples, &more, mixing->rows, error));
+    RETURN_IF(device_gather(device, examples, &more, mixing->rows, error));
     return backend->mix(device, &examples->augment, mixing->mix, indices->count, mixing->rows, x, error);
 }
 
@@ -45,7 +47,7 @@ int mixing_load(const struct mixing *mixing, const struct device *device, const 
         RETURN_IF(mix_rows(mixing, device, examples, indices, out->x, error));
     } else {
         for (int i = 0; i < indices->count; i++) mixing->shares[i] = 1.0f;
-        RETURN_IF(backend->gather(device, examples, indices, out->x, error));
+        RETURN_IF(device_gather(device, examples, indices, out->x, error));
     }
     RETURN_IF(device_gather_labels(device, examples, indices, out->labels, error));
     RETURN_IF(device_gather_labels(device, examples, &others, out->others, error));

@@ -17,8 +17,9 @@ static void build(struct prefetcher *prefetcher, int buffer, struct feed *feed) 
         feed->pause = !sampler_next(settings->sampler, prefetcher->worker, &feed->number);
     if (feed->code != OK || feed->pause || feed->number == NO_BATCH) return;
     const struct stream *stream = &settings->sampler->stream;
-    const struct indices indices = {
+    struct indices indices = {
         .count = stream->batch, .index = prefetcher->index_of, .key = prefetcher->key_of};
+    stream_soon(stream, prefetcher->worker, feed->number, &indices.soon, prefetcher->soon_of);
     stream_batch(stream, prefetcher->worker, feed->number, prefetcher->index_of);
     stream_keys(stream, prefetcher->worker, feed->number, prefetcher->key_of);
     stream_next(stream, prefetcher->worker, feed->number, &prefetcher->index_of[stream->batch],
@@ -86,6 +87,7 @@ int prefetcher_open(struct prefetcher *prefetcher, const struct training_setting
     const size_t count = (size_t)settings->sampler->stream.batch + 1;
     RETURN_IF(memory_array(&prefetcher->index_of, count, "a batch's numbers", error));
     RETURN_IF(memory_array(&prefetcher->key_of, count, "a batch's keys", error));
+    RETURN_IF(memory_array(&prefetcher->soon_of, count + STREAM_WINDOW, "numbers of later batches", error));
     if (settings->prefetch == 0) return OK;
     RETURN_IF(memory_array(&prefetcher->feeds, prefetcher->buffers, "a prefetcher's ring", error));
     event_open(&prefetcher->begun, settings->world);
@@ -105,6 +107,7 @@ void prefetcher_end(struct prefetcher *prefetcher) {
 
 void prefetcher_close(struct prefetcher *prefetcher) {
     memory_free(prefetcher->feeds);
+    memory_free(prefetcher->soon_of);
     memory_free(prefetcher->key_of);
     memory_free(prefetcher->index_of);
     *prefetcher = (struct prefetcher){0};

@@ -3,6 +3,7 @@
 
 #include "../base/memory.h"
 #include "../device/copy.h"
+#include "../device/gather.h"
 
 /* The first is the arena's own memory, so that a worker without a prefetcher has its batch beside its other
  * values.
@@ -99,7 +100,7 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
         RETURN_IF(mixing_load(&replicas->replicas[worker].mixing, device, replicas->examples, indices, &out,
                               error));
     } else {
-        RETURN_IF(device->backend->gather(device, replicas->examples, indices, input->x, error));
+        RETURN_IF(device_gather(device, replicas->examples, indices, input->x, error));
         RETURN_IF(device_gather_labels(device, replicas->examples, indices, input->labels, error));
     }
     /* The number is sent as a label is: nobody waits for it. */

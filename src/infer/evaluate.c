@@ -4,6 +4,7 @@
 
 #include "../base/memory.h"
 #include "../device/copy.h"
+#include "../device/gather.h"
 
 int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings,
                    const struct device *device, struct error *error) {
@@ -59,8 +60,7 @@ static int run_batch(struct evaluator *evaluator, const struct examples *example
     const struct network *network = &evaluator->network;
     for (int i = 0; i < evaluator->batch; i++) evaluator->index[i] = first + (i < count ? i : count - 1);
     const struct indices indices = {.count = evaluator->batch, .index = evaluator->index};
-    RETURN_IF(device->backend->gather(device, examples, &indices, arena_address(evaluator->arena, network->x),
-                                      error));
+    RETURN_IF(device_gather(device, examples, &indices, arena_address(evaluator->arena, network->x), error));
     if (examples->labels || examples->targets)
         RETURN_IF(device_gather_labels(device, examples, &indices,
                                        arena_address(evaluator->arena, network->labels), error));

@@ -8,6 +8,7 @@
 #include "../data/light.h"
 #include "../data/mix.h"
 #include "../data/stream.h"
+#include "../device/gather.h"
 
 enum { WHITE = 255, MIDDLE = 128, DEVIATION = 48 };
 
@@ -38,6 +39,7 @@ int example_stored(struct canvas *out, const struct examples *examples, const st
                    int number, struct error *error) {
     const int *size = sizes->stored;
     const uint8_t *bytes = examples->bytes + (size_t)number * examples_row_bytes(examples);
+    RETURN_IF(examples_use_one(examples, number, error));
     RETURN_IF(canvas_open(out, size[1], size[0], (struct colour){0}, error));
     for (int i = 0; i < size[0] * size[1]; i++) {
         uint8_t channel[3];
@@ -58,10 +60,10 @@ static int build(float *values, const struct examples *examples, const struct ex
         .count = mixed ? 2 : 1, .index = pick->number, .key = pick->drawn ? pick->key : NULL};
     struct augment_mix mix;
     float *both = NULL;
-    if (!mixed) return device.backend->gather(&device, examples, &indices, values, error);
+    if (!mixed) return device_gather(&device, examples, &indices, values, error);
     RETURN_IF(memory_array(&both, 2 * (size_t)examples->features, "two examples", error));
     mix_draw(&mix, augment, pick->key[0]);
-    int code = device.backend->gather(&device, examples, &indices, both, error);
+    int code = device_gather(&device, examples, &indices, both, error);
     if (code == OK) code = device.backend->mix(&device, augment, &mix, 1, both, values, error);
     memory_free(both);
     return code;
@@ -90,10 +92,11 @@ int example_seen(struct canvas *out, const struct examples *examples, const stru
 
 /* What the training takes at that place of its stream. */
 static struct example_pick pick_of_training(const struct example_choice *choice,
-                                            const struct examples *examples, int place) {
+                                            const struct dataset *dataset, int place) {
     struct example_pick pick = {.drawn = true};
+    const struct examples *examples = &dataset->train;
     const struct stream stream = {
-        .seed = choice->seed, .examples = examples->count, .batch = 1, .workers = 1};
+        .seed = choice->seed, .examples = examples->count, .batch = 1, .workers = 1, .block = dataset->block};
     const long at = (choice->epoch - 1L) * examples->count + place; /* batches of one: a place is a batch */
     stream_batch(&stream, 0, at, &pick.number[0]);
     stream_keys(&stream, 0, at, &pick.key[0]);
@@ -119,7 +122,7 @@ static int fill_tile(struct tile *tile, const struct dataset *dataset, const str
     const struct examples *examples = choice->train ? &dataset->train : &dataset->test;
     const bool changed = examples->augment.height > 0;
     const struct example_pick pick =
-        choice->train ? pick_of_training(choice, examples, place) : (struct example_pick){.number = {place}};
+        choice->train ? pick_of_training(choice, dataset, place) : (struct example_pick){.number = {place}};
     RETURN_IF(example_stored(&tile->picture[0], examples, sizes, pick.number[0], error));
     if (changed) RETURN_IF(example_seen(&tile->picture[1], examples, sizes, &pick, error));
     write_class(tile->line[0], dataset, examples, &pick);

@@ -230,7 +230,8 @@ static int open_sampler(struct run *run, const struct typed *typed, struct error
                                   .examples = setup->dataset.train.count,
                                   .batch = config->batch,
                                   .workers = run->workers,
-                                  .sharding = (enum data_sharding)config->data_sharding};
+                                  .sharding = (enum data_sharding)config->data_sharding,
+                                  .block = setup->dataset.block};
     long *own = NULL, base = 0;
     if (config->batch > stream.examples && run->resumes && !typed->given.batch && !typed->given.dataset)
         return error_set(error, ERROR_FILE, "%s: batch=%d: expected at most %d, the training examples of %s",

@@ -155,7 +155,99 @@ static void check_golden(void) {
     }
 }
 
+/* --- blocks --- */
+
+static const int block_examples[] = {1, 5, 97, 1437, 4096}, block_sizes[] = {1, 3, 16, 5000};
+
+/* Every epoch is a permutation with blocks, too. */
+static void check_block_epochs(void) {
+    enum { TIMES = 2 };
+    static int seen[TIMES * MOST];
+    for (int s = SHARDING_SHARED; s <= SHARDING_ALL; s++)
+        for (int e = 1; e < 5; e++)
+            for (int b = 0; b < 4; b++) {
+                const struct stream stream = {.seed = 9,
+                                              .examples = block_examples[e],
+                                              .batch = 13,
+                                              .workers = 2,
+                                              .sharding = (enum data_sharding)s,
+                                              .block = block_sizes[b]};
+                memset(seen, 0, sizeof seen);
+                for (int w = 0; w < (s == SHARDING_SHARED ? 1 : 2); w++)
+                    count_epochs(&stream, w, TIMES, seen);
+                const int times = s == SHARDING_ALL ? 2 : 1;
+                for (int i = 0; i < TIMES * stream.examples; i++)
+                    CHECK(seen[i] == times, "sharding %d, blocks of %d: example %d of %d seen %d times", s,
+                          stream.block, i, stream.examples, seen[i]);
+            }
+}
+
+enum { BLOCK = 3, EXAMPLES = 1000, BLOCKS = (EXAMPLES - 1) / BLOCK + 1, EPOCHS = 3 };
+enum { WINDOW = STREAM_WINDOW * BLOCK, WINDOWS = (EXAMPLES - 1) / WINDOW + 1, FEW = 8, MANY = 120 };
+enum { ALL_EPOCHS = EPOCHS + 1 }; /* blocks of the last one are named before it begins */
+
+/* window_of[epoch][block]: while a window is gone through, no block of another one is touched. */
+static void check_block_windows(int window_of[ALL_EPOCHS][BLOCKS]) {
+    const struct stream stream = {
+        .seed = 4, .examples = EXAMPLES, .batch = EXAMPLES * ALL_EPOCHS, .workers = 1, .block = BLOCK};
+    static int index[EXAMPLES * ALL_EPOCHS];
+    int moved = 0;
+    stream_batch(&stream, 0, 0, index);
+    memset(window_of, -1, sizeof(int) * ALL_EPOCHS * BLOCKS);
+    for (int position = 0; position < ALL_EPOCHS * EXAMPLES; position++) {
+        const int place = position % EXAMPLES, block = index[position] / BLOCK;
+        int *window = &window_of[position / EXAMPLES][block];
+        CHECK(*window < 0 || *window == place / WINDOW, "block %d is in windows %d and %d", block, *window,
+              place / WINDOW);
+        *window = place / WINDOW;
+        moved += index[position] != place;
+    }
+    CHECK(moved > ALL_EPOCHS * EXAMPLES * 9 / 10, "%d examples moved", moved);
+}
+
+/* Each block is named once, while the window before its own is gone through, which may be an epoch's last. */
+static void check_soon(int window_of[ALL_EPOCHS][BLOCKS], int batch) {
+    const struct stream stream = {
+        .seed = 4, .examples = EXAMPLES, .batch = batch, .workers = 1, .block = BLOCK};
+    int named[BLOCKS] = {0}, first[MANY + STREAM_WINDOW];
+    for (int position = 0; position < EPOCHS * EXAMPLES; position += batch) {
+        const int window = position % EXAMPLES / WINDOW, next = (window + 1) % WINDOWS,
+                  epoch = position / EXAMPLES + (next == 0);
+        struct soon soon;
+        stream_soon(&stream, 0, position / batch, &soon, first);
+        CHECK(soon.length == BLOCK, "length %d", soon.length);
+        for (int n = 0; n < soon.count; n++) {
+            const int block = first[n] / BLOCK;
+            CHECK(first[n] % BLOCK == 0 && block < BLOCKS, "from %d on", first[n]);
+            CHECK(batch == MANY || window_of[epoch][block] == next,
+                  "window %d of epoch %d names block %d of window %d", window, position / EXAMPLES, block,
+                  window_of[epoch][block]);
+            named[block]++;
+        }
+    }
+    for (int b = 0; b < BLOCKS; b++) {
+        int expected = 0;
+        for (int e = 0; e < EPOCHS; e++) expected += (window_of[e][b] > 0) + (window_of[e + 1][b] == 0);
+        CHECK(named[b] == expected, "batches of %d: block %d is named %d times, expected %d", batch, b,
+              named[b], expected);
+    }
+}
+
+static void check_block_golden(void) {
+    const struct stream stream = {.seed = 1, .examples = 100000, .batch = 8, .workers = 2, .block = 100};
+    const int golden[8] = {31459, 53663, 73237, 4378, 31737, 77886, 18301, 24245};
+    int index[8];
+    stream_batch(&stream, 0, 0, index);
+    for (int i = 0; i < 8; i++) CHECK(index[i] == golden[i], "place %d: %d, was %d", i, index[i], golden[i]);
+}
+
 int main(void) {
+    static int window_of[ALL_EPOCHS][BLOCKS];
+    check_block_epochs();
+    check_block_windows(window_of);
+    check_soon(window_of, FEW);  /* windows and epochs are whole batches */
+    check_soon(window_of, MANY); /* they are not */
+    check_block_golden();
     check_all_epochs();
     check_windows();
     check_split();

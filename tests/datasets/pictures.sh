@@ -136,7 +136,7 @@ refused 2 'pictures: found no folder, expected pictures:dir=DIR$' --dataset=pict
 refused 2 'pictures: size=32: expected height x width, 1 to 4096 each, as in 32x32$' --dataset=pictures:dir=digits,size=32
 refused 3 'nowhere: No such file or directory$' --dataset=pictures:dir=nowhere
 grep -Eqa '__[at]san_init' "$TRAINER" || # which need more addresses themselves
-    (ulimit -v 3000000 && refused 4 'pictures: 160 pictures of 4096 x 4096 x 3 take 8\.1 GB of memory, expected at most the 3\.1 GB there are; a smaller size=HxW or take=N needs less$' \
+    (ulimit -v 3000000 && refused 4 'pictures: 160 pictures of 4096 x 4096 x 3 take 8\.1 GB of memory, expected at most the 3\.1 GB there are; a smaller size=HxW, take=N or trainer pack needs less$' \
         --dataset=pictures:dir=digits,size=4096x4096 && [ $failures -eq 0 ]) || failures=$((failures + 1))
 cp -r digits damaged && echo nothing >damaged/2/07.png && echo notes >damaged/notes.txt
 refused 3 'damaged/2/07.png: no PNG, JPEG, BMP or GIF picture$' --dataset=pictures:dir=damaged

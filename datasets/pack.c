@@ -1,0 +1,105 @@
+/* pack: what `trainer pack` made of another data set. The file is mapped and its rows are used where they
+ * lie, so training begins at once, and the file may be larger than memory. Each block of it is compared with
+ * its check sum when it is first used: to do so when the file is opened would be to read all of it. */
+#include <math.h>
+#include <string.h>
+#include "../src/base/memory.h"
+#include "../src/data/pack.h"
+
+enum { ORDER_BLOCKS = 1, CHAIN_PACKED = 3 };
+
+struct pack_settings {
+    struct dataset_common common;
+    struct augment_settings augment;
+    char file[512];
+    int order;
+};
+
+static const struct option options[] = {
+    DATASET_COMMON_ROWS,
+    OPTION_ROW(TEXT, "file", struct pack_settings, file, .value = "FILE",
+               .help = "file that trainer pack wrote; must be given"),
+    OPTION_ROW(CHOICE, "order", struct pack_settings, order, .fallback = "random", .choices = "random|blocks",
+               .help =
+                   "blocks: examples are shuffled in blocks of about 1 MB, 64 of which are mixed; for files "
+                   "larger than memory"),
+    AUGMENT_ROWS_AND(
+        struct pack_settings, "packed", "|packed",
+        "; packed: as the data set that was packed, and settings typed beside it replace its own"),
+    {0}};
+
+/* The settings that the images get: typed ones, or those of the pack and, in their place, typed ones. Whether
+ * there are any is *asked. */
+static int settle(struct augment_settings *settled, bool *asked, const struct pack_settings *pack,
+                  const struct pack_images *images, struct error *error) {
+    struct pack_images both = *images;
+    struct pack_settings usual;
+    char typed[512], fallback[512];
+    option_defaults(options, &usual);
+    if (pack->augment.chain != CHAIN_PACKED) option_defaults(pack_augment_rows, &both);
+    for (const struct option *row = pack_augment_rows; row->name; row++) {
+        const struct option *own = option_find(options, row->name);
+        option_text(own, pack, typed, sizeof typed);
+        option_text(own, &usual, fallback, sizeof fallback);
+        if (strcmp(typed, fallback) == 0) continue;
+        *asked = *asked || strcmp(typed, "none") != 0;
+        RETURN_IF(option_set(pack_augment_rows, &both, "pack", row->name, typed, error));
+    }
+    *settled = both.augment;
+    return OK;
+}
+
+/* How images are cut out and changed, and the shape that this gives. */
+static int augment(struct dataset *dataset, const struct pack_settings *pack,
+                   const struct pack_images *images, struct error *error) {
+    struct augment_settings settled;
+    struct augment chosen;
+    struct shape given;
+    bool asked = false;
+    RETURN_IF(settle(&settled, &asked, pack, images, error));
+    if (!images->any && asked)
+        return error_set(error, ERROR_USAGE, "pack: %s has no images of bytes, which could be augmented",
+                         pack->file);
+    if (!images->any) return OK;
+    settled.whiten = images->whitened;
+    RETURN_IF(augment_choose(&chosen, &given, &settled, "pack", &images->stored, error));
+    /* in units of white, which a byte need not be: in digits it is 16 */
+    chosen.brightness *= roundf(1.0f / dataset->train.scale) / 255.0f;
+    augment_dataset(dataset, &chosen, &given);
+    return OK;
+}
+
+/* What the kernel is told, and the owner. */
+static void plan_reading(struct dataset *dataset, const struct pack_settings *pack) {
+    const struct mapping *file = &dataset->files[0];
+    const size_t row = examples_row_bytes(&dataset->train), memory = memory_at_most();
+    const bool blocks = pack->order == ORDER_BLOCKS;
+    if (blocks) dataset->block = row < PACK_BLOCK ? (int)(PACK_BLOCK / row) : 1;
+    if (blocks || file->length > memory) mapping_scattered(file);
+    if (file->length > memory && !blocks)
+        snprintf(dataset->notice, sizeof dataset->notice,
+                 "%.200s has %.1f GB, more than the %.1f GB of memory: order=blocks would read it in runs",
+                 pack->file, (double)file->length * 1e-9, (double)memory * 1e-9);
+}
+
+static int pack_data_open(struct dataset *dataset, const void *settings, const char *const *folders,
+                          struct error *error) {
+    (void)folders;
+    const struct pack_settings *pack = settings;
+    struct mapping *file = &dataset->files[0];
+    struct pack_images images;
+    if (!*pack->file) return error_set(error, ERROR_USAGE, "pack: found no file, expected pack:file=FILE");
+    RETURN_IF(mapping_open(file, pack->file, error));
+    RETURN_IF(pack_read(dataset, &images, pack->file, file->bytes, file->length, error));
+    RETURN_IF(augment(dataset, pack, &images, error));
+    plan_reading(dataset, pack);
+    return OK;
+}
+
+const struct dataset_plugin dataset_pack = {
+    .plugin = {.name = "pack",
+               .help = "a data set as one file that trainer pack made; it may be larger than memory",
+               .options = options,
+               .settings_bytes = sizeof(struct pack_settings)},
+    .open = pack_data_open,
+};

@@ -1,0 +1,37 @@
+/* See gather.h. A backend may have copied all examples long before, unchecked: that does no harm, since no
+ * row gets into a batch before its bytes here, from which it was copied, are right. */
+#include "gather.h"
+
+#include "../base/checked.h"
+#include "../base/mapping.h"
+
+static const uint8_t *row_of(const struct examples *examples, int number) {
+    const uint8_t *rows = examples->bytes ? examples->bytes : (const uint8_t *)(const void *)examples->floats;
+    return rows + (size_t)number * examples_row_bytes(examples);
+}
+
+int examples_use_one(const struct examples *examples, int number, struct error *error) {
+    if (!examples->checked) return OK;
+    return checked_use(examples->checked, row_of(examples, number), examples_row_bytes(examples), error);
+}
+
+int examples_use(const struct examples *examples, const struct indices *indices, struct error *error) {
+    for (int i = 0; i < indices->count && examples->checked; i++)
+        RETURN_IF(examples_use_one(examples, indices->index[i], error));
+    return OK;
+}
+
+/* Runs of examples that the stream comes to later; the last one may end where the examples do. */
+static void read_ahead(const struct examples *examples, const struct soon *soon) {
+    for (int i = 0; i < soon->count && examples->checked; i++) {
+        const int left = examples->count - soon->first[i], count = soon->length < left ? soon->length : left;
+        mapping_soon(row_of(examples, soon->first[i]), (size_t)count * examples_row_bytes(examples));
+    }
+}
+
+int device_gather(const struct device *device, const struct examples *examples, const struct indices *indices,
+                  float *out, struct error *error) {
+    read_ahead(examples, &indices->soon);
+    RETURN_IF(examples_use(examples, indices, error));
+    return device->backend->gather(device, examples, indices, out, error);
+}
