@@ -69,17 +69,19 @@ static int augment(struct dataset *dataset, const struct pack_settings *pack,
     return OK;
 }
 
-/* What the kernel is told, and the owner. */
+/* What the kernel is told, and the owner. Training rows are read here and there in any order: what is read
+ * beside a row that is missing, up to megabytes, would be read in vain. Whole blocks are asked for when they
+ * are checked, and by order=blocks; tests go through their rows from first to last. */
 static void plan_reading(struct dataset *dataset, const struct pack_settings *pack) {
-    const struct mapping *file = &dataset->files[0];
-    const size_t row = examples_row_bytes(&dataset->train), memory = memory_at_most();
-    const bool blocks = pack->order == ORDER_BLOCKS;
-    if (blocks) dataset->block = row < PACK_BLOCK ? (int)(PACK_BLOCK / row) : 1;
-    if (blocks || file->length > memory) mapping_scattered(file);
-    if (file->length > memory && !blocks)
+    const struct examples *train = &dataset->train;
+    const size_t row = examples_row_bytes(train), bytes = dataset->files[0].length, memory = memory_at_most();
+    mapping_scattered(train->bytes ? (const void *)train->bytes : train->floats, (size_t)train->count * row);
+    if (pack->order == ORDER_BLOCKS)
+        dataset->block = row < PACK_BLOCK ? (int)(PACK_BLOCK / row) : 1;
+    else if (bytes > memory)
         snprintf(dataset->notice, sizeof dataset->notice,
-                 "%.200s has %.1f GB, more than the %.1f GB of memory: order=blocks would read it in runs",
-                 pack->file, (double)file->length * 1e-9, (double)memory * 1e-9);
+                 "%.200s has %.1f GB, more than the %.1f GB of memory: order=blocks reads it faster",
+                 pack->file, (double)bytes * 1e-9, (double)memory * 1e-9);
 }
 
 static int pack_data_open(struct dataset *dataset, const void *settings, const char *const *folders,

@@ -57,11 +57,15 @@ void mapping_close(struct mapping *mapping) {
 }
 
 /* madvise wants the beginning of a page. */
-void mapping_soon(const void *bytes, size_t count) {
+static void advise(const void *bytes, size_t count, int advice) {
     const size_t inside = (size_t)((uintptr_t)bytes % (uintptr_t)sysconf(_SC_PAGESIZE));
-    (void)madvise((char *)bytes - inside, count + inside, MADV_WILLNEED);
+    (void)madvise((char *)bytes - inside, count + inside, advice);
 }
 
-void mapping_scattered(const struct mapping *mapping) {
-    (void)madvise(mapping->bytes, mapping->length, MADV_RANDOM);
+void mapping_soon(const void *bytes, size_t count) {
+    advise(bytes, count, MADV_WILLNEED);
+}
+
+void mapping_scattered(const void *bytes, size_t count) {
+    advise(bytes, count, MADV_RANDOM);
 }

@@ -21,10 +21,10 @@ int mapping_open(struct mapping *mapping, const char *path, struct error *error)
 int mapping_grow(struct mapping *mapping, size_t bytes, const char *what, struct error *error);
 void mapping_close(struct mapping *mapping); /* safe on a zeroed one */
 
-/* Hints, for bytes of a mapping; nothing depends on them. They will be wanted soon, so the kernel begins to
- * read them and returns before they are there; and they are read here and there, so a page that is missing is
+/* Hints, for bytes of a mapping; nothing depends on them. They will be wanted soon: the kernel begins to read
+ * them, and returns before they are there. They are read here and there: a page that is missing is
  * no reason to read its neighbours. */
 void mapping_soon(const void *bytes, size_t count);
-void mapping_scattered(const struct mapping *mapping);
+void mapping_scattered(const void *bytes, size_t count);
 
 #endif
