@@ -23,7 +23,7 @@
 static int typed_model(void *settings, char *text, size_t bytes, struct error *error) {
     struct typed *typed = settings;
     char weights[PATH_BYTES];
-    RETURN_IF(model_mean(text, bytes, weights, error));
+    RETURN_IF(model_resolve(text, bytes, weights, error));
     if (!typed->given.weights) memcpy(typed->value.weights, weights, sizeof weights);
     return OK;
 }

@@ -231,6 +231,10 @@ static int write_dataset(struct writer *writer, const struct dataset *dataset, c
                          struct error *error) {
     char *about = NULL;
     size_t bytes = 0;
+    if (dataset->task != TASK_CLASSES)
+        return error_set(error, ERROR_USAGE,
+                         "pack: %s: found targets that are not classes, expected one class for each example",
+                         dataset->name);
     RETURN_IF(put_parts(writer, dataset, error));
     int code = make_about(&about, &bytes, writer, dataset, choice, error);
     if (code == OK && bytes > PACK_ABOUT)

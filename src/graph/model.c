@@ -5,7 +5,7 @@
 #include "../base/text.h"
 #include "network_file.h"
 
-int model_mean(char *text, size_t bytes, char *weights, struct error *error) {
+int model_resolve(char *text, size_t bytes, char *weights, struct error *error) {
     char own[PATH_BYTES];
     if (weights) weights[0] = '\0';
     if (network_file_is_named(text)) return network_file_typed(text, bytes, weights ? weights : own, error);
@@ -18,7 +18,7 @@ int model_mean(char *text, size_t bytes, char *weights, struct error *error) {
 
 int model_typed(void *settings, char *text, size_t bytes, struct error *error) {
     (void)settings;
-    return model_mean(text, bytes, NULL, error);
+    return model_resolve(text, bytes, NULL, error);
 }
 
 /* "layers:conv 64 5x5 same relu; maxpool 3; ... (11 layers)" */

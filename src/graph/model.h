@@ -30,7 +30,7 @@ struct model {
 /* `NAME:...`, as it was typed, in text[bytes]: made what it means (struct model, typed); a file of another
  * program, `keras:file=...`, becomes its layers, and weights[PATH_BYTES] the file if the network starts with
  * its weights, else empty (NULL: nobody asks). Errors: of the reader; of the model. */
-int model_mean(char *text, size_t bytes, char *weights, struct error *error);
+int model_resolve(char *text, size_t bytes, char *weights, struct error *error);
 /* The same for an option row. */
 int model_typed(void *settings, char *text, size_t bytes, struct error *error);
 

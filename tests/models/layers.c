@@ -7,7 +7,7 @@
 static bool open_model(struct network *network, char *model, struct shape shape, int classes) {
     static struct choice choice;
     struct error error = {0};
-    CHECK(model_typed(model, PLUGIN_TEXT_BYTES, &error) == OK, "%s", error.words);
+    CHECK(model_resolve(model, PLUGIN_TEXT_BYTES, NULL, &error) == OK, "%s", error.words);
     CHECK(plugin_choose(&choice, &model_kind, model, &error) == OK, "%s", error.words);
     const struct network_settings settings = {.model = &choice,
                                               .shape = shape,
