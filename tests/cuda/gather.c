@@ -35,9 +35,10 @@ static void fill(void) {
 /* One batch on both; queued twice in a row with other indices, so that what the first still needs is not
  * overwritten. */
 static void check_batch(const struct examples *examples, int count, bool drawn, const char *kind) {
-    const struct indices first = {count, indices, drawn ? keys : NULL},
-                         second = {count, indices + MOST_INDICES - count,
-                                   drawn ? keys + MOST_INDICES - count : NULL};
+    const struct indices first = {.count = count, .index = indices, .key = drawn ? keys : NULL},
+                         second = {.count = count,
+                                   .index = indices + MOST_INDICES - count,
+                                   .key = drawn ? keys + MOST_INDICES - count : NULL};
     const size_t size = (size_t)count * (size_t)examples->features * sizeof(float), guard = 256;
     struct error error = {0};
     char *host = NULL, *expected = NULL, *on = NULL;
@@ -253,7 +254,7 @@ static void test_failures(void) {
                                       .bytes = bytes,
                                       .features = 216,
                                       .augment = augment};
-    const struct indices batch = {300, indices, keys};
+    const struct indices batch = {.count = 300, .index = indices, .key = keys};
     int failed = 0;
     for (long n = 1;; n++) {
         struct error error = {0};
