@@ -6,12 +6,12 @@
 #include <string.h>
 
 const struct metric_row metric_rows[METRICS] = {
-    [METRIC_ACCURACY] = {"accuracy", "Accuracy", "accuracy", .share = true},
-    [METRIC_TOP5] = {"top5", "Top-5", "top-5 accuracy", .share = true},
-    [METRIC_AUC] = {"auc", "AUC", "AUC"},
-    [METRIC_RMSE] = {"rmse", "RMSE", "RMSE", .lower = true},
-    [METRIC_MAE] = {"mae", "MAE", "MAE", .lower = true},
-    [METRIC_R2] = {"r2", "R2", "R2"},
+    [METRIC_ACCURACY] = {.name = "accuracy", .title = "Accuracy", .words = "accuracy", .share = true},
+    [METRIC_TOP5] = {.name = "top5", .title = "Top-5", .words = "top-5 accuracy", .share = true},
+    [METRIC_AUC] = {.name = "auc", .title = "AUC", .words = "AUC"},
+    [METRIC_RMSE] = {.name = "rmse", .title = "RMSE", .words = "RMSE", .lower = true},
+    [METRIC_MAE] = {.name = "mae", .title = "MAE", .words = "MAE", .lower = true},
+    [METRIC_R2] = {.name = "r2", .title = "R2", .words = "R2"},
 };
 
 enum metric metric_of(enum task task) {
