@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+#include "../../src/data/dataset.h"
 #include "../../src/record/digits.h"
 #include "../../src/record/lines.h"
 #include "../../src/record/progress.h"
@@ -117,6 +118,7 @@ static struct log_row make_row(int worker, long step, double time_s) {
 
 static struct lines lines;
 static struct config config;
+static const struct dataset dataset = {.task = TASK_CLASSES};
 static struct output_scene scene;
 static struct telling telling;
 static struct progress progress;
@@ -125,8 +127,8 @@ static struct progress progress;
 static int start(struct log *log, int workers, int log_every, int print_every, FILE *printed,
                  struct error *error) {
     config = (struct config){.log_every = log_every, .print_every = print_every, .epochs = 2};
-    scene =
-        (struct output_scene){.folder = folder, .config = &config, .workers = workers, .devices = devices};
+    scene = (struct output_scene){
+        .folder = folder, .config = &config, .dataset = &dataset, .workers = workers, .devices = devices};
     if (printed) {
         lines_open(&lines, printed, NULL);
         scene.lines = &lines;

@@ -190,5 +190,5 @@ refused 2 '--loss=mse: npz:file=labels.npz has several labels per example, expec
 refused 2 '--label-smoothing=0.1: found --loss=mse, expected cross-entropy$' --dataset=npz:file=one.npz --label-smoothing=0.1
 refused 2 '--target-accuracy=0.5: npz:file=one.npz has no classes' --dataset=npz:file=one.npz --target-accuracy=0.5
 refused 2 'npz: examples \[3\] in 4 labels, expected \[3\] in 1 value, what the network was trained on$' evaluate --checkpoint=one --dataset=npz:file=labels.npz
-refused 2 'one: the network says no classes' show --checkpoint=one
+refused 2 'one: the network says no classes' show --inline --checkpoint=one
 exit $((failures > 0))
