@@ -7,7 +7,7 @@ if [ -z "${TRAINER_DATA:-}" ] && [ -d ../shared/datasets ]; then
     export TRAINER_DATA
 fi
 jobs=-j$(nproc)
-export TEST_JOBS=$(($(nproc) + 1)) # tests at once: many wait for most of their time
+export TEST_JOBS=$(($(nproc) + 2)) # tests at once: many wait for most of their time
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 late=()
