@@ -14,7 +14,7 @@ struct made {
 };
 
 static void put(struct made *made, uint64_t value, int bytes) {
-    for (int b = 0; b < bytes; b++) made->bytes[made->count++] = (uint8_t)(value >> (8 * b));
+    for (int b = 0; b < bytes; b++) made->bytes[made->count++] = (uint8_t)(b < 8 ? value >> (8 * b) : 0);
 }
 
 static void put_text(struct made *made, const char *text, int bytes) {
