@@ -186,13 +186,6 @@ summary_is() { # what is tested, then each expression and what is expected
     done <<<"$found"
 }
 
-weights_of() { tail -c +$((9 + $(od -An -tu8 -N8 "$1/model.safetensors"))) "$1/model.safetensors"; }
-
-same_weights() { # what is tested, two folders
-    [ -s "$2/model.safetensors" ] && [ -s "$3/model.safetensors" ] || { fail "$1: $2 or $3 has no model"; return; }
-    cmp -s <(weights_of "$2") <(weights_of "$3") || fail "$1: $2 and $3 have different weights"
-}
-
 results_of() { grep -E '^(Test-Accuracy|Total Time|Final Cost): ' "$1.out"; }
 
 same_results() { # names...: all print the three lines, with the same figures

@@ -44,3 +44,13 @@ refused() { # exit code, words in the one line, arguments...
     grep -Eq -e "^trainer: .*$words" err || fail "trainer $*: said: $(cat err) expected: $words"
     [ ! -s out ] || fail "trainer $*: printed: $(cat out)"
 }
+
+# tests/tensors.py compares names, shapes and bytes of the model's arrays: 0 the same, 1 others, 2 no model.
+compare_weights() { python3 "$tests/tensors.py" "$1/model.safetensors" "$2/model.safetensors"; }
+same_weights() { # what is tested, two folders
+    compare_weights "$2" "$3" || fail "$1: $2 and $3 have different weights, or none"
+}
+other_weights() { # what is tested, two folders
+    compare_weights "$2" "$3"
+    [ $? -eq 1 ] || fail "$1: $2 and $3 have the same weights, or none"
+}

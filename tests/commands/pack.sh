@@ -8,25 +8,7 @@ set -u
 need python3
 cd "$scratch" || exit 1
 
-good() { # arguments...
-    "$TRAINER" "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"
-    [ ! -s err ] || fail "trainer $*: wrote to standard error: $(cat err)"
-}
-refused() { # exit code, words, arguments...
-    local code=$1 words=$2
-    shift 2
-    timeout 20 "$TRAINER" "$@" >out 2>err
-    local found=$?
-    [ $found -eq "$code" ] || fail "trainer $*: exit code $found, expected $code: $(cat err)"
-    grep -qE -- "$words" err || fail "trainer $*: no \"$words\" in: $(cat err)"
-    [ "$(wc -l <err)" -eq 1 ] || fail "trainer $*: not one line: $(cat err)"
-}
-weights() { # of a run: all bytes behind the head, whose texts name the data set
-    python3 -c 'import struct, sys; b = open(sys.argv[1] + "/model.safetensors", "rb").read(); sys.stdout.buffer.write(b[8 + struct.unpack("<Q", b[:8])[0]:])' "$1"
-}
-same() { # the weights of two runs
-    cmp -s <(weights "$1") <(weights "$2") && [ "$(weights "$1" | wc -c)" -gt 100 ] || fail "$1 and $2 have other weights"
-}
+same() { same_weights "$2" "$1" "$2"; }
 train() { # folder, data set, options...
     local out=$1 dataset=$2
     shift 2
@@ -62,7 +44,7 @@ train f pack:file=digits.pack,order=blocks --epochs=1 --prefetch=1
 good --resume=f --epochs=2 --quiet
 same e f
 train g pack:file=digits.pack
-cmp -s <(weights e) <(weights g) && fail "order=blocks is no other order"
+other_weights "order=blocks" e g
 
 # --- two processes: each maps the file ---
 single=("--dataset=pack:file=digits.pack,order=blocks" --batch=20 --epochs=2 --quiet)
@@ -78,7 +60,7 @@ same single cluster
 
 # --- what is there stays ---
 cp digits.pack kept
-refused 3 '^trainer: digits\.pack is there already: --replace replaces it$' pack iris digits.pack
+refused 3 'digits\.pack is there already: --replace replaces it$' pack iris digits.pack
 cmp -s digits.pack kept || fail "a pack was replaced"
 good pack iris digits.pack --replace
 cmp -s digits.pack kept && fail "--replace replaced nothing"

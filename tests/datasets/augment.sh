@@ -18,19 +18,6 @@ train() { # folder, data set, options...
         --replace --out="$out" "$@"
 }
 
-same() { # are the weights of the runs $1 and $2 the same bits
-    python3 - "$1/model.safetensors" "$2/model.safetensors" <<'PY'
-import json, sys
-def tensors(path):
-    data = open(path, 'rb').read()
-    length = int.from_bytes(data[:8], 'little')
-    header = json.loads(data[8:8 + length])
-    return {name: data[8 + length + entry['data_offsets'][0]:8 + length + entry['data_offsets'][1]]
-            for name, entry in header.items() if name != '__metadata__'}
-sys.exit(tensors(sys.argv[1]) != tensors(sys.argv[2]))
-PY
-}
-
 python3 - "$root/datasets/embedded/digits.csv.gz" <<'PY' || fail "no files"
 import gzip, os, random, struct, sys, zlib
 from npz_files import npy, npz
@@ -73,26 +60,26 @@ for name in digits mnist cifar10 pictures npz; do
 done
 train plain digits
 train off digits:crop=8,pad=0,flip=0,brightness=0,contrast=1-1,cutout=0,rotate=0,standardize=none,mixup=0,cutmix=0
-same plain off || fail "settings that change nothing change the weights"
+same_weights "settings that change nothing" plain off
 
 # --- each of them alone changes what is trained on ---
 all=pad=2,crop=24,flip=1,rotate=15,brightness=40,contrast=0.5-1.5,cutout=6,mixup=0.4,cutmix=1
 for setting in pad=1,crop=8 crop=7 flip=1 rotate=15 brightness=40 contrast=0.5-1.5 cutout=3 standardize=image mixup=1 cutmix=1; do
     train one "digits:take=320,$setting" --epochs=1
     train two "digits:take=320" --epochs=1
-    ! same one two || fail "digits:$setting changes nothing"
+    other_weights "digits:$setting" one two
 done
 
 # --- the same images, the same bits, in one dimension or in two ---
 for settings in "$all" "$all,standardize=image" augment=usual; do
     train one "mnist:$settings" --prefetch=0
     train two "npz:file=images.npz,$settings" --prefetch=2
-    same one two || fail "other weights from arrays: $settings"
+    same_weights "arrays: $settings" one two
 done
 train one "npz:file=images.npz,$all" --epochs=1
 good --resume=one --data-dir=data --epochs=2 --quiet
 train two "npz:file=images.npz,$all"
-same one two || fail "other weights when the run was interrupted"
+same_weights "an interrupted run" one two
 
 # --- what is tested, evaluated and predicted is the same ---
 pictures=$("$TRAINER" predict --help | grep PNG) # or built without stb_image

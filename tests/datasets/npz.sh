@@ -15,18 +15,7 @@ refused() { # exit code, words, data set
     [ "$(wc -l <err)" -eq 1 ] || fail "$3: not one line: $(cat err)"
 }
 
-same() { # are the weights of the runs $1 and $2 the same bits
-    python3 - "$1/model.safetensors" "$2/model.safetensors" <<'PY' || fail "$1 and $2 have other weights"
-import json, sys
-def tensors(path):
-    data = open(path, 'rb').read()
-    length = int.from_bytes(data[:8], 'little')
-    header = json.loads(data[8:8 + length])
-    return {name: data[8 + length + entry['data_offsets'][0]:8 + length + entry['data_offsets'][1]]
-            for name, entry in header.items() if name != '__metadata__'}
-sys.exit(tensors(sys.argv[1]) != tensors(sys.argv[2]))
-PY
-}
+same() { same_weights "$2" "$1" "$2"; }
 
 train() { # folder, data set, options...
     local out=$1 dataset=$2

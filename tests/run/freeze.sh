@@ -17,12 +17,8 @@ refused() { # exit code, pattern of the one line, arguments...
     grep -Eqx "trainer: $2" err && [ "$(wc -l <err)" -eq 1 ] || fail "${*:3}: said $(cat err), expected: $2"
 }
 cat >same.py <<'PYTHON'
-import fnmatch, json, struct, sys
-def tensors(path):
-    data = open(path, "rb").read()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
-    return {n: data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]] for n, e in header.items() if n != "__metadata__"}
+import fnmatch, sys
+from tensors import tensors
 patterns, before, after = sys.argv[1].split(","), tensors(sys.argv[2]), tensors(sys.argv[3])
 for name in [n for n in before if ":" not in n]:
     frozen = any(fnmatch.fnmatch(name, p) or fnmatch.fnmatch(name.rsplit("/", 1)[0], p) for p in patterns)

@@ -16,16 +16,13 @@ need python3
 cd "$scratch" || exit 1
 
 cat >compare.py <<'PYTHON'
-import array, json, struct, sys
+import array, sys
+from tensors import tensors
 
-def tensors(path):
-    data = open(path, "rb").read()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__", None)
-    return {name: (e["shape"], array.array("f", data[slice(*(8 + length + o for o in e["data_offsets"]))])) for name, e in header.items()}
+def floats(path):
+    return {name: (shape, array.array("f", values)) for name, (shape, values) in tensors(path).items()}
 
-expected, found = map(tensors, sys.argv[1:])
+expected, found = map(floats, sys.argv[1:])
 if {n: t[0] for n, t in expected.items()} != {n: t[0] for n, t in found.items()}:
     sys.exit("other tensors")
 apart, name = max((max(abs(a - b) for a, b in zip(expected[n][1], found[n][1])), n) for n in expected)
