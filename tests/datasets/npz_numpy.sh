@@ -7,19 +7,9 @@ set -u
 need python3
 cd "$scratch" || exit 1
 
-# NumPy: as installed, or in an environment of its own in the build folder, made once.
-python=python3
-if ! python3 -c 'import numpy' 2>/dev/null; then
-    environment=$BUILD/python-numpy
-    python=$environment/bin/python
-    if ! "$python" -c 'import numpy' 2>/dev/null; then
-        { python3 -m venv "$environment" && timeout 100 "$python" -m pip install -q --retries 0 --timeout 10 'numpy>=2,<3'; } >log 2>&1
-    fi
-fi
-if ! "$python" -c 'import numpy' 2>/dev/null; then
-    echo "NumPy is not here and cannot be installed"
-    exit 77
-fi
+# shellcheck source=tests/python_clients.sh
+. "$tests/python_clients.sh"
+python_with numpy "NumPy is"
 
 "$python" - <<'PYTHON' || fail "NumPy makes no files"
 import numpy as np
@@ -58,15 +48,7 @@ train() { # folder, data set
     "$TRAINER" --dataset="$2" --devices=cpu:0,cpu:1 --strategy=sync --batch=8 --epochs=2 --quiet --replace --out="$1" >out 2>err ||
         fail "$2: exit code $?: $(cat err)"
 }
-same() { # are the weights of the runs plain and $1 the same bits
-    python3 - plain/model.safetensors "$1/model.safetensors" <<'PY' || fail "$1: other weights than with little-endian floats"
-import sys
-def tensors(path):
-    data = open(path, 'rb').read()
-    return data[8 + int.from_bytes(data[:8], 'little'):]
-sys.exit(tensors(sys.argv[1]) != tensors(sys.argv[2]))
-PY
-}
+same() { same_weights "$1, beside little-endian floats" plain "$1"; }
 train plain npz:file=plain.npz,x=x,y=y
 for archive in [a-z]*.npz; do
     name=${archive%.npz}

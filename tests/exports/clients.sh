@@ -10,6 +10,7 @@ grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" && grep -q TRAINER_HDF5=1 "$BUILD/flag
 
 # shellcheck source=tests/python_clients.sh
 . "$tests/python_clients.sh"
+python_with "keras, onnx, onnxruntime" "Keras and onnxruntime are"
 
 small="--epochs=2 --batch=32 --quiet"
 sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3

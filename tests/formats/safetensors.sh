@@ -58,20 +58,9 @@ END
 python3 "$folder/plain.py" "$folder/ours.safetensors" "$folder/plain.safetensors" || exit 1
 "$program" read "$folder/plain.safetensors" || exit 1
 
-# The package: as installed, or in an environment of its own in the build folder, made once.
-python=python3
-if ! python3 -c 'import numpy, safetensors.numpy' 2>/dev/null; then
-    environment=$BUILD/python-safetensors
-    python=$environment/bin/python
-    if ! "$python" -c 'import numpy, safetensors.numpy' 2>/dev/null; then
-        { python3 -m venv "$environment" && timeout 100 "$python" -m pip install -q --retries 0 --timeout 10 numpy safetensors; } \
-            >"$folder/log" 2>&1
-    fi
-fi
-if ! "$python" -c 'import numpy, safetensors.numpy' 2>/dev/null; then
-    echo "Python's safetensors is not here and cannot be installed"
-    exit 77
-fi
+# shellcheck source=tests/python_clients.sh
+. "$(dirname "$0")/../python_clients.sh"
+python_with "numpy, safetensors.numpy" "Python's safetensors is"
 cat >"$folder/package.py" <<'END'
 import sys
 import numpy

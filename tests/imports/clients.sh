@@ -10,6 +10,7 @@ cd "$scratch" || exit 1
 grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" && grep -q TRAINER_HDF5=1 "$BUILD/flags" || { echo "no protobuf-c or no libhdf5 in this build" && exit 77; }
 # shellcheck source=tests/python_clients.sh
 . "$tests/python_clients.sh"
+python_with "keras, onnx, onnxruntime" "Keras and onnxruntime are"
 
 cat >ask.py <<'PYTHON'
 import os, subprocess

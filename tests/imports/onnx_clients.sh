@@ -10,13 +10,10 @@ grep -q TRAINER_PROTOBUF=1 "$BUILD/flags" || { echo "no protobuf-c in this build
 tool=$BUILD/tests/imports/onnx
 [ -x "$tool" ] || { echo "no $tool, expected it to be built" && exit 1; }
 
-# In an environment of its own in the build folder, made once. PyTorch is too large for that: TRAINER_PYTHON may name a Python that has
-# it, and the packages below.
-python=${TRAINER_PYTHON:-$BUILD/python-onnx/bin/python}
-if ! "$python" -c 'import onnx, onnxruntime' 2>/dev/null; then
-    { python3 -m venv "$BUILD/python-onnx" && timeout 200 "$python" -m pip install -q --retries 0 --timeout 10 onnx==1.23.2 onnxruntime==1.32.0; } >log 2>&1
-fi
-"$python" -c 'import onnx, onnxruntime' 2>/dev/null || { echo "onnx and onnxruntime are not here and cannot be installed" && exit 77; }
+# PyTorch is too large for the environment of the others: TRAINER_PYTHON may name a Python that has it, and what they have.
+# shellcheck source=tests/python_clients.sh
+. "$tests/python_clients.sh"
+if [ -n "${TRAINER_PYTHON:-}" ]; then python=$TRAINER_PYTHON; else python_with "onnx, onnxruntime" "onnx and onnxruntime are"; fi
 
 cat >packaged.py <<'PYTHON'
 import os, subprocess, sys

@@ -12,20 +12,9 @@ if ! "$TRAINER" --epochs=1 --outputs=tensorboard --out=without --quiet >out 2>er
     exit 77
 fi
 
-# TensorBoard: as installed, or in an environment of its own in the build folder, made once.
-python=python3
-if ! python3 -c 'import tensorboard' 2>/dev/null; then
-    environment=$BUILD/python-tensorboard
-    python=$environment/bin/python
-    if ! "$python" -c 'import tensorboard' 2>/dev/null; then
-        { python3 -m venv "$environment" && timeout 100 "$python" -m pip install -q --retries 0 --timeout 10 tensorboard==2.21.0; } \
-            >log 2>&1
-    fi
-fi
-if ! "$python" -c 'import tensorboard' 2>/dev/null; then
-    echo "TensorBoard is not here and cannot be installed"
-    exit 77
-fi
+# shellcheck source=tests/python_clients.sh
+. "$tests/python_clients.sh"
+python_with tensorboard "TensorBoard is"
 
 run() {
     "$TRAINER" --devices=cpu:0,cpu:1 --batch=64 --outputs=csv,tensorboard --scalars=5 --quiet "$@" >out 2>err || fail "$*: $(cat err)"
