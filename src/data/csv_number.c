@@ -54,8 +54,9 @@ static const char *read_any(const char *cell, float *value) {
 const char *csv_number(const char *cell, char decimal, float *value) {
     if (decimal == '.') return read_short(cell, value) ? NULL : read_any(cell, value);
     char pointed[CELL_BYTES];
-    if (strlen(cell) >= sizeof pointed || strchr(cell, '.')) return CSV_A_NUMBER;
-    strcpy(pointed, cell);
+    const size_t bytes = strlen(cell) + 1;
+    if (bytes > sizeof pointed || strchr(cell, '.')) return CSV_A_NUMBER;
+    memcpy(pointed, cell, bytes);
     char *const comma = strchr(pointed, ',');
     if (comma) *comma = '.';
     return csv_number(pointed, '.', value);

@@ -195,20 +195,22 @@ static const struct onnx_constant *constant_of(struct onnx_graph *graph, const o
     return NULL;
 }
 
-int onnx_float_input(struct onnx_graph *graph, const onnx_op *op, size_t i,
-                     const struct onnx_constant **out) {
+static int typed_input(struct onnx_graph *graph, const onnx_op *op, size_t i, bool floats,
+                       const struct onnx_constant **out) {
+    static const char *const kinds[] = {"whole numbers", "floats"};
     *out = constant_of(graph, op, i);
     if (!*out) return graph->error->code;
-    if ((*out)->floats || (*out)->count == 0) return OK;
-    return onnx_wrong(graph, op, "its input %.80s has whole numbers, expected floats",
-                      onnx_input_name(op, i));
+    if ((*out)->count == 0 || (floats ? (*out)->floats != NULL : (*out)->whole != NULL)) return OK;
+    return onnx_wrong(graph, op, "its input %.80s has %s, expected %s", onnx_input_name(op, i),
+                      kinds[!floats], kinds[floats]);
+}
+
+int onnx_float_input(struct onnx_graph *graph, const onnx_op *op, size_t i,
+                     const struct onnx_constant **out) {
+    return typed_input(graph, op, i, true, out);
 }
 
 int onnx_whole_input(struct onnx_graph *graph, const onnx_op *op, size_t i,
                      const struct onnx_constant **out) {
-    *out = constant_of(graph, op, i);
-    if (!*out) return graph->error->code;
-    if ((*out)->whole || (*out)->count == 0) return OK;
-    return onnx_wrong(graph, op, "its input %.80s has floats, expected whole numbers",
-                      onnx_input_name(op, i));
+    return typed_input(graph, op, i, false, out);
 }

@@ -30,26 +30,28 @@ static int find(const struct network *network, const char *path, struct last_lay
                      path);
 }
 
-int units_give(const struct network *network, const struct units *units, const char *path, float *weights,
-               struct error *error) {
+/* give: out of standardised form, into the values' units; else back. */
+static int convert(const struct network *network, const struct units *units, const char *path, bool give,
+                   float *weights, struct error *error) {
     struct last_layer last;
     if (!units->deviation) return OK;
     RETURN_IF(find(network, path, &last, error));
+    const float *mean = units->mean, *deviation = units->deviation;
     const size_t outputs = last.bias->floats;
     float *kernel = weights + last.kernel->begin, *bias = weights + last.bias->begin;
-    for (size_t i = 0; i < last.kernel->floats; i++) kernel[i] *= units->deviation[i % outputs];
-    for (size_t o = 0; o < outputs; o++) bias[o] = bias[o] * units->deviation[o] + units->mean[o];
+    for (size_t i = 0; i < last.kernel->floats; i++)
+        kernel[i] = give ? kernel[i] * deviation[i % outputs] : kernel[i] / deviation[i % outputs];
+    for (size_t o = 0; o < outputs; o++)
+        bias[o] = give ? bias[o] * deviation[o] + mean[o] : (bias[o] - mean[o]) / deviation[o];
     return OK;
+}
+
+int units_give(const struct network *network, const struct units *units, const char *path, float *weights,
+               struct error *error) {
+    return convert(network, units, path, true, weights, error);
 }
 
 int units_take(const struct network *network, const struct units *units, const char *path, float *weights,
                struct error *error) {
-    struct last_layer last;
-    if (!units->deviation) return OK;
-    RETURN_IF(find(network, path, &last, error));
-    const size_t outputs = last.bias->floats;
-    float *kernel = weights + last.kernel->begin, *bias = weights + last.bias->begin;
-    for (size_t i = 0; i < last.kernel->floats; i++) kernel[i] /= units->deviation[i % outputs];
-    for (size_t o = 0; o < outputs; o++) bias[o] = (bias[o] - units->mean[o]) / units->deviation[o];
-    return OK;
+    return convert(network, units, path, false, weights, error);
 }
