@@ -39,14 +39,17 @@ static inline size_t sample_pack(uint8_t *out, const char *about, size_t about_b
     return length;
 }
 
-/* Four and two examples of [2, 3] bytes in two classes. */
+/* Four and two examples of 6 bytes in two classes: images of [1, 2, 3], and rows of a table. */
 enum { SAMPLE_DATA = 256 };
-static const char sample_about[] =
-    "{\"made_of\":\"npz\",\"train\":{\"examples\":4,\"values\":4096,\"labels\":4224},"
-    "\"test\":{\"examples\":2,\"values\":4160,\"labels\":4288},\"values\":\"bytes\",\"scale\":0.5,"
-    "\"shape\":[1,2,3],\"image\":[1,2,3],\"measured\":false,\"whitened\":false,\"fit\":\"crop\","
-    "\"settings\":{\"augment\":\"none\",\"flip\":\"1\"},\"classes\":[\"a\",\"b\"],"
-    "\"features\":[\"p\",\"q\",\"r\",\"s\",\"t\",\"u\"],\"mean\":[1,2,3,4,5,6],\"deviation\":[1,1,1,1,1,2]}";
+#define SAMPLE_PARTS                                                                                         \
+    "{\"made_of\":\"npz\",\"train\":{\"examples\":4,\"values\":4096,\"labels\":4224},"                       \
+    "\"test\":{\"examples\":2,\"values\":4160,\"labels\":4288},\"values\":\"bytes\",\"scale\":0.5,"          \
+    "\"measured\":false,\"whitened\":false,\"fit\":\"crop\",\"classes\":[\"a\",\"b\"],"
+static const char sample_images[] = SAMPLE_PARTS "\"shape\":[1,2,3],\"image\":[1,2,3],"
+                                                 "\"settings\":{\"augment\":\"none\",\"flip\":\"1\"}}",
+                  sample_table[] = SAMPLE_PARTS "\"shape\":[6],\"settings\":{},"
+                                                "\"features\":[\"p\",\"q\",\"r\",\"s\",\"t\",\"u\"],"
+                                                "\"mean\":[1,2,3,4,5,6],\"deviation\":[1,1,1,1,1,2]}";
 
 static inline void sample_data(uint8_t data[SAMPLE_DATA]) {
     const int labels[] = {0, 1, 1, 0};

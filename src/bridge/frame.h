@@ -19,7 +19,7 @@
 #include "../base/error.h"
 #include "../world/endpoint.h"
 
-enum { FRAME_VERSION = 3, FRAME_HEADER_BYTES = 20 };
+enum { FRAME_VERSION = 4, FRAME_HEADER_BYTES = 20 };
 
 /* The types: name, text. A type's number is its row; append new rows, or increase the version. */
 #define FRAME_TYPES(row)                                                                                     \

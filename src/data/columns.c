@@ -4,6 +4,7 @@
  *   number NAME FILL               FILL: a number, or "" where missing cells are refused
  *   category NAME FILLS N VALUE... FILLS: 1 where a missing cell counts as the value ""
  *   label NAME
+ *   target NAME
  *   ignored NAME
  *
  * or "no header" first, and names that are "". */

@@ -78,11 +78,14 @@ static bool is_better(const struct cut *a, const struct cut *b) {
     return a->cells > b->cells;
 }
 
+/* Blanks are in texts, too, so they are a guess for rows to predict alone, and only where nothing else
+ * splits. */
 static int guess_separator(struct csv_format *format, const struct sample *sample, struct cut *best,
                            struct error *error) {
-    static const char separators[] = {',', ';', '\t', '|'};
+    static const char separators[] = {',', ';', '\t', '|', ' '};
     for (size_t s = 0; s < sizeof separators; s++) {
         struct cut cut;
+        if (separators[s] == ' ' && (!format->usual || best->cells > 1)) break;
         RETURN_IF(cut_sample(&cut, sample, separators[s], error));
         if (s > 0 && !is_better(&cut, best)) continue;
         *best = cut;

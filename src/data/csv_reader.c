@@ -30,6 +30,11 @@ const char *csv_column(const struct columns *columns, int column, char out[CSV_C
     return out;
 }
 
+/* What is to be said of a row. */
+static bool is_wanted(const struct column *column) {
+    return column->role == COLUMN_LABEL || column->role == COLUMN_TARGET;
+}
+
 /* The place of a cell of the row in hand. */
 static const char *place_of(const struct csv_reader *reader, int cell, char out[CSV_PLACE_BYTES]) {
     return csv_place(reader->rows.name, reader->rows.row, cell, reader->columns, reader->column_of[cell],
@@ -40,7 +45,8 @@ static const char *expected_of(const struct column *column) {
     static const char *const words[COLUMN_ROLES] = {[COLUMN_OPEN] = "a number or a category",
                                                     [COLUMN_NUMBER] = "a number",
                                                     [COLUMN_CATEGORY] = "a category",
-                                                    [COLUMN_LABEL] = "a label"};
+                                                    [COLUMN_LABEL] = "a label",
+                                                    [COLUMN_TARGET] = "a number to predict"};
     return words[column->role];
 }
 
@@ -50,7 +56,7 @@ static int wrong_missing(const struct csv_reader *reader, int cell, struct error
     char place[CSV_PLACE_BYTES], shown[CSV_SHOWN_BYTES];
     if (reader->fixed)
         advice = "; a network trained with missing=mean takes such cells";
-    else if (column->role == COLUMN_LABEL)
+    else if (is_wanted(column))
         advice = "; missing=drop leaves such rows out";
     else
         advice = "; missing=mean fills such cells in, missing=drop leaves their rows out";
@@ -113,11 +119,6 @@ static int find_columns(struct csv_reader *reader, struct error *error) {
         reader->column_of[c] = c;
     }
     return csv_roles(columns, &reader->format, row->name, error);
-}
-
-/* What is to be said of a row. */
-static bool is_wanted(const struct column *column) {
-    return column->role == COLUMN_LABEL || column->role == COLUMN_TARGET;
 }
 
 /* Whether a column of `like` has to be in this file. */
@@ -183,7 +184,12 @@ static int match_columns(struct csv_reader *reader, struct error *error) {
     const char *lacking;
     char shown[CSV_SHOWN_BYTES];
     int matched;
-    if (!reader->columns->named) return match_places(reader, error);
+    if (!reader->columns->named) {
+        /* Without numbers nothing but different texts spoke for a header. */
+        if (reader->format.header == CSV_HEADER_AUTO && columns_of(reader->columns, COLUMN_NUMBER) == 0)
+            reader->header = false;
+        return match_places(reader, error);
+    }
     RETURN_IF(match_names(reader, &matched, &lacking, error));
     if (reader->format.header == CSV_HEADER_AUTO) reader->header = matched > 0;
     if (!reader->header) return match_places(reader, error);
@@ -300,31 +306,41 @@ static int read_target(const struct csv_reader *reader, int cell, float *out, st
                      place_of(reader, cell, place), csv_shown(reader->rows.cells[cell], shown), expected);
 }
 
-/* A cell without a value. *whole: false: its row is left out. */
-static int read_missing(const struct csv_reader *reader, int cell, float *out, bool *whole,
-                        struct error *error) {
+/* Whether something is missing in a row that is then left out, before any of it counts. */
+static bool is_dropped(const struct csv_reader *reader) {
+    const struct csv_rows *row = &reader->rows;
+    if (reader->fixed || reader->format.missing != CSV_MISSING_DROP) return false;
+    for (int cell = 0; cell < row->count; cell++) {
+        const int column = reader->column_of[cell];
+        if (column >= 0 && reader->columns->at[column].role != COLUMN_IGNORED &&
+            csv_missing(row->cells[cell]))
+            return true;
+    }
+    return false;
+}
+
+/* A cell without a value. */
+static int read_missing(const struct csv_reader *reader, int cell, float *out, struct error *error) {
     const struct column *column = &reader->columns->at[reader->column_of[cell]];
     const bool label = is_wanted(column);
     if (!label) *out = NAN;
     if (reader->fixed) return label || column->fills ? OK : wrong_missing(reader, cell, error);
-    if (reader->format.missing == CSV_MISSING_DROP) *whole = false;
-    if (reader->format.missing == CSV_MISSING_ERROR || (label && *whole))
-        return wrong_missing(reader, cell, error);
-    return OK;
+    return reader->format.missing == CSV_MISSING_ERROR || label ? wrong_missing(reader, cell, error) : OK;
 }
 
 static int read_row(struct csv_reader *reader, float *cells, int *label, bool *whole, struct error *error) {
     const struct csv_rows *row = &reader->rows;
     *label = -1;
-    *whole = true;
     if (row->count != reader->cells) return wrong_count(reader, reader->cells, NULL, error);
+    *whole = !is_dropped(reader);
+    if (!*whole) return OK;
     for (int cell = 0; cell < row->count; cell++) {
         const int column = reader->column_of[cell];
         const enum column_role role = column < 0 ? COLUMN_IGNORED : reader->columns->at[column].role;
         if (role == COLUMN_IGNORED || (role == COLUMN_TARGET && reader->fixed)) continue;
         float *const out = &cells[reader->place_of[cell]];
         if (csv_missing(row->cells[cell]))
-            RETURN_IF(read_missing(reader, cell, out, whole, error));
+            RETURN_IF(read_missing(reader, cell, out, error));
         else if (cell == reader->label)
             RETURN_IF(read_value(reader, cell, CSV_MAX_CLASSES, label, error));
         else if (role == COLUMN_TARGET)

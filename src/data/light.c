@@ -2,6 +2,7 @@
 #include "light.h"
 
 #include <math.h>
+#include "../device/gather.h"
 
 enum { SAMPLE = 1000, WHITE = 255 };
 
@@ -63,14 +64,17 @@ static double number_of(const void *self, int picture, int at) {
     return (moved ? given * (double)dataset->deviation[at] + (double)dataset->mean[at] : given) / WHITE;
 }
 
-struct light light_of_dataset(const struct dataset *dataset) {
+int light_of_dataset(struct light *light, const struct dataset *dataset, struct error *error) {
     const struct augment *augment = &dataset->test.augment;
     const int count = dataset->train.count, step = count > SAMPLE ? count / SAMPLE : 1;
     int size[3];
-    if (dataset->feature_names || augment->whitened || !light_size(size, &dataset->shape, augment))
-        return (struct light){(double)NAN, (double)NAN};
+    *light = (struct light){(double)NAN, (double)NAN};
+    if (dataset->feature_names || augment->whitened || !light_size(size, &dataset->shape, augment)) return OK;
     const struct sample sample = {dataset, size[0] * size[1] * size[2], step};
-    return light_measure(size, count / step < SAMPLE ? count / step : SAMPLE, number_of, &sample);
+    const int pictures = count / step < SAMPLE ? count / step : SAMPLE;
+    for (int p = 0; p < pictures; p++) RETURN_IF(examples_use_one(&dataset->train, p * step, error));
+    *light = light_measure(size, pictures, number_of, &sample);
+    return OK;
 }
 
 /* --- the other way round --- */

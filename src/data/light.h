@@ -19,8 +19,9 @@ typedef double light_number(const void *self, int picture, int at);
 bool light_size(int size[3], const struct shape *shape, const struct augment *augment);
 
 struct light light_measure(const int size[3], int pictures, light_number *number, const void *self);
-/* Of a thousand training examples at most, evenly spread; NAN where they are no pictures, or whitened. */
-struct light light_of_dataset(const struct dataset *dataset);
+/* Of a thousand training examples at most, evenly spread; NAN where they are no pictures, or whitened.
+ * Errors: ERROR_FILE: those of the file that they lie in. */
+int light_of_dataset(struct light *light, const struct dataset *dataset, struct error *error);
 
 /* Whether a picture is lit the other way round. False where the data set has no way of its own. */
 bool light_reversed(const struct light *picture, const struct light *dataset);

@@ -186,7 +186,8 @@ static int read_kind(struct reader *reader, struct dataset *dataset, struct pack
                             *whitened = member(reader, about, "whitened", JSON_BOOL);
     if (!values || (strcmp(values->text, "bytes") != 0 && strcmp(values->text, "floats") != 0))
         return wrong(reader, "values", "bytes or floats");
-    if (!scale || !isfinite((float)scale->number)) return wrong(reader, "scale", "a number");
+    if (!scale || !isfinite((float)scale->number) || !((float)scale->number > 0.0f))
+        return wrong(reader, "scale", "a number above 0");
     if (!measured || !whitened) return wrong(reader, "measured and whitened", "true or false");
     if (!read_shape(reader, "shape", MAX_RANK, &dataset->shape)) return wrong(reader, "shape", "sizes");
     int chosen = PICTURE_FITS;
@@ -261,6 +262,23 @@ static int read_part(const struct reader *reader, const char *name, int classes,
     return check_labels(reader, examples->labels, examples->count, classes);
 }
 
+/* Two ranges that share bytes would change each other where examples are moved (dataset_hold_out). */
+static int check_apart(const struct reader *reader, const struct dataset *dataset) {
+    const struct examples *const parts[] = {&dataset->train, &dataset->test};
+    const uint8_t *begin[4], *end[4];
+    for (int i = 0; i < 4; i++) {
+        const struct examples *part = parts[i % 2];
+        const void *rows = part->bytes ? (const void *)part->bytes : part->floats;
+        begin[i] = i < 2 ? rows : (const void *)part->labels;
+        end[i] = begin[i] + (size_t)part->count * (i < 2 ? reader->row : sizeof(int));
+    }
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < i; k++)
+            if (begin[i] < end[k] && begin[k] < end[i])
+                return wrong(reader, "train and test", "values and labels that share no bytes");
+    return OK;
+}
+
 static int read_about(struct reader *reader, struct dataset *dataset, struct pack_images *images) {
     if (reader->json.values->kind != JSON_OBJECT) return wrong(reader, "its description", "an object");
     RETURN_IF(read_kind(reader, dataset, images));
@@ -274,10 +292,13 @@ static int read_about(struct reader *reader, struct dataset *dataset, struct pac
     if (!dataset->mean != !dataset->deviation) return wrong(reader, "mean and deviation", "both or none");
     for (int i = 0; dataset->deviation && i < numbers; i++)
         if (!(dataset->deviation[i] > 0)) return wrong(reader, "deviation", "numbers above 0");
+    if (images->any && (dataset->mean || dataset->feature_names || dataset->columns))
+        return wrong(reader, "features, mean and columns", "none of them, of images");
     dataset->train.features = numbers;
     dataset->test = dataset->train;
     RETURN_IF(read_part(reader, "train", dataset->classes, &dataset->train));
-    return read_part(reader, "test", dataset->classes, &dataset->test);
+    RETURN_IF(read_part(reader, "test", dataset->classes, &dataset->test));
+    return check_apart(reader, dataset);
 }
 
 int pack_read(struct dataset *dataset, struct pack_images *images, const char *name, const uint8_t *bytes,

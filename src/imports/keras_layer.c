@@ -112,9 +112,8 @@ static bool has_number(const struct keras_network *network, const struct keras_p
 /* Of a ReLU, by what it says: with a slope below 0, or that ends at 6. */
 static enum layer_kind relu_kind(const struct keras_network *network, const struct keras_part *part) {
     double slope, most;
-    if (has_number(network, part, "max_value", &most) && most == 6.0 && layer_named("relu6") != LAYER_NONE)
-        return layer_named("relu6");
-    return has_number(network, part, "negative_slope", &slope) ? LAYER_leaky_relu : LAYER_relu;
+    if (has_number(network, part, "negative_slope", &slope)) return LAYER_leaky_relu;
+    return has_number(network, part, "max_value", &most) && most == 6.0 ? LAYER_relu6 : LAYER_relu;
 }
 
 static enum layer_kind kind_of(const struct keras_network *network, const struct keras_part *part) {
@@ -169,7 +168,7 @@ static int check_demands(const struct keras_network *network, const struct keras
         char found[VALUE_BYTES];
         const struct json_value *value = json_member(&network->json, part->config, demands[i].key);
         if (!value || (demands[i].class_name && !is_class(part, demands[i].class_name))) continue;
-        if (strcmp(layer_rows[kind].name, "relu6") == 0 && strcmp(demands[i].key, "max_value") == 0) continue;
+        if (kind == LAYER_relu6 && strcmp(demands[i].key, "max_value") == 0) continue;
         if (strcmp(value_text(&network->json, value, found), demands[i].value) == 0) continue;
         if (value->kind == JSON_NULL && strcmp(demands[i].key, "data_format") == 0)
             continue; /* the usual one */

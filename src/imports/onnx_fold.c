@@ -325,7 +325,7 @@ static int fold_arithmetic(struct onnx_graph *graph, const onnx_op *op) {
     RETURN_IF(onnx_whole_input(graph, op, 0, &a));
     RETURN_IF(onnx_whole_input(graph, op, 1, &b));
     const struct onnx_constant *larger = b->count > a->count ? b : a;
-    if (a->count == 0 || (a->count != b->count && a->count != 1 && b->count != 1))
+    if (a->count == 0 || b->count == 0 || (a->count != b->count && a->count != 1 && b->count != 1))
         return onnx_wrong(graph, op, "found %zu and %zu numbers, expected as many", a->count, b->count);
     RETURN_IF(onnx_block(graph, &out, larger->count, sizeof *out));
     for (size_t i = 0; i < larger->count; i++)

@@ -168,8 +168,8 @@ static int read_all(struct onnx_reading *reading, const Onnx__ModelProto *model)
 }
 
 int onnx_layers_read(struct network_file *file, const Onnx__ModelProto *model, const char *path,
-                     struct error *error) {
-    struct onnx_reading reading = {.file = file};
+                     size_t length, struct error *error) {
+    struct onnx_reading reading = {.file = file, .length = length};
     int code = onnx_graph_open(&reading.graph, model, path, error);
     if (code == OK) code = read_all(&reading, model);
     memory_free(reading.inside);

@@ -24,13 +24,15 @@ struct onnx_reading {
     struct network_file *file;
     struct onnx_pattern *patterns; /* [nodes] of their last nodes */
     bool *inside;                  /* [nodes] it is within a pattern */
+    size_t length, taken;          /* bytes of the file, and of the arrays that were made */
 };
 
 typedef int onnx_layer(struct onnx_reading *reading, const onnx_op *op);
 
-/* Reads the network out of an unpacked model. Errors: ERROR_FILE; ERROR_DEVICE (memory). */
+/* Reads the network out of an unpacked model, whose file has so many bytes. Errors: ERROR_FILE; ERROR_DEVICE
+ * (memory). */
 int onnx_layers_read(struct network_file *file, const Onnx__ModelProto *model, const char *path,
-                     struct error *error);
+                     size_t length, struct error *error);
 
 /* --- onnx_patterns.c --- */
 

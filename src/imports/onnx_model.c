@@ -14,9 +14,10 @@ struct budget {
 static void *take(void *data, size_t bytes) {
     struct budget *budget = data;
     void *block = NULL;
-    budget->spent = budget->spent || bytes > budget->left;
+    const size_t taken = bytes + 2 * CACHE_LINE; /* what the allocator adds */
+    budget->spent = budget->spent || taken > budget->left;
     if (budget->spent || memory_zeroed(&block, bytes, 1, "an ONNX model", budget->error) != OK) return NULL;
-    budget->left -= bytes;
+    budget->left -= taken;
     return block;
 }
 
@@ -35,7 +36,7 @@ int onnx_parse(struct network_file *file, const char *path, const uint8_t *bytes
         return error_set(error, ERROR_FILE, "%s: %s", path,
                          budget.spent ? "found more small parts than its size allows, expected an ONNX model"
                                       : "found no ONNX model, or one that is cut short");
-    const int code = onnx_layers_read(file, model, path, error);
+    const int code = onnx_layers_read(file, model, path, count, error);
     onnx__model_proto__free_unpacked(model, &allocator);
     return code;
 }

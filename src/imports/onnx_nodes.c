@@ -127,6 +127,29 @@ static int identity(struct onnx_reading *reading, const onnx_op *op) {
     return x ? onnx_pass(reading, op, x) : reading->graph.error->code;
 }
 
+/* Whether only lookups in tables use a value. */
+static bool is_for_gather(const struct onnx_reading *reading, const char *name) {
+    const Onnx__GraphProto *proto = reading->graph.proto;
+    for (size_t n = 0; n < proto->n_node; n++)
+        for (size_t i = 0; i < proto->node[n]->n_input; i++)
+            if (strcmp(proto->node[n]->input[i], name) == 0 && strcmp(proto->node[n]->op_type, "Gather") != 0)
+                return false;
+    return true;
+}
+
+/* Among floats nothing changes here. What a table is asked for are whole numbers, which an embedding makes
+ * sure of. */
+static int cast(struct onnx_reading *reading, const onnx_op *op) {
+    enum { FLOAT = 1, INT32 = 6, INT64 = 7, FLOAT16 = 10, DOUBLE = 11 };
+    const int64_t to = onnx_int_of(op, "to", FLOAT);
+    const bool floats = to == FLOAT || to == FLOAT16 || to == DOUBLE;
+    if (floats || ((to == INT32 || to == INT64) && op->n_output > 0 && is_for_gather(reading, op->output[0])))
+        return identity(reading, op);
+    return onnx_wrong(&reading->graph, op,
+                      "found a Cast to type %lld of what the network computes, expected one to floats",
+                      (long long)to);
+}
+
 /* --- images --- */
 
 /* Each neighbour counts alpha / size there. */
@@ -219,7 +242,7 @@ static const struct {
                  {"Concat", onnx_concat},
                  {"Dropout", dropout},
                  {"Identity", identity},
-                 {"Cast", identity},
+                 {"Cast", cast},
                  {"Clip", clip},
                  {"HardSigmoid", hard_sigmoid},
                  {"HardSwish", hard_swish},

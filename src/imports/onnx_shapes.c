@@ -89,6 +89,8 @@ int onnx_squeeze(struct onnx_reading *reading, const onnx_op *op) {
             return onnx_wrong(&reading->graph, op, "found an axis of length %d, expected 1", length);
         if (count < 0 ? length != 1 : !gone[i + 1]) shape.dims[shape.rank++] = length;
     }
+    if (shape.rank == 0)
+        return onnx_wrong(&reading->graph, op, "found no axis left but the batch, expected one or more");
     return onnx_reshape(reading, op, x, &shape);
 }
 

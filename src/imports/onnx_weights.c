@@ -67,10 +67,23 @@ static void name_layer(struct onnx_reading *reading, const onnx_op *op, struct l
 
 /* --- arrays --- */
 
+/* A constant may be the weights of several layers, but of no more than files of its size have. */
+static int count_array(struct onnx_reading *reading, const struct shape *shape) {
+    enum { TIMES = 2, FREE = 64 << 20 };
+    size_t bytes = reading->length + reading->graph.computed;
+    for (int i = 0; i < reading->graph.data_count; i++) bytes += reading->graph.data[i].mapping.length;
+    reading->taken += shape_count(shape) * sizeof(float);
+    if (reading->taken <= TIMES * bytes + FREE) return OK;
+    return error_set(reading->graph.error, ERROR_FILE,
+                     "%s: found weights of %zu MB in files of %zu MB, expected fewer", reading->graph.path,
+                     reading->taken >> 20, bytes >> 20);
+}
+
 /* An array of the layer's weights, zeroed; NULL: the error is said. */
 static float *add_array(struct onnx_reading *reading, const struct layer *layer, const char *what,
                         const struct shape *shape) {
     char name[LAYER_NAME_BYTES + 20];
+    if (count_array(reading, shape) != OK) return NULL;
     snprintf(name, sizeof name, "%s/%s", layer->name, what);
     struct file_array *array = network_file_array(reading->file, name, shape, reading->graph.error);
     return array ? array->values : NULL;

@@ -33,7 +33,7 @@ static int rank_of(const float *probabilities, int classes, int label) {
 
 static void add_class(struct figures *figures, const float *probabilities, int predicted, int label) {
     figures->right += predicted == label;
-    figures->near += rank_of(probabilities, figures->outputs, label) < NEAR;
+    figures->near += isfinite(probabilities[label]) && rank_of(probabilities, figures->outputs, label) < NEAR;
     if (figures->scores) figures->scores[figures->examples] = probabilities[1];
 }
 
@@ -85,9 +85,11 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* NAN: all are, or none is. */
+/* NAN: all are, or none is; or the network says a number that has no order. */
 static double area_under(struct scored *scored, int count) {
     double ranks = 0.0, positive = 0.0;
+    for (int i = 0; i < count; i++)
+        if (isnan(scored[i].score)) return (double)NAN;
     qsort(scored, (size_t)count, sizeof *scored, compare);
     for (int i = 0, end; i < count; i = end) {
         int is = 0;

@@ -68,7 +68,7 @@ static int best_of(const float *probabilities, int classes) {
     return best;
 }
 
-/* The most probable class after `last` (-1: of all): less probable, or as probable with a higher number. */
+/* The most probable class after `last`: less probable, or as probable with a higher number. */
 static int next_best(const float *probabilities, int classes, int last) {
     int best = -1;
     for (int c = 0; c < classes; c++) {

@@ -9,6 +9,7 @@
 #include "../config/config.h"
 #include "../data/augment.h"
 #include "../graph/model.h"
+#include "units.h"
 
 static int missing(const char *path, const char *name, struct error *error) {
     return error_set(error, ERROR_FILE,
@@ -61,13 +62,13 @@ static int read_reals(struct restored *restored, const char *path, const char *n
 }
 
 /* How rows are brought to mean 0 and deviation 1; both are there, or none. */
-static int read_spread(struct restored *restored, const char *path, const char *const names[2], int count,
-                       float **mean, float **deviation, struct error *error) {
-    RETURN_IF(read_reals(restored, path, names[0], count, mean, error));
-    RETURN_IF(read_reals(restored, path, names[1], count, deviation, error));
-    if (!*mean != !*deviation) return missing(path, names[*mean ? 1 : 0], error);
-    for (int i = 0; *deviation && i < count; i++)
-        if (!((*deviation)[i] > 0.0f)) return missing(path, names[1], error);
+static int read_spread(struct restored *restored, const char *path, struct error *error) {
+    RETURN_IF(read_reals(restored, path, "mean", restored->features, &restored->mean, error));
+    RETURN_IF(read_reals(restored, path, "deviation", restored->features, &restored->deviation, error));
+    if (!restored->mean != !restored->deviation)
+        return missing(path, restored->mean ? "deviation" : "mean", error);
+    for (int i = 0; restored->deviation && i < restored->features; i++)
+        if (!(restored->deviation[i] > 0.0f)) return missing(path, "deviation", error);
     return OK;
 }
 
@@ -111,10 +112,8 @@ static int read_dataset(struct restored *restored, const char *path, struct erro
     restored->light.border = checkpoint_real(&restored->content, "light_border", (double)NAN);
     RETURN_IF(read_image(restored, path, error));
     RETURN_IF(read_fit(restored, path, error));
-    RETURN_IF(read_spread(restored, path, (const char *const[]){"mean", "deviation"}, restored->features,
-                          &restored->mean, &restored->deviation, error));
-    return read_spread(restored, path, (const char *const[]){"target_mean", "target_deviation"},
-                       restored->classes, &restored->units.mean, &restored->units.deviation, error);
+    RETURN_IF(read_spread(restored, path, error));
+    return units_read(&restored->units, &restored->content, path, restored->classes, error);
 }
 
 /* What it was trained with; a file of a program that knew but classes names neither. */

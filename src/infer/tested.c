@@ -1,7 +1,10 @@
 /* See tested.h. */
 #include "tested.h"
 
+#include "../base/memory.h"
+#include "../data/standardize.h"
 #include "../record/progress.h"
+#include "units.h"
 
 /* A crop, a split or a file that differs makes other examples of it: the figures are not those of training.
  */
@@ -54,12 +57,29 @@ static int check(const struct tested *tested, const struct restored *restored, s
         "--part=validation: there are no such examples, as the training held none out (--validation)");
 }
 
+/* Values in the units of the network, which are those of the data set that it was trained on. */
+static int match_units(struct tested *tested, const struct units *units, struct error *error) {
+    struct examples *examples = tested->examples;
+    const struct units *own = &tested->dataset.units;
+    const int outputs = examples->outputs;
+    const size_t values = (size_t)examples->count * (size_t)outputs;
+    if (tested->dataset.task != TASK_VALUES || units_equal(own, units, outputs)) return OK;
+    RETURN_IF(memory_array(&tested->targets, values, "values in other units", error));
+    for (size_t i = 0, o = 0; i < values; i++, o = (o + 1) % (size_t)outputs)
+        tested->targets[i] =
+            own->deviation ? examples->targets[i] * own->deviation[o] + own->mean[o] : examples->targets[i];
+    if (units->deviation)
+        standardize_apply(tested->targets, examples->count, outputs, units->mean, units->deviation);
+    examples->targets = tested->targets;
+    return OK;
+}
+
 int tested_open(struct tested *tested, const struct restored *restored,
                 const struct tested_settings *settings, struct error *error) {
     struct choice choice = {0};
     *tested = (struct tested){.part = settings->part};
-    const struct examples *const parts[] = {&tested->dataset.test, &tested->dataset.train,
-                                            &tested->dataset.validation};
+    struct examples *const parts[] = {&tested->dataset.test, &tested->dataset.train,
+                                      &tested->dataset.validation};
     tested->examples = parts[settings->part];
     RETURN_IF(choose(&choice, restored, settings, error));
     RETURN_IF(
@@ -68,9 +88,10 @@ int tested_open(struct tested *tested, const struct restored *restored,
     RETURN_IF(hold_out(&tested->dataset, restored, settings, error));
     RETURN_IF(check(tested, restored, error));
     say_differs(safetensors_text(&restored->content, "dataset"), &choice);
-    return OK;
+    return match_units(tested, &restored->units, error);
 }
 
 void tested_close(struct tested *tested) {
+    memory_free(tested->targets);
     dataset_close(&tested->dataset);
 }

@@ -17,7 +17,8 @@ struct tested_settings {
 
 struct tested {
     struct dataset dataset;
-    const struct examples *examples; /* that part of it */
+    struct examples *examples; /* that part of it */
+    float *targets; /* [count][outputs] of these, owned, where their units are others than the network's */
     enum tested_part part;
 };
 

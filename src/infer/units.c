@@ -2,6 +2,34 @@
  * (bias deviation + mean). */
 #include "units.h"
 
+#include <string.h>
+
+#include "../base/memory.h"
+
+bool units_equal(const struct units *a, const struct units *b, int outputs) {
+    const size_t bytes = (size_t)outputs * sizeof(float);
+    if (!a->deviation || !b->deviation) return !a->deviation && !b->deviation;
+    return memcmp(a->mean, b->mean, bytes) == 0 && memcmp(a->deviation, b->deviation, bytes) == 0;
+}
+
+int units_read(struct units *units, const struct safetensors *content, const char *path, int outputs,
+               struct error *error) {
+    const char *mean = safetensors_text(content, "target_mean"),
+               *deviation = safetensors_text(content, "target_deviation");
+    *units = (struct units){0};
+    if (!mean && !deviation) return OK;
+    RETURN_IF(memory_array(&units->mean, outputs, "means", error));
+    RETURN_IF(memory_array(&units->deviation, outputs, "deviations", error));
+    bool usable = mean && deviation && checkpoint_reals(mean, units->mean, outputs) &&
+                  checkpoint_reals(deviation, units->deviation, outputs);
+    for (int o = 0; usable && o < outputs; o++) usable = units->deviation[o] > 0.0f;
+    if (usable) return OK;
+    return error_set(
+        error, ERROR_FILE,
+        "%s: target_mean and target_deviation among its texts: expected %d numbers each, deviations above 0",
+        path, outputs);
+}
+
 static const struct range *range_of(const struct graph *graph, node n) {
     const struct node_info *info = &graph->nodes[n];
     return info->op == OP_variable ? &graph->layout.ranges[info->attributes.variable] : NULL;

@@ -5,6 +5,13 @@
 
 #include "../data/metric.h"
 #include "../engine/network.h"
+#include "../formats/checkpoint.h"
+
+bool units_equal(const struct units *a, const struct units *b, int outputs);
+/* The units of a checkpoint's values, by its texts; without them there are none. Owned by the caller, also
+ * after an error. Errors: ERROR_FILE, ERROR_DEVICE (memory). */
+int units_read(struct units *units, const struct safetensors *content, const char *path, int outputs,
+               struct error *error);
 
 /* The ranges of the last layer, where it is dense and has biases; else NULL both. */
 struct last_layer {

@@ -100,7 +100,8 @@ static int add_dataset(struct resume_texts *texts, const struct dataset *dataset
         RETURN_IF(add_reals(texts, "target_mean", dataset->units.mean, dataset->classes, error));
         RETURN_IF(add_reals(texts, "target_deviation", dataset->units.deviation, dataset->classes, error));
     }
-    const struct light light = light_of_dataset(dataset);
+    struct light light;
+    RETURN_IF(light_of_dataset(&light, dataset, error));
     if (!isnan(light.whole)) {
         RETURN_IF(add_format(texts, error, "light", "%.6f", light.whole));
         RETURN_IF(add_format(texts, error, "light_border", "%.6f", light.border));

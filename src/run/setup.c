@@ -88,7 +88,8 @@ int setup_open_network(struct setup *setup, struct error *error) {
     RETURN_IF(loss_choose(&setup->loss, (enum loss)config->loss, config->label_smoothing, setup->dataset.task,
                           config->dataset, error));
     if (!isnan(config->target_accuracy) && metric_of(setup->dataset.task) != METRIC_ACCURACY)
-        return error_set(error, ERROR_USAGE, "--target-accuracy=%g: %.200s has no classes, expected some",
+        return error_set(error, ERROR_USAGE,
+                         "--target-accuracy=%g: %.200s has numbers to predict, expected classes or labels",
                          config->target_accuracy, config->dataset);
     if (config->validation > 0.0) RETURN_IF(dataset_hold_out(&setup->dataset, config->validation, error));
     const struct network_settings network = setup_network_settings(setup);

@@ -135,14 +135,23 @@ static int take_all(struct run *run, const struct source *source, float *weights
     return taken > 0 ? OK : nothing_fits(source, layout, error);
 }
 
-/* Other programs' networks say values as they are. A last layer that is fresh says nothing yet. */
+/* A network says values in its own units: a checkpoint's are among its texts, other programs have them as
+ * they are. A last layer that is fresh says nothing yet. */
 static int take_units(const struct run *run, const struct source *source, float *weights,
                       struct error *error) {
-    const struct setup *setup = &run->setup;
-    const struct range *bias = units_layer(&setup->network).bias;
-    if (source->network.count == 0) return OK;
-    if (bias && missing_of(source, &setup->network.graph.layout, bias)) return OK;
-    return units_take(&setup->network, &setup->dataset.units, source->path, weights, error);
+    const struct network *network = &run->setup.network;
+    const struct dataset *dataset = &run->setup.dataset;
+    const struct range *bias = units_layer(network).bias;
+    struct units there = {0};
+    if (dataset->task != TASK_VALUES || (bias && missing_of(source, &network->graph.layout, bias))) return OK;
+    int code = units_read(&there, &source->content, source->path, dataset->classes, error);
+    if (code == OK && !units_equal(&there, &dataset->units, dataset->classes)) {
+        code = units_give(network, &there, source->path, weights, error);
+        if (code == OK) code = units_take(network, &dataset->units, source->path, weights, error);
+    }
+    memory_free(there.mean);
+    memory_free(there.deviation);
+    return code;
 }
 
 int run_take_weights(struct run *run, float *weights, struct error *error) {

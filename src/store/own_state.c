@@ -10,7 +10,6 @@ void shard_step_own(struct shard *shard, const struct state *own, const struct g
     home_finish(shard->store, device);
 }
 
-/* What is brought home of one vector has been used before the next one is, because both are queued. */
 /* The next part of [*begin, end) that is not frozen: [*begin, *part_end). False: there is none. A mean of
  * equal numbers may differ from them in the last bit, and what is frozen stays. */
 static bool next_part(const struct shard *shard, size_t *begin, size_t end, size_t *part_end) {
@@ -28,6 +27,7 @@ static bool next_part(const struct shard *shard, size_t *begin, size_t end, size
     return *part_end > *begin;
 }
 
+/* What is brought home of one vector has been used before the next one is, because both are queued. */
 void shard_reduce_share(struct shard *shard, int worker, const struct state *const *copies, int share,
                         int shares) {
     struct store *store = shard->store;

@@ -167,17 +167,21 @@ static void expect_refusal(const void *bytes, size_t count, bool closes, const c
 
 static void test_strangers(void) {
     uint8_t header[FRAME_HEADER_BYTES];
+    char words[100];
     const char *request = "GET / HTTP/1.1\r\nHost: trainer\r\n\r\n";
     expect_refusal(request, strlen(request), false, "expected a trainer peer, found \"GET / HT\"");
     expect_refusal("\x16\x03\x01\"\\\x80\xff\n and much more", 22, false,
                    "expected a trainer peer, found \"\\x16\\x03\\x01\\x22\\x5c\\x80\\xff\\x0a\"");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 5});
     header[3] = 'X';
-    expect_refusal(header, sizeof header, false,
-                   "expected a trainer peer, found \"TRNX\\x03\\x00\\x01\\x00\"");
+    snprintf(words, sizeof words, "expected a trainer peer, found \"TRNX\\x%02x\\x00\\x01\\x00\"",
+             FRAME_VERSION);
+    expect_refusal(header, sizeof header, false, words);
     header[3] = 'R';
     header[5] = 1;
-    expect_refusal(header, sizeof header, false, "speaks version 259 of the protocol, expected 3");
+    snprintf(words, sizeof words, "speaks version %d of the protocol, expected %d", FRAME_VERSION + 256,
+             FRAME_VERSION);
+    expect_refusal(header, sizeof header, false, words);
     header[5] = 0;
     header[7] = 1;
     expect_refusal(header, sizeof header, false, "a frame of type 257, expected 1 to 14");

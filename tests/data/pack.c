@@ -306,7 +306,9 @@ static void check_damage(void) {
     struct error error = {0};
     sample_data(data);
     CHECK(memory_array(&bytes, 3 * SAMPLE_PAGE, "a pack", &error) == OK, "%s", error.words);
-    const size_t length = sample_pack(bytes, sample_about, strlen(sample_about), data, sizeof data);
+    size_t length = sample_pack(bytes, sample_table, strlen(sample_table), data, sizeof data);
+    CHECK(read_sample(bytes, length, &error) == OK, "%s", error.words);
+    length = sample_pack(bytes, sample_images, strlen(sample_images), data, sizeof data);
     CHECK(read_sample(bytes, length, &error) == OK, "%s", error.words);
     for (size_t i = 0; i < length; i = i + 1 == PACK_HEAD ? PACK_PAGE : i + 1) {
         bytes[i] ^= 0x20;
@@ -364,17 +366,18 @@ static void check_late(void) {
 
 /* --- made up --- */
 
-/* The sample with `from` in its description replaced by `to`. */
+/* The sample that has `from` in its description, with `to` instead. */
 static void refused(const char *from, const char *to, const char *words) {
     _Alignas(64) static uint8_t bytes[4 * SAMPLE_PAGE];
     uint8_t data[SAMPLE_DATA];
     char about[4000];
     struct error error = {0};
-    const char *at = strstr(sample_about, from);
+    const char *sample = strstr(sample_images, from) ? sample_images : sample_table;
+    const char *at = strstr(sample, from);
     sample_data(data);
     CHECK(at != NULL, "%s is not in the sample", from);
     if (!at) return;
-    snprintf(about, sizeof about, "%.*s%s%s", (int)(at - sample_about), sample_about, to, at + strlen(from));
+    snprintf(about, sizeof about, "%.*s%s%s", (int)(at - sample), sample, to, at + strlen(from));
     const size_t length = sample_pack(bytes, about, strlen(about), data, sizeof data);
     const int code = read_sample(bytes, length, &error);
     CHECK(code == ERROR_FILE && strstr(error.words, words), "%s: code %d: %s; expected %s", to, code,
@@ -395,13 +398,19 @@ static void check_made_up(void) {
     refused("\"labels\":4224", "\"labels\":4225", bounds);
     refused("\"labels\":4224", "\"labels\":-4224", "examples, and where");
     refused("\"labels\":4224", "\"labels\":4096", "of example 0, expected 0 to 1");
+    refused("\"values\":4096", "\"values\":4160", "that share no bytes"); /* those of the test part */
+    refused("\"labels\":4224", "\"labels\":4288", "that share no bytes");
     refused("\"test\"", "\"tent\"", "test: expected examples");
     refused("\"bytes\"", "\"words\"", "bytes or floats");
     refused("\"bytes\"", "\"floats\"", "the bytes of an image");
-    refused("0.5", "1e39", "scale: expected a number");
+    refused("0.5", "1e39", "scale: expected a number above 0");
+    refused("0.5", "0", "scale: expected a number above 0");
+    refused("0.5", "-1", "scale: expected a number above 0");
     refused("[1,2,3]", "[]", "shape: expected sizes");
     refused("[1,2,3]", "[65536,65536]", "shape: expected sizes");
     refused("[1,2,3]", "[1,1,1,1,1,1,6]", "shape: expected sizes");
+    refused("\"settings\"", "\"mean\":[1,2,3,4,5,6],\"deviation\":[1,2,3,4,5,6],\"settings\"",
+            "none of them, of images");
     refused("\"image\":[1,2,3]", "\"image\":[6]", "height, width and channels");
     refused("\"image\":[1,2,3]", "\"image\":[1,1,6]", "the bytes of an image");
     refused("\"crop\"", "\"cup\"", "none, crop or squash");
@@ -417,7 +426,7 @@ static void check_made_up(void) {
     refused("\"mean\"", "\"men\"", "both or none");
     refused("\"mean\"", "\"columns\":\"none\",\"mean\"", "columns: expected those of a table");
     refused("{\"made_of\"", "[{\"made_of\"", "JSON line 1");
-    refused(sample_about, "[]", "its description: expected an object");
+    refused(sample_images, "[]", "its description: expected an object");
 }
 
 static void check_not_a_pack(void) {

@@ -119,6 +119,19 @@ static void test_labels(void) {
     CHECK(isnan(value[METRIC_AUC]), "an area without any label: %g", value[METRIC_AUC]);
 }
 
+/* What a network with far too large weights says is no number: no area, nothing near, and an end. */
+static void test_no_numbers(void) {
+    double value[METRICS];
+    fill(2, true);
+    said[EXAMPLES] = NAN;
+    add_all(TASK_CLASSES, 2, (struct units){0}, 10, value);
+    CHECK(isnan(value[METRIC_AUC]), "an area of what has no order: %g", value[METRIC_AUC]);
+    fill(MOST, true);
+    for (int i = 0; i < EXAMPLES * MOST; i++) said[i] = NAN;
+    add_all(TASK_CLASSES, MOST, (struct units){0}, 10, value);
+    CHECK(!(value[METRIC_TOP5] > 0.0), "near without a number: %g", value[METRIC_TOP5]);
+}
+
 /* In units: errors grow by them, R2 does not. */
 static void test_values(void) {
     const enum metric three[] = {METRIC_RMSE, METRIC_MAE, METRIC_R2};
@@ -165,6 +178,7 @@ static void test_words(void) {
 int main(void) {
     test_classes();
     test_labels();
+    test_no_numbers();
     test_values();
     test_words();
     return check_end();

@@ -188,7 +188,7 @@ grep -q '^Test-Accuracy: ' w1.out || fail "a mirrored process printed $(cat w1.o
 refused 2 '--loss=cross-entropy: npz:file=one.npz has numbers to predict, expected mse or mae$' --dataset=npz:file=one.npz --loss=cross-entropy
 refused 2 '--loss=mse: npz:file=labels.npz has several labels per example, expected binary-cross-entropy$' --dataset=npz:file=labels.npz --loss=mse
 refused 2 '--label-smoothing=0.1: found --loss=mse, expected cross-entropy$' --dataset=npz:file=one.npz --label-smoothing=0.1
-refused 2 '--target-accuracy=0.5: npz:file=one.npz has no classes' --dataset=npz:file=one.npz --target-accuracy=0.5
+refused 2 '--target-accuracy=0.5: npz:file=one.npz has numbers to predict, expected classes or labels' --dataset=npz:file=one.npz --target-accuracy=0.5
 refused 2 'npz: examples \[3\] in 4 labels, expected \[3\] in 1 value, what the network was trained on$' evaluate --checkpoint=one --dataset=npz:file=labels.npz
 refused 2 'one: the network says no classes' show --inline --checkpoint=one
 exit $((failures > 0))
