@@ -105,8 +105,10 @@ if "$TRAINER" train --help=all | grep -q -- --without-kernel; then
     says w0 'there is no operation nosuch'
 fi
 
+VERSION=$(sed -n 's/.*FRAME_VERSION = \([0-9]*\).*/\1/p' "$root/src/bridge/frame.h")
+export VERSION
 cat >peer.py <<'PYTHON'
-import socket, struct, sys, time
+import os, socket, struct, sys, time
 # A peer that is none: says what its first word names, and stays until it is thrown out.
 what, port = sys.argv[1], int(sys.argv[2])
 
@@ -134,7 +136,7 @@ if what == "crowd": # so many that the first of them are thrown out
     sys.exit()
 
 with connect() as s:
-    header = lambda bytes, type=1, version=3: struct.pack("<4sHHIQ", b"TRNR", version, type, 0, bytes)
+    header = lambda bytes, type=1, version=int(os.environ["VERSION"]): struct.pack("<4sHHIQ", b"TRNR", version, type, 0, bytes)
     s.sendall({"http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "half": header(9)[:7], "huge": header(4 << 30),
                "version": header(8, version=99), "type": header(8, type=77), "other": header(8, type=6) + bytes(8),
                "hello": header(64) + b"\xff" * 64, "silent": b"", "begun": header(64) + bytes(7)}[what])
