@@ -106,8 +106,8 @@ ifeq ($(CUDA),1)
 endif
 ifeq ($(CUDA),standin)
     CUDA_INCLUDES = -Itests/standin
-    COMPILE_CU = $(CXX) -std=c++17 -D_GNU_SOURCE -Wall -Wextra -Wshadow=local $(if $(filter 1,$(WERROR)),-Werror) $(OPTIMIZE) -ffp-contract=off \
-                 -fno-math-errno -fno-trapping-math -fPIC $(CFLAGS) $(SANITIZER) -I$(B)/tables $(CUDA_INCLUDES) -MMD -MP -x c++
+    COMPILE_CU = $(CXX) -std=c++17 -D_GNU_SOURCE -Wall -Wextra $(if $(findstring clang,$(CC)),-Wshadow,-Wshadow=local) $(if $(filter 1,$(WERROR)),-Werror) \
+                 $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC $(CFLAGS) $(SANITIZER) -I$(B)/tables $(CUDA_INCLUDES) -MMD -MP -x c++
     # The stand-in's libraries are loaded, too, from beside the program and the tests, and call the stand-in's runtime. (An older rpath,
     # because it counts for a sanitizer's dlopen, too.) The folder of the build is tests/cuda/missing.sh's.
     CUDA_LIBS = -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/tests/standin:$$ORIGIN/../standin:$$ORIGIN/../tests/standin' -ldl
@@ -225,6 +225,10 @@ $(RACY): ALL_CFLAGS += $(if $(findstring clang,$(CC)),-fno-builtin,-fno-tree-loo
 # stb_image is not ours: of what it does the sanitizers see what it does to memory.
 $(B)/src/data/stb.o: SANITIZER := $(subst undefined,bounds,$(SANITIZER))
 
+# Fuzzers follow the branches of what reads; what computes is slow enough without.
+, = ,
+$(B)/cuda/%.o $(B)/src/cpu/%.o $(B)/src/device/%.o $(B)/tests/standin/%.o $(B)/tests/cuda/%.o: private SANITIZER := $(subst fuzzer-no-link$(,),,$(SANITIZER))
+
 # Private: the file of flags, which these depend on, is not to have them.
 $(B)/cuda/%.o $(B)/tests/cuda/%.o: private ALL_CFLAGS += $(CUDA_INCLUDES)
 $(B)/cuda/libraries.o: private ALL_CFLAGS += -DTRAINER_CUDA_FOLDERS='"$(CUDA_LOADED)"'
@@ -309,12 +313,14 @@ FUZZ_SECONDS = 5
 FUZZERS = $(patsubst tests/%.c,$(B)/tests/%,$(filter-out $(if $(filter 0,$(STB)),tests/fuzz_image.c) $(if $(filter 0,$(PROTOBUF)),tests/fuzz_onnx.c),$(wildcard tests/fuzz_*.c)))
 $(B)/tests/fuzz_%: $(B)/tests/fuzz_%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
-	@$(CC) $(SANITIZER) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	@$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 fuzz:
 	@$(MAKE) --no-print-directory B=$(B)/fuzz CC=clang ONEDNN=0 SANITIZE=fuzzer-no-link,address,undefined fuzz-each
-fuzz-each: $(FUZZERS)
-	@for f in $^; do echo "  FUZZ $$f"; $$f -seed=1 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)/ >$$f.log 2>&1 \
-	  && grep -E '^(accepted|Done)' $$f.log || { tail -n 40 $$f.log; exit 1; }; done
+fuzz-each: $(FUZZERS:%=%.run)
+.SECONDARY: $(FUZZERS) $(FUZZERS:%=%.o)
+$(B)/tests/fuzz_%.run: $(B)/tests/fuzz_%
+	@$< -seed=1 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)/ >$<.log 2>&1 || { echo "  FUZZ $<"; tail -n 40 $<.log; exit 1; }
+	@echo "  FUZZ $<"; grep -E '^(accepted|Done)' $<.log
 
 # tests/cuda/check.sh runs all of gpu-check on the stand-in.
 tests: $(PROGRAM) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)

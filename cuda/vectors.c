@@ -37,7 +37,7 @@ static int update(const struct device *device, const struct update *update, cons
                        slice->mean, error));
     struct gpu_step step = {.floats = slice->end - slice->begin,
                             .weights = at(slice->state->vector[0].at, slice->begin),
-                            .gradient = gradient + slice->begin,
+                            .gradient = gradient ? gradient + slice->begin : NULL,
                             .average = at(slice->average, slice->begin),
                             .witness = slice->witness,
                             .atomic = slice->atomic,

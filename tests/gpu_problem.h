@@ -84,7 +84,7 @@ struct gpu_run {
     struct problem problem;
     void *plan, *instance;
     void *input[TASK_OPERANDS];
-    char *output; /* the block: guard, result, guard */
+    char *output; /* the block: guard, result, guard; NULL: there is none yet */
     size_t output_bytes;
 };
 
@@ -92,7 +92,7 @@ static inline struct call gpu_call(const struct gpu_run *run) {
     struct call call = {.problem = &run->problem,
                         .plan = run->plan,
                         .instance = run->instance,
-                        .output = run->output + GUARD_BYTES};
+                        .output = run->output ? run->output + GUARD_BYTES : NULL};
     for (int i = 0; i < run->problem.inputs; i++) call.input[i] = run->input[i];
     return call;
 }

@@ -56,18 +56,25 @@ apart="project/zlib_header project/install project/install_missing project/demo 
 project/cuda project/cuda_search project/documents project/mutate formats/safetensors exports/clients imports/clients imports/onnx_clients datasets/npz_numpy outputs/tensorboard_reader outputs/terminal \
 commands/help commands/completions"
 
-# Warnings of clang, and all that must work without oneDNN, libcurl, stb_image, libpng and CUDA, of which no trace may be left, on any
-# processor of the architecture.
-clang_build() { # further tests to leave out
-    TEST_WITHOUT="${apart/project\/cuda /} $1" \
-        make "$jobs" B=build/clang CC=clang WERROR=1 ONEDNN=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 CUDA=0 MARCH= tests
+# What must work without oneDNN, libcurl, stb_image, libpng and CUDA, of which no trace may be left, on any processor of the
+# architecture; and warnings of clang.
+plain=(CC=clang WERROR=1 ONEDNN=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 CUDA=0 MARCH=)
+clang_build() { TEST_WITHOUT="${apart/project\/cuda /}" make "$jobs" B=build/clang "${plain[@]}" tests; }
+# The program alone, and scripts.
+clang_scripts() { # scripts...
+    make "$jobs" B=build/clang "${plain[@]}" build/clang/trainer && tests/runner build/clang build/clang/trainer "$@"
 }
 
 # With the GPU backend, on GPUs that a stand-in plays.
+sanitizer_make() { # sanitizers, compiler, targets and settings of the Makefile
+    local kind=$1 compiler=$2
+    shift 2
+    make "$jobs" B="build/$kind" SANITIZE="$kind" CC="$compiler" CUDA=standin WERROR=1 "$@"
+}
 sanitizer_build() { # sanitizers, compiler, tests to leave out, further settings of the Makefile
     local kind=$1 compiler=$2 without=$3
     shift 3
-    TEST_WITHOUT="$apart $without" make "$jobs" B="build/$kind" SANITIZE="$kind" CC="$compiler" CUDA=standin WERROR=1 "$@" tests
+    TEST_WITHOUT="$apart $without" sanitizer_make "$kind" "$compiler" tests "$@"
 }
 
 # What depends on the order of events, several times at once, so that the orders differ.

@@ -95,7 +95,7 @@ static void expect_failure(struct library *library, const char *begin, const cha
 
 static void check_others(void) {
     static const char *const names[] = {"cos", "no_such_function", "sin"};
-    _Atomic(void *) functions[3] = {0};
+    _Atomic(void *) functions[3] = {NULL};
     struct library library = {
         .file = "libm.so.6", .what = "mathematics", .count = 1, .names = names, .functions = functions};
     struct error error = {0};
