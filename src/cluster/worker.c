@@ -77,6 +77,7 @@ static int build(struct remote_run *run, const struct typed *agreed, struct erro
     struct setup *setup = &run->setup;
     struct adoption adoption = {&setup->config, error};
     RETURN_IF(config_each(&agreed->value, OPTION_AGREED, adopt_row, &adoption));
+    RETURN_IF(config_check_microbatches(&setup->config, error));
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
     RETURN_IF(setup_open_network(setup, error));
     const struct layout *layout = &setup->network.graph.layout;
@@ -84,10 +85,10 @@ static int build(struct remote_run *run, const struct typed *agreed, struct erro
                                             .floats = layout->floats,
                                             .layout = layout_hash(layout)};
     RETURN_IF(replicas_open(&run->replicas, &setup->network, setup->devices, setup->device_count,
-                            &setup->dataset.train, setup->config.batch, 1, error));
+                            &setup->dataset.train, setup->config.microbatches, 1, error));
     if (!setup->config.explain) return OK;
-    return explain_network(&setup->network, &setup->devices[0], &setup->dataset.train, setup->config.batch,
-                           run->world, stdout, error);
+    return explain_network(&setup->network, &setup->devices[0], &setup->dataset.train,
+                           setup->config.microbatches, run->world, stdout, error);
 }
 
 static int build_once(struct remote_device *device) {

@@ -127,6 +127,12 @@ const char *config_unusual(const struct config *config, int flag, const char *wi
     return out;
 }
 
+int config_check_microbatches(const struct config *config, struct error *error) {
+    if (config->batch % config->microbatches == 0) return OK;
+    return error_set(error, ERROR_USAGE, "--microbatches=%d: found --batch=%d, expected a multiple of %d",
+                     config->microbatches, config->batch, config->microbatches);
+}
+
 int config_trace(const struct config *config, long *first, long *every, struct error *error) {
     const char *at = config->trace;
     const long *seen = NULL;

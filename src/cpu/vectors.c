@@ -16,13 +16,15 @@ void cpu_step(const struct update *update, size_t floats, float *weights, float 
         average[i] = update_average(average[i], weights[i], update->towards);
 }
 
-/* sum[floats] = the weighted sum of what begins at values[k] + at. */
+/* sum[floats] = the weighted sum of what begins at values[k] + at; sum may be the first of these. */
 static void add_up(const float *const *values, const float *weight, int count, size_t at, size_t floats,
                    float *restrict sum) {
     for (int k = 0; k < count; k++) {
-        const float *restrict from = values[k] + at;
+        const float *restrict from = values[k] + at; /* not read where it is sum */
         const float by = weight ? weight[k] : 1.0f;
-        if (k == 0)
+        if (from == sum)
+            for (size_t i = 0; i < floats; i++) sum[i] *= by;
+        else if (k == 0)
             for (size_t i = 0; i < floats; i++) sum[i] = by * from[i];
         else
             for (size_t i = 0; i < floats; i++) sum[i] += by * from[i];

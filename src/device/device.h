@@ -206,7 +206,7 @@ struct vectors {
     int (*update)(const struct device *device, const struct update *update, const struct update_slice *slice,
                   struct error *error);
     /* out[begin..end) = factor times the sum over i of weight[i] * values[i][begin..end), added in this
-     * order; weight NULL: 1 each. out overlaps none of the values. */
+     * order; weight NULL: 1 each. out may be values[0] itself, else it overlaps none of the values. */
     int (*mean)(const struct device *device, const float *const *values, const float *weight, int count,
                 size_t begin, size_t end, float factor, float *out, struct error *error);
     /* *out (host) = sum of squares of values[floats], in double. Complete on return. */

@@ -15,7 +15,7 @@ struct trial {
     const struct network *network;
     const struct device *device;
     const struct examples *examples;
-    int batch;
+    int batch, microbatches; /* batch: examples of a micro-batch */
     struct world *world;
     FILE *file;
     struct program *program;
@@ -69,7 +69,10 @@ static int run_trial(struct trial *trial) {
     for (int run = 0; run < LEAST_RUNS || world_now(trial->world) < end; run++)
         RETURN_IF(program_time(trial->program, trial->arena, trial->weights, trial->gradients, trial->world,
                                trial->seconds, &trial->error));
-    fprintf(trial->file, "%s, batch %d:\n", device->name, trial->batch);
+    fprintf(trial->file, "%s, batch %d", device->name, trial->batch * trial->microbatches);
+    if (trial->microbatches > 1)
+        fprintf(trial->file, ", of which one of %d micro-batches of %d", trial->microbatches, trial->batch);
+    fprintf(trial->file, ":\n");
     program_explain(trial->program, trial->seconds, trial->file);
     fflush(trial->file);
     return OK;
@@ -82,12 +85,13 @@ static void trial_body(void *argument) {
 }
 
 int explain_network(const struct network *network, const struct device *device,
-                    const struct examples *examples, int batch, struct world *world, FILE *file,
+                    const struct examples *examples, int microbatches, struct world *world, FILE *file,
                     struct error *error) {
     struct trial trial = {.network = network,
                           .device = device,
                           .examples = examples,
-                          .batch = batch,
+                          .batch = network->graph.nodes[network->x].shape.dims[0],
+                          .microbatches = microbatches,
                           .world = world,
                           .file = file};
     struct world_thread *thread = NULL;

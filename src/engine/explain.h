@@ -8,9 +8,10 @@
 
 /* Compiles the network, which is one for training, for the device as a replica does, runs it some times on
  * the first examples with weights of its own, and prints what it consists of and the least that each step
- * took. On a thread of its own, on the device's cores; complete on return. */
+ * took; where the network has one of several micro-batches, of that one. On a thread of its own, on the
+ * device's cores; complete on return. */
 int explain_network(const struct network *network, const struct device *device,
-                    const struct examples *examples, int batch, struct world *world, FILE *file,
+                    const struct examples *examples, int microbatches, struct world *world, FILE *file,
                     struct error *error);
 
 #endif

@@ -5,10 +5,10 @@
 
 #include "../device/device.h"
 
-/* What it takes beside the input buffers; of one replica. */
+/* What it takes beside the input buffers; of one replica. batch: of a micro-batch. */
 struct mixing {
-    float *rows;             /* [batch + 1, features] on the device: the examples before they are mixed */
-    float *shares;           /* [batch] in host memory that the device copies from at full speed */
+    float *rows;   /* [batch + 1, features] on the device: the examples before they are mixed */
+    float *shares; /* [microbatches, batch] in host memory that the device copies from at full speed */
     struct augment_mix *mix; /* [batch] */
 };
 
@@ -21,12 +21,12 @@ struct mixed {
 };
 
 int mixing_open(struct mixing *mixing, const struct device *device, const struct examples *examples,
-                int batch, struct error *error);
+                int batch, int microbatches, struct error *error);
 void mixing_close(struct mixing *mixing, const struct device *device); /* safe on a zeroed one */
 
-/* Builds the batch, queued. indices->index and key have one more behind the last; key NULL: nothing is mixed.
- */
+/* Builds micro-batch number `micro`, queued. indices->index and key have one more behind the last; key NULL:
+ * nothing is mixed. */
 int mixing_load(const struct mixing *mixing, const struct device *device, const struct examples *examples,
-                const struct indices *indices, const struct mixed *out, struct error *error);
+                int micro, const struct indices *indices, const struct mixed *out, struct error *error);
 
 #endif

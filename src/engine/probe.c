@@ -3,7 +3,8 @@
 
 #include "../base/memory.h"
 
-static int load(struct probe *probe, const struct compute *compute, int batch, struct error *error) {
+static int load(struct probe *probe, const struct compute *compute, struct error *error) {
+    const int batch = probe->replicas.batch * probe->replicas.microbatches;
     int *index = NULL;
     RETURN_IF(memory_array(&index, batch, "a batch's numbers", error));
     for (int i = 0; i < batch; i++) index[i] = i;
@@ -15,12 +16,12 @@ static int load(struct probe *probe, const struct compute *compute, int batch, s
 }
 
 int probe_open(struct probe *probe, const struct network *network, const struct device *device,
-               const struct examples *train, int batch, struct error *error) {
+               const struct examples *train, int microbatches, struct error *error) {
     *probe = (struct probe){.device = *device};
-    RETURN_IF(replicas_open(&probe->replicas, network, &probe->device, 1, train, batch, 1, error));
+    RETURN_IF(replicas_open(&probe->replicas, network, &probe->device, 1, train, microbatches, 1, error));
     const struct compute compute = replicas_compute(&probe->replicas);
     RETURN_IF(compute.open(compute.self, 0, error));
-    RETURN_IF(load(probe, &compute, batch, error));
+    RETURN_IF(load(probe, &compute, error));
     return memory_array(&probe->gradient, network->graph.layout.floats, "a gradient", error);
 }
 

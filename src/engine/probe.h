@@ -12,10 +12,10 @@ struct probe {
     float *gradient; /* [layout floats] of the last probe_run */
 };
 
-/* network: for training, borrowed as the examples are; its batch is the probe's. The device is copied; the
- * calling thread enters it. Errors: those of program_compile, ERROR_DEVICE. */
+/* network: for training, borrowed as the examples are; its batch, so many times, is the probe's. The device
+ * is copied; the calling thread enters it. Errors: those of program_compile, ERROR_DEVICE. */
 int probe_open(struct probe *probe, const struct network *network, const struct device *device,
-               const struct examples *train, int batch, struct error *error);
+               const struct examples *train, int microbatches, struct error *error);
 bool probe_is_open(const struct probe *probe);
 /* weights: [layout floats], in the host's memory. Fills probe->gradient, without --clip. Errors:
  * ERROR_DEVICE. */

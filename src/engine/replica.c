@@ -16,15 +16,18 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
     const bool mixed = network->shares != NONE;
     const struct node_info *label = &network->graph.nodes[network->labels];
     const size_t labels = shape_count(&label->shape) * type_bytes(label->type);
-    RETURN_IF(memory_array(&replica->inputs, replicas->buffers, "input buffers", error));
+    const int count = replicas->buffers * replicas->microbatches;
+    RETURN_IF(memory_array(&replica->inputs, count, "input buffers", error));
     replica->inputs[0] =
         (struct input){.x = arena_address(arena, network->x),
                        .labels = arena_address(arena, network->labels),
                        .step = network->step == NONE ? NULL : arena_address(arena, network->step),
                        .others = mixed ? arena_address(arena, network->others) : NULL,
                        .shares = mixed ? arena_address(arena, network->shares) : NULL};
-    if (mixed) RETURN_IF(mixing_open(&replica->mixing, device, replicas->examples, replicas->batch, error));
-    for (int i = 1; i < replicas->buffers; i++) {
+    if (mixed)
+        RETURN_IF(mixing_open(&replica->mixing, device, replicas->examples, replicas->batch,
+                              replicas->microbatches, error));
+    for (int i = 1; i < count; i++) {
         struct input *input = &replica->inputs[i];
         RETURN_IF(device_array(device, &input->x, batch * features, "input", error));
         RETURN_IF(device_array_of(device, &input->labels, labels, "labels", error));
@@ -58,18 +61,21 @@ static int open_stages(const struct replicas *replicas, int worker, const struct
     const struct device *own = store ? store_own_device(store, worker) : NULL;
     if (!device_same_memory(device, own))
         RETURN_IF(device_array(device, &replica->gradient, floats, "a replica's gradient", error));
+    if (replicas->microbatches > 1)
+        RETURN_IF(device_array(device, &replica->part, floats, "a micro-batch's gradient", error));
     if (store ? store_shares_memory(store, device) : !device_apart(device)) return OK;
     if (store && training_copies_to(store, replicas->traits, worker, device)) return OK;
     return device_array(device, &replica->weights, floats, "a replica's weights", error);
 }
 
-/* Where the loss is written while the worker continues, and how it learns when the gradient was ready. */
+/* Where the losses are written while the worker continues, and how it learns when the gradient was ready. */
 static int open_report(const struct replicas *replicas, const struct device *device, struct replica *replica,
                        struct error *error) {
     const struct marks *marks = device->backend->marks;
     void *block = NULL;
-    RETURN_IF(device->backend->allocate_host(device, &block, sizeof *replica->loss, "a loss", error));
-    replica->loss = block;
+    RETURN_IF(device->backend->allocate_host(
+        device, &block, (size_t)replicas->microbatches * sizeof *replica->losses, "a loss", error));
+    replica->losses = block;
     if (!replicas->traits) return OK;
     RETURN_IF(marks->open(device, true, &replica->began, error));
     return replicas->traits->steps_own ? marks->open(device, true, &replica->ended, error) : OK;
@@ -90,15 +96,24 @@ static int open_replica(void *self, int worker, struct error *error) {
     return open_inputs(replicas, device, replica, error);
 }
 
-static int load_replica(void *self, int worker, int buffer, long number, const struct indices *indices,
-                        struct error *error) {
-    const struct replicas *replicas = self;
-    const struct input *input = &replicas->replicas[worker].inputs[buffer];
+/* The examples of micro-batch number `micro`, and the one that comes next where these have it. What is wanted
+ * later is asked for once. */
+static struct indices indices_of(const struct indices *all, int micro, int batch) {
+    const size_t first = (size_t)micro * (size_t)batch;
+    struct indices part = {.count = batch, .index = all->index + first};
+    if (all->key) part.key = all->key + first;
+    if (micro == 0) part.soon = all->soon;
+    return part;
+}
+
+/* Number counts the micro-batches of all batches, so that each has random numbers of its own. */
+static int load_micro(const struct replicas *replicas, int worker, const struct input *input, int micro,
+                      uint64_t number, const struct indices *indices, struct error *error) {
     const struct device *device = &replicas->devices[worker];
     if (input->shares) {
         const struct mixed out = {input->x, input->labels, input->others, input->shares};
-        RETURN_IF(mixing_load(&replicas->replicas[worker].mixing, device, replicas->examples, indices, &out,
-                              error));
+        RETURN_IF(mixing_load(&replicas->replicas[worker].mixing, device, replicas->examples, micro, indices,
+                              &out, error));
     } else {
         RETURN_IF(device_gather(device, replicas->examples, indices, input->x, error));
         RETURN_IF(device_gather_labels(device, replicas->examples, indices, input->labels, error));
@@ -107,13 +122,27 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     const int step = (int)number, first = 0;
     const struct examples numbers = {.count = 1, .features = 1, .labels = &step};
     const struct indices one = {.count = 1, .index = &first};
-    if (input->step) RETURN_IF(device->backend->gather_labels(device, &numbers, &one, input->step, error));
+    return input->step ? device->backend->gather_labels(device, &numbers, &one, input->step, error) : OK;
+}
+
+static int load_replica(void *self, int worker, int buffer, long number, const struct indices *indices,
+                        struct error *error) {
+    const struct replicas *replicas = self;
+    const struct device *device = &replicas->devices[worker];
+    const int microbatches = replicas->microbatches;
+    const struct input *inputs = &replicas->replicas[worker].inputs[buffer * microbatches];
+    for (int m = 0; m < microbatches; m++) {
+        const struct indices part = indices_of(indices, m, replicas->batch);
+        RETURN_IF(load_micro(replicas, worker, &inputs[m], m,
+                             (uint64_t)number * (uint64_t)microbatches + (uint64_t)m, &part, error));
+    }
     /* A prefetcher hands over what is done, to another thread. */
     return replicas->buffers > 1 ? device->backend->finish(device, error) : OK;
 }
 
-static void read_from(const struct network *network, struct replica *replica, int buffer) {
-    const struct input *input = &replica->inputs[buffer];
+static void read_from(const struct network *network, struct replica *replica, int number) {
+    const struct input *input = &replica->inputs[number];
+    if (number == replica->loaded) return;
     arena_set_input(replica->arena, network->x, input->x);
     arena_set_input(replica->arena, network->labels, input->labels);
     if (input->step) arena_set_input(replica->arena, network->step, input->step);
@@ -121,7 +150,7 @@ static void read_from(const struct network *network, struct replica *replica, in
         arena_set_input(replica->arena, network->others, input->others);
         arena_set_input(replica->arena, network->shares, input->shares);
     }
-    replica->loaded = buffer;
+    replica->loaded = number;
 }
 
 /* The store's, or a worker's own, which it steps where its gradients are. */
@@ -133,11 +162,34 @@ static int bring_weights(const struct replicas *replicas, const struct device *d
                              replicas->network->graph.layout.floats * sizeof *here, error);
 }
 
+/* Micro-batches one after the other: the gradient of the first is computed where the sum is to be, and those
+ * of the others are added to it. */
+static int run_micros(const struct replicas *replicas, int worker, int buffer, float *weights,
+                      float *gradient, struct error *error) {
+    struct replica *replica = &replicas->replicas[worker];
+    const struct device *device = &replicas->devices[worker];
+    const struct network *network = replicas->network;
+    const int microbatches = replicas->microbatches;
+    const float *const sum[] = {gradient, replica->part};
+    const void *loss = arena_address(replica->arena, network->decayed_loss);
+    for (int m = 0; m < microbatches; m++) {
+        read_from(network, replica, buffer * microbatches + m);
+        RETURN_IF(
+            program_run(replica->program, replica->arena, weights, m == 0 ? gradient : replica->part, error));
+        RETURN_IF(
+            device->backend->queue_copy(device, &replica->losses[m], loss, sizeof *replica->losses, error));
+        if (m == 0) continue;
+        const float factor = m < microbatches - 1 ? 1.0f : 1.0f / (float)microbatches;
+        RETURN_IF(device->backend->vectors->mean(device, sum, NULL, 2, 0, network->graph.layout.floats,
+                                                 factor, gradient, error));
+    }
+    return OK;
+}
+
 static int run_replica(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                        struct error *error) {
     const struct replicas *replicas = self;
     struct replica *replica = &replicas->replicas[worker];
-    if (buffer != replica->loaded) read_from(replicas->network, replica, buffer);
     const struct device *device = &replicas->devices[worker];
     const size_t bytes = replicas->network->graph.layout.floats * sizeof(float);
     float *const here = replica->weights ? replica->weights : weights;
@@ -145,12 +197,15 @@ static int run_replica(void *self, int worker, int buffer, float *weights, float
     (void)loss; /* `synchronize` gives it */
     if (replica->began) RETURN_IF(device->backend->marks->set(device, replica->began, error));
     if (here != weights) RETURN_IF(bring_weights(replicas, device, here, weights, error));
-    RETURN_IF(program_run(replica->program, replica->arena, here, result, error));
+    RETURN_IF(run_micros(replicas, worker, buffer, here, result, error));
     if (result != gradient) RETURN_IF(device_queue_copy(NULL, gradient, device, result, bytes, error));
-    RETURN_IF(device->backend->queue_copy(device, replica->loss,
-                                          arena_address(replica->arena, replicas->network->decayed_loss),
-                                          sizeof *loss, error));
     return replica->ended ? device->backend->marks->set(device, replica->ended, error) : OK;
+}
+
+static float mean_loss(const struct replicas *replicas, const float *losses) {
+    double sum = 0.0;
+    for (int m = 0; m < replicas->microbatches; m++) sum += (double)losses[m];
+    return (float)(sum / replicas->microbatches);
 }
 
 static int synchronize_replica(void *self, int worker, bool waited, struct outcome *outcome,
@@ -160,7 +215,7 @@ static int synchronize_replica(void *self, int worker, bool waited, struct outco
     const struct device *device = &replicas->devices[worker];
     *outcome = (struct outcome){.timed = replica->began != NULL};
     if (!waited) RETURN_IF(device->backend->finish(device, error));
-    outcome->loss = *replica->loss;
+    outcome->loss = mean_loss(replicas, replica->losses);
     if (replica->began)
         RETURN_IF(device->backend->marks->since(device, replica->began, &outcome->begun_s, error));
     if (replica->ended)
@@ -169,12 +224,14 @@ static int synchronize_replica(void *self, int worker, bool waited, struct outco
 }
 
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
-                  int count, const struct examples *examples, int batch, int buffers, struct error *error) {
+                  int count, const struct examples *examples, int microbatches, int buffers,
+                  struct error *error) {
     *replicas = (struct replicas){.network = network,
                                   .devices = devices,
                                   .examples = examples,
                                   .count = count,
-                                  .batch = batch,
+                                  .batch = network->graph.nodes[network->x].shape.dims[0],
+                                  .microbatches = microbatches,
                                   .buffers = buffers};
     return memory_array(&replicas->replicas, count, "replicas", error);
 }
@@ -185,12 +242,13 @@ static void give_back(const struct replicas *replicas, int worker) {
     struct replica *replica = &replicas->replicas[worker];
     if (replica->ended) device->backend->marks->close(device, replica->ended);
     if (replica->began) device->backend->marks->close(device, replica->began);
-    if (replica->loss) device->backend->release_host(device, replica->loss);
+    if (replica->losses) device->backend->release_host(device, replica->losses);
     mixing_close(&replica->mixing, device);
     if (replica->weights) device->backend->release(device, replica->weights);
     if (replica->gradient) device->backend->release(device, replica->gradient);
+    if (replica->part) device->backend->release(device, replica->part);
     struct input *inputs = replica->inputs;
-    for (int i = 1; inputs && i < replicas->buffers; i++) {
+    for (int i = 1; inputs && i < replicas->buffers * replicas->microbatches; i++) {
         void *const blocks[] = {inputs[i].x, inputs[i].labels, inputs[i].step, inputs[i].others,
                                 inputs[i].shares};
         for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)

@@ -1,5 +1,9 @@
 /* Replicas: each worker has one. It is the network's program on the worker's device, with its own arena
- * and input buffers. The program reads a batch where it was built. */
+ * and input buffers. The program reads a batch where it was built.
+ *
+ * A batch may be several micro-batches, as large as the network says: the program runs once for each, in
+ * their order, and loss and gradient are the means of theirs, added in this order. So the arena is that of
+ * one micro-batch, while the input buffers have them all. */
 #ifndef TRAINER_TRAIN_REPLICA_H
 #define TRAINER_TRAIN_REPLICA_H
 
@@ -9,11 +13,11 @@
 #include "network.h"
 #include "training.h"
 
-/* An input buffer, on the device; the first one of a replica is the arena's own. */
+/* An input buffer for a micro-batch, on the device; the first one of a replica is the arena's own. */
 struct input {
     float *x;     /* [batch, features] */
     void *labels; /* int [batch], or float [batch, outputs] */
-    int *step;    /* the number of the batch; NULL when the program does not need it */
+    int *step;    /* the number of the micro-batch; NULL when the program does not need it */
     /* Of a network for mixed examples; else NULL. */
     void *others;  /* labels of what they are mixed with */
     float *shares; /* [batch] what their own labels count */
@@ -25,14 +29,15 @@ struct replica {
     _Atomic bool opened; /* by its worker's thread: what is above is there */
     struct program *program;
     struct arena *arena;
-    struct input *inputs; /* [buffers] */
-    int loaded;           /* the buffer that the arena reads */
+    struct input *inputs; /* [buffers, microbatches] */
+    int loaded;           /* the one that the arena reads */
     struct mixing mixing; /* zeroed where nothing is mixed */
-    float *loss;          /* in host memory that the device copies to at full speed */
+    float *losses;        /* [microbatches] in host memory that the device copies to at full speed */
     void *began, *ended;  /* timed marks on such a device: of a run, and of its gradient; or NULL */
     float *weights,
         *gradient; /* [layout floats] on the device, where those of the store are elsewhere; or NULL
                     */
+    float *part; /* [layout floats] on the device: the gradient of a later micro-batch; NULL: there is none */
 };
 
 /* All replicas of a run; the `self` of its compute. */
@@ -42,7 +47,9 @@ struct replicas {
     const struct examples *examples;
     const struct store *store;   /* whose weights are computed on; NULL: some in the host's memory */
     const struct traits *traits; /* of the strategy; NULL without a store */
-    int count, batch;
+    int count;
+    int batch;                /* examples of a micro-batch */
+    int microbatches;         /* a batch */
     int buffers;              /* a replica */
     struct replica *replicas; /* [count]; each opened by its worker's thread */
 };
@@ -52,7 +59,8 @@ int replica_compile(struct program **out, const struct network *network, const s
                     struct error *error);
 
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
-                  int count, const struct examples *examples, int batch, int buffers, struct error *error);
+                  int count, const struct examples *examples, int microbatches, int buffers,
+                  struct error *error);
 void replicas_close(struct replicas *replicas); /* after training_end; safe on a zeroed one */
 struct compute replicas_compute(struct replicas *replicas);
 

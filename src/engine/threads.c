@@ -33,7 +33,7 @@ static int compute(void *self, struct compute *compute, struct error *error) {
     struct threads *threads = self;
     const struct crew_site *site = threads->site;
     RETURN_IF(replicas_open(&threads->replicas, site->network, site->devices, site->device_count,
-                            &site->dataset->train, site->config->batch, site->prefetch + 1, error));
+                            &site->dataset->train, site->config->microbatches, site->prefetch + 1, error));
     threads->replicas.store = site->store;
     threads->replicas.traits = site->traits;
     *compute = replicas_compute(&threads->replicas);

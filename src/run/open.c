@@ -69,6 +69,12 @@ static int blame(int code, const struct run *run, bool typed, const struct error
     return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.resume, why->words);
 }
 
+static int check_microbatches(const struct run *run, const struct typed *typed, struct error *error) {
+    struct error why = {0};
+    const int code = config_check_microbatches(&run->setup.config, &why);
+    return blame(code, run, typed->given.batch || typed->given.microbatches, &why, error);
+}
+
 static int check_outputs(const struct run *run, const struct typed *typed, struct error *error) {
     const struct config *config = &run->setup.config;
     struct error why = {0};
@@ -101,6 +107,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     } else {
         RETURN_IF(config_begin(config, typed, error));
     }
+    RETURN_IF(check_microbatches(run, typed, error));
     RETURN_IF(check_outputs(run, typed, error));
     const struct format *format = NULL;
     if (config->export_to[0]) RETURN_IF(export_format(&format, config->export_to, error));
@@ -371,8 +378,8 @@ static int explain(struct run *run, struct error *error) {
     if (homes[0]) printf("shards: %d on %s\n", run->store.settings.shards, homes);
     if (run->store.mean_by[0]) printf("mean of a round: %s\n", run->store.mean_by);
     if (run->crew.elsewhere) return OK;
-    return explain_network(&setup->network, &setup->devices[0], &setup->dataset.train, setup->config.batch,
-                           run->world, stdout, error);
+    return explain_network(&setup->network, &setup->devices[0], &setup->dataset.train,
+                           setup->config.microbatches, run->world, stdout, error);
 }
 
 /* --- all of it --- */

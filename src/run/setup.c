@@ -65,7 +65,7 @@ struct network_settings setup_network_settings(const struct setup *setup) {
     return (struct network_settings){.model = &setup->choices.model,
                                      .shape = setup->dataset.shape,
                                      .classes = setup->dataset.classes,
-                                     .batch = config->batch,
+                                     .batch = config->batch / config->microbatches,
                                      .task = setup->dataset.task,
                                      .loss = setup->loss,
                                      .smoothing = config->label_smoothing,

@@ -22,7 +22,7 @@ struct setup {
     bool cores_shared; /* more devices than cores */
     struct dataset dataset;
     enum loss loss;         /* what --loss means for it */
-    struct network network; /* for training */
+    struct network network; /* for training, of a micro-batch */
 };
 
 /* Chooses the plug-ins by the config; `parts`: how many processes have a part of the shards each, rounds the

@@ -47,7 +47,7 @@ static const float *gradient_at(struct run *run, float *weights, int epoch) {
     if (run->probe_failed || !telling_wants_gradient(&run->telling, epoch)) return NULL;
     if (!probe_is_open(probe))
         code = probe_open(probe, &setup->network, &run->evaluator.device, &setup->dataset.train,
-                          setup->config.batch, &why);
+                          setup->config.microbatches, &why);
     if (code == OK) code = probe_run(probe, weights, &why);
     if (code == OK) return probe->gradient;
     run->probe_failed = true;

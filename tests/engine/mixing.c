@@ -56,7 +56,7 @@ static int open_side(struct side *side, bool mixed, const struct examples *examp
                                               .seed = 1,
                                               .shards = 1};
     RETURN_IF(network_open(&side->network, &settings, error));
-    RETURN_IF(replicas_open(&side->replicas, &side->network, &side->device, 1, examples, batch, 1, error));
+    RETURN_IF(replicas_open(&side->replicas, &side->network, &side->device, 1, examples, 1, 1, error));
     const struct compute compute = replicas_compute(&side->replicas);
     RETURN_IF(compute.open(compute.self, 0, error));
     const size_t floats = side->network.graph.layout.floats;

@@ -55,7 +55,7 @@ int main(void) {
               memory_array(&expected, layout->floats, "a gradient", &error) == OK,
           "%s", error.words);
     CHECK(!probe_is_open(&probe), "it is open before it was opened");
-    CHECK(probe_open(&probe, &network, &device, &train, BATCH, &error) == OK && probe_is_open(&probe), "%s",
+    CHECK(probe_open(&probe, &network, &device, &train, 1, &error) == OK && probe_is_open(&probe), "%s",
           error.words);
     for (int round = 0; round < 4; round++) {
         layout_initialize(layout, (uint64_t)(round / 2), weights);
