@@ -127,6 +127,12 @@ const struct option *option_find(const struct option *rows, const char *name);
 int plugin_choose(struct choice *choice, const struct plugin_kind *kind, const char *text,
                   struct error *error);
 
+/* Writes such a text with one setting changed, or added, into out[bytes]: "sgd:rate=0.1" with `name` rate and
+ * `value` 0.5 is "sgd:rate=0.5". The value is not looked at. Errors: ERROR_USAGE: no such plug-in, or one
+ * that has no settings by name; no such setting; out is too short. */
+int plugin_with(const struct plugin_kind *kind, const char *text, const char *name, const char *value,
+                char *out, size_t bytes, struct error *error);
+
 /* The one that is named before the colon of such a text, or NULL. */
 const struct plugin *plugin_named(const struct plugin_kind *kind, const char *text);
 

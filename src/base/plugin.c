@@ -1,10 +1,16 @@
 /* Plug-ins: `name:key=value,key="a,b",flag` becomes a descriptor and its filled settings. */
 #include "option.h"
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include "text.h"
 
-enum { NAMES_MOST = 127, LIST_BYTES = 300, LIST_TEXT_BYTES = 1024 /* of a list of settings, at most */ };
+enum {
+    NAMES_MOST = 127,
+    NAME_BYTES = 64,
+    LIST_BYTES = 300,
+    LIST_TEXT_BYTES = 1024 /* of a list of settings, at most */
+};
 
 /* `async_lockfree` is `async-lockfree`. `typed` has `length` characters. */
 static bool is_named(const struct plugin *plugin, const char *typed, size_t length) {
@@ -76,6 +82,46 @@ const struct plugin *plugin_named(const struct plugin_kind *kind, const char *te
     const struct plugin *const *entry = kind->plugins;
     while (*entry != NULL && !is_named(*entry, text, length)) entry++;
     return *entry;
+}
+
+/* Behind the setting at the front of `text`. */
+static const char *end_of_setting(const struct plugin *plugin, const char *text) {
+    char name[NAME_BYTES];
+    const size_t length = strcspn(text, "=,");
+    const char *value = text + length + 1;
+    if (text[length] != '=') return text + length;
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    const struct option *row = option_find(plugin->options, name);
+    if (*value == '"' && strchr(value + 1, '"') != NULL) return strchr(value + 1, '"') + 1;
+    return row && row->flags & OPTION_LIST ? end_of_list((char *)value) : value + strcspn(value, ",");
+}
+
+int plugin_with(const struct plugin_kind *kind, const char *text, const char *name, const char *value,
+                char *out, size_t bytes, struct error *error) {
+    const struct plugin *plugin = plugin_named(kind, text);
+    if (plugin == NULL) return plugin_unknown(kind, text, error);
+    if (plugin->check_text != NULL)
+        return error_set(error, ERROR_USAGE, "%s: found the setting \"%s\", expected none: it is one text",
+                         plugin->name, name);
+    const struct option *row = option_find(plugin->options, name);
+    if (row == NULL) /* which option_set has the words for */
+        return option_set(plugin->options, NULL, plugin->name, name, value, error);
+    struct text made = text_into(out, bytes);
+    const char *at = text + strcspn(text, ":"), *separator = ":";
+    text_add_bytes(&made, text, (size_t)(at - text));
+    while (*at != '\0' && at[1] != '\0') {
+        const char *setting = at + 1;
+        at = end_of_setting(plugin, setting);
+        const size_t named = strcspn(setting, "=,");
+        if (strlen(row->name) == named && strncmp(setting, row->name, named) == 0) continue;
+        text_add(&made, "%s%.*s", separator, (int)(at - setting), setting);
+        separator = ",";
+    }
+    const bool quoted = !(row->flags & OPTION_LIST) && strchr(value, ',') != NULL && value[0] != '"';
+    text_add(&made, quoted ? "%s%s=\"%s\"" : "%s%s=%s", separator, row->name, value);
+    if (!made.cut) return OK;
+    return error_set(error, ERROR_USAGE, "%s \"%.40s...\": expected fewer than %zu characters", kind->name,
+                     text, bytes);
 }
 
 int plugin_choose(struct choice *choice, const struct plugin_kind *kind, const char *text,

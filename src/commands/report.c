@@ -162,6 +162,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     if (code == OK && !settings->replace) code = report_check_free(path, error);
     struct report report = {.runs = collection.runs,
                             .count = collection.count,
+                            .sweep = &collection.sweep,
                             .from_s = settings->from_s,
                             .length_s = settings->length_s,
                             .target_accuracy = settings->target_accuracy};

@@ -1,4 +1,5 @@
 /* trainer train: the main job, and what happens without a verb. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,15 +9,17 @@
 #include "../record/sentence.h"
 #include "command.h"
 
-/* The three lines of the reference program, when the training was finished; then where its time went, unless
+/* The three lines of the reference program, when the training was finished (without the first where nothing
+ * was tested); then where its time went, unless
  * that is "". */
 static void print_results(const struct finish *finish, const char *sentence) {
     struct lines lines;
     char score[METRIC_BYTES];
     lines_open(&lines, stdout, NULL);
     if (finish) {
-        lines_say(&lines, "Test-%s: %s", metric_rows[finish->metric].title,
-                  metric_plain(finish->metric, finish->test_score, score));
+        if (!isnan(finish->test_score))
+            lines_say(&lines, "Test-%s: %s", metric_rows[finish->metric].title,
+                      metric_plain(finish->metric, finish->test_score, score));
         lines_say(&lines, "Total Time: %.2fs", finish->train_seconds);
         lines_say(&lines, "Final Cost: %.4f", finish->final_cost);
     }

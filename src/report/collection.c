@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "../base/memory.h"
+#include "../base/text.h"
 #include "sentences.h"
+#include "sweep.h"
 
 enum { LIST_BYTES = 1 << 20, NAME_BYTES = 208, RUNS_MOST = 1000 };
 
@@ -13,6 +15,7 @@ void collection_free(struct collection *collection) {
     for (int i = 0; i < collection->count; i++) facts_free(&collection->runs[i]);
     memory_free(collection->runs);
     memory_free(collection->collected);
+    cells_free(&collection->sweep);
     *collection = (struct collection){0};
 }
 
@@ -104,6 +107,38 @@ static int add_comparison(struct collection *collection, const char *folder, con
     return code;
 }
 
+/* --- sweeps --- */
+
+/* "batch=32, optimizer.rate=0.1" */
+static void name_settings(struct facts *facts, const struct cells *sweep, int row) {
+    struct text text = text_into(facts->label, sizeof facts->label);
+    for (int c = SWEEP_FIGURES; c < sweep->columns; c++)
+        text_item(&text, ", ", "%s=%s", cells_at(sweep, 0, c), cells_at(sweep, row, c));
+}
+
+static int add_sweep(struct collection *collection, const char *folder, const char *table,
+                     struct error *error) {
+    struct cells *sweep = &collection->sweep;
+    char path[PATH_BYTES];
+    int *order = NULL;
+    if (sweep->rows > 0)
+        return error_set(error, ERROR_USAGE, "report: expected one sweep, found %s beside another", folder);
+    RETURN_IF(cells_read(sweep, table, error));
+    RETURN_IF(sweep_check(sweep, table, error));
+    RETURN_IF(memory_array(&order, sweep->rows, "an order", error));
+    sweep_order(sweep, order);
+    int code = OK;
+    for (int i = 0; i < sweep->rows - 1 && code == OK; i++) {
+        code = file_join(path, folder, cells_at(sweep, order[i], SWEEP_RUN), error);
+        if (code != OK || !facts_there(path)) continue;
+        code = add_run(collection, path, true, error);
+        if (code == OK) name_settings(&collection->runs[collection->count - 1], sweep, order[i]);
+    }
+    memory_free(order);
+    if (code != OK || collection->count > 0) return code;
+    return error_set(error, ERROR_FILE, "%s: a sweep without a run", folder);
+}
+
 /* --- labels --- */
 
 /* Its last parts, so many, of which the first is a name; else all of it. */
@@ -118,6 +153,8 @@ int collection_add(struct collection *collection, const char *folder, struct err
     char list[PATH_BYTES];
     RETURN_IF(file_join(list, folder, collection->list, error));
     if (file_exists(list)) return add_comparison(collection, folder, list, error);
+    RETURN_IF(file_join(list, folder, "sweep.csv", error));
+    if (file_exists(list)) return add_sweep(collection, folder, list, error);
     RETURN_IF(add_run(collection, folder, true, error));
     struct facts *facts = &collection->runs[collection->count - 1];
     snprintf(facts->label, sizeof facts->label, "%s", last_parts(folder, 1));

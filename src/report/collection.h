@@ -4,6 +4,7 @@
 #define TRAINER_REPORT_COLLECTION_H
 
 #include <sys/types.h>
+#include "cells.h"
 #include "facts.h"
 
 struct collection {
@@ -15,9 +16,11 @@ struct collection {
         ino_t file;
     } * collected; /* [count] owned */
     int count, groups;
+    struct cells sweep; /* sweep.csv of the first sweep among them; no rows: there is none */
 };
 
-/* A run, or all runs of a comparison, whose first run of each contender has steps.csv read, too. Errors:
+/* A run, or all runs of a comparison, whose first run of each contender has steps.csv read, too, or all runs
+ * of a sweep, the best first. Errors:
  * ERROR_USAGE: a run that is there already, or too many; ERROR_FILE: no run there; one of its files is
  * damaged; ERROR_DEVICE (memory). */
 int collection_add(struct collection *collection, const char *folder, struct error *error);

@@ -9,6 +9,7 @@
 #ifndef TRAINER_REPORT_REPORT_H
 #define TRAINER_REPORT_REPORT_H
 
+#include "cells.h"
 #include "facts.h"
 #include "html.h"
 
@@ -25,6 +26,7 @@ struct report {
     int count;
     double from_s, length_s; /* of the timeline; NAN: from the first step on, and some steps of each worker */
     double target_accuracy;  /* of several runs: to be reached; NAN: what all of them reach */
+    const struct cells *sweep; /* sweep.csv, whose runs they are; NULL or without rows: there is none */
     const struct report_section *more; /* [more_count] */
     int more_count;
 };

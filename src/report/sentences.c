@@ -3,30 +3,16 @@
 
 #include <string.h>
 #include "../base/memory.h"
+#include "cells.h"
 
 enum { TABLE_BYTES = 4 << 20 };
-
-/* The next cell, cut out where it stands; *at: behind it; *ends: it is the last of its row. */
-static char *next_cell(char **at, bool *ends) {
-    char *cell = *at, *from = cell, *to = cell;
-    const bool quoted = *from == '"';
-    for (from += quoted; *from; from++) {
-        if (quoted && *from == '"' && *++from != '"') break;
-        if (!quoted && strchr(",\n", *from)) break;
-        *to++ = *from;
-    }
-    *ends = *from != ',';
-    *at = *from ? from + 1 : from;
-    *to = '\0';
-    return cell;
-}
 
 /* The first and the last cell of a row. false: there is no other row. */
 static bool next_row(char **at, const char **first, const char **last) {
     bool ends = false;
     if (!**at) return false;
-    *first = *last = next_cell(at, &ends);
-    while (!ends) *last = next_cell(at, &ends);
+    *first = *last = cells_next(at, &ends);
+    while (!ends) *last = cells_next(at, &ends);
     return true;
 }
 

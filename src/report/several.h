@@ -29,7 +29,9 @@ const char *seconds_text(const struct statistic *seconds, char out[FIGURE_BYTES]
 const char *speed_text(const struct statistic *speed, char out[FIGURE_BYTES]);
 const char *target_text(const struct group *group, char out[FIGURE_BYTES]);
 
-/* several_table.c; differences.c */
+/* several_table.c; differences.c; sweep.c */
+bool has_sweep(const struct report *report);
+int write_sweep(struct html *html, const struct report *report, struct error *error);
 int write_several_table(struct html *html, const struct report *report, struct error *error);
 int write_differences(struct html *html, const struct report *report, struct error *error);
 

@@ -246,6 +246,7 @@ static int write_again(struct html *html, const struct report *report, struct er
 }
 
 const struct section several_runs_sections[] = {
+    {"sweep", "The sweep", has_sweep, write_sweep},
     {"table", "At a glance", NULL, write_several_table},
     {"curves", "What they learnt", has_epochs, write_curves},
     {"speed", "How fast", has_summary, write_speed},

@@ -183,6 +183,10 @@ int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, v
     if (file_exists(list))
         return error_set(error, ERROR_FILE, "%.300s has a comparison (bench.csv): a run needs another folder",
                          path);
+    RETURN_IF(file_join(list, path, FOLDER_SWEEP, error));
+    if (file_exists(list))
+        return error_set(error, ERROR_FILE, "%.300s has a sweep (sweep.csv): a run needs another folder",
+                         path);
     if (settings->resume[0]) checkpoint_run(settings->resume, run);
     if (same_folder(run, path)) *state = FOLDER_RESUMED;
     RETURN_IF(file_join(checkpoint, path, FOLDER_CHECKPOINT, error));

@@ -8,6 +8,8 @@
 /* The list of its runs that a comparison leaves when it begins: a line for each strategy, "FOLDER REPEATS",
  * for the runs FOLDER/1 to FOLDER/REPEATS. */
 #define FOLDER_COMPARISON ".runs"
+/* What a sweep leaves in its folder: what was asked for. */
+#define FOLDER_SWEEP "sweep.json"
 /* What tells that a folder has a run. */
 #define FOLDER_CHECKPOINT "checkpoint/state.safetensors"
 #define FOLDER_BEST "checkpoint/best/state.safetensors"

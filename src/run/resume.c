@@ -149,7 +149,8 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
         RETURN_IF(add_format(texts, error, "best_epoch", "%d", standing->best.epoch));
         RETURN_IF(add_format(texts, error, names->best, "%.9g", standing->best.score));
         RETURN_IF(add_format(texts, error, "best_loss", "%.9g", standing->best.loss));
-        RETURN_IF(add_format(texts, error, names->best_test, "%.9g", standing->best.test_score));
+        if (!isnan(standing->best.test_score))
+            RETURN_IF(add_format(texts, error, names->best_test, "%.9g", standing->best.test_score));
     }
     RETURN_IF(add_times(texts, standing, error));
     RETURN_IF(add_longs(texts, "own_batches", standing->own, standing->workers, error));
@@ -302,7 +303,7 @@ struct best_epoch resume_best(const struct safetensors *checkpoint) {
     return (struct best_epoch){.epoch = (int)checkpoint_number(checkpoint, "best_epoch", 0),
                                .score = checkpoint_real(checkpoint, names->best, 0.0),
                                .loss = checkpoint_real(checkpoint, "best_loss", 0.0),
-                               .test_score = checkpoint_real(checkpoint, names->best_test, 0.0)};
+                               .test_score = checkpoint_real(checkpoint, names->best_test, (double)NAN)};
 }
 
 /* Whether batches are counted as they were. */

@@ -19,7 +19,7 @@ struct resume_texts {
 struct best_epoch {
     int epoch;
     double score, loss; /* of the validation part */
-    double test_score;  /* which it was not chosen by */
+    double test_score;  /* which it was not chosen by; NAN: it was not tested */
 };
 
 /* Where a run stands. */

@@ -90,12 +90,16 @@ static int test_on(struct run *run, const struct examples *examples, const char 
                      isnan(result->cost) ? "nan" : "infinite", run_epochs(run));
 }
 
-/* The validation part, where there is one, is what the best epoch is chosen by; the test part never. */
+/* The validation part, where there is one, is what the best epoch is chosen by; the test part never, and with
+ * --no-test it is not looked at. */
 static int test(struct run *run, struct error *error) {
     const struct dataset *dataset = &run->setup.dataset;
     run->validated = (struct evaluation){.score = (double)NAN, .cost = (double)NAN};
     if (dataset->validation.count > 0)
         RETURN_IF(test_on(run, &dataset->validation, "validation", &run->validated, error));
+    run->tested = (struct evaluation){.score = (double)NAN, .cost = (double)NAN};
+    for (enum metric m = 0; m < METRICS; m++) run->tested.value[m] = (double)NAN;
+    if (!run->setup.config.test) return OK;
     return test_on(run, &dataset->test, "test", &run->tested, error);
 }
 
@@ -147,7 +151,15 @@ static int note_losses(struct run *run, struct error *error) {
     return error_set(error, ERROR_PEER, "every worker was lost");
 }
 
+/* --stop-after, or all of its epochs. */
+static int last_epoch(const struct run *run) {
+    const struct config *config = &run->setup.config;
+    return config->stop_after > 0 && config->stop_after < config->epochs ? config->stop_after
+                                                                         : config->epochs;
+}
+
 static int coordinate(struct run *run, struct error *error) {
+    const int last = last_epoch(run);
     run->epochs_before = run->epoch;
     run->stopped_early = run_is_stale(run);
     if (run->stopped_early && run->nothing_left)
@@ -159,7 +171,7 @@ static int coordinate(struct run *run, struct error *error) {
         progress_say(&run->progress, "%d of %d epochs are done already%s; --epochs=N with a larger N goes on",
                      run->epoch, run->setup.config.epochs,
                      run->nothing_left ? ", and nothing is changed" : "");
-    while (run->epoch < run->setup.config.epochs && !run->interrupted && !run->stopped_early) {
+    while (run->epoch < last && !run->interrupted && !run->stopped_early) {
         sampler_set_limit(&run->sampler, run->epoch);
         RETURN_IF(run_segment(run, error));
         if (training_failed(&run->training)) return training_end(&run->training, error);
@@ -193,8 +205,8 @@ static void tell_end(struct run *run, const struct summary *summary) {
     float *weights = store_tested(&run->store), *probabilities = NULL;
     int *said = NULL;
     struct error why = {0};
-    bool knows =
-        telling_wants_said(&run->telling) && !run->interrupted && run->setup.dataset.task == TASK_CLASSES;
+    bool knows = telling_wants_said(&run->telling) && run->tested.examples > 0 && !run->interrupted &&
+                 run->setup.dataset.task == TASK_CLASSES;
     if (knows && ask_model(run, weights, &said, &probabilities, &why) != OK) {
         knows = false;
         progress_warn(&run->progress, "%s; the training goes on without predictions", why.words);
@@ -209,15 +221,17 @@ static void tell_end(struct run *run, const struct summary *summary) {
 }
 
 static void say_best(struct run *run) {
-    char best[METRIC_BYTES], test[METRIC_BYTES];
-    lines_fit(&run->lines, "%sbest by validation: epoch %d, %s (test %s), in %s/checkpoint/best",
+    char best[METRIC_BYTES], test[METRIC_BYTES], tested[METRIC_BYTES + 16] = "";
+    if (!isnan(run->best.test_score))
+        snprintf(tested, sizeof tested, " (test %s)",
+                 metric_text(run_metric(run), run->best.test_score, test));
+    lines_fit(&run->lines, "%sbest by validation: epoch %d, %s%s, in %s/checkpoint/best",
               run->stopped_early ? "ended early; " : "", run->best.epoch,
-              metric_figure(run_metric(run), run->best.score, best),
-              metric_text(run_metric(run), run->best.test_score, test), run->setup.config.out);
+              metric_figure(run_metric(run), run->best.score, best), tested, run->setup.config.out);
 }
 
 static int finish(struct run *run, struct run_result *result, struct error *error) {
-    if (run->interrupted || run->tested.examples == 0) RETURN_IF(test(run, error));
+    if (run->interrupted || run->epoch == run->epochs_before) RETURN_IF(test(run, error));
     RETURN_IF(run_check_diverged(run, error));
     run_drain(run);
     RETURN_IF(run_keep(run, error));

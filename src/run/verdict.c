@@ -78,6 +78,7 @@ static void judge_others(const struct run *run, struct summary *summary) {
 
 void run_judge(const struct run *run, struct summary *summary) {
     judge_diverged(run, summary);
+    if (run->tested.examples == 0) return;
     if (run->setup.dataset.task == TASK_CLASSES)
         judge_classes(run, summary);
     else

@@ -191,6 +191,8 @@ examples() { # the page, as arguments: runs what stands under "examples:", a lin
         # For less time, and without a server: the last value of an option counts.
         case $typed in
         *'trainer bench'*) typed+=' --repeats=1 --epochs=1 --quiet' ;;
+        *'trainer sweep --resume'*) ;;
+        *'trainer sweep'*) typed+=' --runs=2 --epochs=2 --quiet' ;;
         *'trainer fetch'*) typed=${typed/fetch/fetch --from=http://127.0.0.1:9/none} ;;
         *'trainer show'*) ;;
         *cifar10*) typed+=' --explain=nothing' ;;

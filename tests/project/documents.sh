@@ -112,6 +112,10 @@ bench)
     [ -n "$epochs" ] || command+=(--epochs=1)
     [ -n "$repeats" ] || command+=(--repeats=1)
     ;;
+sweep)
+    [[ $* == *--resume=* ]] || command+=(--runs=2)
+    [[ -n "$epochs" || $* == *--resume=* ]] || command+=(--epochs=1)
+    ;;
 pack) [[ ${1:-} == -* ]] || command[0]=$(short_dataset "$1") ;;
 show) [ -n "$PNG" ] || [[ $* == *--inline* || $* == *--numbers* ]] || verb=skipped ;;
 predict) [ -n "$PICTURES" ] || [[ $* != *.png* ]] || verb=skipped ;;

@@ -1,0 +1,97 @@
+/* See lanes.h. A lane's thread has the cores of its device and no others, so what it starts has them too, and
+ * a run on it is the same as on a machine of so many cores. */
+#include "lanes.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../base/memory.h"
+
+struct lane {
+    struct shared_lanes *shared; /* borrowed */
+    struct world_thread *thread;
+    int number;
+};
+
+/* What the lanes share. */
+struct shared_lanes {
+    const struct lane_work *work;
+    struct lock lock;   /* around take and ended */
+    struct event ended; /* posted after each */
+};
+
+int lanes_open(struct lanes *lanes, const struct config *config, struct error *error) {
+    const struct device_settings settings = config_device_settings(config);
+    bool shared;
+    *lanes = (struct lanes){0};
+    return devices_open(config->devices, &settings, &lanes->devices, &lanes->count, &shared, error);
+}
+
+void lanes_close(struct lanes *lanes) {
+    devices_close(lanes->devices, lanes->count);
+    *lanes = (struct lanes){0};
+}
+
+void lanes_settings(const struct lanes *lanes, int lane, struct config *config) {
+    const struct device *device = &lanes->devices[lane];
+    snprintf(config->devices, sizeof config->devices, "%s", device->name);
+    if (!device_apart(device)) config->threads = device->threads;
+}
+
+/* The next job, or false. An end of another one that comes between the question and the wait is counted
+ * already. */
+static bool take(struct shared_lanes *shared, int *job) {
+    while (true) {
+        const uint64_t seen = atomic_load(&shared->ended.count);
+        lock_take(&shared->lock);
+        const enum lane_answer answer = shared->work->take(shared->work->self, job);
+        lock_release(&shared->lock);
+        if (answer != LANE_WAIT) return answer == LANE_TAKE;
+        event_wait(&shared->ended, seen + 1, INFINITY);
+    }
+}
+
+static void run_lane(void *argument) {
+    const struct lane *lane = argument;
+    const struct lane_work *work = lane->shared->work;
+    int job = 0;
+    while (take(lane->shared, &job)) {
+        work->work(work->self, lane->number, job);
+        lock_take(&lane->shared->lock);
+        work->ended(work->self, lane->number, job);
+        lock_release(&lane->shared->lock);
+        event_post(&lane->shared->ended);
+    }
+    event_post(&lane->shared->ended);
+}
+
+static int start_and_join(const struct lanes *lanes, struct lane *lane, struct shared_lanes *shared,
+                          struct world *world, struct error *error) {
+    int code = OK;
+    for (int i = 0; i < lanes->count && code == OK; i++) {
+        lane[i] = (struct lane){.shared = shared, .number = i};
+        code = world_spawn(world, lanes->devices[i].name, &lanes->devices[i].cores, run_lane, &lane[i],
+                           &lane[i].thread, error);
+    }
+    for (int i = 0; i < lanes->count; i++) world_join(lane[i].thread);
+    return code;
+}
+
+int lanes_run(const struct lanes *lanes, const struct lane_work *work, struct error *error) {
+    struct world *world = NULL;
+    struct lane *lane = NULL;
+    struct shared_lanes *shared = NULL;
+    int code = world_open_threads(&world, error);
+    if (code == OK) code = memory_array(&lane, lanes->count, "the lanes", error);
+    if (code == OK) code = memory_array(&shared, 1, "the lanes", error);
+    if (code == OK) {
+        shared->work = work;
+        lock_open(&shared->lock, world);
+        event_open(&shared->ended, world);
+        code = start_and_join(lanes, lane, shared, world, error);
+    }
+    memory_free(shared);
+    memory_free(lane);
+    world_close(world);
+    return code;
+}

@@ -1,0 +1,69 @@
+/* See cells.h. */
+#include "cells.h"
+
+#include <string.h>
+
+#include "../base/file.h"
+#include "../base/memory.h"
+
+enum { CELLS_BYTES = 64 << 20 };
+
+char *cells_next(char **at, bool *ends) {
+    char *cell = *at, *from = cell, *to = cell;
+    const bool quoted = *from == '"';
+    for (from += quoted; *from; from++) {
+        if (quoted && *from == '"' && *++from != '"') break;
+        if (!quoted && strchr(",\n", *from)) break;
+        *to++ = *from;
+    }
+    *ends = *from != ',';
+    *at = *from ? from + 1 : from;
+    *to = '\0';
+    return cell;
+}
+
+static int add_row(struct cells *cells, char **at, const char *path, struct error *error) {
+    const size_t before = (size_t)cells->rows * (size_t)cells->columns;
+    int column = 0;
+    if (cells->rows > 0)
+        RETURN_IF(memory_grow(&cells->cells, before, before + (size_t)cells->columns, "a table", error));
+    for (bool ends = false; !ends; column++) {
+        const char *cell = cells_next(at, &ends);
+        if (cells->rows == 0)
+            RETURN_IF(memory_grow(&cells->cells, column, column + 1, "a table", error));
+        else if (column == cells->columns)
+            break;
+        cells->cells[before + (size_t)column] = cell;
+        if (ends && cells->rows == 0) cells->columns = column + 1;
+    }
+    if (column != cells->columns)
+        return error_set(error, ERROR_FILE,
+                         "%s: row %d has another number of cells than the first, which has %d", path,
+                         cells->rows + 1, cells->columns);
+    cells->rows++;
+    return OK;
+}
+
+int cells_read(struct cells *cells, const char *path, struct error *error) {
+    size_t bytes = 0;
+    *cells = (struct cells){0};
+    RETURN_IF(file_read_plain(path, CELLS_BYTES, &cells->text, &bytes, error));
+    int code = OK;
+    for (char *at = cells->text; code == OK && *at;) code = add_row(cells, &at, path, error);
+    if (code == OK && cells->rows == 0)
+        code = error_set(error, ERROR_FILE, "%s: found nothing, expected a table", path);
+    if (code != OK) cells_free(cells);
+    return code;
+}
+
+void cells_free(struct cells *cells) {
+    memory_free(cells->text);
+    memory_free((void *)cells->cells);
+    *cells = (struct cells){0};
+}
+
+int cells_column(const struct cells *cells, const char *name) {
+    for (int c = 0; c < cells->columns; c++)
+        if (strcmp(cells_at(cells, 0, c), name) == 0) return c;
+    return -1;
+}
