@@ -75,7 +75,7 @@ static int augment(struct dataset *dataset, const struct pack_settings *pack,
 static void plan_reading(struct dataset *dataset, const struct pack_settings *pack) {
     const struct examples *train = &dataset->train;
     const size_t row = examples_row_bytes(train), bytes = dataset->files[0].length, memory = memory_at_most();
-    mapping_scattered(train->bytes ? (const void *)train->bytes : train->floats, (size_t)train->count * row);
+    mapping_scattered(examples_rows(train), (size_t)train->count * row);
     if (pack->order == ORDER_BLOCKS)
         dataset->block = row < PACK_BLOCK ? (int)(PACK_BLOCK / row) : 1;
     else if (bytes > memory)

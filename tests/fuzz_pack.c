@@ -10,14 +10,23 @@
 enum { READ, CHECKED };
 static const char *const names[] = {"packs", "whole ones", NULL};
 
-static void check_part(const struct examples *examples, const struct pack_images *images, int classes) {
+static void check_labels(const struct dataset *set, const struct examples *examples) {
+    const bool classes = set->task == TASK_CLASSES;
+    fuzz_require(classes ? examples->labels && !examples->targets : examples->outputs == set->classes);
+    for (int i = 0; classes && i < examples->count; i++)
+        fuzz_require(examples->labels[i] >= 0 && examples->labels[i] < set->classes);
+    for (int i = 0; !classes && i < examples->count * set->classes; i++)
+        fuzz_require(isfinite(examples->targets[i]));
+}
+
+static void check_part(const struct dataset *set, const struct examples *examples,
+                       const struct pack_images *images) {
     const size_t row = shape_count(&images->stored) * (examples->bytes ? 1 : sizeof(float)),
                  bytes = row * (size_t)examples->count;
-    const uint8_t *rows = examples->bytes ? examples->bytes : (const uint8_t *)(const void *)examples->floats;
+    const uint8_t *rows = examples_rows(examples);
     unsigned sum = 0;
     fuzz_require(examples->count >= 1);
-    for (int i = 0; i < examples->count; i++)
-        fuzz_require(examples->labels[i] >= 0 && examples->labels[i] < classes);
+    check_labels(set, examples);
     for (size_t i = 0; i < bytes; i++) sum += rows[i];
     fuzz_require(sum + 1 > 0 || bytes > 0);
 }
@@ -29,8 +38,8 @@ static void fuzz_file(const uint8_t *bytes, size_t length) {
     if (pack_read(&set, &images, "f", bytes, length, &error) == OK) {
         fuzz.accepted[READ]++;
         fuzz_require(set.classes >= 1 && set.class_names && set.train.features >= 1);
-        check_part(&set.train, &images, set.classes);
-        check_part(&set.test, &images, set.classes);
+        check_part(&set, &set.train, &images);
+        check_part(&set, &set.test, &images);
         if (!images.any) fuzz.accepted[CHECKED] += pack_check(&set, &error) == OK;
     } else {
         fuzz_require(error.code == ERROR_FILE && *error.words);
@@ -56,9 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
 }
 
 static size_t make_sample(uint8_t *data, unsigned seed) {
-    const char *about = seed & 2 ? sample_table : sample_images;
+    const char *about = pack_samples[seed / 2 % PACK_SAMPLES];
     data[0] = 0;
-    sample_data(data + 1);
+    sample_data(data + 1, about);
     memcpy(data + 1 + SAMPLE_DATA, about, strlen(about));
     return 1 + SAMPLE_DATA + strlen(about);
 }

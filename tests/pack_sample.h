@@ -39,25 +39,41 @@ static inline size_t sample_pack(uint8_t *out, const char *about, size_t about_b
     return length;
 }
 
-/* Four and two examples of 6 bytes in two classes: images of [1, 2, 3], and rows of a table. */
+/* Four and two examples of 6 bytes: images of [1, 2, 3] and rows of a table in two classes, and rows with two
+ * labels or two values each. */
 enum { SAMPLE_DATA = 256 };
-#define SAMPLE_PARTS                                                                                         \
-    "{\"made_of\":\"npz\",\"train\":{\"examples\":4,\"values\":4096,\"labels\":4224},"                       \
-    "\"test\":{\"examples\":2,\"values\":4160,\"labels\":4288},\"values\":\"bytes\",\"scale\":0.5,"          \
+#define SAMPLE_PARTS(labels)                                                                                 \
+    "{\"made_of\":\"npz\",\"train\":{\"examples\":4,\"values\":4096,\"" labels "\":4224},"                   \
+    "\"test\":{\"examples\":2,\"values\":4160,\"" labels "\":4288},\"values\":\"bytes\",\"scale\":0.5,"      \
     "\"measured\":false,\"whitened\":false,\"fit\":\"crop\",\"classes\":[\"a\",\"b\"],"
-static const char sample_images[] = SAMPLE_PARTS "\"shape\":[1,2,3],\"image\":[1,2,3],"
-                                                 "\"settings\":{\"augment\":\"none\",\"flip\":\"1\"}}",
-                  sample_table[] = SAMPLE_PARTS "\"shape\":[6],\"settings\":{},"
-                                                "\"features\":[\"p\",\"q\",\"r\",\"s\",\"t\",\"u\"],"
-                                                "\"mean\":[1,2,3,4,5,6],\"deviation\":[1,1,1,1,1,2]}";
+#define SAMPLE_ROWS "\"shape\":[6],\"settings\":{}"
+static const char sample_images[] =
+    SAMPLE_PARTS("labels") "\"shape\":[1,2,3],\"image\":[1,2,3],"
+                           "\"settings\":{\"augment\":\"none\",\"flip\":\"1\"}}",
+                  sample_table[] = SAMPLE_PARTS("labels") SAMPLE_ROWS
+                  ",\"features\":[\"p\",\"q\",\"r\",\"s\",\"t\",\"u\"],"
+                  "\"mean\":[1,2,3,4,5,6],\"deviation\":[1,1,1,1,1,2]}",
+                  sample_labels[] = SAMPLE_PARTS("targets") "\"task\":\"labels\"," SAMPLE_ROWS "}",
+                  sample_values[] =
+                      SAMPLE_PARTS("targets") "\"task\":\"values\"," SAMPLE_ROWS
+                                              ",\"target_mean\":[0.5,7],\"target_deviation\":[2,3]}";
+static const char *const pack_samples[] = {sample_images, sample_table, sample_labels, sample_values};
+enum { PACK_SAMPLES = sizeof pack_samples / sizeof *pack_samples };
 
-static inline void sample_data(uint8_t data[SAMPLE_DATA]) {
+/* The data of a sample: labels are classes, or 0 and 1 as floats. */
+static inline void sample_data(uint8_t data[SAMPLE_DATA], const char *about) {
     const int labels[] = {0, 1, 1, 0};
+    const float targets[] = {0, 1, 1, 1, 0, 0, 1, 0};
     memset(data, 0, SAMPLE_DATA);
     for (int i = 0; i < 24; i++) data[i] = (uint8_t)(10 * i);
     for (int i = 0; i < 12; i++) data[64 + i] = (uint8_t)(100 + i);
-    memcpy(data + 128, labels, sizeof labels);
-    memcpy(data + 192, labels, 2 * sizeof *labels);
+    if (strstr(about, "\"targets\"")) {
+        memcpy(data + 128, targets, sizeof targets);
+        memcpy(data + 192, targets, 4 * sizeof *targets);
+    } else {
+        memcpy(data + 128, labels, sizeof labels);
+        memcpy(data + 192, labels, 2 * sizeof *labels);
+    }
 }
 
 #endif

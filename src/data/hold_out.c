@@ -21,18 +21,10 @@ static void swap_bytes(uint8_t *one, uint8_t *other, size_t bytes) {
     }
 }
 
-static uint8_t *rows_of(const struct examples *examples) {
-    return examples->bytes ? (uint8_t *)examples->bytes : (uint8_t *)examples->floats;
-}
-
-static uint8_t *labels_of(const struct examples *examples) {
-    return examples->targets ? (uint8_t *)examples->targets : (uint8_t *)examples->labels;
-}
-
 /* The data set owns the memory of its examples, which is constant only to those who are handed them. */
 static void swap(const struct examples *examples, size_t one, size_t other) {
     const size_t bytes = examples_row_bytes(examples), label_bytes = examples_label_bytes(examples);
-    uint8_t *rows = rows_of(examples), *labels = labels_of(examples);
+    uint8_t *rows = (uint8_t *)examples_rows(examples), *labels = (uint8_t *)examples_labels(examples);
     if (one == other) return;
     swap_bytes(rows + one * bytes, rows + other * bytes, bytes);
     swap_bytes(labels + one * label_bytes, labels + other * label_bytes, label_bytes);
@@ -62,7 +54,7 @@ int dataset_hold_out(struct dataset *dataset, double share, struct error *error)
         validation->targets = train->targets + (size_t)train->count * (size_t)train->outputs;
     else
         validation->labels = train->labels + train->count;
-    const uint8_t *rows = rows_of(train) + (size_t)train->count * examples_row_bytes(train);
+    const uint8_t *rows = examples_rows(train) + (size_t)train->count * examples_row_bytes(train);
     if (train->bytes)
         validation->bytes = rows;
     else

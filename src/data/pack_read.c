@@ -159,12 +159,12 @@ static int read_columns(const struct reader *reader, struct dataset *dataset) {
     return memory_text(&dataset->columns, text->text, reader->error);
 }
 
-/* *list = as many floats as an example has, or NULL where there are none. */
-static int read_floats(const struct reader *reader, const char *name, int count, float **list) {
+/* *list = that many floats, or NULL where there are none. each: "a number for each ..." */
+static int read_floats(const struct reader *reader, const char *name, const char *each, int count,
+                       float **list) {
     const struct json_value *values = json_member(&reader->json, reader->json.values, name);
     if (!values) return OK;
-    if (values->kind != JSON_ARRAY || values->children != count)
-        return wrong(reader, name, "a number for each feature");
+    if (values->kind != JSON_ARRAY || values->children != count) return wrong(reader, name, each);
     RETURN_IF(memory_array(list, count, name, reader->error));
     float *out = *list;
     for (int at = values->first; at >= 0; at = reader->json.values[at].next) {
@@ -175,7 +175,36 @@ static int read_floats(const struct reader *reader, const char *name, int count,
     return OK;
 }
 
+/* Means and deviations: of features, or of targets. */
+static int read_scales(const struct reader *reader, const char *const names[2], const char *each, int count,
+                       float **mean, float **deviation) {
+    RETURN_IF(read_floats(reader, names[0], each, count, mean));
+    RETURN_IF(read_floats(reader, names[1], each, count, deviation));
+    if (!*mean != !*deviation)
+        return wrong(reader, names[*mean ? 1 : 0], "both means and deviations, or none");
+    for (int i = 0; *deviation && i < count; i++)
+        if (!((*deviation)[i] > 0)) return wrong(reader, names[1], "numbers above 0");
+    return OK;
+}
+
 /* --- what examples are --- */
+
+/* What their labels are; packs that have classes need not say so. */
+static int read_task(const struct reader *reader, struct dataset *dataset) {
+    const struct json_value *task = json_member(&reader->json, reader->json.values, "task");
+    if (task && (task->kind != JSON_TEXT || !task_named(&dataset->task, task->text)))
+        return wrong(reader, "task", "classes, labels or values");
+    return OK;
+}
+
+static int read_units(const struct reader *reader, struct dataset *dataset) {
+    struct units *units = &dataset->units;
+    RETURN_IF(read_scales(reader, (const char *const[]){"target_mean", "target_deviation"},
+                          "a number for each value", dataset->classes, &units->mean, &units->deviation));
+    if (units->mean && dataset->task != TASK_VALUES)
+        return wrong(reader, "target_mean and target_deviation", "none of them, of classes and labels");
+    return OK;
+}
 
 static int read_kind(struct reader *reader, struct dataset *dataset, struct pack_images *images) {
     const struct json_value *about = reader->json.values;
@@ -231,8 +260,7 @@ static bool is_inside(const struct reader *reader, double at, double bytes, doub
     return at >= PACK_PAGE && at + bytes <= (double)reader->about && fmod(at, boundary) == 0;
 }
 
-static int check_labels(const struct reader *reader, const int *labels, int count, int classes) {
-    RETURN_IF(checked_use(reader->checked, labels, (size_t)count * sizeof *labels, reader->error));
+static int check_classes(const struct reader *reader, const int *labels, int count, int classes) {
     for (int i = 0; i < count; i++)
         if (labels[i] < 0 || labels[i] >= classes)
             return error_set(reader->error, ERROR_FILE,
@@ -241,15 +269,39 @@ static int check_labels(const struct reader *reader, const int *labels, int coun
     return OK;
 }
 
-static int read_part(const struct reader *reader, const char *name, int classes, struct examples *examples) {
+static int check_targets(const struct reader *reader, enum task task, const struct examples *examples) {
+    const float *target = examples->targets;
+    for (int i = 0; i < examples->count; i++)
+        for (int o = 0; o < examples->outputs; o++, target++)
+            if (task == TASK_LABELS ? *target != 0.0f && *target != 1.0f : !isfinite(*target))
+                return error_set(reader->error, ERROR_FILE,
+                                 "%s: not a usable pack: target %g of example %d, expected %s", reader->name,
+                                 (double)*target, i, task == TASK_LABELS ? "0 or 1" : "a finite number");
+    return OK;
+}
+
+static int check_labels(const struct reader *reader, const struct dataset *dataset,
+                        const struct examples *examples) {
+    const size_t bytes = (size_t)examples->count * examples_label_bytes(examples);
+    RETURN_IF(checked_use(reader->checked, examples_labels(examples), bytes, reader->error));
+    if (dataset->task != TASK_CLASSES) return check_targets(reader, dataset->task, examples);
+    return check_classes(reader, examples->labels, examples->count, dataset->classes);
+}
+
+static int read_part(const struct reader *reader, const char *name, const struct dataset *dataset,
+                     struct examples *examples) {
     const struct json_value *part = member(reader, reader->json.values, name, JSON_OBJECT);
+    const bool classes = dataset->task == TASK_CLASSES;
+    const double label_bytes = classes ? sizeof(int) : (double)dataset->classes * sizeof(float);
     double count, values, labels;
     if (!part || !whole_number(member(reader, part, "examples", JSON_NUMBER), 1, INT_MAX, &count) ||
         !whole_number(member(reader, part, "values", JSON_NUMBER), 0, 1e15, &values) ||
-        !whole_number(member(reader, part, "labels", JSON_NUMBER), 0, 1e15, &labels))
-        return wrong(reader, name, "examples, and where their values and labels are");
+        !whole_number(member(reader, part, classes ? "labels" : "targets", JSON_NUMBER), 0, 1e15, &labels))
+        return wrong(reader, name,
+                     classes ? "examples, and where their values and labels are"
+                             : "examples, and where their values and targets are");
     if (!is_inside(reader, values, count * (double)reader->row, CACHE_LINE) ||
-        !is_inside(reader, labels, count * (double)sizeof(int), sizeof(int)))
+        !is_inside(reader, labels, count * label_bytes, sizeof(int)))
         return wrong(reader, name, "values and labels within the data");
     const uint8_t *rows = reader->bytes + (size_t)values;
     examples->count = (int)count;
@@ -257,9 +309,9 @@ static int read_part(const struct reader *reader, const char *name, int classes,
         examples->floats = (const float *)(const void *)rows;
     else
         examples->bytes = rows;
-    examples->labels = (const int *)(const void *)(reader->bytes + (size_t)labels);
+    dataset_label(dataset, examples, reader->bytes + (size_t)labels);
     examples->checked = reader->checked;
-    return check_labels(reader, examples->labels, examples->count, classes);
+    return check_labels(reader, dataset, examples);
 }
 
 /* Two ranges that share bytes would change each other where examples are moved (dataset_hold_out). */
@@ -268,9 +320,8 @@ static int check_apart(const struct reader *reader, const struct dataset *datase
     const uint8_t *begin[4], *end[4];
     for (int i = 0; i < 4; i++) {
         const struct examples *part = parts[i % 2];
-        const void *rows = part->bytes ? (const void *)part->bytes : part->floats;
-        begin[i] = i < 2 ? rows : (const void *)part->labels;
-        end[i] = begin[i] + (size_t)part->count * (i < 2 ? reader->row : sizeof(int));
+        begin[i] = i < 2 ? examples_rows(part) : examples_labels(part);
+        end[i] = begin[i] + (size_t)part->count * (i < 2 ? reader->row : examples_label_bytes(part));
     }
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < i; k++)
@@ -282,22 +333,21 @@ static int check_apart(const struct reader *reader, const struct dataset *datase
 static int read_about(struct reader *reader, struct dataset *dataset, struct pack_images *images) {
     if (reader->json.values->kind != JSON_OBJECT) return wrong(reader, "its description", "an object");
     RETURN_IF(read_kind(reader, dataset, images));
+    RETURN_IF(read_task(reader, dataset));
     RETURN_IF(read_settings(reader, images));
     RETURN_IF(read_classes(reader, dataset));
     RETURN_IF(read_features(reader, dataset));
     RETURN_IF(read_columns(reader, dataset));
     const int numbers = (int)shape_count(&dataset->shape);
-    RETURN_IF(read_floats(reader, "mean", numbers, &dataset->mean));
-    RETURN_IF(read_floats(reader, "deviation", numbers, &dataset->deviation));
-    if (!dataset->mean != !dataset->deviation) return wrong(reader, "mean and deviation", "both or none");
-    for (int i = 0; dataset->deviation && i < numbers; i++)
-        if (!(dataset->deviation[i] > 0)) return wrong(reader, "deviation", "numbers above 0");
+    RETURN_IF(read_scales(reader, (const char *const[]){"mean", "deviation"}, "a number for each feature",
+                          numbers, &dataset->mean, &dataset->deviation));
+    RETURN_IF(read_units(reader, dataset));
     if (images->any && (dataset->mean || dataset->feature_names || dataset->columns))
         return wrong(reader, "features, mean and columns", "none of them, of images");
     dataset->train.features = numbers;
     dataset->test = dataset->train;
-    RETURN_IF(read_part(reader, "train", dataset->classes, &dataset->train));
-    RETURN_IF(read_part(reader, "test", dataset->classes, &dataset->test));
+    RETURN_IF(read_part(reader, "train", dataset, &dataset->train));
+    RETURN_IF(read_part(reader, "test", dataset, &dataset->test));
     return check_apart(reader, dataset);
 }
 

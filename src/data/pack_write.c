@@ -84,7 +84,7 @@ static int take(void *self, int part, const void *rows, size_t bytes, struct err
 /* From memory, or from the file that the data set has mapped. */
 static int put_rows(struct writer *writer, int part, const struct examples *examples, struct error *error) {
     const size_t row = examples_row_bytes(examples);
-    const uint8_t *rows = examples->bytes ? examples->bytes : (const uint8_t *)(const void *)examples->floats;
+    const uint8_t *rows = examples_rows(examples);
     for (int i = 0; i < examples->count; i++) {
         RETURN_IF(examples_use_one(examples, i, error));
         RETURN_IF(take(writer, part, rows + (size_t)i * row, row, error));
@@ -99,7 +99,8 @@ static int put_parts(struct writer *writer, const struct dataset *dataset, struc
     for (int part = 0; part < PARTS; part++) {
         RETURN_IF(align(writer, CACHE_LINE, error));
         writer->labels[part] = writer->at;
-        RETURN_IF(put(writer, parts[part]->labels, (size_t)parts[part]->count * sizeof(int), error));
+        RETURN_IF(put(writer, examples_labels(parts[part]),
+                      (size_t)parts[part]->count * examples_label_bytes(parts[part]), error));
     }
     RETURN_IF(align(writer, CACHE_LINE, error));
     return writer->crc != 0 || (writer->at - PACK_PAGE) % PACK_BLOCK != 0 ? end_block(writer, error) : OK;
@@ -150,11 +151,11 @@ static int put_settings(struct json_writer *json, const struct choice *choice, s
 }
 
 static void put_part(struct json_writer *json, const char *name, const struct writer *writer, int part,
-                     int count) {
+                     const struct examples *examples) {
     json_open(json, name, '{');
-    json_int(json, "examples", count);
+    json_int(json, "examples", examples->count);
     json_int(json, "values", (long long)writer->values[part]);
-    json_int(json, "labels", (long long)writer->labels[part]);
+    json_int(json, examples->targets ? "targets" : "labels", (long long)writer->labels[part]);
     json_close(json, '}');
 }
 
@@ -166,8 +167,9 @@ static int put_about(FILE *stream, const struct writer *writer, const struct dat
     const bool floats = train->floats != NULL;
     json_open(&json, NULL, '{');
     json_text(&json, "made_of", choice->text);
-    put_part(&json, "train", writer, 0, train->count);
-    put_part(&json, "test", writer, 1, dataset->test.count);
+    if (dataset->task != TASK_CLASSES) json_text(&json, "task", task_name(dataset->task));
+    put_part(&json, "train", writer, 0, train);
+    put_part(&json, "test", writer, 1, &dataset->test);
     json_text(&json, "values", floats ? "floats" : "bytes");
     json_real(&json, "scale", (double)train->scale);
     put_ints(&json, "shape", dataset->shape.dims, dataset->shape.rank);
@@ -182,6 +184,8 @@ static int put_about(FILE *stream, const struct writer *writer, const struct dat
     if (dataset->columns) json_text(&json, "columns", dataset->columns);
     put_floats(&json, "mean", dataset->mean, train->features);
     put_floats(&json, "deviation", dataset->deviation, train->features);
+    put_floats(&json, "target_mean", dataset->units.mean, dataset->classes);
+    put_floats(&json, "target_deviation", dataset->units.deviation, dataset->classes);
     json_close(&json, '}');
     return OK;
 }
@@ -231,10 +235,6 @@ static int write_dataset(struct writer *writer, const struct dataset *dataset, c
                          struct error *error) {
     char *about = NULL;
     size_t bytes = 0;
-    if (dataset->task != TASK_CLASSES)
-        return error_set(error, ERROR_USAGE,
-                         "pack: %s: found targets that are not classes, expected one class for each example",
-                         dataset->name);
     RETURN_IF(put_parts(writer, dataset, error));
     int code = make_about(&about, &bytes, writer, dataset, choice, error);
     if (code == OK && bytes > PACK_ABOUT)

@@ -101,6 +101,14 @@ static inline size_t examples_label_bytes(const struct examples *examples) {
     return examples->targets ? (size_t)examples->outputs * sizeof(float) : sizeof(int);
 }
 
+/* Where the first of them begins, and its label or its targets. */
+static inline const uint8_t *examples_rows(const struct examples *examples) {
+    return examples->bytes ? examples->bytes : (const uint8_t *)examples->floats;
+}
+static inline const uint8_t *examples_labels(const struct examples *examples) {
+    return examples->targets ? (const uint8_t *)examples->targets : (const uint8_t *)examples->labels;
+}
+
 /* Runs of examples that are wanted some time after a batch. */
 struct soon {
     int count;

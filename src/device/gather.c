@@ -6,8 +6,7 @@
 #include "../base/mapping.h"
 
 static const uint8_t *row_of(const struct examples *examples, int number) {
-    const uint8_t *rows = examples->bytes ? examples->bytes : (const uint8_t *)(const void *)examples->floats;
-    return rows + (size_t)number * examples_row_bytes(examples);
+    return examples_rows(examples) + (size_t)number * examples_row_bytes(examples);
 }
 
 int examples_use_one(const struct examples *examples, int number, struct error *error) {

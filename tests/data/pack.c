@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../../src/base/memory.h"
+#include "../../src/data/light.h"
 #include "../../src/data/pack.h"
 #include "../../src/device/gather.h"
 #include "../check.h"
@@ -78,6 +79,13 @@ static void make_arrays(void) {
     write_file(
         "labels.npy", bytes,
         sample_npy(bytes, 1, "{'descr': '|u1', 'fortran_order': False, 'shape': (20,), }", values, 20));
+    write_file("prices.npy", bytes,
+               sample_npy(bytes, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (20, 2), }",
+                          floats + 20, 40 * sizeof *floats));
+    for (int i = 0; i < 60; i++) values[i] = i % 4 == 1;
+    write_file(
+        "tags.npy", bytes,
+        sample_npy(bytes, 1, "{'descr': '|u1', 'fortran_order': False, 'shape': (20, 3), }", values, 60));
 }
 
 static void make_table(void) {
@@ -114,11 +122,15 @@ static const char *const samples[] = {
     "cifar10:take=30",
     "cifar10:take=30,augment=distnet,crop=20,contrast=0.5-1.5,whiten=1",
     "csv:file=%s/table.csv",
+    "csv:file=%s/table.csv,target=br\"eite",
     "npz:x=%s/images.npy,y=%s/labels.npy",
     "npz:x=%s/images.npy,y=%s/labels.npy,standardize=image,cutmix=1",
     "npz:x=%s/floats.npy,y=%s/labels.npy",
     "npz:x=%s/table.npy,y=%s/labels.npy",
     "npz:x=%s/table.npy,y=%s/labels.npy,standardize=0",
+    "npz:x=%s/table.npy,y=%s/prices.npy",
+    "npz:x=%s/floats.npy,y=%s/prices.npy,standardize=0,take=7",
+    "npz:x=%s/images.npy,y=%s/tags.npy,flip=1",
 #if TRAINER_STB
     "pictures:dir=%s/pictures,size=6x4",
     "pictures:dir=%s/pictures,size=4x6,fit=squash,flip=1,crop=3,pad=1,cutout=1,channels=1",
@@ -142,10 +154,13 @@ static void same_part(const struct examples *a, const struct examples *b, const 
     CHECK(!a->bytes || !(a->scale < b->scale || a->scale > b->scale), "%s: scale", what);
     CHECK(memcmp(&a->augment, &b->augment, sizeof a->augment) == 0, "%s: augmentation", what);
     if (a->count != b->count || examples_row_bytes(a) != examples_row_bytes(b)) return;
-    const void *rows[] = {a->bytes ? (const void *)a->bytes : a->floats,
-                          b->bytes ? (const void *)b->bytes : b->floats};
-    CHECK(memcmp(rows[0], rows[1], (size_t)a->count * examples_row_bytes(a)) == 0, "%s: rows", what);
-    CHECK(memcmp(a->labels, b->labels, (size_t)a->count * sizeof(int)) == 0, "%s: labels", what);
+    CHECK(memcmp(examples_rows(a), examples_rows(b), (size_t)a->count * examples_row_bytes(a)) == 0,
+          "%s: rows", what);
+    CHECK(!a->targets == !b->targets && a->outputs == b->outputs, "%s: %d and %d targets", what, a->outputs,
+          b->outputs);
+    if (!a->targets != !b->targets || a->outputs != b->outputs) return;
+    CHECK(memcmp(examples_labels(a), examples_labels(b), (size_t)a->count * examples_label_bytes(a)) == 0,
+          "%s: labels", what);
 }
 
 static void same_names(char **a, char **b, int count, const char *what) {
@@ -160,7 +175,8 @@ static void same_floats(const float *a, const float *b, int count, const char *w
 
 static void same_set(const struct dataset *a, const struct dataset *b, const char *what) {
     CHECK(shape_equal(&a->shape, &b->shape), "%s: shape", what);
-    CHECK(a->fit == b->fit && a->measured == b->measured && a->classes == b->classes, "%s: facts", what);
+    CHECK(a->fit == b->fit && a->measured == b->measured && a->classes == b->classes && a->task == b->task,
+          "%s: facts", what);
     if (a->classes != b->classes || a->train.features != b->train.features) return;
     same_names(a->class_names, b->class_names, a->classes, what);
     same_names(a->feature_names, b->feature_names, a->train.features, what);
@@ -168,6 +184,8 @@ static void same_set(const struct dataset *a, const struct dataset *b, const cha
           what);
     same_floats(a->mean, b->mean, a->train.features, what);
     same_floats(a->deviation, b->deviation, a->train.features, what);
+    same_floats(a->units.mean, b->units.mean, a->classes, what);
+    same_floats(a->units.deviation, b->units.deviation, a->classes, what);
     same_part(&a->train, &b->train, what);
     same_part(&a->test, &b->test, what);
 }
@@ -304,12 +322,13 @@ static int read_sample(uint8_t *bytes, size_t length, struct error *error) {
 static void check_damage(void) {
     uint8_t data[SAMPLE_DATA], *bytes = NULL;
     struct error error = {0};
-    sample_data(data);
     CHECK(memory_array(&bytes, 3 * SAMPLE_PAGE, "a pack", &error) == OK, "%s", error.words);
-    size_t length = sample_pack(bytes, sample_table, strlen(sample_table), data, sizeof data);
-    CHECK(read_sample(bytes, length, &error) == OK, "%s", error.words);
-    length = sample_pack(bytes, sample_images, strlen(sample_images), data, sizeof data);
-    CHECK(read_sample(bytes, length, &error) == OK, "%s", error.words);
+    size_t length = 0;
+    for (int s = PACK_SAMPLES - 1; s >= 0; s--) {
+        sample_data(data, pack_samples[s]);
+        length = sample_pack(bytes, pack_samples[s], strlen(pack_samples[s]), data, sizeof data);
+        CHECK(read_sample(bytes, length, &error) == OK, "sample %d: %s", s, error.words);
+    }
     for (size_t i = 0; i < length; i = i + 1 == PACK_HEAD ? PACK_PAGE : i + 1) {
         bytes[i] ^= 0x20;
         const bool padding = i >= length - 8 && i < length - 4 && bytes[i] == 0x20;
@@ -329,6 +348,7 @@ static void check_late(void) {
     char path[TEXT / 2], text[TEXT];
     struct error error = {0};
     struct dataset pack;
+    struct light light;
     uint8_t *bytes = NULL, *labels = NULL;
     char head[200];
     CHECK(memory_array(&bytes, ROWS * WIDTH + 400, "rows", &error) == OK, "%s", error.words);
@@ -355,6 +375,9 @@ static void check_late(void) {
               strstr(error.words, "b.pack: damaged: bytes 2101248 to 3149823 have the check sum"),
           "%s", error.words);
     error = (struct error){0};
+    CHECK(light_of_dataset(&light, &pack, &error) == ERROR_FILE && strstr(error.words, "b.pack: damaged"),
+          "the light of damaged images: %s", error.words);
+    error = (struct error){0};
     CHECK(dataset_hold_out(&pack, 0.5, &error) == ERROR_FILE, "held out without a look");
     error = (struct error){0};
     CHECK(pack_check(&pack, &error) == ERROR_FILE, "all was checked");
@@ -372,11 +395,11 @@ static void refused(const char *from, const char *to, const char *words) {
     uint8_t data[SAMPLE_DATA];
     char about[4000];
     struct error error = {0};
-    const char *sample = strstr(sample_images, from) ? sample_images : sample_table;
-    const char *at = strstr(sample, from);
-    sample_data(data);
-    CHECK(at != NULL, "%s is not in the sample", from);
+    const char *sample = NULL, *at = NULL;
+    for (int s = 0; s < PACK_SAMPLES && !at; s++) at = strstr(sample = pack_samples[s], from);
+    CHECK(at != NULL, "%s is not in a sample", from);
     if (!at) return;
+    sample_data(data, sample);
     snprintf(about, sizeof about, "%.*s%s%s", (int)(at - sample), sample, to, at + strlen(from));
     const size_t length = sample_pack(bytes, about, strlen(about), data, sizeof data);
     const int code = read_sample(bytes, length, &error);
@@ -423,8 +446,21 @@ static void check_made_up(void) {
     refused("5,6]", "5]", "mean: expected a number for each feature");
     refused("5,6]", "5,true]", "mean: expected numbers");
     refused("1,2]", "1,0]", "numbers above 0");
-    refused("\"mean\"", "\"men\"", "both or none");
+    refused("\"mean\"", "\"men\"", "mean: expected both means and deviations, or none");
     refused("\"mean\"", "\"columns\":\"none\",\"mean\"", "columns: expected those of a table");
+    refused("\"task\":\"labels\"", "\"task\":\"words\"", "task: expected classes, labels or values");
+    refused("\"task\":\"labels\"", "\"task\":1", "task: expected classes, labels or values");
+    refused("\"task\":\"labels\"", "\"task\":\"classes\"", "values and labels are");
+    refused("\"labels\":4224", "\"targets\":4224", "values and labels are");
+    refused("\"targets\":4224", "\"labels\":4224", "values and targets are");
+    refused("\"targets\":4224", "\"targets\":4324", bounds);
+    refused("\"targets\":4224", "\"targets\":4096", "of example 0, expected 0 or 1");
+    refused("\"targets\":4224", "\"targets\":4280", "that share no bytes"); /* those of the test part */
+    refused("\"settings\":{}}", "\"settings\":{},\"target_mean\":[1,2],\"target_deviation\":[1,2]}",
+            "none of them, of classes and labels");
+    refused("[0.5,7]", "[0.5]", "target_mean: expected a number for each value");
+    refused("[2,3]", "[2,-3]", "target_deviation: expected numbers above 0");
+    refused("\"target_mean\"", "\"men\"", "target_mean: expected both means and deviations, or none");
     refused("{\"made_of\"", "[{\"made_of\"", "JSON line 1");
     refused(sample_images, "[]", "its description: expected an object");
 }
