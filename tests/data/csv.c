@@ -108,6 +108,27 @@ static void check_guesses(void) {
     check_guess(",x,k\n0,1,a\n1,2,b\n", ',', '.', true, "");
 }
 
+/* Blanks split rows to predict, which come with their decimal, and only where nothing else does. */
+static void check_blanks(void) {
+    static const struct {
+        const char *text;
+        char usual, separator;
+    } known[] = {{"1 2.5 3\n4 5 6\n", '.', ' '},
+                 {"1 2.5 3\n4 5 6\n", 0, ','},
+                 {"New York,1\nSan Jose,2\n", '.', ','},
+                 {"New York\t1\nSan Jose\t2\n", '.', '\t'},
+                 {"3\n4\n", '.', ','}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct csv_table table;
+        struct error error;
+        const struct csv_format as = {.usual = known[i].usual};
+        parse(&table, known[i].text, &as, &error);
+        CHECK(table.format.separator == known[i].separator, "%s: separator '%c'", known[i].text,
+              table.format.separator);
+        csv_close(&table);
+    }
+}
+
 /* --- roles --- */
 
 /* What each column became: n(umber), c(ategory), l(abel), i(gnored). */
@@ -351,6 +372,7 @@ static void check_identifiers(void) {
 int main(void) {
     check_reading();
     check_guesses();
+    check_blanks();
     check_columns();
     check_windows();
     check_lines();

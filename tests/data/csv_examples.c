@@ -138,6 +138,53 @@ static void check_categories(const struct folder *folder) {
     dataset_close(&set);
 }
 
+/* A row that is left out says nothing of its columns, nor of the labels that there are. */
+static void check_dropped(const struct folder *folder) {
+    struct dataset set;
+    struct error error;
+    CHECK(open_texts(folder, &set, "x,y,k\nword,,c\n1,2,a\nfew,?,b\n3,4,b\n5,NA,d\n", "x,y,k\n7,8,a\n",
+                     ",missing=drop,standardize=0", &error) == OK,
+          "%s", error.words);
+    const float train[] = {1, 2, 3, 4};
+    CHECK(error.code != OK || (set.train.count == 2 && set.train.features == 2 && set.classes == 2),
+          "%d rows of %d numbers, %d classes", set.train.count, set.train.features, set.classes);
+    for (int i = 0; error.code == OK && i < 4 && set.train.features == 2; i++)
+        CHECK(set.train.floats[i] == train[i], "number %d is %g", i, (double)set.train.floats[i]);
+    dataset_close(&set);
+}
+
+/* Texts alone: that they differ makes no header of a test file's first row where the training file had none.
+ */
+static void check_texts_alone(const struct folder *folder) {
+    struct dataset set;
+    struct error error;
+    CHECK(open_texts(folder, &set, "red,red,yes\nblue,none,no\nred,none,no\n", "blue,red,yes\nred,none,no\n",
+                     "", &error) == OK,
+          "%s", error.words);
+    CHECK(set.train.count == 3 && set.test.count == 2, "%d and %d rows", set.train.count, set.test.count);
+    dataset_close(&set);
+}
+
+/* Numbers to predict: they must be there, as the words say that a number is expected. */
+static void check_targets(const struct folder *folder) {
+    const char *const text = "x,y,z\n1,2,3\n4,,6\n7,8,9\n";
+    struct dataset set;
+    struct error error;
+    check_dataset_error(
+        folder, text, NULL, ",target=y",
+        "train.csv: row 3, column 2 \"y\": found an empty cell, expected a number to predict; "
+        "missing=drop leaves such rows out");
+    check_dataset_error(
+        folder, text, NULL, ",target=y,missing=mean",
+        "train.csv: row 3, column 2 \"y\": found an empty cell, expected a number to predict; "
+        "missing=drop leaves such rows out");
+    CHECK(open_texts(folder, &set, text, "x,y,z\n0,8,0\n", ",target=y,missing=drop", &error) == OK, "%s",
+          error.words);
+    CHECK(error.code != OK || (set.train.count == 2 && set.units.mean[0] == 5 && set.test.targets[0] == 1),
+          "the mean of the targets is that of rows left in");
+    dataset_close(&set);
+}
+
 /* Each row is in one part, with its own label; the seed decides which. */
 static void check_split(const struct folder *folder) {
     char text[4000] = "";
@@ -244,6 +291,9 @@ int main(void) {
         check_two_files(&folder);
         check_matching(&folder);
         check_categories(&folder);
+        check_dropped(&folder);
+        check_texts_alone(&folder);
+        check_targets(&folder);
         check_split(&folder);
         check_dataset_errors(&folder);
         check_memory_failures(&folder);

@@ -119,6 +119,10 @@ static const struct {
      "reshape 4x4x1; conv1 = conv 2 4x4 no_bias; global_avgpool"},
     {"48", "Reshape x {-1,3,4,4} -> b; Conv b w[2,3,4,4] -> c",
      "! has its channels first only by a reshape, expected an image"},
+    {"1", "Squeeze x {1} -> y", "! found no axis left but the batch, expected one or more"},
+    {"1,1,1", "Squeeze x -> y", "! found no axis left but the batch, expected one or more"},
+    {"4", "Mul {2} {} -> t; Reshape x t -> y", "! found 1 and 0 numbers, expected as many"},
+    {"4", "Mul {} {2} -> t; Reshape x t -> y", "! found 0 and 1 numbers, expected as many"},
     /* Channels last, turned where an operator wants them. */
     {"4,4,3",
      "Transpose x -> t perm=0,3,1,2; Conv t w[2,3,1,1] -> a; Transpose a -> b perm=0,2,3,1; Flatten b -> y",
@@ -161,6 +165,12 @@ static const struct {
     {"4", "Softmax x -> a; Gemm a w[4,3] -> b; Softmax b -> y", "softmax; dense1 = dense 3 no_bias"},
     {"6", "Cast x -> i to=7; Gather e.weight[5,3] i -> a; Flatten a -> b; Gemm b w[18,2] -> y",
      "e = embedding 5 3; flatten; dense1 = dense 2 no_bias"},
+    {"6", "Cast x -> i to=10; Gather e.weight[5,3] i -> a; Flatten a -> b; Cast b -> y to=1",
+     "e = embedding 5 3; flatten"},
+    {"4", "Gemm x w[4,3] -> a; Cast a -> b to=7; Gemm b v[3,2] -> y",
+     "! node b: found a Cast to type 7 of what the network computes, expected one to floats"},
+    {"6", "Cast x -> i to=7; Gather e.weight[5,3] i -> a; Flatten a -> b; Gemm i w[6,18] -> c; Add b c -> y",
+     "! node i: found a Cast to type 7"},
     {"6", "Gather e.weight[5,3] x -> a axis=1", "! found [6] per example and a table of [5, 3], expected"},
     /* What is no network of these layers. */
     {"4", "LSTM x w[4,3] -> y", "! node y: found LSTM, expected one of Conv, Gemm, MatMul, "},
@@ -177,6 +187,11 @@ static const struct {
     {"4", "ConstantOfShape {100000,100000} -> a; Relu a -> y", "! its sizes are no shape that is known here"},
     {"4", "ConstantOfShape {20000,20000} -> w; Gemm x w -> y",
      "! found constants of more than 512 MB to compute"},
+    /* 16 MB that are the weights of seven layers: more than such files have. */
+    {"2000",
+     "ConstantOfShape {2000,2000} -> w; Gemm x w -> a; Gemm a w -> b; Gemm b w -> c; Gemm c w -> d; "
+     "Gemm d w -> e; Gemm e w -> f; Gemm f w -> y",
+     "! found weights of 106 MB in files of 15 MB, expected fewer"},
 };
 
 static void test_graphs(void) {
