@@ -24,7 +24,7 @@ static int write(FILE *file, const struct exported *exported, struct error *erro
         content.tensors[content.tensor_count++] = (struct tensor_entry){.name = arrays.arrays[i].name,
                                                                         .shape = arrays.arrays[i].shape,
                                                                         .values = arrays.arrays[i].values};
-    if (code == OK) code = safetensors_write(file, &content, false, error);
+    if (code == OK) code = safetensors_write(file, &content, true, error);
     memory_free(content.tensors);
     memory_free(content.texts);
     arrays_close(&arrays);

@@ -49,6 +49,7 @@ def parts(name, values, dtype, width):
 parts("one.npz", [v[:1] for v in y], "<f8", ())
 parts("two.npz", y, "<f4", (2,))
 parts("labels.npz", labels, "|u1", (4,))
+parts("moved.npz", [[3 * v[0] - 700] for v in y[:n]] + [v[:1] for v in y[n:]], "<f8", ()) # other units; the test part is that of one.npz
 single = lambda v: struct.unpack("<f", struct.pack("<f", v))[0] # as an array has it
 for name, first, end in ("train", 0, n), ("test", n, n + tests): # the first target stands between the features
     open(name + ".csv", "w").write("a,u,b,c,v\n" + "".join(
@@ -97,6 +98,20 @@ if "$TRAINER" export --checkpoint=whole whole.onnx >out 2>err; then # a build wi
     good evaluate --checkpoint=imported
     near 'RMSE of a network that came back' "$(sed -n 's/^Test-RMSE: //p' out)" "$rmse" 1e-2
 fi
+
+# --- the network, exported or not, on data in other units: it says the same ---
+good predict --checkpoint=whole-units.safetensors rows.csv
+near 'a prediction of an exported network' "$(sed -n '2s/^Prediction is //p' out)" "$second" 1e-2
+good evaluate --checkpoint=whole-units.safetensors --dataset=npz:file=one.npz
+near 'RMSE of an exported network' "$(sed -n 's/^Test-RMSE: //p' out)" "$rmse" 1e-2
+for file in whole whole-units.safetensors; do
+    runs evaluate --checkpoint=$file --dataset=npz:file=moved.npz
+    near "RMSE of $file in other units" "$(sed -n 's/^Test-RMSE: //p' out)" "$rmse" 1e-2
+    for set in one moved; do # which hardly moves them
+        good --dataset=npz:file=$set.npz $linear --optimizer=sgd:rate=1e-9 --epochs=1 --weights=$file --out=again --replace
+        near "RMSE of $set.npz with the weights of $file" "$(summary again test_rmse)" "$rmse" 1e-2
+    done
+done
 good evaluate --checkpoint=whole
 [ "$(sed 's/: .*//' out | tr '\n' ' ')" = "Examples Test-RMSE Test-MAE Test-R2 Test-Cost " ] || fail "evaluate says $(cat out)"
 near 'RMSE by evaluate' "$(sed -n 's/^Test-RMSE: //p' out)" "$rmse" 1e-2
@@ -155,6 +170,14 @@ good predict --checkpoint=labels --top=4 rows.csv
 grep -Eq '^Prediction is "3"(.*%\)){4}$' out || fail "of the four most probable labels predict says $(cat out)"
 good evaluate --checkpoint=labels
 grep -q '^Test-AUC: ' out || fail "evaluate of labels says $(cat out)"
+# A sigmoid at the end is the loss's own: the same run without it.
+printf '{"class_name": "Sequential", "config": {"name": "n", "layers": [{"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [null, 3]}}, %s]}}' \
+    '{"class_name": "Dense", "config": {"name": "d", "units": 4, "activation": "sigmoid"}}' >labels.json
+for model in keras:file=labels.json layers:dense 'layers:dense sigmoid'; do
+    good --dataset=npz:file=labels.npz --model="$model" --optimizer=sgd:rate=1 --epochs=5 --batch=24 --devices=cpu:0 --threads=1 --quiet --out=ends --replace
+    figures="$(weights ends) $(summary ends test_cost test_auc)"
+    [ "$figures" = "${ending:=$figures}" ] || fail "$model: found $figures, expected $ending"
+done
 
 # --- label smoothing: in training only; a network that was smoothed is tested as any other ---
 digits="--dataset=digits:take=320 --model=mlp:hidden=20 --devices=cpu:0 --threads=1 --quiet"
