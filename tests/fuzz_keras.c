@@ -133,7 +133,10 @@ static size_t make_archive(const char *config, uint8_t *out) {
     make_hdf5(config, true, &weights, &count);
     FILE *stream = open_memstream(&archive, &bytes);
     struct zip_writing zip = {.file = stream};
-    const struct zip_piece pieces[] = {{config, strlen(config)}, {weights, count}};
+    static const char metadata[] = "{\"keras_version\": \"3.0.0\"}";
+    const struct zip_piece pieces[] = {
+        {config, strlen(config)}, {weights, count}, {metadata, sizeof metadata - 1}};
+    fuzz_require(zip_add(&zip, "metadata.json", &pieces[2], 1, &error) == OK);
     fuzz_require(zip_add(&zip, "config.json", &pieces[0], 1, &error) == OK);
     fuzz_require(zip_add(&zip, "model.weights.h5", &pieces[1], 1, &error) == OK);
     fuzz_require(zip_end(&zip, &error) == OK);

@@ -59,13 +59,14 @@ static int write_weights(const struct h5 *h5) {
 }
 
 static int write_model(const struct h5 *h5) {
+    /* Both read what Keras 2 wrote last. */
+    const char *version = keras_is_third(h5->exported->layers) ? "3.0.0" : "2.15.0";
     char *config = NULL;
     int code = keras_config_text(&config, h5->exported->layers, false, h5->error);
     if (code == OK) code = write_weights(h5);
     if (code == OK) code = hdf5_text(h5->file, "", "model_config", config, h5->error);
-    /* Both read what Keras 2 wrote last. */
     for (int i = 0; code == OK && i < 2; i++) {
-        code = hdf5_text(h5->file, i ? "model_weights" : "", "keras_version", "2.15.0", h5->error);
+        code = hdf5_text(h5->file, i ? "model_weights" : "", "keras_version", version, h5->error);
         if (code == OK)
             code = hdf5_text(h5->file, i ? "model_weights" : "", "backend", "tensorflow", h5->error);
     }

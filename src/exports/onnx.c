@@ -1,7 +1,7 @@
-/* onnx: the network for onnxruntime and others, opset 13. Its input "x" is what the network takes: rows,
- * columns, channels of each example, pixels as the training scaled them; its outputs are "probabilities" and
- * "logits". ONNX has channels before rows and columns: values are turned where the first convolution needs
- * it, and back where their places matter again. */
+/* onnx: the network for onnxruntime and others, opset 13, or 17 with a layer normalisation. Its input "x" is
+ * what the network takes: rows, columns, channels of each example, pixels as the training scaled them; its
+ * outputs are "probabilities" and "logits". ONNX has channels before rows and columns: values are turned
+ * where the first convolution needs it, and back where their places matter again. */
 #include <stdio.h>
 
 #include "../base/memory.h"
@@ -165,6 +165,17 @@ static int write_norm(struct onnx *onnx, const struct layer_of *layer, const cha
     for (int w = WEIGHT_SCALE; w <= WEIGHT_VARIANCE; w++) add_weight(onnx, &made, layer->weights[w], NULL);
     onnx_float(&made, "epsilon", attributes_of(onnx, layer)->epsilon);
     return end_layer(onnx, &made, layer, turn);
+}
+
+static int write_layer_norm(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
+    enum { SINCE = 17 };
+    struct onnx_node made = begin_layer(onnx, layer, operation, AS_IT_IS);
+    onnx_needs(onnx->file, SINCE);
+    add_weight(onnx, &made, layer->weights[WEIGHT_SCALE], NULL);
+    add_weight(onnx, &made, layer->weights[WEIGHT_SHIFT], NULL);
+    onnx_int(&made, "axis", -1);
+    onnx_float(&made, "epsilon", layer->epsilon);
+    return end_layer(onnx, &made, layer, AS_IT_IS);
 }
 
 static int write_global_pool(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
@@ -373,6 +384,7 @@ static const struct {
     {FOUND_DENSE, OP_matmul, "Gemm", write_dense},
     {FOUND_EMBEDDING, OP_embedding, "Gather", write_embedding},
     {FOUND_BATCH_NORM, OP_batch_norm, "BatchNormalization", write_norm},
+    {FOUND_LAYER_NORM, OP_add, "LayerNormalization", write_layer_norm},
     {FOUND_GLOBAL_AVERAGE, OP_reduce_mean, "GlobalAveragePool", write_global_pool},
     {FOUND_GLOBAL_MAX, OP_reduce_max, "GlobalMaxPool", write_global_pool},
     {FOUND_RESHAPE, OP_reshape, "Reshape", write_reshape},

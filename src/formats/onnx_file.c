@@ -18,10 +18,12 @@ struct onnx_file {
     int node_count, tensor_count;
     void **blocks; /* [block_count] all that was taken: texts, arrays, messages */
     int block_count;
+    int opset;
     struct error *error;
 };
 
-enum { OPSET = 13, IR_VERSION = 7, FLOATS = 1, INTEGERS = 7 };
+/* The version of the format is the one that came with opset 13, or with 15 to 18. */
+enum { OPSET = 13, IR_VERSION = 7, IR_VERSION_LATER = 8, FLOATS = 1, INTEGERS = 7 };
 enum { ATTRIBUTE_FLOAT = 1, ATTRIBUTE_INT = 2, ATTRIBUTE_INTS = 7 };
 
 /* --- memory --- */
@@ -224,9 +226,9 @@ int onnx_write(struct onnx_file *file, const struct onnx_ends *ends, const struc
     graph.output = outputs;
     opset.domain = domain;
     opset.has_version = 1;
-    opset.version = OPSET;
+    opset.version = file->opset;
     model.has_ir_version = 1;
-    model.ir_version = IR_VERSION;
+    model.ir_version = file->opset > OPSET ? IR_VERSION_LATER : IR_VERSION;
     model.producer_name = producer;
     model.producer_version = version;
     model.graph = &graph;
@@ -239,7 +241,12 @@ int onnx_open(struct onnx_file **out, struct error *error) {
     *out = NULL;
     RETURN_IF(memory_array(out, 1, "an ONNX model", error));
     (*out)->error = error;
+    (*out)->opset = OPSET;
     return OK;
+}
+
+void onnx_needs(struct onnx_file *file, int opset) {
+    if (file->opset < opset) file->opset = opset;
 }
 
 void onnx_close(struct onnx_file *file) {

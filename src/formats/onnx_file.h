@@ -1,5 +1,5 @@
-/* ONNX files, writing, opset 13: nodes, constants, inputs and outputs, notes, encoded by protobuf-c as
- * onnx.proto says. It knows no network: src/exports/onnx.c writes one. */
+/* ONNX files, writing, opset 13 or what is needed: nodes, constants, inputs and outputs, notes, encoded by
+ * protobuf-c as onnx.proto says. It knows no network: src/exports/onnx.c writes one. */
 #ifndef TRAINER_FORMATS_ONNX_FILE_H
 #define TRAINER_FORMATS_ONNX_FILE_H
 
@@ -14,6 +14,9 @@ struct onnx_proto; /* a node as protobuf-c has it */
  * return a code. */
 int onnx_open(struct onnx_file **out, struct error *error);
 void onnx_close(struct onnx_file *file); /* NULL is fine */
+
+/* One of its operations is there since this opset. */
+void onnx_needs(struct onnx_file *file, int opset);
 
 /* Zeroed floats that live as long as the file. */
 int onnx_take_floats(struct onnx_file *file, float **out, size_t floats);

@@ -21,6 +21,7 @@ struct network_file {
     int count, room;
     struct shape input; /* of one example: {features} or {rows, columns, channels}; rank 0: not said */
     int classes;        /* outputs of the last layer; 0: not said */
+    char notice[240];   /* what is said there and not heeded here, for who takes the weights; or "" */
 };
 
 /* What a network of a file is set by on the command line, after the reader's name: the settings of all

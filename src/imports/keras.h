@@ -31,12 +31,14 @@ struct keras_network {
     const char **names;              /* [LAYERS_MOST] of each layer of the list, in the file */
     struct keras_weighted *weighted; /* [weighted_count] */
     int weighted_count;
+    bool is_second; /* Keras 2 wrote it */
+    int fixed;      /* layers with weights that are not trainable */
 };
 
-/* The list of layers and the shape of the input, from the JSON of a whole model. On error the caller closes.
- */
+/* The list of layers and the shape of the input, from the JSON of a whole model. version: of Keras, as the
+ * file has it elsewhere; NULL: what the JSON says of it. On error the caller closes. */
 int keras_network_open(struct keras_network *network, struct network_file *file, const char *path,
-                       const char *text, size_t bytes, struct error *error);
+                       const char *version, const char *text, size_t bytes, struct error *error);
 void keras_network_close(struct keras_network *network); /* safe on a zeroed or half-open one; not the file */
 
 /* --- keras_layer.c --- */

@@ -151,6 +151,22 @@ static int number_of_class(const struct reading *reading, const struct json_valu
     return number;
 }
 
+static void note_fixed(struct reading *reading, const struct keras_part *part, const struct layer *layer) {
+    struct keras_network *network = reading->network;
+    const struct json_value *trainable = member(reading, part->config, "trainable");
+    char *notice = network->file->notice;
+    const size_t room = sizeof network->file->notice;
+    if (!trainable || trainable->kind != JSON_BOOL || trainable->number > 0.0) return;
+    if (network->fixed++ == 0)
+        snprintf(notice, room, "%.60s: layer %s is not trainable there; here it is, unless --freeze names it",
+                 network->path, layer->name);
+    else
+        snprintf(notice, room,
+                 "%.60s: %d layers are not trainable there, the last one %s; here they are, unless --freeze "
+                 "names them",
+                 network->path, network->fixed, layer->name);
+}
+
 /* Its layers' names in the list are those of the file, or like them. */
 static void note_weights(struct reading *reading, const struct keras_part *part, int first, int number) {
     struct keras_network *network = reading->network;
@@ -160,6 +176,7 @@ static void note_weights(struct reading *reading, const struct keras_part *part,
     network_file_name(list, &list->layers[first], part->name);
     network->weighted[network->weighted_count++] =
         (struct keras_weighted){first, part->name, part->class_name, number};
+    note_fixed(reading, part, &list->layers[first]);
 }
 
 static int read_layer(struct reading *reading, const struct json_value *first, const struct json_value *layer,
@@ -240,12 +257,14 @@ static int read_model(struct reading *reading) {
 }
 
 int keras_network_open(struct keras_network *network, struct network_file *file, const char *path,
-                       const char *text, size_t bytes, struct error *error) {
+                       const char *version, const char *text, size_t bytes, struct error *error) {
     struct reading reading = {.network = network, .error = error};
     *network = (struct keras_network){.path = path, .file = file};
     struct error why = {0};
     if (json_parse(&network->json, text, bytes, &why) != OK)
         return error_set(error, why.code, "%s: %s", path, why.words);
+    if (!version) version = text_of(&reading, &network->json.values[0], "keras_version");
+    network->is_second = version && strncmp(version, "2.", 2) == 0;
     const int code = read_model(&reading);
     memory_free(reading.given);
     return code;

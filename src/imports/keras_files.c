@@ -13,29 +13,36 @@ static int read_h5(struct network_file *file, const char *path, const uint8_t *b
                    struct error *error) {
     struct keras_network network = {0};
     struct hdf5_reader from;
-    struct hdf5_texts config = {0};
+    struct hdf5_texts config = {0}, version = {0};
     int code = hdf5_reader_open(&from, path, bytes, length, error);
     if (code == OK) code = hdf5_reader_texts(&from, from.root, "model_config", &config, error);
+    if (code == OK) code = hdf5_reader_texts(&from, from.root, "keras_version", &version, error);
     if (code == OK && config.count != 1)
         code = error_set(error, ERROR_FILE,
                          "%s: found no model_config, expected a whole model, as model.save writes it", path);
     if (code == OK)
-        code = keras_network_open(&network, file, path, config.texts[0], strlen(config.texts[0]), error);
+        code = keras_network_open(&network, file, path, version.count > 0 ? version.texts[0] : NULL,
+                                  config.texts[0], strlen(config.texts[0]), error);
     if (code == OK) code = keras_weights_read(&network, &from, KERAS_BY_NAME, error);
     keras_network_close(&network);
     hdf5_texts_close(&config);
+    hdf5_texts_close(&version);
     return code;
+}
+
+static const struct zip_member *find(const struct zip *zip, const char *name) {
+    for (int i = 0; i < zip->count; i++)
+        if (zip->members[i].name_bytes == strlen(name) &&
+            memcmp(zip->members[i].name, name, strlen(name)) == 0)
+            return &zip->members[i];
+    return NULL;
 }
 
 /* A member of the archive, unpacked; the caller frees it. A small archive may not become much. */
 static int unpack(const struct zip *zip, const char *name, size_t most, uint8_t **out, size_t *bytes,
                   struct error *error) {
-    const struct zip_member *member = NULL;
+    const struct zip_member *member = find(zip, name);
     struct zip_reader reader = {0};
-    for (int i = 0; i < zip->count; i++)
-        if (zip->members[i].name_bytes == strlen(name) &&
-            memcmp(zip->members[i].name, name, strlen(name)) == 0)
-            member = &zip->members[i];
     if (!member) return error_set(error, ERROR_FILE, "%s: found no %s in it", zip->name, name);
     if (member->unpacked > most)
         return error_set(error, ERROR_FILE, "%s: %s: found %llu bytes, expected at most %zu", zip->name, name,
@@ -52,6 +59,27 @@ static int unpack(const struct zip *zip, const char *name, size_t most, uint8_t 
     return code == OK ? OK : error_set(error, code, "%s: %s", zip->name, why.words);
 }
 
+/* What the archive says of the Keras that wrote it, where it does: metadata, which the caller frees;
+ * *version is in it, or NULL. */
+static int read_version(const struct zip *zip, struct json *metadata, const char **version,
+                        struct error *error) {
+    enum { METADATA_MOST = 1 << 16 };
+    uint8_t *text = NULL;
+    size_t bytes = 0;
+    struct error why = {0};
+    *version = NULL;
+    if (!find(zip, "metadata.json")) return OK;
+    RETURN_IF(unpack(zip, "metadata.json", METADATA_MOST, &text, &bytes, error));
+    const int code = json_parse(metadata, (const char *)text, bytes, &why);
+    memory_free(text);
+    if (code != OK) return error_set(error, code, "%s: metadata.json: %s", zip->name, why.words);
+    const struct json_value *root = &metadata->values[0];
+    const struct json_value *value =
+        root->kind == JSON_OBJECT ? json_member(metadata, root, "keras_version") : NULL;
+    if (value && value->kind == JSON_TEXT) *version = value->text;
+    return OK;
+}
+
 static size_t unpacked_most(const struct zip *zip) {
     const size_t times = zip->length < FILE_UNPACKED_MOST / FILE_UNPACKED_TIMES
                              ? zip->length * FILE_UNPACKED_TIMES
@@ -65,12 +93,15 @@ static int read_archive(struct network_file *file, const char *path, const uint8
     struct keras_network network = {0};
     struct hdf5_reader from;
     struct zip zip = {0};
+    struct json metadata = {0};
+    const char *version = NULL;
     uint8_t *config = NULL, *weights = NULL;
     size_t config_bytes = 0, weights_bytes = 0;
     int code = zip_archive_open(&zip, path, bytes, length, error);
+    if (code == OK) code = read_version(&zip, &metadata, &version, error);
     if (code == OK) code = unpack(&zip, "config.json", CONFIG_MOST, &config, &config_bytes, error);
     if (code == OK)
-        code = keras_network_open(&network, file, path, (const char *)config, config_bytes, error);
+        code = keras_network_open(&network, file, path, version, (const char *)config, config_bytes, error);
     if (code == OK && network.weighted_count > 0)
         code = unpack(&zip, "model.weights.h5", unpacked_most(&zip), &weights, &weights_bytes, error);
     if (code == OK && weights) code = hdf5_reader_open(&from, path, weights, weights_bytes, error);
@@ -78,6 +109,7 @@ static int read_archive(struct network_file *file, const char *path, const uint8
     memory_free(weights);
     memory_free(config);
     keras_network_close(&network);
+    json_free(&metadata);
     zip_archive_close(&zip);
     return code;
 }
@@ -85,7 +117,7 @@ static int read_archive(struct network_file *file, const char *path, const uint8
 static int read_json(struct network_file *file, const char *path, const uint8_t *bytes, size_t length,
                      struct error *error) {
     struct keras_network network = {0};
-    const int code = keras_network_open(&network, file, path, (const char *)bytes, length, error);
+    const int code = keras_network_open(&network, file, path, NULL, (const char *)bytes, length, error);
     keras_network_close(&network);
     return code;
 }

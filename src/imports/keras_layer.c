@@ -91,6 +91,11 @@ static int read_activation(const struct keras_network *network, const struct ker
     if (!said || said->kind == JSON_NULL) return OK;
     if (said->kind == JSON_TEXT && strcmp(said->text, "linear") == 0) return OK;
     if (said->kind == JSON_TEXT) *kind = activation_named(said->text);
+    if (*kind == LAYER_hard_sigmoid && network->is_second)
+        return keras_wrong(
+            network, part->name, error,
+            "found hard_sigmoid of Keras 2, min(max(0.2 x + 0.5, 0), 1), expected that of Keras "
+            "3, min(max(x / 6 + 0.5, 0), 1)");
     if (*kind != LAYER_NONE) return OK;
     char all[200], found[VALUE_BYTES];
     struct text text = text_into(all, sizeof all);

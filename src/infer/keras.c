@@ -82,6 +82,8 @@ static const char *class_of(const struct layers_of *of, const struct layer_of *l
         return "Embedding";
     case FOUND_BATCH_NORM:
         return "BatchNormalization";
+    case FOUND_LAYER_NORM:
+        return "LayerNormalization";
     case FOUND_GLOBAL_AVERAGE:
         return "GlobalAveragePooling2D";
     case FOUND_GLOBAL_MAX:
@@ -124,6 +126,12 @@ int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place
     add_weight(layer, "moving_mean", from->weights[WEIGHT_MEAN]);
     add_weight(layer, "moving_variance", from->weights[WEIGHT_VARIANCE]);
     return OK;
+}
+
+bool keras_is_third(const struct layers_of *of) {
+    for (int i = 0; i < of->count; i++)
+        if (of->layers[i].op == OP_hard_sigmoid || of->layers[i].op == OP_hard_swish) return true;
+    return false;
 }
 
 /* --- their order --- */
@@ -258,6 +266,10 @@ static void put_settings(struct json_writer *json, const struct layers_of *of, c
     case FOUND_BATCH_NORM:
         json_int(json, "axis", info->shape.rank - 1);
         json_real(json, "epsilon", (double)info->attributes.epsilon);
+        break;
+    case FOUND_LAYER_NORM:
+        json_int(json, "axis", -1);
+        json_real(json, "epsilon", (double)layer->epsilon);
         break;
     case FOUND_GLOBAL_AVERAGE:
     case FOUND_GLOBAL_MAX:

@@ -20,6 +20,9 @@ struct keras_layer {
  * its name. */
 int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place, struct error *error);
 
+/* Whether a layer is one that Keras 2 has not, or computes otherwise: it has another hard_sigmoid. */
+bool keras_is_third(const struct layers_of *of);
+
 /* order[of->count + 1]: the places of the layers, the added one's too, in the order in which Keras has them
  * once it has built the model, and by which it reads their weights: those farthest from the result first; of
  * equally far ones the one that is met first on the way from the result through the inputs. Errors:

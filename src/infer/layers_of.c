@@ -11,6 +11,7 @@ struct reading {
     const struct graph *graph;
     int *uses;  /* [nodes] how many operands each is, of what the logits need */
     int *place; /* [nodes] of its layer; -1: part of another one, or not needed */
+    node *norm; /* [nodes] where the layer normalisation ends that it is within; NONE: in none */
     int made[OPS];
     struct error *error;
 };
@@ -78,6 +79,76 @@ static bool is_global_pool(const struct reading *reading, node n) {
     return image->rank == 4 && pixels->shape.rank == 3 &&
            pixels->shape.dims[1] == image->dims[1] * image->dims[2];
 }
+
+/* --- layer normalisation: (x - mean) (variance + epsilon)^-1/2 scale + shift, over the last axis --- */
+
+enum {
+    NORM_SUM,
+    NORM_SCALED,
+    NORM_PRODUCT,
+    NORM_INVERSE,
+    NORM_ADDED,
+    NORM_VARIANCE,
+    NORM_SQUARES,
+    NORM_FROM_MEAN,
+    NORM_MEAN,
+    NORM_NODES
+};
+
+/* Each is an operand, of that number, of an earlier one, and is used so often. */
+static const struct {
+    enum op op;
+    int of, operand, uses;
+} norm_nodes[NORM_NODES] = {[NORM_SUM] = {OP_add, -1, 0, 0},
+                            [NORM_SCALED] = {OP_mul, NORM_SUM, 0, 1},
+                            [NORM_PRODUCT] = {OP_mul, NORM_SCALED, 0, 1},
+                            [NORM_INVERSE] = {OP_pow, NORM_PRODUCT, 1, 1},
+                            [NORM_ADDED] = {OP_add, NORM_INVERSE, 0, 1},
+                            [NORM_VARIANCE] = {OP_reduce_mean, NORM_ADDED, 0, 1},
+                            [NORM_SQUARES] = {OP_mul, NORM_VARIANCE, 0, 1},
+                            [NORM_FROM_MEAN] = {OP_sub, NORM_SQUARES, 0, 3},
+                            [NORM_MEAN] = {OP_reduce_mean, NORM_FROM_MEAN, 1, 1}};
+
+static bool is_row_mean(const struct graph *graph, node n) {
+    const struct node_info *info = &graph->nodes[n];
+    return info->attributes.keep && info->attributes.axis == info->shape.rank - 1;
+}
+
+static bool is_number(const struct graph *graph, node n, float least, float most) {
+    const struct node_info *info = &graph->nodes[n];
+    if (info->op != OP_constant || info->type != TYPE_FLOAT || shape_count(&info->shape) != 1) return false;
+    const float number = *(const float *)info->constant;
+    return number >= least && number <= most;
+}
+
+/* Whether n is the last node of one: at[NORM_NODES]. */
+static bool is_layer_norm(const struct reading *reading, node n, node at[NORM_NODES]) {
+    const struct graph *graph = reading->graph;
+    const struct node_info *nodes = graph->nodes;
+    for (int i = 0; i < NORM_NODES; i++) {
+        at[i] = i == 0 ? n : nodes[at[norm_nodes[i].of]].input[norm_nodes[i].operand];
+        if (nodes[at[i]].op != norm_nodes[i].op) return false;
+        if (i > 0 && reading->uses[at[i]] != norm_nodes[i].uses) return false;
+    }
+    const node from_mean = at[NORM_FROM_MEAN];
+    const struct range *scale = range_of(reading, nodes[at[NORM_SCALED]].input[1]),
+                       *shift = range_of(reading, nodes[at[NORM_SUM]].input[1]);
+    return scale && shift && scale->shape.rank == 1 && shape_equal(&scale->shape, &shift->shape) &&
+           nodes[at[NORM_PRODUCT]].input[0] == from_mean && nodes[at[NORM_SQUARES]].input[1] == from_mean &&
+           nodes[from_mean].input[0] == nodes[at[NORM_MEAN]].input[0] && is_row_mean(graph, at[NORM_MEAN]) &&
+           is_row_mean(graph, at[NORM_VARIANCE]) &&
+           is_number(graph, nodes[at[NORM_INVERSE]].input[1], -0.5f, -0.5f) &&
+           is_number(graph, nodes[at[NORM_ADDED]].input[1], 0.0f, 1.0f);
+}
+
+static void find_layer_norms(struct reading *reading) {
+    node at[NORM_NODES];
+    for (node n = 0; n < reading->graph->count; n++)
+        if (reading->uses[n] > 0 && is_layer_norm(reading, n, at))
+            for (int i = 0; i < NORM_NODES; i++) reading->norm[at[i]] = n;
+}
+
+/* --- layers --- */
 
 /* A name of its own: that of its weights without the last part, or that of the operation with a number. */
 static void name_layer(struct reading *reading, struct layer_of *layer) {
@@ -153,11 +224,23 @@ static int add_norm(struct reading *reading, node n) {
     return add_layer(reading, &layer, info->input);
 }
 
-/* Part of another layer: a weight, statistics in rows, what awaits its bias, the pixels of a global pooling.
- */
+static int add_layer_norm(struct reading *reading, node n) {
+    const struct node_info *nodes = reading->graph->nodes;
+    node at[NORM_NODES];
+    struct layer_of layer = {.kind = FOUND_LAYER_NORM, .op = OP_add, .at = n, .computes = n, .inputs = 1};
+    if (!is_layer_norm(reading, n, at)) return OK;
+    layer.weights[WEIGHT_SCALE] = range_of(reading, nodes[at[NORM_SCALED]].input[1]);
+    layer.weights[WEIGHT_SHIFT] = range_of(reading, nodes[n].input[1]);
+    layer.epsilon = *(const float *)nodes[nodes[at[NORM_ADDED]].input[1]].constant;
+    return add_layer(reading, &layer, nodes[at[NORM_MEAN]].input);
+}
+
+/* Part of another layer: a weight, statistics in rows, what awaits its bias, the pixels of a global pooling,
+ * what is within a layer normalisation. */
 static bool is_part(const struct reading *reading, node n) {
     const struct node_info *info = &reading->graph->nodes[n];
     if (info->op == OP_variable || info->op == OP_constant) return true;
+    if (reading->norm[n] != NONE && reading->norm[n] != n) return true;
     if ((info->op == OP_reshape || info->op == OP_concat) && reading->place[info->input[0]] < 0) return true;
     if (info->op == OP_conv2d || info->op == OP_matmul) return awaits_bias(reading, n);
     for (node m = n + 1; info->op == OP_reshape && m < reading->graph->count; m++)
@@ -176,6 +259,7 @@ static int read_node(struct reading *reading, node n) {
         kernel_of(reading, info) && !info->attributes.transpose_a && !info->attributes.transpose_b)
         return add_product(reading, n, n);
     if (info->op == OP_batch_norm) return add_norm(reading, n);
+    if (reading->norm[n] == n) return add_layer_norm(reading, n);
     if (is_global_pool(reading, n)) {
         layer.kind = info->op == OP_reduce_mean ? FOUND_GLOBAL_AVERAGE : FOUND_GLOBAL_MAX;
         return add_layer(reading, &layer, nodes[info->input[0]].input);
@@ -197,12 +281,15 @@ int layers_of_open(struct layers_of *of, const struct network *network, struct e
     int code = memory_array(&of->layers, graph->count, "the layers", error);
     if (code == OK) code = memory_array(&reading.uses, graph->count, "the layers", error);
     if (code == OK) code = memory_array(&reading.place, graph->count, "the layers", error);
-    for (node n = 0; code == OK && n < graph->count; n++) reading.place[n] = -1;
+    if (code == OK) code = memory_array(&reading.norm, graph->count, "the layers", error);
+    for (node n = 0; code == OK && n < graph->count; n++) reading.place[n] = -1, reading.norm[n] = NONE;
     if (code == OK) count_uses(&reading, network->logits);
+    if (code == OK) find_layer_norms(&reading);
     for (node n = 0; code == OK && n <= network->logits; n++)
         if (reading.uses[n] > 0) code = read_node(&reading, n);
     memory_free(reading.uses);
     memory_free(reading.place);
+    memory_free(reading.norm);
     return code;
 }
 

@@ -1,6 +1,7 @@
 /* The layers of a trained network, read back out of its graph: what the formats of other programs are made
- * of. A product and the bias that is added to it are one layer, as are a normalisation and its statistics;
- * every other operation is a layer of its own. Only what the logits need is there. */
+ * of. A product and the bias that is added to it are one layer, as are a normalisation and its statistics,
+ * or the operations that make a layer normalisation; every other operation is a layer of its own. Only what
+ * the logits need is there. */
 #ifndef TRAINER_INFER_LAYERS_OF_H
 #define TRAINER_INFER_LAYERS_OF_H
 
@@ -13,6 +14,7 @@ enum found_kind {
     FOUND_DENSE,          /* kernel [in, out], bias or none */
     FOUND_EMBEDDING,      /* kernel [vocabulary, units] */
     FOUND_BATCH_NORM,     /* scale, shift, mean, variance */
+    FOUND_LAYER_NORM,     /* scale, shift */
     FOUND_GLOBAL_AVERAGE, /* [batch, rows, columns, channels] -> [batch, channels] */
     FOUND_GLOBAL_MAX,     /* the same */
     FOUND_RESHAPE,        /* of each example; as a rule to one dimension */
@@ -36,6 +38,7 @@ struct layer_of {
     node at;       /* whose value is the layer's: its shape; */
     node computes; /* whose attributes are the layer's: the convolution before its bias */
     float alpha;   /* of leaky_relu and elu, whose only operand it is beside x */
+    float epsilon; /* of a layer normalisation */
     int inputs;
     int input[MAX_INPUTS];                      /* places in the list, each before this one */
     const struct range *weights[FOUND_WEIGHTS]; /* or NULL */

@@ -76,7 +76,8 @@ int row_order(int *channels, const struct layers_of *of, struct error *error) {
         const struct layer_of *layer = &of->layers[place];
         channels[place] = image_channels(shape_at(of, place));
         if (layer->kind == FOUND_RESHAPE) RETURN_IF(reshape_order(channels, of, place, error));
-        if (layer->kind == FOUND_BATCH_NORM) channels[place] = channels[layer->input[0]];
+        if (layer->kind == FOUND_BATCH_NORM || layer->kind == FOUND_LAYER_NORM)
+            channels[place] = channels[layer->input[0]];
         if (layer->kind != FOUND_OPERATION) continue;
         if (layer->inputs == 0)
             channels[place] = 0;

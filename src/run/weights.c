@@ -157,6 +157,7 @@ static int take_units(const struct run *run, const struct source *source, float 
 int run_take_weights(struct run *run, float *weights, struct error *error) {
     struct source source = {.path = run->setup.config.weights};
     int code = open_source(&source, error);
+    if (code == OK && strcmp(run->setup.config.freeze, "none") == 0) progress_warn_of(source.network.notice);
     if (code == OK) code = take_all(run, &source, weights, error);
     if (code == OK) code = take_units(run, &source, weights, error);
     close_source(&source);

@@ -83,7 +83,7 @@ for name, (shape, data) in model.items():
         order = [p * channels + c for c in range(channels) for p in range(i // channels)]
         shape = shape[::-1]
         values = [values[at * o + k] for k in range(o) for at in order]
-    torch[f"{layer}.{what if layer.startswith('layer_norm') else names[what]}"] = (shape, struct.pack(f"<{len(values)}f", *values))
+    torch[f"{layer}.{names[what]}"] = (shape, struct.pack(f"<{len(values)}f", *values))
 same(npz(f"{run}.torch.npz"), torch)
 same(safetensors(f"{run}.torch.safetensors")[0], torch)
 PYTHON

@@ -67,7 +67,7 @@ networks = {
     "mobile": mobile,
     "dense": lambda: sequential(L.Dense(9, activation="sigmoid"), L.Dense(8, activation="leaky_relu"), L.Activation("linear"), L.Dropout(0.5), shape=(12,)),
     "lenet": lambda: sequential(L.Conv2D(6, 5, activation="relu", padding="same"), L.MaxPooling2D(), L.Conv2D(8, 5, activation="relu"), L.MaxPooling2D(), L.Flatten()),
-    "norms": lambda: sequential(L.Conv2D(6, 3), L.BatchNormalization(momentum=0.8), L.ReLU(), L.BatchNormalization(), L.GlobalAveragePooling2D()),
+    "norms": lambda: sequential(L.Conv2D(6, 3), L.BatchNormalization(momentum=0.8), L.ReLU(), L.LayerNormalization(epsilon=0.01), L.BatchNormalization(), L.GlobalAveragePooling2D(), L.LayerNormalization()),
     "activations": lambda: sequential(L.Flatten(), *[L.Dense(7, activation=a) for a in ("gelu", "swish", "elu", "tanh", "softmax")]),
     "pools": lambda: sequential(L.ZeroPadding2D(((1, 0), (2, 1))), L.AveragePooling2D((2, 3), strides=1), L.MaxPooling2D(3, padding="same"), L.Flatten()),
     "reshaped": lambda: sequential(L.Reshape((8, 8, 12)), L.Conv2D(4, (3, 1), strides=2), L.Flatten(), L.BatchNormalization()),
@@ -80,7 +80,7 @@ def run(*words):
 
 whole = os.environ.get("CLIENTS") == "all"
 for name, make in networks.items():
-    if not whole and name not in ("mobile", "activations", "pools", "branches", "resnet"):
+    if not whole and name not in ("mobile", "norms", "activations", "pools", "branches", "resnet"):
         continue
     keras.utils.clear_session()
     network = make()
