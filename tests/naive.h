@@ -6,10 +6,13 @@
 #include "../src/graph/rules.h"
 #include "reference_device.h"
 
-/* The sections of ops.def that tests/cpu/reference_arrays.c and reference_images.c test; all others are
+/* The sections of ops.def that tests/cpu/reference_arrays.c and its neighbours test; all others are
  * tested in tests/cpu/reference.c. */
 static inline bool is_of_arrays(int op) {
     return op >= OP_reshape && op <= OP_argmax;
+}
+static inline bool is_of_library(int op) { /* tests/cpu/reference_linear.c */
+    return op >= OP_inverse && op <= OP_unshuffle;
 }
 static inline bool is_of_images(int op) {
     return op >= OP_conv2d && op <= OP_batch_norm_grad;

@@ -75,7 +75,8 @@ node graph_cast(struct graph *g, node x, enum type type) {
     return graph_make(g, &(struct node_info){.op = OP_cast, .type = type, .inputs = 1, .input = {x}});
 }
 
-/* The int scalar that tells the dropouts of a graph which step this is; made on first use, shared by all. */
+/* The int scalar that tells the dropouts and shuffles of a graph which step this is; made on first use,
+ * shared by all. */
 static node step_placeholder(struct graph *g) {
     const node step = graph_find(g, "step");
     return step != NONE ? step : graph_placeholder(g, "step", TYPE_INT, SCALAR);
@@ -144,6 +145,26 @@ void gradient_copy(struct backward *b) {
 void gradient_cast(struct backward *b) {
     b->dx[0] = b->dy;
 } /* float to float; others are not wanted */
+
+/* --- shuffle --- */
+
+int shape_shuffle(struct graph *g, struct node_info *n) {
+    RETURN_IF(shape_dropout(g, n));
+    if (n->shape.rank >= 1) return OK;
+    return graph_mistake(g, "%s: found a scalar, expected rows", op_name(n->op));
+}
+
+node graph_shuffle(struct graph *g, node x) {
+    if (g->error.code != OK) return NONE;
+    const node step = step_placeholder(g);
+    struct node_info info = {.op = OP_shuffle, .inputs = 2, .input = {x, step}};
+    info.attributes.seed = rng_mix(g->seed, (uint64_t)g->count);
+    return graph_make(g, &info);
+}
+
+void gradient_shuffle(struct backward *b) {
+    b->dx[0] = backward_node(b, OP_unshuffle, b->dy, b->x[1]);
+}
 
 /* The same mask again: it depends on seed, step and position only. */
 void gradient_dropout(struct backward *b) {

@@ -28,6 +28,10 @@ void graph_close(struct graph *g) {
     for (int n = 0; n < g->count; n++) memory_free((void *)g->nodes[n].constant);
     memory_free(g->nodes);
     memory_free(g->layout.ranges);
+    for (struct owned *owned = g->owned, *next; owned; owned = next) {
+        next = owned->next;
+        owned->free(owned);
+    }
     *g = (struct graph){0};
 }
 

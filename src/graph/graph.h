@@ -28,6 +28,16 @@ enum { NONE = -1, MAX_INPUTS = 8 };
  * rows, the odd one behind. */
 enum padding { PADDING_VALID, PADDING_SAME };
 
+struct inner;  /* control.h */
+struct custom; /* custom.h */
+struct queue;  /* src/program/queue.h; not looked into here */
+
+/* What a graph frees when it is closed; the first member of something larger. */
+struct owned {
+    struct owned *next;
+    void (*free)(struct owned *owned);
+};
+
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_SIGMOID, ACTIVATION_TANH };
 
 /* Settings of a node; which of them matter stands beside the operation's row in ops.def. */
@@ -50,11 +60,15 @@ struct attributes {
     } lrn;
     float epsilon;      /* batch_norm and its gradients */
     struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant,
-                           conv2d_grad_x, conv2d_grad_kernel, avgpool_grad, embedding_grad */
+                           conv2d_grad_x, conv2d_grad_kernel, avgpool_grad, embedding_grad, cond, dequeue */
     float rate;         /* dropout: share that is dropped */
     float smoothing; /* softmax_cross_entropy and its gradient: share of the label that all classes divide */
-    uint64_t seed;   /* dropout: key of its random numbers */
+    uint64_t seed;   /* dropout, shuffle: key of its random numbers */
     int variable;    /* variable, assign, assign_add: range number in the layout */
+    int limit;       /* while: rounds at most */
+    const struct inner *inner;   /* while, cond and their gradients; the graph's */
+    const struct custom *custom; /* custom; the graph's, or borrowed */
+    struct queue *queue;         /* enqueue, dequeue; borrowed */
 };
 enum { ALL_AXES = -100, MAX_LRN_RADIUS = 16 };
 
@@ -87,6 +101,7 @@ struct graph {
     bool training;        /* false: dropout passes its input through */
     const char
         *frozen; /* patterns (layout_matches) of variables that are RANGE_FROZEN; NULL: none; borrowed */
+    struct owned *owned; /* a list */
 };
 
 void graph_open(struct graph *g, bool training, uint64_t seed);
@@ -121,8 +136,16 @@ node graph_cast(struct graph *g, node x, enum type type);
 node graph_dropout(struct graph *g, node x,
                    float rate); /* draws by (graph seed, node, the step fed to the placeholder "step") */
 
+/* The rows (along the first axis) in another order, which is drawn by (graph seed, node, the step fed to the
+ * placeholder "step"). */
+node graph_shuffle(struct graph *g, node x);
+
 /* --- matrix --- */
 node graph_matmul(struct graph *g, node a, node b, bool transpose_a, bool transpose_b); /* rank 2 */
+/* Of a square matrix. That of a singular one is an error of the run (ERROR_USAGE), as is the gradient of a
+ * determinant of 0. */
+node graph_inverse(struct graph *g, node x);
+node graph_determinant(struct graph *g, node x); /* a scalar */
 /* The weights of a layer. */
 struct weights {
     const char *name; /* of the layer; NULL: dense1, dense2, ..., conv1, ... */
@@ -183,6 +206,11 @@ void graph_split(struct graph *g, node x, int count, int axis, node *parts); /* 
 node graph_shape(struct graph *g, node x);                                   /* int [rank] */
 node graph_rank(struct graph *g, node x);                                    /* int scalar */
 node graph_broadcast(struct graph *g, node x, struct shape shape);
+
+/* --- queues: run when fetched, in the order of the nodes --- */
+node graph_enqueue(struct graph *g, struct queue *queue, node x); /* waits for room; its value is x */
+/* Waits for a value, which has that shape. float32. */
+node graph_dequeue(struct graph *g, struct queue *queue, struct shape shape);
 
 /* --- reductions --- */
 node graph_reduce_sum(struct graph *g, node x, int axis, bool keep);

@@ -37,6 +37,40 @@ void gradient_matmul(struct backward *b) {
                       : graph_matmul(b->g, b->x[0], b->dy, !ta, false);
 }
 
+/* --- inverse, determinant --- */
+
+int shape_inverse(struct graph *g, struct node_info *n) {
+    RETURN_IF(shape_same(g, n));
+    if (n->shape.rank == 2 && n->shape.dims[0] == n->shape.dims[1]) return OK;
+    return graph_mistake(g, "%s: %s, expected a square matrix", op_name(n->op), TEXT(&n->shape));
+}
+
+int shape_determinant(struct graph *g, struct node_info *n) {
+    RETURN_IF(shape_inverse(g, n));
+    n->shape = SCALAR;
+    return OK;
+}
+
+node graph_inverse(struct graph *g, node x) {
+    return graph_unary(g, OP_inverse, x);
+}
+
+node graph_determinant(struct graph *g, node x) {
+    return graph_unary(g, OP_determinant, x);
+}
+
+/* From X Y = 1: dX = -Y' dY Y'. */
+void gradient_inverse(struct backward *b) {
+    const node left = graph_matmul(b->g, b->y, b->dy, true, false);
+    b->dx[0] = backward_scale(b->g, graph_matmul(b->g, left, b->y, false, true), -1.0f);
+}
+
+/* Jacobi's formula: dX = dy det(X) inverse(X)'. */
+void gradient_determinant(struct backward *b) {
+    const node inverse = graph_transpose(b->g, graph_inverse(b->g, b->x[0]), (int[]){1, 0});
+    b->dx[0] = graph_mul(b->g, graph_mul(b->g, b->dy, b->y), inverse);
+}
+
 /* --- layers with weights --- */
 
 node layer_variable(struct graph *g, const struct layer_names *names, const char *what, struct shape shape,

@@ -22,19 +22,30 @@ static int try_kernel(struct instruction *instruction, const struct kernel *kern
     return code;
 }
 
+int program_here(const struct problem *problem, void **plan, struct error *error) {
+    (void)plan, (void)error;
+    return device_apart(problem->device) ? KERNEL_DECLINED : OK;
+}
+
+const struct kernel *const *program_own_kernels(enum op op) {
+    static const struct kernel *const own[OPS][2] = {
+        [OP_while] = {&program_while},     [OP_while_grad] = {&program_while_grad},
+        [OP_cond] = {&program_cond},       [OP_cond_grad] = {&program_cond_grad},
+        [OP_enqueue] = {&program_enqueue}, [OP_dequeue] = {&program_dequeue},
+        [OP_custom] = {&program_custom}};
+    return is_transfer(op) ? program_transfers(op) : own[op][0] ? own[op] : NULL;
+}
+
 /* Sets kernel and plan of an instruction; KERNEL_DECLINED when no kernel of the device takes it. */
 static int find_kernel(struct instruction *instruction, bool soft, struct error *error) {
     const struct device *device = instruction->problem.device;
-    const struct kernel *const *kernels = is_transfer(instruction->problem.op)
-                                              ? program_transfers(instruction->problem.op)
-                                              : device->backend->kernels(device, instruction->problem.op);
+    const struct kernel *const *own = program_own_kernels(instruction->problem.op), *const *kernels = own;
+    if (!own) kernels = device->backend->kernels(device, instruction->problem.op);
     for (; *kernels && !device->without[instruction->problem.op]; kernels++) {
         const int code = try_kernel(instruction, *kernels, error);
         if (code != KERNEL_DECLINED) return code;
     }
-    return soft && !is_transfer(instruction->problem.op)
-               ? try_kernel(instruction, &program_soft_kernel, error)
-               : KERNEL_DECLINED;
+    return soft && !own ? try_kernel(instruction, &program_soft_kernel, error) : KERNEL_DECLINED;
 }
 
 int program_no_kernel(const struct program *program, node n, struct error *error) {

@@ -80,6 +80,15 @@ int program_no_kernel(const struct program *program, node n, struct error *error
 /* transfer.c: the kernels of send and receive, which are the same on every device; ended by NULL. */
 const struct kernel *const *program_transfers(enum op op);
 
+/* The kernels of operations that a program runs itself, all but transfers on a CPU alone; ended by NULL. Of
+ * all others NULL. */
+const struct kernel *const *program_own_kernels(enum op op);                                   /* choose.c */
+extern const struct kernel program_while, program_while_grad, program_cond, program_cond_grad; /* control.c */
+extern const struct kernel program_enqueue, program_dequeue;                                   /* queue.c */
+extern const struct kernel program_custom;                                                     /* custom.c */
+/* Their `prepare`, or its beginning: declines a device with memory of its own. */
+int program_here(const struct problem *problem, void **plan, struct error *error); /* choose.c */
+
 /* soft.c: an operation without a kernel on its device, on the CPU; tried last. */
 extern const struct kernel program_soft_kernel;
 

@@ -4,6 +4,8 @@
  * A case builds y from variables. The loss is the sum of y times fixed random numbers; its gradient by the
  * graph is compared with differences of the same loss, summed in double. The walk over ops.def fails when an
  * operation with a gradient has no case. */
+#include "../../src/graph/control.h"
+#include "../../src/graph/custom.h"
 #include "../../src/graph/rules.h"
 #include "../elementwise.h"
 #include "../reference_device.h"
@@ -183,6 +185,96 @@ static node build_smoothed(struct graph *g, const node *v) {
     return graph_smoothed_cross_entropy(g, v[0], graph_constant_int(g, SHAPE(5), five_labels), 0.3f);
 }
 
+static node with_diagonal(struct graph *g, node v) {
+    return graph_add(g, v, graph_constant(g, SHAPE(3, 3), (float[]){2, 0, 0, 0, -2, 0, 0, 0, 2}));
+}
+static node build_inverse(struct graph *g, const node *v) {
+    return graph_inverse(g, with_diagonal(g, v[0]));
+}
+static node build_determinant(struct graph *g, const node *v) {
+    return graph_determinant(g, with_diagonal(g, v[0]));
+}
+static node build_shuffle(struct graph *g, const node *v) {
+    return graph_shuffle(g, graph_mul(g, v[0], v[0]));
+}
+
+/* Three rounds of x = tanh(w x + x); w and the count are states, too. */
+static void three_rounds(void *argument, struct graph *g, const node *in, int count, node *out) {
+    (void)argument, (void)count;
+    out[0] = graph_less(g, in[2], graph_scalar(g, 3));
+}
+static void one_round(void *argument, struct graph *g, const node *in, int count, node *out) {
+    (void)argument, (void)count;
+    out[0] = graph_tanh(g, graph_add(g, graph_mul(g, in[1], in[0]), in[0]));
+    out[1] = in[1];
+    out[2] = graph_add(g, in[2], graph_scalar(g, 1));
+}
+static node build_while(struct graph *g, const node *v) {
+    const struct loop loop = {three_rounds, one_round, NULL, 3};
+    node results[3];
+    graph_while(g, &loop, (node[]){v[0], v[1], graph_scalar(g, 0)}, 3, results);
+    return results[0];
+}
+
+/* A loop within a loop, of one state. */
+static void small(void *argument, struct graph *g, const node *in, int count, node *out) {
+    (void)count;
+    out[0] = graph_less(g, graph_reduce_sum(g, graph_mul(g, in[0], in[0]), ALL_AXES, false),
+                        graph_scalar(g, *(const float *)argument));
+}
+static void enlarge(void *argument, struct graph *g, const node *in, int count, node *out) {
+    (void)argument, (void)count;
+    out[0] = graph_mul(g, in[0], graph_scalar(g, 1.5f));
+}
+static void enlarge_twice(void *argument, struct graph *g, const node *in, int count, node *out) {
+    (void)argument;
+    const struct loop inner = {small, enlarge, (float[]){5}, 20};
+    const node square = graph_mul(g, in[0], in[0]);
+    graph_while(g, &inner, &square, count, out);
+}
+static node build_while_twice(struct graph *g, const node *v) {
+    const struct loop loop = {small, enlarge_twice, (float[]){30}, 20};
+    node result;
+    graph_while(g, &loop, v, 1, &result);
+    return result;
+}
+
+/* Where a sum of constants is above 0, x y, else x / y: one of each kind. */
+static void product(void *argument, struct graph *g, const node *in, int count, node *out) {
+    (void)argument, (void)count;
+    out[0] = graph_mul(g, in[0], in[1]);
+    out[1] = graph_mul(g, in[0], in[0]);
+}
+static void quotient(void *argument, struct graph *g, const node *in, int count, node *out) {
+    (void)argument, (void)count;
+    out[0] = graph_div(g, in[0], in[1]);
+    out[1] = in[0];
+}
+static node build_cond(struct graph *g, const node *v) {
+    const struct alternatives both = {product, quotient, NULL};
+    node first[2], second[2];
+    graph_cond(g, graph_less(g, graph_scalar(g, 0), graph_scalar(g, 1)), &both, v, 2, first, 2);
+    graph_cond(g, graph_less(g, graph_scalar(g, 1), graph_scalar(g, 0)), &both, v, 2, second, 2);
+    return graph_add(g, graph_mul(g, first[0], first[1]), graph_add(g, second[0], second[1]));
+}
+
+/* a b, without broadcasting. */
+static const char *multiply(const void *self, const float *const *operands, const struct shape *shapes,
+                            int count, float *result, const struct shape *result_shape) {
+    (void)self, (void)shapes, (void)count;
+    for (size_t i = 0; i < shape_count(result_shape); i++) result[i] = operands[0][i] * operands[1][i];
+    return NULL;
+}
+static node multiply_back(const void *self, struct graph *g, const node *x, int count, node y, node dy,
+                          int i) {
+    (void)self, (void)count, (void)y;
+    return graph_mul(g, dy, x[1 - i]);
+}
+static node build_custom(struct graph *g, const node *v) {
+    static const struct custom custom = {.name = "multiply", .compute = multiply, .gradient = multiply_back};
+    return graph_custom(g, &custom, v, 2);
+}
+
 static const struct gradient_case cases[] = {
     {OP_mul, build_square, 0, 1, {{1, {17}}, NO_SHAPE, NO_SHAPE}},
     {OP_cast, build_cast, 0, 1, {{1, {7}}, NO_SHAPE, NO_SHAPE}},
@@ -250,6 +342,13 @@ static const struct gradient_case cases[] = {
     {OP_cross_entropy, build_cross_entropy, 0.2f, 1, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},
     {OP_softmax_cross_entropy, build_softmax_cross_entropy, 0, 2, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},
     {OP_softmax_cross_entropy, build_smoothed, 0, 2, {{2, {5, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_inverse, build_inverse, 0, 1, {{2, {3, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_determinant, build_determinant, 0, 1, {{2, {3, 3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_shuffle, build_shuffle, 0, 1, {{3, {7, 2, 2}}, NO_SHAPE, NO_SHAPE}},
+    {OP_while, build_while, 0, 1, {{2, {2, 3}}, {2, {2, 3}}, NO_SHAPE}},
+    {OP_while, build_while_twice, 0.5f, 1, {{1, {3}}, NO_SHAPE, NO_SHAPE}},
+    {OP_cond, build_cond, 0.5f, 1, {{2, {2, 3}}, {2, {2, 3}}, NO_SHAPE}},
+    {OP_custom, build_custom, 0, 1, {{1, {7}}, {1, {7}}, NO_SHAPE}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -337,7 +436,7 @@ static void check_case(const struct gradient_case *c, int number) {
         fetches[i + 1] = gradients[i];
     }
     session_open(&s, &g, fetches, count + 1);
-    if (c->op == OP_dropout) session_feed(&s, g.nodes[y].input[1], (int[]){3});
+    if (graph_find(&g, "step") != NONE) session_feed(&s, graph_find(&g, "step"), (int[]){3});
     for (int i = 0; i < count && s.error.code == OK; i++)
         check_against_differences(&s, y, factors, &g.layout.ranges[i], op_name(c->op));
     session_close(&s);
