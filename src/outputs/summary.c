@@ -13,7 +13,7 @@ static int open(void *self, const struct output_scene *scene, struct error *erro
 
 static int end(void *self, const struct output_end *end, struct error *error) {
     const struct to_write *file = self;
-    return summary_write(file->path, end->summary, error);
+    return file->path[0] ? summary_write(file->path, end->summary, error) : OK;
 }
 
 const struct output output_summary = {

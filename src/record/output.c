@@ -93,6 +93,11 @@ int telling_open(struct telling *telling, const char *list, const struct output_
     return OK;
 }
 
+int telling_add(struct telling *telling, const struct output *output, const struct output_scene *scene,
+                struct error *error) {
+    return open_one(telling, output, scene, error);
+}
+
 bool telling_wants(const struct telling *telling, long step) {
     for (int i = 0; i < telling->count; i++) {
         const int every = telling->told[i].every;

@@ -31,6 +31,7 @@ struct output_scene {
     int epochs_before;
     const long *steps_before; /* [workers]; NULL: none */
     struct lines *lines;      /* standard output, where people read; NULL: they asked for quiet */
+    void *embedder;           /* for the output of a program that has the run in itself; else NULL */
 };
 
 /* An epoch is over, and the network was tested. */
@@ -129,6 +130,9 @@ struct telling {
  * could not do. A half-open one is to be closed. */
 int telling_open(struct telling *telling, const char *list, const struct output_scene *scene,
                  struct progress *progress, struct error *error);
+/* One more that is told, whatever the list says. */
+int telling_add(struct telling *telling, const struct output *output, const struct output_scene *scene,
+                struct error *error);
 /* Whether the list has that name. */
 bool output_is_chosen(const char *list, const char *name);
 /* The same checks, and nothing else. Errors: ERROR_USAGE. */

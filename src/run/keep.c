@@ -90,7 +90,7 @@ static int write_last(struct run *run, const struct standing *standing, struct e
 }
 
 int run_keep(struct run *run, struct error *error) {
-    const int code = with_standing(run, write_last, error);
+    const int code = run_keeps(run) ? with_standing(run, write_last, error) : OK;
     run->checkpoint_s = world_now(run->world);
     return code;
 }
@@ -100,7 +100,7 @@ static int write_model(struct run *run, const struct standing *standing, struct 
 }
 
 int run_keep_model(struct run *run, struct error *error) {
-    return with_standing(run, write_model, error);
+    return run_keeps(run) ? with_standing(run, write_model, error) : OK;
 }
 
 /* --- the best epoch --- */
@@ -124,7 +124,7 @@ int run_keep_best(struct run *run, struct error *error) {
              metric_figure(metric, now->score, figure));
     run_tell_event(run, EVENT_BEST, -1, words);
     if (run->replaces) RETURN_IF(run_keep(run, error)); /* which removes the best of the run before */
-    return with_standing(run, write_best, error);
+    return run_keeps(run) ? with_standing(run, write_best, error) : OK;
 }
 
 bool run_is_stale(const struct run *run) {
@@ -161,6 +161,7 @@ int run_keep_rest(struct run *run, int code, struct error *error) {
     if (code != ERROR_DEVICE && code != ERROR_PEER && code != ERROR_DIVERGED) return code;
     if (code != ERROR_DIVERGED) keep_what_is_left(run);
     run_drain(run);
+    if (!run_keeps(run)) return code;
     if (run->has_checkpoint)
         text_add(&words, "; go on from update %ld with: trainer --resume=%.200s", run->checkpoint_update,
                  run->setup.config.out);

@@ -132,6 +132,7 @@ static int name_folder(struct run *run, struct error *error) {
                          "--out=FOLDER too",
                          config->resume);
     run->folder_named = config->out[0] || run->resumes;
+    if (run->embedding && !run->folder_named) return OK; /* it leaves nothing */
     if (config->out[0]) return OK;
     if (!run->resumes)
         return folder_name(config->out, choices->model.plugin->name, choices->strategy.plugin->name, error);
@@ -141,6 +142,7 @@ static int name_folder(struct run *run, struct error *error) {
 
 static int claim_folder(struct run *run, struct error *error) {
     struct config *config = &run->setup.config;
+    if (!run_keeps(run)) return OK;
     const struct folder_settings folder = {
         .named = run->folder_named, .replace = config->replace, .resume = config->resume};
     run->folder_existing = file_existing(config->out);
@@ -292,8 +294,10 @@ static int open_spans(struct run *run, struct error *error) {
     return OK;
 }
 
-static int open_output(struct run *run, struct error *error) {
+/* What an earlier run left in the folder makes room. */
+static int clear_folder(struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
+    if (!run_keeps(run)) return OK;
     if (run->folder_state == FOLDER_RESUMED && config->replace)
         progress_say(&run->progress,
                      "--replace replaces nothing: the run in %.200s goes on, as --resume says", config->out);
@@ -302,8 +306,15 @@ static int open_output(struct run *run, struct error *error) {
                      config->out);
     if (run->folder_state == FOLDER_EARLIER) RETURN_IF(folder_set_aside(config->out, error));
     run->replaces = run->folder_state == FOLDER_EARLIER;
-    if (run->folder_state == FOLDER_UNUSED) RETURN_IF(folder_keep_logs(config->out, error));
-    run->scene = (struct output_scene){.folder = config->out,
+    return run->folder_state == FOLDER_UNUSED ? folder_keep_logs(config->out, error) : OK;
+}
+
+static int open_output(struct run *run, struct error *error) {
+    const struct config *config = &run->setup.config;
+    const struct embedding *embedding = run->embedding;
+    RETURN_IF(clear_folder(run, error));
+    run->scene = (struct output_scene){.folder = run_keeps(run) ? config->out : NULL,
+                                       .embedder = embedding ? embedding->self : NULL,
                                        .config = config,
                                        .dataset = &run->setup.dataset,
                                        .graph = &run->setup.network.graph,
@@ -317,7 +328,9 @@ static int open_output(struct run *run, struct error *error) {
                                        .steps_before = run->steps_of_before,
                                        .lines = config->quiet || run->crew.elsewhere ? NULL : &run->lines};
     RETURN_IF(memory_array(&run->tallies, run->store.settings.shards, "what is told of the shards", error));
-    RETURN_IF(telling_open(&run->telling, config->outputs, &run->scene, &run->progress, error));
+    RETURN_IF(telling_open(&run->telling, run_keeps(run) ? config->outputs : "none", &run->scene,
+                           &run->progress, error));
+    if (embedding) RETURN_IF(telling_add(&run->telling, embedding->output, &run->scene, error));
     RETURN_IF(log_open(&run->log, run->workers, &run->telling, error));
     return telling_wants_spans(&run->telling) ? open_spans(run, error) : OK;
 }
@@ -424,6 +437,8 @@ static int open_training(struct run *run, const struct faults *faults, struct er
 int run_open(struct run *run, const struct typed *typed, struct error *error) {
     struct setup *setup = &run->setup;
     struct faults faults;
+    setup->embedded = run->embedding != NULL;
+    setup->own_dataset = run->embedding ? run->embedding->dataset : NULL;
     RETURN_IF(settle(run, typed, error));
     RETURN_IF(setup_choose(setup, run->crew.parts, run->crew.mirrored, error));
     RETURN_IF(resume_model(&run->checkpoint, setup->config.resume, &setup->choices.model, error));

@@ -18,9 +18,10 @@ enum { ENDING_S = 10 }; /* a thread that has not ended by then hangs */
 
 struct run {
     struct crew crew;
-    struct world *world;           /* borrowed */
-    struct safetensors checkpoint; /* that is resumed, or zero */
-    bool resumes, led;             /* led: another process coordinates, evaluates and writes */
+    struct world *world;               /* borrowed */
+    const struct embedding *embedding; /* borrowed; NULL: the program is `trainer` itself */
+    struct safetensors checkpoint;     /* that is resumed, or zero */
+    bool resumes, led;                 /* led: another process coordinates, evaluates and writes */
     struct setup setup;
     bool folder_named;      /* by the user, not by the program */
     void *folder;           /* where its files go, held against other runs */
@@ -80,6 +81,11 @@ int run_open(struct run *run, const struct typed *typed, struct error *error);
 /* Ends and joins what still runs; safe on a half-open one. What a thread that hangs may still use is left
  * behind: then run->training.abandoned is set, and the run itself must stay. */
 void run_close(struct run *run);
+
+/* Whether it leaves files. */
+static inline bool run_keeps(const struct run *run) {
+    return run->setup.config.out[0] != '\0';
+}
 
 /* By which it is judged. */
 static inline enum metric run_metric(const struct run *run) {

@@ -17,6 +17,10 @@
  * away from a worker. */
 enum { LOOK_MS = 20, DRAIN_MS = 100 };
 
+static bool is_interrupted(const struct run *run) {
+    return run->embedding ? atomic_load(run->embedding->stop) : world_interrupted();
+}
+
 static void show_progress(struct run *run) {
     const double total = (double)sampler_total(&run->sampler) * run->setup.config.batch;
     const double updates = (double)(store_version(&run->store) - run->version_before);
@@ -48,7 +52,7 @@ static int await_start(struct run *run, struct error *error) {
     int starting = 0;
     while ((starting = training_starting(&run->training, LOOK_MS / 1e3)) >= 0) {
         say_notices(run);
-        if (world_interrupted()) say_interrupted(run, world_now(run->world));
+        if (is_interrupted(run)) say_interrupted(run, world_now(run->world));
         if (world_now(run->world) > until)
             return error_set(error, ERROR_DEVICE, "%s did not start within %g s (--start-timeout)",
                              run->roster.members[starting].name, run->setup.config.start_timeout_s);
@@ -65,8 +69,8 @@ static int run_segment(struct run *run, struct error *error) {
         const double now = world_now(run->world);
         say_notices(run);
         const bool due = every > 0.0 && now - run->checkpoint_s > every;
-        if (world_interrupted() || due) sampler_stop(&run->sampler);
-        if (world_interrupted()) say_interrupted(run, now);
+        if (is_interrupted(run) || due) sampler_stop(&run->sampler);
+        if (is_interrupted(run)) say_interrupted(run, now);
         if (!atomic_exchange(&run->training.log_full, false) && now < run->drained_s + DRAIN_MS / 1e3)
             continue;
         run_drain(run);
@@ -179,7 +183,7 @@ static int coordinate(struct run *run, struct error *error) {
         RETURN_IF(store_fetch(&run->store, error));
         RETURN_IF(note_losses(run, error));
         run->interrupted =
-            world_interrupted() && !sampler_reached(&run->sampler, run->setup.config.epochs - 1);
+            is_interrupted(run) && !sampler_reached(&run->sampler, run->setup.config.epochs - 1);
         while (run->epoch < run->setup.config.epochs && sampler_reached(&run->sampler, run->epoch))
             RETURN_IF(finish_epoch(run, error));
         run->stopped_early = run_is_stale(run);
@@ -266,6 +270,8 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     if (run->best.epoch > 0) say_best(run);
     run_say_verdict(run, summary);
     run_say_missed_faults(run);
+    if (run->interrupted && run->embedding)
+        return error_set(error, ERROR_INTERRUPTED, "stopped after %lld examples, as was asked", examples);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
                          "interrupted after %lld examples; go on with: trainer --resume=%s", examples,
@@ -316,16 +322,18 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     return code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
 }
 
-int run_train(const struct typed *typed, const struct crew *crew, struct world *world,
-              struct run_result *result, struct error *error) {
+static int train(const struct typed *typed, const struct crew *crew, struct world *world,
+                 const struct embedding *embedding, struct run_result *result, struct error *error) {
     struct run *run = NULL;
+    const bool quiet = embedding || typed->value.quiet;
     *result = (struct run_result){0};
-    world_catch_interrupts();
+    if (!embedding) world_catch_interrupts();
     RETURN_IF(memory_array(&run, 1, "the run", error));
     run->crew = *crew;
     run->world = world;
-    progress_open(&run->progress, stderr, typed->value.quiet);
-    lines_open(&run->lines, typed->value.quiet ? NULL : stdout, &run->progress);
+    run->embedding = embedding;
+    progress_open(&run->progress, embedding ? NULL : stderr, quiet);
+    lines_open(&run->lines, quiet ? NULL : stdout, &run->progress);
     int code = run_open(run, typed, error);
     if (code == OK) code = coordinate_all(run, result, error);
     if (run->crew.finish && run->members) run->crew.finish(run->members, error, &result->summary);
@@ -336,13 +344,23 @@ int run_train(const struct typed *typed, const struct crew *crew, struct world *
     return code;
 }
 
-int run_train_here(const struct typed *typed, struct run_result *result, struct error *error) {
+int run_train(const struct typed *typed, const struct crew *crew, struct world *world,
+              struct run_result *result, struct error *error) {
+    return train(typed, crew, world, NULL, result, error);
+}
+
+int run_train_embedded(const struct typed *typed, const struct embedding *embedding,
+                       struct run_result *result, struct error *error) {
     struct world *world = NULL;
     *result = (struct run_result){0};
     RETURN_IF(world_open_threads(&world, error));
-    const int code = run_train(typed, &threads_crew, world, result, error);
+    const int code = train(typed, &threads_crew, world, embedding, result, error);
     if (!result->abandoned) world_close(world);
     return code;
+}
+
+int run_train_here(const struct typed *typed, struct run_result *result, struct error *error) {
+    return run_train_embedded(typed, NULL, result, error);
 }
 
 static int keep_first(struct run *run, struct error *error) {

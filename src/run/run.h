@@ -3,9 +3,11 @@
 #ifndef TRAINER_RUN_RUN_H
 #define TRAINER_RUN_RUN_H
 
+#include <stdatomic.h>
 #include "../config/config.h"
 #include "../engine/crew.h"
 #include "../engine/faults.h"
+#include "../record/output.h"
 #include "../record/summary.h"
 
 struct run_result {
@@ -23,14 +25,25 @@ struct run_result {
     bool abandoned; /* a thread hangs: world and crew's settings must stay as long as the program does */
 };
 
+/* A program that has the run in itself (src/library): what it brings, and what it is told. Then nothing is
+ * printed and no signal is caught; without config.out nothing is written either. */
+struct embedding {
+    const struct choice *dataset; /* trained on instead of config.dataset; NULL: that one */
+    const struct output *output;  /* told beside those of --outputs */
+    void *self;                   /* for it, in the scene */
+    const atomic_bool *stop;      /* asks for an end at the next step, as an interrupt does */
+};
+
 /* Trains, with this crew in this world. Its settings, steps and epochs are printed to standard output unless
  * it is to be quiet, progress and notices to standard error, logs, model and checkpoint to config.out. When
  * it is interrupted it writes a checkpoint and returns ERROR_INTERRUPTED. The result is filled on success and
  * when interrupted; run_result_free is safe after any outcome. Errors: as their exit codes say. */
 int run_train(const struct typed *typed, const struct crew *crew, struct world *world,
               struct run_result *result, struct error *error);
-/* The same in this process alone, in a world of its own. */
+/* The same in this process alone, in a world of its own; and within another program. */
 int run_train_here(const struct typed *typed, struct run_result *result, struct error *error);
+int run_train_embedded(const struct typed *typed, const struct embedding *embedding,
+                       struct run_result *result, struct error *error);
 /* Opens a run whose first weights are those of --weights, and keeps it where it begins, as a checkpoint and a
  * model in config.out; nothing is trained. Errors: as their exit codes say; ERROR_FILE: a layer for which the
  * file has nothing. */

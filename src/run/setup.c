@@ -30,11 +30,20 @@ static int count_shards(const struct setup *setup, int parts) {
     return (shards + parts - 1) / parts * parts;
 }
 
+static int choose_dataset(struct setup *setup, struct error *error) {
+    struct config *config = &setup->config;
+    if (!setup->own_dataset)
+        return plugin_choose(&setup->choices.dataset, &dataset_kind, config->dataset, error);
+    setup->choices.dataset = *setup->own_dataset;
+    snprintf(config->dataset, sizeof config->dataset, "%s", setup->own_dataset->plugin->name);
+    return OK;
+}
+
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error) {
     struct choices *choices = &setup->choices;
     struct config *config = &setup->config;
     RETURN_IF(plugin_choose(&choices->model, &model_kind, config->model, error));
-    RETURN_IF(plugin_choose(&choices->dataset, &dataset_kind, config->dataset, error));
+    RETURN_IF(choose_dataset(setup, error));
     RETURN_IF(plugin_choose(&choices->strategy, &strategy_kind, config->strategy, error));
     RETURN_IF(check_parts(setup, parts, mirrored, error));
     RETURN_IF(plugin_choose(&choices->optimizer, &optimizer_kind, config->optimizer, error));
@@ -82,7 +91,7 @@ int setup_open_network(struct setup *setup, struct error *error) {
     const struct config *config = &setup->config;
     RETURN_IF(dataset_open(&setup->dataset, &setup->choices.dataset,
                            config->data_dir[0] ? config->data_dir : NULL, error));
-    progress_warn_of(setup->dataset.notice);
+    if (!setup->embedded) progress_warn_of(setup->dataset.notice);
     RETURN_IF(network_fits(&setup->choices.model, &setup->dataset.shape, setup->dataset.measured,
                            config->dataset, error));
     RETURN_IF(loss_choose(&setup->loss, (enum loss)config->loss, config->label_smoothing, setup->dataset.task,

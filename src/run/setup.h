@@ -13,8 +13,10 @@ struct choices {
 };
 
 struct setup {
-    struct config config; /* settled; devices are named as they turned out to be */
-    int processes;        /* of this machine that divide its cores; 0 or 1: this one has all */
+    struct config config;             /* settled; devices are named as they turned out to be */
+    bool embedded;                    /* nothing is to be printed */
+    const struct choice *own_dataset; /* instead of the config's, whose name it then takes; NULL: none */
+    int processes;                    /* of this machine that divide its cores; 0 or 1: this one has all */
     struct choices choices;
     int shards;             /* into which the weights are cut, over all processes that have some */
     struct device *devices; /* [device_count] */
