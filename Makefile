@@ -8,7 +8,8 @@
 #   make mutations       puts the bugs of tests/mutations in, one by one, and sees a test fail on each; mutations-quick: some of them
 #   make CUDA=0          without GPUs (auto: with them where nvcc, cuBLASLt and cuDNN are); CUDA_ARCHS=all   for every GPU
 #   make CUDA=standin B=build/standin gpu-tests      GPUs that a stand-in of tests/ plays, on any machine with g++
-#   make install         program, manual page and completions into PREFIX=/usr/local, below DESTDIR if set; make uninstall removes them
+#   make install         program, library, manual page and completions into PREFIX=/usr/local, below DESTDIR if set; make uninstall
+#                        removes them; make library: libtrainer.so and libtrainer.a alone
 #   make gpu-check       on a machine with a GPU: gpu-correct, gpu-speed, gpu-accuracy, each appended to docs/measurements/gpu-report.md
 #
 # A plug-in is one file: the names in strategies/ models/ datasets/ src/store/{optimizers,schedules}/ and src/outputs/ become tables here.
@@ -98,7 +99,7 @@ ifeq ($(CUDA),1)
     # /usr/include is looked into anyhow, and has to be looked into last.
     CUDA_INCLUDES := $(addprefix -isystem ,$(filter-out /usr/include,$(sort $(CUDA_HEADERS) $(firstword $(NCCL_FOUND)))))
     # --fmad=false: device code rounds as the same lines do on the CPU; fmaf is used where it is meant.
-    COMPILE_CU = $(NVCC) -std=c++17 -O3 -g -lineinfo --fmad=false $(NVCC_ARCHS) -I$(B)/tables $(CUDA_INCLUDES) -Xcompiler -Wall,-Wextra \
+    COMPILE_CU = $(NVCC) -std=c++17 -O3 -g -lineinfo --fmad=false $(NVCC_ARCHS) -I$(B)/tables $(CUDA_INCLUDES) -Xcompiler -Wall,-Wextra,-fPIC \
                  $(if $(filter 1,$(WERROR)),-Werror all-warnings) -MMD -MP
     CUDA_LIBS = $(filter %.a,$(CUDA_LIBRARIES)) -lstdc++ -ldl -lrt
     empty :=
@@ -121,7 +122,9 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(
 OPTIMIZE = $(if $(SANITIZE),-O1 -fno-omit-frame-pointer,-O3 $(if $(MARCH),-march=$(MARCH)))
 SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize-recover=all))
 CFLAGS = -g
-ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(CFLAGS)
+# The same objects make the program and the library, of which only the functions of trainer.h can be seen from outside.
+FOR_LIBRARY = -fPIC -fvisibility=hidden
+ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(FOR_LIBRARY) $(CFLAGS)
 VERSION = 0.1.0
 DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_HDF5=$(HDF5) $(if $(HDF5_FILE),-DTRAINER_HDF5_FILE='"$(HDF5_FILE)"') -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
           -DTRAINER_VERSION='"$(VERSION)"' $(if $(filter 0,$(ZLIB)),-Isrc/base/zlib)
@@ -181,7 +184,7 @@ TEST_SOURCES = $(filter-out $(LEFT_OUT) $(if $(filter standin,$(CUDA)),,tests/cu
 TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
 BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
 
-.PHONY: all tests verify mutations mutations-quick gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench fuzz fuzz-each check demo install-missing install uninstall clean format
+.PHONY: all library examples tests verify mutations mutations-quick gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench fuzz fuzz-each check demo install-missing install uninstall clean format
 all: $(PROGRAM)
 
 $(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
@@ -191,6 +194,40 @@ $(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
 $(B)/libtrainer.a: $(OBJECTS)
 	@rm -f $@
 	@ar rcs $@ $^
+
+# --- the library: all of the program but main.c, with the functions of trainer.h alone to be seen (src/library/symbols.map). The shared
+# one's soname changes when a program that was linked with it could not run with the new one. The static one is a single object, so that
+# names of ours cannot clash with those of a program ---
+LIBRARY_NAME = libtrainer.so
+LIBRARY_SONAME = $(LIBRARY_NAME).0
+LIBRARY_FILE = $(LIBRARY_NAME).$(VERSION)
+LIBRARY = $(B)/library
+SYMBOLS = src/library/symbols.map
+library: $(LIBRARY)/$(LIBRARY_NAME) $(LIBRARY)/libtrainer.a
+
+$(LIBRARY)/$(LIBRARY_FILE): $(OBJECTS) $(SYMBOLS)
+	@mkdir -p $(@D)
+	@echo '  LINK $@'
+	@$(LINK) -shared -Wl,-soname,$(LIBRARY_SONAME) -Wl,--version-script=$(SYMBOLS) -o $@ $(OBJECTS) $(LIBS)
+$(LIBRARY)/$(LIBRARY_SONAME): $(LIBRARY)/$(LIBRARY_FILE)
+	@ln -sf $(<F) $@
+$(LIBRARY)/$(LIBRARY_NAME): $(LIBRARY)/$(LIBRARY_SONAME)
+	@ln -sf $(<F) $@
+$(LIBRARY)/libtrainer.a: $(OBJECTS) $(SYMBOLS)
+	@mkdir -p $(@D)
+	@echo '  LINK $@'
+	@sed -n 's/^ *\(trainer_[a-z_0-9]*\);.*/\1/p' $(SYMBOLS) >$(@D)/symbols
+	@$(LD) -r -o $(@D)/trainer.o $(OBJECTS) && objcopy --keep-global-symbols=$(@D)/symbols $(@D)/trainer.o
+	@rm -f $@ && ar rcs $@ $(@D)/trainer.o && rm $(@D)/trainer.o
+
+# --- examples of its use: each a program of one page ---
+EXAMPLES = $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
+examples: $(EXAMPLES)
+$(B)/examples/%: examples/%.c src/library/trainer.h $(LIBRARY)/$(LIBRARY_NAME) $(B)/flags
+	@mkdir -p $(@D)
+	@echo '  LINK $@'
+	@$(CC) $(filter-out $(FOR_LIBRARY),$(ALL_CFLAGS)) $(SANITIZER) -Isrc/library -o $@ $< $(LIBRARY)/$(LIBRARY_NAME) \
+	   -Wl,-rpath,'$$ORIGIN/../library' -lm -pthread
 
 # What the flags are goes into a file, so that changing them builds anew.
 $(B)/flags: FORCE
@@ -323,7 +360,7 @@ $(B)/tests/fuzz_%.run: $(B)/tests/fuzz_%
 	@echo "  FUZZ $<"; grep -E '^(accepted|Done)' $<.log
 
 # tests/cuda/check.sh runs all of gpu-check on the stand-in.
-tests: $(PROGRAM) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)
+tests: $(PROGRAM) library $(EXAMPLES) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)
 	@tests/runner $(B) $(PROGRAM)
 
 # --- mutations: bugs put into a copy of the tree, each to be found by its test (tests/mutate --help) ---
@@ -365,27 +402,38 @@ demo: install-missing
 	@$(MAKE) $(PARALLEL) --no-print-directory all
 	@bench/demo $(dir $(PROGRAM))$(notdir $(PROGRAM))
 
-# The program is one file. It is for processors like the one it was built on, and for others when it was built with MARCH= (nothing).
-# A GPU's libraries are looked for at run time. It writes its own manual page and completions.
+# The program is one file, the library another. They are for processors like the one they were built on, and for others when built with MARCH= (nothing).
+# A GPU's libraries are looked for at run time. The program writes its own manual page and completions.
 PREFIX = /usr/local
 PLACE = $(DESTDIR)$(PREFIX)/bin
 SHARE = $(DESTDIR)$(PREFIX)/share
+LIBRARIES = $(DESTDIR)$(PREFIX)/lib
+HEADERS = $(DESTDIR)$(PREFIX)/include
 MANUAL = $(SHARE)/man/man1
 COMPLETIONS_bash = $(SHARE)/bash-completion/completions
 COMPLETIONS_zsh = $(SHARE)/zsh/site-functions
 COMPLETIONS_fish = $(SHARE)/fish/vendor_completions.d
 WRITTEN = '$(MANUAL)/trainer.1' '$(COMPLETIONS_bash)/trainer' '$(COMPLETIONS_zsh)/_trainer' '$(COMPLETIONS_fish)/trainer.fish'
 RUN_PROGRAM = '$(dir $(PROGRAM))$(notdir $(PROGRAM))'
-install: $(PROGRAM)
-	install -d '$(PLACE)' '$(MANUAL)' '$(COMPLETIONS_bash)' '$(COMPLETIONS_zsh)' '$(COMPLETIONS_fish)'
+INSTALLED = '$(PLACE)/trainer' '$(HEADERS)/trainer.h' '$(LIBRARIES)/libtrainer.a' '$(LIBRARIES)/pkgconfig/trainer.pc' \
+            $(foreach n,$(LIBRARY_FILE) $(LIBRARY_SONAME) $(LIBRARY_NAME),'$(LIBRARIES)/$(n)')
+install: $(PROGRAM) library
+	install -d '$(PLACE)' '$(HEADERS)' '$(LIBRARIES)/pkgconfig' '$(MANUAL)' '$(COMPLETIONS_bash)' '$(COMPLETIONS_zsh)' '$(COMPLETIONS_fish)'
 	install -m 755 '$(PROGRAM)' '$(PLACE)/trainer'
+	install -m 644 src/library/trainer.h '$(HEADERS)/trainer.h'
+	install -m 644 $(LIBRARY)/libtrainer.a '$(LIBRARIES)/libtrainer.a'
+	install -m 755 $(LIBRARY)/$(LIBRARY_FILE) '$(LIBRARIES)/$(LIBRARY_FILE)'
+	ln -sf $(LIBRARY_FILE) '$(LIBRARIES)/$(LIBRARY_SONAME)'
+	ln -sf $(LIBRARY_SONAME) '$(LIBRARIES)/$(LIBRARY_NAME)'
+	printf 'prefix=%s\nName: trainer\nDescription: Graphs of operations, and the training of networks on many devices\nVersion: %s\nCflags: -I$${prefix}/include\nLibs: -L$${prefix}/lib -ltrainer\nLibs.private: %s\n' \
+	   '$(PREFIX)' '$(VERSION)' '$(LIBS)' >'$(LIBRARIES)/pkgconfig/trainer.pc'
 	$(RUN_PROGRAM) manual >'$(MANUAL)/trainer.1'
 	$(RUN_PROGRAM) completions bash >'$(COMPLETIONS_bash)/trainer'
 	$(RUN_PROGRAM) completions zsh >'$(COMPLETIONS_zsh)/_trainer'
 	$(RUN_PROGRAM) completions fish >'$(COMPLETIONS_fish)/trainer.fish'
-	chmod 644 $(WRITTEN)
+	chmod 644 $(WRITTEN) '$(LIBRARIES)/pkgconfig/trainer.pc'
 uninstall:
-	rm -f '$(PLACE)/trainer' $(WRITTEN)
+	rm -f $(INSTALLED) $(WRITTEN)
 
 format:
 	clang-format -i $(shell git ls-files '*.c' '*.h' '*.cu' '*.cc' '*.hh')

@@ -1,0 +1,306 @@
+/* Sessions, as trainer.h has them: a graph's variables on one device, and a program for each list of fetches
+ * that was run. */
+#include <string.h>
+#include "../base/memory.h"
+#include "../device/copy.h"
+#include "../formats/checkpoint.h"
+#include "../program/program.h"
+#include "parts.h"
+
+enum { COMPILED = 16 }; /* lists of fetches that are kept compiled; then the oldest goes */
+
+/* What one list of fetches needs. */
+struct compiled {
+    node *fetches; /* [count] */
+    int count;
+    bool *needed; /* [nodes] */
+    int nodes;    /* of the graph, when it was compiled */
+    struct program *program;
+    struct arena *arena;
+};
+
+struct trainer_session {
+    const struct graph *graph; /* borrowed */
+    struct device *devices;    /* [1] */
+    size_t floats;             /* of the variables, when it was opened */
+    float *weights;            /* [floats] on the device */
+    float *gradients;          /* [floats] on the device: where fetched gradients of variables arrive */
+    struct compiled compiled[COMPILED];
+    int next;                   /* of them, to be replaced */
+    const struct compiled *ran; /* the last run; NULL: there was none */
+};
+
+static void release(const struct trainer_session *s, void *block) {
+    if (block) s->devices->backend->release(s->devices, block);
+}
+
+static void forget(struct compiled *compiled) {
+    arena_close(compiled->arena);
+    program_close(compiled->program);
+    memory_free(compiled->needed);
+    memory_free(compiled->fetches);
+    *compiled = (struct compiled){0};
+}
+
+void trainer_session_close(struct trainer_session *session) {
+    if (!session) return;
+    for (int i = 0; i < COMPILED; i++) forget(&session->compiled[i]);
+    if (session->devices) {
+        release(session, session->gradients);
+        release(session, session->weights);
+    }
+    devices_close(session->devices, 1);
+    memory_free(session);
+}
+
+static int initialize(struct trainer_session *s, struct error *error) {
+    float *first = NULL;
+    RETURN_IF(memory_array(&first, s->floats, "the first values of variables", error));
+    layout_initialize(&s->graph->layout, s->graph->seed, first);
+    const int code = device_copy(s->devices, s->weights, NULL, first, s->floats * sizeof *first, error);
+    memory_free(first);
+    return code;
+}
+
+static int open(struct trainer_session *s, const char *device, struct error *error) {
+    const struct device_settings settings = {.hard = true};
+    int count = 0;
+    bool shared = false;
+    RETURN_IF(graph_check(s->graph, error));
+    s->floats = s->graph->layout.floats;
+    RETURN_IF(devices_open(device, &settings, &s->devices, &count, &shared, error));
+    if (count != 1) {
+        devices_close(s->devices, count);
+        s->devices = NULL;
+        return error_set(error, ERROR_USAGE, "a session on \"%s\": found %d devices, expected one", device,
+                         count);
+    }
+    s->devices->backend->enter(s->devices);
+    RETURN_IF(device_array(s->devices, &s->weights, s->floats, "variables", error));
+    RETURN_IF(device_array(s->devices, &s->gradients, s->floats, "gradients", error));
+    return initialize(s, error);
+}
+
+int trainer_session_open(struct trainer_session **session, const struct trainer_graph *graph,
+                         const char *device, struct trainer_error *error) {
+    struct error why = {0};
+    *session = NULL;
+    if (memory_array(session, 1, "a session", &why) != OK) return library_tell(&why, error);
+    (*session)->graph = &graph->graph;
+    if (open(*session, device ? device : "cpu:0", &why) != OK) {
+        trainer_session_close(*session);
+        *session = NULL;
+    }
+    return library_tell(&why, error);
+}
+
+/* --- running --- */
+
+/* needed[graph->count]: the fetches, and what they are computed from. */
+static void find_needed(const struct graph *graph, const node *fetches, int count, bool *needed) {
+    for (int i = 0; i < count; i++) needed[fetches[i]] = true;
+    for (node n = graph->count - 1; n >= 0; n--) /* operands are older than their readers */
+        for (int i = 0; needed[n] && i < graph->nodes[n].inputs; i++) needed[graph->nodes[n].input[i]] = true;
+}
+
+static int compile(struct trainer_session *s, struct compiled *compiled, const node *fetches, int count,
+                   struct error *error) {
+    RETURN_IF(memory_array(&compiled->fetches, count, "fetches", error));
+    RETURN_IF(memory_array(&compiled->needed, s->graph->count, "nodes of a run", error));
+    RETURN_IF(program_compile(&compiled->program, s->graph, fetches, count, s->devices, error));
+    RETURN_IF(arena_open(&compiled->arena, compiled->program, error));
+    if (count > 0) memcpy(compiled->fetches, fetches, (size_t)count * sizeof *fetches);
+    compiled->count = count;
+    compiled->nodes = s->graph->count;
+    find_needed(s->graph, fetches, count, compiled->needed);
+    return OK;
+}
+
+/* The program for these fetches: the one that is there, or a new one. */
+static int find_compiled(struct trainer_session *s, const node *fetches, int count, struct compiled **found,
+                         struct error *error) {
+    for (int i = 0; i < COMPILED; i++) {
+        struct compiled *compiled = &s->compiled[i];
+        if (!compiled->program || compiled->count != count) continue;
+        *found = compiled;
+        if (memcmp(compiled->fetches, fetches, (size_t)count * sizeof *fetches) == 0) return OK;
+    }
+    *found = &s->compiled[s->next];
+    s->next = (s->next + 1) % COMPILED;
+    if (s->ran == *found) s->ran = NULL;
+    forget(*found);
+    const int code = compile(s, *found, fetches, count, error);
+    if (code != OK) forget(*found);
+    return code;
+}
+
+static size_t bytes_of(const struct node_info *info) {
+    return shape_count(&info->shape) * type_bytes(info->type);
+}
+
+static int check_bytes(const struct node_info *info, const char *what, size_t bytes, struct error *error) {
+    char shape[96];
+    if (bytes == bytes_of(info)) return OK;
+    return error_set(error, ERROR_USAGE, "%s of %s%s%s: found %zu bytes, expected %zu: %s of %s", what,
+                     op_name(info->op), info->name[0] ? " " : "", info->name, bytes, bytes_of(info),
+                     shape_text(&info->shape, shape, sizeof shape), type_name(info->type));
+}
+
+static int check_fetches(const struct graph *graph, const struct trainer_fetch *fetches, int count,
+                         struct error *error) {
+    for (int i = 0; i < count; i++) {
+        if (fetches[i].node < 0 || fetches[i].node >= graph->count)
+            return error_set(error, ERROR_USAGE, "fetch %d is not a node of the graph", i + 1);
+        if (fetches[i].data)
+            RETURN_IF(check_bytes(&graph->nodes[fetches[i].node], "a fetch", fetches[i].bytes, error));
+    }
+    return OK;
+}
+
+/* A placeholder that the run does not need is checked all the same, and else left alone. */
+static int feed(const struct trainer_session *s, const struct compiled *compiled,
+                const struct trainer_feed *feeds, int count, bool *fed, struct error *error) {
+    for (int i = 0; i < count; i++) {
+        const node n = feeds[i].node;
+        if (n < 0 || n >= s->graph->count || s->graph->nodes[n].op != OP_placeholder)
+            return error_set(error, ERROR_USAGE, "feed %d: found %s, expected a placeholder", i + 1,
+                             n < 0 || n >= s->graph->count ? "no node" : op_name(s->graph->nodes[n].op));
+        RETURN_IF(check_bytes(&s->graph->nodes[n], "a feed", feeds[i].bytes, error));
+        if (n >= compiled->nodes || !compiled->needed[n]) continue;
+        RETURN_IF(arena_write(compiled->arena, n, feeds[i].data, feeds[i].bytes, error));
+        fed[n] = true;
+    }
+    for (node n = 0; n < compiled->nodes; n++)
+        if (s->graph->nodes[n].op == OP_placeholder && compiled->needed[n] && !fed[n])
+            return error_set(error, ERROR_USAGE, "placeholder \"%s\" is needed and was not fed",
+                             s->graph->nodes[n].name);
+    return OK;
+}
+
+/* Wherever the program keeps it. */
+static int read_fetch(const struct trainer_session *s, const struct compiled *compiled,
+                      const struct trainer_fetch *fetch, struct error *error) {
+    const struct node_info *info = &s->graph->nodes[fetch->node];
+    if (arena_address(compiled->arena, fetch->node))
+        return arena_read(compiled->arena, fetch->node, fetch->data, fetch->bytes, error);
+    if (info->op == OP_constant) {
+        memcpy(fetch->data, info->constant, fetch->bytes);
+        return OK;
+    }
+    const bool is_gradient = info->gradient_of >= 0;
+    const int range = is_gradient ? info->gradient_of : info->attributes.variable;
+    const float *slab = is_gradient ? s->gradients : s->weights;
+    return device_copy(NULL, fetch->data, s->devices, slab + s->graph->layout.ranges[range].begin,
+                       fetch->bytes, error);
+}
+
+static int run(struct trainer_session *s, const struct trainer_feed *feeds, int feed_count,
+               const struct trainer_fetch *fetches, int fetch_count, const node *nodes, bool *fed,
+               struct error *error) {
+    struct compiled *compiled = NULL;
+    RETURN_IF(graph_check(s->graph, error));
+    if (s->graph->layout.floats != s->floats)
+        return error_set(error, ERROR_USAGE,
+                         "the graph has got variables since the session was opened, expected none");
+    RETURN_IF(check_fetches(s->graph, fetches, fetch_count, error));
+    s->devices->backend->enter(s->devices);
+    RETURN_IF(find_compiled(s, nodes, fetch_count, &compiled, error));
+    RETURN_IF(feed(s, compiled, feeds, feed_count, fed, error));
+    RETURN_IF(program_run(compiled->program, compiled->arena, s->weights, s->gradients, error));
+    s->ran = compiled;
+    for (int i = 0; i < fetch_count; i++)
+        if (fetches[i].data) RETURN_IF(read_fetch(s, compiled, &fetches[i], error));
+    return s->devices->backend->finish(s->devices, error);
+}
+
+int trainer_session_run(struct trainer_session *session, const struct trainer_feed *feeds, int feed_count,
+                        const struct trainer_fetch *fetches, int fetch_count, struct trainer_error *error) {
+    struct error why = {0};
+    node *nodes = NULL;
+    bool *fed = NULL;
+    if (feed_count < 0 || fetch_count < 0)
+        error_set(&why, ERROR_USAGE, "%d feeds and %d fetches, expected 0 or more", feed_count, fetch_count);
+    else if (memory_array(&nodes, fetch_count, "fetches", &why) == OK &&
+             memory_array(&fed, session->graph->count, "feeds", &why) == OK) {
+        for (int i = 0; i < fetch_count; i++) nodes[i] = fetches[i].node;
+        session->ran = NULL;
+        run(session, feeds, feed_count, fetches, fetch_count, nodes, fed, &why);
+    }
+    memory_free(fed);
+    memory_free(nodes);
+    return library_tell(&why, error);
+}
+
+bool trainer_session_ran(const struct trainer_session *session, trainer_node n) {
+    const struct compiled *ran = session->ran;
+    return ran && n >= 0 && n < ran->nodes && ran->needed[n];
+}
+
+/* --- variables --- */
+
+static int find_range(const struct trainer_session *s, node n, size_t count, const struct range **range,
+                      struct error *error) {
+    if (n < 0 || n >= s->graph->count || s->graph->nodes[n].op != OP_variable)
+        return error_set(error, ERROR_USAGE, "found %s, expected a variable",
+                         n < 0 || n >= s->graph->count ? "no node" : op_name(s->graph->nodes[n].op));
+    *range = &s->graph->layout.ranges[s->graph->nodes[n].attributes.variable];
+    if ((*range)->begin >= s->floats)
+        return error_set(error, ERROR_USAGE, "variable \"%s\" is newer than the session", (*range)->name);
+    if ((*range)->floats == count) return OK;
+    return error_set(error, ERROR_USAGE, "variable \"%s\": found room for %zu values, expected %zu",
+                     (*range)->name, count, (*range)->floats);
+}
+
+int trainer_session_get(const struct trainer_session *session, trainer_node variable, float *values,
+                        size_t count, struct trainer_error *error) {
+    struct error why = {0};
+    const struct range *range = NULL;
+    if (find_range(session, variable, count, &range, &why) == OK)
+        device_copy(NULL, values, session->devices, session->weights + range->begin, count * sizeof *values,
+                    &why);
+    return library_tell(&why, error);
+}
+
+int trainer_session_set(struct trainer_session *session, trainer_node variable, const float *values,
+                        size_t count, struct trainer_error *error) {
+    struct error why = {0};
+    const struct range *range = NULL;
+    if (find_range(session, variable, count, &range, &why) == OK)
+        device_copy(session->devices, session->weights + range->begin, NULL, values, count * sizeof *values,
+                    &why);
+    return library_tell(&why, error);
+}
+
+/* Both go through a copy on the host: what is written is whole, and what cannot be read changes nothing. */
+
+static int save(const struct trainer_session *s, const char *path, float *values, struct error *error) {
+    RETURN_IF(device_copy(NULL, values, s->devices, s->weights, s->floats * sizeof *values, error));
+    return model_write(path, &s->graph->layout, values, NULL, 0, error);
+}
+
+int trainer_session_save(const struct trainer_session *session, const char *path,
+                         struct trainer_error *error) {
+    struct error why = {0};
+    float *values = NULL;
+    if (memory_array(&values, session->floats, "variables", &why) == OK) save(session, path, values, &why);
+    memory_free(values);
+    return library_tell(&why, error);
+}
+
+static int load(struct trainer_session *s, const char *path, float *values, struct error *error) {
+    struct safetensors content = {0};
+    RETURN_IF(safetensors_read(path, &content, error));
+    int code = checkpoint_load(path, &content, "", &s->graph->layout, true, values, error);
+    safetensors_free(&content);
+    if (code == OK)
+        code = device_copy(s->devices, s->weights, NULL, values, s->floats * sizeof *values, error);
+    return code;
+}
+
+int trainer_session_load(struct trainer_session *session, const char *path, struct trainer_error *error) {
+    struct error why = {0};
+    float *values = NULL;
+    if (memory_array(&values, session->floats, "variables", &why) == OK) load(session, path, values, &why);
+    memory_free(values);
+    return library_tell(&why, error);
+}

@@ -1,0 +1,95 @@
+/* Training, as trainer.h has it: the run of `trainer train`, with a program around it. */
+#include <string.h>
+#include "../base/memory.h"
+#include "../base/subnormal.h"
+#include "training.h"
+
+_Static_assert((int)TRAINER_VALUES == (int)TASK_VALUES, "trainer.h has the tasks of loss.h");
+
+int trainer_training_open(struct trainer_training **training, struct trainer_error *error) {
+    struct error why = {0};
+    *training = NULL;
+    if (memory_array(training, 1, "a training", &why) == OK)
+        option_defaults(run_options, &(*training)->typed);
+    return library_tell(&why, error);
+}
+
+void trainer_training_close(struct trainer_training *training) {
+    if (!training || training->hangs) return;
+    learnt_forget(&training->learnt);
+    memory_free(training);
+}
+
+/* Of options that a program has no use for: who prints, who goes on, and who is one of several processes. */
+static bool is_refused(const char *name) {
+    static const char *const names[] = {"resume",       "replace", "explain",      "quiet",
+                                        "print-every",  "job",     "task",         "ps-hosts",
+                                        "worker-hosts", "cluster", "start-timeout"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+static int set(struct typed *typed, const char *name, const char *value, struct error *error) {
+    const struct option *row = option_find(run_options, name);
+    if (row && is_refused(row->name))
+        return error_set(error, ERROR_USAGE, "%s: a setting of the program `trainer` alone", row->name);
+    RETURN_IF(option_set(run_options, typed, "", name, value, error));
+    return row->typed ? row->typed(typed, (char *)typed + row->offset, row->bytes, error) : OK;
+}
+
+int trainer_training_set(struct trainer_training *training, const char *name, const char *value,
+                         struct trainer_error *error) {
+    struct error why = {0};
+    set(&training->typed, name, value, &why);
+    return library_tell(&why, error);
+}
+
+void trainer_training_watch(struct trainer_training *training, const struct trainer_watcher *watcher) {
+    training->watcher = *watcher;
+}
+
+void trainer_training_stop(struct trainer_training *training) {
+    atomic_store(&training->stop, true);
+}
+
+static int run(struct trainer_training *training, struct choice *data, struct run_result *result,
+               struct error *error) {
+    const struct embedding embedding = {.dataset = training->own_data ? data : NULL,
+                                        .output = &library_output,
+                                        .self = training,
+                                        .stop = &training->stop};
+    if (training->own_data && training->typed.given.dataset)
+        return error_set(error, ERROR_USAGE, "dataset: found data of the program too, expected one of them");
+    library_choose_data(training, data);
+    learnt_forget(&training->learnt);
+    atomic_store(&training->stop, false);
+    return run_train_embedded(&training->typed, &embedding, result, error);
+}
+
+static void give(struct trainer_result *out, const struct summary *summary) {
+    *out = (struct trainer_result){.test_score = summary->test_score,
+                                   .test_loss = summary->test_cost,
+                                   .final_loss = summary->final_cost,
+                                   .seconds = summary->train_seconds,
+                                   .examples_per_s = summary->examples_per_s,
+                                   .updates = summary->updates,
+                                   .examples = summary->examples};
+}
+
+int trainer_training_run(struct trainer_training *training, struct trainer_result *result,
+                         struct trainer_error *error) {
+    const uint64_t mode = subnormals_mode(); /* of the caller's thread */
+    struct error why = {0};
+    struct run_result ran = {0};
+    struct choice *data = NULL;
+    subnormals_flush();
+    int code = memory_array(&data, 1, "a data set", &why);
+    if (code == OK) code = run(training, data, &ran, &why);
+    if (result && (code == OK || code == ERROR_INTERRUPTED)) give(result, &ran.summary);
+    training->hangs = training->hangs || ran.abandoned;
+    if (!training->hangs) memory_free(data);
+    run_result_free(&ran);
+    subnormals_set(mode);
+    return library_tell(&why, error);
+}

@@ -1,0 +1,44 @@
+#!/bin/bash
+# Every program of examples/ runs and prints what it should; none is forgotten here.
+set -u
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/../setup.sh"
+cd "$scratch" || exit 1
+
+declare -A expected
+expected[first]='add=5, mul=6, pow=15625
+the useless node was skipped
+[3, 1] + [4.5, 2] = [7.5, 3]
+[1, 3] + [2, 4] = [3, 7]
+counter=3'
+expected[regression]='determinant 816
+y = 2.000 + 3.000 a + -1.000 b'
+expected[newton]='a = 2: root 1.41421, derivative 0.35355
+a = 9: root 3.00000, derivative 0.16667
+a = -16: root 4.00000, derivative -0.12500'
+expected[shuffle]='step 0: the sum is 21
+step 0: the sum is 21, the same order
+step 1: the sum is 21, another order'
+expected[queue]='took 1.5
+took 4.5
+took 9.5
+took 16.5
+took 25.5'
+expected[custom]='softplus(-2) = 0.1269, slope 0.1192
+softplus(0) = 0.6931, slope 0.5000
+softplus(3) = 3.0486, slope 0.9526'
+expected[embedded]='epoch 10
+epoch 20
+more than 90 % of the test points are right: yes
+(0, 0) is inside
+(0.9, -0.9) is outside'
+
+for source in "$root"/examples/*.c; do
+    name=$(basename "$source" .c)
+    [ -n "${expected[$name]:-}" ] || { fail "examples/$name.c has no expectation here"; continue; }
+    "$BUILD/examples/$name" >out 2>err || fail "examples/$name: exit code $?: $(cat err)"
+    [ ! -s err ] || fail "examples/$name: said: $(cat err)"
+    [ "$(cat out)" = "${expected[$name]}" ] || fail "examples/$name: printed: $(cat out)"
+done
+
+[ $failures -eq 0 ]
