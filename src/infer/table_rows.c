@@ -66,7 +66,7 @@ static int read_rows(struct table_rows *rows, struct features *features, struct 
     while (features->count < rows->most) {
         int *const label = &rows->labels[features->count];
         RETURN_IF(csv_reader_next(&rows->reader, rows->cells, label, &found, error));
-        if (!found) return OK;
+        if (!found) break;
         columns_fill(columns, rows->cells);
         rows->unseen +=
             columns_expand(columns, rows->cells, features->floats + (size_t)features->count * numbers);
@@ -75,6 +75,7 @@ static int read_rows(struct table_rows *rows, struct features *features, struct 
         if (rows->carries) carry_row(&rows->reader, &rows->carried);
         features->count++;
     }
+    rows->ended = !found;
     return rows->carries ? text_end(&rows->carried) : OK;
 }
 
@@ -83,6 +84,7 @@ int table_rows_next(struct table_rows *rows, struct features *features, struct e
     *features = (struct features){0};
     memory_free(rows->carried.bytes);
     rows->carried = text_growing(error);
+    if (rows->ended) return OK;
     RETURN_IF(memory_array(&features->floats, (size_t)rows->most * numbers, "rows of a table", error));
     RETURN_IF(read_rows(rows, features, error));
     return features_prepare(features, rows->restored, rows->reader.rows.name, error);

@@ -12,6 +12,7 @@ enum { TABLE_LABEL_NONE = -1, TABLE_LABEL_UNKNOWN = -2 /* none of the classes */
 struct table_rows {
     const struct restored *restored; /* borrowed */
     struct csv_reader reader;
+    bool ended;   /* there are no more */
     bool carries; /* what the network does not take is carried along as text */
     struct text
         carried;  /* of the rows in hand, cells of CSV each with a comma behind it, each row with a 0 */

@@ -31,7 +31,7 @@ for folder in "runs/sync", "async":
             check(abs(seconds(cell) - worker[key]) <= 0.006 * worker[key], key, row, worker[key])
         check(abs(number(row[7]) - worker["staleness_mean"]) <= 0.006 * worker["staleness_mean"] and number(row[8]) == worker["staleness_max"], row)
     for row, worker in zip(page.rows("waits")[1:], workers):
-        check(row[2] == worker["waited_at"] and row[4] == worker["waited_for"], row)
+        check(row[2] == worker["waited_at"] and row[4] == (worker["waited_for"] or "-"), row)
         check(abs(seconds(row[5]) - worker["waited_for_s"]) <= 0.006 * worker["waited_for_s"], row)
     # The widths of a bar add up to it, and are the shares of the worker's time.
     bars = [s for s in page.section("time").iter(SPACE + "svg") if s.get("aria-label") == "shares of its time"]
