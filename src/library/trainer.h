@@ -388,7 +388,7 @@ struct trainer_step {
 struct trainer_epoch {
     int epoch; /* from 1 */
     double time_s, train_loss, test_loss;
-    double test_score; /* accuracy of classes and labels; of values, the coefficient of determination */
+    double test_score; /* of classes and labels, the accuracy; of values, the root mean squared error */
     double examples_per_s;
 };
 /* Called on the thread that runs the training, while the workers go on: steps some time after they were done,
