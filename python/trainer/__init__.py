@@ -1,0 +1,251 @@
+"""trainer: networks trained on many devices, and graphs of operations, from Python.
+
+    import numpy as np, trainer
+
+    training = trainer.Training(x, y, test=(x_test, y_test), model="mlp:hidden=32", strategy="async-lockfree",
+                                devices="cpu:0,cpu:1", epochs=20)
+    for step in training.steps():               # or training.run()
+        print(step.worker, step.step, step.loss)
+    print(training.result.test_score)
+    print(training.predict(x_test).argmax(axis=1))
+
+    graph = trainer.Graph()
+    a = graph.placeholder("a", (2,))
+    session = trainer.Session(graph)
+    print(session.run(graph.add(a, a), {a: [1, 2]}))
+
+Arrays that have the right type and lie row by row are used where they are; others are copied once. Settings are
+those of the command line, with _ for -. What goes wrong is a trainer.Error, whose code is the program's exit code.
+"""
+
+import queue
+import threading
+from collections import namedtuple
+from ctypes import byref, c_bool, c_int, c_uint64, c_void_p
+
+import numpy as np
+
+from . import _library as c
+from ._library import Error, version
+
+__all__ = ["Error", "Graph", "Result", "Session", "Training", "version"]
+
+Step = namedtuple("Step", [name for name, _ in c.Step._fields_])
+Epoch = namedtuple("Epoch", [name for name, _ in c.Epoch._fields_])
+Result = namedtuple("Result", [name for name, _ in c.Result._fields_])
+
+
+def _plain(kind, value):
+    return kind(*(getattr(value, name) for name in kind._fields))
+
+
+def _array(values, dtype):
+    """An array of that type, row by row: `values` itself if it is one."""
+    return np.ascontiguousarray(values, dtype=dtype)
+
+
+class Training:
+    """Trains a network on x [examples, ...] and y: whole numbers from 0 are classes, floats are values to
+    predict, and with task="labels" 1 or 0 for each label. Without x: on the data set that the settings name."""
+
+    def __init__(self, x=None, y=None, test=None, task=None, **settings):
+        self.result = None  # of the last run
+        self._handle = c_void_p()
+        self._kept = []  # arrays and functions that the library has borrowed
+        c.call("trainer_training_open", byref(self._handle))
+        for name, value in settings.items():
+            text = str(int(value)) if isinstance(value, bool) else str(value)
+            c.call("trainer_training_set", self._handle, name.replace("_", "-").encode(), text.encode())
+        if x is not None:
+            self._set_data(x, y, test, task)
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            c.library.trainer_training_close(self._handle)
+
+    def _set_data(self, x, y, test, task):
+        y = np.asarray(y)
+        if task is None:
+            task = "classes" if y.dtype.kind in "iub" else "values"
+        if task not in c.TASKS:
+            raise ValueError(f"task {task!r}, expected one of {', '.join(c.TASKS)}")
+        data = c.Data(task=c.TASKS.index(task), shape=c.Shape.of(np.shape(x)[1:]))
+        data.train = self._examples(x, y, data)
+        data.outputs = int(y.max()) + 1 if task == "classes" else int(np.prod(y.shape[1:], dtype=int))
+        if test is not None:
+            data.test = self._examples(*test, data)
+            if task == "classes":
+                data.outputs = max(data.outputs, int(np.max(test[1])) + 1)
+        c.call("trainer_training_data", self._handle, byref(data))
+
+    def _examples(self, x, y, data):
+        x, y = _array(x, np.float32), _array(y, np.int32 if data.task == 0 else np.float32)
+        if len(x) != len(y) or x.shape[1:] != data.shape.dimensions:
+            raise ValueError(f"x is {x.shape} and y {y.shape}, expected as many examples, each {data.shape.dimensions}")
+        self._kept += [x, y]
+        return c.Examples(count=len(x), features=x.ctypes.data, labels=y.ctypes.data)
+
+    def run(self, step=None, epoch=None):
+        """Trains. step(Step) and epoch(Epoch) are called as it goes on; one that returns False ends it. Returns
+        the Result, also when it was ended."""
+        failure = []
+
+        def told(function, kind):
+            def tell(_, value):
+                try:
+                    return function(_plain(kind, value.contents)) is not False
+                except BaseException as error:  # it must not go through the library
+                    failure.append(error)
+                    return False
+
+            return tell
+
+        watcher = c.Watcher()
+        if step:
+            watcher.step = c.STEP(told(step, Step))
+        if epoch:
+            watcher.epoch = c.EPOCH(told(epoch, Epoch))
+        result = c.Result()
+        c.library.trainer_training_watch(self._handle, byref(watcher))
+        try:
+            c.call("trainer_training_run", self._handle, byref(result))
+        except Error as error:
+            if failure:
+                raise failure[0]
+            if error.code != c.STOPPED:
+                raise
+        self.result = _plain(Result, result)
+        return self.result
+
+    def steps(self):
+        """Trains, and yields each Step. Whoever breaks off the loop ends the training."""
+        told, end = queue.SimpleQueue(), object()
+
+        def train():
+            try:
+                self.run(step=told.put)
+                told.put(end)
+            except BaseException as error:
+                told.put(error)
+
+        thread = threading.Thread(target=train)
+        thread.start()
+        try:
+            while (step := told.get()) is not end:
+                if isinstance(step, BaseException):
+                    raise step
+                yield step
+        finally:
+            c.library.trainer_training_stop(self._handle)
+            thread.join()
+
+    @property
+    def weights(self):
+        """The weights by name: arrays that look into the library's memory, until the next run."""
+        found, shape, values = {}, c.Shape(), c.FLOATS()
+        while name := c.library.trainer_training_weight(self._handle, len(found), byref(shape), byref(values)):
+            view = np.ctypeslib.as_array(values, shape.dimensions or (1,)).reshape(shape.dimensions)
+            view.flags.writeable = False
+            found[name.decode()] = c.keep(view, self)
+        return found
+
+    def predict(self, x):
+        """[examples, outputs]: probabilities of the classes or labels, or values."""
+        features = c.library.trainer_training_features(self._handle)
+        x = _array(x, np.float32)
+        if features and x[:1].size not in (0, features):
+            raise ValueError(f"examples of {x[:1].size} numbers, expected {features}")
+        outputs = np.empty((len(x), c.library.trainer_training_outputs(self._handle)), np.float32)
+        c.call("trainer_training_predict", self._handle, x.ctypes.data, len(x), outputs.ctypes.data)
+        return outputs
+
+    def save(self, path):
+        """The weights, as a safetensors file."""
+        c.call("trainer_training_save", self._handle, str(path).encode())
+
+
+class Graph:
+    """A graph of operations. Nodes are numbers; graph.add(a, b) and the like are the functions of trainer.h."""
+
+    def __init__(self, training=False, seed=1):
+        self._handle = c_void_p()
+        c.call("trainer_graph_open", byref(self._handle), c_bool(training), c_uint64(seed))
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            c.library.trainer_graph_close(self._handle)
+
+    def __getattr__(self, name):
+        if name not in c.NODES:
+            raise AttributeError(f"graph: no operation {name!r}")
+        return lambda *operands: self._made(getattr(c.library, "trainer_" + name)(self._handle, *operands))
+
+    def _made(self, node):
+        c.call("trainer_graph_check", self._handle)
+        return node
+
+    def placeholder(self, name, shape, dtype=np.float32):
+        kind = c.TYPES.index(np.dtype(dtype))
+        return self._made(c.library.trainer_placeholder(self._handle, name.encode(), kind, c.Shape.of(shape)))
+
+    def constant(self, values):
+        values = np.asarray(values)
+        ints = values.dtype.kind in "iu"
+        values = _array(values, np.int32 if ints else np.float32)
+        make = c.library.trainer_constant_int if ints else c.library.trainer_constant
+        return self._made(make(self._handle, c.Shape.of(np.shape(values)), values.ctypes.data))
+
+    def variable(self, name, values):
+        values = _array(values, np.float32)
+        self.__dict__.setdefault("_kept", []).append(values)
+        initial = c.Initial(values=values.ctypes.data)
+        return self._made(c.library.trainer_variable(self._handle, name.encode(), c.Shape.of(values.shape), initial))
+
+    def gradients(self, loss, targets):
+        """The node of the gradient of `loss` for each target; None: it does not depend on it."""
+        nodes = (c_int * len(targets))()
+        c.library.trainer_gradients(self._handle, loss, (c_int * len(targets))(*targets), len(targets), nodes)
+        self._made(None)
+        return [node if node >= 0 else None for node in nodes]
+
+    def find(self, name):
+        node = c.library.trainer_graph_find(self._handle, name.encode())
+        return node if node >= 0 else None
+
+    def shape(self, node):
+        return c.library.trainer_node_shape(self._handle, node).dimensions
+
+    def dtype(self, node):
+        return c.TYPES[c.library.trainer_node_type(self._handle, node)]
+
+
+class Session:
+    """Runs what fetches need of a graph, on a device, and keeps the values of its variables."""
+
+    def __init__(self, graph, device="cpu:0"):
+        self._graph = graph
+        self._handle = c_void_p()
+        c.call("trainer_session_open", byref(self._handle), graph._handle, device.encode())
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            c.library.trainer_session_close(self._handle)
+
+    def run(self, fetches, feeds=None):
+        """fetches: a node, or a list of them; feeds: arrays by placeholder. Returns an array, or a list."""
+        nodes = fetches if isinstance(fetches, (list, tuple)) else [fetches]
+        fed = {node: _array(values, self._graph.dtype(node)) for node, values in (feeds or {}).items()}
+        values = [np.empty(self._graph.shape(node), self._graph.dtype(node)) for node in nodes]
+        into = (c.Feed * len(fed))(*(c.Feed(node, a.ctypes.data, a.nbytes) for node, a in fed.items()))
+        out = (c.Feed * len(nodes))(*(c.Feed(node, a.ctypes.data, a.nbytes) for node, a in zip(nodes, values)))
+        c.call("trainer_session_run", self._handle, into, len(fed), out, len(nodes))
+        return values if isinstance(fetches, (list, tuple)) else values[0]
+
+    def ran(self, node):
+        return bool(c.library.trainer_session_ran(self._handle, node))
+
+    def save(self, path):
+        c.call("trainer_session_save", self._handle, str(path).encode())
+
+    def load(self, path):
+        c.call("trainer_session_load", self._handle, str(path).encode())

@@ -1,0 +1,87 @@
+"""tests/library/python.sh runs this: the module of python/, as its users see it. Exit code 1 at the first thing that is wrong."""
+
+import os
+
+import numpy as np
+import trainer
+from trainer import _library
+
+random = np.random.default_rng(1)
+x = random.uniform(-1, 1, (1000, 2)).astype(np.float32)
+y = (x[:, 0] > x[:, 1]).astype(np.int32)
+settings = dict(model="mlp:hidden=8", devices="cpu:0", threads=1, epochs=3, batch=50, optimizer="adam:rate=0.05")
+
+
+def refused(code, words, call):
+    try:
+        call()
+    except trainer.Error as error:
+        assert error.code == code and words in str(error), (error.code, str(error))
+    else:
+        raise AssertionError(f"not refused: {words}")
+
+
+# --- training ---
+training = trainer.Training(x, y, test=(x[:100], y[:100]), **settings)
+assert any(kept is x for kept in training._kept) and any(kept is y for kept in training._kept), "arrays were copied"
+before = x.copy(), y.copy()
+steps = list(training.steps())
+assert len(steps) == 60 and [s.step for s in steps] == list(range(1, 61)), len(steps)
+assert steps[-1].loss < steps[0].loss and steps[0].examples == 50 and steps[0].worker == 0
+assert training.result.test_score > 0.9 and training.result.updates == 60, training.result
+assert (before[0] == x).all() and (before[1] == y).all(), "the arrays were changed"
+said = training.predict(x[:100])
+assert said.shape == (100, 2) and np.allclose(said.sum(axis=1), 1, atol=1e-5)
+assert np.isclose((said.argmax(axis=1) == y[:100]).mean(), training.result.test_score)
+assert (training.predict(np.asfortranarray(x[:100].astype(float))) == said).all(), "another layout of the same numbers"
+weights = training.weights
+assert {name: w.shape for name, w in weights.items()} == {"dense1/kernel": (2, 8), "dense1/bias": (8,), "dense2/kernel": (8, 2), "dense2/bias": (2,)}
+assert not weights["dense1/kernel"].flags.owndata, "a copy, no view"
+
+# the same settings, the same weights; and callbacks
+other, seen = trainer.Training(x, y, **settings), []
+other.run(epoch=lambda e: seen.append(e.epoch))
+assert seen == [1, 2, 3]
+for name, w in other.weights.items():
+    assert (w == weights[name]).all(), name
+
+# whoever breaks off ends the training; what a callback raises comes out
+long = trainer.Training(x, y, **{**settings, "epochs": 100000})
+for step in long.steps():
+    if step.step == 10:
+        break
+assert long.result is not None and long.result.updates < 100000 * 20
+try:
+    long.run(step=lambda s: 1 // 0)
+    raise AssertionError("the exception is lost")
+except ZeroDivisionError:
+    pass
+
+# values to predict
+line = trainer.Training(x, 2 * x[:, :1] - x[:, 1:], **{**settings, "model": "mlp:hidden=8,activation=tanh"})
+assert line.run().test_score < 0.3 and line.predict([[0.5, 0.25]]).shape == (1, 1)
+
+refused(2, "by-magic", lambda: trainer.Training(x, y, strategy="by-magic").run())
+refused(2, "stratgy", lambda: trainer.Training(stratgy="sync"))
+refused(2, "nothing is learnt", lambda: trainer.Training(x, y).predict(x))
+refused(3, "not finite", lambda: trainer.Training(x * np.nan, y, **settings).run())
+
+# --- graphs ---
+graph = trainer.Graph()
+a = graph.placeholder("a", (2, 2))
+w = graph.variable("w", [[1, 2], [3, 4]])
+loss = graph.reduce_sum(graph.mul(a, graph.mul(w, w)), -100, False)
+(slope,) = graph.gradients(loss, [w])
+more = graph.assign_add(w, graph.constant(np.ones((2, 2))))
+session = trainer.Session(graph)
+total, slopes = session.run([loss, slope], {a: np.ones((2, 2))})
+assert total == 30 and (slopes == [[2, 4], [6, 8]]).all() and not session.ran(more)
+assert (session.run(more) == [[2, 3], [4, 5]]).all() and session.ran(more) and not session.ran(loss)
+session.save("weights")
+again = trainer.Session(graph)
+again.load("weights")
+assert (again.run(w) == [[2, 3], [4, 5]]).all() and os.path.getsize("weights") > 0
+assert session.run(graph.less(a, w), {a: np.full((2, 2), 3.5)}).dtype == np.bool_
+refused(2, '"a" is needed', lambda: session.run(loss))
+refused(2, "inner dimensions", lambda: graph.matmul(a, graph.constant(np.ones((3, 3))), False, False))
+assert trainer.version and _library.SONAME == "libtrainer.so.0"
