@@ -30,6 +30,7 @@ struct remote_run {
     const _Atomic bool *give_up;
     struct setup setup;
     struct replicas replicas;
+    struct groups groups;           /* of its devices, where they are groups */
     struct fingerprint fingerprint; /* of what was built */
     struct world *world;
     const char **names; /* [setup.device_count] of the devices */
@@ -86,7 +87,10 @@ static int build(struct remote_run *run, const struct typed *agreed, struct erro
                                             .layout = layout_hash(layout)};
     RETURN_IF(replicas_open(&run->replicas, &setup->network, setup->devices, setup->device_count,
                             &setup->dataset.train, setup->config.microbatches, 1, error));
+    run->replicas.groups = setup_groups(setup, run->world, &run->groups);
     if (!setup->config.explain) return OK;
+    if (run->replicas.groups)
+        return explain_group(run->replicas.groups, &setup->network, run->world, stdout, error);
     return explain_network(&setup->network, &setup->devices[0], &setup->dataset.train,
                            setup->config.microbatches, run->world, stdout, error);
 }
@@ -143,6 +147,7 @@ static int open_device(struct remote_device *device) {
     const int batch = run->setup.config.batch;
     const struct compute compute = replicas_compute(&run->replicas);
     RETURN_IF(compute.open(compute.self, device->index, error));
+    if (run->replicas.groups) say(device, group_words(run->replicas.replicas[device->index].group));
     RETURN_IF(memory_array(&device->weights, floats, "weights", error));
     RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
     RETURN_IF(memory_array(&device->numbers, batch + 1, "a batch's numbers", error));

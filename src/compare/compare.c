@@ -142,6 +142,10 @@ static int look_at(struct comparison *comparison, struct setup *setup, struct er
     if (!comparison->folder_named)
         RETURN_IF(folder_name(config->out, setup->choices.model.plugin->name, "bench", error));
     RETURN_IF(setup_open_devices(setup, error));
+    if (setup->group > 1)
+        return error_set(error, ERROR_USAGE,
+                         "--devices: found groups of %d, expected workers of one device to compare",
+                         setup->group);
     RETURN_IF(check_faults(config, setup->devices, setup->device_count, error));
     add_contenders(comparison, setup->devices, setup->device_count);
     return check_folders(comparison, error);

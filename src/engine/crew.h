@@ -7,6 +7,7 @@
 #include "../config/config.h"
 #include "../data/dataset.h"
 #include "../record/summary.h"
+#include "group.h"
 #include "network.h"
 #include "training.h"
 
@@ -19,6 +20,7 @@ struct crew_site {
     const struct network *network;
     const struct device *devices; /* [device_count] of this process */
     int device_count;
+    const struct groups *groups; /* that these are the first devices of; NULL: they are no groups */
     struct store *store;
     struct sampler *sampler;
     struct roster *roster;

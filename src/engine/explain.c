@@ -100,3 +100,24 @@ int explain_network(const struct network *network, const struct device *device,
     world_join(thread);
     return trial.error.code == OK ? OK : error_set(error, trial.error.code, "%s", trial.error.words);
 }
+
+struct group_trial {
+    const struct groups *groups;
+    const struct network *network;
+    FILE *file;
+    struct error error;
+};
+
+static void group_trial_body(void *argument) {
+    struct group_trial *trial = argument;
+    group_explain(trial->groups, trial->network, trial->file, &trial->error);
+}
+
+int explain_group(const struct groups *groups, const struct network *network, struct world *world, FILE *file,
+                  struct error *error) {
+    struct group_trial trial = {.groups = groups, .network = network, .file = file};
+    struct world_thread *thread = NULL;
+    RETURN_IF(world_spawn(world, "explain", NULL, group_trial_body, &trial, &thread, error));
+    world_join(thread);
+    return trial.error.code == OK ? OK : error_set(error, trial.error.code, "%s", trial.error.words);
+}

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include "../data/dataset.h"
+#include "group.h"
 #include "network.h"
 
 /* Compiles the network, which is one for training, for the device as a replica does, runs it some times on
@@ -13,5 +14,10 @@
 int explain_network(const struct network *network, const struct device *device,
                     const struct examples *examples, int microbatches, struct world *world, FILE *file,
                     struct error *error);
+
+/* The same for the first of the groups, without times: its devices' programs, and what crosses between them.
+ */
+int explain_group(const struct groups *groups, const struct network *network, struct world *world, FILE *file,
+                  struct error *error);
 
 #endif

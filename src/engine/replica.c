@@ -5,6 +5,71 @@
 #include "../device/copy.h"
 #include "../device/gather.h"
 
+/* The loss as it is reported and all gradients, as a list: memory_free it. */
+static int list_fetches(const struct network *network, node **out, int *count, struct error *error) {
+    RETURN_IF(memory_array(out, (size_t)network->gradient_count + 1, "fetches", error));
+    (*out)[0] = network->decayed_loss;
+    *count = 1;
+    for (int i = 0; i < network->gradient_count; i++)
+        if (network->gradients[i] != NONE) (*out)[(*count)++] = network->gradients[i];
+    return OK;
+}
+
+int replica_compile(struct program **out, const struct network *network, const struct device *device,
+                    struct error *error) {
+    node *fetches = NULL;
+    int count = 0;
+    RETURN_IF(list_fetches(network, &fetches, &count, error));
+    const int code = program_compile(out, &network->graph, fetches, count, device, error);
+    memory_free(fetches);
+    return code;
+}
+
+int replica_partition(struct partition **out, const struct network *network,
+                      const struct placement *placement, struct error *error) {
+    node *fetches = NULL;
+    int count = 0;
+    RETURN_IF(list_fetches(network, &fetches, &count, error));
+    const int code = partition_compile(out, &network->graph, fetches, count, placement, error);
+    memory_free(fetches);
+    return code;
+}
+
+/* --- a program on one device, or a group's on several --- */
+
+static void *address_of(const struct replica *replica, node n) {
+    if (n == NONE) return NULL;
+    return replica->group ? group_address(replica->group, n) : arena_address(replica->arena, n);
+}
+
+static void set_input(const struct replica *replica, node n, const void *address) {
+    if (replica->group)
+        group_set_input(replica->group, n, address);
+    else
+        arena_set_input(replica->arena, n, address);
+}
+
+static int run_once(const struct replica *replica, float *weights, float *gradient, struct error *error) {
+    if (replica->group) return group_run(replica->group, weights, gradient, error);
+    return program_run(replica->program, replica->arena, weights, gradient, error);
+}
+
+static int open_program(const struct replicas *replicas, int worker, struct replica *replica,
+                        struct error *error) {
+    const struct network *network = replicas->network;
+    if (replicas->groups) {
+        RETURN_IF(group_open(&replica->group, replicas->groups, worker, network, error));
+        atomic_store(&replica->opened, true);
+        return OK;
+    }
+    RETURN_IF(replica_compile(&replica->program, network, &replicas->devices[worker], error));
+    program_soft(replica->program, replica->soft, sizeof replica->soft);
+    atomic_store(&replica->opened, true);
+    return arena_open(&replica->arena, replica->program, error);
+}
+
+/* --- opening --- */
+
 /* The first is the arena's own memory, so that a worker without a prefetcher has its batch beside its other
  * values.
  */
@@ -12,18 +77,16 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
                        struct error *error) {
     const struct network *network = replicas->network;
     const size_t batch = (size_t)replicas->batch, features = (size_t)replicas->examples->features;
-    const struct arena *arena = replica->arena;
     const bool mixed = network->shares != NONE;
     const struct node_info *label = &network->graph.nodes[network->labels];
     const size_t labels = shape_count(&label->shape) * type_bytes(label->type);
     const int count = replicas->buffers * replicas->microbatches;
     RETURN_IF(memory_array(&replica->inputs, count, "input buffers", error));
-    replica->inputs[0] =
-        (struct input){.x = arena_address(arena, network->x),
-                       .labels = arena_address(arena, network->labels),
-                       .step = network->step == NONE ? NULL : arena_address(arena, network->step),
-                       .others = mixed ? arena_address(arena, network->others) : NULL,
-                       .shares = mixed ? arena_address(arena, network->shares) : NULL};
+    replica->inputs[0] = (struct input){.x = address_of(replica, network->x),
+                                        .labels = address_of(replica, network->labels),
+                                        .step = address_of(replica, network->step),
+                                        .others = address_of(replica, network->others),
+                                        .shares = address_of(replica, network->shares)};
     if (mixed)
         RETURN_IF(mixing_open(&replica->mixing, device, replicas->examples, replicas->batch,
                               replicas->microbatches, error));
@@ -38,19 +101,6 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
         RETURN_IF(device_array(device, &input->shares, batch, "shares", error));
     }
     return OK;
-}
-
-int replica_compile(struct program **out, const struct network *network, const struct device *device,
-                    struct error *error) {
-    node *fetches = NULL;
-    RETURN_IF(memory_array(&fetches, (size_t)network->gradient_count + 1, "fetches", error));
-    fetches[0] = network->decayed_loss;
-    int count = 1;
-    for (int i = 0; i < network->gradient_count; i++)
-        if (network->gradients[i] != NONE) fetches[count++] = network->gradients[i];
-    const int code = program_compile(out, &network->graph, fetches, count, device, error);
-    memory_free(fetches);
-    return code;
 }
 
 /* The device's own memory, for what it cannot address. */
@@ -84,13 +134,9 @@ static int open_report(const struct replicas *replicas, const struct device *dev
 static int open_replica(void *self, int worker, struct error *error) {
     struct replicas *replicas = self;
     struct replica *replica = &replicas->replicas[worker];
-    const struct network *network = replicas->network;
     const struct device *device = &replicas->devices[worker];
     device->backend->enter(device);
-    RETURN_IF(replica_compile(&replica->program, network, device, error));
-    program_soft(replica->program, replica->soft, sizeof replica->soft);
-    atomic_store(&replica->opened, true);
-    RETURN_IF(arena_open(&replica->arena, replica->program, error));
+    RETURN_IF(open_program(replicas, worker, replica, error));
     RETURN_IF(open_stages(replicas, worker, device, replica, error));
     RETURN_IF(open_report(replicas, device, replica, error));
     return open_inputs(replicas, device, replica, error);
@@ -143,12 +189,12 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
 static void read_from(const struct network *network, struct replica *replica, int number) {
     const struct input *input = &replica->inputs[number];
     if (number == replica->loaded) return;
-    arena_set_input(replica->arena, network->x, input->x);
-    arena_set_input(replica->arena, network->labels, input->labels);
-    if (input->step) arena_set_input(replica->arena, network->step, input->step);
+    set_input(replica, network->x, input->x);
+    set_input(replica, network->labels, input->labels);
+    if (input->step) set_input(replica, network->step, input->step);
     if (input->shares) {
-        arena_set_input(replica->arena, network->others, input->others);
-        arena_set_input(replica->arena, network->shares, input->shares);
+        set_input(replica, network->others, input->others);
+        set_input(replica, network->shares, input->shares);
     }
     replica->loaded = number;
 }
@@ -171,11 +217,10 @@ static int run_micros(const struct replicas *replicas, int worker, int buffer, f
     const struct network *network = replicas->network;
     const int microbatches = replicas->microbatches;
     const float *const sum[] = {gradient, replica->part};
-    const void *loss = arena_address(replica->arena, network->decayed_loss);
+    const void *loss = address_of(replica, network->decayed_loss);
     for (int m = 0; m < microbatches; m++) {
         read_from(network, replica, buffer * microbatches + m);
-        RETURN_IF(
-            program_run(replica->program, replica->arena, weights, m == 0 ? gradient : replica->part, error));
+        RETURN_IF(run_once(replica, weights, m == 0 ? gradient : replica->part, error));
         RETURN_IF(
             device->backend->queue_copy(device, &replica->losses[m], loss, sizeof *replica->losses, error));
         if (m == 0) continue;
@@ -259,6 +304,7 @@ static void give_back(const struct replicas *replicas, int worker) {
 
 void replicas_close(struct replicas *replicas) {
     for (int i = 0; replicas->replicas && i < replicas->count; i++) {
+        group_close(replicas->replicas[i].group);
         give_back(replicas, i);
         arena_close(replicas->replicas[i].arena);
         program_close(replicas->replicas[i].program);

@@ -8,7 +8,7 @@
 #define TRAINER_TRAIN_REPLICA_H
 
 #include "../data/dataset.h"
-#include "../program/program.h"
+#include "group.h"
 #include "mixing.h"
 #include "network.h"
 #include "training.h"
@@ -24,16 +24,17 @@ struct input {
 };
 
 struct replica {
-    char soft[200];      /* operations that run on the CPU, because the device has no kernel for them */
-    bool told;           /* by the coordinator */
-    _Atomic bool opened; /* by its worker's thread: what is above is there */
-    struct program *program;
-    struct arena *arena;
-    struct input *inputs; /* [buffers, microbatches] */
-    int loaded;           /* the one that the arena reads */
-    struct mixing mixing; /* zeroed where nothing is mixed */
-    float *losses;        /* [microbatches] in host memory that the device copies to at full speed */
-    void *began, *ended;  /* timed marks on such a device: of a run, and of its gradient; or NULL */
+    char soft[200];          /* operations that run on the CPU, because the device has no kernel for them */
+    int told;                /* by the coordinator: lines of this and of the group */
+    _Atomic bool opened;     /* by its worker's thread: what is above is there */
+    struct program *program; /* NULL where the worker has several devices, */
+    struct arena *arena;     /* as this is, */
+    struct group *group;     /* and then this is there */
+    struct input *inputs;    /* [buffers, microbatches] */
+    int loaded;              /* the one that the arena reads */
+    struct mixing mixing;    /* zeroed where nothing is mixed */
+    float *losses;           /* [microbatches] in host memory that the device copies to at full speed */
+    void *began, *ended;     /* timed marks on such a device: of a run, and of its gradient; or NULL */
     float *weights,
         *gradient; /* [layout floats] on the device, where those of the store are elsewhere; or NULL
                     */
@@ -48,15 +49,20 @@ struct replicas {
     const struct store *store;   /* whose weights are computed on; NULL: some in the host's memory */
     const struct traits *traits; /* of the strategy; NULL without a store */
     int count;
-    int batch;                /* examples of a micro-batch */
-    int microbatches;         /* a batch */
-    int buffers;              /* a replica */
-    struct replica *replicas; /* [count]; each opened by its worker's thread */
+    int batch;                   /* examples of a micro-batch */
+    int microbatches;            /* a batch */
+    int buffers;                 /* a replica */
+    const struct groups *groups; /* of devices that are one worker each; NULL: a device each */
+    struct replica *replicas;    /* [count]; each opened by its worker's thread */
 };
 
 /* What a replica runs: the loss as it is reported, and all gradients. Errors: those of program_compile. */
 int replica_compile(struct program **out, const struct network *network, const struct device *device,
                     struct error *error);
+
+/* The same over several devices. Errors: those of partition_compile. */
+int replica_partition(struct partition **out, const struct network *network,
+                      const struct placement *placement, struct error *error);
 
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
                   int count, const struct examples *examples, int microbatches, int buffers,

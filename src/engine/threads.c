@@ -34,21 +34,35 @@ static int compute(void *self, struct compute *compute, struct error *error) {
     const struct crew_site *site = threads->site;
     RETURN_IF(replicas_open(&threads->replicas, site->network, site->devices, site->device_count,
                             &site->dataset->train, site->config->microbatches, site->prefetch + 1, error));
+    threads->replicas.groups = site->groups;
     threads->replicas.store = site->store;
     threads->replicas.traits = site->traits;
     *compute = replicas_compute(&threads->replicas);
     return OK;
 }
 
-/* Which operations run on the CPU instead, once it is known, which a device says when its program is made. */
+/* Line `told` of what there is to say of a replica, once it is known; false: there is none. */
+static bool say_replica(const struct threads *threads, int worker, char *words, size_t bytes) {
+    const struct replica *replica = &threads->replicas.replicas[worker];
+    const char *name = threads->site->devices[worker].name;
+    if (!replica->group) {
+        if (replica->told > 0 || !replica->soft[0]) return false;
+        snprintf(words, bytes, "%s has no kernel for %s: the CPU computes it", name, replica->soft);
+        return true;
+    }
+    const char *moved = replica->told > 0 ? group_move(replica->group, replica->told - 1) : NULL;
+    if (replica->told > 0 && !moved) return false;
+    snprintf(words, bytes, "%s", moved ? moved : group_words(replica->group));
+    return true;
+}
+
+/* What runs where, once it is known, which a device says when its program is made. Groups are alike. */
 static bool notice(void *self, char *words, size_t bytes) {
     struct threads *threads = self;
-    for (int w = 0; w < threads->replicas.count; w++) {
+    for (int w = 0; w < (threads->site->groups ? 1 : threads->replicas.count); w++) {
         struct replica *replica = &threads->replicas.replicas[w];
-        if (replica->told || !atomic_load(&replica->opened) || !replica->soft[0]) continue;
-        replica->told = true;
-        snprintf(words, bytes, "%s has no kernel for %s: the CPU computes it", threads->site->devices[w].name,
-                 replica->soft);
+        if (!atomic_load(&replica->opened) || !say_replica(threads, w, words, bytes)) continue;
+        replica->told++;
         return true;
     }
     return false;

@@ -26,11 +26,6 @@ struct assigner {
 
 /* --- layers --- */
 
-static bool is_of_layer(const char *variable, const char *layer) {
-    const size_t length = strlen(layer);
-    return strncmp(variable, layer, length) == 0 && (variable[length] == '/' || variable[length] == '\0');
-}
-
 static int find_device(const struct partition *partition, const char *name, size_t length) {
     for (int i = 0; i < partition->count; i++)
         if (strlen(partition->devices[i].name) == length &&
@@ -54,7 +49,7 @@ static int add_layer(struct assigner *assigner, const char *item, size_t length,
                          (int)length, item);
     const struct layout *layout = &assigner->whole->graph->layout;
     for (int i = 0; i < layout->count; i++)
-        if (is_of_layer(layout->ranges[i].name, layer->name)) return OK;
+        if (layout_matches(layer->name, layout->ranges[i].name)) return OK;
     return error_set(error, ERROR_USAGE, "placement: '%.*s', but the model has no variables in a layer '%s'",
                      (int)length, item, layer->name);
 }
@@ -76,7 +71,7 @@ static int read_layers(struct assigner *assigner, struct error *error) {
 /* The layer that begins with a reader of this variable, if any does. */
 static void begin_layer(struct assigner *assigner, const char *variable) {
     for (int i = 0; i < assigner->layer_count; i++)
-        if (is_of_layer(variable, assigner->layers[i].name)) assigner->begun = assigner->layers[i].device;
+        if (layout_matches(assigner->layers[i].name, variable)) assigner->begun = assigner->layers[i].device;
 }
 
 /* --- one node --- */

@@ -88,6 +88,16 @@ node partition_node(const struct partition *partition, int part, node n) {
     return is_node(partition, n) ? partition->local[part * partition->graph->count + n] : NONE;
 }
 
+node partition_crossing(const struct partition *partition, int i, int *from, int *to, size_t *bytes) {
+    if (i >= partition->crossing_count) return NONE;
+    const struct crossing *crossing = &partition->crossings[i];
+    const struct node_info *info = &partition->graph->nodes[crossing->value];
+    *from = crossing->from;
+    *to = crossing->to;
+    *bytes = shape_count(&info->shape) * type_bytes(info->type);
+    return crossing->value;
+}
+
 const char *partition_move(const struct partition *partition, int i) {
     return i < partition->move_count ? partition->moves[i].words : NULL;
 }

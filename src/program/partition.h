@@ -28,7 +28,8 @@ struct rendezvous;
 struct placement {
     const struct device *devices; /* [count]; must outlive the partition */
     int count;
-    const char *layers; /* "dense1=cpu:0,dense2=cpu:1", or NULL */
+    const char *layers; /* "conv*=cpu:0,dense2=cpu:1", patterns as of layout_matches, of which the last one
+                           that matches counts; or NULL */
     /* The number of the device that node n must have, or NONE; NULL: none is pinned. */
     int (*pin)(const void *argument, node n);
     const void *argument; /* of pin */
@@ -50,6 +51,8 @@ int partition_device(const struct partition *partition, node n);
 /* The part of that device, and the number that a node of the graph has in it, received ones too; NONE. */
 const struct program *partition_program(const struct partition *partition, int part);
 node partition_node(const struct partition *partition, int part, node n);
+/* Value i that goes from one device to another in a run, with its bytes; NONE after the last. */
+node partition_crossing(const struct partition *partition, int i, int *from, int *to, size_t *bytes);
 /* What soft placement moved: line i for the log, one an operation and device; NULL after the last. */
 const char *partition_move(const struct partition *partition, int i);
 
@@ -61,6 +64,9 @@ void rendezvous_close(struct rendezvous *rendezvous); /* NULL is fine; no part m
 
 /* As arena_address, on the device that the node lives on. */
 void *rendezvous_address(const struct rendezvous *rendezvous, node n);
+
+/* As arena_set_input, on the device that the placeholder lives on. */
+void rendezvous_set_input(struct rendezvous *rendezvous, node n, const void *address);
 
 /* Runs one part once, on the calling thread, which has entered the part's device and is one of the world's.
  * All parts must be run equally often. weights, gradients: the slabs of the part's device; see program_run.

@@ -62,6 +62,12 @@ void *rendezvous_address(const struct rendezvous *rendezvous, node n) {
     return arena_address(rendezvous->arenas[part], partition_node(rendezvous->partition, part, n));
 }
 
+void rendezvous_set_input(struct rendezvous *rendezvous, node n, const void *address) {
+    const int part = partition_device(rendezvous->partition, n);
+    if (part == NONE) return;
+    arena_set_input(rendezvous->arenas[part], partition_node(rendezvous->partition, part, n), address);
+}
+
 /* The first failure counts; every wait is woken and finds it. */
 static void fail(struct rendezvous *rendezvous, int part) {
     int none = 0;

@@ -171,7 +171,7 @@ static int choose_prefetch(const struct run *run) {
     int computing = 0;
     if (numbers * sizeof(float) < FEED_BYTES) return 0;
     world_cores(&all);
-    for (int d = 0; d < setup->device_count; d++) computing += setup->devices[d].threads;
+    for (int d = 0; d < setup->device_count * setup->group; d++) computing += setup->devices[d].threads;
     return all.count > computing ? 1 : 0;
 }
 
@@ -183,6 +183,7 @@ static int open_crew(struct run *run, struct error *error) {
                                    .network = &setup->network,
                                    .devices = setup->devices,
                                    .device_count = setup->device_count,
+                                   .groups = setup_groups(setup, run->world, &run->groups),
                                    .store = &run->store,
                                    .sampler = &run->sampler,
                                    .roster = &run->roster,
@@ -265,7 +266,7 @@ static int open_evaluator(struct run *run, struct error *error) {
     const struct network_settings settings = setup_network_settings(setup);
     struct device device = setup->devices[0];
     device.threads = 0;
-    for (int d = 0; d < setup->device_count; d++) device.threads += setup->devices[d].threads;
+    for (int d = 0; d < setup->device_count * setup->group; d++) device.threads += setup->devices[d].threads;
     struct cores all;
     world_cores(&all);
     if (device.threads > all.count) device.threads = all.count;
@@ -338,6 +339,10 @@ static int open_output(struct run *run, struct error *error) {
 /* "worker 0 (cpu:0) x1" would say the same twice: threads of this process are named by their devices. */
 static void name_workers(const struct run *run, char *out, size_t bytes) {
     struct text text = text_into(out, bytes);
+    if (run->site.groups) {
+        text_add(&text, "%s x%d", run->setup.config.devices, run->setup.devices[0].threads);
+        return;
+    }
     for (int w = 0; w < run->workers && text.used + 40 < bytes; w++)
         if (run->crew.elsewhere)
             text_item(&text, ", ", "%s", run->member[w].name);
@@ -391,6 +396,7 @@ static int explain(struct run *run, struct error *error) {
     if (homes[0]) printf("shards: %d on %s\n", run->store.settings.shards, homes);
     if (run->store.mean_by[0]) printf("mean of a round: %s\n", run->store.mean_by);
     if (run->crew.elsewhere) return OK;
+    if (run->site.groups) return explain_group(run->site.groups, &setup->network, run->world, stdout, error);
     return explain_network(&setup->network, &setup->devices[0], &setup->dataset.train,
                            setup->config.microbatches, run->world, stdout, error);
 }

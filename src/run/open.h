@@ -27,6 +27,7 @@ struct run {
     void *folder;           /* where its files go, held against other runs */
     size_t folder_existing; /* bytes of its path that were there before */
     enum folder_state folder_state;
+    struct groups groups; /* of the devices here, where they are groups */
     struct crew_site site;
     void *members; /* the crew's own */
     int workers;

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "../base/text.h"
+#include "../device/groups.h"
+#include "../engine/group.h"
 #include "../graph/model.h"
 #include "../record/progress.h"
 #include "../store/strategy.h"
@@ -56,17 +58,66 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
 static void name_devices(struct setup *setup) {
     char names[sizeof setup->config.devices];
     struct text text = text_into(names, sizeof names);
-    for (int d = 0; d < setup->device_count; d++) text_item(&text, ",", "%s", setup->devices[d].name);
+    const int count = setup->device_count, size = setup->group;
+    for (int d = 0; d < count * size; d++) {
+        const char *name = groups_device(setup->devices, count, size, d / size, d % size)->name;
+        const bool begins = size > 1 && d % size == 0, ends = size > 1 && d % size == size - 1;
+        text_item(&text, d % size == 0 ? "," : "+", "%s%s%s", begins ? "(" : "", name, ends ? ")" : "");
+    }
     if (!text.cut) memcpy(setup->config.devices, names, sizeof names);
+}
+
+/* How many devices a worker has; `written`: as the list of devices says, or 0. */
+static int choose_group(struct setup *setup, int written, int count, struct error *error) {
+    const struct config *config = &setup->config;
+    const int size = config->group > 0 ? config->group : written > 0 ? written : 1;
+    if (written > 0 && size != written)
+        return error_set(error, ERROR_USAGE, "--group=%d: found groups of %d in --devices=%.200s", size,
+                         written, config->devices);
+    if (count % size != 0)
+        return error_set(error, ERROR_USAGE, "--group=%d: found %d devices, expected a multiple of %d", size,
+                         count, size);
+    if (size > 1 && !config->place[0])
+        return error_set(
+            error, ERROR_USAGE,
+            "--devices: found groups of %d without --place, expected which layers lie where, as in "
+            "--place='conv*=cpu:0,dense*=cpu:1'",
+            size);
+    if (size == 1 && config->place[0])
+        return error_set(error, ERROR_USAGE,
+                         "--place=%.200s: found workers of one device, expected groups, as in "
+                         "--devices='(cpu:0+cpu:1)'",
+                         config->place);
+    setup->group = size;
+    setup->device_count = count / size;
+    groups_spread(setup->devices, setup->device_count, size);
+    return OK;
 }
 
 int setup_open_devices(struct setup *setup, struct error *error) {
     struct device_settings settings = config_device_settings(&setup->config);
+    char flat[sizeof setup->config.devices];
+    int written = 0;
     settings.processes = setup->processes;
-    RETURN_IF(devices_open(setup->config.devices, &settings, &setup->devices, &setup->device_count,
-                           &setup->cores_shared, error));
+    RETURN_IF(groups_read(setup->config.devices, flat, sizeof flat, &written, error));
+    RETURN_IF(
+        devices_open(flat, &settings, &setup->devices, &setup->device_count, &setup->cores_shared, error));
+    setup->group = 1; /* until it is known that they can be groups */
+    RETURN_IF(choose_group(setup, written, setup->device_count, error));
     name_devices(setup);
     return OK;
+}
+
+const struct groups *setup_groups(const struct setup *setup, struct world *world, struct groups *groups) {
+    if (setup->group == 1) return NULL;
+    *groups = (struct groups){.devices = setup->devices,
+                              .workers = setup->device_count,
+                              .size = setup->group,
+                              .place = setup->config.place,
+                              .soft = !setup->config.no_soft_placement,
+                              .world = world,
+                              .timeout_s = setup->config.timeout_s};
+    return groups;
 }
 
 struct network_settings setup_network_settings(const struct setup *setup) {
@@ -108,6 +159,6 @@ int setup_open_network(struct setup *setup, struct error *error) {
 void setup_close(struct setup *setup) {
     network_close(&setup->network);
     dataset_close(&setup->dataset);
-    devices_close(setup->devices, setup->device_count);
+    devices_close(setup->devices, setup->device_count * setup->group);
     *setup = (struct setup){0};
 }

@@ -18,9 +18,11 @@ struct setup {
     const struct choice *own_dataset; /* instead of the config's, whose name it then takes; NULL: none */
     int processes;                    /* of this machine that divide its cores; 0 or 1: this one has all */
     struct choices choices;
-    int shards;             /* into which the weights are cut, over all processes that have some */
-    struct device *devices; /* [device_count] */
-    int device_count;
+    int shards; /* into which the weights are cut, over all processes that have some */
+    struct device
+        *devices;      /* [device_count * group] as groups_spread has them: the first ones are the workers' */
+    int device_count;  /* workers here */
+    int group;         /* devices of a worker */
     bool cores_shared; /* more devices than cores */
     struct dataset dataset;
     enum loss loss;         /* what --loss means for it */
@@ -33,7 +35,10 @@ struct setup {
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error);
 int setup_open_devices(struct setup *setup, struct error *error);
 int setup_open_network(struct setup *setup, struct error *error); /* and the data set */
-void setup_close(struct setup *setup);                            /* safe on a zeroed or half-open one */
+/* The groups of a run's devices, where a worker has several: *groups filled, and returned; else NULL. */
+struct groups;
+const struct groups *setup_groups(const struct setup *setup, struct world *world, struct groups *groups);
+void setup_close(struct setup *setup); /* safe on a zeroed or half-open one */
 
 /* What its network was made for; evaluation wants the same with other batches. */
 struct network_settings setup_network_settings(const struct setup *setup);

@@ -2,71 +2,7 @@
  * a part each, added by hand in their order and divided; with dropout, statistics, mixed examples and in
  * every input buffer, on every kind of device. Without what depends on the batch they are those of the whole
  * batch, as far as rounding allows. */
-#include <math.h>
-#include <string.h>
-#include "../../src/base/memory.h"
-#include "../../src/engine/replica.h"
-#include "../../src/graph/model.h"
-#include "../check.h"
-
-enum { EXAMPLES = 31, SIDE = 6, PIXELS = SIDE * SIDE, CLASSES = 4, BATCH = 12, BUFFERS = 2, STEPS = 3 };
-
-static uint8_t bytes[EXAMPLES * PIXELS];
-static int labels[EXAMPLES];
-static int index_of[BATCH + 1];
-static uint64_t key_of[BATCH + 1];
-
-/* A network on one device. */
-struct side {
-    struct network network;
-    struct replicas replicas;
-    struct compute compute;
-    float *weights, *gradient; /* [layout floats] in the host's memory */
-};
-
-static int open_side(struct side *side, const struct device *device, const char *layers,
-                     const struct examples *examples, int microbatches, int batch, struct error *error) {
-    struct choice model;
-    *side = (struct side){0};
-    RETURN_IF(plugin_choose(&model, &model_kind, layers, error));
-    const struct network_settings settings = {.model = &model,
-                                              .shape = SHAPE(SIDE, SIDE, 1),
-                                              .classes = CLASSES,
-                                              .batch = batch,
-                                              .training = true,
-                                              .mixed = augment_mixes(&examples->augment),
-                                              .seed = 1,
-                                              .decay = 0.01,
-                                              .shards = 1};
-    RETURN_IF(network_open(&side->network, &settings, error));
-    RETURN_IF(
-        replicas_open(&side->replicas, &side->network, device, 1, examples, microbatches, BUFFERS, error));
-    side->compute = replicas_compute(&side->replicas);
-    RETURN_IF(side->compute.open(side->compute.self, 0, error));
-    const size_t floats = side->network.graph.layout.floats;
-    RETURN_IF(memory_array(&side->weights, floats, "weights", error));
-    RETURN_IF(memory_array(&side->gradient, floats, "a gradient", error));
-    layout_initialize(&side->network.graph.layout, 1, side->weights);
-    return OK;
-}
-
-static void close_side(struct side *side) {
-    replicas_close(&side->replicas);
-    network_close(&side->network);
-    memory_free(side->weights);
-    memory_free(side->gradient);
-}
-
-static int run_side(struct side *side, int buffer, long number, const struct indices *indices, float *loss,
-                    struct error *error) {
-    const struct compute *compute = &side->compute;
-    struct outcome outcome = {0};
-    RETURN_IF(compute->load(compute->self, 0, buffer, number, indices, error));
-    RETURN_IF(compute->run(compute->self, 0, buffer, side->weights, side->gradient, loss, error));
-    RETURN_IF(compute->synchronize(compute->self, 0, false, &outcome, error));
-    *loss = outcome.loss;
-    return OK;
-}
+#include "../sides.h"
 
 /* What a batch in M parts is to give, from a replica of a part. */
 static int add_by_hand(struct side *one, int microbatches, long number, float *loss, float *sum,
@@ -85,13 +21,6 @@ static int add_by_hand(struct side *one, int microbatches, long number, float *l
     for (size_t k = 0; k < one->network.graph.layout.floats && microbatches > 1; k++)
         sum[k] *= 1.0f / (float)microbatches;
     return OK;
-}
-
-static void draw_batch(int step) {
-    for (int i = 0; i <= BATCH; i++) {
-        index_of[i] = (i * 7 + step * 5) % EXAMPLES;
-        key_of[i] = rng_mix((uint64_t)step, (uint64_t)i);
-    }
 }
 
 static double furthest(const float *one, const float *other, size_t floats) {
@@ -136,8 +65,8 @@ static void check(const struct device *device, const char *layers, const struct 
     struct error error = {0};
     struct side parts, other;
     const int part = BATCH / microbatches;
-    int code = open_side(&parts, device, layers, examples, microbatches, part, &error);
-    const int also = open_side(&other, device, layers, examples, 1, exact ? part : BATCH, &error);
+    int code = open_side(&parts, device, NULL, layers, examples, microbatches, part, &error);
+    const int also = open_side(&other, device, NULL, layers, examples, 1, exact ? part : BATCH, &error);
     if (code == OK && also == OK) code = compare(&parts, &other, microbatches, exact, device->name, &error);
     CHECK(code == OK && also == OK, "%s: %s", device->name, error.words);
     close_side(&other);
@@ -149,22 +78,7 @@ static void check_device(const struct device *device) {
     static const char drawn[] =
         "layers:conv 3 3x3 same; batch_norm; relu; flatten; dense 9 relu; dropout 0.4; dense";
     static const int counts[] = {1, 2, 3, 6, 12};
-    const struct examples usual = {.count = EXAMPLES,
-                                   .features = PIXELS,
-                                   .bytes = bytes,
-                                   .scale = 1.0f / 255.0f,
-                                   .labels = labels,
-                                   .augment = {.height = SIDE,
-                                               .width = SIDE,
-                                               .channels = 1,
-                                               .rows = SIDE,
-                                               .columns = SIDE,
-                                               .flip = 1,
-                                               .contrast_least = 1.0f,
-                                               .contrast_most = 1.0f}};
-    struct examples mixed = usual;
-    mixed.augment.mixup = 0.6f;
-    mixed.augment.cutmix = 0.9f;
+    const struct examples usual = side_examples(false), mixed = side_examples(true);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         check(device, drawn, &usual, counts[i], true);
         check(device, drawn, &mixed, counts[i], true);
@@ -173,8 +87,6 @@ static void check_device(const struct device *device) {
 }
 
 int main(void) {
-    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)rng_philox(4, 0, i).word[0];
-    for (int i = 0; i < EXAMPLES; i++) labels[i] = i * 5 % CLASSES;
     for (const struct backend *const *backend = backends; *backend; backend++) {
         struct error error = {0};
         struct device *devices = NULL;

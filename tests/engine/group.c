@@ -1,0 +1,190 @@
+/* Groups: a replica over several devices gives, bit for bit, loss and gradient of one on a single device,
+ * wherever its layers lie, with micro-batches, dropout, statistics and mixed examples, on CPUs and GPUs and
+ * both. A device that fails or hangs is named, in time, and the group closes. */
+#include "../../src/device/groups.h"
+#include "../sides.h"
+
+static const char network[] = "layers:conv1 = conv 3 3x3 same; batch_norm; relu; flatten; "
+                              "dense1 = dense 9 tanh; dropout 0.4; dense2 = dense";
+
+static int open_devices(const char *text, struct groups *groups, struct device **devices,
+                        struct error *error) {
+    const struct device_settings settings = {.threads = 1, .reference_only = true, .deterministic = true};
+    char flat[200];
+    int size = 0, count = 0;
+    bool shared = false;
+    RETURN_IF(groups_read(text, flat, sizeof flat, &size, error));
+    RETURN_IF(devices_open(flat, &settings, devices, &count, &shared, error));
+    groups->size = size;
+    groups->workers = count / size;
+    groups->devices = *devices;
+    groups_spread(*devices, groups->workers, size);
+    return OK;
+}
+
+static void compare(struct side *one, struct side *group, const char *name) {
+    struct error error = {0};
+    const size_t floats = one->network.graph.layout.floats;
+    const struct indices indices = {.count = BATCH, .index = index_of, .key = key_of};
+    for (int step = 0; step < STEPS && error.code == OK; step++) {
+        float loss = 0.0f, expected = 0.0f;
+        draw_batch(step);
+        run_side(one, step % BUFFERS, step, &indices, &expected, &error);
+        run_side(group, step % BUFFERS, step, &indices, &loss, &error);
+        CHECK(memcmp(&loss, &expected, sizeof loss) == 0, "%s, step %d: loss %g, expected %g", name, step,
+              (double)loss, (double)expected);
+        CHECK(memcmp(group->gradient, one->gradient, floats * sizeof(float)) == 0,
+              "%s, step %d: another gradient", name, step);
+        for (size_t k = 0; k < floats; k++) /* as a step does */
+            one->weights[k] = group->weights[k] = one->weights[k] - 0.1f * one->gradient[k];
+    }
+    CHECK(error.code == OK, "%s: %s", name, error.words);
+}
+
+static void check_group(const char *devices, const char *place, const char *words, int microbatches,
+                        bool mixed) {
+    const struct examples examples = side_examples(mixed);
+    struct error error = {0};
+    struct groups groups = {.place = place, .soft = true, .timeout_s = 60.0};
+    struct device *opened = NULL;
+    struct side one, group;
+    char name[300];
+    const int part = BATCH / microbatches;
+    snprintf(name, sizeof name, "%s, %s, %d micro-batches", devices, place, microbatches);
+    CHECK(open_devices(devices, &groups, &opened, &error) == OK, "%s", error.words);
+    CHECK(world_open_threads(&groups.world, &error) == OK, "%s", error.words);
+    const int code = open_side(&one, opened, NULL, network, &examples, microbatches, part, &error);
+    const int also = open_side(&group, opened, &groups, network, &examples, microbatches, part, &error);
+    CHECK(code == OK && also == OK, "%s: %s", name, error.words);
+    if (code == OK && also == OK) {
+        const char *said = group_words(group.replicas.replicas[0].group);
+        CHECK(strncmp(said, words, strlen(words)) == 0, "%s: said %s, expected %s", name, said, words);
+        compare(&one, &group, name);
+    }
+    close_side(&group);
+    close_side(&one);
+    world_close(groups.world);
+    devices_close(opened, groups.workers * groups.size);
+}
+
+static void check_places(void) {
+    static const struct {
+        const char *devices, *place, *words;
+    } cases[] = {
+        {"(cpu:0+cpu:1)", "conv*=cpu:0,dense*=cpu:1", "conv1, norm1 on cpu:0; dense1, dense2 on cpu:1; "},
+        {"(cpu:0+cpu:1)", "conv1=cpu:1,dense1=cpu:0,dense2/kernel=cpu:1",
+         "dense1 on cpu:0; conv1, norm1, dense2 on cpu:1; "},
+        {"(cpu:0+cpu:1+cpu:2)", "*=cpu:2,dense[12]=cpu:1,dense2=cpu:0",
+         "dense2 on cpu:0; dense1 on cpu:1; conv1, norm1 on cpu:2; "},
+        {"(cpu:0+cpu:1),(cpu:2+cpu:3)", "dense1=cpu:3", "conv1, norm1 on cpu:0; dense1, dense2 on cpu:1; "},
+        {"(gpu:0+gpu:1)", "conv*=gpu:0,dense*=gpu:1", "conv1, norm1 on gpu:0; dense1, dense2 on gpu:1; "},
+        {"(gpu:0+cpu:0)", "dense*=cpu:0", "conv1, norm1 on gpu:0; dense1, dense2 on cpu:0; "},
+        {"(cpu:0+gpu:0)", "dense1=gpu:0,dense2=cpu:0", "conv1, norm1, dense2 on cpu:0; dense1 on gpu:0; "},
+        {"(gpu:0+gpu:0)", "dense*=gpu:0", "conv1, norm1, dense1, dense2 on gpu:0; no weights on gpu:0; "}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bool gpus = strstr(cases[i].devices, "gpu") != NULL;
+        const struct backend *last = backends[0];
+        for (int b = 0; backends[b]; b++) last = backends[b];
+        if (gpus && (last == backends[0] || last->count() < 2)) continue;
+        check_group(cases[i].devices, cases[i].place, cases[i].words, 1, false);
+        check_group(cases[i].devices, cases[i].place, cases[i].words, 3, i % 2 == 0);
+    }
+}
+
+/* --- a device that does not do its part --- */
+
+static _Atomic int runs;
+static int fails_at, hangs_at;
+static _Atomic bool hangs;
+static struct world *world_of_fault;
+
+static int run_faulty(const struct call *call, struct error *error) {
+    const int run = ++runs;
+    (void)call;
+    if (run == fails_at) return error_set(error, ERROR_DEVICE, "the multiplier broke");
+    while (run == hangs_at && atomic_load(&hangs)) world_sleep(world_of_fault, 0.005);
+    return OK;
+}
+static const struct kernel faulty_kernel = {.name = "faulty", .run = run_faulty};
+
+static const struct kernel *const *faulty_kernels(const struct device *device, enum op op) {
+    static const struct kernel *const faulty[] = {&faulty_kernel, NULL};
+    return op == OP_sigmoid ? faulty : backends[0]->kernels(device, op);
+}
+
+/* An error of this code and of these words, not later than it may be; and the group fails from then on. */
+static void check_fault(int fails, int hangs_in, int expected, const char *words, double least_s) {
+    const struct examples examples = side_examples(false);
+    struct backend faulty = *backends[0];
+    struct error error = {0};
+    struct groups groups = {.place = "dense1=cpu:1,dense2=cpu:0", .timeout_s = 0.3};
+    struct device *opened = NULL;
+    struct side side;
+    float loss;
+    const struct indices indices = {.count = BATCH, .index = index_of, .key = key_of};
+    atomic_store(&runs, 0);
+    atomic_store(&hangs, true);
+    fails_at = fails;
+    hangs_at = hangs_in;
+    faulty.kernels = faulty_kernels;
+    CHECK(open_devices("(cpu:0+cpu:1)", &groups, &opened, &error) == OK &&
+              world_open_threads(&groups.world, &error) == OK,
+          "%s", error.words);
+    world_of_fault = groups.world;
+    opened[1].backend = &faulty;
+    CHECK(open_side(&side, opened, &groups, "layers:flatten; dense1 = dense 5; tanh; sigmoid; dense2 = dense",
+                    &examples, 1, BATCH, &error) == OK,
+          "%s", error.words);
+    draw_batch(0);
+    CHECK(error.code != OK || run_side(&side, 0, 0, &indices, &loss, &error) == OK, "%s", error.words);
+    const double began = world_now(groups.world);
+    CHECK(run_side(&side, 1, 1, &indices, &loss, &error) == expected, "code %d", error.code);
+    const double took = world_now(groups.world) - began;
+    CHECK(strstr(error.words, words), "said %s, expected %s", error.words, words);
+    CHECK(took >= least_s && took < least_s + 20.0, "it took %g s", took);
+    atomic_store(&hangs, false);
+    error = (struct error){0};
+    CHECK(run_side(&side, 0, 2, &indices, &loss, &error) != OK, "a group that failed goes on");
+    close_side(&side);
+    world_close(groups.world);
+    devices_close(opened, 2);
+}
+
+static void check_text(const char *text, const char *flat, int size) {
+    struct error error = {0};
+    char out[100];
+    int found = -1;
+    const int code = groups_read(text, out, sizeof out, &found, &error);
+    if (!flat) {
+        CHECK(code == ERROR_USAGE && strstr(error.words, "expected groups of equal size"), "%s: %s", text,
+              error.words);
+        return;
+    }
+    CHECK(code == OK && strcmp(out, flat) == 0 && found == size, "%s: %s, groups of %d", text, out, found);
+}
+
+int main(void) {
+    check_text("cpu:0,cpu:1", "cpu:0,cpu:1", 0);
+    check_text("auto", "auto", 0);
+    check_text("(cpu:0+cpu:1)", "cpu:0,cpu:1", 2);
+    check_text("(gpu:0+cpu:1+gpu:2),(gpu:3+gpu:4+cpu:5)", "gpu:0,cpu:1,gpu:2,gpu:3,gpu:4,cpu:5", 3);
+    check_text("(cpu:0)", "cpu:0", 1);
+    static const char *const wrong[] = {"(",
+                                        "()",
+                                        "(cpu:0+)",
+                                        "(+cpu:0)",
+                                        "(cpu:0+cpu:1",
+                                        "(cpu:0+cpu:1),",
+                                        "(cpu:0+cpu:1)cpu:2",
+                                        "(cpu:0+cpu:1),cpu:2",
+                                        "cpu:2,(cpu:0+cpu:1)",
+                                        "(cpu:0+cpu:1),(cpu:2)",
+                                        "cpu:0+cpu:1",
+                                        "(cpu:*)",
+                                        ")"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) check_text(wrong[i], NULL, 0);
+    check_places();
+    check_fault(2, 0, ERROR_DEVICE, "cpu:1: the multiplier broke", 0.0);
+    check_fault(0, 2, ERROR_PEER, "cpu:0, waiting for node ", 0.3);
+    return check_end();
+}
