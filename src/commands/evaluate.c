@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "../config/config.h"
+#include "../infer/ensemble.h"
 #include "../infer/tested.h"
 #include "command.h"
 
@@ -12,8 +13,9 @@ struct evaluate_settings {
 };
 
 static const struct option rows[] = {
-    OPTION_ROW(TEXT, "checkpoint", struct evaluate_settings, checkpoint, .value = "PATH",
-               .help = "folder of a run, or a .safetensors file that it wrote; must be given"),
+    OPTION_ROW(
+        TEXT, "checkpoint", struct evaluate_settings, checkpoint, .value = "PATH",
+        .help = "folder of a run or of an ensemble, or a .safetensors file that a run wrote; must be given"),
     OPTION_ROW(TEXT, "dataset", struct evaluate_settings, dataset, .value = "NAME",
                .help = "data set to test on (default: the one of the training)"),
     OPTION_ROW(TEXT, "data-dir", struct evaluate_settings, data_dir, .value = "DIR",
@@ -26,11 +28,29 @@ static const struct option rows[] = {
     {0},
 };
 
-static int evaluate_on(struct restored *restored, const struct tested *tested, struct error *error) {
-    static const char *const names[] = {"Test", "Train", "Validation"};
+static const char *const names[] = {"Test", "Train", "Validation"}; /* of the parts */
+
+/* Each member by itself, then all of them. */
+static int evaluate_all(struct ensemble *ensemble, const struct tested *tested, struct error *error) {
+    struct ensemble_result result;
+    const char *name = names[tested->part];
+    const int code = ensemble_evaluate(ensemble, tested->examples, &result, error);
+    if (code == OK) {
+        printf("Examples: %d\n", tested->examples->count);
+        for (int m = 0; m < ensemble->count; m++) printf("Member-%d: %.4f\n", m + 1, result.member[m]);
+        printf("%s-Accuracy: %.4f\n%s-Accuracy-By-Vote: %.4f\n%s-Cost: %.4f\n", name, result.mean, name,
+               result.vote, name, result.cost);
+    }
+    ensemble_result_free(&result);
+    return code;
+}
+
+static int evaluate_on(struct ensemble *ensemble, const struct tested *tested, struct error *error) {
+    struct restored *restored = &ensemble->members[0];
     const char *name = names[tested->part];
     struct evaluation result;
     char value[METRIC_BYTES];
+    if (ensemble->listed) return evaluate_all(ensemble, tested, error);
     RETURN_IF(evaluator_run(&restored->evaluator, tested->examples, restored->weights, &result, error));
     printf("Examples: %d\n", result.examples);
     for (enum metric m = 0; m < METRICS; m++)
@@ -44,18 +64,18 @@ static int run(const void *settings_given, const char *const *arguments, int arg
                struct error *error) {
     (void)arguments, (void)argument_count;
     const struct evaluate_settings *settings = settings_given;
-    struct restored restored = {0};
+    struct ensemble ensemble = {0};
     struct tested tested = {0};
     if (!settings->checkpoint[0]) return error_set(error, ERROR_USAGE, "evaluate: expected --checkpoint=DIR");
     const struct tested_settings test = {.checkpoint = settings->checkpoint,
                                          .dataset = settings->dataset,
                                          .data_dir = settings->data_dir,
                                          .part = (enum tested_part)settings->part};
-    int code = restored_open(&restored, settings->checkpoint, settings->kernels == KERNELS_REFERENCE, error);
-    if (code == OK) code = tested_open(&tested, &restored, &test, error);
-    if (code == OK) code = evaluate_on(&restored, &tested, error);
+    int code = ensemble_open(&ensemble, settings->checkpoint, settings->kernels == KERNELS_REFERENCE, error);
+    if (code == OK) code = tested_open(&tested, &ensemble.members[0], &test, error);
+    if (code == OK) code = evaluate_on(&ensemble, &tested, error);
     tested_close(&tested);
-    restored_close(&restored);
+    ensemble_close(&ensemble);
     return code;
 }
 

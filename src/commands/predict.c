@@ -7,6 +7,7 @@
 #include "../base/memory.h"
 #include "../config/config.h"
 #include "../record/progress.h"
+#include "../infer/ensemble.h"
 #include "../infer/predictions.h"
 #include "../infer/table_rows.h"
 #include "command.h"
@@ -28,17 +29,21 @@
 
 struct predict_settings {
     char checkpoint[PATH_BYTES];
-    int top, format, kernels;
+    int top, format, combine, kernels;
 };
 
 static const struct option rows[] = {
-    OPTION_ROW(TEXT, "checkpoint", struct predict_settings, checkpoint, .value = "PATH",
-               .help = "folder of a run, or a .safetensors file that it wrote; must be given"),
+    OPTION_ROW(
+        TEXT, "checkpoint", struct predict_settings, checkpoint, .value = "PATH",
+        .help = "folder of a run or of an ensemble, or a .safetensors file that a run wrote; must be given"),
     OPTION_ROW(INT, "top", struct predict_settings, top, .fallback = "1", .least = 1, .most = 1000,
                .unit = "classes", .help = "how many classes to show, the most probable first"),
     OPTION_ROW(CHOICE, "format", struct predict_settings, format, .fallback = "text", .choices = "text|csv",
                .help = "a line of words for each example, or CSV: of a table its other columns, then the "
                        "prediction and the probability of each class"),
+    OPTION_ROW(CHOICE, "combine", struct predict_settings, combine, .fallback = "mean",
+               .choices = "mean|vote",
+               .help = "of an ensemble: the mean of its members' probabilities, or the share of their votes"),
     OPTION_ROW(CHOICE, "kernels", struct predict_settings, kernels, .fallback = "auto",
                .choices = "auto|reference", .help = "reference: only the plain kernels, without libraries"),
     {0},
@@ -46,7 +51,9 @@ static const struct option rows[] = {
 
 /* Pictures wait until there are enough of them for a batch, or something else has its turn. */
 struct predictor {
-    struct restored restored;
+    struct ensemble ensemble;
+    struct restored *restored; /* its first member, as which all prepare the files */
+    enum ensemble_by by;
     struct predictions predictions;
     int files; /* that were given */
     struct features waiting[EVALUATE_BATCH];
@@ -58,11 +65,11 @@ struct predictor {
 /* *probabilities = [features->count][classes], owned by the caller. */
 static int compute(struct predictor *predictor, const struct features *features, float **probabilities,
                    struct error *error) {
-    struct restored *restored = &predictor->restored;
+    const struct restored *restored = predictor->restored;
     const struct examples examples = features_examples(features, restored);
     RETURN_IF(memory_array(probabilities, (size_t)features->count * (size_t)restored->classes,
                            "probabilities", error));
-    return evaluator_predict(&restored->evaluator, &examples, restored->weights, *probabilities, NULL, error);
+    return ensemble_predict(&predictor->ensemble, &examples, predictor->by, *probabilities, NULL, error);
 }
 
 /* --- pictures --- */
@@ -78,7 +85,7 @@ static int print_pictures(struct predictor *predictor, const struct features *fe
         code = text_end(&file);
         if (code == OK)
             predictions_add(predictions, predictor->names[i], file.bytes,
-                            &probabilities[(size_t)i * (size_t)predictor->restored.classes]);
+                            &probabilities[(size_t)i * (size_t)predictor->restored->classes]);
         memory_free(file.bytes);
     }
     memory_free(probabilities);
@@ -89,7 +96,7 @@ static int predict_waiting(struct predictor *predictor, struct error *error) {
     struct features together = {0};
     int code = OK;
     if (predictor->count > 0)
-        code = features_join(&together, predictor->waiting, predictor->count, &predictor->restored, error);
+        code = features_join(&together, predictor->waiting, predictor->count, predictor->restored, error);
     if (code == OK && predictor->count > 0) code = print_pictures(predictor, &together, error);
     features_close(&together);
     for (int i = 0; i < predictor->count; i++) features_close(&predictor->waiting[i]);
@@ -99,7 +106,7 @@ static int predict_waiting(struct predictor *predictor, struct error *error) {
 
 static void say_reversed(struct predictor *predictor, const char *path) {
     const char *const ways[] = {"dark on light", "light on dark"};
-    const struct light *trained = &predictor->restored.light;
+    const struct light *trained = &predictor->restored->light;
     const int way = trained->whole > trained->border;
     progress_warn(&predictor->progress, "%s: %s, but the network was trained on pictures that are %s", path,
                   ways[!way], ways[way]);
@@ -108,10 +115,10 @@ static void say_reversed(struct predictor *predictor, const char *path) {
 static int take_picture(struct predictor *predictor, struct file_reader *file, const char *path,
                         struct error *failure, struct error *error) {
     struct features features;
-    const int code = features_read(&features, &predictor->restored, file, failure);
+    const int code = features_read(&features, predictor->restored, file, failure);
     if (code != OK) features_close(&features);
     if (code != OK) return code;
-    if (light_reversed(&features.light, &predictor->restored.light)) say_reversed(predictor, path);
+    if (light_reversed(&features.light, &predictor->restored->light)) say_reversed(predictor, path);
     predictor->names[predictor->count] = path;
     predictor->waiting[predictor->count++] = features;
     return predictor->count == EVALUATE_BATCH ? predict_waiting(predictor, error) : OK;
@@ -131,7 +138,7 @@ static int print_rows(struct predictor *predictor, const struct table_rows *tabl
     for (int i = 0; code == OK && i < features->count; i++) {
         const int label = table->labels[i],
                   said = predictions_add(&predictor->predictions, NULL, carried,
-                                         &probabilities[(size_t)i * (size_t)predictor->restored.classes]);
+                                         &probabilities[(size_t)i * (size_t)predictor->restored->classes]);
         judged->rows += label != TABLE_LABEL_NONE;
         judged->right += label == said;
         if (carried) carried += strlen(carried) + 1;
@@ -180,7 +187,7 @@ static int take_table(struct predictor *predictor, struct file_reader *file, str
         return error_set(error, ERROR_USAGE,
                          "%s: a table among %d files, expected one table, or pictures, with --format=csv",
                          file->path, predictor->files);
-    int code = table_rows_open(&table, &predictor->restored, file, csv, error);
+    int code = table_rows_open(&table, predictor->restored, file, csv, error);
     if (code == OK) predictions_begin(&predictor->predictions, table.head);
     while (code == OK && more) code = take_rows(predictor, &table, &judged, &more, error);
     if (code == OK) conclude(predictor, &table, &judged);
@@ -235,15 +242,16 @@ static int run(const void *settings_given, const char *const *arguments, int arg
     struct predictor *predictor = NULL;
     RETURN_IF(memory_array(&predictor, 1, "pictures", error));
     predictor->files = argument_count;
-    predictor->predictions = (struct predictions){.restored = &predictor->restored,
-                                                  .format = (enum predictions_format)settings->format,
+    predictor->by = (enum ensemble_by)settings->combine;
+    predictor->predictions = (struct predictions){.format = (enum predictions_format)settings->format,
                                                   .top = settings->top,
                                                   .named = argument_count > 1};
-    int code = restored_open(&predictor->restored, settings->checkpoint,
+    int code = ensemble_open(&predictor->ensemble, settings->checkpoint,
                              settings->kernels == KERNELS_REFERENCE, error);
+    predictor->predictions.restored = predictor->restored = predictor->ensemble.members;
     if (code == OK) code = predict_files(predictor, arguments, argument_count, error);
     for (int i = 0; i < predictor->count; i++) features_close(&predictor->waiting[i]);
-    restored_close(&predictor->restored);
+    ensemble_close(&predictor->ensemble);
     memory_free(predictor);
     return code;
 }

@@ -95,21 +95,12 @@ static int choose_metric(struct sweep *sweep, const struct config *config, struc
 
 /* A new one, or the one that was named, where there is nothing yet. */
 static int claim_folder(struct sweep *sweep, struct error *error) {
-    static const char *const taken[][2] = {{FOLDER_CHECKPOINT, "a run"},
-                                           {FOLDER_COMPARISON, "a comparison"},
-                                           {FOLDER_SWEEP, "a sweep, which --resume goes on with"}};
-    char path[PATH_BYTES];
     if (!sweep->settings.run.value.out[0])
         RETURN_IF(file_make_new_folder(sweep->out, error));
     else
         RETURN_IF(file_make_folder(sweep->out, error));
     RETURN_IF(file_hold(&sweep->hold, sweep->out, error));
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
-        RETURN_IF(file_join(path, sweep->out, taken[i][0], error));
-        if (file_exists(path))
-            return error_set(error, ERROR_FILE, "%.300s has %s: a sweep needs another folder", sweep->out,
-                             taken[i][1]);
-    }
+    RETURN_IF(folder_check_free(sweep->out, "a sweep", error));
     RETURN_IF(sweep_save(sweep, error));
     return sweep_write(sweep, error);
 }

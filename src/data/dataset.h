@@ -80,6 +80,9 @@ int dataset_open_for(struct dataset *dataset, const struct choice *choice, const
 /* Takes this share of the training examples, at least one and not all, out into the validation part: always
  * the same ones. What is trained on changes its order. Errors: ERROR_USAGE. */
 int dataset_hold_out(struct dataset *dataset, double share, struct error *error);
+/* Keeps of the training part one slice of equal ones, "2/4", or "all": always the same ones, chosen at
+ * random. After the validation part was taken out. Errors: ERROR_USAGE: it is no slice. */
+int dataset_slice(struct dataset *dataset, const char *slice, struct error *error);
 /* Whether two choices are one data set with the same settings, however they were typed; those that change no
  * example are not looked at (OPTION_ASIDE). */
 bool dataset_same(const struct choice *a, const struct choice *b);

@@ -1,5 +1,7 @@
-/* The validation part: examples of the training part that are never trained on. */
+/* The validation part: examples of the training part that are never trained on; and slices of it, of which a
+ * run may have one. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../base/rng.h"
@@ -9,7 +11,8 @@
 /* Which examples are held out depends on nothing but how many there are, so that runs with other seeds are
  * judged by the same ones. */
 enum { HOLD_OUT_SEED = 1 };
-static const uint64_t PURPOSE = 0x686f6c646f7574ULL; /* "holdout" */
+static const uint64_t PURPOSE = 0x686f6c646f7574ULL;   /* "holdout" */
+static const uint64_t SLICE_PURPOSE = 0x736c696365ULL; /* "slice" */
 
 static void swap_bytes(uint8_t *one, uint8_t *other, size_t bytes) {
     uint8_t kept[4096];
@@ -30,22 +33,48 @@ static void swap(const struct examples *examples, size_t one, size_t other) {
     swap_bytes(labels + one * label_bytes, labels + other * label_bytes, label_bytes);
 }
 
-int dataset_hold_out(struct dataset *dataset, double share, struct error *error) {
-    struct examples *train = &dataset->train, *validation = &dataset->validation;
-    const int held = (int)lround(share * train->count);
+/* Draws for each example from `first` on one of those up to it, from the last one down, and swaps the two:
+ * what stands there is then chosen at random. */
+static int shuffle_from(const struct examples *train, int first, uint64_t purpose, struct error *error) {
     struct rng rng;
-    if (held < 1 || held >= train->count)
-        return error_set(error, ERROR_USAGE,
-                         "--validation=%g: found %d of %d training examples of %s, expected at least one on "
-                         "either side",
-                         share, held, train->count, dataset->name);
-    rng_start(&rng, HOLD_OUT_SEED, PURPOSE);
-    for (int i = train->count - 1; i >= train->count - held; i--) {
+    rng_start(&rng, HOLD_OUT_SEED, purpose);
+    for (int i = train->count - 1; i >= first; i--) {
         const int other = (int)rng_below(&rng, (uint32_t)i + 1);
         RETURN_IF(examples_use_one(train, i, error)); /* as the file has them */
         RETURN_IF(examples_use_one(train, other, error));
         swap(train, (size_t)i, (size_t)other);
     }
+    return OK;
+}
+
+int dataset_slice(struct dataset *dataset, const char *slice, struct error *error) {
+    struct examples *train = &dataset->train;
+    int part = 0, parts = 0, end = 0;
+    if (strcmp(slice, "all") == 0) return OK;
+    if (sscanf(slice, "%6d/%6d%n", &part, &parts, &end) != 2 || slice[end] != '\0' || part < 1 ||
+        part > parts || parts > train->count)
+        return error_set(
+            error, ERROR_USAGE,
+            "--data-slice=%s: expected all, or K/N as in 2/4, with K from 1 to N and N at most %d, "
+            "the training examples of %s",
+            slice, train->count, dataset->name);
+    RETURN_IF(shuffle_from(train, 0, SLICE_PURPOSE, error));
+    const long all = train->count;
+    const int first = (int)(all * (part - 1) / parts), after = (int)(all * part / parts);
+    for (int i = first; i < after; i++) swap(train, (size_t)(i - first), (size_t)i);
+    train->count = after - first;
+    return OK;
+}
+
+int dataset_hold_out(struct dataset *dataset, double share, struct error *error) {
+    struct examples *train = &dataset->train, *validation = &dataset->validation;
+    const int held = (int)lround(share * train->count);
+    if (held < 1 || held >= train->count)
+        return error_set(error, ERROR_USAGE,
+                         "--validation=%g: found %d of %d training examples of %s, expected at least one on "
+                         "either side",
+                         share, held, train->count, dataset->name);
+    RETURN_IF(shuffle_from(train, train->count - held, PURPOSE, error));
     train->count -= held;
     *validation = *train;
     validation->count = held;

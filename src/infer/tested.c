@@ -29,13 +29,15 @@ static int choose(struct choice *choice, const struct restored *restored,
                      why.words);
 }
 
-/* What training held out of its data set is no part of what it trained on. */
+/* What training held out of its data set is no part of what it trained on, nor what other slices had. */
 static int hold_out(struct dataset *dataset, const struct restored *restored,
                     const struct tested_settings *settings, struct error *error) {
     const double share = checkpoint_real(&restored->content, "validation", 0.0);
     struct error why = {0};
-    if (settings->dataset[0] || !(share > 0.0)) return OK;
-    if (dataset_hold_out(dataset, share, &why) == OK) return OK;
+    const char *slice = safetensors_text(&restored->content, "data-slice");
+    if (settings->dataset[0]) return OK;
+    const int code = share > 0.0 ? dataset_hold_out(dataset, share, &why) : OK;
+    if (code == OK && dataset_slice(dataset, slice ? slice : "all", &why) == OK) return OK;
     return error_set(error, ERROR_FILE, "%s: %s", settings->checkpoint, why.words);
 }
 

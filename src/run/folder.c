@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../formats/checkpoint.h"
+#include "../infer/ensemble.h"
 #include "../record/output.h"
 #include "../world/world.h"
 
@@ -171,22 +172,44 @@ int folder_remove_outputs(const char *folder, struct error *error) {
     return each_left(folder, part_length, remove_left, error);
 }
 
+/* What has a folder to itself, by a file that it leaves there. */
+static const struct owner {
+    const char *file, *what;
+} owners[] = {{FOLDER_COMPARISON, "a comparison (bench.csv)"},
+              {FOLDER_SWEEP, "a sweep (sweep.csv), which trainer sweep --resume goes on with"},
+              {ENSEMBLE_LIST, "an ensemble (ensemble.csv)"},
+              {FOLDER_CHECKPOINT, "a run"}};
+
+/* The first of so many owners that is there, or NULL. */
+static int find_owner(const char *folder, size_t count, const struct owner **found, struct error *error) {
+    char path[PATH_BYTES];
+    *found = NULL;
+    for (size_t i = 0; i < count && !*found; i++) {
+        RETURN_IF(file_join(path, folder, owners[i].file, error));
+        if (file_exists(path)) *found = &owners[i];
+    }
+    return OK;
+}
+
+int folder_check_free(const char *folder, const char *what, struct error *error) {
+    const struct owner *owner;
+    RETURN_IF(find_owner(folder, sizeof owners / sizeof *owners, &owner, error));
+    if (!owner) return OK;
+    return error_set(error, ERROR_FILE, "%.300s has %s: %s needs another folder", folder, owner->what, what);
+}
+
 int folder_open(char path[PATH_BYTES], const struct folder_settings *settings, void **hold,
                 enum folder_state *state, struct error *error) {
-    char run[PATH_BYTES] = "", checkpoint[PATH_BYTES], list[PATH_BYTES];
+    char run[PATH_BYTES] = "", checkpoint[PATH_BYTES];
+    const struct owner *owner;
     *state = FOLDER_UNUSED;
     if (!settings->named) RETURN_IF(file_make_new_folder(path, error));
     RETURN_IF(file_make_folder(path, error));
     RETURN_IF(file_hold(hold, path, error));
     RETURN_IF(folder_put_back(path, error));
-    RETURN_IF(file_join(list, path, FOLDER_COMPARISON, error));
-    if (file_exists(list))
-        return error_set(error, ERROR_FILE, "%.300s has a comparison (bench.csv): a run needs another folder",
-                         path);
-    RETURN_IF(file_join(list, path, FOLDER_SWEEP, error));
-    if (file_exists(list))
-        return error_set(error, ERROR_FILE, "%.300s has a sweep (sweep.csv): a run needs another folder",
-                         path);
+    RETURN_IF(find_owner(path, sizeof owners / sizeof *owners - 1, &owner, error));
+    if (owner)
+        return error_set(error, ERROR_FILE, "%.300s has %s: a run needs another folder", path, owner->what);
     if (settings->resume[0]) checkpoint_run(settings->resume, run);
     if (same_folder(run, path)) *state = FOLDER_RESUMED;
     RETURN_IF(file_join(checkpoint, path, FOLDER_CHECKPOINT, error));

@@ -24,6 +24,10 @@ struct folder_settings {
 /* A name for it: runs/<time>-<model>-<what>. Errors: ERROR_INTERNAL. */
 int folder_name(char path[PATH_BYTES], const char *model, const char *what, struct error *error);
 
+/* Whether a folder has neither run nor comparison, sweep or ensemble, so that `what` ("a sweep") can begin
+ * there. Errors: ERROR_FILE: it has one. */
+int folder_check_free(const char *folder, const char *what, struct error *error);
+
 enum folder_state {
     FOLDER_UNUSED,
     FOLDER_RESUMED, /* the run that goes on is there */

@@ -152,6 +152,7 @@ int setup_open_network(struct setup *setup, struct error *error) {
                          "--target-accuracy=%g: %.200s has numbers to predict, expected classes or labels",
                          config->target_accuracy, config->dataset);
     if (config->validation > 0.0) RETURN_IF(dataset_hold_out(&setup->dataset, config->validation, error));
+    RETURN_IF(dataset_slice(&setup->dataset, config->data_slice, error));
     const struct network_settings network = setup_network_settings(setup);
     return network_open(&setup->network, &network, error);
 }

@@ -192,6 +192,7 @@ examples() { # the page, as arguments: runs what stands under "examples:", a lin
         case $typed in
         *'trainer bench'*) typed+=' --repeats=1 --epochs=1 --quiet' ;;
         *'trainer sweep --resume'*) ;;
+        *'trainer ensemble'*) typed+=' --epochs=2 --quiet' ;;
         *'trainer sweep'*) typed+=' --runs=2 --epochs=2 --quiet' ;;
         *'trainer fetch'*) typed=${typed/fetch/fetch --from=http://127.0.0.1:9/none} ;;
         *'trainer show'*) ;;

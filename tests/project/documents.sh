@@ -112,6 +112,9 @@ bench)
     [ -n "$epochs" ] || command+=(--epochs=1)
     [ -n "$repeats" ] || command+=(--repeats=1)
     ;;
+ensemble)
+    [ -n "$epochs" ] || command+=(--epochs=1)
+    ;;
 sweep)
     [[ $* == *--resume=* ]] || command+=(--runs=2)
     [[ -n "$epochs" || $* == *--resume=* ]] || command+=(--epochs=1)

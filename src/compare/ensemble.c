@@ -1,0 +1,249 @@
+/* See ensemble.h. */
+#include "ensemble.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../data/stream.h"
+#include "../graph/model.h"
+#include "../infer/predictions.h"
+#include "../infer/tested.h"
+#include "../run/folder.h"
+#include "../run/run.h"
+#include "vary.h"
+
+int ensemble_add(struct ensemble_settings *settings, const char *text, struct error *error) {
+    if (settings->typed_count == MEMBERS_TYPED)
+        return error_set(error, ERROR_USAGE, "--member=%.100s: expected at most %d members with settings",
+                         text, MEMBERS_TYPED);
+    snprintf(settings->typed[settings->typed_count++], MEMBER_TEXT_BYTES, "%s", text);
+    return OK;
+}
+
+/* --- the settings of a member --- */
+
+/* "model=cnn optimizer.rate=0.1": what of them is typed, in *seeded whether the seed is. */
+static int apply_typed(struct typed *typed, const char *text, bool *seeded, struct error *error) {
+    const char *names[VARY_MOST], *values[VARY_MOST];
+    char words[MEMBER_TEXT_BYTES];
+    char *rest = words;
+    int count = 0;
+    snprintf(words, sizeof words, "%s", text);
+    for (char *word; (word = strsep(&rest, " ")) != NULL;) {
+        char *equals = strchr(word, '=');
+        if (word[0] == '\0') continue;
+        if (equals == NULL || equals == word || count == VARY_MOST)
+            return error_set(error, ERROR_USAGE,
+                             "--member=%.200s: expected up to %d of NAME=VALUE, with blanks "
+                             "between",
+                             text, VARY_MOST);
+        *equals = '\0';
+        names[count] = word;
+        values[count++] = equals + 1;
+        *seeded = *seeded || strcmp(word, "seed") == 0;
+    }
+    return vary_apply_all(typed, names, values, count, error);
+}
+
+/* Each has the next seed, so that they differ; with --data-sharding=split each has a slice of the data. */
+static int member_typed(const struct ensemble_run *run, int member, struct typed *typed,
+                        struct error *error) {
+    const struct ensemble_settings *settings = &run->settings;
+    struct config *config = &typed->value;
+    bool seeded = false;
+    *typed = settings->run;
+    if (settings->typed_count > 0)
+        RETURN_IF(apply_typed(typed, settings->typed[member % settings->typed_count], &seeded, error));
+    if (!seeded) config->seed += member;
+    typed->given.seed = true;
+    if (config->data_sharding != SHARDING_SPLIT) return OK;
+    config->data_sharding = SHARDING_SHARED;
+    snprintf(config->data_slice, sizeof config->data_slice, "%d/%d", member + 1, run->count);
+    typed->given.data_slice = true;
+    return OK;
+}
+
+static int check_members(const struct ensemble_run *run, struct error *error) {
+    struct typed *typed = NULL;
+    int code = OK;
+    RETURN_IF(memory_array(&typed, 1, "settings", error));
+    for (int m = 0; m < run->count && code == OK; m++) {
+        code = member_typed(run, m, typed, error);
+        if (code == OK) code = vary_check(typed, error);
+        if (code != OK) error_prefix(error, "member %d: ", m + 1);
+    }
+    memory_free(typed);
+    return code;
+}
+
+/* --- its folder --- */
+
+static int member_folder(const struct ensemble_run *run, int member, char path[PATH_BYTES],
+                         struct error *error) {
+    char name[32];
+    snprintf(name, sizeof name, "%d", member + 1);
+    return file_join(path, run->out, name, error);
+}
+
+static int write_list(const struct ensemble_run *run, struct error *error) {
+    struct text text = text_growing(error);
+    struct file_new file = {0};
+    char path[PATH_BYTES];
+    text_add(&text, "member,status,test_accuracy,seconds,settings,reason\n");
+    for (int m = 0; m < run->count; m++) {
+        const struct ensemble_member *member = &run->members[m];
+        const bool failed = member->failure.code != OK;
+        text_add(&text, "%d,%s,", m + 1, failed ? "failed" : member->done ? "finished" : "waiting");
+        text_add(&text, isnan(member->accuracy) ? "nan," : "%.9g,", member->accuracy);
+        text_add(&text, isnan(member->seconds) ? "nan," : "%.3f,", member->seconds);
+        predictions_cell(
+            &text, run->settings.typed_count > 0 ? run->settings.typed[m % run->settings.typed_count] : "");
+        predictions_cell(&text, member->failure.words);
+        if (text.used > 0 && text.bytes[text.used - 1] == ',') text.bytes[text.used - 1] = '\n';
+    }
+    int code = text_end(&text);
+    if (code == OK) code = file_join(path, run->out, ENSEMBLE_LIST, error);
+    if (code == OK) code = file_create(&file, path, error);
+    if (code == OK) fwrite(text.bytes, 1, text.used, file.stream);
+    if (code == OK) code = file_commit(&file, error);
+    file_abandon(&file);
+    memory_free(text.bytes);
+    return code;
+}
+
+static int claim_folder(struct ensemble_run *run, struct error *error) {
+    const struct config *config = &run->settings.run.value;
+    struct choice model;
+    snprintf(run->out, sizeof run->out, "%s", config->out);
+    if (!run->out[0]) {
+        RETURN_IF(plugin_choose(&model, &model_kind, config->model, error));
+        RETURN_IF(folder_name(run->out, model.plugin->name, "ensemble", error));
+        RETURN_IF(file_make_new_folder(run->out, error));
+    }
+    RETURN_IF(file_make_folder(run->out, error));
+    RETURN_IF(file_hold(&run->hold, run->out, error));
+    RETURN_IF(folder_check_free(run->out, "an ensemble", error));
+    return write_list(run, error);
+}
+
+int ensemble_begin(struct ensemble_run *run, const struct ensemble_settings *settings, struct error *error) {
+    *run = (struct ensemble_run){.settings = *settings};
+    RETURN_IF(lanes_open(&run->lanes, &settings->run.value, error));
+    run->count = settings->members > 0       ? settings->members
+                 : settings->typed_count > 0 ? settings->typed_count
+                                             : run->lanes.count;
+    if (run->count < settings->typed_count)
+        return error_set(error, ERROR_USAGE, "--members=%d: expected at least the %d that --member says",
+                         run->count, settings->typed_count);
+    RETURN_IF(memory_array(&run->members, run->count, "the members", error));
+    RETURN_IF(memory_array(&run->typed, run->lanes.count, "settings", error));
+    for (int m = 0; m < run->count; m++)
+        run->members[m] = (struct ensemble_member){.seconds = (double)NAN, .accuracy = (double)NAN};
+    RETURN_IF(check_members(run, error));
+    return claim_folder(run, error);
+}
+
+void ensemble_end(struct ensemble_run *run) {
+    file_release(run->hold);
+    lanes_close(&run->lanes);
+    memory_free(run->members);
+    memory_free(run->typed);
+    ensemble_result_free(&run->result);
+    *run = (struct ensemble_run){0};
+}
+
+/* --- training --- */
+
+static enum lane_answer take(void *self, int *job) {
+    struct ensemble_run *run = self;
+    if (world_interrupted() || run->next == run->count) return LANE_END;
+    *job = run->next++;
+    return LANE_TAKE;
+}
+
+static void work(void *self, int lane, int job) {
+    struct ensemble_run *run = self;
+    struct ensemble_member *member = &run->members[job];
+    struct typed *typed = &run->typed[lane];
+    struct run_result result = {0};
+    int code = member_typed(run, job, typed, &member->failure);
+    if (code == OK) code = member_folder(run, job, typed->value.out, &member->failure);
+    if (code != OK) return;
+    lanes_settings(&run->lanes, lane, &typed->value);
+    typed->value.quiet = true;
+    run_train_here(typed, &result, &member->failure);
+    member->seconds = result.summary.train_seconds;
+    member->done = member->failure.code == OK;
+    run_result_free(&result);
+}
+
+static void ended(void *self, int lane, int job) {
+    struct ensemble_run *run = self;
+    const struct ensemble_member *member = &run->members[job];
+    (void)lane;
+    if (member->failure.code != OK)
+        progress_say(&run->progress, "member %d of %d: %s", job + 1, run->count, member->failure.words);
+    else
+        progress_say(&run->progress, "member %d of %d: trained in %.3g s", job + 1, run->count,
+                     member->seconds);
+}
+
+/* --- what they say together --- */
+
+static int test_all(struct ensemble_run *run, struct error *error) {
+    const struct config *config = &run->settings.run.value;
+    struct ensemble ensemble = {0};
+    struct tested tested = {0};
+    const struct tested_settings test = {
+        .checkpoint = run->out, .dataset = "", .data_dir = config->data_dir, .part = TESTED_TEST};
+    int code = ensemble_open(&ensemble, run->out, config->kernels == KERNELS_REFERENCE, error);
+    if (code == OK) code = tested_open(&tested, &ensemble.members[0], &test, error);
+    if (code == OK) code = ensemble_evaluate(&ensemble, tested.examples, &run->result, error);
+    for (int m = 0, asked = 0; m < run->count && code == OK; m++)
+        if (run->members[m].done) run->members[m].accuracy = run->result.member[asked++];
+    tested_close(&tested);
+    ensemble_close(&ensemble);
+    return code;
+}
+
+int ensemble_train(struct ensemble_run *run, struct error *error) {
+    const struct lane_work lane_work = {.take = take, .work = work, .ended = ended, .self = run};
+    int done = 0;
+    world_catch_interrupts();
+    progress_open(&run->progress, stderr, run->settings.run.value.quiet);
+    const int code = lanes_run(&run->lanes, &lane_work, error);
+    progress_clear(&run->progress);
+    RETURN_IF(code);
+    RETURN_IF(write_list(run, error));
+    for (int m = 0; m < run->count; m++) done += run->members[m].done;
+    if (world_interrupted())
+        return error_set(error, ERROR_INTERRUPTED, "interrupted: %d of %d members are trained, in %s", done,
+                         run->count, run->out);
+    if (done == 0) return error_set(error, run->members[0].failure.code, "%s", run->members[0].failure.words);
+    RETURN_IF(test_all(run, error));
+    return write_list(run, error);
+}
+
+void ensemble_print(const struct ensemble_run *run, const struct page *page) {
+    double best = 0.0;
+    fprintf(page->file, "member  accuracy  seconds  settings\n");
+    for (int m = 0; m < run->count; m++) {
+        const struct ensemble_member *member = &run->members[m];
+        const char *settings =
+            run->settings.typed_count > 0 ? run->settings.typed[m % run->settings.typed_count] : "";
+        if (member->done)
+            fprintf(page->file, "%6d  %6.2f %%  %7.3g%s", m + 1, 100 * member->accuracy, member->seconds,
+                    settings[0] ? "  " : "");
+        else
+            fprintf(page->file, "%6d  %8s  %7s  ", m + 1, "failed", "");
+        page_words(page, 27, 27, member->done ? settings : member->failure.words);
+        if (member->done) best = fmax(best, member->accuracy);
+    }
+    fprintf(page->file,
+            "\nThe best member has %.2f %% of the test part right, all together %.2f %% by the\nmean "
+            "of their probabilities, %.2f %% by vote.\n",
+            100 * best, 100 * run->result.mean, 100 * run->result.vote);
+    fprintf(page->file, "\nensemble.csv and all members are in %s\n", run->out);
+}

@@ -1,0 +1,51 @@
+/* An ensemble (`trainer ensemble`): members with other seeds, other settings or other slices of the data,
+ * each trained on one device, then asked together. Its folder has ensemble.csv, a row for each member, and
+ * the members, ordinary runs named 1, 2, ... */
+#ifndef TRAINER_COMPARE_ENSEMBLE_H
+#define TRAINER_COMPARE_ENSEMBLE_H
+
+#include "../base/page.h"
+#include "../infer/ensemble.h"
+#include "../record/progress.h"
+#include "lanes.h"
+
+enum { MEMBER_TEXT_BYTES = 4096, MEMBERS_TYPED = 32 };
+
+/* Filled from the rows of the command. */
+struct ensemble_settings {
+    struct typed run;                             /* first: the rows of a run fill it */
+    char member[MEMBER_TEXT_BYTES];               /* the last one that was typed */
+    char typed[MEMBERS_TYPED][MEMBER_TEXT_BYTES]; /* [typed_count] all of them: "model=cnn batch=64" */
+    int typed_count;
+    int members; /* 0: as many as were typed, or one for each device */
+};
+/* Adds one that was typed. Errors: ERROR_USAGE: too many. */
+int ensemble_add(struct ensemble_settings *settings, const char *text, struct error *error);
+
+struct ensemble_member {
+    bool done;
+    double seconds, accuracy; /* of training; on the test part; NAN: not yet */
+    struct error failure;
+};
+
+struct ensemble_run {
+    struct ensemble_settings settings;
+    char out[PATH_BYTES];
+    struct ensemble_member *members; /* [count] */
+    int count, next;
+    struct lanes lanes;
+    struct typed *typed; /* [lanes] of the member in hand */
+    struct progress progress;
+    void *hold;
+    struct ensemble_result result;
+};
+
+/* Errors: ERROR_USAGE: settings that cannot be had; ERROR_FILE: the folder. */
+int ensemble_begin(struct ensemble_run *run, const struct ensemble_settings *settings, struct error *error);
+/* Trains all, then tests each and all. A member that fails is a row, and the others are the ensemble. Errors:
+ * ERROR_INTERRUPTED; ERROR_FILE; that of the first member, where all have failed. */
+int ensemble_train(struct ensemble_run *run, struct error *error);
+void ensemble_print(const struct ensemble_run *run, const struct page *page);
+void ensemble_end(struct ensemble_run *run); /* safe on a half-open one */
+
+#endif
