@@ -116,6 +116,20 @@ static void add_sizes(struct text *words, const char *what, const long long *byt
               what, 100 * most / all, 100 * least / all);
 }
 
+enum { SERVERS_NAMED = 8 };
+
+void sentence_servers(struct text *words, const long long *bytes, int count) {
+    char digits[DIGITS_BYTES];
+    if (count < 2) return;
+    text_add(words, "bytes per server: ");
+    for (int i = 0; i < count && i < SERVERS_NAMED; i++) {
+        digits_thousands(digits, (double)bytes[i]);
+        text_add(words, "%s%s", i == 0 ? "" : i == count - 1 ? " and " : ", ", digits);
+    }
+    if (count > SERVERS_NAMED) text_add(words, ", ... (%d servers)", count);
+    text_add(words, ", the largest %.2f times the mean", summary_imbalance(bytes, count));
+}
+
 /* --- a run --- */
 
 static struct spent spent_by(const struct summary *summary) {

@@ -49,4 +49,7 @@ void sentence_losses(struct text *words, const struct spent *spent);
 enum { SENTENCE_BYTES = 1000 };
 const char *sentence_of_run(const struct summary *summary, char *out, size_t bytes);
 
+/* Adds "bytes per server: 5,248 and 896, the largest 1.71 times the mean"; nothing for fewer than two. */
+void sentence_servers(struct text *words, const long long *bytes, int count);
+
 #endif

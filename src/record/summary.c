@@ -54,6 +54,15 @@ static int write_setting(void *json, const struct option *row, const char *value
     return OK;
 }
 
+double summary_imbalance(const long long *bytes, int count) {
+    double most = 0.0, all = 0.0;
+    for (int i = 0; bytes && i < count; i++) {
+        most = fmax(most, (double)bytes[i]);
+        all += (double)bytes[i];
+    }
+    return all > 0.0 ? most * count / all : (double)NAN;
+}
+
 static void write_bytes(struct json_writer *json, const char *name, const long long *bytes, int count) {
     json_open(json, name, '[');
     for (int i = 0; bytes && i < count; i++) json_int(json, NULL, bytes[i]);
@@ -95,6 +104,7 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     write_bytes(json, "shard_bytes", s->shard_bytes, s->shards);
     json_text(json, "homes", s->homes);
     write_bytes(json, "server_bytes", s->server_bytes, s->servers);
+    json_real(json, "server_imbalance", summary_imbalance(s->server_bytes, s->servers));
     json_text(json, "faults", s->faults);
     json_real(json, "epochs", s->epochs);
     json_int(json, "steps", s->steps);

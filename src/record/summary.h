@@ -85,6 +85,9 @@ struct summary {
     const struct worker_result *per_worker; /* [workers]; NULL: not known */
 };
 
+/* The largest over the mean; NAN: there are none. */
+double summary_imbalance(const long long *bytes, int count);
+
 /* Writes `path` (temporary name, fsync, rename). Errors: ERROR_FILE. */
 int summary_write(const char *path, const struct summary *summary, struct error *error);
 

@@ -121,6 +121,14 @@ static void write_shared_cores(struct html *html, const struct facts *facts) {
     html_put(html, "they took turns, and a worker's times include waiting for a core.</p>\n");
 }
 
+static void write_servers(struct html *html, const struct summary *summary) {
+    char words[300] = "";
+    struct text text = text_into(words, sizeof words);
+    sentence_servers(&text, summary->server_bytes, summary->servers);
+    if (words[0])
+        html_element(html, "p class=\"quiet\"", "%c%s.", toupper((unsigned char)words[0]), words + 1);
+}
+
 int write_glance(struct html *html, const struct report *report, struct error *error) {
     const struct facts *facts = run_of(report);
     char sentence[SENTENCE_BYTES];
@@ -133,6 +141,7 @@ int write_glance(struct html *html, const struct report *report, struct error *e
         html_element(html, "p class=\"why\"", "%s%s", facts_resumed(facts) ? "In its last part: " : "",
                      sentence);
     if (facts->has_summary) {
+        write_servers(html, &facts->summary);
         write_verdict(html, &facts->summary);
         write_interrupted(html, facts);
         write_shared_cores(html, facts);

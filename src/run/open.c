@@ -6,6 +6,7 @@
 #include "../base/text.h"
 #include "../engine/explain.h"
 #include "../graph/model.h"
+#include "../record/sentence.h"
 #include "open.h"
 
 /* --- what is to be done --- */
@@ -350,7 +351,24 @@ static void name_workers(const struct run *run, char *out, size_t bytes) {
             text_item(&text, ", ", "%s x%d", run->setup.devices[w].name, run->setup.devices[w].threads);
 }
 
-static void say_start(struct run *run) {
+/* Which server holds how much of the weights, where there are several. */
+static int say_servers(struct run *run, struct error *error) {
+    const int servers = run_servers(run);
+    long long *shard_bytes = NULL, *server_bytes = NULL;
+    char words[300];
+    struct text text = text_into(words, sizeof words);
+    if (servers < 2) return OK;
+    int code = memory_array(&shard_bytes, run->store.settings.shards_all, "the shards' sizes", error);
+    if (code == OK) code = memory_array(&server_bytes, servers, "the servers' sizes", error);
+    if (code == OK) code = run_sizes(run, shard_bytes, server_bytes, error);
+    sentence_servers(&text, server_bytes, code == OK ? servers : 0);
+    if (code == OK) lines_describe(&run->lines, "%s", words);
+    memory_free(shard_bytes);
+    memory_free(server_bytes);
+    return code;
+}
+
+static int say_start(struct run *run, struct error *error) {
     const struct setup *setup = &run->setup;
     const struct config *config = &setup->config;
     const struct dataset *dataset = &setup->dataset;
@@ -384,8 +402,10 @@ static void say_start(struct run *run) {
                        config->average);
     if (setup->cores_shared && !run->crew.elsewhere)
         lines_describe(lines, "more devices than cores: they share them");
+    RETURN_IF(say_servers(run, error));
     lines_say(lines, "logs, model and checkpoint go to %s", config->out);
     lines_flush(lines);
+    return OK;
 }
 
 /* Where the shards live, and how the mean of a round is made, when that is more than the host's memory. */
@@ -464,7 +484,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     run->nothing_left = is_over(run);
     if (!run->led && !run->nothing_left) {
         RETURN_IF(open_output(run, error));
-        say_start(run);
+        RETURN_IF(say_start(run, error));
     }
     if (setup->config.explain) RETURN_IF(explain(run, error));
     return open_training(run, &faults, error);

@@ -131,6 +131,12 @@ int run_keep_rest(struct run *run, int code, struct error *error);
  * all pause. */
 void run_say_missed_faults(struct run *run);
 
+/* That hold the weights: parameter servers where there are several, else threads; 0: there are none. */
+int run_servers(const struct run *run);
+/* shard_bytes[shards of all], server_bytes[run_servers], which are 0: of the weights in each shard and at
+ * each server. Errors: ERROR_DEVICE (memory). */
+int run_sizes(const struct run *run, long long *shard_bytes, long long *server_bytes, struct error *error);
+
 /* Steps of all workers, earlier parts included. */
 long run_steps(const struct run *run);
 /* Fills in run->steps_of. */

@@ -13,28 +13,34 @@ static int name_devices(const struct run *run, char **out, struct error *error) 
     return text_end(&names);
 }
 
-/* The bytes of the weights that each shard, and each server, has. Parameter servers have a run of shards
- * each, threads every so many-th. */
-static int describe_sizes(const struct run *run, struct run_result *result, struct error *error) {
-    struct summary *summary = &result->summary;
-    const int shards = summary->shards, threads = run->roster.count - run->roster.workers;
-    const int parts = run->crew.parts, servers = parts > 1 ? parts : threads;
+int run_servers(const struct run *run) {
+    return run->crew.parts > 1 ? run->crew.parts : run->roster.count - run->roster.workers;
+}
+
+/* Parameter servers have a run of shards each, threads every so many-th. */
+int run_sizes(const struct run *run, long long *shard_bytes, long long *server_bytes, struct error *error) {
+    const int shards = run->store.settings.shards_all, parts = run->crew.parts, servers = run_servers(run);
     size_t *boundary = NULL;
-    RETURN_IF(memory_array(&result->shard_bytes, shards, "the shards' sizes", error));
-    RETURN_IF(memory_array(&result->server_bytes, servers, "the servers' sizes", error));
     RETURN_IF(memory_array(&boundary, shards + 1, "boundaries", error));
     const int code = store_cut(&run->setup.network.graph.layout, shards,
                                (enum shard_by)run->setup.config.shard_by, boundary, error);
     for (int s = 0; s < shards && code == OK; s++) {
         const long long bytes = (long long)((boundary[s + 1] - boundary[s]) * sizeof(float));
-        result->shard_bytes[s] = bytes;
-        if (servers > 0) result->server_bytes[parts > 1 ? s * parts / shards : s % servers] += bytes;
+        shard_bytes[s] = bytes;
+        if (servers > 0) server_bytes[parts > 1 ? s * parts / shards : s % servers] += bytes;
     }
     memory_free(boundary);
-    summary->shard_bytes = result->shard_bytes;
-    summary->servers = servers;
-    summary->server_bytes = result->server_bytes;
     return code;
+}
+
+static int describe_sizes(const struct run *run, struct run_result *result, struct error *error) {
+    struct summary *summary = &result->summary;
+    summary->servers = run_servers(run);
+    RETURN_IF(memory_array(&result->shard_bytes, summary->shards, "the shards' sizes", error));
+    RETURN_IF(memory_array(&result->server_bytes, summary->servers, "the servers' sizes", error));
+    summary->shard_bytes = result->shard_bytes;
+    summary->server_bytes = result->server_bytes;
+    return run_sizes(run, result->shard_bytes, result->server_bytes, error);
 }
 
 int run_describe(const struct run *run, struct run_result *result, struct error *error) {

@@ -28,8 +28,8 @@ EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL,
           "validation_loss": "nan", "validation_accuracy": "nan"}
 TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
 SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "optimizer": str, "schedule": str, "decay": float, "loss": str, "label_smoothing": float, "clip": float,
-           "average": float, "seed": int, "freeze": str, "validation": float, "early_stop": int, "strategy": str, "data_sharding": str, "kernels": str, "precision": str, "machine": str, "devices": str,
-           "workers": int, "threads": int, "shards": int, "shard_bytes": list, "homes": str, "server_bytes": list, "faults": str, "epochs": float,
+           "average": float, "seed": int, "freeze": str, "validation": float, "early_stop": int, "strategy": str, "data_sharding": str, "data_slice": str, "kernels": str, "precision": str, "machine": str, "devices": str,
+           "workers": int, "threads": int, "shards": int, "shard_bytes": list, "homes": str, "server_bytes": list, "server_imbalance": (float, int, type(None)), "faults": str, "epochs": float,
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "metric": str, "test_accuracy": float, "test_top5": float,
            "test_cost": float, "first_cost": float, "final_cost": float, "target_s": type(None), "best_epoch": int, "best_accuracy": type(None), "best_test_accuracy": type(None), "staleness": dict, "shard_staleness": list, "wait_share": float, "pull_share": float, "push_share": float,
            "compute_share": float, "input_share": float, "lost_updates": int, "dropped": int, "lost_workers": int,
@@ -307,6 +307,9 @@ python3 - <<'PYTHON' || fail "sizes: $(tail -n 1 out)"
 import json
 s = json.load(open("sizes/summary.json"))
 assert s["shard_bytes"] == [5248, 896] == s["server_bytes"], (s["shard_bytes"], s["server_bytes"])
+assert abs(s["server_imbalance"] - 5248 / 3072) < 1e-12, s["server_imbalance"]
+line = "bytes per server: 5,248 and 896, the largest 1.71 times the mean"
+assert line in open("out").read() and "B" + line[1:] + "." in open("sizes/report.html").read(), "bytes per server"
 assert "; of 2 servers the largest holds 85.4 % of the weights, the smallest 14.6 %." in open("out").read().splitlines()[-1]
 PYTHON
 
