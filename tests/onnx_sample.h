@@ -3,9 +3,10 @@
  *     Conv x w[8,3,3,3] - -> y pads=1,1,1,1 auto_pad="SAME_UPPER" epsilon=0.5
  *
  * An input is a value's name; - for one that is left out; name[2,3] for a tensor of floats, which count up
- * from 1 by 1/64; name<file[2,3] for one whose data are in another file; {1,-1} for one of whole numbers;
- * (0.5) for a float; an attribute of one whole number in a list ends with a comma. The network's input is x,
- * its output the first that the last node makes.
+ * from 1 by 1/64, or of float16 where the name ends with ~ (at most 64 of these); name<file[2,3] for one
+ * whose data are in another file; {1,-1} for one of whole numbers; (0.5) for a float; an attribute of one
+ * whole number in a list ends with a comma. The network's input is x, its output the first that the last node
+ * makes.
  */
 #ifndef TRAINER_TESTS_ONNX_SAMPLE_H
 #define TRAINER_TESTS_ONNX_SAMPLE_H
@@ -96,7 +97,8 @@ static inline void sample_tensor(struct sample_bytes *graph, const char *word, c
         sample_whole(&tensor, 1, (int64_t)numbers[i]);
         total *= (size_t)numbers[i];
     }
-    sample_whole(&tensor, 2, word[length] == '{' ? 7 : 1);
+    const bool halves = length > 0 && word[length - 1] == '~';
+    sample_whole(&tensor, 2, word[length] == '{' ? 7 : halves ? 10 : 1);
     sample_text(&tensor, 8, name);
     if (strchr(name, '<')) {
         sample_location(&tensor, strchr(name, '<') + 1);
@@ -107,6 +109,10 @@ static inline void sample_tensor(struct sample_bytes *graph, const char *word, c
     } else if (word[length] == '(') {
         floats[0] = (float)numbers[0];
         sample_field(&tensor, 9, floats, sizeof *floats);
+    } else if (halves) {
+        uint16_t bits[64];
+        for (size_t i = 0; i < total && i < 64; i++) bits[i] = (uint16_t)(0x3c00 + 16 * i);
+        sample_field(&tensor, 9, bits, (total < 64 ? total : 64) * sizeof *bits);
     } else {
         for (size_t i = 0; i < total && i < SAMPLE_PART / 8; i++) floats[i] = 1.0f + (float)i / 64.0f;
         sample_field(&tensor, 9, floats, total * sizeof *floats);

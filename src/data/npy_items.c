@@ -1,6 +1,7 @@
 /* The items of an array, of any kind, byte order and boundary, as numbers of this machine. */
 #include <math.h>
 #include <string.h>
+#include "../base/half.h"
 #include "../base/memory.h"
 #include "npy.h"
 
@@ -10,15 +11,6 @@ static uint64_t bits_of(const struct npy *npy, size_t i) {
     for (int b = 0; b < npy->item; b++)
         bits |= (uint64_t)item[npy->big_endian ? npy->item - 1 - b : b] << (8 * b);
     return bits;
-}
-
-/* IEEE 754 binary16. */
-static float half_float(unsigned bits) {
-    const int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
-    const float size = exponent == 0    ? ldexpf((float)fraction, -24)
-                       : exponent == 31 ? (fraction ? NAN : INFINITY)
-                                        : ldexpf((float)(1024 + fraction), exponent - 25);
-    return bits >> 15 ? -size : size;
 }
 
 static float double_float(uint64_t bits) {

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "../base/file.h"
+#include "../base/half.h"
 #include "../base/memory.h"
 #include "onnx_graph.h"
 
-enum { FLOAT = 1, INT32 = 6, INT64 = 7, DOUBLE = 11, ELSEWHERE = 1 };
+enum { FLOAT = 1, INT32 = 6, INT64 = 7, FLOAT16 = 10, DOUBLE = 11, ELSEWHERE = 1 };
 
 #define COMPUTED_MOST ((size_t)1 << 29) /* bytes of constants that are computed or converted */
 
@@ -125,6 +126,19 @@ static int find_data(struct onnx_graph *graph, const Onnx__TensorProto *tensor, 
     return OK;
 }
 
+/* Two bytes each, or, as numbers, the same bits in an int32 each. */
+static int read_halves(struct onnx_graph *graph, const Onnx__TensorProto *tensor, const char *name,
+                       size_t count, float **out) {
+    const bool wide = tensor->n_int32_data > 0;
+    const void *data = NULL;
+    RETURN_IF(find_data(graph, tensor, name, count, wide ? sizeof(int32_t) : sizeof(uint16_t),
+                        tensor->int32_data, tensor->n_int32_data, &data));
+    RETURN_IF(onnx_block(graph, out, count, sizeof **out));
+    for (size_t i = 0; i < count; i++)
+        (*out)[i] = half_float(wide ? ((const uint32_t *)data)[i] & 0xffff : ((const uint16_t *)data)[i]);
+    return OK;
+}
+
 static int read_numbers(struct onnx_graph *graph, const Onnx__TensorProto *tensor, const char *name,
                         struct onnx_constant *constant) {
     const size_t count = constant->count;
@@ -149,6 +163,10 @@ static int read_numbers(struct onnx_graph *graph, const Onnx__TensorProto *tenso
         for (size_t i = 0; i < count; i++) wide[i] = ((const int32_t *)data)[i];
         constant->whole = wide;
         return OK;
+    case FLOAT16:
+        RETURN_IF(read_halves(graph, tensor, name, count, &narrow));
+        constant->floats = narrow;
+        return OK;
     case DOUBLE:
         RETURN_IF(find_data(graph, tensor, name, count, sizeof(double), tensor->double_data,
                             tensor->n_double_data, &data));
@@ -157,10 +175,10 @@ static int read_numbers(struct onnx_graph *graph, const Onnx__TensorProto *tenso
         constant->floats = narrow;
         return OK;
     default:
-        return error_set(
-            graph->error, ERROR_FILE,
-            "%s: tensor %.80s: found type %d, expected float, double, int32 or int64 (1, 11, 6, 7)",
-            graph->path, name, (int)tensor->data_type);
+        return error_set(graph->error, ERROR_FILE,
+                         "%s: tensor %.80s: found type %d, expected float, float16, double, int32 or int64 "
+                         "(1, 10, 11, 6, 7)",
+                         graph->path, name, (int)tensor->data_type);
     }
 }
 

@@ -7,7 +7,7 @@
 
 #include "onnx_graph.h"
 
-enum { TO_FLOAT = 1, TO_INT32 = 6, TO_INT64 = 7, TO_DOUBLE = 11 };
+enum { TO_FLOAT = 1, TO_INT32 = 6, TO_INT64 = 7, TO_HALF = 10, TO_DOUBLE = 11 };
 
 static size_t item_of(const struct onnx_constant *constant) {
     return constant->whole ? sizeof *constant->whole : sizeof *constant->floats;
@@ -286,9 +286,10 @@ static int fold_cast(struct onnx_graph *graph, const onnx_op *op) {
     const int64_t to = onnx_int_of(op, "to", 0);
     const bool to_whole = to == TO_INT32 || to == TO_INT64;
     RETURN_IF(any_input(graph, op, 0, &from));
-    if (!to_whole && to != TO_FLOAT && to != TO_DOUBLE)
-        return onnx_wrong(graph, op, "found type %lld, expected float, double, int32 or int64 (1, 11, 6, 7)",
-                          (long long)to);
+    if (!to_whole && to != TO_FLOAT && to != TO_HALF && to != TO_DOUBLE)
+        return onnx_wrong(
+            graph, op, "found type %lld, expected float, float16, double, int32 or int64 (1, 10, 11, 6, 7)",
+            (long long)to);
     struct onnx_constant made = {.shape = from->shape, .count = from->count};
     if (from->count == 0 || to_whole == (from->whole != NULL)) return end_fold(graph, op, from);
     int64_t *whole = NULL;

@@ -8,7 +8,7 @@
 
 /* --- what the network takes --- */
 
-enum { FLOATS = 1, INTEGERS = 7 };
+enum { FLOATS = 1, INTEGERS = 7, HALVES = 10 };
 
 /* The shape of the input as the file has it, without the batch. */
 static int read_input_shape(struct onnx_graph *graph, struct shape *theirs) {
@@ -17,7 +17,9 @@ static int read_input_shape(struct onnx_graph *graph, struct shape *theirs) {
     const Onnx__TypeProto__Tensor *tensor = input->type ? input->type->tensor_type : NULL;
     char words[160] = "no shape";
     struct text text = text_into(words, sizeof words);
-    bool known = tensor && tensor->shape && (tensor->elem_type == FLOATS || tensor->elem_type == INTEGERS);
+    bool known =
+        tensor && tensor->shape &&
+        (tensor->elem_type == FLOATS || tensor->elem_type == HALVES || tensor->elem_type == INTEGERS);
     *theirs = (struct shape){0};
     for (size_t i = 0; known && i < tensor->shape->n_dim && i < 8; i++) {
         const Onnx__TensorShapeProto__Dimension *dim = tensor->shape->dim[i];

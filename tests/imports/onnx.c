@@ -264,6 +264,17 @@ static void test_weights(void) {
     network_file_close(&file);
 }
 
+/* Becomes float32; of the same sizes as float32 it would be cut short. */
+static void test_halves(void) {
+    struct network_file file = {0};
+    struct error error = {0};
+    const size_t bytes = sample_model(sample, "4", "Gemm x w~[4,3] b~[3] -> y", 13);
+    CHECK(onnx_parse(&file, "net.onnx", sample, bytes, &error) == OK, "%s", error.words);
+    for (size_t i = 0; error.code == OK && i < 12; i++) check_element(array_of(&file, "dense1/kernel"), i, i);
+    for (size_t i = 0; error.code == OK && i < 3; i++) check_element(array_of(&file, "dense1/bias"), i, i);
+    network_file_close(&file);
+}
+
 /* --- there and back --- */
 
 struct built {
@@ -548,6 +559,7 @@ int main(int count, char **arguments) {
     if (count > 5) return check_client(count, arguments);
     test_graphs();
     test_weights();
+    test_halves();
     test_round_trips();
     test_cut_files();
     test_many_parts();
