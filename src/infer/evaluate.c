@@ -13,7 +13,11 @@ int evaluator_open(struct evaluator *evaluator, const struct network_settings *s
         .device = *device, .batch = EVALUATE_BATCH, .classes = settings->classes, .task = settings->task};
     own.batch = EVALUATE_BATCH;
     own.training = own.mixed = false;
-    RETURN_IF(network_open(&evaluator->network, &own, error));
+    return network_open(&evaluator->network, &own, error);
+}
+
+int evaluator_compile(struct evaluator *evaluator, struct error *error) {
+    const struct device *device = &evaluator->device;
     const node fetches[] = {evaluator->network.losses, evaluator->network.predicted,
                             evaluator->network.outputs};
     device->backend->enter(&evaluator->device);
@@ -22,7 +26,7 @@ int evaluator_open(struct evaluator *evaluator, const struct network_settings *s
     RETURN_IF(arena_open(&evaluator->arena, evaluator->program, error));
     RETURN_IF(memory_array(&evaluator->index, EVALUATE_BATCH, "a batch's numbers", error));
     RETURN_IF(memory_array(&evaluator->losses, EVALUATE_BATCH, "a batch's losses", error));
-    RETURN_IF(memory_array(&evaluator->outputs, EVALUATE_BATCH * (size_t)settings->classes,
+    RETURN_IF(memory_array(&evaluator->outputs, EVALUATE_BATCH * (size_t)evaluator->classes,
                            "a batch's outputs", error));
     RETURN_IF(memory_array(&evaluator->predicted, EVALUATE_BATCH, "a batch's predictions", error));
     if (!device_apart(device)) return OK;

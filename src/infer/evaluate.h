@@ -33,9 +33,12 @@ struct evaluation {
     double value[METRICS]; /* of each metric; NAN: it is none of this network's */
 };
 
-/* settings: batch and training are set here. The device is copied; the calling thread enters it. */
+/* settings: batch and training are set here. The device is copied. Only the network is there: how large its
+ * weights are. */
 int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings,
                    const struct device *device, struct error *error);
+/* Makes it ready to run; the calling thread enters the device. */
+int evaluator_compile(struct evaluator *evaluator, struct error *error);
 void evaluator_close(struct evaluator *evaluator); /* safe on a zeroed or half-open one */
 
 /* weights: [layout floats]. */

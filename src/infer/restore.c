@@ -188,6 +188,7 @@ static int open_parts(struct restored *restored, const char *path, bool referenc
     const struct layout *layout = &restored->evaluator.network.graph.layout;
     const char *prefix = checkpoint_has_average(&restored->content, layout) ? "average:" : "";
     RETURN_IF(checkpoint_fits(path, &restored->content, prefix, layout, false, error));
+    RETURN_IF(evaluator_compile(&restored->evaluator, error));
     RETURN_IF(memory_array(&restored->weights, layout->floats, "the weights", error));
     return checkpoint_load(path, &restored->content, prefix, layout, false, restored->weights, error);
 }

@@ -107,6 +107,7 @@ static int open_evaluator(struct learnt *learnt, struct error *error) {
     bool shared = false;
     RETURN_IF(devices_open("cpu:0", &settings, &learnt->devices, &count, &shared, error));
     RETURN_IF(evaluator_open(&learnt->evaluator, &learnt->settings, learnt->devices, error));
+    RETURN_IF(evaluator_compile(&learnt->evaluator, error));
     learnt->evaluator.units = learnt->units;
     return order(learnt, error);
 }

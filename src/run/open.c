@@ -272,6 +272,7 @@ static int open_evaluator(struct run *run, struct error *error) {
     world_cores(&all);
     if (device.threads > all.count) device.threads = all.count;
     RETURN_IF(evaluator_open(&run->evaluator, &settings, &device, error));
+    RETURN_IF(evaluator_compile(&run->evaluator, error));
     run->evaluator.units = setup->dataset.units;
     return OK;
 }
