@@ -70,9 +70,8 @@ static void put_mean(struct cells *cells, const char *name, const struct statist
 /* Unknown where the runs are judged by another metric. */
 static void put_score(struct cells *cells, enum metric metric, const struct bench_row *row) {
     const struct statistic none = {0};
-    char name[32];
-    snprintf(name, sizeof name, "test_%s", metric_rows[metric].name);
-    put_statistic(cells, name, row->metric == metric ? &row->test_score : &none);
+    char name[METRIC_NAME_BYTES];
+    put_statistic(cells, metric_name("test", metric, name), row->metric == metric ? &row->test_score : &none);
 }
 
 static void put_row(struct cells *cells, const struct bench_row *row, double target_accuracy) {

@@ -18,6 +18,11 @@ enum metric metric_of(enum task task) {
     return task == TASK_VALUES ? METRIC_RMSE : METRIC_ACCURACY;
 }
 
+const char *metric_name(const char *of, enum metric metric, char out[METRIC_NAME_BYTES]) {
+    snprintf(out, METRIC_NAME_BYTES, "%s_%s", of, metric_rows[metric].name);
+    return out;
+}
+
 enum metric metric_named(const char *name) {
     for (int m = 0; m < METRICS; m++)
         if (strcmp(metric_rows[m].name, name) == 0) return (enum metric)m;

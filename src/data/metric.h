@@ -28,6 +28,10 @@ enum metric metric_of(enum task task);
 static inline double metric_scale(enum metric metric) {
     return metric_rows[metric].share ? 100.0 : 1.0;
 }
+/* "test_rmse", the name in files of what is said `of` something: into out[METRIC_NAME_BYTES], which it
+ * returns. */
+enum { METRIC_NAME_BYTES = 64 };
+const char *metric_name(const char *of, enum metric metric, char out[METRIC_NAME_BYTES]);
 /* The metric of that name; METRIC_ACCURACY where there is none. */
 enum metric metric_named(const char *name);
 /* Whether a value is better than another one; what is NAN is never better. */

@@ -154,9 +154,9 @@ static int write_epoch(struct tensorboard *self, const struct output_epoch *epoc
                        struct error *error) {
     const struct epoch_row *row = epoch->row;
     struct steps_sum all = {0};
-    char test_tag[64], validation_tag[64];
-    snprintf(test_tag, sizeof test_tag, "epoch/test_%s", metric_rows[row->metric].name);
-    snprintf(validation_tag, sizeof validation_tag, "epoch/validation_%s", metric_rows[row->metric].name);
+    char test_tag[METRIC_NAME_BYTES], validation_tag[METRIC_NAME_BYTES];
+    metric_name("epoch/test", row->metric, test_tag);
+    metric_name("epoch/validation", row->metric, validation_tag);
     for (int w = 0; w < self->count; w++) {
         const struct steps_sum *of = &self->workers[w].epoch;
         all.ms += of->ms;

@@ -79,11 +79,9 @@ static void write_staleness(struct json_writer *json, const char *name,
     json_close(json, '}');
 }
 
-/* "test_accuracy": the score's name, behind what it is of. */
 static void write_score(struct json_writer *json, const char *of, enum metric metric, double value) {
-    char name[64];
-    snprintf(name, sizeof name, "%s_%s", of, metric_rows[metric].name);
-    json_real(json, name, value);
+    char name[METRIC_NAME_BYTES];
+    json_real(json, metric_name(of, metric, name), value);
 }
 
 static void write_scores(struct json_writer *json, const struct summary *s) {

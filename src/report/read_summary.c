@@ -114,9 +114,8 @@ static int read_workers(struct facts *facts, struct source source, struct error 
 }
 
 static double score(struct source source, const char *of, enum metric metric) {
-    char name[64];
-    snprintf(name, sizeof name, "%s_%s", of, metric_rows[metric].name);
-    return real(source, name);
+    char name[METRIC_NAME_BYTES];
+    return real(source, metric_name(of, metric, name));
 }
 
 static void take_scores(struct summary *summary, struct source source) {

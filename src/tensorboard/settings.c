@@ -89,10 +89,10 @@ static int write_table(struct tensorboard *self, const struct settings *settings
 
 int board_settings(struct tensorboard *self, const struct output_scene *scene, bool first,
                    struct error *error) {
-    char tag[64], name[64];
-    const struct metric_row *metric = &metric_rows[metric_of(scene->dataset->task)];
-    snprintf(tag, sizeof tag, "epoch/test_%s", metric->name);
-    snprintf(name, sizeof name, "test %s", metric->words);
+    char tag[METRIC_NAME_BYTES], name[64];
+    const enum metric metric = metric_of(scene->dataset->task);
+    metric_name("epoch/test", metric, tag);
+    snprintf(name, sizeof name, "test %s", metric_rows[metric].words);
     const struct events_metric metrics[] = {{tag, name},
                                             {"epoch/test_loss", "test loss"},
                                             {"epoch/train_loss", "train loss"},
