@@ -5,8 +5,13 @@
 #include <string.h>
 #include "../src/base/memory.h"
 #include "../src/data/pack.h"
+#include "../src/data/stream.h"
 
-enum { ORDER_BLOCKS = 1, CHAIN_PACKED = 3 };
+enum {
+    ORDER_BLOCKS = 1,
+    CHAIN_PACKED = 3,
+    SCARCE_WINDOWS = 16 /* of order=blocks; with less memory the kernel takes out what was just read ahead */
+};
 
 struct pack_settings {
     struct dataset_common common;
@@ -74,14 +79,17 @@ static int augment(struct dataset *dataset, const struct pack_settings *pack,
  * are checked, and by order=blocks; tests go through their rows from first to last. */
 static void plan_reading(struct dataset *dataset, const struct pack_settings *pack) {
     const struct examples *train = &dataset->train;
+    const size_t window = (size_t)STREAM_WINDOW * PACK_BLOCK;
     const size_t row = examples_row_bytes(train), bytes = dataset->files[0].length, memory = memory_at_most();
     mapping_scattered(examples_rows(train), (size_t)train->count * row);
-    if (pack->order == ORDER_BLOCKS)
-        dataset->block = row < PACK_BLOCK ? (int)(PACK_BLOCK / row) : 1;
-    else if (bytes > memory)
+    if (pack->order == ORDER_BLOCKS) {
+        dataset->block = row < PACK_BLOCK ? (int)(pack_block(row) / row) : 1;
+        dataset->train.scarce = bytes > memory && memory / window < SCARCE_WINDOWS;
+    } else if (bytes > memory) {
         snprintf(dataset->notice, sizeof dataset->notice,
                  "%.200s has %.1f GB, more than the %.1f GB of memory: order=blocks reads it faster",
                  pack->file, (double)bytes * 1e-9, (double)memory * 1e-9);
+    }
 }
 
 static int pack_data_open(struct dataset *dataset, const void *settings, const char *const *folders,

@@ -151,7 +151,7 @@ static int read_pieces(const struct dataset_taker *taker, struct picture_set *se
         next.labels += kept;
         next.count = set->count - first < piece ? set->count - first : piece;
         RETURN_IF(picture_set_read(&next, threads, error));
-        if (taker) RETURN_IF(taker->take(taker->self, part, next.pixels, (size_t)next.count * row, error));
+        if (taker) RETURN_IF(taker->take(taker->self, part, next.pixels, (size_t)next.count, row, error));
         kept += next.count;
         if (set->damaged == 0) set->first_damaged = next.first_damaged;
         set->damaged += next.damaged;

@@ -66,6 +66,14 @@ void mapping_soon(const void *bytes, size_t count) {
     advise(bytes, count, MADV_WILLNEED);
 }
 
+void mapping_used(const void *bytes, size_t count) {
+#ifdef MADV_PAGEOUT
+    advise(bytes, count, MADV_PAGEOUT);
+#else
+    (void)bytes, (void)count;
+#endif
+}
+
 void mapping_scattered(const void *bytes, size_t count) {
     advise(bytes, count, MADV_RANDOM);
 }

@@ -22,9 +22,11 @@ int mapping_grow(struct mapping *mapping, size_t bytes, const char *what, struct
 void mapping_close(struct mapping *mapping); /* safe on a zeroed one */
 
 /* Hints, for bytes of a mapping; nothing depends on them. They will be wanted soon: the kernel begins to read
- * them, and returns before they are there. They are read here and there: a page that is missing is
- * no reason to read its neighbours. */
+ * them, and returns before they are there. They will not be wanted for long: the kernel takes them out of
+ * memory before others. They are read here and there: a page that is missing is no reason to read its
+ * neighbours. */
 void mapping_soon(const void *bytes, size_t count);
+void mapping_used(const void *bytes, size_t count);
 void mapping_scattered(const void *bytes, size_t count);
 
 #endif

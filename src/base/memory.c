@@ -15,6 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cgroup.h"
+
 enum { HUGE_PAGE = 2 << 20 };
 
 static _Atomic long requests;
@@ -86,10 +88,12 @@ int memory_probe(size_t bytes, const char *what, struct error *error) {
 
 size_t memory_at_most(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-    const size_t machine = pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : SIZE_MAX;
+    size_t most = pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : SIZE_MAX;
+    const size_t group = cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup");
     struct rlimit addresses;
-    if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return machine;
-    return addresses.rlim_cur < machine ? (size_t)addresses.rlim_cur : machine;
+    if (group < most) most = group;
+    if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return most;
+    return addresses.rlim_cur < most ? (size_t)addresses.rlim_cur : most;
 }
 
 int memory_text(char **out, const char *text, struct error *error) {

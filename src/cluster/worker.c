@@ -57,7 +57,7 @@ struct remote_run {
         float *weights, *gradient; /* [layout floats] */
         int *numbers;              /* [batch + 1] examples, and the next one */
         uint64_t *keys;            /* [batch + 1] what they are augmented by */
-        int *soon;                 /* [batch + STREAM_WINDOW] what is read meanwhile */
+        int *soon;                 /* [stream_soon_room] what is read meanwhile */
     } * remotes;                   /* [setup.device_count] */
 };
 
@@ -152,7 +152,7 @@ static int open_device(struct remote_device *device) {
     RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
     RETURN_IF(memory_array(&device->numbers, batch + 1, "a batch's numbers", error));
     RETURN_IF(memory_array(&device->keys, batch + 1, "a batch's keys", error));
-    RETURN_IF(memory_array(&device->soon, batch + STREAM_WINDOW, "numbers of later batches", error));
+    RETURN_IF(memory_array(&device->soon, stream_soon_room(batch), "numbers of later batches", error));
     return remote_ready(&device->remote, &run->fingerprint, error);
 }
 

@@ -12,9 +12,9 @@ enum { NOTICE_BYTES = 400 };
 
 struct dataset_taker {
     void *self;
-    /* Some rows, as they are stored, behind those before; part 0: training, 1: test. Labels are in the data
-     * set as ever. */
-    int (*take)(void *self, int part, const void *rows, size_t bytes, struct error *error);
+    /* Some rows, as they are stored, behind those before; part 0: training, 1: test. All rows have as many
+     * bytes. Labels are in the data set as ever. */
+    int (*take)(void *self, int part, const void *rows, size_t count, size_t row_bytes, struct error *error);
 };
 
 struct dataset {

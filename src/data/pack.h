@@ -7,14 +7,20 @@
 #include "dataset.h"
 
 enum {
-    PACK_VERSION = 1,
+    PACK_VERSION = 2,      /* in version 1 blocks have PACK_BLOCK bytes, whatever the rows have */
     PACK_HEAD = 64,        /* bytes that are used of the first page */
     PACK_PAGE = 4096,      /* where data begin, and what values are aligned to */
-    PACK_BLOCK = 1 << 20,  /* bytes that share a check sum */
+    PACK_BLOCK = 1 << 20,  /* bytes that share a check sum, at most: see pack_block */
     PACK_CLASSES = 10000,  /* at most, as elsewhere */
     PACK_ABOUT = 64 << 20, /* bytes of the description, at most */
 };
 extern const char pack_magic[8];
+
+/* Bytes that share a check sum: whole rows, where these are small, so that examples that are read together
+ * (order=blocks) are checked together, and nothing else has to be read for it. */
+static inline size_t pack_block(size_t row_bytes) {
+    return row_bytes <= PACK_BLOCK ? PACK_BLOCK / row_bytes * row_bytes : PACK_BLOCK;
+}
 
 struct pack_made {
     int train, test; /* examples */

@@ -18,6 +18,7 @@ struct reader {
     const char *name;
     const uint8_t *bytes;
     size_t length, about, about_bytes, sums; /* places in the file */
+    size_t block;                            /* bytes that share a check sum */
     struct json json;
     bool floats;
     size_t row; /* bytes of an example */
@@ -49,22 +50,25 @@ static int read_head(struct reader *reader) {
     if (length < PACK_PAGE)
         return error_set(reader->error, ERROR_FILE, "%s: found %zu bytes, expected a pack of at least %d",
                          reader->name, length, PACK_PAGE);
-    if (number_at(bytes, 8, 4) != PACK_VERSION)
+    const unsigned version = (unsigned)number_at(bytes, 8, 4);
+    if (version < 1 || version > PACK_VERSION)
         return error_set(reader->error, ERROR_FILE, "%s: found a pack of version %u, expected %d",
-                         reader->name, (unsigned)number_at(bytes, 8, 4), PACK_VERSION);
+                         reader->name, version, PACK_VERSION);
     RETURN_IF(check_sum(reader, "its first page", 16, PACK_HEAD - 16, number_at(bytes, 12, 4)));
     const uint64_t whole = number_at(bytes, 16, 8), about = number_at(bytes, 24, 8),
-                   about_bytes = number_at(bytes, 32, 8), sums = number_at(bytes, 40, 8);
+                   about_bytes = number_at(bytes, 32, 8), sums = number_at(bytes, 40, 8),
+                   block = number_at(bytes, 56, 4);
     if (whole != length)
         return error_set(reader->error, ERROR_FILE, "%s: found %zu bytes, expected %llu", reader->name,
                          length, (unsigned long long)whole);
     const bool inside = about >= PACK_PAGE && about <= length && about_bytes <= PACK_ABOUT &&
                         about_bytes <= length - about && sums >= about + about_bytes && sums <= length;
-    const size_t blocks = inside ? checked_blocks((size_t)about - PACK_PAGE, PACK_BLOCK) : 0;
-    if (!inside || number_at(bytes, 56, 4) != PACK_BLOCK || sums % sizeof(uint32_t) != 0 ||
-        length - sums != blocks * sizeof(uint32_t))
+    const bool usual = block <= PACK_BLOCK && block > (version == 1 ? PACK_BLOCK - 1 : PACK_BLOCK / 2);
+    const size_t blocks = inside && usual ? checked_blocks((size_t)about - PACK_PAGE, (size_t)block) : 0;
+    if (!inside || !usual || sums % sizeof(uint32_t) != 0 || length - sums != blocks * sizeof(uint32_t))
         return error_set(reader->error, ERROR_FILE, "%s: not a usable pack: its parts do not fit its length",
                          reader->name);
+    reader->block = (size_t)block;
     reader->about = (size_t)about;
     reader->about_bytes = (size_t)about_bytes;
     reader->sums = (size_t)sums;
@@ -358,7 +362,7 @@ int pack_read(struct dataset *dataset, struct pack_images *images, const char *n
     RETURN_IF(read_head(&reader));
     const struct checked_bytes data = {.bytes = bytes + PACK_PAGE,
                                        .length = reader.about - PACK_PAGE,
-                                       .block = PACK_BLOCK,
+                                       .block = reader.block,
                                        .offset = PACK_PAGE,
                                        .sums = (const uint32_t *)(const void *)(bytes + reader.sums)};
     RETURN_IF(checked_open(&reader.checked, name, &data, error));

@@ -22,7 +22,8 @@ enum { PARTS = 2 };
 
 struct writer {
     struct file_new file;
-    size_t at; /* bytes that are written */
+    size_t at;    /* bytes that are written */
+    size_t block; /* bytes that share a check sum */
     uint32_t crc, *sums;
     size_t blocks, room;  /* sums that are used, and that there is room for */
     size_t values[PARTS]; /* where they begin; 0: not written */
@@ -53,7 +54,7 @@ static int put_plain(struct writer *writer, const void *bytes, size_t count, str
 static int put(struct writer *writer, const void *bytes, size_t count, struct error *error) {
     const uint8_t *from = bytes;
     for (size_t part; count > 0; from += part, count -= part) {
-        const size_t left = PACK_BLOCK - (writer->at - PACK_PAGE) % PACK_BLOCK;
+        const size_t left = writer->block - (writer->at - PACK_PAGE) % writer->block;
         part = count < left ? count : left;
         if (world_interrupted())
             return error_set(error, ERROR_INTERRUPTED, "interrupted, no pack is written");
@@ -72,13 +73,15 @@ static int align(struct writer *writer, size_t to, struct error *error) {
 
 /* --- values and labels --- */
 
-static int take(void *self, int part, const void *rows, size_t bytes, struct error *error) {
+/* The training part comes first, and its first row where the data begin. */
+static int take(void *self, int part, const void *rows, size_t count, size_t row_bytes, struct error *error) {
     struct writer *writer = self;
+    if (writer->block == 0) writer->block = pack_block(row_bytes);
     if (writer->values[part] == 0) {
         RETURN_IF(align(writer, PACK_PAGE, error));
         writer->values[part] = writer->at;
     }
-    return put(writer, rows, bytes, error);
+    return put(writer, rows, count * row_bytes, error);
 }
 
 /* From memory, or from the file that the data set has mapped. */
@@ -87,7 +90,7 @@ static int put_rows(struct writer *writer, int part, const struct examples *exam
     const uint8_t *rows = examples_rows(examples);
     for (int i = 0; i < examples->count; i++) {
         RETURN_IF(examples_use_one(examples, i, error));
-        RETURN_IF(take(writer, part, rows + (size_t)i * row, row, error));
+        RETURN_IF(take(writer, part, rows + (size_t)i * row, 1, row, error));
     }
     return OK;
 }
@@ -103,7 +106,7 @@ static int put_parts(struct writer *writer, const struct dataset *dataset, struc
                       (size_t)parts[part]->count * examples_label_bytes(parts[part]), error));
     }
     RETURN_IF(align(writer, CACHE_LINE, error));
-    return writer->crc != 0 || (writer->at - PACK_PAGE) % PACK_BLOCK != 0 ? end_block(writer, error) : OK;
+    return writer->crc != 0 || (writer->at - PACK_PAGE) % writer->block != 0 ? end_block(writer, error) : OK;
 }
 
 /* --- the description --- */
@@ -223,7 +226,7 @@ static int put_end(struct writer *writer, const char *about, size_t about_bytes,
     put_number(head, 40, 8, sums_at);
     put_number(head, 48, 4, crc32c(0, about, about_bytes));
     put_number(head, 52, 4, crc32c(0, writer->sums, sums_bytes));
-    put_number(head, 56, 4, PACK_BLOCK);
+    put_number(head, 56, 4, writer->block);
     put_number(head, 12, 4, crc32c(0, head + 16, PACK_HEAD - 16));
     if (fseeko(writer->file.stream, 0, SEEK_SET) != 0 ||
         fwrite(head, 1, PACK_HEAD, writer->file.stream) != PACK_HEAD)

@@ -85,33 +85,89 @@ void stream_batch(const struct stream *stream, int worker, long number, int *ind
     }
 }
 
-/* How many of the next window's blocks belong to the first `count` examples of this one. */
+/* --- what is read ahead, and what was used --- */
+
+/* Another window than the one that is gone through, of the epoch that is `epochs` later. */
+struct other {
+    struct window window;
+    int epochs;
+};
+
+typedef struct other choose_window(const struct stream *stream, uint32_t examples,
+                                   const struct window *window);
+
+static struct other window_behind(const struct stream *stream, uint32_t examples,
+                                  const struct window *window) {
+    const uint32_t end = window->begin + window->count;
+    return (struct other){window_at(stream, examples, end == examples ? 0 : end), end == examples};
+}
+
+static struct other window_before(const struct stream *stream, uint32_t examples,
+                                  const struct window *window) {
+    const bool first = window->begin == 0;
+    return (struct other){window_at(stream, examples, (first ? examples : window->begin) - 1),
+                          first ? -1 : 0};
+}
+
+/* How many of another window's blocks belong to the first `count` examples of this one. */
 static uint32_t share(uint32_t count, const struct window *window, uint32_t blocks) {
     return (uint32_t)(((uint64_t)count * blocks + window->count - 1) / window->count);
 }
 
-void stream_soon(const struct stream *stream, int worker, long number, struct soon *soon, int *first) {
+/* first[] = where the blocks from `from` on, up to `end`, of a window begin; returns how many these are. */
+static int list_blocks(const struct stream *stream, int worker, uint64_t key, const struct window *window,
+                       uint32_t from, uint32_t end, int *first) {
+    const uint32_t examples = (uint32_t)stream_epoch_examples(stream, worker),
+                   block = (uint32_t)stream->block;
+    for (uint32_t b = from; b < end; b++)
+        *first++ = first_of(stream, worker) +
+                   stride_of(stream) *
+                       (int)(block * block_at(key, examples, block, window->number * STREAM_WINDOW + b));
+    return (int)(end - from);
+}
+
+/* The batch's share of the blocks of the windows that are chosen by its own ones. There are none before the
+ * first. */
+static int list_share(const struct stream *stream, int worker, long number, choose_window *choose,
+                      int *first) {
     const uint32_t examples = (uint32_t)stream_epoch_examples(stream, worker);
-    const int stride = stride_of(stream), room = stream->batch + STREAM_WINDOW;
-    *soon = (struct soon){.first = first, .length = stride * stream->block};
-    if (stream->block == 0) return;
+    const int room = stream->batch + STREAM_WINDOW;
     struct position at = position_of(stream, worker, number);
+    int count = 0;
     for (uint32_t left = (uint32_t)stream->batch, part; left > 0; left -= part) {
         const struct window window = window_at(stream, examples, at.place);
-        const uint32_t from = at.place - window.begin;
+        const struct other other = choose(stream, examples, &window);
+        const uint32_t from = at.place - window.begin, blocks = window_blocks(stream, &other.window);
         part = window.count - from < left ? window.count - from : left;
-        const bool last = window.begin + window.count == examples;
-        const struct window next = window_at(stream, examples, last ? 0 : window.begin + window.count);
-        const uint64_t key = rng_mix(at.base, at.epoch + last);
-        const uint32_t blocks = window_blocks(stream, &next);
-        for (uint32_t b = share(from, &window, blocks); b < share(from + part, &window, blocks); b++)
-            if (soon->count < room)
-                first[soon->count++] = first_of(stream, worker) +
-                                       soon->length * (int)block_at(key, examples, (uint32_t)stream->block,
-                                                                    next.number * STREAM_WINDOW + b);
-        at.place = window.begin + from + part;
+        const uint32_t begin = share(from, &window, blocks), most = begin + (uint32_t)(room - count);
+        uint32_t end = share(from + part, &window, blocks);
+        if (end > most) end = most;
+        const int64_t epoch = (int64_t)at.epoch + other.epochs;
+        if (epoch >= 0)
+            count += list_blocks(stream, worker, rng_mix(at.base, (uint64_t)epoch), &other.window, begin, end,
+                                 first + count);
+        at.place += part;
         if (at.place == examples) at = (struct position){at.base, at.epoch + 1, 0};
     }
+    return count;
+}
+
+int stream_soon_room(int batch) {
+    return 2 * (batch + STREAM_WINDOW) + STREAM_WINDOW;
+}
+
+void stream_soon(const struct stream *stream, int worker, long number, struct soon *soon, int *first) {
+    *soon = (struct soon){.first = first, .length = stride_of(stream) * stream->block};
+    if (stream->block == 0) return;
+    if (number == 0) {
+        const struct position at = position_of(stream, worker, 0);
+        const struct window window =
+            window_at(stream, (uint32_t)stream_epoch_examples(stream, worker), at.place);
+        soon->count = list_blocks(stream, worker, rng_mix(at.base, at.epoch), &window, 0,
+                                  window_blocks(stream, &window), first);
+    }
+    soon->count += list_share(stream, worker, number, window_behind, first + soon->count);
+    soon->used = list_share(stream, worker, number, window_before, first + soon->count);
 }
 
 void stream_keys(const struct stream *stream, int worker, long number, uint64_t *key) {

@@ -43,9 +43,11 @@ void stream_keys(const struct stream *stream, int worker, long number, uint64_t 
 void stream_next(const struct stream *stream, int worker, long number, int *index, uint64_t *key);
 
 /* *soon = what is to be read while this batch is computed: its share of the blocks of the next window, so
- * that each is named once, by the batches of the window before. Their numbers are in first[batch +
- * STREAM_WINDOW]. None without `block`. */
+ * that each is named once, by the batches of the window before; batch 0 names those of its own window, too.
+ * Likewise what was used: its share of the blocks of the window before. Their numbers are in
+ * first[stream_soon_room(batch)]. None without `block`. */
 void stream_soon(const struct stream *stream, int worker, long number, struct soon *soon, int *first);
+int stream_soon_room(int batch);
 
 /* Examples in what `worker` goes through in one epoch, and the number of its batch at which epoch `epoch`
  * (from 0) is complete: ceil((epoch + 1) * examples / batch). For SHARED both are of the one stream. */

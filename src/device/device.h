@@ -86,6 +86,7 @@ struct examples {
     /* How images are cut out and changed; height 0: not at all, bytes are only scaled. */
     struct augment augment;
     struct checked *checked; /* the file that bytes or floats lie in; borrowed; NULL: none is (gather.h) */
+    bool scarce;             /* memory is: what was used of the file makes room for what is wanted */
 };
 
 /* Bytes that one of them takes in memory. */
@@ -109,10 +110,10 @@ static inline const uint8_t *examples_labels(const struct examples *examples) {
     return examples->targets ? (const uint8_t *)examples->targets : (const uint8_t *)examples->labels;
 }
 
-/* Runs of examples that are wanted some time after a batch. */
+/* Runs of examples that are wanted some time after a batch, and runs that were, and are not for long. */
 struct soon {
-    int count;
-    const int *first; /* [count] the first one of each run */
+    int count, used;  /* runs of either kind */
+    const int *first; /* [count + used] the first one of each run: those that are wanted, then the others */
     int length;       /* of each, in examples; the last may be cut short by their end */
 };
 

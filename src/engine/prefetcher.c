@@ -87,7 +87,8 @@ int prefetcher_open(struct prefetcher *prefetcher, const struct training_setting
     const size_t count = (size_t)settings->sampler->stream.batch + 1;
     RETURN_IF(memory_array(&prefetcher->index_of, count, "a batch's numbers", error));
     RETURN_IF(memory_array(&prefetcher->key_of, count, "a batch's keys", error));
-    RETURN_IF(memory_array(&prefetcher->soon_of, count + STREAM_WINDOW, "numbers of later batches", error));
+    RETURN_IF(memory_array(&prefetcher->soon_of, stream_soon_room(settings->sampler->stream.batch),
+                           "numbers of later batches", error));
     if (settings->prefetch == 0) return OK;
     RETURN_IF(memory_array(&prefetcher->feeds, prefetcher->buffers, "a prefetcher's ring", error));
     event_open(&prefetcher->begun, settings->world);

@@ -90,14 +90,14 @@ def write(name, data):
     open(name, "wb").write(data)
 write("damaged.pack", good[:5000] + bytes([good[5000] ^ 1]) + good[5001:])
 write("cut.pack", good[:-100])
-write("later.pack", good[:8] + b"\2" + good[9:])
+write("later.pack", good[:8] + b"\3" + good[9:])
 PYTHON
 for verb in "pack --check damaged.pack" "--dataset=pack:file=damaged.pack --epochs=1 --out=never --quiet"; do
     # shellcheck disable=SC2086 # words
     refused 3 'damaged\.pack: damaged: bytes 4096 to [0-9]* have the check sum' $verb
 done
 refused 3 'cut\.pack: found [0-9]* bytes, expected [0-9]*$' pack --check cut.pack
-refused 3 'later\.pack: found a pack of version 2, expected 1' pack --check later.pack
+refused 3 'later\.pack: found a pack of version 3, expected 2' pack --check later.pack
 refused 3 'flowers\.csv: not a pack, expected a file that trainer pack wrote' pack --check flowers.csv
 
 # --- a disk that is full leaves nothing ---

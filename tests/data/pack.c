@@ -240,8 +240,10 @@ struct pieces {
     size_t most, all[2];
 };
 
-static int take_piece(void *self, int part, const void *rows, size_t bytes, struct error *error) {
+static int take_piece(void *self, int part, const void *rows, size_t count, size_t row_bytes,
+                      struct error *error) {
     struct pieces *pieces = self;
+    const size_t bytes = count * row_bytes;
     (void)rows, (void)error;
     if (bytes > pieces->most) pieces->most = bytes;
     pieces->all[part] += bytes;
@@ -344,7 +346,7 @@ static void check_damage(void) {
 
 /* A block that is damaged is found when it is used, and not before. */
 static void check_late(void) {
-    enum { ROWS = 3000, WIDTH = 1000 };
+    enum { ROWS = 3000, WIDTH = 1000, BLOCK = PACK_BLOCK / WIDTH * WIDTH };
     char path[TEXT / 2], text[TEXT];
     struct error error = {0};
     struct dataset pack;
@@ -365,14 +367,14 @@ static void check_late(void) {
     snprintf(path, sizeof path, "%s/b.pack", root);
     CHECK(pack_text(text, path, &error) == OK, "%s", error.words);
     const int handle = open(path, O_WRONLY);
-    CHECK(pwrite(handle, "\xff", 1, PACK_PAGE + 2 * PACK_BLOCK + 5) == 1 && close(handle) == 0, "%s", path);
+    CHECK(pwrite(handle, "\xff", 1, PACK_PAGE + 2 * BLOCK + 5) == 1 && close(handle) == 0, "%s", path);
     snprintf(text, sizeof text, "pack:file=%s", path);
     CHECK(open_text(&pack, text, &error) == OK, "%s", error.words);
-    const int before = 2 * PACK_BLOCK / WIDTH - 1, in = before + 1; /* the latter reaches into the block */
+    const int before = 2 * BLOCK / WIDTH - 1, in = before + 1;
     CHECK(examples_use_one(&pack.train, 0, &error) == OK, "%s", error.words);
     CHECK(examples_use_one(&pack.train, before, &error) == OK, "%s", error.words);
     CHECK(examples_use_one(&pack.train, in, &error) == ERROR_FILE &&
-              strstr(error.words, "b.pack: damaged: bytes 2101248 to 3149823 have the check sum"),
+              strstr(error.words, "b.pack: damaged: bytes 2100096 to 3148095 have the check sum"),
           "%s", error.words);
     error = (struct error){0};
     CHECK(light_of_dataset(&light, &pack, &error) == ERROR_FILE && strstr(error.words, "b.pack: damaged"),

@@ -3,6 +3,7 @@
 #include "../../src/data/stream.h"
 
 #include <string.h>
+#include "../../src/base/memory.h"
 #include "../check.h"
 
 enum { MOST = 4096 };
@@ -205,32 +206,52 @@ static void check_block_windows(int window_of[ALL_EPOCHS][BLOCKS]) {
     CHECK(moved > ALL_EPOCHS * EXAMPLES * 9 / 10, "%d examples moved", moved);
 }
 
-/* Each block is named once, while the window before its own is gone through, which may be an epoch's last. */
+/* Each block is named once, while the window before its own is gone through, which may be an epoch's last;
+ * the first window's by the first batch. It is named once more while the window after its own is gone
+ * through. */
 static void check_soon(int window_of[ALL_EPOCHS][BLOCKS], int batch) {
     const struct stream stream = {
         .seed = 4, .examples = EXAMPLES, .batch = batch, .workers = 1, .block = BLOCK};
-    int named[BLOCKS] = {0}, first[MANY + STREAM_WINDOW];
+    int named[BLOCKS] = {0}, used[BLOCKS] = {0}, *first = NULL;
+    struct error error = {0};
+    CHECK(memory_array(&first, stream_soon_room(batch), "blocks", &error) == OK, "%s", error.words);
     for (int position = 0; position < EPOCHS * EXAMPLES; position += batch) {
         const int window = position % EXAMPLES / WINDOW, next = (window + 1) % WINDOWS,
-                  epoch = position / EXAMPLES + (next == 0);
+                  epoch = position / EXAMPLES + (next == 0), before = (window + WINDOWS - 1) % WINDOWS,
+                  epoch_before = position / EXAMPLES - (window == 0);
         struct soon soon;
         stream_soon(&stream, 0, position / batch, &soon, first);
         CHECK(soon.length == BLOCK, "length %d", soon.length);
         for (int n = 0; n < soon.count; n++) {
             const int block = first[n] / BLOCK;
             CHECK(first[n] % BLOCK == 0 && block < BLOCKS, "from %d on", first[n]);
-            CHECK(batch == MANY || window_of[epoch][block] == next,
+            CHECK(batch == MANY || window_of[epoch][block] == next ||
+                      (position == 0 && window_of[0][block] == 0),
                   "window %d of epoch %d names block %d of window %d", window, position / EXAMPLES, block,
                   window_of[epoch][block]);
             named[block]++;
         }
+        for (int n = soon.count; n < soon.count + soon.used; n++) {
+            const int block = first[n] / BLOCK;
+            CHECK(first[n] % BLOCK == 0 && block < BLOCKS, "used from %d on", first[n]);
+            CHECK(batch == MANY || window_of[epoch_before][block] == before,
+                  "window %d of epoch %d has used block %d of window %d", window, position / EXAMPLES, block,
+                  window_of[epoch_before][block]);
+            used[block]++;
+        }
     }
     for (int b = 0; b < BLOCKS; b++) {
-        int expected = 0;
-        for (int e = 0; e < EPOCHS; e++) expected += (window_of[e][b] > 0) + (window_of[e + 1][b] == 0);
+        int expected = window_of[0][b] == 0, expected_used = 0;
+        for (int e = 0; e < EPOCHS; e++) {
+            expected += (window_of[e][b] > 0) + (window_of[e + 1][b] == 0);
+            expected_used += (window_of[e][b] < WINDOWS - 1) + (e > 0 && window_of[e - 1][b] == WINDOWS - 1);
+        }
         CHECK(named[b] == expected, "batches of %d: block %d is named %d times, expected %d", batch, b,
               named[b], expected);
+        CHECK(used[b] == expected_used, "batches of %d: block %d is used %d times, expected %d", batch, b,
+              used[b], expected_used);
     }
+    memory_free(first);
 }
 
 static void check_block_golden(void) {
