@@ -212,7 +212,10 @@ static void test_summary(const char *path) {
                                         "metric",
                                         "test_top5",
                                         "freeze",
-                                        "data_slice"};
+                                        "data_slice",
+                                        "microbatches",
+                                        "group",
+                                        "place"};
     static const double values[] = {
         0,    0,      0,    0,       2,    3,     4,    5.5,   6,
         7,    8e9,    9.25, NAN,     10.5, 0.97,  NAN,  0,     0.125,
@@ -221,7 +224,7 @@ static void test_summary(const char *path) {
         0,    0,      0,    0,       18,   0.375, 0.75, 0.875, 19,
         1.25, 0.2,    3,    4,       0.98, 0.96,  0,    0,     2 * 8e9 / (8e9 + 64),
         0,    0,      0,    20,      21,   0,     0,    0,     0,
-        0,    0.99,   0,    0};
+        0,    0.99,   0,    0,       1,    0,     0};
     static const char *const texts[][2] = {
         {"program", "trainer 1"},     {"model", "mlp:hidden=100"},    {"dataset", "mnist"},
         {"strategy", "ssp"},          {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
