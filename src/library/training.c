@@ -61,6 +61,10 @@ static int run(struct trainer_training *training, struct choice *data, struct ru
                                         .stop = &training->stop};
     if (training->own_data && training->typed.given.dataset)
         return error_set(error, ERROR_USAGE, "dataset: found data of the program too, expected one of them");
+    if (!training->typed.value.out[0] &&
+        (training->typed.given.outputs || training->typed.value.export_to[0]))
+        return error_set(error, ERROR_USAGE, "%s: found no out, expected the folder of the run",
+                         training->typed.given.outputs ? "outputs" : "export");
     library_choose_data(training, data);
     learnt_forget(&training->learnt);
     atomic_store(&training->stop, false);

@@ -284,6 +284,10 @@ static void test_refusals(void) {
     GOOD(trainer_training_set(training, "dataset", "digits", &error));
     REFUSED(trainer_training_run(training, NULL, &error), TRAINER_USAGE, "expected one of them");
     trainer_training_close(training);
+    training = open_training();
+    GOOD(trainer_training_set(training, "export", "model.onnx", &error));
+    REFUSED(trainer_training_run(training, NULL, &error), TRAINER_USAGE, "export: found no out");
+    trainer_training_close(training);
     trainer_training_close(NULL);
 }
 
