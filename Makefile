@@ -372,7 +372,7 @@ verify:
 	@tests/verify
 
 # --- the GPU backend's own tests, on the stand-in (make CUDA=standin B=build/standin gpu-tests) or on a GPU ---
-GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu $(B)/tests/engine/microbatches
+GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu $(B)/tests/engine/group $(B)/tests/engine/microbatches
 gpu-tests: $(PROGRAM) $(GPU_TESTS)
 	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train
 

@@ -22,7 +22,8 @@ static int open_devices(const char *text, struct groups *groups, struct device *
     return OK;
 }
 
-static void compare(struct side *one, struct side *group, const char *name) {
+/* exact: devices of one kind have the same kernels; else these may round otherwise. */
+static void compare(struct side *one, struct side *group, bool exact, const char *name) {
     struct error error = {0};
     const size_t floats = one->network.graph.layout.floats;
     const struct indices indices = {.count = BATCH, .index = index_of, .key = key_of};
@@ -31,10 +32,13 @@ static void compare(struct side *one, struct side *group, const char *name) {
         draw_batch(step);
         run_side(one, step % BUFFERS, step, &indices, &expected, &error);
         run_side(group, step % BUFFERS, step, &indices, &loss, &error);
-        CHECK(memcmp(&loss, &expected, sizeof loss) == 0, "%s, step %d: loss %g, expected %g", name, step,
-              (double)loss, (double)expected);
-        CHECK(memcmp(group->gradient, one->gradient, floats * sizeof(float)) == 0,
-              "%s, step %d: another gradient", name, step);
+        double off = fabs((double)loss - (double)expected);
+        for (size_t k = 0; k < floats; k++)
+            off = fmax(off, fabs((double)group->gradient[k] - (double)one->gradient[k]));
+        const bool same = memcmp(&loss, &expected, sizeof loss) == 0 &&
+                          memcmp(group->gradient, one->gradient, floats * sizeof(float)) == 0;
+        CHECK(exact ? same : off < 1e-5, "%s, step %d: loss %g, expected %g, and a gradient up to %g off",
+              name, step, (double)loss, (double)expected, off);
         for (size_t k = 0; k < floats; k++) /* as a step does */
             one->weights[k] = group->weights[k] = one->weights[k] - 0.1f * one->gradient[k];
     }
@@ -59,7 +63,8 @@ static void check_group(const char *devices, const char *place, const char *word
     if (code == OK && also == OK) {
         const char *said = group_words(group.replicas.replicas[0].group);
         CHECK(strncmp(said, words, strlen(words)) == 0, "%s: said %s, expected %s", name, said, words);
-        compare(&one, &group, name);
+        const bool cpus = strstr(devices, "cpu") != NULL, gpus = strstr(devices, "gpu") != NULL;
+        compare(&one, &group, !(cpus && gpus), name);
     }
     close_side(&group);
     close_side(&one);
