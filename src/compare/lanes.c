@@ -39,7 +39,7 @@ void lanes_settings(const struct lanes *lanes, int lane, struct config *config) 
 }
 
 /* The next job, or false. An end of another one that comes between the question and the wait is counted
- * already. */
+ * already. The wait needs no deadline of its own: each run that it waits for has its deadlines. */
 static bool take(struct shared_lanes *shared, int *job) {
     while (true) {
         const uint64_t seen = atomic_load(&shared->ended.count);
