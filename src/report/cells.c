@@ -22,21 +22,20 @@ char *cells_next(char **at, bool *ends) {
     return cell;
 }
 
+/* Room for as many cells as there can be: each ends at a comma or a line's end, or begins with a quote. */
+static int make_room(struct cells *cells, struct error *error) {
+    size_t most = 1;
+    for (const char *c = cells->text; *c; c++) most += *c == ',' || *c == '\n' || *c == '"';
+    return memory_array(&cells->cells, most, "a table", error);
+}
+
 static int add_row(struct cells *cells, char **at, const char *path, struct error *error) {
-    const size_t before = (size_t)cells->rows * (size_t)cells->columns;
+    const char **row = cells->cells + (size_t)cells->rows * (size_t)cells->columns;
     int column = 0;
-    if (cells->rows > 0)
-        RETURN_IF(memory_grow(&cells->cells, before, before + (size_t)cells->columns, "a table", error));
-    for (bool ends = false; !ends; column++) {
-        const char *cell = cells_next(at, &ends);
-        if (cells->rows == 0)
-            RETURN_IF(memory_grow(&cells->cells, column, column + 1, "a table", error));
-        else if (column == cells->columns)
-            break;
-        cells->cells[before + (size_t)column] = cell;
-        if (ends && cells->rows == 0) cells->columns = column + 1;
-    }
-    if (column != cells->columns)
+    bool ends = false;
+    while (!ends && (cells->rows == 0 || column < cells->columns)) row[column++] = cells_next(at, &ends);
+    if (cells->rows == 0) cells->columns = column;
+    if (!ends || column != cells->columns)
         return error_set(error, ERROR_FILE,
                          "%s: row %d has another number of cells than the first, which has %d", path,
                          cells->rows + 1, cells->columns);
@@ -48,7 +47,7 @@ int cells_read(struct cells *cells, const char *path, struct error *error) {
     size_t bytes = 0;
     *cells = (struct cells){0};
     RETURN_IF(file_read_plain(path, CELLS_BYTES, &cells->text, &bytes, error));
-    int code = OK;
+    int code = make_room(cells, error);
     for (char *at = cells->text; code == OK && *at;) code = add_row(cells, &at, path, error);
     if (code == OK && cells->rows == 0)
         code = error_set(error, ERROR_FILE, "%s: found nothing, expected a table", path);

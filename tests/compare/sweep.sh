@@ -110,5 +110,10 @@ refused 3 'a sweep needs another folder' sweep --vary=batch=16,32 --out=whole
 refused 3 'a run needs another folder' --out=whole
 refused 2 '--batch: expected none beside --resume' sweep --resume=whole --batch=3
 refused 3 'sweep.json' sweep --resume=nowhere
+mkdir bad
+for table in '' '"a"b"c"d"e"f"g"h' 'run,status' $'run\n1,2\n' $'run,status,epochs,best_epoch,a,b,seconds,at_rungs,reason,x\n'; do
+    printf '%s' "$table" >bad/sweep.csv
+    refused 3 'bad/sweep.csv: ' report bad
+done
 [ ! -e refused ] || fail 'a sweep that could not start made a folder'
 exit $((failures > 0))
