@@ -54,12 +54,16 @@ struct trainer_queue {
 static int open_queue(struct trainer_queue *queue, struct trainer_shape shape, int capacity, double timeout_s,
                       struct error *error) {
     bool right = shape.rank >= 0 && shape.rank <= MAX_RANK && capacity >= 1 && timeout_s > 0.0;
-    for (int axis = 0; right && axis < shape.rank; axis++) right = shape.dims[axis] >= 1;
-    if (!right)
+    double floats = capacity;
+    for (int axis = 0; right && axis < shape.rank; axis++) {
+        right = shape.dims[axis] >= 1;
+        floats *= shape.dims[axis];
+    }
+    if (!right || floats > 1e12)
         return error_set(error, ERROR_USAGE,
-                         "queue: found room for %d values and %g s, expected 1 or more, and a shape of 1 or "
-                         "more elements",
-                         capacity, timeout_s);
+                         "queue: found room for %d values, %d dimensions and %g s, expected 1 value or more, "
+                         "0 to %d dimensions of 1 or more, more than 0 s, and at most 1e12 numbers",
+                         capacity, shape.rank, timeout_s, MAX_RANK);
     RETURN_IF(world_open_threads(&queue->world, error));
     return queue_open(&queue->queue, queue->world, shape_in(shape), capacity, timeout_s, error);
 }

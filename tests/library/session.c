@@ -201,6 +201,38 @@ static void test_variables(void) {
     trainer_graph_close(other);
 }
 
+/* Two sessions of one thread, and a queue between them; what cannot be one is refused. */
+static void test_queue(void) {
+    struct trainer_queue *queue = NULL;
+    GOOD(trainer_queue_open(&queue, TRAINER_SHAPE(2), 3, 1, &error));
+    struct trainer_graph *in = open_graph(), *out = open_graph();
+    const trainer_node x = trainer_placeholder(in, "x", TRAINER_FLOAT, TRAINER_SHAPE(2));
+    const trainer_node put = trainer_enqueue(in, queue, x);
+    const trainer_node sum = trainer_reduce_sum(out, trainer_dequeue(out, queue), 0, false);
+    struct trainer_session *from = open_session(in), *to = open_session(out);
+    for (int i = 1; i <= 3; i++) {
+        const float values[] = {(float)i, 10};
+        const struct trainer_feed feed = {x, values, sizeof values};
+        const struct trainer_fetch fetch_put = {put, NULL, 0};
+        GOOD(trainer_session_run(from, &feed, 1, &fetch_put, 1, &error));
+        CHECK(trainer_queue_length(queue) == i, "%ld", trainer_queue_length(queue));
+    }
+    trainer_queue_end(queue);
+    for (int i = 1; i <= 3; i++) CHECK(fetch(to, sum) == (float)(i + 10), "value %d", i);
+    REFUSED(trainer_session_run(to, NULL, 0, &(struct trainer_fetch){sum, NULL, 0}, 1, &error),
+            TRAINER_STOPPED, "closed and empty");
+    trainer_session_close(from);
+    trainer_session_close(to);
+    trainer_graph_close(in);
+    trainer_graph_close(out);
+    trainer_queue_close(queue);
+    REFUSED(trainer_queue_open(&queue, TRAINER_SHAPE(2), 0, 1, &error), TRAINER_USAGE, "room for 0 values");
+    REFUSED(trainer_queue_open(&queue, TRAINER_SHAPE(1 << 30, 1 << 30, 1 << 30), 9, 1, &error), TRAINER_USAGE,
+            "at most 1e12");
+    CHECK(queue == NULL, "a queue that was refused");
+    trainer_queue_close(NULL);
+}
+
 int main(void) {
     CHECK(strcmp(trainer_version(), "") != 0, "no version");
     test_only_what_is_needed();
@@ -208,5 +240,6 @@ int main(void) {
     test_feeds();
     test_mistakes();
     test_variables();
+    test_queue();
     return check_end();
 }

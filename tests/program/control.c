@@ -251,6 +251,10 @@ static void test_queues(void) {
     }
     session_close(&s);
     graph_close(&g);
+    queue_end(&queue); /* with a value in it */
+    error = (struct error){0};
+    CHECK(queue_take(&queue, &value, &error) == OK && value == 12, "%s, %g", error.words, (double)value);
+    CHECK(queue_take(&queue, &value, &error) == ERROR_INTERRUPTED, "%s", error.words);
     queue_free(&queue);
     world_close(world);
 }
