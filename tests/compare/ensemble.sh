@@ -16,6 +16,8 @@ good ensemble "${small[@]}" --member='model=softmax seed=5' --member='model=mlp:
     --devices=cpu:0 --out=other
 good "${small[@]}" --model=mlp:hidden=8 --optimizer=momentum:rate=0.05 --seed=2 --data-slice=2/2 --devices=cpu:0 --out=slice
 same_weights 'a member on its slice, alone' other/2 slice
+good "${small[@]}" --model=mlp:hidden=8 --optimizer=momentum:rate=0.05 --seed=2 --data-slice=1/2 --devices=cpu:0 --out=first
+other_weights 'two slices' slice first
 python3 - <<'PYTHON' || fail 'the slices'
 import json
 for member, model in (1, "softmax"), (2, "mlp:hidden=8"):
