@@ -38,7 +38,7 @@ gcc -fsyntax-only "$scratch/calls.c" || fail "a call is not as in zlib's header"
 # --- make ZLIB=0 ---
 sources=$(grep -l '^#include <zlib.h>' src/*/*.c)
 objects=()
-for source in $sources src/base/{error,file,memory}.c; do
+for source in $sources src/base/{cgroup,error,file,memory}.c; do
     case $source in */fetch.c) continue ;; esac # which needs libcurl, too
     objects+=("$scratch/build/${source%.c}.o")
 done
@@ -64,7 +64,7 @@ END
 gzip -c README.md >"$scratch/readme.gz"
 head -c 1000 "$scratch/readme.gz" >"$scratch/cut.gz"
 make -n ZLIB=0 ONEDNN=0 CUDA=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 B="$scratch/build" "$scratch/build/trainer" 2>/dev/null | grep -qe '-l:libz.so.1 ' || fail "make ZLIB=0 links with what needs a header's package"
-gcc -I. -o "$scratch/read" "$scratch/main.c" "$scratch"/build/src/{base/{error,file,file_reader,memory},data/gunzip}.o -l:libz.so.1 || fail "not linked"
+gcc -I. -o "$scratch/read" "$scratch/main.c" "$scratch"/build/src/{base/{cgroup,error,file,file_reader,memory},data/gunzip}.o -l:libz.so.1 || fail "not linked"
 "$scratch/read" "$scratch/readme.gz" | cmp - README.md || fail "gzip is not read"
 "$scratch/read" <"$scratch/readme.gz" | cmp - README.md || fail "gzip in memory is not read"
 "$scratch/read" README.md | cmp - README.md || fail "a plain file is not read"
