@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../../src/base/memory.h"
+#include "../../src/program/passes.h"
 #include "../check.h"
 
 static struct cores cores; /* of this process */
@@ -160,8 +161,8 @@ static bool takes_floats(const struct kernel *kernel, enum op op, const struct d
     return code == OK;
 }
 
-/* Every operation but the sources has kernels, each complete, the reference kernel last and taking
- * everything in float32. */
+/* Every operation but the sources, and those that a program runs itself, has kernels, each complete, the
+ * reference kernel last and taking everything in float32. */
 static void check_kernels(void) {
     const struct device fast = {.backend = backends[0], .threads = 1};
     const struct device plain = {.backend = backends[0], .threads = 1, .reference_only = true};
@@ -169,8 +170,8 @@ static void check_kernels(void) {
     for (int op = 0; op < OPS; op++) {
         const struct kernel *const *list = backends[0]->kernels(&fast, (enum op)op);
         const struct kernel *const *references = backends[0]->kernels(&plain, (enum op)op);
-        const bool source = op == OP_placeholder || op == OP_constant || op == OP_variable || op == OP_send ||
-                            op == OP_receive;
+        const bool source = op == OP_placeholder || op == OP_constant || op == OP_variable ||
+                            program_own_kernels((enum op)op);
         CHECK(source == !list[0] && source == !references[0], "%s", op_name((enum op)op));
         if (source) continue;
         CHECK(!references[1], "%s: two reference kernels", op_name((enum op)op));
