@@ -33,8 +33,8 @@ int memory_grow_of(void *array, size_t old_count, size_t new_count, size_t bytes
  * called before it, what it needs is left for it. Counts as a request. Errors: ERROR_DEVICE. */
 int memory_probe(size_t bytes, const char *what, struct error *error);
 
-/* Bytes that this process may hope for at most: the memory of the machine, or less where its control group has
- * less (cgroup.h), or its addresses are limited (ulimit -v). */
+/* Bytes that this process may hope for at most: the memory of the machine, or less where its control group
+ * has less (cgroup.h), or its addresses are limited (ulimit -v). */
 size_t memory_at_most(void);
 
 /* A copy of a text. */
