@@ -226,8 +226,8 @@ examples: $(EXAMPLES)
 $(B)/examples/%: examples/%.c src/library/trainer.h $(LIBRARY)/$(LIBRARY_NAME) $(B)/flags
 	@mkdir -p $(@D)
 	@echo '  LINK $@'
-	@$(CC) $(filter-out $(FOR_LIBRARY),$(ALL_CFLAGS)) $(SANITIZER) -Isrc/library -o $@ $< $(LIBRARY)/$(LIBRARY_NAME) \
-	   -Wl,-rpath,'$$ORIGIN/../library' -lm -pthread
+	@$(CC) $(filter-out $(FOR_LIBRARY),$(ALL_CFLAGS)) $(SANITIZER) -Isrc/library -c -o $@.o $<
+	@$(LINK) -o $@ $@.o $(LIBRARY)/$(LIBRARY_NAME) -Wl,-rpath,'$$ORIGIN/../library' -lm -pthread
 
 # What the flags are goes into a file, so that changing them builds anew.
 $(B)/flags: FORCE

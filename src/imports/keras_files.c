@@ -69,10 +69,11 @@ static int read_version(const struct zip *zip, struct json *metadata, const char
     struct error why = {0};
     *version = NULL;
     if (!find(zip, "metadata.json")) return OK;
-    RETURN_IF(unpack(zip, "metadata.json", METADATA_MOST, &text, &bytes, error));
-    const int code = json_parse(metadata, (const char *)text, bytes, &why);
+    int code = unpack(zip, "metadata.json", METADATA_MOST, &text, &bytes, error);
+    if (code == OK && json_parse(metadata, (const char *)text, bytes, &why) != OK)
+        code = error_set(error, why.code, "%s: metadata.json: %s", zip->name, why.words);
     memory_free(text);
-    if (code != OK) return error_set(error, code, "%s: metadata.json: %s", zip->name, why.words);
+    RETURN_IF(code);
     const struct json_value *root = &metadata->values[0];
     const struct json_value *value =
         root->kind == JSON_OBJECT ? json_member(metadata, root, "keras_version") : NULL;

@@ -18,13 +18,15 @@ copy_tree() {
         if [ -e "$root/$folder" ]; then cp -a "$root/$folder" "$tree/" || exit 1; fi
     done
     mkdir "$tree/build" || exit 1
-    for folder in flags tables src strategies models datasets; do cp -a "$BUILD/$folder" "$tree/build/" || exit 1; done
+    for folder in flags flags.cuda proto tables src strategies models datasets cuda; do
+        if [ -e "$BUILD/$folder" ]; then cp -a "$BUILD/$folder" "$tree/build/" || exit 1; fi
+    done
     for folder in engine strategies; do
         mkdir -p "$tree/build/tests/$folder" && cp -a "$BUILD/tests/$folder"/*.[od] "$tree/build/tests/$folder/" || exit 1
     done
     # The dependencies name objects in the build folder, whatever that was.
-    for folder in src strategies models datasets tests; do
-        find "$tree/build/$folder" -name '*.d' -exec sed -i "1s#^[^:]*/$folder/#build/$folder/#" {} + || exit 1
+    for folder in src strategies models datasets tests cuda; do
+        [ ! -e "$tree/build/$folder" ] || find "$tree/build/$folder" -name '*.d' -exec sed -i "1s#^[^:]*/$folder/#build/$folder/#" {} + || exit 1
     done
     cd "$tree" || exit 1
 }
@@ -38,7 +40,7 @@ build() { # what...: with the compiler and the flags of $BUILD
     case $flags in *-Werror*) werror=1 ;; esac
     make -j2 CC="${flags%% -std=*}" WERROR=$werror MARCH="$(setting '-march=[^ ]+')" \
         ONEDNN="$(setting '-DTRAINER_ONEDNN=[01]')" CURL="$(setting '-DTRAINER_CURL=[01]')" \
-        STB="$(setting '-DTRAINER_STB=[01]')" PROTOBUF="$(setting '-DTRAINER_PROTOBUF=[01]')" PNG="$(setting '-DTRAINER_PNG=[01]')" HDF5="$(setting '-DTRAINER_HDF5=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
+        CUDA="$(setting '-DTRAINER_CUDA=[01]')" STB="$(setting '-DTRAINER_STB=[01]')" PROTOBUF="$(setting '-DTRAINER_PROTOBUF=[01]')" PNG="$(setting '-DTRAINER_PNG=[01]')" HDF5="$(setting '-DTRAINER_HDF5=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
 }
 
 programs="strategies/strategies strategies/reads engine/training"
