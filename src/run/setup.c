@@ -138,6 +138,39 @@ struct network_settings setup_network_settings(const struct setup *setup) {
                                      .shard_by = (enum shard_by)config->shard_by};
 }
 
+static bool is_device(const struct setup *setup, const char *name, size_t length) {
+    for (int d = 0; d < setup->device_count * setup->group; d++)
+        if (strlen(setup->devices[d].name) == length && memcmp(setup->devices[d].name, name, length) == 0)
+            return true;
+    return false;
+}
+
+/* --place as it was typed, before anything is made: each worker reads it with the names of its own group. */
+static int check_place(const struct setup *setup, struct error *error) {
+    const struct layout *layout = &setup->network.graph.layout;
+    char patterns[sizeof setup->config.place];
+    for (const char *item = setup->config.place; *item;) {
+        const size_t length = strcspn(item, ","), letters = strcspn(item, "=,");
+        const int shown = (int)length;
+        if (letters == 0 || letters == length)
+            return error_set(error, ERROR_USAGE, "--place: '%.*s', expected LAYER=DEVICE, as in dense1=cpu:0",
+                             shown, item);
+        if (!is_device(setup, item + letters + 1, length - letters - 1))
+            return error_set(error, ERROR_USAGE, "--place: '%.*s', expected a device of --devices=%.200s",
+                             shown, item, setup->config.devices);
+        snprintf(patterns, sizeof patterns, "%.*s", (int)letters, item);
+        bool found = false;
+        for (int i = 0; i < layout->count; i++)
+            found = found || layout_matches(patterns, layout->ranges[i].name);
+        if (!found)
+            return error_set(error, ERROR_USAGE,
+                             "--place: '%.*s', but the model has no weights in a layer '%s'", shown, item,
+                             patterns);
+        item += length + (item[length] == ',');
+    }
+    return OK;
+}
+
 int setup_open_network(struct setup *setup, struct error *error) {
     const struct config *config = &setup->config;
     RETURN_IF(dataset_open(&setup->dataset, &setup->choices.dataset,
@@ -154,7 +187,8 @@ int setup_open_network(struct setup *setup, struct error *error) {
     if (config->validation > 0.0) RETURN_IF(dataset_hold_out(&setup->dataset, config->validation, error));
     RETURN_IF(dataset_slice(&setup->dataset, config->data_slice, error));
     const struct network_settings network = setup_network_settings(setup);
-    return network_open(&setup->network, &network, error);
+    RETURN_IF(network_open(&setup->network, &network, error));
+    return check_place(setup, error);
 }
 
 void setup_close(struct setup *setup) {

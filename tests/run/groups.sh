@@ -56,8 +56,9 @@ wrong "found groups of 2 without --place" --devices='(cpu:0+cpu:1)'
 wrong "found workers of one device, expected groups" --devices=cpu:0 --place="$place"
 wrong "--group=2: found 3 devices, expected a multiple of 2" --devices=cpu:0,cpu:1,cpu:2 --group=2 --place="$place"
 wrong "--group=3: found groups of 2" --devices="$pairs" --group=3 --place="$place"
-wrong "'conv*=cpu:0', but the model has no variables in a layer 'conv*'" --devices="$pairs" --place='conv*=cpu:0'
-wrong "'dense1=cpu:7' names a device that is not in use" --devices="$pairs" --place=dense1=cpu:7
+wrong "--place: 'conv*=cpu:0', but the model has no weights in a layer 'conv*'" --devices="$pairs" --place='conv*=cpu:0'
+wrong "--place: 'dense1', expected LAYER=DEVICE" --devices="$pairs" --place=dense1
+wrong "--place: 'dense1=cpu:7', expected a device of --devices=$pairs" --devices="$pairs" --place=dense1=cpu:7
 run 2 bench --dataset=digits --devices="$pairs" --place="$place"
 grep -q 'found groups of 2, expected workers of one device to compare' err || fail "bench: $(cat err)"
 [ $failures -eq 0 ]
