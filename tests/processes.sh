@@ -28,6 +28,20 @@ long="--dataset=digits --epochs=240" good='test_accuracy > 0.85'
 [ -z "$slow" ] || long="$small --epochs=60" good=True
 endless="$small --epochs=1000000 --timeout=$timeout"
 
+# --- a process to its end, which may warn ---
+
+run() { # exit code, arguments...
+    local wanted=$1
+    shift
+    timeout $limit "$TRAINER" "$@" >out 2>err
+    code=$?
+    [ $code -eq "$wanted" ] || fail "$*: exit code $code, expected $wanted: $(cat err)"
+}
+refused_with() { # exit code, pattern of the whole line, arguments...
+    run "$1" "${@:3}"
+    grep -Eqx "trainer: $2" err && [ "$(wc -l <err)" -eq 1 ] || fail "${*:3}: said $(cat err), expected: $2"
+}
+
 # --- processes ---
 
 pid_of() { cat "$1.pid" 2>/dev/null; } # of the program itself

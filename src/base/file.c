@@ -268,6 +268,13 @@ void file_leave(struct file_new *file) {
     file->stream = NULL;
 }
 
+int file_write(const char *path, const void *bytes, size_t count, struct error *error) {
+    struct file_new file = {0};
+    RETURN_IF(file_create(&file, path, error));
+    fwrite(bytes, 1, count, file.stream); /* file_commit finds an error */
+    return file_commit(&file, error);
+}
+
 bool file_is_folder(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);

@@ -68,6 +68,8 @@ int file_create(struct file_new *file, const char *path, struct error *error);
  * a symbolic link. */
 int file_continue(struct file_new *file, const char *path, struct error *error);
 int file_commit(struct file_new *file, struct error *error);
+/* All three: a new file of these bytes, whole or not at all. */
+int file_write(const char *path, const void *bytes, size_t count, struct error *error);
 void file_abandon(struct file_new *file); /* safe on a zeroed or committed one */
 void file_leave(struct file_new *file);   /* the same, but `path.part` stays, for file_continue */
 

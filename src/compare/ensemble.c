@@ -89,7 +89,6 @@ static int member_folder(const struct ensemble_run *run, int member, char path[P
 
 static int write_list(const struct ensemble_run *run, struct error *error) {
     struct text text = text_growing(error);
-    struct file_new file = {0};
     char path[PATH_BYTES];
     text_add(&text, "member,status,test_accuracy,seconds,settings,reason\n");
     for (int m = 0; m < run->count; m++) {
@@ -105,10 +104,7 @@ static int write_list(const struct ensemble_run *run, struct error *error) {
     }
     int code = text_end(&text);
     if (code == OK) code = file_join(path, run->out, ENSEMBLE_LIST, error);
-    if (code == OK) code = file_create(&file, path, error);
-    if (code == OK) fwrite(text.bytes, 1, text.used, file.stream);
-    if (code == OK) code = file_commit(&file, error);
-    file_abandon(&file);
+    if (code == OK) code = file_write(path, text.bytes, text.used, error);
     memory_free(text.bytes);
     return code;
 }

@@ -196,16 +196,12 @@ static void put_run(struct text *out, const struct sweep *sweep, int number) {
 
 int sweep_write(const struct sweep *sweep, struct error *error) {
     struct text text = text_growing(error);
-    struct file_new file = {0};
     char path[PATH_BYTES];
     put_names(&text, sweep);
     for (int i = 0; i < sweep->count; i++) put_run(&text, sweep, i);
     int code = text_end(&text);
     if (code == OK) code = file_join(path, sweep->out, "sweep.csv", error);
-    if (code == OK) code = file_create(&file, path, error);
-    if (code == OK) fwrite(text.bytes, 1, text.used, file.stream);
-    if (code == OK) code = file_commit(&file, error);
-    file_abandon(&file);
+    if (code == OK) code = file_write(path, text.bytes, text.used, error);
     memory_free(text.bytes);
     return code;
 }
@@ -234,12 +230,13 @@ static int read_run(struct sweep *sweep, const struct cells *cells, int number, 
                              sweep->variations[v].name, found, run->values[v]);
     }
     read_rungs(run, cells_at(cells, row, SWEEP_AT_RUNGS));
-    if (status == STATUSES || atoi(cells_at(cells, row, SWEEP_RUN)) != row || run->rungs > sweep->rungs)
+    run->epochs = cells_count(cells, row, SWEEP_EPOCHS);
+    run->best_epoch = cells_count(cells, row, SWEEP_BEST_EPOCH);
+    if (status == STATUSES || cells_count(cells, row, SWEEP_RUN) != row || run->rungs > sweep->rungs ||
+        run->epochs < 0 || run->best_epoch < 0)
         return error_set(error, ERROR_FILE, "%s: row %d is not what a sweep writes", path, row);
     run->status = (enum sweep_status)status;
     if (run->status == SWEEP_RUNNING) run->status = run->rungs > 0 ? SWEEP_STOPPED : SWEEP_WAITING;
-    run->epochs = atoi(cells_at(cells, row, SWEEP_EPOCHS));
-    run->best_epoch = atoi(cells_at(cells, row, SWEEP_BEST_EPOCH));
     run->metric = strtod(cells_at(cells, row, SWEEP_METRIC), NULL);
     run->test = strtod(cells_at(cells, row, SWEEP_TEST), NULL);
     run->seconds = strtod(cells_at(cells, row, SWEEP_SECONDS), NULL);

@@ -66,3 +66,11 @@ int cells_column(const struct cells *cells, const char *name) {
         if (strcmp(cells_at(cells, 0, c), name) == 0) return c;
     return -1;
 }
+
+int cells_count(const struct cells *cells, int row, int column) {
+    const char *cell = cells_at(cells, row, column);
+    int count = 0;
+    if (!*cell || strlen(cell) > 9) return -1;
+    for (; *cell >= '0' && *cell <= '9'; cell++) count = 10 * count + (*cell - '0');
+    return *cell ? -1 : count;
+}

@@ -18,6 +18,8 @@ void cells_free(struct cells *cells); /* safe on a zeroed one */
 static inline const char *cells_at(const struct cells *cells, int row, int column) {
     return cells->cells[row * cells->columns + column];
 }
+/* A cell that is a whole number from 0 to 999,999,999; -1: it is none. */
+int cells_count(const struct cells *cells, int row, int column);
 /* The column of that name, or -1. */
 int cells_column(const struct cells *cells, const char *name);
 

@@ -15,7 +15,7 @@ int sweep_check(const struct cells *sweep, const char *path, struct error *error
                          cells_column(sweep, "reason") == SWEEP_REASON &&
                          strncmp(cells_at(sweep, 0, SWEEP_METRIC), "validation_", 11) == 0;
     bool runs = figures && sweep->columns > SWEEP_FIGURES;
-    for (int row = 1; row < sweep->rows && runs; row++) runs = atoi(cells_at(sweep, row, SWEEP_RUN)) == row;
+    for (int row = 1; row < sweep->rows && runs; row++) runs = cells_count(sweep, row, SWEEP_RUN) == row;
     if (runs) return OK;
     return error_set(error, ERROR_FILE, "%s: expected the table of a sweep", path);
 }

@@ -115,5 +115,10 @@ for table in '' '"a"b"c"d"e"f"g"h' 'run,status' $'run\n1,2\n' $'run,status,epoch
     printf '%s' "$table" >bad/sweep.csv
     refused 3 'bad/sweep.csv: ' report bad
 done
+for edit in 's/^3,/x3,/' 's/^3,/4,/' 's/^\(3,[a-z]*\),[0-9]*/\1,9x/' 's/^\(3,[a-z]*\),[0-9]*/\1,99999999999/' 's/^\(3,[a-z]*,[0-9]*\),[0-9]*/\1,-1/' 's/^3,[a-z]*/3,resting/'; do
+    rm -rf hurt && cp -r whole hurt && sed -i "$edit" hurt/sweep.csv
+    cmp -s whole/sweep.csv hurt/sweep.csv && fail "$edit changes nothing"
+    refused 3 'hurt/sweep.csv: row 3 is not what a sweep writes' sweep --resume=hurt
+done
 [ ! -e refused ] || fail 'a sweep that could not start made a folder'
 exit $((failures > 0))

@@ -5,17 +5,6 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
 
-run() { # exit code, arguments...
-    local wanted=$1
-    shift
-    timeout $limit "$TRAINER" "$@" >out 2>err
-    code=$?
-    [ $code -eq "$wanted" ] || fail "$*: exit code $code, expected $wanted: $(cat err)"
-}
-refused() { # exit code, pattern of the one line, arguments...
-    run "$1" "${@:3}"
-    grep -Eqx "trainer: $2" err && [ "$(wc -l <err)" -eq 1 ] || fail "${*:3}: said $(cat err), expected: $2"
-}
 cat >same.py <<'PYTHON'
 import fnmatch, sys
 from tensors import tensors
@@ -73,8 +62,8 @@ frozen "--resume --freeze=none" nothing one/checkpoint/state.safetensors thawed/
 run 0 $few --model="$network" --weights=base --freeze=norm1/mean --epochs=1 --out=mean
 frozen "--freeze=norm1/mean" norm1/mean base/model.safetensors mean/model.safetensors
 
-refused 2 '--freeze: "conv9" is no weight: expected some of conv1/kernel, conv1/bias, norm1/scale, .*' --model="$network" --freeze='conv1,conv9'
-refused 2 '--freeze: found all weights frozen, expected some to train' --model="$network" --freeze='*'
+refused_with 2 '--freeze: "conv9" is no weight: expected some of conv1/kernel, conv1/bias, norm1/scale, .*' --model="$network" --freeze='conv1,conv9'
+refused_with 2 '--freeze: found all weights frozen, expected some to train' --model="$network" --freeze='*'
 
 # --- first weights ---
 wide='layers:conv1 = conv 4 3x3 same relu; batch_norm; maxpool 2; flatten; dense 20 relu; head = dense'
@@ -91,8 +80,8 @@ exec(source)
 sys.exit(any(before[n] != after[n] for n in before if n.split("/")[0] in ("conv1", "norm1")))
 PYTHON
 done
-refused 3 'base: no layer fits: found conv1/kernel \[3, 3, 1, 4\], .*, expected dense1/kernel \[64, 9\], .*' --model=mlp:hidden=9 --weights=base
-refused 2 '--resume and --weights: .*' --resume=base --weights=base
+refused_with 3 'base: no layer fits: found conv1/kernel \[3, 3, 1, 4\], .*, expected dense1/kernel \[64, 9\], .*' --model=mlp:hidden=9 --weights=base
+refused_with 2 '--resume and --weights: .*' --resume=base --weights=base
 
 # --- a cluster: the chief alone has the file, and both have the weights ---
 new_cluster 0 2

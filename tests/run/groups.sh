@@ -6,13 +6,6 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
 
-run() { # exit code, arguments...
-    local wanted=$1
-    shift
-    timeout $limit "$TRAINER" "$@" >out 2>err
-    code=$?
-    [ $code -eq "$wanted" ] || fail "$*: exit code $code, expected $wanted: $(cat err)"
-}
 wrong() { # words of the one line, arguments...
     run 2 $few "${@:2}"
     grep -Fq -e "$1" err && [ "$(wc -l <err)" -eq 1 ] && return

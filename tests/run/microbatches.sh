@@ -6,17 +6,6 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
 
-run() { # exit code, arguments...
-    local wanted=$1
-    shift
-    timeout $limit "$TRAINER" "$@" >out 2>err
-    code=$?
-    [ $code -eq "$wanted" ] || fail "$*: exit code $code, expected $wanted: $(cat err)"
-}
-refused() { # exit code, pattern of the one line, arguments...
-    run "$1" "${@:3}"
-    grep -Eqx "trainer: $2" err && [ "$(wc -l <err)" -eq 1 ] || fail "${*:3}: said $(cat err), expected: $2"
-}
 few="--dataset=digits:take=192 --model=mlp:hidden=20 --threads=1 --quiet --replace"
 
 # --- as many devices ---
@@ -44,9 +33,9 @@ run 0 $few --batch=16 --microbatches=4 --devices=cpu:0 --epochs=4 --out=whole
 run 0 $few --batch=16 --microbatches=4 --devices=cpu:0 --epochs=2 --out=half
 run 0 --resume=half --epochs=4 --devices=cpu:0 --threads=1 --quiet
 same_weights "--resume" whole half
-refused 2 '--microbatches=3: found --batch=16, expected a multiple of 3' --resume=half --epochs=5 --microbatches=3
-refused 2 '--microbatches=4: found --batch=18, expected a multiple of 4' --resume=half --epochs=5 --batch=18
-refused 2 '--microbatches=5: found --batch=32, expected a multiple of 5' --microbatches=5
+refused_with 2 '--microbatches=3: found --batch=16, expected a multiple of 3' --resume=half --epochs=5 --microbatches=3
+refused_with 2 '--microbatches=4: found --batch=18, expected a multiple of 4' --resume=half --epochs=5 --batch=18
+refused_with 2 '--microbatches=5: found --batch=32, expected a multiple of 5' --microbatches=5
 python3 - <<'PYTHON'
 import zlib
 data = bytearray(open("half/checkpoint/state.safetensors", "rb").read().replace(b'"microbatches":"4"', b'"microbatches":"7"'))
@@ -55,7 +44,7 @@ data[at:at + 8] = b"00000000"
 data[at:at + 8] = b"%08x" % zlib.crc32(data)
 open("changed.safetensors", "wb").write(data)
 PYTHON
-refused 3 'changed.safetensors: --microbatches=7: found --batch=16, expected a multiple of 7' --resume=changed.safetensors --epochs=5 --out=new
+refused_with 3 'changed.safetensors: --microbatches=7: found --batch=16, expected a multiple of 7' --resume=changed.safetensors --epochs=5 --out=new
 
 # --- memory: what is computed takes what a batch of the part's size takes ---
 arena() { # options...
