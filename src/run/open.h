@@ -149,6 +149,13 @@ double run_first_cost(const struct run *run);
 /* Whether the last losses of this part are so high that the weights are not worth keeping. */
 bool run_is_hopeless(const struct run *run);
 
+/* --- first_lines.c --- */
+
+int run_say_start(struct run *run, struct error *error);
+/* Where the shards live, and how the mean of a round is made, when that is more than the host's memory; and
+ * what a device of this process computes. */
+int run_explain(struct run *run, struct error *error);
+
 /* --- tell.c --- */
 
 /* Tells the outputs of all that has come into the log, and of the spans. */

@@ -1,0 +1,91 @@
+/* What a run says before it begins: what is trained, on what, by whom, and where it goes. And --explain. */
+#include <stdio.h>
+
+#include "../base/text.h"
+#include "../engine/explain.h"
+#include "../graph/model.h"
+#include "../record/sentence.h"
+#include "open.h"
+
+/* "worker 0 (cpu:0) x1" would say the same twice: threads of this process are named by their devices. */
+static void name_workers(const struct run *run, char *out, size_t bytes) {
+    struct text text = text_into(out, bytes);
+    if (run->site.groups) {
+        text_add(&text, "%s x%d", run->setup.config.devices, run->setup.devices[0].threads);
+        return;
+    }
+    for (int w = 0; w < run->workers && text.used + 40 < bytes; w++)
+        if (run->crew.elsewhere)
+            text_item(&text, ", ", "%s", run->member[w].name);
+        else
+            text_item(&text, ", ", "%s x%d", run->setup.devices[w].name, run->setup.devices[w].threads);
+}
+
+/* Which server holds how much of the weights, where there are several. */
+static int say_servers(struct run *run, struct error *error) {
+    const int servers = run_servers(run);
+    long long *shard_bytes = NULL, *server_bytes = NULL;
+    char words[300];
+    struct text text = text_into(words, sizeof words);
+    if (servers < 2) return OK;
+    int code = memory_array(&shard_bytes, run->store.settings.shards_all, "the shards' sizes", error);
+    if (code == OK) code = memory_array(&server_bytes, servers, "the servers' sizes", error);
+    if (code == OK) code = run_sizes(run, shard_bytes, server_bytes, error);
+    sentence_servers(&text, server_bytes, code == OK ? servers : 0);
+    if (code == OK) lines_describe(&run->lines, "%s", words);
+    memory_free(shard_bytes);
+    memory_free(server_bytes);
+    return code;
+}
+
+int run_say_start(struct run *run, struct error *error) {
+    const struct setup *setup = &run->setup;
+    const struct config *config = &setup->config;
+    const struct dataset *dataset = &setup->dataset;
+    struct lines *lines = &run->lines;
+    char workers[200], homes[200], others[400], held[40] = "", model[MODEL_SHORT_BYTES];
+    store_name_homes(&run->store, homes, sizeof homes);
+    name_workers(run, workers, sizeof workers);
+    if (dataset->validation.count > 0)
+        snprintf(held, sizeof held, "%d validation, ", dataset->validation.count);
+    lines_describe(lines, "%s (%zu parameters) on %s (%d train, %s%d test examples, %d %s)",
+                   model_short(config->model, model), setup->network.graph.layout.parameters, config->dataset,
+                   dataset->train.count, held, dataset->test.count, dataset->classes,
+                   task_outputs(dataset->task, dataset->classes));
+    if (dataset->table[0]) lines_describe(lines, "%s", dataset->table);
+    lines_describe(lines, "%s, %d worker%s (%s), %d shard%s%s%s", config->strategy, run->workers,
+                   run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",
+                   homes[0] ? " on " : "", homes);
+    lines_describe(lines, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch, run->workers,
+                   config->batch * run->workers, config->epochs, config->epochs == 1 ? "" : "s",
+                   config->optimizer, config->schedule, config->seed);
+    config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed,loss", others,
+                   sizeof others);
+    if (config->weights[0])
+        lines_describe(lines, "weights from %s%s%s", config->weights, run->fresh[0] ? "; " : "", run->fresh);
+    lines_describe(lines, "loss: %s, with%s L2", loss_words(setup->loss),
+                   setup->network.decayed_loss == setup->network.loss ? "out" : "");
+    if (others[0]) lines_describe(lines, "with%s", others);
+    if (run->store.mean_by[0]) lines_describe(lines, "the mean of a round: %s", run->store.mean_by);
+    if (config->average > 0.0)
+        lines_describe(lines, "tested and kept: the moving average of the weights, decay %g",
+                       config->average);
+    if (setup->cores_shared && !run->crew.elsewhere)
+        lines_describe(lines, "more devices than cores: they share them");
+    RETURN_IF(say_servers(run, error));
+    lines_say(lines, "logs, model and checkpoint go to %s", config->out);
+    lines_flush(lines);
+    return OK;
+}
+
+int run_explain(struct run *run, struct error *error) {
+    const struct setup *setup = &run->setup;
+    char homes[200];
+    store_name_homes(&run->store, homes, sizeof homes);
+    if (homes[0]) printf("shards: %d on %s\n", run->store.settings.shards, homes);
+    if (run->store.mean_by[0]) printf("mean of a round: %s\n", run->store.mean_by);
+    if (run->crew.elsewhere) return OK;
+    if (run->site.groups) return explain_group(run->site.groups, &setup->network, run->world, stdout, error);
+    return explain_network(&setup->network, &setup->devices[0], &setup->dataset.train,
+                           setup->config.microbatches, run->world, stdout, error);
+}
