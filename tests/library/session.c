@@ -5,19 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/library/trainer.h"
-#include "../check.h"
-
-static struct trainer_error error;
-
-#define GOOD(call) CHECK((call) == TRAINER_OK, "%s", error.words)
-#define REFUSED(call, wanted, part)                                                                          \
-    do {                                                                                                     \
-        error = (struct trainer_error){0};                                                                   \
-        const int code_ = (call);                                                                            \
-        CHECK(code_ == (wanted) && error.code == code_, "code %d: %s", code_, error.words);                  \
-        CHECK(strstr(error.words, (part)), "\"%s\" without \"%s\"", error.words, (part));                    \
-    } while (0)
+#include "../library_check.h"
 
 static const struct trainer_initial zero = {TRAINER_ZERO, 0, NULL},
                                     glorot = {TRAINER_GLOROT_UNIFORM, 0, NULL};

@@ -8,19 +8,8 @@
 
 #include "../../src/base/memory.h"
 #include "../../src/data/dataset.h"
-#include "../../src/library/trainer.h"
 #include "../../src/run/run.h"
-#include "../check.h"
-
-static struct trainer_error error;
-
-#define GOOD(call) CHECK((call) == TRAINER_OK, "%s", error.words)
-#define REFUSED(call, wanted, part)                                                                          \
-    do {                                                                                                     \
-        error = (struct trainer_error){0};                                                                   \
-        const int code_ = (call);                                                                            \
-        CHECK(code_ == (wanted) && strstr(error.words, (part)), "code %d: %s", code_, error.words);          \
-    } while (0)
+#include "../library_check.h"
 
 static const char *const settings[][2] = {{"model", "mlp:hidden=12"},
                                           {"strategy", "sync"},
