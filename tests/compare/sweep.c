@@ -149,6 +149,21 @@ static void test_halving(const struct typed *base) {
     close_sweep(sweep);
 }
 
+/* Of three that ended a rung one goes on, also when one of them ended it by failing. */
+static void test_failed_in_a_rung(const struct typed *base) {
+    static const char *const vary[] = {"batch=1,2,3,4"};
+    struct error error = {0};
+    struct sweep *sweep = open_sweep(vary, 1, 4, SWEEP_HALVING, base);
+    WORKS(sweep_draw(sweep, 1, &error));
+    sweep_make_rungs(sweep, 9);
+    for (int i = 0; i < 3; i++) IS(take(sweep, LANE_TAKE) == i);
+    end_rung(sweep, 0, 0.5);
+    end_rung(sweep, 1, 0.7);
+    sweep->runs[2].status = SWEEP_FAILED;
+    IS(take(sweep, LANE_TAKE) == 1);
+    close_sweep(sweep);
+}
+
 int main(void) {
     struct typed *base;
     struct error error = {0};
@@ -158,6 +173,7 @@ int main(void) {
     test_draws(base);
     test_lists(base);
     test_halving(base);
+    test_failed_in_a_rung(base);
     memory_free(base);
     return check_end();
 }
