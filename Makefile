@@ -32,8 +32,14 @@ ZLIB := $(shell printf '\043include <zlib.h>\n' | $(CC) -E - >/dev/null 2>&1 && 
 # What is optional beside it: libcurl with OpenSSL for `trainer fetch`; CURL=0: it only says what to download and where to put it.
 CURL := $(shell printf '\043include <curl/curl.h>\n\043include <openssl/evp.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 
+# OpenSSL encrypts what the processes of a cluster send each other; TLS=0: they speak in clear, on one machine or with --insecure.
+TLS := $(shell printf '\043include <openssl/ssl.h>\n\043if OPENSSL_VERSION_MAJOR < 3\n\043error\n\043endif\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
+
 # stb_image reads the pictures of `trainer predict` and of --dataset=pictures; STB=0 builds without.
 STB := $(shell printf '\043include <stb/stb_image.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
+
+# libjpeg-turbo decodes JPEGs faster than stb_image does; TURBO=0 builds without.
+TURBO := $(if $(filter 0,$(STB)),0,$(shell printf '\043include <turbojpeg.h>\n\043ifndef TJFLAG_STOPONWARNING\n\043error\n\043endif\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0))
 
 # libhdf5 writes the models of Keras; HDF5=0 builds without `trainer export FILE.h5`. Debian has it in folders of its own. It is not linked
 # but loaded when such a file is written: HDF5_FILE is the name that a program linked with it would ask for.
@@ -111,7 +117,7 @@ ifeq ($(CUDA),standin)
                  $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC $(CFLAGS) $(SANITIZER) -I$(B)/tables $(CUDA_INCLUDES) -MMD -MP -x c++
     # The stand-in's libraries are loaded, too, from beside the program and the tests, and call the stand-in's runtime. (An older rpath,
     # because it counts for a sanitizer's dlopen, too.) The folder of the build is tests/cuda/missing.sh's.
-    CUDA_LIBS = -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/tests/standin:$$ORIGIN/../standin:$$ORIGIN/../tests/standin' -ldl
+    CUDA_LIBS = -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/tests/standin:$$ORIGIN/../standin:$$ORIGIN/../tests/standin' -lstdc++ -ldl
     CUDA_LOADED = $(abspath $(B))/tests/loaded
     STANDIN_LIBRARY_SOURCES = tests/standin/blas.cc tests/standin/dnn.cc tests/standin/collective.cc
     STANDIN_LIBRARIES = $(foreach l,cublasLt cudnn nccl,$(B)/tests/standin/lib$(l).so.0)
@@ -121,15 +127,16 @@ endif
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes $(if $(filter 1,$(WERROR)),-Werror)
 OPTIMIZE = $(if $(SANITIZE),-O1 -fno-omit-frame-pointer,-O3 $(if $(MARCH),-march=$(MARCH)))
 SANITIZER = $(if $(SANITIZE),-fsanitize=$(SANITIZE) $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize-recover=all))
-CFLAGS = -g
+CFLAGS = $(if $(SANITIZE),-g1,-g)
+LDFLAGS =
 # The same objects make the program and the library, of which only the functions of trainer.h can be seen from outside.
 FOR_LIBRARY = -fPIC -fvisibility=hidden
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(FOR_LIBRARY) $(CFLAGS)
 VERSION = 0.1.0
-DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_STB=$(STB) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_HDF5=$(HDF5) $(if $(HDF5_FILE),-DTRAINER_HDF5_FILE='"$(HDF5_FILE)"') -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
+DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_TLS=$(TLS) -DTRAINER_STB=$(STB) -DTRAINER_TURBO=$(TURBO) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_HDF5=$(HDF5) $(if $(HDF5_FILE),-DTRAINER_HDF5_FILE='"$(HDF5_FILE)"') -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
           -DTRAINER_VERSION='"$(VERSION)"' $(if $(filter 0,$(ZLIB)),-Isrc/base/zlib)
-LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl -lcrypto) $(if $(filter 1,$(PROTOBUF)),-lprotobuf-c) $(if $(filter 1,$(PNG)),-lpng) $(if $(filter 1,$(HDF5)),-ldl) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
-LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER)
+LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl) $(if $(filter 1,$(TLS)),-lssl) $(if $(filter 1,$(CURL) $(TLS)),-lcrypto) $(if $(filter 1,$(PROTOBUF)),-lprotobuf-c) $(if $(filter 1,$(TURBO)),-lturbojpeg) $(if $(filter 1,$(PNG)),-lpng) $(if $(filter 1,$(HDF5)),-ldl) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
+LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER) $(LDFLAGS)
 
 # --- plug-ins: folder -> table of descriptors ---
 name_of = $(subst -,_,$(basename $(notdir $(1))))
@@ -164,6 +171,7 @@ header_readers = src/graph/network_file.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
+           $(if $(filter 0,$(TLS)),src/world/tls.c) \
            $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/formats/onnx_file.c src/tensorboard/%.c tests/formats/events.c \
              src/imports/onnx_%.c tests/imports/onnx.c) \
            $(if $(filter 0,$(HDF5)),src/formats/hdf5.c src/formats/hdf5_library.c)
@@ -181,10 +189,10 @@ PROTOCOLS = $(if $(filter 1,$(PROTOBUF)),$(patsubst src/formats/%.proto,$(B)/pro
 OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(PROTOCOLS:=.o) $(TABLES:.c=.o)
 # tests/cuda/*.c need the backend; tests/cuda/host.c the stand-in.
 TEST_SOURCES = $(filter-out $(LEFT_OUT) $(if $(filter standin,$(CUDA)),,tests/cuda/$(if $(filter 1,$(CUDA)),host.c,%)),$(wildcard tests/*/*.c))
-TESTS = $(TEST_SOURCES:tests/%.c=$(B)/tests/%)
+TESTS = $(filter-out $(TEST_WITHOUT:%=$(B)/tests/%),$(TEST_SOURCES:tests/%.c=$(B)/tests/%))
 BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
 
-.PHONY: all library examples tests verify mutations mutations-quick gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench fuzz fuzz-each check demo install-missing install uninstall clean format
+.PHONY: all library examples tests verify mutations mutations-quick gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench faults fuzz fuzz-each check demo install-missing install uninstall clean format
 all: $(PROGRAM)
 
 $(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
@@ -264,7 +272,12 @@ $(B)/src/data/stb.o: SANITIZER := $(subst undefined,bounds,$(SANITIZER))
 
 # Fuzzers follow the branches of what reads; what computes is slow enough without.
 , = ,
-$(B)/cuda/%.o $(B)/src/cpu/%.o $(B)/src/device/%.o $(B)/tests/standin/%.o $(B)/tests/cuda/%.o: private SANITIZER := $(subst fuzzer-no-link$(,),,$(SANITIZER))
+NOT_FUZZED = cuda src/cpu src/device src/store src/engine src/run src/infer src/cluster src/compare src/commands src/library tests bench
+$(NOT_FUZZED:%=$(B)/%/%.o): private SANITIZER := $(subst fuzzer-no-link$(,),,$(SANITIZER))
+$(B)/tests/fuzz_%.o: private SANITIZER := $(SANITIZER)
+# A test is compiled as often as it is run; what plays GPUs computes.
+$(B)/tests/standin/%.o: private OPTIMIZE := $(OPTIMIZE)
+$(B)/tests/%.o: private OPTIMIZE := -O1 $(if $(SANITIZE),-fno-omit-frame-pointer,$(if $(MARCH),-march=$(MARCH)))
 
 # Private: the file of flags, which these depend on, is not to have them.
 $(B)/cuda/%.o $(B)/tests/cuda/%.o: private ALL_CFLAGS += $(CUDA_INCLUDES)
@@ -363,6 +376,12 @@ $(B)/tests/fuzz_%.run: $(B)/tests/fuzz_%
 tests: $(PROGRAM) library $(EXAMPLES) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)
 	@tests/runner $(B) $(PROGRAM)
 
+# --- faults: clusters in the simulated world, by seed; one that fails is printed, and repeats with FIRST=N SEEDS=1 ---
+FIRST = 1
+SEEDS = 10000
+faults: $(B)/tests/cluster/faults
+	@cd $(B) && FIRST=$(FIRST) SEEDS=$(SEEDS) tests/cluster/faults
+
 # --- mutations: bugs put into a copy of the tree, each to be found by its test (tests/mutate --help) ---
 mutations:
 	@tests/mutate $(MAKEOVERRIDES)
@@ -372,7 +391,7 @@ verify:
 	@tests/verify
 
 # --- the GPU backend's own tests, on the stand-in (make CUDA=standin B=build/standin gpu-tests) or on a GPU ---
-GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu $(B)/tests/engine/group $(B)/tests/engine/microbatches
+GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu $(B)/tests/engine/balanced $(B)/tests/engine/group $(B)/tests/engine/microbatches $(B)/tests/engine/pipeline
 gpu-tests: $(PROGRAM) $(GPU_TESTS)
 	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train
 

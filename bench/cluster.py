@@ -3,8 +3,8 @@
 as threads of one process.
 
 Each run trains MNIST (batch 100) with two workers of one thread each. Printed for each model and strategy:
-examples/s of the threads, of one and of two parameter servers, and of a mirrored pair; the median of the
-rounds, which take turns. The bytes that a step moves over the wire are compared with the formula.
+examples/s of the threads, of one and of two parameter servers, and of a mirrored pair, each over shared
+memory and over TCP; the median of the rounds, which take turns. The bytes that a step moves over the wire are compared with the formula.
 
     TRAINER_DATA=... bench/cluster.py [--rounds 3] [--epochs 4] [--strategies sync,async-lockfree]
 """
@@ -20,7 +20,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = {"mlp:hidden=100": "MLP, 79,510 parameters", "mlp:hidden=1275": "MLP, 1,013,635 parameters"}
-NEXT, WEIGHTS, GRADIENT = 20 + 8, 20 + 64, 20 + 64  # bytes of a frame without its floats
+NEXT, WEIGHTS, GRADIENT = 28 + 8, 28 + 64, 28 + 64  # bytes of a frame without its floats
 
 
 def free_ports(count):
@@ -75,28 +75,32 @@ def main():
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--strategies", default="sync,async-lockfree")
     settings = parser.parse_args()
-    worlds = {-1: "threads", 1: "1 ps", 2: "2 ps", 0: "mirrored"}
+    worlds = {"threads": (-1, [])}
+    for name, servers in {"1 ps": 1, "2 ps": 2, "mirrored": 0}.items():
+        worlds[name] = (servers, [])
+        worlds[name + ", TCP"] = (servers, ["--no-shared-memory"])
     for model, words in MODELS.items():
         for strategy in settings.strategies.split(","):
-            speeds = {servers: [] for servers in worlds}
+            speeds = {name: [] for name in worlds}
             for _ in range(settings.rounds):
-                for servers in random.sample(list(worlds), len(worlds)):
+                for name in random.sample(list(worlds), len(worlds)):
+                    servers, link = worlds[name]
                     with tempfile.TemporaryDirectory() as folder:
                         options = [f"--model={model}", f"--strategy={strategy}", f"--epochs={settings.epochs}",
-                                   "--optimizer=sgd:rate=0.5"]
+                                   "--optimizer=sgd:rate=0.5"] + link
                         summary = run(servers, 2, options, folder)
-                        speeds[servers].append(summary["examples_per_s"])
+                        speeds[name].append(summary["examples_per_s"])
                         if servers == 1:
                             found = summary["wire_sent"], summary["wire_received"]
                             if found != formula(model, summary, 2):
                                 sys.exit(f"{model}, {strategy}: {found} bytes on the wire, expected "
                                          f"{formula(model, summary, 2)}")
                             bytes_a_step = sum(found) / summary["steps"]
-            medians = {servers: statistics.median(s) for servers, s in speeds.items()}
+            medians = {name: statistics.median(s) for name, s in speeds.items()}
             print(f"{words}, {strategy}: {bytes_a_step:,.0f} bytes a step on the wire, as the formula says")
-            for servers, name in worlds.items():
-                print(f"  {name:9} {medians[servers]:10,.0f} examples/s  {medians[servers] / medians[-1]:5.2f} of threads"
-                      f"  ({' '.join(f'{s:,.0f}' for s in speeds[servers])})")
+            for name in worlds:
+                print(f"  {name:13} {medians[name]:10,.0f} examples/s  {medians[name] / medians['threads']:5.2f} of threads"
+                      f"  ({' '.join(f'{s:,.0f}' for s in speeds[name])})")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-/* bench/wire: what an endpoint costs beside a raw socket, on loopback.
+/* bench/wire: what an endpoint costs beside a raw socket, on loopback: over TCP, as frames with checksums,
+ * over shared memory, and encrypted, which check by themselves.
  *
  * A ping-pong between two threads: one sends a message, the other sends as much back. The raw loop is
- * blocking send and recv with nothing around them. Both take turns, round by round, so that what disturbs the
- * machine disturbs both; of each the median round counts. Usage: wire [ROUNDS] */
+ * blocking send and recv with nothing around them. All take turns, round by round, so that what disturbs the
+ * machine disturbs all; of each the median round counts. Usage: wire [ROUNDS] */
 #include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 #include "../src/base/memory.h"
-#include "../src/world/endpoint.h"
+#include "../src/bridge/frame.h"
 
 enum { MOST_ROUNDS = 200, SMALL = 64, LARGE = 4273192 /* AlexNet's floats */ };
 #define TIMEOUT_S 10.0
@@ -21,6 +22,7 @@ enum { MOST_ROUNDS = 200, SMALL = 64, LARGE = 4273192 /* AlexNet's floats */ };
 struct side {
     struct world *world;
     struct endpoint *endpoint; /* NULL: raw */
+    bool framed;
     int socket;
     char *buffer; /* [bytes] */
     size_t bytes;
@@ -37,7 +39,10 @@ static void send_one(struct side *side) {
     struct error error = {0};
     if (side->endpoint) {
         const struct piece piece = {side->buffer, side->bytes};
-        if (endpoint_send(side->endpoint, "a message", &piece, 1, TIMEOUT_S, &error) != OK) fail(error.words);
+        const int code = side->framed
+                             ? frame_write(side->endpoint, FRAME_GRADIENT, 0, &piece, 1, TIMEOUT_S, &error)
+                             : endpoint_send(side->endpoint, "a message", &piece, 1, TIMEOUT_S, &error);
+        if (code != OK) fail(error.words);
         return;
     }
     for (size_t sent = 0; sent < side->bytes;) {
@@ -49,6 +54,13 @@ static void send_one(struct side *side) {
 
 static void receive_one(struct side *side) {
     struct error error = {0};
+    if (side->framed) {
+        struct frame_header header;
+        if (frame_read_header(side->endpoint, "a message", LARGE, &header, TIMEOUT_S, &error) != OK ||
+            frame_read_payload(side->endpoint, &header, side->buffer, TIMEOUT_S, &error) != OK)
+            fail(error.words);
+        return;
+    }
     if (side->endpoint) {
         if (endpoint_receive(side->endpoint, "a message", side->buffer, side->bytes, TIMEOUT_S, &error) != OK)
             fail(error.words);
@@ -122,39 +134,63 @@ static void connect_endpoints(struct side sides[2]) {
     listener_close(listener);
 }
 
-int main(int count, char **arguments) {
-    const int rounds = count > 1 ? atoi(arguments[1]) : 15;
-    static double seconds[2][2][MOST_ROUNDS]; /* [small, large][raw, endpoint] */
-    struct side sides[2][2] = {0};            /* [raw, endpoint][ping, pong] */
+enum { RAW, CLEAR, FRAMED, SHARED, ENCRYPTED, KINDS };
+
+static struct world *open_world(int kind) {
+    static const uint8_t key[ENDPOINT_KEY_BYTES] = "any key";
     struct world *world;
     struct error error = {0};
-    if (rounds < 1 || rounds > MOST_ROUNDS) fail("usage: wire [ROUNDS]");
     if (world_open_threads(&world, &error) != OK) fail(error.words);
-    for (int kind = 0; kind < 2; kind++)
-        for (int i = 0; i < 2; i++) {
-            void *buffer;
-            if (memory_zeroed(&buffer, LARGE, 1, "a message", &error) != OK) fail(error.words);
-            sides[kind][i] = (struct side){.world = world, .buffer = buffer, .answers = i == 1};
-        }
-    connect_raw(sides[0]);
-    connect_endpoints(sides[1]);
+    if (kind == CLEAR || kind == FRAMED) endpoint_keep_to_tcp(world);
+    if (kind == ENCRYPTED && endpoint_encrypt(world, key, &error) != OK) fail(error.words);
+    return world;
+}
+
+static void open_sides(struct side sides[2], int kind) {
+    struct world *world = open_world(kind);
+    struct error error = {0};
+    for (int i = 0; i < 2; i++) {
+        void *buffer;
+        if (memory_zeroed(&buffer, LARGE, 1, "a message", &error) != OK) fail(error.words);
+        sides[i] =
+            (struct side){.world = world, .buffer = buffer, .framed = kind == FRAMED, .answers = i == 1};
+    }
+    if (kind == RAW)
+        connect_raw(sides);
+    else
+        connect_endpoints(sides);
+}
+
+static void close_sides(struct side sides[2], int kind) {
+    for (int i = 0; i < 2; i++) {
+        if (kind == RAW) close(sides[i].socket);
+        endpoint_close(sides[i].endpoint);
+        memory_free(sides[i].buffer);
+    }
+    world_close(sides[0].world);
+}
+
+int main(int count, char **arguments) {
+    const int rounds = count > 1 ? atoi(arguments[1]) : 15;
+    const int kinds = TRAINER_TLS ? KINDS : ENCRYPTED;
+    static double seconds[2][KINDS][MOST_ROUNDS]; /* [small, large] */
+    static const char *const names[] = {"raw socket", "endpoint, TCP", "frames, TCP", "shared memory",
+                                        "encrypted"};
+    struct side sides[KINDS][2] = {0}; /* [ping, pong] */
+    if (rounds < 1 || rounds > MOST_ROUNDS) fail("usage: wire [ROUNDS]");
+    for (int kind = 0; kind < kinds; kind++) open_sides(sides[kind], kind);
     for (int round = 0; round < rounds; round++)
-        for (int kind = 0; kind < 2; kind++) {
+        for (int kind = 0; kind < kinds; kind++) {
             seconds[0][kind][round] = time_round(sides[kind], SMALL, 2000);
             seconds[1][kind][round] = time_round(sides[kind], LARGE, 20);
         }
-    const double raw_us = 1e6 * median(seconds[0][0], rounds), our_us = 1e6 * median(seconds[0][1], rounds),
-                 raw_gb = 2e-9 * LARGE / median(seconds[1][0], rounds),
-                 our_gb = 2e-9 * LARGE / median(seconds[1][1], rounds);
-    printf("%-34s %10s %10s %8s\n", "loopback, 2 threads", "raw", "endpoint", "ratio");
-    printf("%-34s %7.1f us %7.1f us %8.2f\n", "round trip of 64 bytes", raw_us, our_us, our_us / raw_us);
-    printf("%-34s %5.2f GB/s %5.2f GB/s %8.2f\n", "4.27 MB there and back", raw_gb, our_gb, our_gb / raw_gb);
-    for (int kind = 0; kind < 2; kind++)
-        for (int i = 0; i < 2; i++) {
-            if (kind == 0) close(sides[kind][i].socket);
-            endpoint_close(sides[kind][i].endpoint);
-            memory_free(sides[kind][i].buffer);
-        }
-    world_close(world);
+    printf("%-22s %22s   %22s\n", "loopback, 2 threads", "64 bytes, round trip", "4.27 MB there and back");
+    const double raw_s = median(seconds[0][RAW], rounds), raw_large_s = median(seconds[1][RAW], rounds);
+    for (int kind = 0; kind < kinds; kind++) {
+        const double small_s = median(seconds[0][kind], rounds), large_s = median(seconds[1][kind], rounds);
+        printf("%-22s %9.1f us %7.2f x   %7.2f GB/s %7.2f x\n", names[kind], 1e6 * small_s, small_s / raw_s,
+               2e-9 * LARGE / large_s, raw_large_s / large_s);
+    }
+    for (int kind = 0; kind < kinds; kind++) close_sides(sides[kind], kind);
     return 0;
 }

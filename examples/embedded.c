@@ -19,7 +19,7 @@ static const char *read_point(void *argument, int number, float *features, void 
 
 static bool print_epoch(void *argument, const struct trainer_epoch *epoch) {
     (void)argument;
-    if (epoch->epoch % 10 == 0) printf("epoch %d\n", epoch->epoch);
+    if (epoch->epoch % 20 == 0) printf("epoch %d\n", epoch->epoch);
     return true; /* go on */
 }
 
@@ -37,10 +37,11 @@ int main(void) {
     static const char *const settings[][2] = {{"model", "mlp:hidden=16-16,activation=relu"},
                                               {"strategy", "async-lockfree"},
                                               {"devices", "cpu:0,cpu:1"},
-                                              {"optimizer", "adam:rate=0.01"},
-                                              {"epochs", "20"}};
+                                              {"optimizer", "adam:rate=0.005"},
+                                              {"schedule", "cosine"},
+                                              {"epochs", "40"}};
     if (trainer_training_open(&training, &error) != TRAINER_OK) goto end;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         if (trainer_training_set(training, settings[i][0], settings[i][1], &error) != TRAINER_OK) goto end;
     if (trainer_training_data(training, &data, &error) != TRAINER_OK) goto end;
     trainer_training_watch(training, &watcher);

@@ -20,7 +20,7 @@ cd "$scratch" || exit 1
 if grep -Eqa '__[at]san_init' "$TRAINER"; then
     slow=1 limit=120 timeout=10 last=60
 else
-    slow='' limit=40 timeout=2 last=5
+    slow='' limit=90 timeout=2 last=5
 fi # last: lines of what a process said
 small="--dataset=digits:take=320 --model=mlp:hidden=20 --batch=16"
 # A run of a second or so, in which a worker can be lost, and what the others are to make of it.
@@ -125,6 +125,8 @@ kill_one() { # label, victim, seconds before, names of all...
 
 # --- clusters ---
 
+came_from='(127.0.0.1:[0-9]+|process [0-9]+)' # who has connected: over TCP, or over shared memory
+
 # The first of so many ports in a row where nobody listens and that the kernel gives to nobody who connects. All test scripts of a user take
 # turns through 15000 to 29999, so two that run at once never have the same.
 free_ports() { # how many
@@ -144,14 +146,17 @@ free_ports() { # how many
 }
 
 # The parameter servers' ports come first, then the workers'. With parameter servers only they listen; of a worker its address is
-# the name. With none the workers have the weights.
+# the name. With none the workers have the weights. Every second cluster keeps to TCP.
+clusters=0
 new_cluster() { # parameter servers, workers; sets $port, of the first, $worker_port, $hosts
-    local servers='' workers='' i
+    local servers='' workers='' tcp='' i
+    clusters=$((clusters + 1))
+    [ $((clusters % 2)) -eq 1 ] || tcp='--no-shared-memory '
     port=$(free_ports $(($1 + $2)))
     worker_port=$((port + $1))
     for ((i = 0; i < $1; i++)); do servers+=${servers:+,}127.0.0.1:$((port + i)); done
     for ((i = 0; i < $2; i++)); do workers+=${workers:+,}127.0.0.1:$((worker_port + i)); done
-    hosts="${servers:+--ps-hosts=$servers }--worker-hosts=$workers"
+    hosts="$tcp${servers:+--ps-hosts=$servers }--worker-hosts=$workers"
 }
 
 start_worker() { # task, options...

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../src/base/memory.h"
+#include "../src/device/groups.h"
 #include "../src/engine/replica.h"
 #include "../src/graph/model.h"
 #include "check.h"
@@ -98,6 +99,47 @@ static inline int run_side(struct side *side, int buffer, long number, const str
     RETURN_IF(compute->synchronize(compute->self, 0, false, &outcome, error));
     *loss = outcome.loss;
     return OK;
+}
+
+/* The devices of groups, as in "(cpu:0+cpu:1)", on which `groups` then are. */
+static inline int open_groups(const char *text, bool reference, struct groups *groups,
+                              struct device **devices, struct error *error) {
+    const struct device_settings settings = {
+        .threads = 1, .reference_only = reference, .deterministic = true};
+    char flat[200];
+    int size = 0, count = 0;
+    bool shared = false;
+    RETURN_IF(groups_read(text, flat, sizeof flat, &size, error));
+    RETURN_IF(devices_open(flat, &settings, devices, &count, &shared, error));
+    groups->size = size;
+    groups->workers = count / size;
+    groups->devices = *devices;
+    groups_spread(*devices, groups->workers, size);
+    return OK;
+}
+
+/* Several steps of both, through all input buffers: loss and gradient are the same. exact: devices of one
+ * kind have the same kernels; else these may round otherwise. */
+static inline void compare_sides(struct side *one, struct side *group, bool exact, const char *name) {
+    struct error error = {0};
+    const size_t floats = one->network.graph.layout.floats;
+    const struct indices indices = {.count = BATCH, .index = index_of, .key = key_of};
+    for (int step = 0; step < STEPS && error.code == OK; step++) {
+        float loss = 0.0f, expected = 0.0f;
+        draw_batch(step);
+        run_side(one, step % BUFFERS, step, &indices, &expected, &error);
+        run_side(group, step % BUFFERS, step, &indices, &loss, &error);
+        double off = fabs((double)loss - (double)expected);
+        for (size_t k = 0; k < floats; k++)
+            off = fmax(off, fabs((double)group->gradient[k] - (double)one->gradient[k]));
+        const bool same = memcmp(&loss, &expected, sizeof loss) == 0 &&
+                          memcmp(group->gradient, one->gradient, floats * sizeof(float)) == 0;
+        CHECK(exact ? same : off < 1e-5, "%s, step %d: loss %g, expected %g, and a gradient up to %g off",
+              name, step, (double)loss, (double)expected, off);
+        for (size_t k = 0; k < floats; k++) /* as a step does */
+            one->weights[k] = group->weights[k] = one->weights[k] - 0.1f * one->gradient[k];
+    }
+    CHECK(error.code == OK, "%s: %s", name, error.words);
 }
 
 #endif

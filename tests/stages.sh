@@ -41,7 +41,7 @@ check_all() {
 
 # What the later stages need beyond `make check`; the sanitizers' libraries of clang are a package named after its version.
 install_tools() {
-    tests/install-missing clang=clang g++=g++ clang-format=clang-format git=git python3=python3 nm=binutils
+    tests/install-missing clang=clang ld.lld=lld g++=g++ clang-format=clang-format git=git python3=python3 nm=binutils
     local version as_root=
     version=$(clang -dumpversion | cut -d. -f1)
     printf 'int main(void) { return 0; }\n' | clang -fsanitize=address -x c -o "$logs/probe" - 2>/dev/null && return
@@ -58,7 +58,7 @@ commands/help commands/completions"
 
 # What must work without oneDNN, libcurl, stb_image, libpng and CUDA, of which no trace may be left, on any processor of the
 # architecture; and warnings of clang.
-plain=(CC=clang WERROR=1 ONEDNN=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 CUDA=0 MARCH=)
+plain=(CC=clang LDFLAGS=-fuse-ld=lld WERROR=1 ONEDNN=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 CUDA=0 MARCH=)
 clang_build() { TEST_WITHOUT="${apart/project\/cuda /}" make "$jobs" B=build/clang "${plain[@]}" tests; }
 # The program alone, and scripts.
 clang_scripts() { # scripts...
@@ -69,7 +69,7 @@ clang_scripts() { # scripts...
 sanitizer_make() { # sanitizers, compiler, targets and settings of the Makefile
     local kind=$1 compiler=$2
     shift 2
-    make "$jobs" B="build/$kind" SANITIZE="$kind" CC="$compiler" CUDA=standin WERROR=1 "$@"
+    make "$jobs" B="build/$kind" SANITIZE="$kind" CC="$compiler" LDFLAGS=-fuse-ld=lld CUDA=standin WERROR=1 "$@"
 }
 sanitizer_build() { # sanitizers, compiler, tests to leave out, further settings of the Makefile
     local kind=$1 compiler=$2 without=$3

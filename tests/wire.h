@@ -21,6 +21,7 @@ static inline void open_wire(struct wire *wire) {
     char address[32];
     memset(wire, 0, sizeof *wire);
     CHECK(world_open_threads(&wire->world, error) == OK, "%s", error->words);
+    endpoint_keep_to_tcp(wire->world); /* where frames have checksums */
     CHECK(endpoint_listen(wire->world, "127.0.0.1:0", &listener, error) == OK, "%s", error->words);
     if (!listener) exit(check_end());
     snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));

@@ -46,13 +46,16 @@ def _array(values, dtype):
 
 class Training:
     """Trains a network on x [examples, ...] and y: whole numbers from 0 are classes, floats are values to
-    predict, and with task="labels" 1 or 0 for each label. Without x: on the data set that the settings name."""
+    predict, and with task="labels" 1 or 0 for each label. Without x: on the data set that the settings name.
+    as_program: it prints, writes files and takes Ctrl-C as `trainer train` does."""
 
-    def __init__(self, x=None, y=None, test=None, task=None, **settings):
+    def __init__(self, x=None, y=None, test=None, task=None, as_program=False, **settings):
         self.result = None  # of the last run
         self._handle = c_void_p()
         self._kept = []  # arrays and functions that the library has borrowed
         c.call("trainer_training_open", byref(self._handle))
+        if as_program:
+            c.library.trainer_training_as_program(self._handle)
         for name, value in settings.items():
             text = str(int(value)) if isinstance(value, bool) else str(value)
             c.call("trainer_training_set", self._handle, name.replace("_", "-").encode(), text.encode())

@@ -110,6 +110,7 @@ _OTHERS = {
     "gradients": (None, [c_void_p, c_int, POINTER(c_int), c_int, POINTER(c_int)]),
     "session_close": (None, [c_void_p]),
     "session_ran": (c_bool, [c_void_p, c_int]),
+    "training_as_program": (None, [c_void_p]),
     "training_close": (None, [c_void_p]),
     "training_watch": (None, [c_void_p, POINTER(Watcher)]),
     "training_stop": (None, [c_void_p]),

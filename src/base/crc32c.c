@@ -1,8 +1,14 @@
-/* See crc32c.h. Processors with SSE 4.2 have an instruction for it. Elsewhere half a byte at a time: sixteen
- * numbers are a table that can be read. Both work on the complement of the sum. */
+/* See crc32c.h. Processors with SSE 4.2 have an instruction for it, which takes three clock cycles but can
+ * begin anew in each: so three parts of a block are summed at once, and then put together by polynomial
+ * multiplication (V. Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction",
+ * Intel, 2011). Elsewhere half a byte at a time: sixteen numbers are a table that can be read. All work on
+ * the complement of the sum. */
 #include "crc32c.h"
 
 #include <string.h>
+#if defined __x86_64__
+#    include <immintrin.h>
+#endif
 
 /* [n] n divided by the polynomial 0x82F63B78, lowest bit first. */
 static const uint32_t table[16] = {
@@ -21,18 +27,48 @@ static uint32_t by_table(uint32_t crc, const unsigned char *at, size_t count) {
 
 #if defined __x86_64__
 
+enum { PART_BYTES = 1024 };
+static const uint32_t one_part = 0x170076fa, two_parts = 0xa51b6135; /* x^(8 * PART_BYTES - 33), twice that */
+
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const unsigned char *at,
                                                                  size_t count) {
     unsigned long long sum = crc, word;
     for (; count >= sizeof word; at += sizeof word, count -= sizeof word) {
         memcpy(&word, at, sizeof word);
-        sum = __builtin_ia32_crc32di(sum, word);
+        sum = _mm_crc32_u64(sum, word);
     }
     return by_table((uint32_t)sum, at, count);
 }
 
+/* A product that is not reduced yet. The instruction does that: over 64 bits it multiplies by x^32, and the
+ * product has an x of its own. */
+__attribute__((target("sse4.2,pclmul"))) static unsigned long long times(unsigned long long sum,
+                                                                         uint32_t constant) {
+    const __m128i product =
+        _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)sum), _mm_cvtsi32_si128((int)constant), 0);
+    return (unsigned long long)_mm_cvtsi128_si64(product);
+}
+
+__attribute__((target("sse4.2,pclmul"))) static uint32_t by_three(uint32_t crc, const unsigned char *at,
+                                                                  size_t count) {
+    unsigned long long sum = crc;
+    for (; count >= 3 * PART_BYTES; at += 3 * PART_BYTES, count -= 3 * PART_BYTES) {
+        unsigned long long second = 0, third = 0, words[3];
+        for (size_t i = 0; i < PART_BYTES; i += sizeof *words) {
+            for (size_t part = 0; part < 3; part++)
+                memcpy(&words[part], at + part * PART_BYTES + i, sizeof *words);
+            sum = _mm_crc32_u64(sum, words[0]);
+            second = _mm_crc32_u64(second, words[1]);
+            third = _mm_crc32_u64(third, words[2]);
+        }
+        sum = _mm_crc32_u64(0, times(sum, two_parts) ^ times(second, one_part)) ^ third;
+    }
+    return by_instruction((uint32_t)sum, at, count);
+}
+
 static uint32_t best(uint32_t crc, const unsigned char *at, size_t count) {
-    return __builtin_cpu_supports("sse4.2") ? by_instruction(crc, at, count) : by_table(crc, at, count);
+    if (!__builtin_cpu_supports("sse4.2")) return by_table(crc, at, count);
+    return __builtin_cpu_supports("pclmul") ? by_three(crc, at, count) : by_instruction(crc, at, count);
 }
 
 #else

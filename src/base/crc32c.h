@@ -1,4 +1,5 @@
-/* CRC-32C (Castagnoli), the check sum of TensorBoard's records and of packs. Source: RFC 3720, appendix B.4.
+/* CRC-32C (Castagnoli), the checksum of TensorBoard's records, packs and frames. Source: RFC 3720, appendix
+ * B.4.
  */
 #ifndef TRAINER_BASE_CRC32C_H
 #define TRAINER_BASE_CRC32C_H

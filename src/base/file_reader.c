@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#include "bytes.h"
 #include "file.h"
 #include "memory.h"
 
@@ -32,7 +33,7 @@ static size_t likely_bytes(int handle, const struct stat *status) {
     const size_t size = (size_t)status->st_size;
     if (size < 18 || pread(handle, magic, 2, 0) != 2 || magic[0] != 0x1f || magic[1] != 0x8b) return size;
     if (pread(handle, end, 4, status->st_size - 4) != 4) return size;
-    const size_t said = (size_t)end[0] | (size_t)end[1] << 8 | (size_t)end[2] << 16 | (size_t)end[3] << 24;
+    const size_t said = (size_t)bytes_little(end, 4);
     return said > size && said / 64 < size ? said : size;
 }
 

@@ -313,6 +313,7 @@ int cluster_resolve(struct cluster *out, const struct config *settings, const ch
     if (code == OK && tf_config != NULL && tf_config[0] != '\0')
         code = parse_document(&environment, tf_config, strlen(tf_config), false, error);
     if (code == OK) code = resolve(out, settings, &file, &environment, error);
+    if (code == OK) code = secret_draw(&out->process, sizeof out->process, error);
     json_free(&environment.json);
     json_free(&file.json);
     if (code != OK) cluster_free(out);

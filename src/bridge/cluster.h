@@ -16,6 +16,7 @@
 #include "../base/file.h"
 #include "../config/config.h"
 #include "addresses.h"
+#include "secret.h"
 
 enum cluster_role {
     CLUSTER_NONE,   /* there is no cluster: this process is alone */
@@ -29,7 +30,11 @@ struct cluster {
     bool chief_is_job; /* the chief is workers[0] in any case; task N of the job `worker` is workers[N + 1] */
     bool mirrored;     /* the ps are in the workers' processes, with the workers' addresses */
     enum cluster_role role;
-    int task; /* of this process: its place in ps or in workers; -1 without a role */
+    int task;             /* of this process: its place in ps or in workers; -1 without a role */
+    uint64_t process;     /* drawn by lot: no other process has it */
+    struct secret secret; /* cluster_resolve leaves this to its caller, and the next two */
+    bool insecure;        /* other machines may be spoken to without a secret */
+    bool tcp_alone;       /* no memory is shared with other processes of this machine */
 };
 
 /* What a process that holds a part of the store is called: "parameter server"; in a mirrored cluster
@@ -44,7 +49,8 @@ int cluster_workers_here(const struct cluster *cluster);
 /* Finds out who is where, by the options job, task, ps-hosts, worker-hosts and cluster. `tf_config` is the
  * environment variable, NULL when there is none; without any cluster *out has role CLUSTER_NONE. Errors:
  * ERROR_USAGE for options and TF_CONFIG, ERROR_FILE for the file: not JSON, a wrong type, an address that is
- * none or is there twice, no workers, an unknown job, a task that the cluster does not have. */
+ * none or is there twice, no workers, an unknown job, a task that the cluster does not have; ERROR_DEVICE: no
+ * random numbers. */
 int cluster_resolve(struct cluster *out, const struct config *typed, const char *tf_config,
                     struct error *error);
 void cluster_free(struct cluster *cluster); /* safe on a zeroed one */

@@ -8,9 +8,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "../base/bytes.h"
+#include "../base/crc32c.h"
 #include "../base/text.h"
 
-enum { MAGIC_BYTES = 4, SHOWN_BYTES = 8, SHOWN_ROOM = 4 * SHOWN_BYTES + 1 };
+enum {
+    MAGIC_BYTES = 4,
+    SUMMED_BYTES = 24, /* of a header */
+    SHOWN_BYTES = 8,
+    SHOWN_ROOM = 4 * SHOWN_BYTES + 1
+};
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "payloads of floats go out as they lie in memory");
 static const char magic[MAGIC_BYTES] = {'T', 'R', 'N', 'R'};
 
@@ -24,24 +31,16 @@ const char *frame_type_words(enum frame_type type) {
     return type_words[type];
 }
 
-static void put_number(uint8_t *bytes, int count, uint64_t value) {
-    for (int i = 0; i < count; i++) bytes[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint64_t get_number(const uint8_t *bytes, int count) {
-    uint64_t value = 0;
-    for (int i = 0; i < count; i++) value |= (uint64_t)bytes[i] << (8 * i);
-    return value;
-}
-
 /* --- header --- */
 
 void frame_pack_header(uint8_t bytes[FRAME_HEADER_BYTES], const struct frame_header *header) {
     memcpy(bytes, magic, MAGIC_BYTES);
-    put_number(bytes + 4, 2, FRAME_VERSION);
-    put_number(bytes + 6, 2, (uint64_t)header->type);
-    put_number(bytes + 8, 4, header->flags);
-    put_number(bytes + 12, 8, header->bytes);
+    bytes_put_little(bytes + 4, 2, FRAME_VERSION);
+    bytes_put_little(bytes + 6, 2, (uint64_t)header->type);
+    bytes_put_little(bytes + 8, 4, header->flags);
+    bytes_put_little(bytes + 12, 8, header->bytes);
+    bytes_put_little(bytes + 20, 4, header->checksum);
+    bytes_put_little(bytes + SUMMED_BYTES, 4, crc32c(0, bytes, SUMMED_BYTES));
 }
 
 /* The first bytes of a stranger, as one can print them. */
@@ -53,9 +52,15 @@ static void show(char text[SHOWN_ROOM], const uint8_t *bytes) {
     }
 }
 
+static int damaged(const char *peer, const char *what, uint32_t found, uint32_t expected,
+                   struct error *error) {
+    return error_set(error, ERROR_PEER, "%s: %s arrived damaged: checksum %08x, expected %08x", peer, what,
+                     (unsigned)found, (unsigned)expected);
+}
+
 int frame_unpack_header(struct frame_header *header, const uint8_t bytes[FRAME_HEADER_BYTES], uint64_t limit,
                         const char *peer, struct error *error) {
-    const int version = (int)get_number(bytes + 4, 2), type = (int)get_number(bytes + 6, 2);
+    const int version = (int)bytes_little(bytes + 4, 2), type = (int)bytes_little(bytes + 6, 2);
     *header = (struct frame_header){0};
     if (memcmp(bytes, magic, MAGIC_BYTES) != 0) {
         char found[SHOWN_ROOM];
@@ -65,19 +70,44 @@ int frame_unpack_header(struct frame_header *header, const uint8_t bytes[FRAME_H
     if (version != FRAME_VERSION)
         return error_set(error, ERROR_PEER, "%s: speaks version %d of the protocol, expected %d", peer,
                          version, FRAME_VERSION);
+    const uint32_t sum = crc32c(0, bytes, SUMMED_BYTES),
+                   expected = (uint32_t)bytes_little(bytes + SUMMED_BYTES, 4);
+    if (sum != expected) return damaged(peer, "the header of a frame", sum, expected, error);
     if (type <= FRAME_NONE || type >= FRAME_TYPE_COUNT)
         return error_set(error, ERROR_PEER, "%s: a frame of type %d, expected 1 to %d", peer, type,
                          FRAME_TYPE_COUNT - 1);
-    const uint64_t length = get_number(bytes + 12, 8);
+    const uint64_t length = bytes_little(bytes + 12, 8);
     if (length > limit)
         return error_set(error, ERROR_PEER, "%s: %s of %" PRIu64 " bytes, expected at most %" PRIu64, peer,
                          type_words[type], length, limit);
-    *header = (struct frame_header){
-        .type = (enum frame_type)type, .flags = (uint32_t)get_number(bytes + 8, 4), .bytes = length};
+    *header = (struct frame_header){.type = (enum frame_type)type,
+                                    .flags = (uint32_t)bytes_little(bytes + 8, 4),
+                                    .bytes = length,
+                                    .checksum = (uint32_t)bytes_little(bytes + 20, 4)};
     return OK;
 }
 
 /* --- frames --- */
+
+void frame_seal(struct frame_header *header, const struct endpoint *endpoint, const struct piece *pieces,
+                int count) {
+    header->bytes = 0;
+    header->checksum = 0;
+    for (int i = 0; i < count; i++) {
+        header->bytes += pieces[i].bytes;
+        if (endpoint_is_intact(endpoint)) continue;
+        header->checksum = crc32c(header->checksum, pieces[i].memory, pieces[i].bytes);
+    }
+}
+
+uint32_t *frame_sum(const struct endpoint *endpoint, struct frame_header *header) {
+    return endpoint_is_intact(endpoint) ? NULL : &header->sum;
+}
+
+int frame_check(const struct endpoint *endpoint, const struct frame_header *header, struct error *error) {
+    if (endpoint_is_intact(endpoint) || header->sum == header->checksum) return OK;
+    return damaged(endpoint_name(endpoint), type_words[header->type], header->sum, header->checksum, error);
+}
 
 int frame_write(struct endpoint *endpoint, enum frame_type type, uint32_t flags, const struct piece *pieces,
                 int count, double timeout_s, struct error *error) {
@@ -85,26 +115,41 @@ int frame_write(struct endpoint *endpoint, enum frame_type type, uint32_t flags,
     uint8_t bytes[FRAME_HEADER_BYTES];
     struct piece all[FRAME_PIECES + 1] = {{bytes, sizeof bytes}};
     struct frame_header header = {.type = type, .flags = flags};
-    for (int i = 0; i < count; i++) {
-        header.bytes += pieces[i].bytes;
-        all[i + 1] = pieces[i];
-    }
+    for (int i = 0; i < count; i++) all[i + 1] = pieces[i];
+    frame_seal(&header, endpoint, pieces, count);
     frame_pack_header(bytes, &header);
     return endpoint_send(endpoint, type_words[type], all, count + 1, timeout_s, error);
 }
 
 int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limit,
                       struct frame_header *header, double timeout_s, struct error *error) {
-    uint8_t bytes[FRAME_HEADER_BYTES];
+    uint8_t bytes[FRAME_HEADER_BYTES] = {0};
     *header = (struct frame_header){0};
-    RETURN_IF(endpoint_receive(endpoint, what, bytes, sizeof bytes, timeout_s, error));
+    struct error why = {0};
+    const int code = endpoint_receive(endpoint, what, bytes, sizeof bytes, timeout_s, &why);
+    if (code != OK && memcmp(bytes, endpoint_alert, sizeof endpoint_alert) == 0)
+        return error_set(error, ERROR_PEER, "%s: expects encryption, with the key of its --secret-file",
+                         endpoint_name(endpoint));
+    if (code != OK) return error_set(error, code, "%s", why.words);
     return frame_unpack_header(header, bytes, limit, endpoint_name(endpoint), error);
 }
 
 int frame_read_payload(struct endpoint *endpoint, const struct frame_header *header, void *memory,
                        double timeout_s, struct error *error) {
-    return endpoint_receive(endpoint, type_words[header->type], memory, (size_t)header->bytes, timeout_s,
-                            error);
+    struct frame_header whole = *header;
+    return frame_read_part(endpoint, &whole, memory, (size_t)whole.bytes, timeout_s, error);
+}
+
+int frame_read_part(struct endpoint *endpoint, struct frame_header *header, void *memory, size_t bytes,
+                    double timeout_s, struct error *error) {
+    struct transfer transfer = {.endpoint = endpoint,
+                                .awaits = type_words[header->type],
+                                .buffer = memory,
+                                .bytes = bytes,
+                                .sum = frame_sum(endpoint, header)};
+    RETURN_IF(endpoints_exchange(&transfer, 1, timeout_s, error));
+    header->read += bytes;
+    return header->read < header->bytes ? OK : frame_check(endpoint, header, error);
 }
 
 int frame_expect(const struct endpoint *endpoint, const struct frame_header *header, enum frame_type type,
@@ -127,12 +172,12 @@ static uint8_t *put(struct frame_writer *writer, size_t bytes) {
 
 void frame_put_u32(struct frame_writer *writer, uint32_t value) {
     uint8_t *bytes = put(writer, 4);
-    if (bytes) put_number(bytes, 4, value);
+    if (bytes) bytes_put_little(bytes, 4, value);
 }
 
 void frame_put_u64(struct frame_writer *writer, uint64_t value) {
     uint8_t *bytes = put(writer, 8);
-    if (bytes) put_number(bytes, 8, value);
+    if (bytes) bytes_put_little(bytes, 8, value);
 }
 
 void frame_put_f64(struct frame_writer *writer, double value) {
@@ -148,7 +193,7 @@ void frame_put_text(struct frame_writer *writer, const char *text) {
         writer->overflowed = true;
         return;
     }
-    put_number(bytes, 4, length);
+    bytes_put_little(bytes, 4, length);
     memcpy(bytes + 4, text, length);
 }
 
@@ -167,12 +212,12 @@ static const uint8_t *get(struct frame_reader *reader, size_t bytes) {
 
 uint32_t frame_get_u32(struct frame_reader *reader) {
     const uint8_t *bytes = get(reader, 4);
-    return bytes ? (uint32_t)get_number(bytes, 4) : 0;
+    return bytes ? (uint32_t)bytes_little(bytes, 4) : 0;
 }
 
 uint64_t frame_get_u64(struct frame_reader *reader) {
     const uint8_t *bytes = get(reader, 8);
-    return bytes ? get_number(bytes, 8) : 0;
+    return bytes ? bytes_little(bytes, 8) : 0;
 }
 
 double frame_get_f64(struct frame_reader *reader) {

@@ -5,6 +5,11 @@
  *            6   2        type
  *            8   4        flags, which the type gives a meaning
  *           12   8        bytes of payload, which follow
+ *           20   4        checksum of the payload; 0 over a link that keeps bytes intact: TLS, memory
+ *           24   4        checksum of the 24 bytes before it
+ *
+ * Checksums are CRC-32C. A bit that changed on the way is an error, in a header before its length is
+ * believed, in a payload once all of it is there: until then nobody uses what was read of it.
  *
  * All numbers are little-endian. The receiver limits a payload's length before it allocates memory for it,
  * so a peer cannot make it allocate more. Payloads are floats as they lie in memory, or fields that the
@@ -19,7 +24,7 @@
 #include "../base/error.h"
 #include "../world/endpoint.h"
 
-enum { FRAME_VERSION = 4, FRAME_HEADER_BYTES = 20 };
+enum { FRAME_VERSION = 6, FRAME_HEADER_BYTES = 28 };
 
 /* The types: name, text. A type's number is its row; append new rows, or increase the version. */
 #define FRAME_TYPES(row)                                                                                     \
@@ -36,7 +41,11 @@ enum { FRAME_VERSION = 4, FRAME_HEADER_BYTES = 20 };
         row(SLICE, "a slice")         /* either of them: weights and optimizer state */                      \
         row(GOODBYE, "a goodbye")     /* host: this was the last frame */                                    \
         row(CONFIG, "the settings")   /* host: what this run is, for the worker to build */                  \
-        row(READY, "a ready")         /* worker: it is built; the fingerprint of what it has */
+        row(READY, "a ready")         /* worker: it is built; the fingerprint of what it has */              \
+        row(JOIN, "a lane's hello")   /* a lane that joins a sweep: who I am (lane_terms.h) */               \
+        row(RUN, "a run")             /* host of a sweep: what the lane trains next; its files follow */     \
+        row(FILE, "a file")           /* either: a file of a run, its name first (run_files.h) */            \
+        row(ENDED, "a run's end")     /* lane: how it ended; its files follow */
 
 enum frame_type {
     FRAME_NONE,
@@ -49,7 +58,10 @@ enum frame_type {
 struct frame_header {
     enum frame_type type;
     uint32_t flags;
-    uint64_t bytes; /* of payload */
+    uint64_t bytes;    /* of payload */
+    uint32_t checksum; /* of the payload */
+    uint32_t sum;      /* of what has been read of it; goes over no wire, as the next */
+    uint64_t read;     /* bytes of it */
 };
 
 const char *frame_type_words(enum frame_type type); /* "a gradient" */
@@ -67,6 +79,9 @@ int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limi
 /* All of the payload; memory has [header->bytes]. */
 int frame_read_payload(struct endpoint *endpoint, const struct frame_header *header, void *memory,
                        double timeout_s, struct error *error);
+/* The next so many bytes of it; nobody may use any of them before the last are there. */
+int frame_read_part(struct endpoint *endpoint, struct frame_header *header, void *memory, size_t bytes,
+                    double timeout_s, struct error *error);
 /* Error when it is of another type, or its payload is not of exactly so many bytes. A FAILURE frame is
  * left to the caller, who can read its message. */
 int frame_expect(const struct endpoint *endpoint, const struct frame_header *header, enum frame_type type,
@@ -74,6 +89,13 @@ int frame_expect(const struct endpoint *endpoint, const struct frame_header *hea
 
 /* --- the header alone, for endpoints_exchange with many peers --- */
 
+/* Length and checksum of a payload of these pieces. */
+void frame_seal(struct frame_header *header, const struct endpoint *endpoint, const struct piece *pieces,
+                int count);
+/* For transfer.sum: where what comes of the payload is added up; NULL: it need not be. */
+uint32_t *frame_sum(const struct endpoint *endpoint, struct frame_header *header);
+/* After the last byte. Errors: ERROR_PEER: it arrived damaged. */
+int frame_check(const struct endpoint *endpoint, const struct frame_header *header, struct error *error);
 void frame_pack_header(uint8_t bytes[FRAME_HEADER_BYTES], const struct frame_header *header);
 /* `peer` is for messages. */
 int frame_unpack_header(struct frame_header *header, const uint8_t bytes[FRAME_HEADER_BYTES], uint64_t limit,

@@ -4,20 +4,33 @@
 #include <string.h>
 #include "../base/memory.h"
 
-enum { DEVICES_MOST = 256 };
+enum { LAST_WORDS_BYTES = 499 };
+_Static_assert(FRAME_HEADER_BYTES + HELLO_BYTES <= ENDPOINT_AHEAD_BYTES, "a whole hello can be looked at");
 
 /* --- who comes --- */
 
-/* A trainer waits for the words and then closes; what a stranger does, nobody waits for. */
-static void refuse(struct host *host, struct endpoint *endpoint, const char *why, bool is_ours) {
+static void close_guest(struct guest *guest) {
+    endpoint_close(guest->endpoint);
+    guest->endpoint = NULL;
+}
+
+/* It may learn why: what settings were expected here, or who has come. */
+static bool is_trusted(const struct endpoint *endpoint) {
+    return endpoint_is_encrypted(endpoint) || endpoint_is_loopback(endpoint);
+}
+
+/* A trainer takes the words and then closes, for which it has some time; what a stranger does is its own. */
+static void refuse(struct host *host, struct guest *guest, const char *why, bool is_ours) {
     struct error ignored = {0};
-    const struct piece piece = {why, strlen(why)};
+    const char *told = is_trusted(guest->endpoint) ? why : "its log says why";
+    const struct piece piece = {told, strlen(told)};
     char words[600];
     snprintf(words, sizeof words, "refused: %s", why);
     host->settings.say(host->settings.argument, words);
-    frame_write(endpoint, FRAME_FAILURE, 0, &piece, 1, HOST_GOODBYE_S, &ignored);
-    if (is_ours) endpoint_finish(endpoint, HOST_GOODBYE_S);
-    endpoint_close(endpoint);
+    frame_write(guest->endpoint, FRAME_FAILURE, 0, &piece, 1, 0.0, &ignored);
+    guest->leaving = is_ours;
+    guest->since_s = world_now(host->settings.world);
+    if (!is_ours) close_guest(guest);
 }
 
 static int read_hello(struct endpoint *endpoint, struct hello *hello, struct error *error) {
@@ -50,7 +63,7 @@ static int check_worker(const struct host *host, const struct hello *hello, cons
         return error_set(error, ERROR_PEER, "%s has device %d of %d, expected at most %d", peer,
                          hello->device, hello->devices, DEVICES_MOST);
     if (handshake_find_peer(host, hello->task, hello->device) ||
-        (sibling && sibling->devices != hello->devices))
+        (sibling && (sibling->process != hello->process || sibling->devices != hello->devices)))
         return error_set(error, ERROR_PEER, "%s is worker %d, which has come already", peer, hello->task);
     return OK;
 }
@@ -76,8 +89,11 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
         host->room = room;
     }
     struct peer *peer = &host->peers[host->count++];
-    *peer = (struct peer){
-        .endpoint = endpoint, .task = hello->task, .device = hello->device, .devices = hello->devices};
+    *peer = (struct peer){.endpoint = endpoint,
+                          .task = hello->task,
+                          .device = hello->device,
+                          .devices = hello->devices,
+                          .process = hello->process};
     memcpy(peer->device_name, hello->device_name, sizeof peer->device_name);
     snprintf(peer->name, sizeof peer->name, "worker %d (%.50s %s)", hello->task, endpoint_name(endpoint),
              hello->device_name);
@@ -87,7 +103,7 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
 /* --- who has gone again --- */
 
 void handshake_say_gone(struct host *host, const char *name) {
-    char words[128];
+    char words[MEMBER_NAME_BYTES + 20];
     snprintf(words, sizeof words, "%s has gone again", name);
     host->settings.say(host->settings.argument, words);
 }
@@ -129,8 +145,9 @@ static int tell_settings(const struct host *host, struct endpoint *endpoint, str
 }
 
 /* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
-static int receive_peer(struct host *host, struct endpoint *endpoint, struct error *error) {
+static int receive_peer(struct host *host, struct guest *guest, struct error *error) {
     struct hello *hello = &host->hello;
+    struct endpoint *endpoint = guest->endpoint;
     struct error why = {0};
     const char *name = endpoint_name(endpoint);
     int code = read_hello(endpoint, hello, &why);
@@ -140,14 +157,97 @@ static int receive_peer(struct host *host, struct endpoint *endpoint, struct err
     if (code == OK) code = settings_agree(host->settings.config, &hello->agreed, our_name(host), name, &why);
     if (code == OK)
         code = hello->leader ? check_leader(host, hello, name, &why) : check_worker(host, hello, name, &why);
-    if (code == OK && hello->leader) {
-        host->leader = endpoint;
+    if (code == OK && !hello->leader) code = tell_settings(host, endpoint, &why);
+    if (code == OK && !hello->leader) RETURN_IF(add_peer(host, endpoint, hello, error));
+    if (code == OK && hello->leader) host->leader = endpoint;
+    if (code == OK)
+        guest->endpoint = NULL;
+    else
+        refuse(host, guest, why.words, is_ours);
+    return OK;
+}
+
+/* A whole frame is there, or something that will never be one. */
+static bool has_spoken(const uint8_t *bytes, size_t count, size_t most, bool ended) {
+    struct frame_header header;
+    struct error ignored = {0};
+    if (ended) return true;
+    if (count < FRAME_HEADER_BYTES) return false;
+    if (frame_unpack_header(&header, bytes, most, "", &ignored) != OK) return true;
+    return count >= FRAME_HEADER_BYTES + header.bytes;
+}
+
+/* --- guests: they have connected, and said nothing yet that is complete, or were refused --- */
+
+static void drop_guest(struct host *host, int index) {
+    endpoint_close(host->guests[index].endpoint);
+    host->guest_count--;
+    memmove(&host->guests[index], &host->guests[index + 1],
+            (size_t)(host->guest_count - index) * sizeof *host->guests);
+}
+
+void handshake_make_room(struct host *host) {
+    if (host->guest_count > 0) drop_guest(host, 0);
+}
+
+static bool same_host(const struct endpoint *one, const struct endpoint *other) {
+    const char *name = endpoint_name(one), *name_of_other = endpoint_name(other);
+    const size_t length = (size_t)(strrchr(name, ':') - name) + 1;
+    return strncmp(name, name_of_other, length) == 0;
+}
+
+/* Who has been there for long makes room; an address that sends many, for its own. */
+static void add_guest(struct host *host, const struct guest *guest) {
+    const int most = host->guests_most / 2 < HOST_GUESTS_OF_ONE ? host->guests_most / 2 : HOST_GUESTS_OF_ONE;
+    int first = -1, like_it = 0;
+    for (int g = host->guest_count - 1; g >= 0; g--) {
+        if (!same_host(guest->endpoint, host->guests[g].endpoint)) continue;
+        first = g;
+        like_it++;
+    }
+    if (like_it >= most)
+        drop_guest(host, first);
+    else if (host->guest_count == host->guests_most)
+        drop_guest(host, 0);
+    host->guests[host->guest_count++] = *guest;
+}
+
+void handshake_begin(struct host *host, struct endpoint *endpoint) {
+    add_guest(host, &(struct guest){.endpoint = endpoint, .since_s = world_now(host->settings.world)});
+}
+
+static void refuse_silent(struct host *host, struct guest *guest, size_t count) {
+    const char *name = endpoint_name(guest->endpoint);
+    char words[200];
+    if (count == 0)
+        snprintf(words, sizeof words, "%s: no byte of a hello for %g s", name, HANDSHAKE_S);
+    else
+        snprintf(words, sizeof words, "%s: only %zu bytes of a hello in %g s", name, count, HANDSHAKE_S);
+    refuse(host, guest, words, false);
+}
+
+static int hear_guest(struct host *host, struct guest *guest, struct error *error) {
+    uint8_t bytes[FRAME_HEADER_BYTES + HELLO_BYTES];
+    bool ended = false;
+    const double there_s = world_now(host->settings.world) - guest->since_s;
+    if (guest->leaving) {
+        if (endpoint_finish(guest->endpoint, 0.0) || there_s >= HOST_GOODBYE_S) close_guest(guest);
         return OK;
     }
-    if (code == OK) code = tell_settings(host, endpoint, &why);
-    if (code == OK) return add_peer(host, endpoint, hello, error);
-    refuse(host, endpoint, why.words, is_ours);
+    const size_t count = endpoint_peek(guest->endpoint, bytes, sizeof bytes, 0.0, &ended);
+    if (has_spoken(bytes, count, HELLO_BYTES, ended)) return receive_peer(host, guest, error);
+    if (there_s >= HANDSHAKE_S) refuse_silent(host, guest, count);
     return OK;
+}
+
+static int hear_guests(struct host *host, struct error *error) {
+    int left = 0, code = OK;
+    for (int g = 0; g < host->guest_count; g++) {
+        if (code == OK) code = hear_guest(host, &host->guests[g], error);
+        if (host->guests[g].endpoint) host->guests[left++] = host->guests[g];
+    }
+    host->guest_count = left;
+    return code;
 }
 
 /* --- those who build what they compute with --- */
@@ -155,8 +255,8 @@ static int receive_peer(struct host *host, struct endpoint *endpoint, struct err
 static int read_ready(const struct host *host, struct endpoint *endpoint, struct error *error) {
     struct frame_header header;
     struct fingerprint fingerprint;
-    uint8_t bytes[500] = {0};
-    RETURN_IF(frame_read_header(endpoint, "a ready", sizeof bytes - 1, &header, HANDSHAKE_S, error));
+    uint8_t bytes[LAST_WORDS_BYTES + 1] = {0};
+    RETURN_IF(frame_read_header(endpoint, "a ready", LAST_WORDS_BYTES, &header, HANDSHAKE_S, error));
     if (header.type != FRAME_FAILURE)
         RETURN_IF(frame_expect(endpoint, &header, FRAME_READY, READY_BYTES, error));
     RETURN_IF(frame_read_payload(endpoint, &header, bytes, HANDSHAKE_S, error));
@@ -173,73 +273,18 @@ static void hear_peers(struct host *host) {
     for (int i = host->count - 1; i >= 0; i--) {
         struct peer *peer = &host->peers[i];
         struct error why = {0};
-        uint8_t bytes[FRAME_HEADER_BYTES + READY_BYTES];
+        uint8_t bytes[FRAME_HEADER_BYTES + LAST_WORDS_BYTES];
         bool ended = false;
-        if (peer->ready ||
-            endpoint_peek(peer->endpoint, bytes, FRAME_HEADER_BYTES, 0.0, &ended) < FRAME_HEADER_BYTES)
-            continue;
+        if (peer->ready) continue;
+        const size_t count = endpoint_peek(peer->endpoint, bytes, sizeof bytes, 0.0, &ended);
+        if (!has_spoken(bytes, count, LAST_WORDS_BYTES, ended && count > 0)) continue;
         peer->ready = read_ready(host, peer->endpoint, &why) == OK;
         if (peer->ready) continue;
-        refuse(host, peer->endpoint, why.words, true);
+        struct guest guest = {.endpoint = peer->endpoint};
         *peer = host->peers[--host->count];
+        refuse(host, &guest, why.words, true);
+        add_guest(host, &guest);
     }
-}
-
-/* --- guests: they have connected, and said nothing yet that is complete; nobody waits for them --- */
-
-void handshake_begin(struct host *host, struct endpoint *endpoint) {
-    if (host->guest_count == HOST_GUESTS) { /* the first has had the longest time */
-        endpoint_close(host->guests[0].endpoint);
-        memmove(host->guests, host->guests + 1, (HOST_GUESTS - 1) * sizeof *host->guests);
-        host->guest_count--;
-    }
-    host->guests[host->guest_count++] =
-        (struct guest){.endpoint = endpoint, .since_s = world_now(host->settings.world)};
-}
-
-/* A whole frame is there, or something that will never be one. */
-static bool has_spoken(const uint8_t *bytes, size_t count, bool ended) {
-    struct frame_header header;
-    struct error ignored = {0};
-    if (ended) return true;
-    if (count < FRAME_HEADER_BYTES) return false;
-    if (frame_unpack_header(&header, bytes, HELLO_BYTES, "", &ignored) != OK) return true;
-    return count >= FRAME_HEADER_BYTES + header.bytes;
-}
-
-/* Whether it is no guest any more. */
-static int hear_guest(struct host *host, struct guest *guest, bool *is_gone, struct error *error) {
-    uint8_t bytes[FRAME_HEADER_BYTES + HELLO_BYTES];
-    bool ended = false;
-    const size_t count = endpoint_peek(guest->endpoint, bytes, sizeof bytes, 0.0, &ended);
-    *is_gone = true;
-    if (has_spoken(bytes, count, ended)) return receive_peer(host, guest->endpoint, error);
-    *is_gone = world_now(host->settings.world) - guest->since_s >= HANDSHAKE_S;
-    if (!*is_gone) return OK;
-    char words[200];
-    if (count == 0)
-        snprintf(words, sizeof words, "%s: no byte of a hello for %g s", endpoint_name(guest->endpoint),
-                 HANDSHAKE_S);
-    else
-        snprintf(words, sizeof words, "%s: only %zu bytes of a hello in %g s", endpoint_name(guest->endpoint),
-                 count, HANDSHAKE_S);
-    refuse(host, guest->endpoint, words, false);
-    return OK;
-}
-
-static int hear_guests(struct host *host, struct error *error) {
-    for (int g = 0; g < host->guest_count;) {
-        bool is_gone = false;
-        struct guest guest = host->guests[g];
-        const int code = hear_guest(host, &guest, &is_gone, error);
-        if (is_gone)
-            memmove(&host->guests[g], &host->guests[g + 1],
-                    (size_t)(--host->guest_count - g) * sizeof *host->guests);
-        else
-            g++;
-        RETURN_IF(code);
-    }
-    return OK;
 }
 
 int handshake_hear(struct host *host, struct error *error) {
@@ -251,7 +296,9 @@ int handshake_hear(struct host *host, struct error *error) {
 bool handshake_is_busy(const struct host *host) {
     for (int i = 0; i < host->count; i++)
         if (!host->peers[i].ready) return true;
-    return host->guest_count > 0;
+    for (int g = 0; g < host->guest_count; g++)
+        if (!host->guests[g].leaving) return true;
+    return false;
 }
 
 void handshake_tell(struct host *host, const char *words) {

@@ -1,6 +1,6 @@
 /* How one who has connected to a host comes in, or is refused: hello, settings, ready (terms.h). Used inside
  * this folder, by the host while it waits for all to come. Nobody waits for a guest: it is heard once a whole
- * frame of it is there. */
+ * frame of it is there, and what is said to it is what goes at once. */
 #ifndef TRAINER_BRIDGE_HANDSHAKE_H
 #define TRAINER_BRIDGE_HANDSHAKE_H
 
@@ -8,8 +8,10 @@
 
 #define HANDSHAKE_S 5.0 /* a peer that connects says hello within this, and takes or ends a frame */
 
-/* A guest more; where there are HOST_GUESTS, the first of them goes. Takes the endpoint over. */
+/* A guest more; where there are too many, of its address or in all, the first of these goes. Takes the
+ * endpoint over. */
 void handshake_begin(struct host *host, struct endpoint *endpoint);
+void handshake_make_room(struct host *host); /* the first guest goes */
 /* Hears the guests who have spoken, and the peers that build what they compute with: each takes its place, or
  * is refused with words that both sides see. Errors: ERROR_DEVICE (memory). */
 int handshake_hear(struct host *host, struct error *error);

@@ -8,6 +8,8 @@
 #include "../base/text.h"
 #include "handshake.h"
 
+enum { WORDS_BYTES = 600 }; /* of a follower, at most */
+
 #define ACCEPT_S 0.2 /* for somebody to come, or to let us in, at a time */
 #define GUEST_S 1e-3 /* the same while one of those who came is still to speak */
 #define LOOK_S 1.0   /* between two checks of who is still connected */
@@ -23,7 +25,7 @@ static int check_waiting(const struct host *host, double waited_s, const char *w
     const struct host_settings *settings = &host->settings;
     if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted while %s", words);
     if (settings->give_up && atomic_load(settings->give_up))
-        return error_set(error, ERROR_PEER, "gave up %s: this process ends", words);
+        return error_set(error, ERROR_PEER, "%s", settings->because->words);
     if (waited_s > settings->start_s)
         return error_set(error, ERROR_PEER, "gave up after %g s %s", settings->start_s, words);
     return OK;
@@ -44,28 +46,27 @@ static int open_followers(struct host *host, struct error *error) {
 /* What it says while others are missing is that it is there, or why it refuses us; the rest is read once all
  * have come. *gone: it is not there any more. */
 static int look_at(const struct follower *follower, bool *gone, struct error *error) {
-    uint8_t bytes[FRAME_HEADER_BYTES + 601] = {0};
+    uint8_t bytes[FRAME_HEADER_BYTES + WORDS_BYTES];
     struct frame_header header;
     struct error ignored = {0};
     bool ended = false;
     while (true) {
-        const size_t count = endpoint_peek(follower->endpoint, bytes, sizeof bytes - 1, 0.0, &ended);
+        char words[WORDS_BYTES + 1] = "";
+        const size_t count = endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &ended);
         *gone = ended;
         if (count < FRAME_HEADER_BYTES) return OK;
         *gone = false;
-        if (frame_unpack_header(&header, bytes, sizeof bytes - 1 - FRAME_HEADER_BYTES, "", &ignored) != OK ||
+        if (frame_unpack_header(&header, bytes, WORDS_BYTES, "", &ignored) != OK ||
             (header.type != FRAME_HEARTBEAT && header.type != FRAME_FAILURE))
             return OK;
-        const size_t whole = FRAME_HEADER_BYTES + (size_t)header.bytes;
         *gone = ended;
-        if (count < whole) return OK;
-        bytes[whole] = '\0';
-        if (header.type == FRAME_FAILURE)
-            return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name,
-                             (const char *)bytes + FRAME_HEADER_BYTES);
-        *gone =
-            endpoint_receive(follower->endpoint, "a heartbeat", bytes, whole, HANDSHAKE_S, &ignored) != OK;
+        if (count < FRAME_HEADER_BYTES + (size_t)header.bytes) return OK;
+        *gone = frame_read_header(follower->endpoint, "a heartbeat", WORDS_BYTES, &header, HANDSHAKE_S,
+                                  &ignored) != OK ||
+                frame_read_payload(follower->endpoint, &header, words, HANDSHAKE_S, &ignored) != OK;
         if (*gone) return OK;
+        if (header.type == FRAME_FAILURE)
+            return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name, words);
     }
 }
 
@@ -91,9 +92,10 @@ static int try_followers(struct host *host, struct error *error) {
             endpoint_close(follower->endpoint);
             follower->endpoint = NULL;
         }
-        if (endpoint_connect(host->settings.world, address_of(host, f + 1)->text, &follower->endpoint,
-                             ACCEPT_S, &why) != OK)
-            continue;
+        const int code = endpoint_connect(host->settings.world, address_of(host, f + 1)->text,
+                                          &follower->endpoint, ACCEPT_S, &why);
+        if (code == ERROR_PEER) continue;
+        if (code != OK) return error_set(error, code, "%s", why.words);
         if (frame_write(follower->endpoint, FRAME_HELLO, 0, &piece, 1, HANDSHAKE_S, &why) == OK) continue;
         endpoint_close(follower->endpoint);
         follower->endpoint = NULL;
@@ -171,6 +173,10 @@ int host_open(struct host *host, const struct host_settings *settings, struct er
     struct world *world = settings->world;
     char words[500];
     *host = (struct host){.settings = *settings};
+    const int descriptors = world_descriptors();
+    host->guests_most = descriptors / 4 < HOST_GUESTS ? descriptors / 4 + 1 : HOST_GUESTS;
+    RETURN_IF(secret_use(&settings->cluster->secret, settings->cluster->insecure, world, error));
+    if (settings->cluster->tcp_alone) endpoint_keep_to_tcp(world);
     RETURN_IF(
         endpoint_listen(world, address_of(host, settings->cluster->task)->text, &host->listener, error));
     RETURN_IF(open_followers(host, error));
@@ -192,6 +198,7 @@ int host_open(struct host *host, const struct host_settings *settings, struct er
         RETURN_IF(
             listener_accept(host->listener, &endpoint, handshake_is_busy(host) ? GUEST_S : ACCEPT_S, error));
         if (endpoint) handshake_begin(host, endpoint);
+        if (listener_is_crowded(host->listener)) handshake_make_room(host);
         RETURN_IF(handshake_hear(host, error));
     }
     listener_close(host->listener);

@@ -19,9 +19,10 @@
 struct peer {
     struct endpoint *endpoint;
     int task, device, devices; /* of which worker's process; which of its devices, of how many */
+    uint64_t process;          /* what that process calls itself */
     bool ready;                /* it has built what it computes with */
-    char device_name[16];
-    char name[96]; /* "worker 1 (127.0.0.1:4000 cpu:0)" */
+    char device_name[GROUP_NAME_BYTES];
+    char name[MEMBER_NAME_BYTES]; /* "worker 1 (127.0.0.1:4000 cpu:0)" */
 };
 
 /* Another parameter server, as the first one sees it. */
@@ -42,17 +43,20 @@ struct host_settings {
     double start_s;              /* how long all may take to come */
     double timeout_s;            /* for a peer's next word */
     const _Atomic bool *give_up; /* set when it is not to wait any longer; NULL: never */
+    const struct error *because; /* the reason, once give_up is set */
     host_say *say;
     void *argument;
 };
 
-/* A connection that has not yet said who it is. */
+/* A connection that has not yet said who it is, or was refused and may still take the words. */
 struct guest {
-    struct endpoint *endpoint;
+    struct endpoint *endpoint; /* NULL: it is none any more */
     double since_s;
+    bool leaving;
 };
 
-enum { HOST_GUESTS = 64 };
+/* At a time; of one address. A quarter of the descriptors of this process is another limit. */
+enum { HOST_GUESTS = 64, HOST_GUESTS_OF_ONE = 32 };
 
 #define HOST_GOODBYE_S 2.0 /* for a peer to take the last word */
 
@@ -60,7 +64,7 @@ struct host {
     struct host_settings settings;
     struct listener *listener;
     struct guest guests[HOST_GUESTS]; /* [guest_count], the longest there first; until all have come */
-    int guest_count;
+    int guest_count, guests_most;
     struct peer *peers; /* [count], room for as many as `room`; by task, then by device once open */
     int count, room;
     struct follower *followers; /* [follower_count] of the leader, the first ps: all others */
@@ -73,9 +77,10 @@ struct host {
 /* Listens at the ps's address and waits until every worker of the cluster has come with all its devices,
  * and the other parameter servers: the first, the leader, connects to all others. A peer that says hello
  * is told the settings, builds network and data set by them, and says that it is ready. One that is not a
- * trainer, was given other settings, or has built something else, is refused with the reason, and the host
- * continues to wait. Errors: ERROR_DEVICE (the port is in use), ERROR_PEER (a process is missing after
- * start_s), ERROR_INTERRUPTED. */
+ * trainer, was given other settings, or has built something else, is refused, and the host continues to wait:
+ * it waits for no guest. The reason goes to settings.say; to the guest only if it holds the key or is on this
+ * machine. A worker's place belongs to the process whose hello came first, as long as that is there. Errors:
+ * ERROR_DEVICE (the port is in use), ERROR_PEER (a process is missing after start_s), ERROR_INTERRUPTED. */
 int host_open(struct host *host, const struct host_settings *settings, struct error *error);
 void host_close(struct host *host); /* safe on a zeroed or half-open one */
 

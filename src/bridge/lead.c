@@ -4,6 +4,9 @@
 #include <string.h>
 #include "../base/memory.h"
 
+static const uint64_t version_most = 1000000000000000u; /* which a run never reaches, and sums of it fit */
+static const uint64_t tally_most = 1000000000000u;
+
 enum { WINDOW_HEAD_BYTES = 64 }; /* exactly; before the floats, whose place stays a cache line's */
 
 static size_t slice_bytes(const struct slice *slice) {
@@ -28,7 +31,8 @@ int slice_receive(struct endpoint *endpoint, const struct frame_header *header, 
     uint8_t head[WINDOW_HEAD_BYTES];
     RETURN_IF(frame_expect(endpoint, header, FRAME_SLICE,
                            sizeof head + (uint64_t)slice->state.count * slice_bytes(slice), error));
-    RETURN_IF(endpoint_receive(endpoint, "a slice", head, sizeof head, timeout_s, error));
+    struct frame_header reading = *header;
+    RETURN_IF(frame_read_part(endpoint, &reading, head, sizeof head, timeout_s, error));
     struct frame_reader reader = {.bytes = head, .length = sizeof head};
     const uint64_t begin = frame_get_u64(&reader), end = frame_get_u64(&reader);
     const uint64_t count = frame_get_u64(&reader), version = frame_get_u64(&reader);
@@ -36,9 +40,13 @@ int slice_receive(struct endpoint *endpoint, const struct frame_header *header, 
         return error_set(error, ERROR_PEER, "%s: a slice of floats %llu to %llu, expected %zu to %zu",
                          endpoint_name(endpoint), (unsigned long long)begin, (unsigned long long)end,
                          slice->begin, slice->end);
+    if (version > version_most)
+        return error_set(error, ERROR_PEER, "%s: a slice of version %llu, expected at most %llu",
+                         endpoint_name(endpoint), (unsigned long long)version,
+                         (unsigned long long)version_most);
     for (int v = 0; v < slice->state.count; v++)
-        RETURN_IF(endpoint_receive(endpoint, "a slice", slice->state.vector[v].at + slice->begin,
-                                   slice_bytes(slice), timeout_s, error));
+        RETURN_IF(frame_read_part(endpoint, &reading, slice->state.vector[v].at + slice->begin,
+                                  slice_bytes(slice), timeout_s, error));
     slice->version = (long)version;
     return OK;
 }
@@ -63,8 +71,14 @@ int tallies_receive(struct endpoint *endpoint, const struct frame_header *header
     RETURN_IF(frame_expect(endpoint, header, FRAME_TALLIES, bytes, error));
     RETURN_IF(memory_zeroed(&block, (size_t)count, sizeof *values, "tallies", error));
     struct frame_reader reader = {.bytes = block, .length = bytes};
-    const int code = frame_read_payload(endpoint, header, block, timeout_s, error);
-    for (int i = 0; code == OK && i < count; i++) values[i] = frame_get_u64(&reader);
+    int code = frame_read_payload(endpoint, header, block, timeout_s, error);
+    for (int i = 0; code == OK && i < count; i++) {
+        values[i] = frame_get_u64(&reader);
+        if (values[i] > tally_most)
+            code = error_set(error, ERROR_PEER, "%s: tallies with %llu, expected at most %llu",
+                             endpoint_name(endpoint), (unsigned long long)values[i],
+                             (unsigned long long)tally_most);
+    }
     memory_free(block);
     return code;
 }

@@ -14,12 +14,12 @@ struct slice {
 };
 
 int slice_send(struct endpoint *endpoint, const struct slice *slice, double timeout_s, struct error *error);
-/* Both sides know which slice it is; sets its version. Errors: ERROR_PEER: another slice, a peer that is
- * gone. */
+/* Both sides know which slice it is; sets its version. Errors: ERROR_PEER: another slice, a version out of
+ * its range, a peer that is gone. */
 int slice_receive(struct endpoint *endpoint, const struct frame_header *header, struct slice *slice,
                   double timeout_s, struct error *error);
 
-/* Counters, in an order that both know. */
+/* Counters, in an order that both know. Errors: ERROR_PEER: one out of its range, a peer that is gone. */
 int tallies_send(struct endpoint *endpoint, const uint64_t *values, int count, double timeout_s,
                  struct error *error);
 int tallies_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t *values, int count,

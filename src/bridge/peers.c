@@ -3,6 +3,10 @@
 
 #include "host.h"
 
+/* A worker that waits for another host says so for so many times the timeout at most: then it gives up by
+ * itself (remote.c, and its own TIMEOUT_TIMES). */
+#define BEATS_TIMES 5.0
+
 /* --- one step --- */
 
 /* A peer says itself why it ends. */
@@ -28,11 +32,16 @@ int follower_hear(struct follower *follower, const char *what, struct frame_head
 static int read_word(struct host *host, struct peer *peer, const char *what, uint64_t limit,
                      struct frame_header *header, double timeout_s, struct error *error) {
     const int place = (int)(peer - host->peers);
+    const double began = world_now(host->settings.world);
     do {
         RETURN_IF(frame_read_header(peer->endpoint, what, limit, header, timeout_s, error));
         if (header->type == FRAME_HEARTBEAT && header->bytes > 0)
             return error_set(error, ERROR_PEER, "%s: a heartbeat of %llu bytes, expected none",
                              endpoint_name(peer->endpoint), (unsigned long long)header->bytes);
+        if (header->type == FRAME_HEARTBEAT &&
+            world_now(host->settings.world) - began > BEATS_TIMES * timeout_s)
+            return error_set(error, ERROR_PEER, "%s: nothing but heartbeats for %g s, expected %s",
+                             endpoint_name(peer->endpoint), BEATS_TIMES * timeout_s, what);
         if (host->roster)
             roster_phase(host->roster, place, (enum phase)atomic_load(&host->roster->members[place].phase));
     } while (header->type == FRAME_HEARTBEAT);
@@ -47,11 +56,20 @@ int peer_tell_next(struct peer *peer, enum next next, long number, double timeou
 int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double timeout_s,
                    struct error *error) {
     struct frame_header header;
-    const int code = read_word(host, peer, "a batch's number", 500, &header, timeout_s, error);
-    if (code != OK) return error_prefix(error, "%s: ", peer->name);
-    if (header.type == FRAME_FAILURE)
+    int code = read_word(host, peer, "a batch's number", 500, &header, timeout_s, error);
+    if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
-    return next_read(peer->endpoint, &header, next, number, timeout_s, error);
+    if (code == OK) code = next_read(peer->endpoint, &header, next, number, timeout_s, error);
+    return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
+}
+
+/* The answer's head, and the gradient behind it. */
+static int read_gradient(struct peer *peer, struct frame_header *header, uint8_t answer[LOSS_BYTES],
+                         float *gradient, size_t floats, double timeout_s, struct error *error) {
+    const size_t bytes = floats * sizeof(float);
+    RETURN_IF(frame_expect(peer->endpoint, header, FRAME_GRADIENT, LOSS_BYTES + bytes, error));
+    RETURN_IF(frame_read_part(peer->endpoint, header, answer, LOSS_BYTES, timeout_s, error));
+    return frame_read_part(peer->endpoint, header, gradient, bytes, timeout_s, error);
 }
 
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
@@ -59,22 +77,15 @@ int peer_compute(struct host *host, struct peer *peer, const struct request *req
     uint8_t bytes[REQUEST_BYTES], answer[LOSS_BYTES];
     request_put(request, bytes);
     const struct piece pieces[] = {{bytes, sizeof bytes}, {weights, floats * sizeof(float)}};
+    const uint64_t most = LOSS_BYTES + floats * sizeof(float);
     struct frame_header header;
     int code = frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 2, timeout_s, error);
-    if (code == OK)
-        code = read_word(host, peer, "a gradient", sizeof answer + floats * sizeof(float), &header, timeout_s,
-                         error);
-    if (code != OK) return error_prefix(error, "%s: ", peer->name);
-    if (header.type == FRAME_FAILURE)
+    if (code == OK) code = read_word(host, peer, "a gradient", most, &header, timeout_s, error);
+    if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
-    RETURN_IF(
-        frame_expect(peer->endpoint, &header, FRAME_GRADIENT, sizeof answer + floats * sizeof(float), error));
-    RETURN_IF(endpoint_receive(peer->endpoint, "a gradient", answer, sizeof answer, timeout_s, error));
-    RETURN_IF(
-        endpoint_receive(peer->endpoint, "a gradient", gradient, floats * sizeof(float), timeout_s, error));
-    struct frame_reader reader = {.bytes = answer, .length = sizeof answer};
-    *loss = (float)frame_get_f64(&reader);
-    return OK;
+    if (code == OK) code = read_gradient(peer, &header, answer, gradient, floats, timeout_s, error);
+    if (code != OK) return error_prefix(error, "%s: ", peer->name);
+    return answer_get(loss, request, answer, peer->name, error);
 }
 
 long long host_sent(const struct host *host) {

@@ -144,8 +144,8 @@ static int connect_host(struct remote *remote, int index, struct error *error) {
         const double left = deadline - world_now(settings->world);
         const int code =
             endpoint_connect(settings->world, address, &host->endpoint, left < TRY_S ? left : TRY_S, &why);
-        if (code != OK && (left <= TRY_S || world_stopped(settings->world)))
-            return fail_connecting(settings, address, &why, error);
+        const bool again = code == ERROR_PEER && left > TRY_S && !world_stopped(settings->world);
+        if (code != OK && !again) return fail_connecting(settings, address, &why, error);
         RETURN_IF(hear_others(remote, index, error));
         if (code == OK || said) continue;
         char words[400];
@@ -170,6 +170,9 @@ static int check_windows(const struct remote *remote, uint64_t floats, struct er
                              endpoint_name(remote->hosts[h].endpoint), (unsigned long long)welcome->begin,
                              (unsigned long long)welcome->end, (unsigned long long)floats, welcome->worker,
                              welcome->workers, (unsigned long long)end, first->worker, first->workers);
+        if (welcome->worker >= welcome->workers)
+            return error_set(error, ERROR_PEER, "%s: a welcome as worker %d of %d",
+                             endpoint_name(remote->hosts[h].endpoint), welcome->worker, welcome->workers);
         end = welcome->end;
     }
     if (end == floats) return OK;
@@ -282,6 +285,7 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
     *over = leader->header.type == FRAME_GOODBYE;
     if (*over) return read_finish(remote, leader, finish, error);
     RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, remote->timeout_s, error));
+    remote->number = *number;
     for (int h = 1; h < remote->count; h++)
         RETURN_IF(next_write(remote->hosts[h].endpoint, *next, *number, remote->timeout_s, error));
     return OK;
@@ -301,10 +305,15 @@ static int receive_all(struct remote *remote, struct error *error) {
     return endpoints_exchange(remote->transfers, remote->count, remote->timeout_s, error);
 }
 
-static struct transfer *begin_receive(struct remote *remote, int host, void *buffer, size_t bytes) {
+static void begin_receive(struct remote *remote, int host, void *buffer, size_t bytes) {
     remote->transfers[host] = (struct transfer){
         .endpoint = remote->hosts[host].endpoint, .awaits = "weights", .buffer = buffer, .bytes = bytes};
-    return &remote->transfers[host];
+}
+
+/* Of the payload behind host->header. */
+static void begin_part(struct remote *remote, int host, void *buffer, size_t bytes) {
+    begin_receive(remote, host, buffer, bytes);
+    remote->transfers[host].sum = frame_sum(remote->hosts[host].endpoint, &remote->hosts[host].header);
 }
 
 static int read_headers(struct remote *remote, bool *over, struct finish *finish, struct error *error) {
@@ -331,12 +340,20 @@ static int read_weights(struct remote *remote, struct request *request, float *w
                         struct finish *finish, struct error *error) {
     RETURN_IF(read_headers(remote, over, finish, error));
     if (*over) return OK;
-    for (int h = 0; h < remote->count; h++) begin_receive(remote, h, remote->hosts[h].request, REQUEST_BYTES);
+    for (int h = 0; h < remote->count; h++) begin_part(remote, h, remote->hosts[h].request, REQUEST_BYTES);
     RETURN_IF(receive_all(remote, error));
     for (int h = 0; h < remote->count; h++)
-        begin_receive(remote, h, weights + remote->hosts[h].welcome.begin, slice_bytes(&remote->hosts[h]));
+        begin_part(remote, h, weights + remote->hosts[h].welcome.begin, slice_bytes(&remote->hosts[h]));
     RETURN_IF(receive_all(remote, error));
-    return request_get(request, remote->hosts[0].request, endpoint_name(remote->hosts[0].endpoint), error);
+    for (int h = remote->count - 1; h >= 0; h--) { /* the leader's stays */
+        const struct endpoint *endpoint = remote->hosts[h].endpoint;
+        RETURN_IF(frame_check(endpoint, &remote->hosts[h].header, error));
+        RETURN_IF(request_get(request, remote->hosts[h].request, endpoint_name(endpoint), error));
+        if (request->number != remote->number)
+            return error_set(error, ERROR_PEER, "%s: weights for batch %ld, expected batch %ld",
+                             endpoint_name(endpoint), request->number, remote->number);
+    }
+    return OK;
 }
 
 int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
@@ -346,17 +363,15 @@ int remote_weights(struct remote *remote, struct request *request, float *weight
 }
 
 int remote_answer(struct remote *remote, float loss, const float *gradient, struct error *error) {
-    uint8_t bytes[LOSS_BYTES] = {0};
-    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
-    frame_put_f64(&writer, (double)loss);
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
-        const struct frame_header header = {.type = FRAME_GRADIENT,
-                                            .bytes = sizeof bytes + slice_bytes(host)};
-        frame_pack_header(host->head, &header);
+        struct frame_header header = {.type = FRAME_GRADIENT};
+        answer_put(loss, host->request, host->answer);
         host->pieces[0] = (struct piece){host->head, sizeof host->head};
-        host->pieces[1] = (struct piece){bytes, sizeof bytes};
+        host->pieces[1] = (struct piece){host->answer, sizeof host->answer};
         host->pieces[2] = (struct piece){gradient + host->welcome.begin, slice_bytes(host)};
+        frame_seal(&header, host->endpoint, host->pieces + 1, 2);
+        frame_pack_header(host->head, &header);
         remote->transfers[h] = (struct transfer){
             .endpoint = host->endpoint, .sends = "a gradient", .pieces = host->pieces, .piece_count = 3};
     }

@@ -15,7 +15,7 @@ struct remote_host {
     bool told, welcomed;    /* the settings; that all have come */
     struct frame_header header;
     uint8_t head[FRAME_HEADER_BYTES]; /* of the frame that comes or goes */
-    uint8_t request[REQUEST_BYTES];
+    uint8_t request[REQUEST_BYTES], answer[LOSS_BYTES];
     struct piece pieces[3]; /* of a gradient */
 };
 
@@ -42,6 +42,7 @@ struct remote {
     int count;
     const char *server; /* what a host is called: "parameter server" */
     double timeout_s, beat_s;
+    long number;         /* of the batch that was assigned last */
     struct typed agreed; /* the settings of the run, as the leader has told them */
 };
 

@@ -16,6 +16,13 @@ static long get_whole(struct frame_reader *reader, long most) {
     return 0;
 }
 
+void device_name_get(struct frame_reader *reader, char *name, size_t room) {
+    frame_get_text(reader, name, room);
+    if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789:+._-")] == '\0') return;
+    name[0] = '\0';
+    if (!reader->wrong) reader->wrong = "has a device with another name than such as cpu:0";
+}
+
 enum { MOST = 1000000000 };
 static const long most_long = 1000000000000000000L;
 
@@ -51,15 +58,16 @@ static int put_row(void *argument, const struct option *row, const char *value) 
     return OK;
 }
 
-static void put_settings(const struct config *config, const struct given *given,
+/* flags: of the rows that take part. */
+static void put_settings(const struct config *config, const struct given *given, int flags,
                          struct frame_writer *writer) {
     struct rows rows = {.writer = writer, .given = given};
-    config_each(config, OPTION_AGREED, count_row, &rows);
+    config_each(config, flags, count_row, &rows);
     frame_put_u32(writer, (uint32_t)rows.count);
-    config_each(config, OPTION_AGREED, put_row, &rows);
+    config_each(config, flags, put_row, &rows);
 }
 
-static void get_settings(struct typed *agreed, struct frame_reader *reader) {
+static void get_settings(struct typed *agreed, int flags, struct frame_reader *reader) {
     option_defaults(run_options, agreed);
     const uint32_t count = frame_get_u32(reader);
     for (uint32_t i = 0; i < count && !reader->wrong; i++) {
@@ -69,7 +77,7 @@ static void get_settings(struct typed *agreed, struct frame_reader *reader) {
         frame_get_text(reader, value, sizeof value);
         if (reader->wrong) return;
         const struct option *row = option_find(run_options, name);
-        if (!row || !(row->flags & OPTION_AGREED))
+        if (!row || !(row->flags & flags))
             reader->wrong = "has an unknown setting";
         else if (option_set(run_options, agreed, "--", name, value, &ignored) != OK)
             reader->wrong = "has a setting with an invalid value";
@@ -77,13 +85,25 @@ static void get_settings(struct typed *agreed, struct frame_reader *reader) {
 }
 
 int settings_put(const struct config *config, struct frame_writer *writer, struct error *error) {
-    put_settings(config, NULL, writer);
+    put_settings(config, NULL, OPTION_AGREED, writer);
     return frame_put_end(writer, "the settings", error);
 }
 
 int settings_get(struct typed *agreed, struct frame_reader *reader, const char *peer, struct error *error) {
-    get_settings(agreed, reader);
+    get_settings(agreed, OPTION_AGREED, reader);
     return frame_get_end(reader, "the settings", peer, error);
+}
+
+/* What a run has in its checkpoint too: how its network is trained, and how it is written down. */
+enum { OF_A_RUN = OPTION_AGREED | OPTION_SAVED };
+
+void typed_put(const struct typed *typed, struct frame_writer *writer) {
+    put_settings(&typed->value, &typed->given, OF_A_RUN, writer);
+}
+
+void typed_get(struct typed *typed, struct frame_reader *reader) {
+    *typed = (struct typed){0};
+    get_settings(typed, OF_A_RUN, reader);
 }
 
 /* --- the others --- */
@@ -109,11 +129,12 @@ int fingerprint_get(struct fingerprint *fingerprint, struct frame_reader *reader
 int hello_put(const struct hello *hello, struct frame_writer *writer, struct error *error) {
     put_whole(writer, hello->leader);
     frame_put_text(writer, hello->program);
-    put_settings(&hello->agreed.value, hello->leader ? NULL : &hello->agreed.given, writer);
+    put_settings(&hello->agreed.value, hello->leader ? NULL : &hello->agreed.given, OPTION_AGREED, writer);
     fingerprint_put(&hello->fingerprint, writer);
     put_whole(writer, hello->task);
     put_whole(writer, hello->device);
     put_whole(writer, hello->devices);
+    frame_put_u64(writer, hello->process);
     frame_put_text(writer, hello->device_name);
     return frame_put_end(writer, "a hello", error);
 }
@@ -122,12 +143,13 @@ int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer
     *hello = (struct hello){0};
     hello->leader = get_whole(reader, 1) == 1;
     frame_get_text(reader, hello->program, sizeof hello->program);
-    get_settings(&hello->agreed, reader);
+    get_settings(&hello->agreed, OPTION_AGREED, reader);
     get_fingerprint(&hello->fingerprint, reader);
     hello->task = (int)get_whole(reader, MOST);
     hello->device = (int)get_whole(reader, MOST);
     hello->devices = (int)get_whole(reader, MOST);
-    frame_get_text(reader, hello->device_name, sizeof hello->device_name);
+    hello->process = frame_get_u64(reader);
+    device_name_get(reader, hello->device_name, sizeof hello->device_name);
     return frame_get_end(reader, "a hello", peer, error);
 }
 
@@ -141,8 +163,8 @@ int welcome_put(const struct welcome *welcome, struct frame_writer *writer, stru
 
 int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char *peer, struct error *error) {
     *welcome = (struct welcome){0};
-    welcome->worker = (int)get_whole(reader, MOST);
-    welcome->workers = (int)get_whole(reader, MOST);
+    welcome->worker = (int)get_whole(reader, DEVICES_OF_ALL - 1);
+    welcome->workers = (int)get_whole(reader, DEVICES_OF_ALL);
     welcome->begin = frame_get_u64(reader);
     welcome->end = frame_get_u64(reader);
     return frame_get_end(reader, "a welcome", peer, error);
@@ -175,6 +197,25 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
 }
 
 enum { NEXT_BYTES = 8 };
+
+void answer_put(float loss, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]) {
+    struct frame_writer writer = {.bytes = bytes, .room = LOSS_BYTES};
+    memset(bytes, 0, LOSS_BYTES);
+    frame_put_f64(&writer, (double)loss);
+    memcpy(bytes + writer.used, request, ANSWERED_BYTES);
+}
+
+int answer_get(float *loss, const struct request *request, const uint8_t bytes[LOSS_BYTES], const char *peer,
+               struct error *error) {
+    struct frame_reader reader = {.bytes = bytes, .length = sizeof(uint64_t) + ANSWERED_BYTES};
+    *loss = (float)frame_get_f64(&reader);
+    const long number = get_whole(&reader, most_long), step = get_whole(&reader, most_long);
+    RETURN_IF(frame_get_end(&reader, "a gradient", peer, error));
+    if (number == request->number && step == request->step) return OK;
+    return error_set(error, ERROR_PEER,
+                     "%s: a gradient of batch %ld in step %ld, expected batch %ld in step %ld", peer, number,
+                     step, request->number, request->step);
+}
 
 int next_write(struct endpoint *endpoint, enum next next, long number, double timeout_s,
                struct error *error) {

@@ -5,6 +5,8 @@
 
 #include "../config/config.h"
 #include "../data/metric.h"
+#include "../device/groups.h"
+#include "addresses.h"
 #include "frame.h"
 
 /* What a process has built, for comparison with other processes. */
@@ -22,7 +24,8 @@ struct hello {
         agreed; /* the rows that all must agree on: of a worker those that were typed, of a leader all */
     struct fingerprint fingerprint; /* of a leader; a worker's comes with its READY */
     int task, device, devices;      /* which worker; which of its devices, of how many */
-    char device_name[16];
+    uint64_t process;               /* drawn by lot: the same in all hellos of a process, no other has it */
+    char device_name[GROUP_NAME_BYTES]; /* "cpu:0" */
 };
 
 /* WELCOME: all have come. */
@@ -54,22 +57,31 @@ struct finish {
     long long examples;
 };
 
+enum { DEVICES_MOST = 256 /* of a worker */, DEVICES_OF_ALL = ADDRESSES_MOST * DEVICES_MOST };
 enum {
     SETTINGS_BYTES = 8192 + PLUGIN_TEXT_BYTES, /* at most, as for the next: all rows that are agreed on */
     HELLO_BYTES = SETTINGS_BYTES + 256,
     READY_BYTES = 24, /* exactly */
     WELCOME_BYTES = 128,
     FINISH_BYTES = 640,
-    REQUEST_BYTES = 64, /* exactly; before the weights, whose place stays a cache line's */
-    LOSS_BYTES = 64     /* exactly; before the gradient */
+    REQUEST_BYTES = 64,  /* exactly; before the weights, whose place stays a cache line's */
+    ANSWERED_BYTES = 16, /* of a request, which its answer repeats: number and step */
+    LOSS_BYTES = 64      /* exactly; before the gradient */
 };
 
+/* A device's name, as in a hello: it goes into tables and lines of text, and has nothing but what such names
+ * have. */
+void device_name_get(struct frame_reader *reader, char *name, size_t room);
 int hello_put(const struct hello *hello, struct frame_writer *writer, struct error *error);
 int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer, struct error *error);
 /* All rows that are agreed on, with their values. */
 int settings_put(const struct config *config, struct frame_writer *writer, struct error *error);
 /* Into a record in which only these are given. Errors: ERROR_PEER: an unknown row, an invalid value. */
 int settings_get(struct typed *agreed, struct frame_reader *reader, const char *peer, struct error *error);
+/* Of what was typed for a run, the rows that are agreed on or saved: all but where it is trained. A reader
+ * remembers what is wrong. */
+void typed_put(const struct typed *typed, struct frame_writer *writer);
+void typed_get(struct typed *typed, struct frame_reader *reader);
 void fingerprint_put(const struct fingerprint *fingerprint, struct frame_writer *writer);
 int fingerprint_get(struct fingerprint *fingerprint, struct frame_reader *reader, const char *peer,
                     struct error *error);
@@ -78,6 +90,11 @@ int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char
 void request_put(const struct request *request, uint8_t bytes[REQUEST_BYTES]);
 int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], const char *peer,
                 struct error *error);
+/* What goes before a gradient: its loss, and which request it answers. Errors: ERROR_PEER: it answers another
+ * one. */
+void answer_put(float loss, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]);
+int answer_get(float *loss, const struct request *request, const uint8_t bytes[LOSS_BYTES], const char *peer,
+               struct error *error);
 int next_write(struct endpoint *endpoint, enum next next, long number, double timeout_s, struct error *error);
 /* After its header was read. */
 int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,

@@ -57,14 +57,18 @@ static int read_finish(struct led_run *led, const struct frame_header *header, s
 /* The leader's next frame; while it waits, an interrupt ends this process. */
 static int read_header(struct led_run *led, struct frame_header *header, struct error *error) {
     struct endpoint *leader = led->members->host.leader;
-    const double until = world_now(led->run->world) + TIMEOUT_TIMES * led->run->setup.config.timeout_s;
+    const double timeout_s = led->run->setup.config.timeout_s, most_s = TIMEOUT_TIMES * timeout_s;
+    const double until = world_now(led->run->world) + most_s;
     bool ended = false;
     uint8_t byte;
-    while (endpoint_peek(leader, &byte, 1, LOOK_MS / 1e3, &ended) == 0 && !ended &&
-           world_now(led->run->world) < until)
+    int code = OK;
+    while (code == OK && endpoint_peek(leader, &byte, 1, LOOK_MS / 1e3, &ended) == 0 && !ended) {
         if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
-    const int code =
-        frame_read_header(leader, "a word of the leader", UINT64_MAX, header, LOOK_MS / 1e3, error);
+        if (world_now(led->run->world) >= until)
+            code = error_set(error, ERROR_PEER, "no word for %g s", most_s);
+    }
+    if (code == OK)
+        code = frame_read_header(leader, "a word of the leader", UINT64_MAX, header, timeout_s, error);
     return code == OK ? OK
                       : error_prefix(error, "the %s 0 (%s): ", cluster_server(led->cluster),
                                      led->cluster->ps.list[0].text);

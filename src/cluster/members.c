@@ -22,9 +22,10 @@ static int wait_for_all(struct members *members, struct error *error) {
     members->fingerprint = (struct fingerprint){.examples = (uint64_t)site->dataset->train.count,
                                                 .floats = layout->floats,
                                                 .layout = layout_hash(layout)};
-    snprintf(words, sizeof words, "the %s %s waits for %d worker%s", cluster_server(cluster),
+    snprintf(words, sizeof words, "the %s %s waits for %d worker%s%s", cluster_server(cluster),
              cluster->ps.list[cluster->task].text, cluster->workers.count,
-             cluster->workers.count == 1 ? "" : "s");
+             cluster->workers.count == 1 ? "" : "s",
+             cluster->secret.there ? "; all that they send is encrypted" : "");
     site->say(site->argument, words);
     const struct host_settings settings = {.world = site->world,
                                            .cluster = cluster,
@@ -33,6 +34,7 @@ static int wait_for_all(struct members *members, struct error *error) {
                                            .start_s = site->config->start_timeout_s,
                                            .timeout_s = site->config->timeout_s,
                                            .give_up = members->settings.give_up,
+                                           .because = members->settings.because,
                                            .say = say,
                                            .argument = (void *)site};
     return host_open(&members->host, &settings, error);
@@ -56,7 +58,9 @@ static int open_members(void **self, const void *settings, const struct crew_sit
 static void close_members(void *self) {
     struct members *members = self;
     if (!members) return;
+    for (int w = 0; members->copies && w < members->host.count; w++) memory_free(members->copies[w]);
     host_close(&members->host);
+    memory_free(members->copies);
     memory_free(members->numbers);
     memory_free(members->far);
     memory_free(members);
@@ -64,8 +68,8 @@ static void close_members(void *self) {
 
 static void member(const void *self, int worker, struct crew_member *member) {
     const struct peer *peer = &((const struct members *)self)->host.peers[worker];
-    snprintf(member->name, sizeof member->name, "%.39s", peer->name);
-    member->device = peer->device_name;
+    memcpy(member->name, peer->name, sizeof member->name);
+    memcpy(member->device, peer->device_name, sizeof member->device);
 }
 
 /* --- a proxy --- */
@@ -78,6 +82,8 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
     if (members->host.leader) {
         RETURN_IF(peer_hear_next(&members->host, peer, &what, number, members->timeout_s, error));
         *pause = what == NEXT_PAUSE;
+        if (what == NEXT_BATCH)
+            RETURN_IF(stream_check(&members->site->sampler->stream, worker, *number, peer->name, error));
         if (what == NEXT_EMPTY) *number = NO_BATCH;
         return OK;
     }
@@ -106,6 +112,16 @@ static long version_of(const struct store *store, int worker, long step) {
     return least;
 }
 
+/* Weights that others step in place, while they are sent, would not be those that the checksum is of. */
+static const float *still(const struct members *members, int worker, const float *weights) {
+    const struct store *store = members->site->store;
+    const struct device here = device_processor();
+    if (!members->copies) return weights + store->begin;
+    here.backend->vectors->copy_racy(members->copies[worker], weights + store->begin,
+                                     store->end - store->begin, store->world);
+    return members->copies[worker];
+}
+
 static int run(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                struct error *error) {
     struct members *members = self;
@@ -119,8 +135,9 @@ static int run(void *self, int worker, int buffer, float *weights, float *gradie
     sampler_place(members->site->sampler, worker, number, &request.epoch, &request.batch, &request.batches);
     request.epoch++;
     request.batch++;
-    return peer_compute(&members->host, &members->host.peers[worker], &request, weights + store->begin,
-                        gradient + store->begin, loss, store->end - store->begin, members->timeout_s, error);
+    return peer_compute(&members->host, &members->host.peers[worker], &request,
+                        still(members, worker, weights), gradient + store->begin, loss,
+                        store->end - store->begin, members->timeout_s, error);
 }
 
 /* It hears of it by the end of the connection, and so do the followers, from it. */
@@ -128,9 +145,21 @@ static void lose(void *self, int worker) {
     endpoint_interrupt(((struct members *)self)->host.peers[worker].endpoint);
 }
 
+static int open_copies(struct members *members, struct error *error) {
+    const struct traits *traits = members->site->traits;
+    const struct store *store = members->site->store;
+    if (traits->own_weights || (traits->rounds && traits->merged)) return OK;
+    RETURN_IF(memory_array(&members->copies, members->host.count, "copies of the weights", error));
+    for (int w = 0; w < members->host.count; w++)
+        RETURN_IF(
+            memory_array(&members->copies[w], store->end - store->begin, "a copy of the weights", error));
+    return OK;
+}
+
 static int compute(void *self, struct compute *compute, struct error *error) {
-    (void)error;
-    ((struct members *)self)->host.roster = ((struct members *)self)->site->roster;
+    struct members *members = self;
+    RETURN_IF(open_copies(members, error));
+    members->host.roster = members->site->roster;
     *compute = (struct compute){.next = next, .load = load, .run = run, .lose = lose, .self = self};
     return OK;
 }
@@ -299,7 +328,9 @@ static void totals(const void *self, struct crew_totals *totals) {
                                    .workers = cluster->workers.count,
                                    .lost_updates = members->far_lost_updates,
                                    .sent = host_sent(&members->host) - members->sent_before,
-                                   .received = host_received(&members->host) - members->received_before};
+                                   .received = host_received(&members->host) - members->received_before,
+                                   .idle = NAN,
+                                   .idle_equal = NAN};
 }
 
 /* The workers print what the run ended with; in a mirrored cluster each process keeps the model, too. */

@@ -13,6 +13,7 @@
 struct members_settings {
     const struct cluster *cluster;
     const _Atomic bool *give_up; /* set when the rest of this process has failed; NULL: there is none */
+    const struct error *because; /* what it failed with, once give_up is set */
 };
 
 /* The crew of this process, a parameter server of the cluster. */
@@ -25,6 +26,7 @@ struct members {
     struct host host;          /* where the workers are */
     double timeout_s, fetch_s; /* for a worker's word; for a follower's slice, which may be waiting itself */
     long *numbers;             /* [workers] the batch in hand */
+    float **copies;            /* [workers] each [floats of the slice]; NULL: what is sent stands still */
     struct tally *far;         /* [workers] of the leader: what the followers have counted */
     long far_lost_updates;
     bool counting; /* bytes, since the first batch */

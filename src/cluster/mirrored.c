@@ -49,21 +49,22 @@ static int choose_error(const struct server_half *server, struct error *error) {
 }
 
 /* The halves have a world each: when one fails, it stops its own, and the other one ends in order. */
-static int train_halves(struct server_half *server, const struct typed *typed, struct finish *finish,
-                        struct error *error) {
-    struct world *world = NULL;
+static int train_halves(struct server_half *server, const struct typed *typed, struct world *world,
+                        struct finish *finish, struct error *error) {
+    struct world *own = NULL;
     struct world_thread *thread = NULL;
-    RETURN_IF(world_open_threads(&world, error));
-    int code = world_open_threads(&server->world, error);
+    RETURN_IF(world_open_beside(&own, world, error));
+    server->members.because = error;
+    int code = world_open_beside(&server->world, world, error);
     if (code == OK) code = world_spawn(world, "server", NULL, server_body, server, &thread, error);
     if (code == OK) {
-        code = worker_train(typed, &server->cluster, &server->failed, finish, error);
+        code = worker_train(typed, &server->cluster, own, &server->failed, finish, error);
         if (code != OK) atomic_store(&server->worker_failed, true);
         world_join(thread);
         code = choose_error(server, error);
     }
     if (!server->result.abandoned) world_close(server->world);
-    world_close(world);
+    world_close(own);
     return code;
 }
 
@@ -73,8 +74,8 @@ static void say_where(const struct server_half *server) {
     progress_say(&progress, "the model is in %s", server->result.config.out);
 }
 
-int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct finish *finish,
-                   char *sentence, struct error *error) {
+int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
+                   struct finish *finish, char *sentence, struct error *error) {
     struct server_half *server = NULL;
     world_catch_interrupts();
     RETURN_IF(memory_array(&server, 1, "a mirrored process", error));
@@ -85,7 +86,7 @@ int mirrored_train(const struct typed *typed, const struct cluster *cluster, str
     server->members =
         (struct members_settings){.cluster = &server->cluster, .give_up = &server->worker_failed};
     if (cluster->task > 0) server->typed.value.quiet = true;
-    const int code = train_halves(server, typed, finish, error);
+    const int code = train_halves(server, typed, world, finish, error);
     if (code == OK && cluster->task > 0 && !typed->value.quiet) say_where(server);
     sentence_of_run(&server->result.summary, sentence, SENTENCE_BYTES);
     const bool abandoned = server->result.abandoned;

@@ -15,6 +15,7 @@
 #include "../record/lines.h"
 #include "../record/output.h"
 #include "../record/progress.h"
+#include "../record/sentence.h"
 #include "../run/setup.h"
 
 enum { LOOK_MS = 50 };
@@ -32,8 +33,8 @@ struct remote_run {
     struct replicas replicas;
     struct groups groups;           /* of its devices, where they are groups */
     struct fingerprint fingerprint; /* of what was built */
-    struct world *world;
-    const char **names; /* [setup.device_count] of the devices */
+    struct world *world;            /* borrowed */
+    const char **names;             /* [setup.device_count] of the devices' own threads */
     struct log log;
     struct output_scene scene;
     struct telling telling; /* of the lines alone */
@@ -49,6 +50,7 @@ struct remote_run {
         struct remote_run *run;
         int index;
         struct world_thread *thread;
+        char name[GROUP_NAME_BYTES];
         struct hello hello;
         struct remote remote;
         struct finish finish;
@@ -81,6 +83,7 @@ static int build(struct remote_run *run, const struct typed *agreed, struct erro
     RETURN_IF(config_check_microbatches(&setup->config, error));
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
     RETURN_IF(setup_open_network(setup, error));
+    RETURN_IF(setup_place(setup, run->world, error));
     const struct layout *layout = &setup->network.graph.layout;
     run->fingerprint = (struct fingerprint){.examples = (uint64_t)setup->dataset.train.count,
                                             .floats = layout->floats,
@@ -123,9 +126,10 @@ static int connect_remote(struct remote_device *device) {
     *hello = (struct hello){.agreed = *run->typed,
                             .task = run->cluster->task,
                             .device = device->index,
-                            .devices = run->setup.device_count};
+                            .devices = run->setup.device_count,
+                            .process = run->cluster->process};
     snprintf(hello->program, sizeof hello->program, "%s", TRAINER_VERSION);
-    snprintf(hello->device_name, sizeof hello->device_name, "%s", run->names[device->index]);
+    memcpy(hello->device_name, device->name, sizeof hello->device_name);
     const struct remote_settings remote = {.world = run->world,
                                            .hosts = &run->cluster->ps,
                                            .server = cluster_server(run->cluster),
@@ -147,7 +151,8 @@ static int open_device(struct remote_device *device) {
     const int batch = run->setup.config.batch;
     const struct compute compute = replicas_compute(&run->replicas);
     RETURN_IF(compute.open(compute.self, device->index, error));
-    if (run->replicas.groups) say(device, group_words(run->replicas.replicas[device->index].group));
+    const struct group *group = run->replicas.replicas[device->index].group;
+    for (int i = 0; group && group_line(group, i); i++) say(device, group_line(group, i));
     RETURN_IF(memory_array(&device->weights, floats, "weights", error));
     RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
     RETURN_IF(memory_array(&device->numbers, batch + 1, "a batch's numbers", error));
@@ -183,6 +188,7 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     struct outcome outcome = {0};
     const struct device here = device_processor();
     struct indices indices = {.count = stream->batch, .index = device->numbers, .key = device->keys};
+    RETURN_IF(stream_check(stream, worker, number, run->cluster->ps.list[0].text, error));
     stream_soon(stream, worker, number, &indices.soon, device->soon);
     stream_batch(stream, worker, number, device->numbers);
     stream_keys(stream, worker, number, device->keys);
@@ -252,19 +258,23 @@ static int open_run(struct remote_run *run, struct error *error) {
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
     setup->processes = cluster_workers_here(run->cluster);
     RETURN_IF(setup_open_devices(setup, error));
-    RETURN_IF(world_open_threads(&run->world, error));
+    RETURN_IF(secret_use(&run->cluster->secret, run->cluster->insecure, run->world, error));
+    if (run->cluster->tcp_alone) endpoint_keep_to_tcp(run->world);
     lock_open(&run->say, run->world);
     lock_open(&run->build, run->world);
     event_open(&run->ended, run->world);
+    RETURN_IF(memory_array(&run->remotes, setup->device_count, "devices", error));
     RETURN_IF(memory_array(&run->names, setup->device_count, "device names", error));
-    for (int d = 0; d < setup->device_count; d++) run->names[d] = setup->devices[d].name;
+    for (int d = 0; d < setup->device_count; d++) {
+        setup_worker_name(setup, d, run->remotes[d].name);
+        run->names[d] = run->remotes[d].name;
+    }
     run->scene = (struct output_scene){.config = config,
                                        .workers = setup->device_count,
                                        .devices = run->names,
                                        .lines = config->quiet ? NULL : &run->lines};
     RETURN_IF(telling_open(&run->telling, "none", &run->scene, &run->progress, error));
-    RETURN_IF(log_open(&run->log, setup->device_count, &run->telling, error));
-    return memory_array(&run->remotes, setup->device_count, "devices", error);
+    return log_open(&run->log, setup->device_count, &run->telling, error);
 }
 
 /* Faults are put in where the training is. A mirrored process has it beside its devices. */
@@ -302,17 +312,14 @@ static int start_devices(struct remote_run *run, struct error *error) {
     return OK;
 }
 
-static bool must_give_up(const struct remote_run *run) {
-    return run->give_up && atomic_load(run->give_up);
-}
-
 /* The first device that failed says why. An interrupt stops the world, which wakes all. */
 static int wait_for_devices(struct remote_run *run, struct finish *finish, struct error *error) {
     const int devices = run->setup.device_count;
     while (event_wait(&run->ended, (uint64_t)devices, world_now(run->world) + LOOK_MS / 1e3) ==
            WAIT_TIMEOUT) {
         log_drain(&run->log);
-        if (is_interrupted(run) || atomic_load(&run->failed) >= 0 || must_give_up(run))
+        if (is_interrupted(run) || atomic_load(&run->failed) >= 0 ||
+            (run->give_up && atomic_load(run->give_up)))
             world_stop(run->world);
     }
     for (int d = 0; d < devices; d++) {
@@ -331,7 +338,7 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
 }
 
 static void close_run(struct remote_run *run) {
-    if (run->world) world_stop(run->world);
+    world_stop(run->world);
     for (int d = 0; run->remotes && d < run->setup.device_count; d++) {
         struct remote_device *device = &run->remotes[d];
         world_join(device->thread);
@@ -347,18 +354,28 @@ static void close_run(struct remote_run *run) {
     lines_close(&run->lines);
     telling_close(&run->telling);
     log_close(&run->log);
-    world_close(run->world);
     memory_free((void *)run->names);
     setup_close(&run->setup);
 }
 
-int worker_train(const struct typed *typed, const struct cluster *cluster, const _Atomic bool *give_up,
-                 struct finish *finish, struct error *error) {
+/* The stages of this process's groups, where it has had a pipeline. */
+static void say_pipeline(struct remote_run *run) {
+    char bytes[200];
+    struct text words = text_into(bytes, sizeof bytes);
+    double idle, idle_equal;
+    replicas_idle(&run->replicas, &idle, &idle_equal);
+    sentence_pipeline(&words, idle, idle_equal);
+    if (bytes[0]) progress_say(&run->progress, "%s", bytes);
+}
+
+int worker_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
+                 const _Atomic bool *give_up, struct finish *finish, struct error *error) {
     struct remote_run *run = NULL;
     world_catch_interrupts();
     RETURN_IF(memory_array(&run, 1, "the worker", error));
     run->typed = typed;
     run->cluster = cluster;
+    run->world = world;
     run->give_up = give_up;
     run->failed = -1;
     progress_open(&run->progress, stderr, typed->value.quiet);
@@ -375,6 +392,7 @@ int worker_train(const struct typed *typed, const struct cluster *cluster, const
         code = start_devices(run, error);
     }
     if (code == OK) code = wait_for_devices(run, finish, error);
+    if (code == OK) say_pipeline(run);
     close_run(run);
     memory_free(run);
     return code;

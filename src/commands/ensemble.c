@@ -19,6 +19,9 @@ static const struct option rows[] = {
     OPTION_ROW(TEXT, "out", struct ensemble_settings, run.value.out,
                .given = offsetof(struct ensemble_settings, run.given.out), .value = "DIR",
                .help = "folder for ensemble.csv and the members (default runs/TIME-MODEL-ensemble)"),
+    OPTION_ROW(TEXT, "resume", struct ensemble_settings, run.value.resume,
+               .given = offsetof(struct ensemble_settings, run.given.resume), .value = "DIR",
+               .help = "go on with the ensemble in this folder; nothing else needs to be given"),
     OPTION_ROW(FLAG, "quiet", struct ensemble_settings, run.value.quiet,
                .given = offsetof(struct ensemble_settings, run.given.quiet),
                .help = "print only the results, no progress"),
@@ -27,11 +30,12 @@ static const struct option rows[] = {
 
 static const struct refusal refused[] = {
     {"replace", "an ensemble begins in a folder of its own"},
-    {"resume", "trainer --resume goes on with a member"},
     {"stop-after", "trainer --stop-after ends a single run"},
     {"data-slice", "--data-sharding=split gives each member a slice"},
     {"export", "trainer export writes a member's network"},
     {"print-every", "the members of an ensemble print no steps"},
+    {"group", "a member of an ensemble has one device"},
+    {"place", "a member of an ensemble has one device"},
     {"explain", "trainer train --explain shows what a device computes"},
     {"job", "an ensemble is made in one process"},
     {"task", "an ensemble is made in one process"},
@@ -66,6 +70,8 @@ const struct command command_ensemble = {
     .examples = "# four seeds\n"
                 "trainer ensemble --members=4 --epochs=20 --out=runs/four\n"
                 "trainer evaluate --checkpoint=runs/four\n"
+                "# one that was killed goes on\n"
+                "trainer ensemble --resume=runs/four\n"
                 "# different networks, each on its slice of the data\n"
                 "trainer ensemble --member=model=mlp:hidden=40 --member='model=softmax batch=64' "
                 "--data-sharding=split --epochs=20\n",

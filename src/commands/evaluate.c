@@ -30,16 +30,27 @@ static const struct option rows[] = {
 
 static const char *const names[] = {"Test", "Train", "Validation"}; /* of the parts */
 
+static void print_metrics(const char *name, const double value[METRICS]) {
+    char words[METRIC_BYTES];
+    for (enum metric m = 0; m < METRICS; m++)
+        if (!isnan(value[m]))
+            printf("%s-%s: %s\n", name, metric_rows[m].title, metric_plain(m, value[m], words));
+}
+
 /* Each member by itself, then all of them. */
 static int evaluate_all(struct ensemble *ensemble, const struct tested *tested, struct error *error) {
     struct ensemble_result result;
     const char *name = names[tested->part];
+    char words[METRIC_BYTES];
     const int code = ensemble_evaluate(ensemble, tested->examples, &result, error);
     if (code == OK) {
         printf("Examples: %d\n", tested->examples->count);
-        for (int m = 0; m < ensemble->count; m++) printf("Member-%d: %.4f\n", m + 1, result.member[m]);
-        printf("%s-Accuracy: %.4f\n%s-Accuracy-By-Vote: %.4f\n%s-Cost: %.4f\n", name, result.mean, name,
-               result.vote, name, result.cost);
+        for (int m = 0; m < ensemble->count; m++)
+            printf("Member-%d: %s\n", m + 1, metric_plain(result.metric, result.member[m], words));
+        print_metrics(name, result.value);
+        if (result.metric == METRIC_ACCURACY)
+            printf("%s-Accuracy: %.4f\n%s-Accuracy-By-Vote: %.4f\n%s-Cost: %.4f\n", name, result.score, name,
+                   result.vote, name, result.cost);
     }
     ensemble_result_free(&result);
     return code;
@@ -49,13 +60,10 @@ static int evaluate_on(struct ensemble *ensemble, const struct tested *tested, s
     struct restored *restored = &ensemble->members[0];
     const char *name = names[tested->part];
     struct evaluation result;
-    char value[METRIC_BYTES];
     if (ensemble->listed) return evaluate_all(ensemble, tested, error);
     RETURN_IF(evaluator_run(&restored->evaluator, tested->examples, restored->weights, &result, error));
     printf("Examples: %d\n", result.examples);
-    for (enum metric m = 0; m < METRICS; m++)
-        if (!isnan(result.value[m]))
-            printf("%s-%s: %s\n", name, metric_rows[m].title, metric_plain(m, result.value[m], value));
+    print_metrics(name, result.value);
     printf("%s-Cost: %.4f\n", name, result.cost);
     return OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/csv.h"
 #include "../base/memory.h"
 #include "../config/config.h"
 #include "../record/progress.h"
@@ -41,9 +42,10 @@ static const struct option rows[] = {
     OPTION_ROW(CHOICE, "format", struct predict_settings, format, .fallback = "text", .choices = "text|csv",
                .help = "a line of words for each example, or CSV: of a table its other columns, then the "
                        "prediction and the probability of each class"),
-    OPTION_ROW(CHOICE, "combine", struct predict_settings, combine, .fallback = "mean",
-               .choices = "mean|vote",
-               .help = "of an ensemble: the mean of its members' probabilities, or the share of their votes"),
+    OPTION_ROW(
+        CHOICE, "combine", struct predict_settings, combine, .fallback = "mean", .choices = "mean|vote",
+        .help = "of an ensemble: the mean of its members' probabilities, or the share of their votes; of "
+                "values, the mean"),
     OPTION_ROW(CHOICE, "kernels", struct predict_settings, kernels, .fallback = "auto",
                .choices = "auto|reference", .help = "reference: only the plain kernels, without libraries"),
     {0},
@@ -81,7 +83,7 @@ static int print_pictures(struct predictor *predictor, const struct features *fe
     if (code == OK) predictions_begin(predictions, "file,");
     for (int i = 0; code == OK && i < features->count; i++) {
         struct text file = text_growing(error);
-        predictions_cell(&file, predictor->names[i]);
+        csv_add(&file, predictor->names[i]);
         code = text_end(&file);
         if (code == OK)
             predictions_add(predictions, predictor->names[i], file.bytes,

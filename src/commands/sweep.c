@@ -33,6 +33,11 @@ static const struct option rows[] = {
     OPTION_ROW(INT, "first-rung", struct sweep_settings, first_rung, .fallback = "1", .least = 1,
                .most = 1000000, .unit = "epochs", GIVEN(first_rung),
                .help = "of halving: where runs are compared first"),
+    OPTION_ROW(TEXT, "listen", struct sweep_settings, listen, .value = "HOST:PORT",
+               .help = "let other machines join here, whose devices then take runs, too; with --devices=none "
+                       "they alone"),
+    OPTION_ROW(TEXT, "join", struct sweep_settings, join, .value = "HOST:PORT",
+               .help = "lend this machine's --devices to the sweep that listens there, which says all else"),
     OPTION_ROW(TEXT, "out", struct sweep_settings, run.value.out,
                .given = offsetof(struct sweep_settings, run.given.out), .value = "DIR",
                .help = "folder for sweep.csv and the runs (default runs/TIME-MODEL-sweep)"),
@@ -55,18 +60,22 @@ static const struct refusal refused[] = {
     {"target-accuracy", "the test part is used once, for the best run"},
     {"export", "trainer export writes the best run's network"},
     {"print-every", "the runs of a sweep print no steps"},
+    {"group", "a run of a sweep has one device"},
+    {"place", "a run of a sweep has one device"},
     {"explain", "trainer train --explain shows what a device computes"},
-    {"job", "a sweep is made in one process"},
-    {"task", "a sweep is made in one process"},
-    {"ps-hosts", "a sweep is made in one process"},
-    {"worker-hosts", "a sweep is made in one process"},
-    {"cluster", "a sweep is made in one process"},
+    {"job", "machines take part in a sweep by --join"},
+    {"task", "machines take part in a sweep by --join"},
+    {"ps-hosts", "machines take part in a sweep by --join"},
+    {"worker-hosts", "machines take part in a sweep by --join"},
+    {"cluster", "machines take part in a sweep by --join"},
     {0},
 };
 
 static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
     struct sweep *sweep = NULL;
+    const struct sweep_settings *typed = settings;
     (void)arguments, (void)argument_count;
+    if (typed->join[0]) return sweep_join(typed, error);
     RETURN_IF(memory_array(&sweep, 1, "the sweep", error));
     int code = sweep_open(sweep, settings, error);
     if (code == OK) code = sweep_do(sweep, error);
@@ -94,6 +103,11 @@ const struct command command_sweep = {
         "trainer sweep --method=halving --vary=optimizer.rate=log:0.001..1 --epochs=27 --out=runs/halving\n"
         "# a sweep that was killed goes on\n"
         "trainer sweep --resume=runs/halving\n"
+        "# two machines at one sweep, with the same key\n"
+        "trainer keygen sweep.key\n"
+        "trainer sweep --vary=optimizer.rate=log:0.001..1 --epochs=20 --out=runs/both --listen=:2222 "
+        "--secret-file=sweep.key\n"
+        "trainer sweep --join=HOST:2222 --secret-file=sweep.key\n"
         "# ranked, with parallel coordinates\n"
         "trainer report runs/sweep\n",
     .run = run,

@@ -1,43 +1,24 @@
 /* trainer train: the main job, and what happens without a verb. */
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "../cluster/follower.h"
 #include "../cluster/mirrored.h"
-#include "../record/lines.h"
+#include "../library/training.h"
 #include "../record/sentence.h"
+#include "../run/results.h"
 #include "command.h"
 
-/* The three lines of the reference program, when the training was finished (without the first where nothing
- * was tested); then where its time went, unless
- * that is "". */
-static void print_results(const struct finish *finish, const char *sentence) {
-    struct lines lines;
-    char score[METRIC_BYTES];
-    lines_open(&lines, stdout, NULL);
-    if (finish) {
-        if (!isnan(finish->test_score))
-            lines_say(&lines, "Test-%s: %s", metric_rows[finish->metric].title,
-                      metric_plain(finish->metric, finish->test_score, score));
-        lines_say(&lines, "Total Time: %.2fs", finish->train_seconds);
-        lines_say(&lines, "Final Cost: %.4f", finish->final_cost);
+/* In this process alone, by the calls that any program can make. */
+static int train_alone(const struct typed *typed, struct error *error) {
+    struct trainer_training *training = NULL;
+    struct trainer_error why = {0};
+    if (trainer_training_open(&training, &why) == TRAINER_OK) {
+        library_take_settings(training, typed);
+        trainer_training_as_program(training);
+        trainer_training_run(training, NULL, &why);
     }
-    if (sentence[0] != '\0') lines_fit(&lines, "%s", sentence);
-    lines_close(&lines);
-}
-
-static int end(int code, struct run_result *result) {
-    const struct summary *summary = &result->summary;
-    const struct finish finish = {.metric = summary->metric,
-                                  .test_score = summary->test_score,
-                                  .train_seconds = summary->train_seconds,
-                                  .final_cost = summary->final_cost};
-    char sentence[SENTENCE_BYTES] = "";
-    if (!result->config.quiet) sentence_of_run(summary, sentence, sizeof sentence);
-    if (code == OK || code == ERROR_INTERRUPTED) print_results(code == OK ? &finish : NULL, sentence);
-    run_result_free(result);
-    return code;
+    trainer_training_close(training);
+    return why.code == TRAINER_OK ? OK : error_set(error, why.code, "%s", why.words);
 }
 
 /* A parameter server: the first of them leads the others. */
@@ -50,22 +31,32 @@ static int serve(const struct typed *typed, const struct cluster *cluster, struc
     const int code = cluster->task > 0 ? follow_train(typed, &settings, world, &result, error)
                                        : run_train(typed, &crew, world, &result, error);
     if (!result.abandoned) world_close(world);
-    return end(code, &result);
+    run_print_results(code, &result);
+    run_result_free(&result);
+    return code;
+}
+
+/* A worker, or a process that is one and a parameter server. */
+static int work(const struct typed *typed, const struct cluster *cluster, struct error *error) {
+    struct finish finish = {0};
+    char sentence[SENTENCE_BYTES] = "";
+    struct world *world = NULL;
+    RETURN_IF(world_open_threads(&world, error));
+    const int code = cluster->ps.count > 0 ? worker_train(typed, cluster, world, NULL, &finish, error)
+                                           : mirrored_train(typed, cluster, world, &finish, sentence, error);
+    world_close(world);
+    const struct results results = {.metric = finish.metric,
+                                    .test_score = finish.test_score,
+                                    .train_seconds = finish.train_seconds,
+                                    .final_cost = finish.final_cost};
+    if (code == OK) results_print(&results, typed->value.quiet ? "" : sentence);
+    return code;
 }
 
 /* As what this process is in the cluster: alone, a parameter server, or a worker. */
 static int train_as(const struct typed *typed, const struct cluster *cluster, struct error *error) {
-    struct run_result result;
-    struct finish finish;
-    char sentence[SENTENCE_BYTES] = "";
-    if (cluster->role == CLUSTER_NONE) return end(run_train_here(typed, &result, error), &result);
-    if (cluster->role == CLUSTER_PS) return serve(typed, cluster, error);
-    if (cluster->ps.count > 0)
-        RETURN_IF(worker_train(typed, cluster, NULL, &finish, error));
-    else
-        RETURN_IF(mirrored_train(typed, cluster, &finish, sentence, error));
-    print_results(&finish, typed->value.quiet ? "" : sentence);
-    return OK;
+    if (cluster->role == CLUSTER_NONE) return train_alone(typed, error);
+    return cluster->role == CLUSTER_PS ? serve(typed, cluster, error) : work(typed, cluster, error);
 }
 
 static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
@@ -73,7 +64,12 @@ static int run(const void *settings, const char *const *arguments, int argument_
     struct cluster cluster;
     const struct typed *typed = settings;
     RETURN_IF(cluster_resolve(&cluster, &typed->value, getenv("TF_CONFIG"), error));
-    const int code = train_as(typed, &cluster, error);
+    int code = OK;
+    cluster.insecure = typed->value.insecure;
+    cluster.tcp_alone = !typed->value.shared_memory;
+    if (cluster.role != CLUSTER_NONE)
+        code = secret_find(&cluster.secret, typed->value.secret_file, getenv(SECRET_VARIABLE), error);
+    if (code == OK) code = train_as(typed, &cluster, error);
     cluster_free(&cluster);
     return code;
 }

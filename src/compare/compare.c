@@ -57,41 +57,53 @@ static void add_baseline(struct comparison *comparison, const char *name, int th
     comparison->rows[comparison->bench.count - 1].baseline = true;
     snprintf(settings->devices, sizeof settings->devices, "%s", comparison->first);
     settings->threads = threads;
-    settings->fail[0] = settings->stall[0] = settings->slow[0] = '\0';
+    settings->group = 0;
+    settings->place[0] = settings->fail[0] = settings->stall[0] = settings->slow[0] = '\0';
     if (settings->prefetch == PREFETCH_AUTO && !spare_cores) settings->prefetch = 0;
 }
 
 /* Faults are for the strategies; that all are there is found out before the baselines run. */
-static int check_faults(const struct config *settings, const struct device *devices, int workers,
-                        struct error *error) {
+static int check_faults(const struct setup *setup, const struct config *settings, struct error *error) {
+    const int workers = setup->device_count;
     struct faults faults;
-    const char **names;
+    char(*names)[GROUP_NAME_BYTES] = NULL;
+    const char **list = NULL;
     RETURN_IF(faults_parse(&faults, settings->fail, settings->stall, settings->slow, error));
-    RETURN_IF(memory_array(&names, workers, "device names", error));
-    for (int w = 0; w < workers; w++) names[w] = devices[w].name;
-    const int code = faults_check(&faults, names, workers, INT_MAX, error);
+    int code = memory_array(&names, workers, "device names", error);
+    if (code == OK) code = memory_array(&list, workers, "device names", error);
+    for (int w = 0; w < workers && code == OK; w++) {
+        setup_worker_name(setup, w, names[w]);
+        list[w] = names[w];
+    }
+    if (code == OK) code = faults_check(&faults, list, workers, INT_MAX, error);
+    memory_free((void *)list);
     memory_free(names);
     return code;
 }
 
-static void name_devices(struct comparison *comparison, const struct device *devices, int workers) {
+static void name_devices(struct comparison *comparison, const struct setup *setup) {
+    const int workers = setup->device_count;
     struct text text = text_into(comparison->devices, sizeof comparison->devices);
     int named = 0;
-    for (; named < workers && text.room - text.used >= 40; named++)
-        text_item(&text, ", ", "%s x%d", devices[named].name, devices[named].threads);
+    for (char name[GROUP_NAME_BYTES]; named < workers; named++) {
+        setup_worker_name(setup, named, name);
+        if (text.room - text.used < strlen(name) + 35) break;
+        text_item(&text, ", ", "%s x%d", name, setup->devices[named].threads);
+    }
     if (named < workers) text_add(&text, ", ... %d in all", workers);
-    snprintf(comparison->first, sizeof comparison->first, "%s", devices[0].name);
+    snprintf(comparison->first, sizeof comparison->first, "%s", setup->devices[0].name);
 }
 
 /* A second baseline has all cores; for a device with cores of its own there is no such thing, and for one
  * that has them all already it would be the first one again. */
-static void add_contenders(struct comparison *comparison, const struct device *devices, int workers) {
-    const int threads = devices[0].threads;
+static void add_contenders(struct comparison *comparison, const struct setup *setup) {
+    const struct device *devices = setup->devices;
+    const int threads = devices[0].threads, workers = setup->device_count;
     struct cores all;
     int computing = 0;
     world_cores(&all);
-    for (int w = 0; w < workers; w++) computing += devices[w].threads;
-    name_devices(comparison, devices, workers);
+    for (int d = 0; d < workers * setup->group; d++) computing += devices[d].threads;
+    name_devices(comparison, setup);
     comparison->bench.threads = threads;
     add_baseline(comparison, "one device", threads, all.count > computing);
     if (!device_apart(&devices[0]) && all.count > threads) {
@@ -132,7 +144,7 @@ static void describe_bench(struct comparison *comparison) {
     bench->rows = comparison->rows;
 }
 
-/* Whether all runs can be had: plug-ins, devices, faults; and the devices' names for the rows. */
+/* Whether all runs can be had: plug-ins, devices, places, faults; and the devices' names for the rows. */
 static int look_at(struct comparison *comparison, struct setup *setup, struct error *error) {
     struct config *config = &comparison->typed.value;
     RETURN_IF(config_begin(&comparison->config, &comparison->typed, error));
@@ -142,12 +154,10 @@ static int look_at(struct comparison *comparison, struct setup *setup, struct er
     if (!comparison->folder_named)
         RETURN_IF(folder_name(config->out, setup->choices.model.plugin->name, "bench", error));
     RETURN_IF(setup_open_devices(setup, error));
-    if (setup->group > 1)
-        return error_set(error, ERROR_USAGE,
-                         "--devices: found groups of %d, expected workers of one device to compare",
-                         setup->group);
-    RETURN_IF(check_faults(config, setup->devices, setup->device_count, error));
-    add_contenders(comparison, setup->devices, setup->device_count);
+    setup->embedded = true;                                            /* the first run says it */
+    if (setup->group > 1) RETURN_IF(setup_open_network(setup, error)); /* with --place */
+    RETURN_IF(check_faults(setup, config, error));
+    add_contenders(comparison, setup);
     return check_folders(comparison, error);
 }
 

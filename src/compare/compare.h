@@ -16,7 +16,7 @@ struct comparison {
     struct contender *contenders; /* [bench.count] the baselines first */
     struct bench_row *rows;       /* [bench.count] */
     struct bench_runs runs;       /* runs.csv; made when the first run is over */
-    char devices[200], first[64]; /* "cpu:0 x1, cpu:1 x1"; "cpu:0" */
+    char devices[200], first[64]; /* "cpu:0 x1, cpu:1 x1", "cpu:0+cpu:1 x1"; "cpu:0" */
     char faults[FAULTS_TEXT_BYTES];
     bool folder_named; /* by the user */
     int ended;         /* runs so far, failed ones included */

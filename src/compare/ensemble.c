@@ -8,10 +8,10 @@
 #include "../base/memory.h"
 #include "../data/stream.h"
 #include "../graph/model.h"
-#include "../infer/predictions.h"
 #include "../infer/tested.h"
 #include "../run/folder.h"
 #include "../run/run.h"
+#include "data.h"
 #include "vary.h"
 
 int ensemble_add(struct ensemble_settings *settings, const char *text, struct error *error) {
@@ -54,8 +54,7 @@ static int member_typed(const struct ensemble_run *run, int member, struct typed
     struct config *config = &typed->value;
     bool seeded = false;
     *typed = settings->run;
-    if (settings->typed_count > 0)
-        RETURN_IF(apply_typed(typed, settings->typed[member % settings->typed_count], &seeded, error));
+    if (settings->typed_count > 0) RETURN_IF(apply_typed(typed, ensemble_typed(run, member), &seeded, error));
     if (!seeded) config->seed += member;
     typed->given.seed = true;
     if (config->data_sharding != SHARDING_SPLIT) return OK;
@@ -87,28 +86,6 @@ static int member_folder(const struct ensemble_run *run, int member, char path[P
     return file_join(path, run->out, name, error);
 }
 
-static int write_list(const struct ensemble_run *run, struct error *error) {
-    struct text text = text_growing(error);
-    char path[PATH_BYTES];
-    text_add(&text, "member,status,test_accuracy,seconds,settings,reason\n");
-    for (int m = 0; m < run->count; m++) {
-        const struct ensemble_member *member = &run->members[m];
-        const bool failed = member->failure.code != OK;
-        text_add(&text, "%d,%s,", m + 1, failed ? "failed" : member->done ? "finished" : "waiting");
-        text_add(&text, isnan(member->accuracy) ? "nan," : "%.9g,", member->accuracy);
-        text_add(&text, isnan(member->seconds) ? "nan," : "%.3f,", member->seconds);
-        predictions_cell(
-            &text, run->settings.typed_count > 0 ? run->settings.typed[m % run->settings.typed_count] : "");
-        predictions_cell(&text, member->failure.words);
-        if (text.used > 0 && text.bytes[text.used - 1] == ',') text.bytes[text.used - 1] = '\n';
-    }
-    int code = text_end(&text);
-    if (code == OK) code = file_join(path, run->out, ENSEMBLE_LIST, error);
-    if (code == OK) code = file_write(path, text.bytes, text.used, error);
-    memory_free(text.bytes);
-    return code;
-}
-
 static int claim_folder(struct ensemble_run *run, struct error *error) {
     const struct config *config = &run->settings.run.value;
     struct choice model;
@@ -121,11 +98,41 @@ static int claim_folder(struct ensemble_run *run, struct error *error) {
     RETURN_IF(file_make_folder(run->out, error));
     RETURN_IF(file_hold(&run->hold, run->out, error));
     RETURN_IF(folder_check_free(run->out, "an ensemble", error));
-    return write_list(run, error);
+    RETURN_IF(ensemble_save(run, error));
+    return ensemble_write(run, error);
+}
+
+static int open_folder(struct ensemble_run *run, struct error *error) {
+    const char *resume = run->settings.run.value.resume;
+    if (!run->resumed) return claim_folder(run, error);
+    snprintf(run->out, sizeof run->out, "%s", resume);
+    RETURN_IF(file_hold(&run->hold, run->out, error));
+    return ensemble_read(run, error);
+}
+
+/* Of the scores: by what the first member learns, as all do. */
+static int choose_metric(struct ensemble_run *run, struct error *error) {
+    struct typed *typed = NULL;
+    struct dataset *dataset = NULL;
+    RETURN_IF(memory_array(&typed, 1, "settings", error));
+    int code = memory_array(&dataset, 1, "a data set", error);
+    if (code == OK) code = member_typed(run, 0, typed, error);
+    if (code == OK) code = data_open(dataset, &typed->value, error);
+    if (code == OK) run->metric = metric_of(dataset->task);
+    if (code == OK && dataset->task == TASK_LABELS)
+        code =
+            error_set(error, ERROR_USAGE, "ensemble: found the labels of %.200s, expected classes or values",
+                      typed->value.dataset);
+    if (dataset) dataset_close(dataset);
+    memory_free(dataset);
+    memory_free(typed);
+    return code;
 }
 
 int ensemble_begin(struct ensemble_run *run, const struct ensemble_settings *settings, struct error *error) {
-    *run = (struct ensemble_run){.settings = *settings};
+    *run = (struct ensemble_run){.settings = *settings, .resumed = settings->run.value.resume[0] != '\0'};
+    if (run->resumed) RETURN_IF(ensemble_load(&run->settings, settings->run.value.resume, error));
+    settings = &run->settings;
     RETURN_IF(lanes_open(&run->lanes, &settings->run.value, error));
     run->count = settings->members > 0       ? settings->members
                  : settings->typed_count > 0 ? settings->typed_count
@@ -136,9 +143,10 @@ int ensemble_begin(struct ensemble_run *run, const struct ensemble_settings *set
     RETURN_IF(memory_array(&run->members, run->count, "the members", error));
     RETURN_IF(memory_array(&run->typed, run->lanes.count, "settings", error));
     for (int m = 0; m < run->count; m++)
-        run->members[m] = (struct ensemble_member){.seconds = (double)NAN, .accuracy = (double)NAN};
+        run->members[m] = (struct ensemble_member){.seconds = (double)NAN, .score = (double)NAN};
     RETURN_IF(check_members(run, error));
-    return claim_folder(run, error);
+    RETURN_IF(choose_metric(run, error));
+    return open_folder(run, error);
 }
 
 void ensemble_end(struct ensemble_run *run) {
@@ -152,38 +160,56 @@ void ensemble_end(struct ensemble_run *run) {
 
 /* --- training --- */
 
+static bool has_ended(const struct ensemble_member *member) {
+    return member->done || member->failure.code != OK;
+}
+
 static enum lane_answer take(void *self, int *job) {
     struct ensemble_run *run = self;
-    if (world_interrupted() || run->next == run->count) return LANE_END;
+    while (run->next < run->count && has_ended(&run->members[run->next])) run->next++;
+    if (world_interrupted() || run->stopped.code != OK || run->next == run->count) return LANE_END;
     *job = run->next++;
     return LANE_TAKE;
 }
 
-static void work(void *self, int lane, int job) {
+/* One that was under way when the ensemble was killed goes on. */
+static int goes_on(struct config *config, struct error *error) {
+    char checkpoint[PATH_BYTES];
+    RETURN_IF(file_join(checkpoint, config->out, FOLDER_CHECKPOINT, error));
+    config->resume[0] = '\0';
+    if (file_exists(checkpoint)) snprintf(config->resume, sizeof config->resume, "%s", config->out);
+    return OK;
+}
+
+static void work(void *self, int lane, int job, struct error *failure) {
     struct ensemble_run *run = self;
     struct ensemble_member *member = &run->members[job];
     struct typed *typed = &run->typed[lane];
     struct run_result result = {0};
-    int code = member_typed(run, job, typed, &member->failure);
-    if (code == OK) code = member_folder(run, job, typed->value.out, &member->failure);
+    int code = member_typed(run, job, typed, failure);
+    if (code == OK) code = member_folder(run, job, typed->value.out, failure);
+    if (code == OK) code = goes_on(&typed->value, failure);
     if (code != OK) return;
     lanes_settings(&run->lanes, lane, &typed->value);
     typed->value.quiet = true;
-    run_train_here(typed, &result, &member->failure);
-    member->seconds = result.summary.train_seconds;
-    member->done = member->failure.code == OK;
+    if (typed->value.resume[0]) typed->given.weights = false; /* it has its own by now */
+    if (run_train_here(typed, &result, failure) == OK) member->seconds = result.summary.train_seconds;
     run_result_free(&result);
 }
 
-static void ended(void *self, int lane, int job) {
+/* One that was interrupted is still to be trained. */
+static void ended(void *self, int job, const struct error *failure) {
     struct ensemble_run *run = self;
-    const struct ensemble_member *member = &run->members[job];
-    (void)lane;
-    if (member->failure.code != OK)
+    struct ensemble_member *member = &run->members[job];
+    if (failure->code == ERROR_INTERRUPTED) return;
+    member->failure = *failure;
+    member->done = failure->code == OK;
+    if (!member->done)
         progress_say(&run->progress, "member %d of %d: %s", job + 1, run->count, member->failure.words);
     else
         progress_say(&run->progress, "member %d of %d: trained in %.3g s", job + 1, run->count,
                      member->seconds);
+    if (run->stopped.code == OK) ensemble_write(run, &run->stopped);
 }
 
 /* --- what they say together --- */
@@ -198,7 +224,7 @@ static int test_all(struct ensemble_run *run, struct error *error) {
     if (code == OK) code = tested_open(&tested, &ensemble.members[0], &test, error);
     if (code == OK) code = ensemble_evaluate(&ensemble, tested.examples, &run->result, error);
     for (int m = 0, asked = 0; m < run->count && code == OK; m++)
-        if (run->members[m].done) run->members[m].accuracy = run->result.member[asked++];
+        if (run->members[m].done) run->members[m].score = run->result.member[asked++];
     tested_close(&tested);
     ensemble_close(&ensemble);
     return code;
@@ -212,34 +238,57 @@ int ensemble_train(struct ensemble_run *run, struct error *error) {
     const int code = lanes_run(&run->lanes, &lane_work, error);
     progress_clear(&run->progress);
     RETURN_IF(code);
-    RETURN_IF(write_list(run, error));
+    if (run->stopped.code != OK) return error_set(error, run->stopped.code, "%s", run->stopped.words);
     for (int m = 0; m < run->count; m++) done += run->members[m].done;
     if (world_interrupted())
-        return error_set(error, ERROR_INTERRUPTED, "interrupted: %d of %d members are trained, in %s", done,
-                         run->count, run->out);
+        return error_set(
+            error, ERROR_INTERRUPTED,
+            "interrupted: %d of %d members are trained; go on with: trainer ensemble --resume=%s", done,
+            run->count, run->out);
     if (done == 0) return error_set(error, run->members[0].failure.code, "%s", run->members[0].failure.words);
     RETURN_IF(test_all(run, error));
-    return write_list(run, error);
+    return ensemble_write(run, error);
+}
+
+/* Returns out. */
+static const char *score_text(const struct ensemble_run *run, double score, char out[METRIC_BYTES]) {
+    return metric_text(run->metric, score, out);
+}
+
+static void print_together(const struct ensemble_run *run, const struct page *page, double best) {
+    char of_best[METRIC_BYTES], of_all[METRIC_BYTES], words[400];
+    const struct ensemble_result *result = &run->result;
+    score_text(run, best, of_best);
+    score_text(run, result->score, of_all);
+    if (run->metric == METRIC_ACCURACY)
+        snprintf(words, sizeof words,
+                 "The best member has %s of the test part right, all together %s by the mean of their "
+                 "probabilities, %.2f %% by vote.",
+                 of_best, of_all, 100 * result->vote);
+    else
+        snprintf(words, sizeof words,
+                 "On the test part the best member has an %s of %s, the mean of all values one of %s.",
+                 metric_rows[run->metric].words, of_best, of_all);
+    fputc('\n', page->file);
+    page_words(page, 0, 0, words);
 }
 
 void ensemble_print(const struct ensemble_run *run, const struct page *page) {
-    double best = 0.0;
-    fprintf(page->file, "member  accuracy  seconds  settings\n");
+    double best = (double)NAN;
+    char score[METRIC_BYTES];
+    fprintf(page->file, "member  %8s  seconds  settings\n", metric_rows[run->metric].words);
     for (int m = 0; m < run->count; m++) {
         const struct ensemble_member *member = &run->members[m];
-        const char *settings =
-            run->settings.typed_count > 0 ? run->settings.typed[m % run->settings.typed_count] : "";
+        const char *settings = ensemble_typed(run, m);
         if (member->done)
-            fprintf(page->file, "%6d  %6.2f %%  %7.3g%s", m + 1, 100 * member->accuracy, member->seconds,
-                    settings[0] ? "  " : "");
+            fprintf(page->file, "%6d  %8s  %7.3g%s", m + 1, score_text(run, member->score, score),
+                    member->seconds, settings[0] ? "  " : "");
         else
             fprintf(page->file, "%6d  %8s  %7s  ", m + 1, "failed", "");
         page_words(page, 27, 27, member->done ? settings : member->failure.words);
-        if (member->done) best = fmax(best, member->accuracy);
+        if (member->done && (isnan(best) || metric_better(run->metric, member->score, best)))
+            best = member->score;
     }
-    fprintf(page->file,
-            "\nThe best member has %.2f %% of the test part right, all together %.2f %% by the\nmean "
-            "of their probabilities, %.2f %% by vote.\n",
-            100 * best, 100 * run->result.mean, 100 * run->result.vote);
+    print_together(run, page, best);
     fprintf(page->file, "\nensemble.csv and all members are in %s\n", run->out);
 }

@@ -1,6 +1,7 @@
 /* An ensemble (`trainer ensemble`): members with other seeds, other settings or other slices of the data,
- * each trained on one device, then asked together. Its folder has ensemble.csv, a row for each member, and
- * the members, ordinary runs named 1, 2, ... */
+ * each trained on one device, then asked together. Its folder has ensemble.json, what was asked for;
+ * ensemble.csv, a row for each member, which is written anew whenever one has ended; and the members,
+ * ordinary runs named 1, 2, ... An ensemble that was killed goes on from these three. */
 #ifndef TRAINER_COMPARE_ENSEMBLE_H
 #define TRAINER_COMPARE_ENSEMBLE_H
 
@@ -24,7 +25,7 @@ int ensemble_add(struct ensemble_settings *settings, const char *text, struct er
 
 struct ensemble_member {
     bool done;
-    double seconds, accuracy; /* of training; on the test part; NAN: not yet */
+    double seconds, score; /* of training; on the test part; NAN: not yet */
     struct error failure;
 };
 
@@ -33,19 +34,32 @@ struct ensemble_run {
     char out[PATH_BYTES];
     struct ensemble_member *members; /* [count] */
     int count, next;
+    bool resumed;
+    enum metric metric; /* of the scores */
     struct lanes lanes;
-    struct typed *typed; /* [lanes] of the member in hand */
+    struct typed *typed;  /* [lanes] of the member in hand */
+    struct error stopped; /* what ends it: a file that cannot be written */
     struct progress progress;
     void *hold;
     struct ensemble_result result;
 };
 
-/* Errors: ERROR_USAGE: settings that cannot be had; ERROR_FILE: the folder. */
+/* A new one, or, where settings->run.value.resume names an ensemble, that one. Errors: ERROR_USAGE: settings
+ * that cannot be had; ERROR_FILE: the folder. */
 int ensemble_begin(struct ensemble_run *run, const struct ensemble_settings *settings, struct error *error);
 /* Trains all, then tests each and all. A member that fails is a row, and the others are the ensemble. Errors:
  * ERROR_INTERRUPTED; ERROR_FILE; that of the first member, where all have failed. */
 int ensemble_train(struct ensemble_run *run, struct error *error);
 void ensemble_print(const struct ensemble_run *run, const struct page *page);
 void ensemble_end(struct ensemble_run *run); /* safe on a half-open one */
+
+/* --- ensemble_files.c --- */
+
+int ensemble_save(const struct ensemble_run *run, struct error *error); /* ensemble.json */
+/* Fills in what was not typed. Errors: ERROR_USAGE: what was typed differs; ERROR_FILE. */
+int ensemble_load(struct ensemble_settings *settings, const char *folder, struct error *error);
+int ensemble_write(const struct ensemble_run *run, struct error *error); /* ensemble.csv */
+int ensemble_read(struct ensemble_run *run, struct error *error);        /* which members have ended */
+const char *ensemble_typed(const struct ensemble_run *run, int member);  /* by --member, "": nothing */
 
 #endif

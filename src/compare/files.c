@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
+#include "../base/csv.h"
 #include "../base/file.h"
 #include "../base/json.h"
 #include "bench.h"
@@ -23,17 +24,7 @@ static void put_name(struct cells *cells, const char *name, const char *suffix) 
 
 static void put_text(struct cells *cells, const char *name, const char *text) {
     put_name(cells, name, "");
-    if (cells->names) return;
-    if (text[strcspn(text, ",\"\r\n")] == '\0') {
-        fputs(text, cells->file);
-        return;
-    }
-    fputc('"', cells->file);
-    for (const char *c = text; *c; c++) {
-        if (*c == '"') fputc('"', cells->file);
-        fputc(*c, cells->file);
-    }
-    fputc('"', cells->file);
+    if (!cells->names) csv_print(cells->file, text);
 }
 
 static void put_whole(struct cells *cells, const char *name, long long value) {

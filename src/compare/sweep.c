@@ -6,20 +6,19 @@
 #include <string.h>
 
 #include "../base/memory.h"
-#include "../data/dataset.h"
 #include "../formats/checkpoint.h"
 #include "../graph/model.h"
 #include "../infer/tested.h"
 #include "../run/folder.h"
 #include "../run/run.h"
+#include "data.h"
 
 /* What is held out where nothing was said. */
 static const double usual_validation = 0.1;
 
-static int run_folder(const struct sweep *sweep, int run, const char *below, char path[PATH_BYTES],
-                      struct error *error) {
-    char name[64];
-    snprintf(name, sizeof name, "%d%s", run + 1, below);
+int sweep_folder(const struct sweep *sweep, int run, char path[PATH_BYTES], struct error *error) {
+    char name[32];
+    snprintf(name, sizeof name, "%d", run + 1);
     return file_join(path, sweep->out, name, error);
 }
 
@@ -71,17 +70,13 @@ static int open_variations(struct sweep *sweep, struct error *error) {
 static int choose_metric(struct sweep *sweep, const struct config *config, struct error *error) {
     static const char *const names[METRICS] = {
         [METRIC_ACCURACY] = "validation_accuracy", [METRIC_RMSE] = "validation_rmse"};
-    struct choice *choice = NULL;
     struct dataset *dataset = NULL;
-    RETURN_IF(memory_array(&choice, 1, "a choice", error));
-    int code = memory_array(&dataset, 1, "a data set", error);
-    if (code == OK) code = plugin_choose(choice, &dataset_kind, config->dataset, error);
-    if (code == OK)
-        code = dataset_open(dataset, choice, config->data_dir[0] ? config->data_dir : NULL, error);
+    RETURN_IF(memory_array(&dataset, 1, "a data set", error));
+    int code = data_open(dataset, config, error);
     if (code == OK) sweep->score = metric_of(dataset->task);
-    if (dataset) dataset_close(dataset);
+    if (code == OK) code = data_fingerprint(dataset, &sweep->data, error);
+    dataset_close(dataset);
     memory_free(dataset);
-    memory_free(choice);
     RETURN_IF(code);
     const int wanted = sweep->settings.metric;
     const bool loss = wanted == SWEEP_LOSS;
@@ -112,9 +107,13 @@ static int open_folder(struct sweep *sweep, struct error *error) {
 }
 
 static int open_lanes(struct sweep *sweep, const struct config *config, struct error *error) {
-    RETURN_IF(lanes_open(&sweep->lanes, config, error));
-    RETURN_IF(memory_array(&sweep->typed, sweep->lanes.count, "settings", error));
-    return memory_array(&sweep->failure, sweep->lanes.count, "failures", error);
+    const bool none = strcmp(config->devices, "none") == 0;
+    if (none && !sweep->settings.listen[0])
+        return error_set(error, ERROR_USAGE,
+                         "--devices=none: expected --listen too, or nobody would compute");
+    RETURN_IF(none ? lanes_open_none(&sweep->lanes, error) : lanes_open(&sweep->lanes, config, error));
+    RETURN_IF(memory_array(&sweep->typed, none ? 1 : sweep->lanes.count, "settings", error));
+    return sweep_host_open(sweep, error);
 }
 
 static int open_all(struct sweep *sweep, struct config *config, struct error *error) {
@@ -151,9 +150,9 @@ int sweep_open(struct sweep *sweep, const struct sweep_settings *settings, struc
 
 void sweep_close(struct sweep *sweep) {
     file_release(sweep->hold);
+    sweep_host_close(sweep->host);
     lanes_close(&sweep->lanes);
     memory_free(sweep->typed);
-    memory_free(sweep->failure);
     for (int i = 0; i < sweep->count; i++) {
         for (int v = 0; sweep->runs[i].values && v < sweep->variation_count; v++)
             memory_free(sweep->runs[i].values[v]);
@@ -166,44 +165,44 @@ void sweep_close(struct sweep *sweep) {
 
 /* --- running --- */
 
-static enum lane_answer take(void *self, int *job) {
+enum lane_answer sweep_take(void *self, int *run) {
     struct sweep *sweep = self;
     if (world_interrupted() || sweep->stopped.code != OK) return LANE_END;
-    const enum lane_answer answer = sweep_next(sweep, job);
+    const enum lane_answer answer = sweep_next(sweep, run);
     if (answer != LANE_TAKE) return answer;
-    sweep->runs[*job].status = SWEEP_RUNNING;
+    sweep->runs[*run].status = SWEEP_RUNNING;
     sweep_write(sweep, &sweep->stopped);
     return answer;
 }
 
-/* Where the run goes on, if it has begun, and where it stops. */
-static int complete(const struct sweep *sweep, int lane, int run, struct typed *typed, struct error *error) {
+int sweep_settle(struct typed *typed, const char *folder, int stop_after, struct error *error) {
     struct config *config = &typed->value;
     char checkpoint[PATH_BYTES];
-    lanes_settings(&sweep->lanes, lane, config);
     config->quiet = true;
     config->test = false;
-    config->stop_after = sweep->rung_epochs[sweep->runs[run].rungs];
+    config->stop_after = stop_after;
     config->resume[0] = '\0';
     if (!typed->given.outputs) /* one page is for all of them: trainer report */
         snprintf(config->outputs, sizeof config->outputs, "csv");
-    RETURN_IF(run_folder(sweep, run, "", config->out, error));
-    RETURN_IF(run_folder(sweep, run, "/" FOLDER_CHECKPOINT, checkpoint, error));
+    snprintf(config->out, sizeof config->out, "%s", folder);
+    RETURN_IF(file_join(checkpoint, folder, FOLDER_CHECKPOINT, error));
     if (!file_exists(checkpoint)) return OK;
     snprintf(config->resume, sizeof config->resume, "%s", config->out);
     typed->given.weights = false; /* it has its own by now */
     return OK;
 }
 
-static void work(void *self, int lane, int job) {
+static void work(void *self, int lane, int run, struct error *failure) {
     struct sweep *sweep = self;
     struct typed *typed = &sweep->typed[lane];
-    struct error *failure = &sweep->failure[lane];
     struct run_result result = {0};
-    *failure = (struct error){0};
-    int code = sweep_typed(sweep, job, typed, failure);
-    if (code == OK) code = complete(sweep, lane, job, typed, failure);
-    if (code == OK) run_train_here(typed, &result, failure);
+    char folder[PATH_BYTES];
+    int code = sweep_typed(sweep, run, typed, failure);
+    if (code == OK) code = sweep_folder(sweep, run, folder, failure);
+    if (code == OK) code = sweep_settle(typed, folder, sweep->rung_epochs[sweep->runs[run].rungs], failure);
+    if (code != OK) return;
+    lanes_settings(&sweep->lanes, lane, &typed->value);
+    run_train_here(typed, &result, failure);
     run_result_free(&result);
 }
 
@@ -212,7 +211,7 @@ static int read_run(struct sweep *sweep, int number, struct error *error) {
     struct sweep_run *run = &sweep->runs[number];
     struct safetensors content = {0};
     char path[PATH_BYTES], score[64];
-    RETURN_IF(run_folder(sweep, number, "", path, error));
+    RETURN_IF(sweep_folder(sweep, number, path, error));
     RETURN_IF(checkpoint_read(path, &content, error));
     snprintf(score, sizeof score, "best_%s",
              strcmp(sweep->metric_name, "validation_loss") == 0 ? "loss" : metric_rows[sweep->score].name);
@@ -225,14 +224,17 @@ static int read_run(struct sweep *sweep, int number, struct error *error) {
     return OK;
 }
 
+/* Any lane may take it again. */
+static void give_back(struct sweep *sweep, int number) {
+    struct sweep_run *run = &sweep->runs[number];
+    run->status = run->rungs > 0 ? SWEEP_STOPPED : SWEEP_WAITING;
+    if (sweep->stopped.code == OK) sweep_write(sweep, &sweep->stopped);
+}
+
 static void note_end(struct sweep *sweep, int number, const struct error *failure) {
     struct sweep_run *run = &sweep->runs[number];
     struct error why = *failure;
     const int target = sweep->rung_epochs[run->rungs];
-    if (failure->code == ERROR_INTERRUPTED) {
-        run->status = run->rungs > 0 ? SWEEP_STOPPED : SWEEP_WAITING;
-        return;
-    }
     if (why.code == OK) read_run(sweep, number, &why);
     if (why.code != OK) {
         run->status = SWEEP_FAILED;
@@ -260,10 +262,26 @@ static void say_end(struct sweep *sweep, int number) {
                      run->epochs, run->epochs == 1 ? "" : "s");
 }
 
-static void ended(void *self, int lane, int job) {
+void sweep_lose(struct sweep *sweep, int number, const struct error *why) {
+    struct sweep_run *run = &sweep->runs[number];
+    struct error failure = {0};
+    if (why->code != ERROR_INTERRUPTED) run->lost++;
+    if (run->lost < SWEEP_LOST_MOST) {
+        give_back(sweep, number);
+        return;
+    }
+    error_set(&failure, ERROR_PEER, "lost with %d machines, the last time: %.300s", run->lost, why->words);
+    sweep_ended(sweep, number, &failure);
+}
+
+void sweep_ended(void *self, int run, const struct error *failure) {
     struct sweep *sweep = self;
-    note_end(sweep, job, &sweep->failure[lane]);
-    if (sweep->failure[lane].code != ERROR_INTERRUPTED) say_end(sweep, job);
+    if (failure->code == ERROR_INTERRUPTED) {
+        give_back(sweep, run);
+        return;
+    }
+    note_end(sweep, run, failure);
+    say_end(sweep, run);
     if (sweep->stopped.code == OK) sweep_write(sweep, &sweep->stopped);
 }
 
@@ -272,8 +290,9 @@ static int test_best(struct sweep *sweep, int best, struct error *error) {
     struct restored *restored = NULL;
     struct tested tested = {0};
     struct evaluation result;
-    char path[PATH_BYTES];
-    RETURN_IF(run_folder(sweep, best, "/" FOLDER_BEST, path, error));
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    RETURN_IF(sweep_folder(sweep, best, folder, error));
+    RETURN_IF(file_join(path, folder, FOLDER_BEST, error));
     RETURN_IF(memory_array(&restored, 1, "the best network", error));
     const struct config *config = &sweep->settings.run.value;
     const struct tested_settings test = {
@@ -298,7 +317,11 @@ static int count_done(const struct sweep *sweep) {
 }
 
 int sweep_do(struct sweep *sweep, struct error *error) {
-    const struct lane_work lane_work = {.take = take, .work = work, .ended = ended, .self = sweep};
+    const struct lane_work lane_work = {.take = sweep_take,
+                                        .work = work,
+                                        .ended = sweep_ended,
+                                        .serve = sweep->host ? sweep_host_serve : NULL,
+                                        .self = sweep};
     world_catch_interrupts();
     progress_open(&sweep->progress, stderr, sweep->settings.run.value.quiet);
     const int code = lanes_run(&sweep->lanes, &lane_work, error);

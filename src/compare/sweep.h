@@ -3,18 +3,23 @@
  *
  * Its folder has sweep.json, what was asked for; sweep.csv, a row for each run, which is written anew
  * whenever a run has ended; and the runs, ordinary folders named 1, 2, ... A sweep that was killed goes on
- * from these three. */
+ * from these three. Machines that join it (--listen, --join) lend their devices: they train runs and send
+ * back the folders. */
 #ifndef TRAINER_COMPARE_SWEEP_H
 #define TRAINER_COMPARE_SWEEP_H
 
 #include "../base/page.h"
-#include "../data/metric.h"
+#include "../bridge/terms.h"
 #include "../record/progress.h"
 #include "lanes.h"
 #include "vary.h"
 
+struct sweep_host;
+
 enum sweep_method { SWEEP_RANDOM, SWEEP_GRID, SWEEP_HALVING };
 enum sweep_metric { SWEEP_AUTO, SWEEP_ACCURACY, SWEEP_RMSE, SWEEP_LOSS };
+
+enum { SWEEP_ADDRESS_BYTES = 320 };
 
 /* Filled from the rows of the command. */
 struct sweep_settings {
@@ -24,6 +29,7 @@ struct sweep_settings {
     int runs;                   /* 0: 24, or of a grid all */
     int method, metric;         /* enum sweep_method, sweep_metric */
     int keep, first_rung;       /* of halving: one run in `keep` goes on; epochs of the first rung */
+    char listen[SWEEP_ADDRESS_BYTES], join[SWEEP_ADDRESS_BYTES]; /* where lanes of others come; or go */
     struct {
         bool runs, method, metric, keep, first_rung;
     } given;
@@ -41,6 +47,7 @@ struct sweep_run {
     double metric, test, seconds; /* of the best epoch; on the test part, of the winner alone; NAN: none */
     int rungs;                    /* that it has been through */
     double at_rung[SWEEP_RUNGS];  /* [rungs] the metric at the end of each */
+    int lost;                     /* how often with the machine that had it */
     char reason[500];             /* of one that failed */
 };
 
@@ -57,9 +64,10 @@ struct sweep {
     const char *metric_name; /* of the metric that the runs are ranked by: "validation_accuracy" */
     bool lower;              /* the lower, the better */
     struct lanes lanes;
-    struct typed *typed;   /* [lanes] of the run in hand */
-    struct error *failure; /* [lanes] of it */
-    struct error stopped;  /* what ends the sweep: a file that cannot be written */
+    struct typed *typed;     /* [lanes, at least 1] of the run in hand */
+    struct sweep_host *host; /* owned; NULL: no other machine can join */
+    struct fingerprint data; /* of the data set: data_fingerprint */
+    struct error stopped;    /* what ends the sweep: a file that cannot be written */
     struct progress progress;
     void *hold;
     bool resumed;
@@ -93,13 +101,35 @@ int sweep_best(const struct sweep *sweep); /* or -1: none has a metric */
 void sweep_rank(const struct sweep *sweep, int *order);
 
 /* sweep_files.c */
+/* The option of a sweep's own that was typed, of those that say what is tried; NULL: none. */
+const char *sweep_own_typed(const struct sweep_settings *settings);
 int sweep_save(const struct sweep *sweep, struct error *error); /* sweep.json */
 /* Fills in what was not typed. Errors: ERROR_USAGE: what was typed differs; ERROR_FILE. */
 int sweep_load(struct sweep_settings *settings, const char *folder, struct error *error);
 int sweep_write(const struct sweep *sweep, struct error *error); /* sweep.csv */
 int sweep_read(struct sweep *sweep, struct error *error);        /* of the runs that were drawn again */
 
-/* The options of a run as they would be typed. */
+/* sweep.c: the options of a run as they would be typed. */
 int sweep_typed(const struct sweep *sweep, int run, struct typed *typed, struct error *error);
+int sweep_folder(const struct sweep *sweep, int run, char path[PATH_BYTES], struct error *error);
+/* What every run has, wherever it is trained: its folder, with whose checkpoint it goes on if it has one, and
+ * where it stops. stop_after: epochs; 0: at its end. */
+int sweep_settle(struct typed *typed, const char *folder, int stop_after, struct error *error);
+/* A run is taken; has ended; was lost with its lane, so another one takes it, but not for ever. Called under
+ * the lock of the lanes. */
+enum lane_answer sweep_take(void *sweep, int *run);
+void sweep_ended(void *sweep, int run, const struct error *failure);
+enum { SWEEP_LOST_MOST = 3 };
+void sweep_lose(struct sweep *sweep, int run, const struct error *why);
+
+/* sweep_host.c: machines that join. Errors of open: ERROR_USAGE: the address, settings that cannot be sent;
+ * ERROR_DEVICE: the port is in use. */
+int sweep_host_open(struct sweep *sweep, struct error *error);
+void sweep_host_serve(void *sweep, struct shared_lanes *shared);
+void sweep_host_close(struct sweep_host *host); /* NULL is fine */
+
+/* sweep_join.c: lends this machine's devices to the sweep at settings->join until that ends. Errors:
+ * ERROR_USAGE: settings that the sweep has; ERROR_PEER: it refuses, is gone, or ends; ERROR_INTERRUPTED. */
+int sweep_join(const struct sweep_settings *settings, struct error *error);
 
 #endif

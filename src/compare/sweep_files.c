@@ -4,37 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/json.h"
+#include "../base/csv.h"
 #include "../base/memory.h"
-#include "../infer/predictions.h"
 #include "../report/sweep.h"
 #include "../run/folder.h"
+#include "kept.h"
 #include "sweep.h"
-
-enum { JSON_BYTES = 1 << 22 };
 
 static const char *const methods[] = {"random", "grid", "halving"};
 static const char *const metrics[] = {"auto", "validation_accuracy", "validation_rmse", "validation_loss"};
 
 /* --- sweep.json --- */
-
-/* Where the files are is no part of it. */
-static bool is_kept(const struct option *row, const struct typed *typed) {
-    bool given;
-    memcpy(&given, (const char *)typed + row->given, sizeof given);
-    return given && strcmp(row->name, "out") != 0 && strcmp(row->name, "resume") != 0 &&
-           strcmp(row->name, "quiet") != 0;
-}
-
-static void write_settings(struct json_writer *json, const struct typed *typed, char *value) {
-    json_open(json, "settings", '{');
-    for (const struct option *row = run_options; row->name; row++) {
-        if (!is_kept(row, typed)) continue;
-        option_text(row, typed, value, CONFIG_VALUE_BYTES);
-        json_text(json, row->name, value);
-    }
-    json_close(json, '}');
-}
 
 int sweep_save(const struct sweep *sweep, struct error *error) {
     const struct sweep_settings *settings = &sweep->settings;
@@ -55,7 +35,7 @@ int sweep_save(const struct sweep *sweep, struct error *error) {
         json_open(&json, "vary", '[');
         for (int v = 0; v < settings->varied.count; v++) json_text(&json, NULL, settings->varied.text[v]);
         json_close(&json, ']');
-        write_settings(&json, &settings->run, value);
+        kept_put_settings(&json, &settings->run, value);
         json_close(&json, '}');
         code = file_commit(&file, error);
     }
@@ -64,97 +44,42 @@ int sweep_save(const struct sweep *sweep, struct error *error) {
     return code;
 }
 
-static int bad_json(const char *path, const char *name, struct error *error) {
-    return error_set(error, ERROR_FILE, "%s: \"%s\" is missing, or is not what a sweep writes", path, name);
-}
-
-static const struct json_value *member(const struct json *json, const char *name, enum json_kind kind) {
-    const struct json_value *value = json_member(json, json->values, name);
-    return value && value->kind == kind ? value : NULL;
-}
-
-static int read_word(const struct json *json, const char *path, const char *name, const char *const *words,
-                     int count, int *out, struct error *error) {
-    const struct json_value *value = member(json, name, JSON_TEXT);
-    for (int i = 0; value && i < count; i++)
-        if (strcmp(words[i], value->text) == 0) {
-            *out = i;
-            return OK;
-        }
-    return bad_json(path, name, error);
-}
-
-static int read_whole(const struct json *json, const char *path, const char *name, int least, int most,
-                      int *out, struct error *error) {
-    const struct json_value *value = member(json, name, JSON_NUMBER);
-    if (!value || !(value->number >= least && value->number <= most)) return bad_json(path, name, error);
-    *out = (int)value->number;
-    return OK;
+const char *sweep_own_typed(const struct sweep_settings *settings) {
+    return settings->varied.count > 0   ? "vary"
+           : settings->given.runs       ? "runs"
+           : settings->given.method     ? "method"
+           : settings->given.metric     ? "metric"
+           : settings->given.keep       ? "keep"
+           : settings->given.first_rung ? "first-rung"
+                                        : NULL;
 }
 
 /* What is typed beside --resume may say where and how, not what. */
 static int check_typed(const struct sweep_settings *settings, const char *folder, struct error *error) {
-    const char *found = settings->varied.count > 0   ? "vary"
-                        : settings->given.runs       ? "runs"
-                        : settings->given.method     ? "method"
-                        : settings->given.metric     ? "metric"
-                        : settings->given.keep       ? "keep"
-                        : settings->given.first_rung ? "first-rung"
-                        : settings->run.given.out    ? "out"
-                                                     : NULL;
-    for (const struct option *row = run_options; row->name && !found; row++)
-        if (row->flags & (OPTION_AGREED | OPTION_SAVED) && is_kept(row, &settings->run)) found = row->name;
-    if (!found) return OK;
-    return error_set(error, ERROR_USAGE,
-                     "--%s: expected none beside --resume: the sweep in %.200s has its own", found, folder);
+    return kept_check_typed(&settings->run, sweep_own_typed(settings), "sweep", folder, error);
 }
 
-/* Those that were typed now go before those of then. */
-static int read_settings(struct typed *typed, const struct json *json, const char *path,
-                         struct error *error) {
-    const struct json_value *settings = member(json, "settings", JSON_OBJECT);
-    if (!settings) return bad_json(path, "settings", error);
-    for (int i = settings->first; i >= 0; i = json->values[i].next) {
-        const struct json_value *value = &json->values[i];
-        const struct option *row = option_find(run_options, value->name);
-        struct error why = {0};
-        if (!row || value->kind != JSON_TEXT) return bad_json(path, value->name, error);
-        if (is_kept(row, typed)) continue;
-        if (option_set(run_options, typed, path, value->name, value->text, &why) != OK)
-            return error_set(error, ERROR_FILE, "%s", why.words);
-    }
-    return OK;
+static int add_vary(void *to, const char *text, struct error *error) {
+    return vary_add(to, text, error);
 }
 
-static int read_members(struct sweep_settings *settings, const struct json *json, const char *path,
-                        struct error *error) {
+static int read_members(struct sweep_settings *settings, const struct kept *kept, struct error *error) {
     const int most_epochs = 1000000;
-    RETURN_IF(read_word(json, path, "method", methods, 3, &settings->method, error));
-    RETURN_IF(read_word(json, path, "metric", metrics, 4, &settings->metric, error));
-    RETURN_IF(read_whole(json, path, "runs", 0, SWEEP_RUNS, &settings->runs, error));
-    RETURN_IF(read_whole(json, path, "keep", 2, SWEEP_RUNS, &settings->keep, error));
-    RETURN_IF(read_whole(json, path, "first_rung", 1, most_epochs, &settings->first_rung, error));
-    const struct json_value *vary = member(json, "vary", JSON_ARRAY);
-    if (!vary) return bad_json(path, "vary", error);
-    for (int i = vary->first; i >= 0; i = json->values[i].next) {
-        if (json->values[i].kind != JSON_TEXT) return bad_json(path, "vary", error);
-        RETURN_IF(vary_add(&settings->varied, json->values[i].text, error));
-    }
-    return read_settings(&settings->run, json, path, error);
+    RETURN_IF(kept_word(kept, "method", methods, 3, &settings->method, error));
+    RETURN_IF(kept_word(kept, "metric", metrics, 4, &settings->metric, error));
+    RETURN_IF(kept_whole(kept, "runs", 0, SWEEP_RUNS, &settings->runs, error));
+    RETURN_IF(kept_whole(kept, "keep", 2, SWEEP_RUNS, &settings->keep, error));
+    RETURN_IF(kept_whole(kept, "first_rung", 1, most_epochs, &settings->first_rung, error));
+    RETURN_IF(kept_texts(kept, "vary", add_vary, &settings->varied, error));
+    return kept_get_settings(kept, &settings->run, error);
 }
 
 int sweep_load(struct sweep_settings *settings, const char *folder, struct error *error) {
-    char path[PATH_BYTES], *text = NULL;
-    size_t bytes = 0;
-    struct json json = {0};
+    struct kept kept;
     RETURN_IF(check_typed(settings, folder, error));
-    RETURN_IF(file_join(path, folder, FOLDER_SWEEP, error));
-    RETURN_IF(file_read_plain(path, JSON_BYTES, &text, &bytes, error));
-    int code = json_parse(&json, text, bytes, error);
-    if (code != OK) error_prefix(error, "%s: ", path);
-    if (code == OK) code = read_members(settings, &json, path, error);
-    json_free(&json);
-    memory_free(text);
+    int code = kept_open(&kept, folder, FOLDER_SWEEP, error);
+    if (code == OK) code = read_members(settings, &kept, error);
+    kept_close(&kept);
     return code;
 }
 
@@ -189,8 +114,8 @@ static void put_run(struct text *out, const struct sweep *sweep, int number) {
         put_real(out, run->at_rung[r]);
     }
     text_add(out, ",");
-    predictions_cell(out, run->reason);
-    for (int v = 0; v < sweep->variation_count; v++) predictions_cell(out, run->values[v]);
+    csv_add(out, run->reason);
+    for (int v = 0; v < sweep->variation_count; v++) csv_add(out, run->values[v]);
     if (out->used > 0 && out->bytes[out->used - 1] == ',') out->bytes[out->used - 1] = '\n';
 }
 

@@ -99,7 +99,7 @@ enum lane_answer sweep_next(const struct sweep *sweep, int *run) {
         *run = waiting_at(sweep, rung, count_ended(sweep, rung) / sweep->settings.keep);
     if (*run < 0) *run = first_waiting(sweep);
     if (*run >= 0) return LANE_TAKE;
-    if (count(sweep, SWEEP_RUNNING) > 0) return sweep->rungs > 1 ? LANE_WAIT : LANE_END;
+    if (count(sweep, SWEEP_RUNNING) > 0) return LANE_WAIT; /* one may come back from a lane that is lost */
     if (count(sweep, SWEEP_FINISHED) > 0) return LANE_END;
     for (int rung = sweep->rungs - 2; rung >= 0 && *run < 0; rung--)
         *run = waiting_at(sweep, rung, sweep->count);

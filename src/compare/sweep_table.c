@@ -49,6 +49,7 @@ static void command_text(const struct sweep *sweep, const struct typed *typed, c
         text_add(text, " --%s=", row->name);
         command_word(text, value);
     }
+    if (sweep->lanes.count == 0) return;
     struct config *config = &sweep->typed[0].value;
     lanes_settings(&sweep->lanes, 0, config);
     text_add(text, " --devices=%s", config->devices);

@@ -128,6 +128,10 @@ const char *config_unusual(const struct config *config, int flag, const char *wi
 }
 
 int config_check_microbatches(const struct config *config, struct error *error) {
+    if (config->schedule_pipeline != 0 && config->microbatches == 1)
+        return error_set(error, ERROR_USAGE,
+                         "--schedule-pipeline: found --microbatches=1, expected 2 or more for the devices to "
+                         "work at");
     if (config->batch % config->microbatches == 0) return OK;
     return error_set(error, ERROR_USAGE, "--microbatches=%d: found --batch=%d, expected a multiple of %d",
                      config->microbatches, config->batch, config->microbatches);

@@ -75,7 +75,8 @@ enum { CONFIG_VALUE_BYTES = PLUGIN_TEXT_BYTES }; /* of such a value, at most */
 const char *config_unusual(const struct config *config, int flag, const char *without, char *out,
                            size_t bytes);
 
-/* Whether the batch can be divided into so many micro-batches. Errors: ERROR_USAGE. */
+/* Whether the batch can be divided into so many micro-batches, and whether a pipeline has several. Errors:
+ * ERROR_USAGE. */
 int config_check_microbatches(const struct config *config, struct error *error);
 
 /* What --trace says: of each worker the first *first steps, and every *every-th one (0: none). Errors:

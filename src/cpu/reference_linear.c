@@ -25,6 +25,11 @@ static void swap_rows(double *a, size_t n, size_t i, size_t j) {
     }
 }
 
+/* row[count] -= factor * other[count], another row. */
+static void subtract(double *restrict row, double factor, const double *restrict other, size_t count) {
+    for (size_t j = 0; j < count; j++) row[j] -= factor * other[j];
+}
+
 /* Brings a [n, n] to upper triangular form by steps on its rows, which b [n, n] gets too (NULL: none). False:
  * it is singular. */
 static bool eliminate(double *a, double *b, size_t n, double *determinant) {
@@ -42,8 +47,8 @@ static bool eliminate(double *a, double *b, size_t n, double *determinant) {
         }
         for (size_t i = k + 1; i < n; i++) {
             const double factor = a[i * n + k] / a[k * n + k];
-            for (size_t j = k; j < n; j++) a[i * n + j] -= factor * a[k * n + j];
-            for (size_t j = 0; j < n && b; j++) b[i * n + j] -= factor * b[k * n + j];
+            subtract(a + i * n + k, factor, a + k * n + k, n - k);
+            if (b) subtract(b + i * n, factor, b + k * n, n);
         }
     }
     return true;
@@ -73,13 +78,14 @@ static int run_inverse(const struct call *call, struct error *error) {
     }
     if (!eliminate(a, b, n, &determinant))
         return error_set(error, ERROR_USAGE, "inverse: the matrix [%zu, %zu] is singular", n, n);
-    for (size_t i = n; i-- > 0;)
+    for (size_t i = n; i-- > 0;) {
+        double *row = b + i * n;
+        for (size_t k = i + 1; k < n; k++) subtract(row, a[i * n + k], b + k * n, n);
         for (size_t j = 0; j < n; j++) {
-            double sum = b[i * n + j];
-            for (size_t k = i + 1; k < n; k++) sum -= a[i * n + k] * b[k * n + j];
-            b[i * n + j] = sum / a[i * n + i];
-            y[i * n + j] = (float)b[i * n + j];
+            row[j] /= a[i * n + i];
+            y[i * n + j] = (float)row[j];
         }
+    }
     return OK;
 }
 const struct kernel reference_inverse = {

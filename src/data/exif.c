@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include "../base/bytes.h"
 
 struct bytes {
     const uint8_t *at;
@@ -15,11 +16,9 @@ struct bytes {
 
 /* A number of 2 or 4 bytes; 0 where it does not lie within. */
 static uint32_t number_at(const struct bytes *bytes, size_t at, size_t size) {
-    uint32_t number = 0;
     if (at > bytes->count || size > bytes->count - at) return 0;
-    for (size_t i = 0; i < size; i++)
-        number = number << 8 | bytes->at[at + (bytes->big_endian ? i : size - 1 - i)];
-    return number;
+    const uint8_t *number = bytes->at + at;
+    return (uint32_t)(bytes->big_endian ? bytes_big(number, (int)size) : bytes_little(number, (int)size));
 }
 
 /* Of a TIFF: the order of its bytes, 42, where the directory begins; its entries of tag, type, count, value.

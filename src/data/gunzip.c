@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include <zlib.h>
+#include "../base/bytes.h"
 #include "../base/memory.h"
 
 enum {
@@ -34,8 +35,7 @@ int data_gunzip(const char *name, const void *packed, size_t packed_bytes, size_
         return error_set(error, ERROR_FILE, "%s: found %zu bytes that are not gzip, expected a gzip stream",
                          name, packed_bytes);
     const uint8_t *tail = bytes + packed_bytes - 4;
-    const uint32_t size =
-        (uint32_t)tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16 | (uint32_t)tail[3] << 24;
+    const uint32_t size = (uint32_t)bytes_little(tail, 4);
     if (size > limit)
         return error_set(error, ERROR_FILE, "%s: found %u bytes announced, expected at most %zu", name, size,
                          limit);

@@ -3,11 +3,8 @@
 #include "idx.h"
 
 #include <limits.h>
+#include "../base/bytes.h"
 #include "../base/memory.h"
-
-static uint32_t big_endian(const uint8_t *b) {
-    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | (uint32_t)b[3];
-}
 
 int idx_parse(struct idx *idx, const struct idx_file *file, uint32_t magic, struct error *error) {
     *idx = (struct idx){.rank = (int)(magic & 0xff)};
@@ -15,12 +12,12 @@ int idx_parse(struct idx *idx, const struct idx_file *file, uint32_t magic, stru
     if (file->length < header)
         return error_set(error, ERROR_FILE, "%s: found %zu bytes, expected a header of %zu", file->name,
                          file->length, header);
-    const uint32_t found = big_endian(file->bytes);
+    const uint32_t found = (uint32_t)bytes_big(file->bytes, 4);
     if (found != magic)
         return error_set(error, ERROR_FILE, "%s: magic 0x%08x, expected 0x%08x", file->name, found, magic);
     uint64_t values = 1;
     for (int d = 0; d < idx->rank; d++) {
-        const uint32_t size = big_endian(file->bytes + 4 + 4 * d);
+        const uint32_t size = (uint32_t)bytes_big(file->bytes + 4 + 4 * d, 4);
         if (size < 1 || size > INT_MAX || values > INT64_MAX / size)
             return error_set(error, ERROR_FILE, "%s: found size %u in dimension %d, expected 1 to %d",
                              file->name, size, d + 1, INT_MAX);

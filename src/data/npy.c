@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include "../base/bytes.h"
 #include "../base/text.h"
 
 static const char MAGIC[] = "\x93NUMPY";
@@ -164,8 +165,7 @@ static int find_dictionary(const char *name, const uint8_t *bytes, size_t length
     if (major < 1 || major > 3 || minor != 0)
         return error_set(error, ERROR_FILE, "%s: found version %d.%d of the format, expected 1.0, 2.0 or 3.0",
                          name, major, minor);
-    size_t said = (size_t)bytes[8] | (size_t)bytes[9] << 8;
-    if (major > 1) said |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
+    const size_t said = (size_t)bytes_little(bytes + 8, major > 1 ? 4 : 2);
     *begin = major == 1 ? PREFIX_BYTES : PREFIX_2_BYTES;
     *head = *begin + said;
     if (*head > NPY_HEAD_MOST)

@@ -1,16 +1,14 @@
 /* The items of an array, of any kind, byte order and boundary, as numbers of this machine. */
 #include <math.h>
 #include <string.h>
+#include "../base/bytes.h"
 #include "../base/half.h"
 #include "../base/memory.h"
 #include "npy.h"
 
 static uint64_t bits_of(const struct npy *npy, size_t i) {
     const uint8_t *item = npy->values + i * (size_t)npy->item;
-    uint64_t bits = 0;
-    for (int b = 0; b < npy->item; b++)
-        bits |= (uint64_t)item[npy->big_endian ? npy->item - 1 - b : b] << (8 * b);
-    return bits;
+    return npy->big_endian ? bytes_big(item, npy->item) : bytes_little(item, npy->item);
 }
 
 static float double_float(uint64_t bits) {

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "../base/bytes.h"
 #include "../base/checked.h"
 #include "../base/crc32c.h"
 #include "../base/json.h"
@@ -26,12 +27,6 @@ struct reader {
     struct error *error;
 };
 
-static uint64_t number_at(const uint8_t *bytes, size_t at, size_t size) {
-    uint64_t number = 0;
-    memcpy(&number, bytes + at, size);
-    return number;
-}
-
 /* --- the first page --- */
 
 static int check_sum(const struct reader *reader, const char *what, size_t at, size_t count, uint64_t sum) {
@@ -50,14 +45,14 @@ static int read_head(struct reader *reader) {
     if (length < PACK_PAGE)
         return error_set(reader->error, ERROR_FILE, "%s: found %zu bytes, expected a pack of at least %d",
                          reader->name, length, PACK_PAGE);
-    const unsigned version = (unsigned)number_at(bytes, 8, 4);
+    const unsigned version = (unsigned)bytes_little(bytes + 8, 4);
     if (version < 1 || version > PACK_VERSION)
         return error_set(reader->error, ERROR_FILE, "%s: found a pack of version %u, expected %d",
                          reader->name, version, PACK_VERSION);
-    RETURN_IF(check_sum(reader, "its first page", 16, PACK_HEAD - 16, number_at(bytes, 12, 4)));
-    const uint64_t whole = number_at(bytes, 16, 8), about = number_at(bytes, 24, 8),
-                   about_bytes = number_at(bytes, 32, 8), sums = number_at(bytes, 40, 8),
-                   block = number_at(bytes, 56, 4);
+    RETURN_IF(check_sum(reader, "its first page", 16, PACK_HEAD - 16, bytes_little(bytes + 12, 4)));
+    const uint64_t whole = bytes_little(bytes + 16, 8), about = bytes_little(bytes + 24, 8),
+                   about_bytes = bytes_little(bytes + 32, 8), sums = bytes_little(bytes + 40, 8),
+                   block = bytes_little(bytes + 56, 4);
     if (whole != length)
         return error_set(reader->error, ERROR_FILE, "%s: found %zu bytes, expected %llu", reader->name,
                          length, (unsigned long long)whole);
@@ -72,10 +67,10 @@ static int read_head(struct reader *reader) {
     reader->about = (size_t)about;
     reader->about_bytes = (size_t)about_bytes;
     reader->sums = (size_t)sums;
-    RETURN_IF(
-        check_sum(reader, "its description", reader->about, reader->about_bytes, number_at(bytes, 48, 4)));
+    RETURN_IF(check_sum(reader, "its description", reader->about, reader->about_bytes,
+                        bytes_little(bytes + 48, 4)));
     return check_sum(reader, "the list of its check sums", reader->sums, length - reader->sums,
-                     number_at(bytes, 52, 4));
+                     bytes_little(bytes + 52, 4));
 }
 
 /* --- the description --- */

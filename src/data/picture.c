@@ -1,4 +1,6 @@
-/* Decodes pictures with stb_image (stb.c), after picture_check. */
+/* Decodes pictures, after picture_check: JPEGs with libjpeg-turbo (picture_turbo.c), and what that does not
+ * take, or finds something wrong with, with stb_image (stb.c). A picture that is to become much smaller is
+ * decoded to a smaller size in the first place. */
 #include "picture.h"
 
 #include <string.h>
@@ -6,8 +8,21 @@
 #include "../base/memory.h"
 #include "exif.h"
 #include "picture_check.h"
+#include "picture_turbo.h"
 
 const char *const picture_fits[PICTURE_FITS] = {"none", "crop", "squash"};
+
+/* The picture of a file, and where it is among the pixels that it was decoded to. */
+struct view {
+    int height, width; /* in the file, upright */
+    int shrink;        /* so many of the file's pixels on a side became one: 1, 2, 4 or 8 */
+    int lack[2];       /* so many of them the first row and the first column have less */
+};
+
+static struct picture_part part_of(const struct picture_form *form, int height, int width) {
+    if (form->fit == PICTURE_CROP) return picture_middle(height, width, form->height, form->width);
+    return (struct picture_part){0, 0, height, width};
+}
 
 #if TRAINER_STB
 
@@ -54,8 +69,12 @@ static int take_pixels(struct picture *picture, const uint8_t *decoded, const in
     const size_t channels = (size_t)picture->channels;
     picture->height = size[lies];
     picture->width = size[!lies];
-    RETURN_IF(
-        memory_array(&picture->pixels, (size_t)size[0] * (size_t)size[1] * channels, "a picture", error));
+    const size_t pixels = (size_t)size[0] * (size_t)size[1];
+    RETURN_IF(memory_array(&picture->pixels, pixels * channels, "a picture", error));
+    if (orientation == EXIF_UPRIGHT && from == picture->channels) {
+        memcpy(picture->pixels, decoded, pixels * channels);
+        return OK;
+    }
     for (int row = 0; row < size[0]; row++) {
         /* from one pixel to the next it is always as far; backwards where that wraps around */
         const size_t begin = exif_place(orientation, size, row, 0),
@@ -67,27 +86,82 @@ static int take_pixels(struct picture *picture, const uint8_t *decoded, const in
     return OK;
 }
 
-static int decode(struct picture *picture, const char *name, const uint8_t *bytes, size_t count,
-                  struct error *error) {
-    const enum picture_kind kind = picture_kind(bytes, count);
+/* Of how many pixels on a side libjpeg-turbo may make one. Three for each that is wanted are left to be
+ * scaled: the result then differs by 0.2 of 255 levels from that of the whole picture, other filters by 2
+ * (docs/measurements/pictures.md). */
+static int shrink_for(const struct picture_form *form, int height, int width) {
+    enum { LEFT = 3, MOST = 8 };
+    const struct picture_part part = part_of(form, height, width);
+    int shrink = MOST;
+    while (shrink > 1 && (part.height < (double)LEFT * shrink * form->height ||
+                          part.width < (double)LEFT * shrink * form->width))
+        shrink /= 2;
+    return shrink;
+}
+
+/* A JPEG of height x width pixels in the file, as it lies; *done = false: it is stb_image's. */
+static int decode_turbo(struct picture *picture, struct view *view, const struct picture_jpeg *jpeg,
+                        int orientation, const uint8_t *bytes, size_t count, bool *done,
+                        struct error *error) {
+    const int size[2] = {(jpeg->height + view->shrink - 1) / view->shrink,
+                         (jpeg->width + view->shrink - 1) / view->shrink};
+    uint8_t *decoded = NULL;
+    int code = OK;
+    RETURN_IF(memory_array(&decoded, (size_t)size[0] * (size_t)size[1] * (size_t)jpeg->components,
+                           "a picture", error));
+    *done = picture_turbo(jpeg, bytes, count, size, decoded);
+    if (*done) code = take_pixels(picture, decoded, size, jpeg->components, orientation, error);
+    memory_free(decoded);
+    if (code != OK || !*done) return code;
+    /* Where an axis runs backwards, the pixel that was not a whole one is the first. */
+    const size_t corner = exif_place(orientation, size, 0, 0), width = (size_t)picture->width;
+    if (corner / width > 0) view->lack[0] = picture->height * view->shrink - view->height;
+    if (corner % width > 0) view->lack[1] = picture->width * view->shrink - view->width;
+    return OK;
+}
+
+static int decode_stb(struct picture *picture, int orientation, const char *name, const uint8_t *bytes,
+                      size_t count, struct error *error) {
     int from = 0, size[2] = {0};
-    uint8_t *decoded = kind == PICTURE_IS_GIF
+    uint8_t *decoded = picture_kind(bytes, count) == PICTURE_IS_GIF
                            ? load_gif(bytes, count, size, &from, error)
                            : stbi_load_from_memory(bytes, (int)count, &size[1], &size[0], &from, 0);
     if (decoded == NULL) return error->code != OK ? error->code : refuse(name, error);
-    const int orientation = kind == PICTURE_IS_JPEG ? exif_orientation(bytes, count) : EXIF_UPRIGHT;
     const int code = take_pixels(picture, decoded, size, from, orientation, error);
     stbi_image_free(decoded);
     return code;
 }
 
+/* form: what the picture is for; NULL: all of its pixels are wanted. */
+static int decode(struct picture *picture, const struct picture_form *form, struct view *view,
+                  const char *name, const uint8_t *bytes, size_t count, struct error *error) {
+    struct picture_jpeg jpeg;
+    RETURN_IF(picture_check(name, bytes, count, &jpeg, error));
+    const int orientation =
+        picture_kind(bytes, count) == PICTURE_IS_JPEG ? exif_orientation(bytes, count) : EXIF_UPRIGHT;
+    if (picture_turbo_takes(&jpeg)) {
+        const bool lies = orientation > EXIF_MOST / 2;
+        bool done = false;
+        *view = (struct view){
+            .height = lies ? jpeg.width : jpeg.height, .width = lies ? jpeg.height : jpeg.width, .shrink = 1};
+        if (form) view->shrink = shrink_for(form, view->height, view->width);
+        RETURN_IF(decode_turbo(picture, view, &jpeg, orientation, bytes, count, &done, error));
+        if (done) return OK;
+    }
+    RETURN_IF(decode_stb(picture, orientation, name, bytes, count, error));
+    *view = (struct view){.height = picture->height, .width = picture->width, .shrink = 1};
+    return OK;
+}
+
 #else
 
-static int decode(struct picture *picture, const char *name, const uint8_t *bytes, size_t count,
-                  struct error *error) {
+static int decode(struct picture *picture, const struct picture_form *form, struct view *view,
+                  const char *name, const uint8_t *bytes, size_t count, struct error *error) {
+    struct picture_jpeg jpeg;
     (void)picture;
-    (void)bytes;
-    (void)count;
+    (void)form;
+    (void)view;
+    RETURN_IF(picture_check(name, bytes, count, &jpeg, error));
     return error_set(error, ERROR_FILE, "%s: a picture, which this build cannot read: it has no stb_image",
                      name);
 }
@@ -96,30 +170,28 @@ static int decode(struct picture *picture, const char *name, const uint8_t *byte
 
 int picture_decode(struct picture *picture, int channels, const char *name, const void *bytes, size_t count,
                    struct error *error) {
+    struct view view = {0};
     *picture = (struct picture){.channels = channels};
-    RETURN_IF(picture_check(name, bytes, count, error));
-    const int code = decode(picture, name, bytes, count, error);
+    const int code = decode(picture, NULL, &view, name, bytes, count, error);
     if (code != OK) picture_close(picture);
     return code;
 }
 
-void picture_crop(struct picture *picture, int height, int width) {
-    const long tall = (long)picture->height * width, wide = (long)picture->width * height;
-    int rows = picture->height, columns = picture->width;
-    if (wide > tall)
-        columns = (int)((tall + height / 2) / height);
-    else
-        rows = (int)((wide + width / 2) / width);
-    if (columns < 1) columns = 1;
-    if (rows < 1) rows = 1;
-    const size_t channels = (size_t)picture->channels, bytes = (size_t)columns * channels;
-    const uint8_t *from = picture->pixels + ((size_t)((picture->height - rows) / 2) * (size_t)picture->width +
-                                             (size_t)((picture->width - columns) / 2)) *
-                                                channels;
-    for (size_t row = 0; row < (size_t)rows; row++)
-        memmove(picture->pixels + row * bytes, from + row * (size_t)picture->width * channels, bytes);
-    picture->height = rows;
-    picture->width = columns;
+int picture_read(const struct picture_form *form, const char *name, const void *bytes, size_t count,
+                 float *out, struct error *error) {
+    struct picture picture = {.channels = form->channels};
+    struct view view = {0};
+    int code = decode(&picture, form, &view, name, bytes, count, error);
+    if (code == OK) {
+        const struct picture_part part = part_of(form, view.height, view.width),
+                                  seen = {.top = (part.top + view.lack[0]) / view.shrink,
+                                          .left = (part.left + view.lack[1]) / view.shrink,
+                                          .height = part.height / view.shrink,
+                                          .width = part.width / view.shrink};
+        code = picture_fit(&picture, &seen, form->height, form->width, out, error);
+    }
+    picture_close(&picture);
+    return code;
 }
 
 void picture_close(struct picture *picture) {

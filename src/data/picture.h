@@ -1,5 +1,6 @@
-/* Pictures: PNG, JPEG, BMP and the first frame of GIF, decoded by stb_image, turned as the camera noted,
- * scaled to the size and converted to the channels that a network takes. */
+/* Pictures: PNG, JPEG, BMP and the first frame of GIF, decoded by stb_image, JPEG by libjpeg-turbo where the
+ * program is built with it; turned as the camera noted, scaled to the size and converted to the channels that
+ * a network takes. */
 #ifndef TRAINER_DATA_PICTURE_H
 #define TRAINER_DATA_PICTURE_H
 
@@ -33,6 +34,17 @@ bool picture_is_named(const char *path);
  * known. */
 const char *picture_other(const void *bytes, size_t count);
 
+/* What a network takes. */
+struct picture_form {
+    int height, width, channels; /* 1 or 3 channels */
+    enum picture_fit fit;        /* PICTURE_NONE is as PICTURE_SQUASH */
+};
+
+/* A rectangle of pixels, whose edges may cut some. */
+struct picture_part {
+    double top, left, height, width;
+};
+
 /* Decodes a file in memory into 1 or 3 channels; `name` is for the words. 16 bits per channel become 8; what
  * is transparent shows white behind it; colours become grey by their brightness (ITU-R BT.601); a JPEG is
  * upright afterwards, as its EXIF segment says (exif.h). Errors:
@@ -42,12 +54,21 @@ int picture_decode(struct picture *picture, int channels, const char *name, cons
                    struct error *error);
 void picture_close(struct picture *picture); /* safe on a zeroed one */
 
-/* Cuts it down, in its own memory, to the largest part of the shape height : width in its middle. */
-void picture_crop(struct picture *picture, int height, int width);
+/* The largest part of height x width pixels that has the shape down : across, in their middle: whole pixels.
+ */
+struct picture_part picture_middle(int height, int width, int down, int across);
 
-/* out[height][width][channels] = the whole picture, scaled to that size, its own shape or not; values from 0
- * to 255. Each is a mean of the pixels around its place, weighted by a triangle as wide as two pixels of the
- * coarser of the two grids: at equal sizes the pixels themselves. Errors: ERROR_DEVICE. */
-int picture_fit(const struct picture *picture, int height, int width, float *out, struct error *error);
+/* out[height][width][channels] = a part of the picture, scaled to that size, its own shape or not; values
+ * from 0 to 255. Each is a mean of the part's pixels around its place, weighted by a triangle as wide as two
+ * pixels of the coarser of the two grids: at equal sizes the pixels themselves. A pixel
+ * that is cut counts for what is left of it. Errors: ERROR_DEVICE. */
+int picture_fit(const struct picture *picture, const struct picture_part *part, int height, int width,
+                float *out, struct error *error);
+
+/* All of it: out[form->height][form->width][form->channels] = the picture of a file, decoded, cut and scaled;
+ * values from 0 to 255. A JPEG that is much larger is decoded to a half, a quarter or an eighth of its size
+ * (picture.c). Errors: as those of picture_decode. */
+int picture_read(const struct picture_form *form, const char *name, const void *bytes, size_t count,
+                 float *out, struct error *error);
 
 #endif

@@ -2,6 +2,7 @@
  * and up to version 2.27 a place beyond the palette for whatever is in memory. (Microsoft, "Bitmap Storage";
  * numbers are little-endian.) */
 #include <stdbool.h>
+#include "../base/bytes.h"
 #include "picture_check.h"
 
 enum {
@@ -17,9 +18,7 @@ enum {
 };
 
 static uint32_t number_at(const uint8_t *bytes, size_t at, int size) {
-    uint32_t number = 0;
-    for (int i = size; i > 0; i--) number = number << 8 | bytes[at + (size_t)i - 1];
-    return number;
+    return (uint32_t)bytes_little(bytes + at, size);
 }
 
 static bool is_known(uint32_t bits) {

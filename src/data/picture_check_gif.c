@@ -4,6 +4,7 @@
  * Interchange Format, Version 89a"; numbers are little-endian.) */
 #include <stdbool.h>
 #include <string.h>
+#include "../base/bytes.h"
 #include "picture_check.h"
 
 /* A reader of the file. */
@@ -30,7 +31,7 @@ static int skip(struct gif *gif, size_t bytes) {
 }
 
 static unsigned number_at(const struct gif *gif, size_t at) {
-    return (unsigned)(gif->bytes[at] | gif->bytes[at + 1] << 8);
+    return (unsigned)bytes_little(gif->bytes + at, 2);
 }
 
 /* Bytes of a table of colours, as a flag byte says. */

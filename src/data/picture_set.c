@@ -33,15 +33,12 @@ static int read_one(const struct picture_set *set, int at, float *numbers, struc
     uint8_t *pixels = set->pixels + (size_t)at * count;
     char path[PATH_BYTES], *bytes = NULL;
     size_t length;
-    struct picture picture = {0};
+    const struct picture_form form = {set->height, set->width, set->channels, set->fit};
     set->labels[at] = set->folders->files[set->order[at]].label;
     RETURN_IF(class_folders_path(set->folders, set->order[at], path, error));
     RETURN_IF(file_read(path, PICTURE_MOST_BYTES, &bytes, &length, error));
-    int code = picture_decode(&picture, set->channels, path, bytes, length, error);
+    const int code = picture_read(&form, path, bytes, length, numbers, error);
     memory_free(bytes);
-    if (code == OK && set->fit == PICTURE_CROP) picture_crop(&picture, set->height, set->width);
-    if (code == OK) code = picture_fit(&picture, set->height, set->width, numbers, error);
-    picture_close(&picture);
     for (size_t i = 0; i < count && code == OK; i++) pixels[i] = (uint8_t)roundf(numbers[i]);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "stream.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdbool.h>
 #include "../base/rng.h"
 
@@ -181,6 +182,20 @@ void stream_next(const struct stream *stream, int worker, long number, int *inde
     single.batch = 1;
     stream_batch(&single, worker, (number + 1) * stream->batch, index);
     stream_keys(&single, worker, (number + 1) * stream->batch, key);
+}
+
+/* Its place, and that of the batch behind it, can be counted; so can its epoch. */
+static bool has(const struct stream *stream, int worker, long number) {
+    if (worker < 0 || worker >= stream->workers || stream_epoch_examples(stream, worker) < 1) return false;
+    if (number < 0 || number >= LONG_MAX / stream->batch - 2) return false;
+    return number * stream->batch / stream_epoch_examples(stream, worker) < INT_MAX - 1;
+}
+
+int stream_check(const struct stream *stream, int worker, long number, const char *peer,
+                 struct error *error) {
+    if (has(stream, worker, number)) return OK;
+    return error_set(error, ERROR_PEER, "%s: batch %ld for worker %d of %d, which %d examples do not have",
+                     peer, number, worker, stream->workers, stream->examples);
 }
 
 int stream_epoch_examples(const struct stream *stream, int worker) {

@@ -35,6 +35,9 @@ struct stream {
  * worker's own batches. */
 void stream_batch(const struct stream *stream, int worker, long number, int *index);
 
+/* For numbers that come from `peer`. Errors: ERROR_PEER: there is no such worker, or no such batch. */
+int stream_check(const struct stream *stream, int worker, long number, const char *peer, struct error *error);
+
 /* key[stream->batch] = what each of these examples is augmented by: a number of its own for every place in
  * the stream, so that an example looks different each time, and the same whoever builds it. */
 void stream_keys(const struct stream *stream, int worker, long number, uint64_t *key);

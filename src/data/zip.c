@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/bytes.h"
 #include "../base/memory.h"
 
 enum { /* bytes of the fixed part of each record */
@@ -19,12 +20,6 @@ enum { /* bytes of the fixed part of each record */
        FLAG_DESCRIPTOR = 8,   /* CRC-32 and sizes follow the data */
        BEHIND_32 = UINT16_MAX /* a number of 16 bits that stands elsewhere */
 };
-
-static uint64_t number(const uint8_t *bytes, int count) {
-    uint64_t value = 0;
-    for (int b = 0; b < count; b++) value |= (uint64_t)bytes[b] << (8 * b);
-    return value;
-}
 
 static bool is_record(const uint8_t *bytes, char third, char fourth) {
     return bytes[0] == 'P' && bytes[1] == 'K' && bytes[2] == third && bytes[3] == fourth;
@@ -40,7 +35,7 @@ static int find_end(size_t *at, const struct zip *zip, struct error *error) {
     for (size_t comment = 0; comment <= MOST_COMMENT && comment + END <= zip->length; comment++) {
         *at = zip->length - END - comment;
         const uint8_t *record = zip->bytes + *at;
-        if (is_record(record, 5, 6) && number(record + 20, 2) == comment) return OK;
+        if (is_record(record, 5, 6) && bytes_little(record + 20, 2) == comment) return OK;
     }
     return error_set(error, ERROR_FILE, "%s: found no zip archive, or one that is cut (no end record)",
                      zip->name);
@@ -49,14 +44,14 @@ static int find_end(size_t *at, const struct zip *zip, struct error *error) {
 /* The records of 64 bits in front of the end record, where there are any. */
 static int read_end_64(struct directory *directory, const struct zip *zip, size_t end, struct error *error) {
     if (end < LOCATOR_64 || !is_record(zip->bytes + end - LOCATOR_64, 6, 7)) return OK;
-    const uint64_t at = number(zip->bytes + end - LOCATOR_64 + 8, 8);
+    const uint64_t at = bytes_little(zip->bytes + end - LOCATOR_64 + 8, 8);
     if (end < LOCATOR_64 + END_64 || at > end - LOCATOR_64 - END_64 || !is_record(zip->bytes + at, 6, 6))
         return error_set(error, ERROR_FILE,
                          "%s: damaged zip archive: the zip64 end record is not where it is said", zip->name);
     const uint8_t *record = zip->bytes + at;
-    directory->count = number(record + 32, 8);
-    directory->bytes = number(record + 40, 8);
-    directory->begin = number(record + 48, 8);
+    directory->count = bytes_little(record + 32, 8);
+    directory->bytes = bytes_little(record + 40, 8);
+    directory->begin = bytes_little(record + 48, 8);
     directory->end = at;
     return OK;
 }
@@ -65,9 +60,9 @@ static int read_end(struct directory *directory, const struct zip *zip, struct e
     size_t end = 0;
     RETURN_IF(find_end(&end, zip, error));
     const uint8_t *record = zip->bytes + end;
-    *directory = (struct directory){.count = number(record + 10, 2),
-                                    .bytes = number(record + 12, 4),
-                                    .begin = number(record + 16, 4),
+    *directory = (struct directory){.count = bytes_little(record + 10, 2),
+                                    .bytes = bytes_little(record + 12, 4),
+                                    .begin = bytes_little(record + 16, 4),
                                     .end = end};
     if (directory->count == BEHIND_32 || directory->bytes == UINT32_MAX || directory->begin == UINT32_MAX)
         RETURN_IF(read_end_64(directory, zip, end, error));
@@ -92,15 +87,15 @@ static int wrong_member(const struct zip *zip, const struct zip_member *member, 
 /* The numbers of 64 bits, in this order, of those that are said to be there. False: they are not. */
 static bool read_extra(const uint8_t *extra, size_t bytes, uint64_t *const *wide, int count) {
     for (size_t at = 0; bytes - at >= 4;) {
-        const size_t size = (size_t)number(extra + at + 2, 2);
+        const size_t size = (size_t)bytes_little(extra + at + 2, 2);
         at += 4;
         if (size > bytes - at) return false;
-        if (number(extra + at - 4, 2) != ZIP64_FIELD) {
+        if (bytes_little(extra + at - 4, 2) != ZIP64_FIELD) {
             at += size;
             continue;
         }
         if (size < 8 * (size_t)count) return false;
-        for (int i = 0; i < count; i++) *wide[i] = number(extra + at + 8 * (size_t)i, 8);
+        for (int i = 0; i < count; i++) *wide[i] = bytes_little(extra + at + 8 * (size_t)i, 8);
         return true;
     }
     return count == 0;
@@ -111,9 +106,9 @@ static bool read_sizes(struct zip_member *member, const uint8_t *sizes, const ui
                        const uint8_t *extra, size_t extra_bytes) {
     uint64_t *wide[3];
     int count = 0;
-    member->packed = number(sizes, 4);
-    member->unpacked = number(sizes + 4, 4);
-    if (place) member->begin = number(place, 4);
+    member->packed = bytes_little(sizes, 4);
+    member->unpacked = bytes_little(sizes + 4, 4);
+    if (place) member->begin = bytes_little(place, 4);
     if (member->unpacked == UINT32_MAX) wide[count++] = &member->unpacked;
     if (member->packed == UINT32_MAX) wide[count++] = &member->packed;
     if (place && member->begin == UINT32_MAX) wide[count++] = &member->begin;
@@ -129,8 +124,8 @@ static bool has_descriptor(const struct zip *zip, const struct zip_member *membe
             const uint8_t *at = zip->bytes + member->end;
             if (limit - member->end < bytes || (marked && !is_record(at, 7, 8))) continue;
             at += 4 * marked;
-            if (number(at, 4) == member->crc && number(at + 4, wide) == member->packed &&
-                number(at + 4 + wide, wide) == member->unpacked)
+            if (bytes_little(at, 4) == member->crc && bytes_little(at + 4, wide) == member->packed &&
+                bytes_little(at + 4 + wide, wide) == member->unpacked)
                 return true;
         }
     }
@@ -143,22 +138,23 @@ static int read_local(struct zip_member *member, const struct zip *zip, uint64_t
     if (limit < LOCAL || member->begin > limit - LOCAL || !is_record(zip->bytes + member->begin, 3, 4))
         return wrong_member(zip, member, "no header where it is said to begin", error);
     const uint8_t *local = zip->bytes + member->begin;
-    const size_t name_bytes = (size_t)number(local + 26, 2), extra_bytes = (size_t)number(local + 28, 2);
+    const size_t name_bytes = (size_t)bytes_little(local + 26, 2),
+                 extra_bytes = (size_t)bytes_little(local + 28, 2);
     const uint64_t data = member->begin + LOCAL + name_bytes + extra_bytes;
     if (data > limit || name_bytes != member->name_bytes ||
         memcmp(local + LOCAL, member->name, name_bytes) != 0)
         return wrong_member(zip, member, "its header has another name", error);
     if (member->packed > limit - data) return wrong_member(zip, member, "longer than the archive", error);
     member->end = data + member->packed;
-    if ((int)number(local + 8, 2) != member->method)
+    if ((int)bytes_little(local + 8, 2) != member->method)
         return wrong_member(zip, member, "its header has another method", error);
-    if (number(local + 6, 2) & FLAG_DESCRIPTOR)
+    if (bytes_little(local + 6, 2) & FLAG_DESCRIPTOR)
         return has_descriptor(zip, member, limit)
                    ? OK
                    : wrong_member(zip, member, "other sizes or another CRC-32 behind its data", error);
     if (!read_sizes(&own, local + 18, NULL, local + LOCAL + name_bytes, extra_bytes) ||
         own.packed != member->packed || own.unpacked != member->unpacked ||
-        (uint32_t)number(local + 14, 4) != member->crc)
+        (uint32_t)bytes_little(local + 14, 4) != member->crc)
         return wrong_member(zip, member, "its header has other sizes or another CRC-32", error);
     return OK;
 }
@@ -168,20 +164,21 @@ static int read_entry(struct zip_member *member, const struct zip *zip, const st
                       uint64_t *at, struct error *error) {
     const uint8_t *entry = zip->bytes + *at;
     const uint64_t left = directory->begin + directory->bytes - *at;
-    const size_t bytes = left < ENTRY ? 0
-                                      : ENTRY + (size_t)number(entry + 28, 2) +
-                                            (size_t)number(entry + 30, 2) + (size_t)number(entry + 32, 2);
+    const size_t bytes = left < ENTRY
+                             ? 0
+                             : ENTRY + (size_t)bytes_little(entry + 28, 2) +
+                                   (size_t)bytes_little(entry + 30, 2) + (size_t)bytes_little(entry + 32, 2);
     if (bytes == 0 || bytes > left || !is_record(entry, 1, 2))
         return error_set(error, ERROR_FILE,
                          "%s: damaged zip archive: found no entry at byte %llu of its directory", zip->name,
                          (unsigned long long)(*at - directory->begin));
     *member = (struct zip_member){.name = (const char *)entry + ENTRY,
-                                  .name_bytes = (size_t)number(entry + 28, 2),
-                                  .flags = (int)number(entry + 8, 2),
-                                  .method = (int)number(entry + 10, 2),
-                                  .crc = (uint32_t)number(entry + 16, 4)};
+                                  .name_bytes = (size_t)bytes_little(entry + 28, 2),
+                                  .flags = (int)bytes_little(entry + 8, 2),
+                                  .method = (int)bytes_little(entry + 10, 2),
+                                  .crc = (uint32_t)bytes_little(entry + 16, 4)};
     if (!read_sizes(member, entry + 20, entry + 42, entry + ENTRY + member->name_bytes,
-                    (size_t)number(entry + 30, 2)))
+                    (size_t)bytes_little(entry + 30, 2)))
         return wrong_member(zip, member, "no sizes of 64 bits where they are said to be", error);
     *at += bytes;
     RETURN_IF(read_local(member, zip, directory->begin, error));

@@ -1,6 +1,7 @@
 /* See groups.h. */
 #include "groups.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../base/text.h"
@@ -42,6 +43,29 @@ int groups_read(const char *text, char *out, size_t bytes, int *size, struct err
         if (close[1] == '\0') return OK;
         at = close + 2;
     }
+}
+
+void groups_name(const struct device *devices, int count, int size, int group, char out[GROUP_NAME_BYTES]) {
+    struct text text = text_into(out, GROUP_NAME_BYTES);
+    for (int d = 0; d < size; d++)
+        text_item(&text, "+", "%s", groups_device(devices, count, size, group, d)->name);
+    if (text.cut)
+        snprintf(out, GROUP_NAME_BYTES, "%s+...+%s", groups_device(devices, count, size, group, 0)->name,
+                 groups_device(devices, count, size, group, size - 1)->name);
+}
+
+bool groups_name_has(const char *name, const char *device) {
+    const size_t wanted = strlen(device);
+    for (size_t length; *name; name += length + (name[length] == '+')) {
+        length = strcspn(name, "+");
+        if (length == wanted && memcmp(name, device, length) == 0) return true;
+    }
+    return false;
+}
+
+void groups_list(struct text *list, const char *name) {
+    const bool several = strchr(name, '+') != NULL;
+    text_item(list, ",", "%s%s%s", several ? "(" : "", name, several ? ")" : "");
 }
 
 void groups_spread(struct device *devices, int count, int size) {

@@ -14,9 +14,19 @@ int groups_read(const char *text, char *out, size_t bytes, int *size, struct err
 void groups_spread(struct device *devices, int count, int size);
 
 /* The device number `place` of a group, among devices in that order. */
-static inline struct device *groups_device(struct device *devices, int count, int size, int group,
-                                           int place) {
+static inline const struct device *groups_device(const struct device *devices, int count, int size, int group,
+                                                 int place) {
     return &devices[place == 0 ? group : count + group * (size - 1) + place - 1];
 }
+
+/* A worker is named by its devices: "cpu:1"; of a group, "cpu:2+cpu:3"; of one too large for a name,
+ * "cpu:0+...+cpu:9". */
+enum { GROUP_NAME_BYTES = 48 };
+void groups_name(const struct device *devices, int count, int size, int group, char out[GROUP_NAME_BYTES]);
+/* Whether a device is among those of such a name. */
+bool groups_name_has(const char *name, const char *device);
+/* Appends such a name to a list as --devices has it: "(cpu:0+cpu:1),(cpu:2+cpu:3)". */
+struct text;
+void groups_list(struct text *list, const char *name);
 
 #endif

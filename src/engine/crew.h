@@ -6,6 +6,7 @@
 
 #include "../config/config.h"
 #include "../data/dataset.h"
+#include "../device/groups.h"
 #include "../record/summary.h"
 #include "group.h"
 #include "network.h"
@@ -32,19 +33,20 @@ struct crew_site {
 
 /* One worker. */
 struct crew_member {
-    char name[40];             /* "worker 1 (cpu:1)" */
-    const char *device;        /* "cpu:1" */
-    const struct cores *cores; /* where its thread runs; NULL: anywhere */
+    char name[MEMBER_NAME_BYTES];  /* "worker 1 (cpu:1)" */
+    char device[GROUP_NAME_BYTES]; /* "cpu:1" */
+    const struct cores *cores;     /* where its thread runs; NULL: anywhere */
 };
 
-/* What was counted and moved outside this process. */
+/* What the crew alone has counted: outside this process, or between the devices of groups. */
 struct crew_totals {
     int ps, workers; /* processes of the cluster; ps 0: it is mirrored */
     long lost_updates;
     long long sent, received; /* bytes, to and from the workers, since the first batch */
+    double idle, idle_equal;  /* of groups here, as group_idle; NAN where there is no pipeline */
 };
 
-/* Every slot but open, member, compute and close may be NULL: nothing to do. All are called by the
+/* Every slot but open, member, compute, totals and close may be NULL: nothing to do. All are called by the
  * coordinating thread; go, fetch and notice once or more for each segment, the others once, in this order.
  * None is called after `close`. */
 struct crew {

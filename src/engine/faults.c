@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/text.h"
+#include "../device/groups.h"
 
 /* A whole number from `text`, which must go on with `end`; -1: it is not one. */
 static long number_before(const char *text, const char **rest) {
@@ -102,7 +103,8 @@ int faults_check(const struct faults *faults, const char *const *devices, int wo
     }
     for (int i = 0; i < faults->slow_count; i++) {
         bool found = false;
-        for (int w = 0; w < workers; w++) found = found || strcmp(devices[w], faults->slow[i].device) == 0;
+        for (int w = 0; w < workers; w++)
+            found = found || groups_name_has(devices[w], faults->slow[i].device);
         if (!found)
             return error_set(error, ERROR_USAGE, "--slow: no worker is on %s", faults->slow[i].device);
     }
@@ -126,6 +128,6 @@ bool faults_hold(const struct faults *faults, int server) {
 
 double faults_factor(const struct faults *faults, const char *device) {
     for (int i = 0; i < faults->slow_count; i++)
-        if (strcmp(faults->slow[i].device, device) == 0) return faults->slow[i].factor;
+        if (groups_name_has(device, faults->slow[i].device)) return faults->slow[i].factor;
     return 1.0;
 }

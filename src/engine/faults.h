@@ -4,7 +4,7 @@
  *   --fail=worker:1@step:50     that worker ends with an error at its step 50
  *   --stall=worker:1@step:50    it stands still there, for ever
  *   --stall=server:0            that server leaves its mail alone, from the start (server: all of them)
- *   --slow=cpu:1=3x             every worker on that device computes three times as long
+ *   --slow=cpu:1=3x             every worker with that device computes three times as long
  *
  * Several are separated by commas. */
 #ifndef TRAINER_TRAIN_FAULTS_H
@@ -41,7 +41,8 @@ int faults_parse(struct faults *faults, const char *fail, const char *stall, con
  * out[FAULTS_TEXT_BYTES], returns it. */
 enum { FAULTS_TEXT_BYTES = 3 * 264 };
 const char *faults_text(char out[FAULTS_TEXT_BYTES], const char *fail, const char *stall, const char *slow);
-/* Whether everything that is named exists: devices[workers] are the workers' devices. Errors: ERROR_USAGE. */
+/* Whether everything that is named exists: devices[workers] are the workers' devices, as groups_name has
+ * them. Errors: ERROR_USAGE. */
 int faults_check(const struct faults *faults, const char *const *devices, int workers, int servers,
                  struct error *error);
 

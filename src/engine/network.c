@@ -27,7 +27,7 @@ static int add_gradients(struct network *network, struct error *error) {
 }
 
 /* The loss plus decay/2 |w|^2 of every range. The optimizers add its gradient, decay * w, themselves, so this
- * is only for looking at: a dot product of the weights where they lie. */
+ * is only for looking at: a dot product of the weights where they lie, on their device, too. */
 static node add_decay(struct graph *g, node loss) {
     const int count = g->count;
     for (node n = 0; n < count; n++) {
@@ -35,9 +35,12 @@ static node add_decay(struct graph *g, node loss) {
         const struct range *range = &g->layout.ranges[g->nodes[n].attributes.variable];
         if (range->kind != RANGE_TRAINABLE || !(range->decay > 0.0f)) continue;
         const float half = 0.5f * range->decay;
+        const int before = g->count;
         const node row = graph_reshape(g, n, SHAPE(1, -1));
         const node square = graph_reshape(g, graph_matmul(g, row, row, false, true), SCALAR);
-        loss = graph_add(g, loss, graph_mul(g, square, graph_scalar(g, half)));
+        const node part = graph_mul(g, square, graph_scalar(g, half));
+        for (node i = before; i < g->count; i++) g->nodes[i].follows = n;
+        loss = graph_add(g, loss, part);
     }
     return loss;
 }

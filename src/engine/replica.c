@@ -1,6 +1,8 @@
 /* A worker's replica: batches gathered into its arena, forward and backward run there. */
 #include "replica.h"
 
+#include <math.h>
+
 #include "../base/memory.h"
 #include "../device/copy.h"
 #include "../device/gather.h"
@@ -35,23 +37,27 @@ int replica_partition(struct partition **out, const struct network *network,
     return code;
 }
 
+int replica_placeable(struct placeable *placeable, const struct network *network, struct error *error) {
+    node *fetches = NULL;
+    int count = 0;
+    RETURN_IF(list_fetches(network, &fetches, &count, error));
+    const int code = placeable_find(placeable, &network->graph, fetches, count, group_pin, network, error);
+    memory_free(fetches);
+    return code;
+}
+
 /* --- a program on one device, or a group's on several --- */
 
-static void *address_of(const struct replica *replica, node n) {
+static void *address_of(const struct replica *replica, int micro, node n) {
     if (n == NONE) return NULL;
-    return replica->group ? group_address(replica->group, n) : arena_address(replica->arena, n);
+    return replica->group ? group_address(replica->group, micro, n) : arena_address(replica->arena, n);
 }
 
-static void set_input(const struct replica *replica, node n, const void *address) {
+static void set_input(const struct replica *replica, int micro, node n, const void *address) {
     if (replica->group)
-        group_set_input(replica->group, n, address);
+        group_set_input(replica->group, micro, n, address);
     else
         arena_set_input(replica->arena, n, address);
-}
-
-static int run_once(const struct replica *replica, float *weights, float *gradient, struct error *error) {
-    if (replica->group) return group_run(replica->group, weights, gradient, error);
-    return program_run(replica->program, replica->arena, weights, gradient, error);
 }
 
 static int open_program(const struct replicas *replicas, int worker, struct replica *replica,
@@ -70,7 +76,7 @@ static int open_program(const struct replicas *replicas, int worker, struct repl
 
 /* --- opening --- */
 
-/* The first is the arena's own memory, so that a worker without a prefetcher has its batch beside its other
+/* The first are the arenas' own memory, so that a worker without a prefetcher has its batch beside its other
  * values.
  */
 static int open_inputs(const struct replicas *replicas, const struct device *device, struct replica *replica,
@@ -82,15 +88,17 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
     const size_t labels = shape_count(&label->shape) * type_bytes(label->type);
     const int count = replicas->buffers * replicas->microbatches;
     RETURN_IF(memory_array(&replica->inputs, count, "input buffers", error));
-    replica->inputs[0] = (struct input){.x = address_of(replica, network->x),
-                                        .labels = address_of(replica, network->labels),
-                                        .step = address_of(replica, network->step),
-                                        .others = address_of(replica, network->others),
-                                        .shares = address_of(replica, network->shares)};
+    replica->own_inputs = replica->group ? group_in_flight(replica->group) : 1;
+    for (int i = 0; i < replica->own_inputs; i++)
+        replica->inputs[i] = (struct input){.x = address_of(replica, i, network->x),
+                                            .labels = address_of(replica, i, network->labels),
+                                            .step = address_of(replica, i, network->step),
+                                            .others = address_of(replica, i, network->others),
+                                            .shares = address_of(replica, i, network->shares)};
     if (mixed)
         RETURN_IF(mixing_open(&replica->mixing, device, replicas->examples, replicas->batch,
                               replicas->microbatches, error));
-    for (int i = 1; i < count; i++) {
+    for (int i = replica->own_inputs; i < count; i++) {
         struct input *input = &replica->inputs[i];
         RETURN_IF(device_array(device, &input->x, batch * features, "input", error));
         RETURN_IF(device_array_of(device, &input->labels, labels, "labels", error));
@@ -111,7 +119,7 @@ static int open_stages(const struct replicas *replicas, int worker, const struct
     const struct device *own = store ? store_own_device(store, worker) : NULL;
     if (!device_same_memory(device, own))
         RETURN_IF(device_array(device, &replica->gradient, floats, "a replica's gradient", error));
-    if (replicas->microbatches > 1)
+    if (replicas->microbatches > 1 && !replica->group)
         RETURN_IF(device_array(device, &replica->part, floats, "a micro-batch's gradient", error));
     if (store ? store_shares_memory(store, device) : !device_apart(device)) return OK;
     if (store && training_copies_to(store, replicas->traits, worker, device)) return OK;
@@ -186,17 +194,14 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     return replicas->buffers > 1 ? device->backend->finish(device, error) : OK;
 }
 
-static void read_from(const struct network *network, struct replica *replica, int number) {
+static void read_from(const struct network *network, const struct replica *replica, int micro, int number) {
     const struct input *input = &replica->inputs[number];
-    if (number == replica->loaded) return;
-    set_input(replica, network->x, input->x);
-    set_input(replica, network->labels, input->labels);
-    if (input->step) set_input(replica, network->step, input->step);
-    if (input->shares) {
-        set_input(replica, network->others, input->others);
-        set_input(replica, network->shares, input->shares);
-    }
-    replica->loaded = number;
+    set_input(replica, micro, network->x, input->x);
+    set_input(replica, micro, network->labels, input->labels);
+    if (input->step) set_input(replica, micro, network->step, input->step);
+    if (!input->shares) return;
+    set_input(replica, micro, network->others, input->others);
+    set_input(replica, micro, network->shares, input->shares);
 }
 
 /* The store's, or a worker's own, which it steps where its gradients are. */
@@ -217,10 +222,13 @@ static int run_micros(const struct replicas *replicas, int worker, int buffer, f
     const struct network *network = replicas->network;
     const int microbatches = replicas->microbatches;
     const float *const sum[] = {gradient, replica->part};
-    const void *loss = address_of(replica, network->decayed_loss);
+    const void *loss = arena_address(replica->arena, network->decayed_loss);
     for (int m = 0; m < microbatches; m++) {
-        read_from(network, replica, buffer * microbatches + m);
-        RETURN_IF(run_once(replica, weights, m == 0 ? gradient : replica->part, error));
+        const int number = buffer * microbatches + m;
+        if (number != replica->loaded) read_from(network, replica, m, number);
+        replica->loaded = number;
+        RETURN_IF(
+            program_run(replica->program, replica->arena, weights, m == 0 ? gradient : replica->part, error));
         RETURN_IF(
             device->backend->queue_copy(device, &replica->losses[m], loss, sizeof *replica->losses, error));
         if (m == 0) continue;
@@ -229,6 +237,29 @@ static int run_micros(const struct replicas *replicas, int worker, int buffer, f
                                                  factor, gradient, error));
     }
     return OK;
+}
+
+/* The batch that a group computes. */
+struct feeding {
+    const struct network *network;
+    const struct replica *replica;
+    int first; /* its first input buffer */
+};
+
+static void feed(void *argument, int micro) {
+    const struct feeding *feeding = argument;
+    read_from(feeding->network, feeding->replica, micro, feeding->first + micro);
+}
+
+static int run_group(const struct replicas *replicas, const struct replica *replica, int buffer,
+                     float *weights, float *gradient, struct error *error) {
+    struct feeding feeding = {replicas->network, replica, buffer * replicas->microbatches};
+    const struct group_batch batch = {.weights = weights,
+                                      .gradients = gradient,
+                                      .losses = replica->losses,
+                                      .feed = feed,
+                                      .argument = &feeding};
+    return group_run(replica->group, &batch, error);
 }
 
 static int run_replica(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
@@ -242,7 +273,8 @@ static int run_replica(void *self, int worker, int buffer, float *weights, float
     (void)loss; /* `synchronize` gives it */
     if (replica->began) RETURN_IF(device->backend->marks->set(device, replica->began, error));
     if (here != weights) RETURN_IF(bring_weights(replicas, device, here, weights, error));
-    RETURN_IF(run_micros(replicas, worker, buffer, here, result, error));
+    RETURN_IF(replica->group ? run_group(replicas, replica, buffer, here, result, error)
+                             : run_micros(replicas, worker, buffer, here, result, error));
     if (result != gradient) RETURN_IF(device_queue_copy(NULL, gradient, device, result, bytes, error));
     return replica->ended ? device->backend->marks->set(device, replica->ended, error) : OK;
 }
@@ -293,13 +325,27 @@ static void give_back(const struct replicas *replicas, int worker) {
     if (replica->gradient) device->backend->release(device, replica->gradient);
     if (replica->part) device->backend->release(device, replica->part);
     struct input *inputs = replica->inputs;
-    for (int i = 1; inputs && i < replicas->buffers * replicas->microbatches; i++) {
+    for (int i = replica->own_inputs; inputs && i < replicas->buffers * replicas->microbatches; i++) {
         void *const blocks[] = {inputs[i].x, inputs[i].labels, inputs[i].step, inputs[i].others,
                                 inputs[i].shares};
         for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
             if (blocks[b]) device->backend->release(device, blocks[b]);
     }
     memory_free(inputs);
+}
+
+void replicas_idle(const struct replicas *replicas, double *idle, double *idle_equal) {
+    const struct groups *groups = replicas->groups;
+    *idle = *idle_equal = (double)NAN;
+    if (!groups || groups->schedule == PIPELINE_NONE) return;
+    const struct pipeline pipeline = groups_pipeline(groups);
+    double sum = 0.0;
+    for (int i = 0; i < replicas->count; i++) {
+        const struct group *group = replicas->replicas[i].group;
+        sum += group ? group_idle(group) : (double)NAN;
+    }
+    *idle = sum / replicas->count;
+    *idle_equal = pipeline_bubble(&pipeline);
 }
 
 void replicas_close(struct replicas *replicas) {

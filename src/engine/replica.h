@@ -8,12 +8,13 @@
 #define TRAINER_TRAIN_REPLICA_H
 
 #include "../data/dataset.h"
+#include "../program/placeable.h"
 #include "group.h"
 #include "mixing.h"
 #include "network.h"
 #include "training.h"
 
-/* An input buffer for a micro-batch, on the device; the first one of a replica is the arena's own. */
+/* An input buffer for a micro-batch, on the device; the first ones of a replica are arenas' own. */
 struct input {
     float *x;     /* [batch, features] */
     void *labels; /* int [batch], or float [batch, outputs] */
@@ -31,6 +32,7 @@ struct replica {
     struct arena *arena;     /* as this is, */
     struct group *group;     /* and then this is there */
     struct input *inputs;    /* [buffers, microbatches] */
+    int own_inputs;          /* the first so many are memory of arenas */
     int loaded;              /* the one that the arena reads */
     struct mixing mixing;    /* zeroed where nothing is mixed */
     float *losses;           /* [microbatches] in host memory that the device copies to at full speed */
@@ -38,7 +40,8 @@ struct replica {
     float *weights,
         *gradient; /* [layout floats] on the device, where those of the store are elsewhere; or NULL
                     */
-    float *part; /* [layout floats] on the device: the gradient of a later micro-batch; NULL: there is none */
+    float *part;   /* [layout floats] on the device: the gradient of a later micro-batch; NULL: there is none,
+                      or   the group has it */
 };
 
 /* All replicas of a run; the `self` of its compute. */
@@ -64,10 +67,16 @@ int replica_compile(struct program **out, const struct network *network, const s
 int replica_partition(struct partition **out, const struct network *network,
                       const struct placement *placement, struct error *error);
 
+/* Which of its layers a placement can move, with a group's pins. Errors: those of placeable_find. */
+int replica_placeable(struct placeable *placeable, const struct network *network, struct error *error);
+
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
                   int count, const struct examples *examples, int microbatches, int buffers,
                   struct error *error);
 void replicas_close(struct replicas *replicas); /* after training_end; safe on a zeroed one */
 struct compute replicas_compute(struct replicas *replicas);
+/* Of groups with a pipeline: the mean of group_idle, and pipeline_bubble; NAN without. While none computes.
+ */
+void replicas_idle(const struct replicas *replicas, double *idle, double *idle_equal);
 
 #endif

@@ -23,9 +23,11 @@ static int open_threads(void **self, const void *settings, const struct crew_sit
 
 static void member(const void *self, int worker, struct crew_member *member) {
     const struct threads *threads = self;
-    const struct device *device = &threads->site->devices[worker];
-    snprintf(member->name, sizeof member->name, "worker %d (%s)", worker, device->name);
-    member->device = device->name;
+    const struct crew_site *site = threads->site;
+    const struct device *device = &site->devices[worker];
+    groups_name(site->devices, site->device_count, site->groups ? site->groups->size : 1, worker,
+                member->device);
+    snprintf(member->name, sizeof member->name, "worker %d (%s)", worker, member->device);
     member->cores = device->pinned ? &device->cores : NULL;
 }
 
@@ -50,10 +52,9 @@ static bool say_replica(const struct threads *threads, int worker, char *words, 
         snprintf(words, bytes, "%s has no kernel for %s: the CPU computes it", name, replica->soft);
         return true;
     }
-    const char *moved = replica->told > 0 ? group_move(replica->group, replica->told - 1) : NULL;
-    if (replica->told > 0 && !moved) return false;
-    snprintf(words, bytes, "%s", moved ? moved : group_words(replica->group));
-    return true;
+    const char *line = group_line(replica->group, replica->told);
+    if (line) snprintf(words, bytes, "%s", line);
+    return line != NULL;
 }
 
 /* What runs where, once it is known, which a device says when its program is made. Groups are alike. */
@@ -68,6 +69,12 @@ static bool notice(void *self, char *words, size_t bytes) {
     return false;
 }
 
+static void totals(const void *self, struct crew_totals *totals) {
+    const struct threads *threads = self;
+    *totals = (struct crew_totals){0};
+    replicas_idle(&threads->replicas, &totals->idle, &totals->idle_equal);
+}
+
 static void close_threads(void *self) {
     struct threads *threads = self;
     if (threads) replicas_close(&threads->replicas);
@@ -79,4 +86,5 @@ const struct crew threads_crew = {.parts = 1,
                                   .member = member,
                                   .compute = compute,
                                   .notice = notice,
+                                  .totals = totals,
                                   .close = close_threads};

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../base/bytes.h"
 #include "../base/crc32c.h"
 #include "../base/memory.h"
 #include "event_files.h"
@@ -27,10 +28,6 @@ enum { INFO_TEXT = 1, INFO_FLAG = 2, INFO_NUMBER = 3, END_SUCCESS = 1, END_FAILU
 static uint32_t masked(const void *bytes, size_t count) {
     const uint32_t crc = crc32c(0, bytes, count);
     return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
-}
-
-static void put_little(unsigned char *at, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; i++) at[i] = (unsigned char)(value >> (8 * i));
 }
 
 static int failed(const struct events *events, struct error *error) {
@@ -54,10 +51,10 @@ static int put(struct events *events, double time, long step, Tb__Event *event, 
     const size_t bytes = tb__event__get_packed_size(event), all = HEAD_BYTES + bytes + TAIL_BYTES;
     RETURN_IF(make_room(events, all, error));
     unsigned char *at = events->room;
-    put_little(at, bytes, 8);
-    put_little(at + 8, masked(at, 8), 4);
+    bytes_put_little(at, 8, bytes);
+    bytes_put_little(at + 8, 4, masked(at, 8));
     tb__event__pack(event, at + HEAD_BYTES);
-    put_little(at + HEAD_BYTES + bytes, masked(at + HEAD_BYTES, bytes), 4);
+    bytes_put_little(at + HEAD_BYTES + bytes, 4, masked(at + HEAD_BYTES, bytes));
     events->bytes += (long long)all;
     return fwrite(at, 1, all, events->file) == all ? OK : events_flush(events, error);
 }
@@ -92,8 +89,7 @@ static long long whole_bytes(FILE *file, long long bytes) {
     long long whole = 0;
     unsigned char head[HEAD_BYTES];
     while (fseeko(file, (off_t)whole, SEEK_SET) == 0 && fread(head, sizeof head, 1, file) == 1) {
-        uint64_t length = 0;
-        for (int i = 7; i >= 0; i--) length = length << 8 | head[i];
+        const uint64_t length = bytes_little(head, 8);
         if (length > (uint64_t)bytes || whole + HEAD_BYTES + (long long)length + TAIL_BYTES > bytes) break;
         whole += HEAD_BYTES + (long long)length + TAIL_BYTES;
     }
@@ -225,7 +221,7 @@ int events_histogram(struct events *events, double time, long step, const char *
         for (int k = 0; k < 3; k++) {
             uint64_t bits;
             memcpy(&bits, &row[k], sizeof bits);
-            put_little(bytes + 24 * i + 8 * k, bits, 8);
+            bytes_put_little(bytes + 24 * i + 8 * k, 8, bits);
         }
     }
     plugin_value(&v, tag, "histograms", TENSOR_DOUBLE, 2, (const int[]){count, 3});

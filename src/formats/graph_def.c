@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../device/groups.h"
 #include "events.pb-c.h"
 
 enum { GROUP_BYTES = 80, NAME_BYTES = 160, ATTRS = 4, WINDOW = 2 };
@@ -18,7 +19,7 @@ static const char gradients[] = "gradients", loss[] = "loss", decay[] = "decay";
 /* One operation with all that its message points to. */
 struct drawn {
     char group[GROUP_BYTES]; /* "dense1"; "": at the top */
-    char name[NAME_BYTES], device[32];
+    char name[NAME_BYTES], device[GROUP_NAME_BYTES];
     Tb__Node node;
     char *inputs[MAX_INPUTS];
     Tb__Node__Attr attrs[ATTRS], *attr_list[ATTRS];

@@ -20,13 +20,6 @@ struct hdf5_message {
     size_t bytes;
 };
 
-/* An unsigned number of 1 to 8 bytes. */
-static inline uint64_t hdf5_number(const uint8_t *bytes, int count) {
-    uint64_t value = 0;
-    for (int b = 0; b < count; b++) value |= (uint64_t)bytes[b] << (8 * b);
-    return value;
-}
-
 /* So many bytes of the file from `at` on, or NULL: it has not as many. */
 const uint8_t *hdf5_bytes(const struct hdf5_reader *file, uint64_t at, uint64_t count);
 

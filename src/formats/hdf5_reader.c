@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/bytes.h"
 #include "hdf5_parts.h"
 
 enum {
@@ -46,9 +47,9 @@ int hdf5_reader_open(struct hdf5_reader *file, const char *name, const uint8_t *
     const uint64_t at = SUPERBLOCK + (version == 1 ? 4 : 0);
     const uint8_t *places = hdf5_bytes(file, at, 6 * OFFSET);
     if (!places) return hdf5_damaged(file, "it is cut", error);
-    if (hdf5_number(places, OFFSET) != 0)
+    if (bytes_little(places, OFFSET) != 0)
         return error_set(error, ERROR_FILE, "%s: found a block of the user's in front, expected none", name);
-    file->root = hdf5_number(places + 5 * OFFSET, OFFSET);
+    file->root = bytes_little(places + 5 * OFFSET, OFFSET);
     return OK;
 }
 
@@ -74,8 +75,8 @@ static int read_message(const struct hdf5_reader *file, const struct block *bloc
                         struct hdf5_message *message, struct error *error) {
     enum { HEAD = 8, SHARED = 2 };
     const uint8_t *head = file->bytes + block->at + *at;
-    message->type = (int)hdf5_number(head, 2);
-    message->bytes = (size_t)hdf5_number(head + 2, 2);
+    message->type = (int)bytes_little(head, 2);
+    message->bytes = (size_t)bytes_little(head + 2, 2);
     message->shared = head[4] & SHARED;
     message->data = head + HEAD;
     *at += HEAD;
@@ -97,7 +98,7 @@ int hdf5_messages(struct hdf5_reader *file, uint64_t object,
         return error_set(error, ERROR_FILE,
                          "%s: found an object header of another version, expected 1, as Keras writes it",
                          file->name);
-    RETURN_IF(add_block(file, &blocks, object + HEADER, hdf5_number(header + 8, 4), error));
+    RETURN_IF(add_block(file, &blocks, object + HEADER, bytes_little(header + 8, 4), error));
     for (int b = 0; b < blocks.count; b++) {
         uint64_t at = 0;
         while (!stop && at + MESSAGE_LEAST <= blocks.at[b].bytes) {
@@ -105,8 +106,8 @@ int hdf5_messages(struct hdf5_reader *file, uint64_t object,
             RETURN_IF(hdf5_step(file, error));
             RETURN_IF(read_message(file, &blocks.at[b], &at, &message, error));
             if (message.type == HDF5_CONTINUATION && message.bytes >= 2 * OFFSET)
-                RETURN_IF(add_block(file, &blocks, hdf5_number(message.data, OFFSET),
-                                    hdf5_number(message.data + OFFSET, OFFSET), error));
+                RETURN_IF(add_block(file, &blocks, bytes_little(message.data, OFFSET),
+                                    bytes_little(message.data + OFFSET, OFFSET), error));
             else
                 RETURN_IF(each(argument, &message, &stop, error));
         }
@@ -133,11 +134,11 @@ static int read_group(void *argument, const struct hdf5_message *message, bool *
     struct reading *reading = argument;
     const struct hdf5_reader *file = reading->file;
     if (message->type != HDF5_GROUP || message->bytes < 2 * OFFSET) return OK;
-    const uint8_t *heap = hdf5_bytes(file, hdf5_number(message->data + OFFSET, OFFSET), HEAP);
+    const uint8_t *heap = hdf5_bytes(file, bytes_little(message->data + OFFSET, OFFSET), HEAP);
     if (!heap || memcmp(heap, "HEAP", 5) != 0) return hdf5_damaged(file, "a group without names", error);
-    reading->group.tree = hdf5_number(message->data, OFFSET);
-    reading->group.names_bytes = hdf5_number(heap + 8, OFFSET);
-    reading->group.names = hdf5_bytes(file, hdf5_number(heap + 24, OFFSET), reading->group.names_bytes);
+    reading->group.tree = bytes_little(message->data, OFFSET);
+    reading->group.names_bytes = bytes_little(heap + 8, OFFSET);
+    reading->group.names = hdf5_bytes(file, bytes_little(heap + 24, OFFSET), reading->group.names_bytes);
     if (!reading->group.names) return hdf5_damaged(file, "a group's names lie outside of it", error);
     reading->group.there = *stop = true;
     return OK;
@@ -155,16 +156,16 @@ static int look_at_names(struct hdf5_reader *file, const struct group *group, ui
     enum { HEAD = 8 };
     const uint8_t *head = hdf5_bytes(file, at, HEAD);
     if (!head || memcmp(head, "SNOD\1", 5) != 0) return hdf5_damaged(file, "a group without entries", error);
-    const int count = (int)hdf5_number(head + 6, 2);
+    const int count = (int)bytes_little(head + 6, 2);
     const uint8_t *entry = hdf5_bytes(file, at + HEAD, (uint64_t)count * ENTRY);
     if (!entry) return hdf5_damaged(file, "a group's entries are cut", error);
     for (int i = 0; i < count && wanted->object == 0; i++, entry += ENTRY) {
-        const uint64_t name = hdf5_number(entry, OFFSET);
+        const uint64_t name = bytes_little(entry, OFFSET);
         RETURN_IF(hdf5_step(file, error));
         if (name >= group->names_bytes || group->names_bytes - name <= wanted->length) continue;
         if (memcmp(group->names + name, wanted->name, wanted->length) == 0 &&
             group->names[name + wanted->length] == '\0')
-            wanted->object = hdf5_number(entry + OFFSET, OFFSET);
+            wanted->object = bytes_little(entry + OFFSET, OFFSET);
     }
     return OK;
 }
@@ -177,11 +178,11 @@ static int look_at_node(struct hdf5_reader *file, const struct group *group, uin
     const uint8_t *head = hdf5_bytes(file, at, HEAD);
     if (!head || memcmp(head, "TREE\0", 5) != 0 || (level >= 0 && head[5] != level) || head[5] > LEVELS_MOST)
         return hdf5_damaged(file, "a group without a tree of entries", error);
-    const int count = (int)hdf5_number(head + 6, 2);
+    const int count = (int)bytes_little(head + 6, 2);
     const uint8_t *children = hdf5_bytes(file, at + HEAD, (uint64_t)count * 2 * OFFSET + OFFSET);
     if (!children) return hdf5_damaged(file, "a group's tree is cut", error);
     for (int i = 0; i < count && wanted->object == 0; i++) {
-        const uint64_t child = hdf5_number(children + (2 * i + 1) * OFFSET, OFFSET);
+        const uint64_t child = bytes_little(children + (2 * i + 1) * OFFSET, OFFSET);
         if (head[5] == 0)
             RETURN_IF(look_at_names(file, group, child, wanted, error));
         else

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/bytes.h"
 #include "../base/memory.h"
 #include "hdf5_parts.h"
 #include "hdf5_reader.h"
@@ -35,7 +36,7 @@ int hdf5_type_read(const struct hdf5_reader *file, const uint8_t *data, size_t b
     if (bytes < HEAD) return hdf5_damaged(file, "a datatype is cut", error);
     const int class = data[0] & 15;
     *type = (struct hdf5_type){.kind = HDF5_OTHER,
-                               .item = (size_t)hdf5_number(data + 4, 4),
+                               .item = (size_t)bytes_little(data + 4, 4),
                                .big_endian = data[1] & 1,
                                .what = class < (int)(sizeof classes / sizeof *classes) ? classes[class]
                                                                                        : "items"};
@@ -59,7 +60,7 @@ int hdf5_space_read(const struct hdf5_reader *file, const uint8_t *data, size_t 
     *shape = (struct shape){.rank = rank};
     if (version == 2 && data[3] == IS_NULL) *shape = (struct shape){.rank = 1};
     for (int i = 0; i < rank; i++) {
-        const uint64_t size = hdf5_number(data + head + (size_t)i * OFFSET, OFFSET);
+        const uint64_t size = bytes_little(data + head + (size_t)i * OFFSET, OFFSET);
         if (size > SIZE_MOST)
             return error_set(error, ERROR_FILE, "%s: found a dimension of %llu, expected at most %d",
                              file->name, (unsigned long long)size, SIZE_MOST);
@@ -103,8 +104,8 @@ static int read_attribute(void *argument, const struct hdf5_message *message, bo
     if (message->bytes < 9 || message->shared) return hdf5_damaged(file, "an attribute is cut", error);
     const uint8_t *data = message->data;
     const int version = data[0];
-    const size_t head = version == 3 ? 9 : 8, name = (size_t)hdf5_number(data + 2, 2),
-                 type = (size_t)hdf5_number(data + 4, 2), space = (size_t)hdf5_number(data + 6, 2),
+    const size_t head = version == 3 ? 9 : 8, name = (size_t)bytes_little(data + 2, 2),
+                 type = (size_t)bytes_little(data + 4, 2), space = (size_t)bytes_little(data + 6, 2),
                  type_at = head + padded(name, version), space_at = type_at + padded(type, version),
                  value_at = space_at + padded(space, version);
     if (version < 1 || version > 3 || value_at > message->bytes)
@@ -124,13 +125,13 @@ static int find_in_heap(struct hdf5_reader *file, uint64_t at, uint64_t index, c
                         uint64_t *bytes, struct error *error) {
     enum { HEAD = 16, OBJECT = 16 };
     const uint8_t *heap = hdf5_bytes(file, at, HEAD);
-    const uint64_t size = heap ? hdf5_number(heap + 8, OFFSET) : 0;
+    const uint64_t size = heap ? bytes_little(heap + 8, OFFSET) : 0;
     if (!heap || memcmp(heap, "GCOL\1", 5) != 0 || !hdf5_bytes(file, at, size))
         return hdf5_damaged(file, "a text that is nowhere", error);
     for (uint64_t from = HEAD; from + OBJECT <= size;) {
-        const uint64_t number = hdf5_number(heap + from, 2);
+        const uint64_t number = bytes_little(heap + from, 2);
         RETURN_IF(hdf5_step(file, error));
-        *bytes = hdf5_number(heap + from + 8, OFFSET);
+        *bytes = bytes_little(heap + from + 8, OFFSET);
         *data = heap + from + OBJECT;
         if (number == 0 || *bytes > size - from - OBJECT) break;
         if (number == index) return OK;
@@ -148,13 +149,13 @@ static int find_text(const struct attribute *attribute, int i, const uint8_t **t
         *bytes = attribute->type.item;
         return OK;
     }
-    const uint64_t length = hdf5_number(item, 4);
+    const uint64_t length = bytes_little(item, 4);
     if (length == 0) {
         *text = item;
         *bytes = 0;
         return OK;
     }
-    RETURN_IF(find_in_heap(attribute->file, hdf5_number(item + 4, OFFSET), hdf5_number(item + 12, 4), text,
+    RETURN_IF(find_in_heap(attribute->file, bytes_little(item + 4, OFFSET), bytes_little(item + 12, 4), text,
                            bytes, error));
     if (*bytes < length) return hdf5_damaged(attribute->file, "a text is cut", error);
     *bytes = length;
@@ -223,11 +224,11 @@ static int read_layout(struct array *array, const struct hdf5_message *message, 
                          array->file->name, version);
     if (class == COMPACT) {
         array->data = data + CLOSE;
-        array->bytes = hdf5_number(data + HEAD, 2);
+        array->bytes = bytes_little(data + HEAD, 2);
         if (array->bytes > message->bytes - CLOSE) return hdf5_damaged(array->file, "an array is cut", error);
     } else if (class == CONTIGUOUS && message->bytes >= HEAD + 2 * OFFSET) {
-        array->bytes = hdf5_number(data + HEAD + OFFSET, OFFSET);
-        array->data = hdf5_bytes(array->file, hdf5_number(data + HEAD, OFFSET), array->bytes);
+        array->bytes = bytes_little(data + HEAD + OFFSET, OFFSET);
+        array->data = hdf5_bytes(array->file, bytes_little(data + HEAD, OFFSET), array->bytes);
         if (!array->data) return hdf5_damaged(array->file, "an array lies outside of it", error);
     } else {
         return error_set(error, ERROR_FILE, "%s: found an array in chunks, expected it in one piece",

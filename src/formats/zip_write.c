@@ -4,6 +4,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "../base/bytes.h"
 #include "../base/memory.h"
 
 enum {
@@ -23,8 +24,8 @@ struct zip_member {
 };
 
 static unsigned char *put(unsigned char *to, uint32_t value, int bytes) {
-    for (int i = 0; i < bytes; i++) *to++ = (unsigned char)(value >> 8 * i);
-    return to;
+    bytes_put_little(to, bytes, value);
+    return to + bytes;
 }
 
 /* What the two headers of a member have in common: version to extract to the length of its extra field. */

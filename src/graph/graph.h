@@ -82,8 +82,8 @@ struct node_info {
     const void *constant; /* OP_constant: [shape_count] of type, owned by the graph */
     int gradient_of; /* range whose gradient this node is (its value goes straight into the gradient slab);
                         -1: none */
-    node follows;  /* the forward node that this one helps to differentiate, so that it can be computed where
-                      that one is; NONE: it is a forward node itself */
+    node follows;  /* the forward node that this one helps to differentiate, or the variable whose decay it is
+                      a part of: it can be computed where that one is; NONE: neither */
     char name[64]; /* placeholders, variables and layers; else empty */
 };
 

@@ -123,7 +123,7 @@ static void give_units(const struct evaluator *evaluator, float *outputs, int co
             outputs[o] = outputs[o] * units->deviation[o] + units->mean[o];
 }
 
-int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
+int evaluator_outputs(struct evaluator *evaluator, const struct examples *examples, float *weights,
                       float *outputs, int *predicted, struct error *error) {
     RETURN_IF(send_weights(evaluator, weights, &weights, error));
     for (int first = 0; first < examples->count; first += evaluator->batch) {
@@ -131,7 +131,13 @@ int evaluator_predict(struct evaluator *evaluator, const struct examples *exampl
         float *to = outputs + (size_t)first * (size_t)evaluator->classes;
         RETURN_IF(run_batch(evaluator, examples, first, count, weights, error));
         RETURN_IF(read_batch(evaluator, count, to, predicted ? predicted + first : NULL, error));
-        give_units(evaluator, to, count);
     }
+    return OK;
+}
+
+int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
+                      float *outputs, int *predicted, struct error *error) {
+    RETURN_IF(evaluator_outputs(evaluator, examples, weights, outputs, predicted, error));
+    give_units(evaluator, outputs, examples->count);
     return OK;
 }

@@ -48,5 +48,8 @@ int evaluator_run(struct evaluator *evaluator, const struct examples *examples, 
  * classes that evaluator_run counts, or NULL. */
 int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,
                       float *outputs, int *predicted, struct error *error);
+/* The same of values as the network says them: in units in which they have mean 0 and deviation 1. */
+int evaluator_outputs(struct evaluator *evaluator, const struct examples *examples, float *weights,
+                      float *outputs, int *predicted, struct error *error);
 
 #endif

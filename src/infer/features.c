@@ -88,16 +88,13 @@ static double number_of(const void *self, int picture, int at) {
 
 static int read_picture(struct features *features, const struct restored *restored, const char *path,
                         const char *bytes, size_t count, struct error *error) {
-    struct picture picture = {0};
     int size[3];
     RETURN_IF(picture_size(restored, path, size, error));
+    const struct picture_form form = {size[0], size[1], size[2], restored->fit};
     RETURN_IF(
         memory_array(&features->floats, (size_t)restored_numbers(restored), "a picture's features", error));
     features->count = 1;
-    int code = picture_decode(&picture, size[2], path, bytes, count, error);
-    if (code == OK && restored->fit == PICTURE_CROP) picture_crop(&picture, size[0], size[1]);
-    if (code == OK) code = picture_fit(&picture, size[0], size[1], features->floats, error);
-    picture_close(&picture);
+    const int code = picture_read(&form, path, bytes, count, features->floats, error);
     const struct lit lit = {features->floats, WHITE};
     if (code == OK) features->light = light_measure(size, 1, number_of, &lit);
     const float share = white_of(restored) / (float)WHITE;

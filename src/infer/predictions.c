@@ -2,34 +2,12 @@
 #include "predictions.h"
 
 #include <stdio.h>
-#include <string.h>
 
-static bool needs_quotes(const char *cell) {
-    return strpbrk(cell, ",\"\r\n") != NULL;
-}
-
-void predictions_cell(struct text *text, const char *cell) {
-    const bool quotes = needs_quotes(cell);
-    if (quotes) text_add_bytes(text, "\"", 1);
-    for (const char *c = cell; *c; c++) text_add_bytes(text, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
-    text_add(text, quotes ? "\"," : ",");
-}
+#include "../base/csv.h"
 
 /* A name can hold anything; a line of results is one line. */
 static void print_name(const char *name) {
     for (const char *c = name; *c; c++) putchar((unsigned char)*c < ' ' || *c == 127 ? '?' : *c);
-}
-
-/* The same as a cell, after `before`. */
-static void print_cell(const char *before, const char *cell) {
-    const bool quotes = needs_quotes(before) || needs_quotes(cell);
-    if (quotes) putchar('"');
-    fputs(before, stdout);
-    for (const char *c = cell; *c; c++) {
-        if (*c == '"') putchar('"');
-        putchar(*c);
-    }
-    if (quotes) putchar('"');
 }
 
 /* Of one value "prediction", of several "prediction=NAME" each. */
@@ -38,7 +16,7 @@ static void print_values_header(const struct restored *restored, const char *car
     for (int c = 0; c < restored->classes; c++) {
         if (c > 0) putchar(',');
         if (restored->classes > 1)
-            print_cell("prediction=", restored->class_names[c]);
+            csv_print_parts(stdout, "prediction=", restored->class_names[c]);
         else
             fputs("prediction", stdout);
     }
@@ -56,7 +34,7 @@ void predictions_begin(struct predictions *predictions, const char *carried) {
     printf("%sprediction", carried);
     for (int c = 0; c < restored->classes; c++) {
         putchar(',');
-        print_cell("probability=", restored->class_names[c]);
+        csv_print_parts(stdout, "probability=", restored->class_names[c]);
     }
     putchar('\n');
 }
@@ -118,7 +96,7 @@ static void print_labels(const struct restored *restored, const float *probabili
     const char *before = "";
     for (int c = 0; c < restored->classes; c++) {
         if (probabilities[c] < 0.5f) continue;
-        print_cell(before, restored->class_names[c]);
+        csv_print_parts(stdout, before, restored->class_names[c]);
         before = " ";
     }
 }
@@ -129,7 +107,7 @@ static void print_cells(const struct restored *restored, const float *outputs, i
     if (restored->task == TASK_LABELS)
         print_labels(restored, outputs);
     else if (!values)
-        print_cell("", restored->class_names[best]);
+        csv_print(stdout, restored->class_names[best]);
     for (int c = 0; c < restored->classes; c++)
         printf("%s%.6g", values && c == 0 ? "" : ",", (double)outputs[c]);
     putchar('\n');

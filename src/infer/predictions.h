@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 
-#include "../base/text.h"
 #include "restore.h"
 
 enum predictions_format { PREDICTIONS_TEXT, PREDICTIONS_CSV };
@@ -24,8 +23,5 @@ void predictions_begin(struct predictions *predictions, const char *carried);
 /* One example. Text: `name` of its file, or NULL. CSV: `carried`, as above. Returns the class. */
 int predictions_add(const struct predictions *predictions, const char *name, const char *carried,
                     const float *probabilities);
-
-/* A cell of a CSV file, in quotes where it needs them, and a comma: for `carried`. */
-void predictions_cell(struct text *text, const char *cell);
 
 #endif

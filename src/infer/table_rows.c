@@ -1,9 +1,9 @@
 /* Rows of a table to predict. */
 #include "table_rows.h"
 
+#include "../base/csv.h"
 #include "../base/memory.h"
 #include "../data/csv_number.h"
-#include "predictions.h"
 
 enum { BATCH_BYTES = 1 << 24, ROWS_LEAST = 256, ROWS_MOST = 4096 };
 
@@ -17,7 +17,7 @@ static bool is_carried(const struct csv_reader *reader, int cell) {
 
 static void carry_row(const struct csv_reader *reader, struct text *text) {
     for (int cell = 0; cell < reader->cells; cell++)
-        if (is_carried(reader, cell)) predictions_cell(text, reader->rows.cells[cell]);
+        if (is_carried(reader, cell)) csv_add(text, reader->rows.cells[cell]);
     text_add_bytes(text, "", 1);
 }
 

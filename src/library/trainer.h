@@ -336,16 +336,22 @@ int trainer_session_save(const struct trainer_session *session, const char *path
                          struct trainer_error *error);
 int trainer_session_load(struct trainer_session *session, const char *path, struct trainer_error *error);
 
-/* --- training: what `trainer train` does, in this process, and without printing --- */
+/* --- training: what `trainer train` does, in this process --- */
 
 struct trainer_training;
 
 int trainer_training_open(struct trainer_training **training, struct trainer_error *error);
 void trainer_training_close(struct trainer_training *training); /* not while it runs */
 
+/* From here on it is what `trainer train` is: it prints its settings, epochs and results to standard output,
+ * progress and warnings to standard error; without "out" its files go to a folder of their own in runs/; and
+ * SIGINT, SIGTERM and SIGHUP end a run with a checkpoint, by handlers that stay. Otherwise a training prints
+ * nothing, catches no signal, and writes no file without "out". */
+void trainer_training_as_program(struct trainer_training *training);
+
 /* Settings have the names, values and defaults of the command line: "strategy", "async-lockfree"; "devices",
- * "cpu:0,cpu:1"; "model", "mlp:hidden=20"; "epochs", "10". Without "out" no files are written. Those of a
- * cluster, "resume" and what only concerns printing are refused. */
+ * "cpu:0,cpu:1"; "model", "mlp:hidden=20"; "epochs", "10". Those of a cluster are refused; "resume",
+ * "replace", "explain", "quiet" and "print-every" too, unless it is to be as the program. */
 int trainer_training_set(struct trainer_training *training, const char *name, const char *value,
                          struct trainer_error *error);
 
@@ -374,6 +380,88 @@ struct trainer_data {
 /* Trains on the program's own data instead of the setting "dataset". */
 int trainer_training_data(struct trainer_training *training, const struct trainer_data *data,
                           struct trainer_error *error);
+
+/* --- a strategy of the program's own: how the workers of a training share what they learn --- */
+
+enum { TRAINER_MOST_BARRIERS = 8 };
+
+/* The exchange of one worker with one shard, a slice of the weights. Valid only during the call of the
+ * strategy's function that it is passed to. */
+struct trainer_exchange {
+    int worker, workers;       /* its number, from 0; how many there are */
+    int shard;                 /* its number, from 0 */
+    long step;                 /* push: of the gradient, from 0; pull: how many the worker has finished */
+    int examples;              /* push: the gradient is the mean over these; 0: empty, no batch was left */
+    struct trainer_side *side; /* private */
+};
+
+/* Both return 0, or a code with words in *error. A code ends the worker and, unless the run may lose it, the
+ * run: "NAME: words". They are called by the threads of all workers, also at the same time. */
+typedef int trainer_push(void *argument, const struct trainer_exchange *at, struct trainer_error *error);
+/* *version: how many updates the weights have had that the worker computes on next; at first -1. */
+typedef int trainer_pull(void *argument, const struct trainer_exchange *at, long *version,
+                         struct trainer_error *error);
+
+struct trainer_strategy {
+    const char *name; /* 1 to 31 of a to z, 0 to 9 and -; not that of a built-in strategy */
+    void *argument;   /* passed to the functions */
+    /* What it needs. */
+    bool rounds;      /* all workers take equally many steps: round r has one batch for each */
+    bool merged;      /* with rounds: one update per round, not one per gradient */
+    bool own_weights; /* a worker computes on a copy of its own; else on the shared weights, in place */
+    bool servers;     /* with own_weights: threads that apply posted gradients in order of arrival */
+    bool whole_reads; /* a lock keeps updates by servers and copies apart */
+    /* Names of the barriers of each shard ("the barrier where all gradients are in"), as messages have them;
+     * at most TRAINER_MOST_BARRIERS, ended by NULL. NULL: none. */
+    const char *const *barriers;
+    trainer_push *push; /* contributes, posts or applies the gradient; must not wait for another worker */
+    trainer_pull *pull; /* before the worker computes: waits, steps or reads */
+    trainer_pull *rest; /* before a pause, instead: the shared weights must then have what the worker has
+                           learnt; NULL: pull */
+};
+/* Trains by the program's strategy instead of the setting "strategy". What it points at is borrowed until the
+ * training is closed. */
+int trainer_training_strategy(struct trainer_training *training, const struct trainer_strategy *strategy,
+                              struct trainer_error *error);
+
+/* What push does with a gradient, one of these, once: leaves it for the mean of the round; sends it to the
+ * shard's server; steps the weights with it at once, in place, without any guard. Errors (here and below):
+ * TRAINER_USAGE: not in push, not needed by the strategy, out of range. */
+int trainer_shard_contribute(const struct trainer_exchange *at, struct trainer_error *error);
+int trainer_shard_post(const struct trainer_exchange *at, struct trainer_error *error);
+int trainer_shard_apply(const struct trainer_exchange *at, struct trainer_error *error);
+
+/* In pull. Copies the shard's weights for the worker if they have changed, and sets *version of the pull. */
+int trainer_shard_read(const struct trainer_exchange *at, struct trainer_error *error);
+/* Waits until all gradients of `worker` from before its own step `step` are applied; worker -1: of every
+ * worker. Errors: TRAINER_PEER: nobody came in time, or the run ends. */
+int trainer_shard_await(const struct trainer_exchange *at, int worker, long step,
+                        struct trainer_error *error);
+/* Steps the `share`-th of `shares` equal parts with the mean of what was contributed, by examples. */
+int trainer_shard_step_share(const struct trainer_exchange *at, int share, int shares,
+                             struct trainer_error *error);
+/* Counts the update. Called by one worker, when all shares are stepped. */
+void trainer_shard_end_round(const struct trainer_exchange *at);
+long trainer_shard_version(const struct trainer_exchange *at); /* updates so far */
+/* Releases what `worker` has contributed: it was applied to weights that had had `version` updates. Without
+ * servers its pull, or rest, must not end before. */
+int trainer_shard_done(const struct trainer_exchange *at, int worker, long version,
+                       struct trainer_error *error);
+
+/* Barriers of the shard are numbered by their place in the list, rounds from 0. The worker has arrived for a
+ * round; it arrives for them in order. */
+int trainer_barrier_arrive(const struct trainer_exchange *at, int barrier, long round,
+                           struct trainer_error *error);
+/* In pull: until all who take part have arrived. Errors: TRAINER_PEER, as above. */
+int trainer_barrier_wait(const struct trainer_exchange *at, int barrier, long round,
+                         struct trainer_error *error);
+bool trainer_barrier_is_open(const struct trainer_exchange *at, int barrier, long round);
+/* Of a round that is open: whether `worker` has arrived; its place, from 0, among the *arrived who have. */
+bool trainer_barrier_has(const struct trainer_exchange *at, int barrier, int worker, long round);
+int trainer_barrier_rank(const struct trainer_exchange *at, int barrier, int worker, long round,
+                         int *arrived);
+
+/* --- the training's run --- */
 
 struct trainer_step {
     int worker;

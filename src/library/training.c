@@ -20,20 +20,29 @@ void trainer_training_close(struct trainer_training *training) {
     memory_free(training);
 }
 
-/* Of options that a program has no use for: who prints, who goes on, and who is one of several processes. */
-static bool is_refused(const char *name) {
-    static const char *const names[] = {"resume",       "replace", "explain",      "quiet",
-                                        "print-every",  "job",     "task",         "ps-hosts",
-                                        "worker-hosts", "cluster", "start-timeout"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
+void trainer_training_as_program(struct trainer_training *training) {
+    training->as_program = true;
 }
 
-static int set(struct typed *typed, const char *name, const char *value, struct error *error) {
+void library_take_settings(struct trainer_training *training, const struct typed *typed) {
+    training->typed = *typed;
+}
+
+static bool is_among(const char *const *names, const char *name) {
+    while (*names && strcmp(*names, name) != 0) names++;
+    return *names != NULL;
+}
+
+static int set(struct trainer_training *training, const char *name, const char *value, struct error *error) {
+    static const char *const of_clusters[] = {"job",     "task",          "ps-hosts", "worker-hosts",
+                                              "cluster", "start-timeout", NULL};
+    static const char *const of_programs[] = {"resume", "replace", "explain", "quiet", "print-every", NULL};
+    struct typed *typed = &training->typed;
     const struct option *row = option_find(run_options, name);
-    if (row && is_refused(row->name))
+    if (row && is_among(of_clusters, row->name))
         return error_set(error, ERROR_USAGE, "%s: a setting of the program `trainer` alone", row->name);
+    if (row && !training->as_program && is_among(of_programs, row->name))
+        return error_set(error, ERROR_USAGE, "%s: expected trainer_training_as_program before", row->name);
     RETURN_IF(option_set(run_options, typed, "", name, value, error));
     return row->typed ? row->typed(typed, (char *)typed + row->offset, row->bytes, error) : OK;
 }
@@ -41,7 +50,7 @@ static int set(struct typed *typed, const char *name, const char *value, struct 
 int trainer_training_set(struct trainer_training *training, const char *name, const char *value,
                          struct trainer_error *error) {
     struct error why = {0};
-    set(&training->typed, name, value, &why);
+    set(training, name, value, &why);
     return library_tell(&why, error);
 }
 
@@ -53,19 +62,28 @@ void trainer_training_stop(struct trainer_training *training) {
     atomic_store(&training->stop, true);
 }
 
-static int run(struct trainer_training *training, struct choice *data, struct run_result *result,
+enum { OWN_DATA, OWN_STRATEGY, OWN };
+
+/* own[OWN]: room for what the program brings. */
+static int run(struct trainer_training *training, struct choice *own, struct run_result *result,
                struct error *error) {
-    const struct embedding embedding = {.dataset = training->own_data ? data : NULL,
+    const struct embedding embedding = {.as_program = training->as_program,
+                                        .dataset = training->own_data ? &own[OWN_DATA] : NULL,
+                                        .strategy = training->own_strategy ? &own[OWN_STRATEGY] : NULL,
                                         .output = &library_output,
                                         .self = training,
                                         .stop = &training->stop};
     if (training->own_data && training->typed.given.dataset)
         return error_set(error, ERROR_USAGE, "dataset: found data of the program too, expected one of them");
-    if (!training->typed.value.out[0] &&
+    if (training->own_strategy && training->typed.given.strategy)
+        return error_set(error, ERROR_USAGE, "strategy: found %s of the program too, expected one of them",
+                         training->strategy.name);
+    if (!training->as_program && !training->typed.value.out[0] &&
         (training->typed.given.outputs || training->typed.value.export_to[0]))
         return error_set(error, ERROR_USAGE, "%s: found no out, expected the folder of the run",
                          training->typed.given.outputs ? "outputs" : "export");
-    library_choose_data(training, data);
+    library_choose_data(training, &own[OWN_DATA]);
+    if (training->own_strategy) library_choose_strategy(training, &own[OWN_STRATEGY]);
     learnt_forget(&training->learnt);
     atomic_store(&training->stop, false);
     return run_train_embedded(&training->typed, &embedding, result, error);
@@ -86,13 +104,14 @@ int trainer_training_run(struct trainer_training *training, struct trainer_resul
     const uint64_t mode = subnormals_mode(); /* of the caller's thread */
     struct error why = {0};
     struct run_result ran = {0};
-    struct choice *data = NULL;
+    struct choice *own = NULL;
     subnormals_flush();
-    int code = memory_array(&data, 1, "a data set", &why);
-    if (code == OK) code = run(training, data, &ran, &why);
+    int code = memory_array(&own, OWN, "what the program brings", &why);
+    if (code == OK) code = run(training, own, &ran, &why);
+    if (training->as_program) run_print_results(code, &ran);
     if (result && (code == OK || code == ERROR_INTERRUPTED)) give(result, &ran.summary);
     training->hangs = training->hangs || ran.abandoned;
-    if (!training->hangs) memory_free(data);
+    if (!training->hangs) memory_free(own);
     run_result_free(&ran);
     subnormals_set(mode);
     return library_tell(&why, error);

@@ -13,10 +13,28 @@ static int compile_part(struct partition *partition, int i, struct error *error)
     return program_compile(&part->program, &part->graph, part->fetches, part->fetch_count, device, error);
 }
 
+/* The last node of the forward half that a part computes; NONE: it has nothing but sources there. */
+static node last_forward(const struct partition *partition, int part) {
+    node n = partition->backward - 1;
+    while (n >= 0 && (partition->part[n] != part || is_source(partition->graph->nodes[n].op))) n--;
+    return n;
+}
+
+static void order_stages(struct partition *partition) {
+    for (int i = 0; i < partition->count; i++) {
+        const node last = last_forward(partition, i);
+        for (int other = 0; other < partition->count; other++) {
+            const node before = last_forward(partition, other);
+            partition->parts[i].stage += before < last || (before == last && other < i);
+        }
+    }
+}
+
 static int compile(struct partition *partition, struct program *whole, const node *fetches, int count,
                    const struct placement *placement, struct error *error) {
     program_prune(whole, fetches, count);
     RETURN_IF(partition_place(partition, whole, placement, error));
+    order_stages(partition);
     RETURN_IF(partition_split(partition, whole, error));
     for (int i = 0; i < partition->count; i++) RETURN_IF(compile_part(partition, i, error));
     return OK;
@@ -30,6 +48,7 @@ static int open_partition(struct partition **out, const struct graph *graph,
     partition->graph = graph;
     partition->devices = placement->devices;
     partition->count = placement->count;
+    partition->backward = placement->backward > 0 ? placement->backward : graph->count;
     RETURN_IF(memory_array(&partition->parts, devices, "parts", error));
     RETURN_IF(memory_array(&partition->part, nodes, "devices of nodes", error));
     return memory_array(&partition->local, devices * nodes, "nodes of parts", error);
@@ -80,6 +99,17 @@ int partition_device(const struct partition *partition, node n) {
     return is_node(partition, n) ? partition->part[n] : NONE;
 }
 
+int partition_stage(const struct partition *partition, int part) {
+    return partition->parts[part].stage;
+}
+
+const char *partition_words(const struct partition *partition, node n, char out[NODE_WORDS_BYTES]) {
+    const struct node_info *info = &partition->graph->nodes[n];
+    snprintf(out, NODE_WORDS_BYTES, "node %d (%s%s%s)", n, op_name(info->op), info->name[0] ? " " : "",
+             info->name);
+    return out;
+}
+
 const struct program *partition_program(const struct partition *partition, int part) {
     return partition->parts[part].program;
 }
@@ -88,14 +118,30 @@ node partition_node(const struct partition *partition, int part, node n) {
     return is_node(partition, n) ? partition->local[part * partition->graph->count + n] : NONE;
 }
 
+size_t crossing_bytes(const struct partition *partition, const struct crossing *crossing) {
+    const struct node_info *info = &partition->graph->nodes[crossing->value];
+    return shape_count(&info->shape) * type_bytes(info->type);
+}
+
 node partition_crossing(const struct partition *partition, int i, int *from, int *to, size_t *bytes) {
     if (i >= partition->crossing_count) return NONE;
     const struct crossing *crossing = &partition->crossings[i];
-    const struct node_info *info = &partition->graph->nodes[crossing->value];
     *from = crossing->from;
     *to = crossing->to;
-    *bytes = shape_count(&info->shape) * type_bytes(info->type);
+    *bytes = crossing_bytes(partition, crossing);
     return crossing->value;
+}
+
+size_t partition_bytes(const struct partition *partition, const struct pipeline *pipeline, int part) {
+    const int in_flight = pipeline_in_flight(pipeline, partition->parts[part].stage);
+    size_t bytes = (size_t)in_flight * program_arena_bytes(partition->parts[part].program);
+    for (int i = 0; i < partition->crossing_count; i++) {
+        const struct crossing *crossing = &partition->crossings[i];
+        const int sent = pipeline_in_flight(pipeline, partition->parts[crossing->from].stage);
+        if (crossing->to == part && sent > in_flight) /* the rest of the sender's is in spare memory */
+            bytes += (size_t)(sent - in_flight) * crossing_bytes(partition, crossing);
+    }
+    return bytes;
 }
 
 const char *partition_move(const struct partition *partition, int i) {

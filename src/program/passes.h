@@ -2,6 +2,7 @@
 #ifndef TRAINER_PROGRAM_PARTS_H
 #define TRAINER_PROGRAM_PARTS_H
 
+#include <stdatomic.h>
 #include "program.h"
 
 /* Where a value lives. The addresses of weights and gradients are arguments of each run. */
@@ -94,5 +95,10 @@ extern const struct kernel program_soft_kernel;
 
 /* run.c: the call of node n's instruction in an arena. */
 struct call *arena_call(const struct arena *arena, node n);
+
+/* run.c: runs the instructions of nodes [begin, end), as program_run runs all; *at: the one that it has come
+ * to. */
+int program_run_nodes(const struct program *program, struct arena *arena, node begin, node end,
+                      float *weights, float *gradients, _Atomic int *at, struct error *error);
 
 #endif

@@ -83,3 +83,7 @@ bool program_runs(const struct program *program, node n) {
 int program_instructions(const struct program *program) {
     return program->instruction_count;
 }
+
+node program_instruction(const struct program *program, int instruction) {
+    return program->instructions[instruction].n;
+}

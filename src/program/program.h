@@ -62,6 +62,8 @@ size_t program_arena_bytes(const struct program *program);
 bool program_runs(const struct program *program,
                   node n); /* whether the node was kept (not pruned, not fused away) */
 int program_instructions(const struct program *program);
+/* The node that the instruction computes, with what was fused into it. */
+node program_instruction(const struct program *program, int instruction);
 
 /* For tests: one line per instruction: operation, kernel, shapes, places. */
 void program_print(const struct program *program, FILE *file);

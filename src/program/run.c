@@ -194,7 +194,7 @@ static void note_input(struct addresses *addresses, node n, const void *address)
 void arena_set_input(struct arena *arena, node n, const void *address) {
     const struct program *program = arena->program;
     if (!program_runs(program, n)) return;
-    assert(program->values[n].info.op == OP_placeholder && !program->values[n].fetched);
+    assert(is_fed(program->values[n].info.op) && !program->values[n].fetched);
     for (int s = 0; s < program->instruction_count; s++)
         for (int i = 0; i < program->instructions[s].problem.inputs; i++)
             if (program->values[program->values[program->instructions[s].n].info.input[i]].root == n)
@@ -232,14 +232,24 @@ static int run_steps(const struct program *program, struct arena *arena, struct 
     return OK;
 }
 
+int program_run_nodes(const struct program *program, struct arena *arena, node begin, node end,
+                      float *weights, float *gradients, _Atomic int *at, struct error *error) {
+    RETURN_IF(set_slabs(program, arena, weights, gradients, error));
+    for (int s = 0; s < program->instruction_count; s++) {
+        const node n = program->instructions[s].n;
+        if (n < begin || n >= end) continue;
+        atomic_store_explicit(at, n, memory_order_relaxed);
+        RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));
+    }
+    return OK;
+}
+
 /* --- recordings --- */
 
 /* Whether all that a run does is queued on the device. */
 static bool is_queued(const struct program *program) {
     for (int s = 0; s < program->instruction_count; s++)
-        if (program->instructions[s].kernel == &program_soft_kernel ||
-            is_transfer(program->instructions[s].problem.op))
-            return false;
+        if (program->instructions[s].kernel == &program_soft_kernel) return false;
     return true;
 }
 

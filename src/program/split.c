@@ -143,6 +143,11 @@ static void find_needed(struct splitter *splitter) {
     }
 }
 
+/* What the parts have so far is their forward half. */
+static void end_forward(struct partition *partition) {
+    for (int i = 0; i < partition->count; i++) partition->parts[i].backward = partition->parts[i].graph.count;
+}
+
 int partition_split(struct partition *partition, const struct program *whole, struct error *error) {
     struct splitter splitter = {.partition = partition, .whole = whole};
     const size_t pairs = (size_t)partition->count * (size_t)whole->count;
@@ -151,8 +156,11 @@ int partition_split(struct partition *partition, const struct program *whole, st
     int code = memory_array(&splitter.needed, pairs, "splitter", error);
     if (code == OK) code = memory_array(&splitter.open, pairs, "splitter", error);
     if (code == OK) find_needed(&splitter);
-    for (node n = 0; n < whole->count && code == OK; n++)
+    for (node n = 0; n < whole->count && code == OK; n++) {
+        if (n == partition->backward) end_forward(partition);
         if (partition->part[n] != NONE) code = add_node(&splitter, n, error);
+    }
+    if (whole->count == partition->backward) end_forward(partition);
     memory_free(splitter.open);
     memory_free(splitter.needed);
     return code;

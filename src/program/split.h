@@ -15,6 +15,8 @@ struct part {
     struct graph graph; /* nodes are its own; layout and constants are those of the whole graph */
     node *fetches;      /* [fetch_count] in the part's graph: the caller's, and every send */
     int fetch_count;
+    node backward; /* the first node of the part's backward half */
+    int stage;     /* in a pipeline */
     struct program *program;
 };
 
@@ -29,6 +31,7 @@ struct partition {
     const struct graph *graph;    /* borrowed */
     const struct device *devices; /* [count] borrowed */
     int count;
+    node backward;              /* the first node of the backward half */
     int *part;                  /* [graph->count] device of each node; NONE: in no part, or a constant */
     struct part *parts;         /* [count] */
     node *local;                /* [count][graph->count] number of a node in a part; NONE: not there */
@@ -43,5 +46,12 @@ int partition_place(struct partition *partition, struct program *whole, const st
                     struct error *error);
 /* split.c: the graphs of the parts and the crossings between them. */
 int partition_split(struct partition *partition, const struct program *whole, struct error *error);
+
+size_t crossing_bytes(const struct partition *partition, const struct crossing *crossing); /* partition.c */
+
+/* rehearse.c: whether the parts can take the turns of this pipeline, where a crossing has room for depth[i]
+ * values. Errors: ERROR_USAGE: they would wait for each other for ever. */
+int partition_rehearse(const struct partition *partition, const struct pipeline *pipeline, const int *depth,
+                       struct error *error);
 
 #endif

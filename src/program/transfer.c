@@ -14,12 +14,13 @@ static bool is_over(const struct channel *channel) {
 
 static bool may_send(void *argument) {
     const struct channel *channel = argument;
-    return atomic_load(&channel->taken.count) == atomic_load(&channel->sent.count) || is_over(channel);
+    const uint64_t taken = atomic_load(&channel->taken.count), sent = atomic_load(&channel->sent.count);
+    return sent < taken + (uint64_t)channel->depth || is_over(channel);
 }
 
 static bool has_come(void *argument) {
     const struct channel *channel = argument;
-    return atomic_load(&channel->sent.count) > atomic_load(&channel->taken.count) || is_over(channel);
+    return atomic_load(&channel->sent.count) > channel->received || is_over(channel);
 }
 
 /* "cpu:1, waiting for node 12 (matmul) of cpu:0, gave up after 60 s" */
@@ -28,8 +29,8 @@ static int end_wait(const struct channel *channel, bool sending, enum wait_resul
     const struct rendezvous *rendezvous = channel->rendezvous;
     const struct crossing *crossing = channel->crossing;
     const struct device *devices = rendezvous->partition->devices;
-    const struct node_info *info = &rendezvous->partition->graph->nodes[crossing->value];
-    const int failed = atomic_load(&rendezvous->failed) - 1;
+    const int failed = rendezvous_failed(rendezvous);
+    char words[NODE_WORDS_BYTES];
     char how[80];
     if (result == WAIT_TIMEOUT)
         snprintf(how, sizeof how, "gave up after %g s", rendezvous->timeout_s);
@@ -37,19 +38,22 @@ static int end_wait(const struct channel *channel, bool sending, enum wait_resul
         snprintf(how, sizeof how, "was stopped");
     else
         snprintf(how, sizeof how, "was ended because %s had failed", devices[failed].name);
-    return error_set(error, ERROR_PEER, "%s, waiting for %s%snode %d (%s%s%s)%s%s, %s",
-                     devices[sending ? crossing->from : crossing->to].name,
-                     sending ? devices[crossing->to].name : "", sending ? " to be done with " : "",
-                     crossing->value, op_name(info->op), info->name[0] ? " " : "", info->name,
-                     sending ? " of the run before" : " of ", sending ? "" : devices[crossing->from].name,
-                     how);
+    return error_set(
+        error, ERROR_PEER, "%s, waiting for %s%s%s%s%s, %s",
+        devices[sending ? crossing->from : crossing->to].name, sending ? devices[crossing->to].name : "",
+        sending ? " to be done with " : "", partition_words(rendezvous->partition, crossing->value, words),
+        sending ? " of an earlier run" : " of ", sending ? "" : devices[crossing->from].name, how);
 }
 
 static int await(struct channel *channel, bool sending, struct error *error) {
     const struct rendezvous *rendezvous = channel->rendezvous;
-    const double deadline = world_now(rendezvous->world) + rendezvous->timeout_s;
-    const enum wait_result result = event_wait_until(sending ? &channel->taken : &channel->sent,
-                                                     sending ? may_send : has_come, channel, deadline);
+    const struct crossing *crossing = channel->crossing;
+    const double began = world_now(rendezvous->world);
+    const enum wait_result result =
+        event_wait_until(sending ? &channel->taken : &channel->sent, sending ? may_send : has_come, channel,
+                         began + rendezvous->timeout_s);
+    rendezvous->seats[sending ? crossing->from : crossing->to].waited_s +=
+        world_now(rendezvous->world) - began;
     return result == WAIT_DONE && !is_over(channel) ? OK : end_wait(channel, sending, result, error);
 }
 
@@ -58,14 +62,18 @@ static int run_send(const struct call *call, struct error *error) {
     const struct crossing *crossing = channel->crossing;
     const struct device *devices = channel->rendezvous->partition->devices;
     RETURN_IF(await(channel, true, error));
-    RETURN_IF(device_copy(&devices[crossing->to], channel->value, &devices[crossing->from], call->input[0],
+    void *place = channel->values[atomic_load(&channel->sent.count) % (uint64_t)channel->depth];
+    RETURN_IF(device_copy(&devices[crossing->to], place, &devices[crossing->from], call->input[0],
                           channel->bytes, error));
     event_post(&channel->sent);
     return OK;
 }
 
 static int run_receive(const struct call *call, struct error *error) {
-    return await(call->instance, false, error);
+    struct channel *channel = call->instance;
+    RETURN_IF(await(channel, false, error));
+    channel->received++;
+    return OK;
 }
 
 static const struct kernel send_kernel = {.name = "transfer:send", .run = run_send};

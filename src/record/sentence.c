@@ -84,6 +84,12 @@ void sentence_staleness(struct text *words, const struct spent *spent) {
               spent->staleness_max);
 }
 
+void sentence_pipeline(struct text *words, double idle, double idle_equal) {
+    if (!(idle_equal > 0.0)) return;
+    text_item(words, "; ", "the stages of the pipeline idle %.1f %% of the time, equal ones would %.1f %%",
+              100 * idle, 100 * idle_equal);
+}
+
 /* A mean of a few is no whole number; of one run, a few are. */
 static void count_text(char out[DIGITS_BYTES], double mean) {
     digits_thousands(out, mean);
@@ -158,6 +164,7 @@ const char *sentence_of_run(const struct summary *summary, char *out, size_t byt
     if (sentence_waiting(&words, before, &spent, share_matters)) before = "; ";
     if (sentence_exchange(&words, before, &spent, share_matters)) before = "; ";
     add_input(&words, before, &spent, share_matters);
+    sentence_pipeline(&words, summary->pipeline_idle, summary->pipeline_idle_equal);
     sentence_staleness(&words, &spent);
     sentence_losses(&words, &spent);
     if (summary->lost_workers > 0)

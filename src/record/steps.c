@@ -5,10 +5,9 @@
 #include <stdio_ext.h>
 #include <string.h>
 #include <unistd.h>
+#include "../device/groups.h"
 #include "digits.h"
 #include "table.h"
-
-enum { DEVICE_BYTES = 64 };
 
 static const char header[] = "time_s,worker,device,epoch,step,loss,learning_rate,examples,"
                              "input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,update\n";
@@ -49,11 +48,11 @@ int steps_open(struct steps *steps, const char *path, long long bytes, const cha
 }
 
 void steps_add(struct steps *steps, const struct log_row *row) {
-    char line[16 * DIGITS_BYTES + DEVICE_BYTES], *out = digits_fixed(line, row->time_s, 6);
+    char line[16 * DIGITS_BYTES + GROUP_NAME_BYTES], *out = digits_fixed(line, row->time_s, 6);
     *out++ = ',';
     out = digits_whole(out, row->worker);
     *out++ = ',';
-    const size_t device = strnlen(steps->devices[row->worker], DEVICE_BYTES - 1);
+    const size_t device = strnlen(steps->devices[row->worker], GROUP_NAME_BYTES - 1);
     memcpy(out, steps->devices[row->worker], device);
     out += device;
     *out++ = ',';

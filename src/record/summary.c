@@ -128,6 +128,10 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_real(json, "push_share", s->push_share);
     json_real(json, "compute_share", s->compute_share);
     json_real(json, "input_share", s->input_share);
+    json_real(json, "pipeline_idle", s->pipeline_idle);
+    json_real(json, "pipeline_idle_equal", s->pipeline_idle_equal);
+    json_real(json, "batch_expected_s", s->batch_expected_s);
+    json_real(json, "batch_compute_s", s->batch_compute_s);
     json_int(json, "lost_updates", s->lost_updates);
     json_int(json, "dropped", s->dropped);
     json_int(json, "lost_workers", s->lost_workers);

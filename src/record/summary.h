@@ -5,18 +5,20 @@
 #include <stdbool.h>
 #include "../config/config.h"
 #include "../data/metric.h"
+#include "../device/groups.h"
+#include "../world/roster.h"
 
 /* How one worker spent its time, and on whom it waited. */
 struct worker_result {
-    char name[40]; /* "worker 1 (cpu:1)" */
-    char device[16];
+    char name[MEMBER_NAME_BYTES];  /* "worker 1 (cpu:1)" */
+    char device[GROUP_NAME_BYTES]; /* "cpu:1"; of a worker of several, "cpu:2+cpu:3" */
     long steps, examples;
     double input_s, pull_s, compute_s, push_s, wait_s;
     double staleness_mean; /* of its gradients */
     long staleness_max;
     const char *waited_at; /* where it waited longest, a constant text; NULL: it never waited */
     double waited_at_s;
-    char waited_for[40]; /* for whom it waited longest; "": it never waited */
+    char waited_for[MEMBER_NAME_BYTES]; /* for whom it waited longest; "": it never waited */
     double waited_for_s;
     const double *waited_for_each; /* [summary members] seconds; NULL: not known */
     bool lost;                     /* it was lost on the way, and the others went on */
@@ -46,16 +48,16 @@ struct summary {
     int servers; /* that hold the weights: parameter servers, or threads; 0: there are none */
     const long long *server_bytes; /* [servers] */
     const char *homes;             /* where they live: "cpu", "gpu:0" */
-    const char *devices;           /* of the workers: "cpu:0,cpu:1" */
+    const char *devices;           /* of the workers: "cpu:0,cpu:1", "(cpu:0+cpu:1),(cpu:2+cpu:3)" */
     const char *machine;           /* what it computes with: "2 cores, ... Xeon(R)"; NULL: not known */
     int workers;
-    int members;                    /* workers, then servers */
-    const char (*member_names)[40]; /* [members] */
-    int threads;                    /* of each worker; in a cluster of the device that evaluates */
-    const char *faults;             /* that were put in: "--slow=cpu:1=3x"; "": none */
-    double epochs;                  /* gone through, over all workers; a fraction when interrupted */
-    long steps;                     /* of all workers together */
-    long updates;                   /* of the weights */
+    int members;                                   /* workers, then servers */
+    const char (*member_names)[MEMBER_NAME_BYTES]; /* [members] */
+    int threads;        /* of each worker; in a cluster of the device that evaluates */
+    const char *faults; /* that were put in: "--slow=cpu:1=3x"; "": none */
+    double epochs;      /* gone through, over all workers; a fraction when interrupted */
+    long steps;         /* of all workers together */
+    long updates;       /* of the weights */
     long long examples;
     double train_seconds;  /* from the start of the first step to the end of the last, evaluation excluded */
     double examples_per_s; /* examples / train_seconds */
@@ -71,7 +73,12 @@ struct summary {
     const struct summary_staleness *shard_staleness; /* [shards here] of each; NULL: not known */
     int shards_here;                                 /* of them in this process */
     double wait_share, pull_share, push_share, compute_share,
-        input_share;   /* of the workers' time; they add up to 1 */
+        input_share; /* of the workers' time; they add up to 1 */
+    /* Share of the devices' time that stages of a pipeline waited for each other, and where all stages are
+     * equal; NAN: there is none here, or it computed nothing. */
+    double pipeline_idle, pipeline_idle_equal;
+    /* A worker's computing of a batch: by --place=auto, or NAN; in the mean, NAN: none was computed. */
+    double batch_expected_s, batch_compute_s;
     long lost_updates; /* in place: overwritten by another worker */
     long dropped;      /* gradients that came too late and were thrown away, by some shard */
     int lost_workers;  /* that failed or fell silent, while the others went on */

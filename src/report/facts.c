@@ -128,7 +128,7 @@ const char *facts_devices(const struct facts *facts, char *out, size_t bytes) {
         text_add(&text, "%d devices, %.*s to %s", count, (int)strcspn(devices, ","), devices, last);
         return out;
     }
-    if (count > DEVICES_NAMED) text_add(&text, "%d devices, ", count);
+    if (count > DEVICES_NAMED) text_add(&text, "%d %s, ", count, devices[0] == '(' ? "groups" : "devices");
     for (const char *c = devices; *c; c++) {
         text_add_bytes(&text, c, 1);
         if (*c == ',') text_add(&text, " ");

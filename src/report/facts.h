@@ -36,7 +36,7 @@ struct epoch_facts {
 };
 
 struct worker_steps {
-    char device[32];
+    char device[GROUP_NAME_BYTES];
     long rows, first_step, last_step;  /* as the rows count: from 1 */
     double first_s;                    /* when the last of its first steps ended */
     double seconds[FACTS_BINS][PARTS]; /* how its time was spent, in each bin */
@@ -84,7 +84,7 @@ struct facts {
     struct json json;
     struct worker_result *workers;
     long long *shard_bytes, *server_bytes;
-    char (*member_names)[40];                  /* [summary.members] */
+    char (*member_names)[MEMBER_NAME_BYTES];   /* [summary.members] */
     double *waited_for;                        /* [summary.workers][summary.members] */
     struct summary_staleness *shard_staleness; /* [summary.shards_here] */
 };
@@ -110,7 +110,8 @@ double facts_epochs(const struct facts *facts);
 int facts_epochs_wanted(const struct facts *facts); /* 0: not known */
 /* The summary is about the last part of a run that was resumed, the tables are about all of it. */
 bool facts_resumed(const struct facts *facts);
-/* "cpu:0, cpu:1"; of many, "16 devices, cpu:0 to cpu:15". Returns out[bytes]. */
+/* "cpu:0, cpu:1", "(cpu:0+cpu:1), (cpu:2+cpu:3)"; of many, "16 devices, cpu:0 to cpu:15". Returns out[bytes].
+ */
 const char *facts_devices(const struct facts *facts, char *out, size_t bytes);
 /* "a cluster of 1 parameter server and 2 workers"; "": it was none. Returns out[bytes]. */
 const char *facts_cluster(const struct facts *facts, char *out, size_t bytes);

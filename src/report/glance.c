@@ -112,7 +112,8 @@ static void write_shared_cores(struct html *html, const struct facts *facts) {
     const struct summary *summary = &facts->summary;
     const int cores = cores_of(summary->machine), threads = summary->threads > 0 ? summary->threads : 1;
     int cpus = 0;
-    for (int w = 0; w < summary->workers; w++) cpus += strncmp(facts->workers[w].device, "cpu:", 4) == 0;
+    for (int w = 0; w < summary->workers; w++)
+        for (const char *at = facts->workers[w].device; (at = strstr(at, "cpu:")) != NULL; at++) cpus++;
     if (summary->cluster_workers > 0 || cores == 0) return;
     if (cpus < 2 || (long)cpus * threads <= cores) return;
     html_put(html, "<p class=\"note\">");

@@ -78,7 +78,7 @@ static int read_members(struct facts *facts, struct source source, struct error 
         snprintf(facts->member_names[(*members)++], sizeof *facts->member_names, "%s",
                  name->kind == JSON_TEXT ? name->text : "");
     }
-    facts->summary.member_names = (const char(*)[40])facts->member_names;
+    facts->summary.member_names = (const char(*)[MEMBER_NAME_BYTES])facts->member_names;
     return OK;
 }
 
@@ -178,6 +178,8 @@ static void take_shares(struct summary *summary, struct source source) {
     summary->push_share = real(source, "push_share");
     summary->compute_share = real(source, "compute_share");
     summary->input_share = real(source, "input_share");
+    summary->pipeline_idle = real(source, "pipeline_idle");
+    summary->pipeline_idle_equal = real(source, "pipeline_idle_equal");
 }
 
 static int take_summary(struct facts *facts, struct source source, struct error *error) {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/text.h"
+#include "../device/groups.h"
 #include "page.h"
 
 /* --- settings --- */
@@ -169,10 +170,12 @@ static void write_job(struct html *html, const struct facts *facts, const char *
     const struct summary *summary = &facts->summary;
     const bool devices = strcmp(job, "worker") == 0 && summary->workers == summary->cluster_workers;
     for (int task = 0; task < count && task < PROCESSES_MOST; task++) {
-        char command[COMMAND_BYTES];
+        char command[COMMAND_BYTES], own[GROUP_NAME_BYTES + 2];
         struct text text = text_into(command, sizeof command);
         text_add(&text, "trainer $HOSTS --job=%s --task=%d%s", job, task, settings);
-        if (devices) add_option(&text, "devices", facts->workers[task].device);
+        struct text list = text_into(own, sizeof own);
+        if (devices) groups_list(&list, facts->workers[task].device);
+        if (devices) add_option(&text, "devices", own);
         write_words(html, command);
         html_put(html, "\n");
     }

@@ -177,7 +177,7 @@ static const struct owner {
     const char *file, *what;
 } owners[] = {{FOLDER_COMPARISON, "a comparison (bench.csv)"},
               {FOLDER_SWEEP, "a sweep (sweep.csv), which trainer sweep --resume goes on with"},
-              {ENSEMBLE_LIST, "an ensemble (ensemble.csv)"},
+              {ENSEMBLE_LIST, "an ensemble (ensemble.csv), which trainer ensemble --resume goes on with"},
               {FOLDER_CHECKPOINT, "a run"}};
 
 /* The first of so many owners that is there, or NULL. */

@@ -1,6 +1,7 @@
 /* A run opened, from settings to waiting workers, and closed in reverse order. */
 #include <string.h>
 
+#include "../base/file.h"
 #include "../graph/model.h"
 #include "open.h"
 
@@ -68,7 +69,8 @@ static int blame(int code, const struct run *run, bool typed, const struct error
 static int check_microbatches(const struct run *run, const struct typed *typed, struct error *error) {
     struct error why = {0};
     const int code = config_check_microbatches(&run->setup.config, &why);
-    return blame(code, run, typed->given.batch || typed->given.microbatches, &why, error);
+    return blame(code, run, typed->given.batch || typed->given.microbatches || typed->given.schedule_pipeline,
+                 &why, error);
 }
 
 static int check_outputs(const struct run *run, const struct typed *typed, struct error *error) {
@@ -128,7 +130,7 @@ static int name_folder(struct run *run, struct error *error) {
                          "--out=FOLDER too",
                          config->resume);
     run->folder_named = config->out[0] || run->resumes;
-    if (run->embedding && !run->folder_named) return OK; /* it leaves nothing */
+    if (run->silent && !run->folder_named) return OK; /* it leaves nothing */
     if (config->out[0]) return OK;
     if (!run->resumes)
         return folder_name(config->out, choices->model.plugin->name, choices->strategy.plugin->name, error);
@@ -328,18 +330,23 @@ static int open_output(struct run *run, struct error *error) {
     RETURN_IF(memory_array(&run->tallies, run->store.settings.shards, "what is told of the shards", error));
     RETURN_IF(telling_open(&run->telling, run_keeps(run) ? config->outputs : "none", &run->scene,
                            &run->progress, error));
-    if (embedding) RETURN_IF(telling_add(&run->telling, embedding->output, &run->scene, error));
+    if (embedding && embedding->output)
+        RETURN_IF(telling_add(&run->telling, embedding->output, &run->scene, error));
     RETURN_IF(log_open(&run->log, run->workers, &run->telling, error));
     return telling_wants_spans(&run->telling) ? open_spans(run, error) : OK;
 }
 
 /* --- all of it --- */
 
-/* A run that is to go on in its own folder and has been through all its epochs. */
+/* A run that is to go on in its own folder, has been through all its epochs, and has its model: one that was
+ * killed behind its last checkpoint still has to write it. */
 static bool is_over(const struct run *run) {
     const struct config *config = &run->setup.config;
+    struct error ignored = {0};
+    char model[PATH_BYTES];
     return run->resumes && !run->crew.elsewhere && strcmp(config->resume, config->out) == 0 &&
-           (sampler_reached(&run->sampler, config->epochs - 1) || run_is_stale(run));
+           (sampler_reached(&run->sampler, config->epochs - 1) || run_is_stale(run)) &&
+           file_join(model, config->out, "model.safetensors", &ignored) == OK && file_exists(model);
 }
 
 /* Where all step together, one who is missing is missed. */
@@ -375,8 +382,9 @@ static int open_training(struct run *run, const struct faults *faults, struct er
 int run_open(struct run *run, const struct typed *typed, struct error *error) {
     struct setup *setup = &run->setup;
     struct faults faults;
-    setup->embedded = run->embedding != NULL;
+    setup->embedded = run->silent;
     setup->own_dataset = run->embedding ? run->embedding->dataset : NULL;
+    setup->own_strategy = run->embedding ? run->embedding->strategy : NULL;
     RETURN_IF(settle(run, typed, error));
     RETURN_IF(setup_choose(setup, run->crew.parts, run->crew.mirrored, error));
     RETURN_IF(resume_model(&run->checkpoint, setup->config.resume, &setup->choices.model, error));
@@ -384,6 +392,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(setup_open_devices(setup, error));
     RETURN_IF(open_network(run, typed, error));
     if (!run->led) RETURN_IF(claim_folder(run, error)); /* before anybody is waited for */
+    if (!run->crew.elsewhere) RETURN_IF(setup_place(setup, run->world, error));
     RETURN_IF(open_crew(run, error));
     RETURN_IF(open_roster(run, error));
     RETURN_IF(check_epochs(run, error));

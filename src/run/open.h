@@ -19,9 +19,10 @@ enum { ENDING_S = 10 }; /* a thread that has not ended by then hangs */
 struct run {
     struct crew crew;
     struct world *world;               /* borrowed */
-    const struct embedding *embedding; /* borrowed; NULL: the program is `trainer` itself */
-    struct safetensors checkpoint;     /* that is resumed, or zero */
-    bool resumes, led;                 /* led: another process coordinates, evaluates and writes */
+    const struct embedding *embedding; /* borrowed; NULL: none */
+    bool silent; /* embedded: prints nothing, heeds no signals, and names no folder of its own */
+    struct safetensors checkpoint; /* that is resumed, or zero */
+    bool resumes, led;             /* led: another process coordinates, evaluates and writes */
     struct setup setup;
     bool folder_named;      /* by the user, not by the program */
     void *folder;           /* where its files go, held against other runs */
@@ -177,7 +178,7 @@ int run_check_diverged(const struct run *run, struct error *error);
 double run_guess_loss(const struct run *run);
 /* summary->verdict: a loss that ended high, a network that is no better than guessing. */
 void run_judge(const struct run *run, struct summary *summary);
-/* Warns of them. */
+/* Warns of them, and says how long a pipeline idled. */
 void run_say_verdict(struct run *run, const struct summary *summary);
 
 /* --- totals.c again --- */

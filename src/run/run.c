@@ -18,7 +18,8 @@
 enum { LOOK_MS = 20, DRAIN_MS = 100 };
 
 static bool is_interrupted(const struct run *run) {
-    return run->embedding ? atomic_load(run->embedding->stop) : world_interrupted();
+    const struct embedding *embedding = run->embedding;
+    return (!run->silent && world_interrupted()) || (embedding && atomic_load(embedding->stop));
 }
 
 static void show_progress(struct run *run) {
@@ -270,7 +271,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     if (run->best.epoch > 0) say_best(run);
     run_say_verdict(run, summary);
     run_say_missed_faults(run);
-    if (run->interrupted && run->embedding)
+    if (run->interrupted && run->silent)
         return error_set(error, ERROR_INTERRUPTED, "stopped after %lld examples, as was asked", examples);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
@@ -322,20 +323,24 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     return code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
 }
 
-static int train(const struct typed *typed, const struct crew *crew, struct world *world,
-                 const struct embedding *embedding, struct run_result *result, struct error *error) {
+/* Opens a run, does with it what is to be done, and closes it. */
+static int run_through(const struct typed *typed, const struct crew *crew, struct world *world,
+                       const struct embedding *embedding,
+                       int (*go)(struct run *, struct run_result *, struct error *),
+                       struct run_result *result, struct error *error) {
     struct run *run = NULL;
-    const bool quiet = embedding || typed->value.quiet;
+    const bool silent = embedding && !embedding->as_program;
+    const bool quiet = silent || typed->value.quiet;
     *result = (struct run_result){0};
-    if (!embedding) world_catch_interrupts();
     RETURN_IF(memory_array(&run, 1, "the run", error));
     run->crew = *crew;
     run->world = world;
     run->embedding = embedding;
-    progress_open(&run->progress, embedding ? NULL : stderr, quiet);
+    run->silent = silent;
+    progress_open(&run->progress, silent ? NULL : stderr, quiet);
     lines_open(&run->lines, quiet ? NULL : stdout, &run->progress);
     int code = run_open(run, typed, error);
-    if (code == OK) code = coordinate_all(run, result, error);
+    if (code == OK) code = go(run, result, error);
     if (run->crew.finish && run->members) run->crew.finish(run->members, error, &result->summary);
     lines_close(&run->lines);
     run_close(run);
@@ -344,26 +349,36 @@ static int train(const struct typed *typed, const struct crew *crew, struct worl
     return code;
 }
 
+/* The same in this process alone, in a world of its own. */
+static int run_through_here(const struct typed *typed, const struct embedding *embedding,
+                            int (*go)(struct run *, struct run_result *, struct error *),
+                            struct run_result *result, struct error *error) {
+    struct world *world = NULL;
+    *result = (struct run_result){0};
+    RETURN_IF(world_open_threads(&world, error));
+    const int code = run_through(typed, &threads_crew, world, embedding, go, result, error);
+    if (!result->abandoned) world_close(world);
+    return code;
+}
+
 int run_train(const struct typed *typed, const struct crew *crew, struct world *world,
               struct run_result *result, struct error *error) {
-    return train(typed, crew, world, NULL, result, error);
+    world_catch_interrupts();
+    return run_through(typed, crew, world, NULL, coordinate_all, result, error);
 }
 
 int run_train_embedded(const struct typed *typed, const struct embedding *embedding,
                        struct run_result *result, struct error *error) {
-    struct world *world = NULL;
-    *result = (struct run_result){0};
-    RETURN_IF(world_open_threads(&world, error));
-    const int code = train(typed, &threads_crew, world, embedding, result, error);
-    if (!result->abandoned) world_close(world);
-    return code;
+    if (!embedding || embedding->as_program) world_catch_interrupts();
+    return run_through_here(typed, embedding, coordinate_all, result, error);
 }
 
 int run_train_here(const struct typed *typed, struct run_result *result, struct error *error) {
     return run_train_embedded(typed, NULL, result, error);
 }
 
-static int keep_first(struct run *run, struct error *error) {
+static int keep_first(struct run *run, struct run_result *result, struct error *error) {
+    (void)result;
     if (run->fresh[0]) return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.weights, run->fresh);
     run->target_s = run->cost_before = (double)NAN;
     RETURN_IF(await_start(run, error));
@@ -372,24 +387,8 @@ static int keep_first(struct run *run, struct error *error) {
 }
 
 int run_keep_first(const struct typed *typed, struct error *error) {
-    struct run *run = NULL;
-    struct world *world = NULL;
-    RETURN_IF(world_open_threads(&world, error));
-    int code = memory_array(&run, 1, "the run", error);
-    if (code == OK) {
-        run->crew = threads_crew;
-        run->world = world;
-        progress_open(&run->progress, stderr, true);
-        lines_open(&run->lines, NULL, &run->progress);
-        code = run_open(run, typed, error);
-        if (code == OK) code = keep_first(run, error);
-        lines_close(&run->lines);
-        run_close(run);
-        if (run->training.abandoned) return code;
-    }
-    memory_free(run);
-    world_close(world);
-    return code;
+    struct run_result result;
+    return run_through_here(typed, NULL, keep_first, &result, error);
 }
 
 void run_result_free(struct run_result *result) {

@@ -15,7 +15,7 @@ struct run_result {
     struct summary summary;                    /* its texts are those below */
     struct worker_result *workers;             /* [summary.workers] */
     double *waited_for;                        /* [summary.workers][summary.members] */
-    char (*member_names)[40];                  /* [summary.members] */
+    char (*member_names)[MEMBER_NAME_BYTES];   /* [summary.members] */
     struct summary_staleness *shard_staleness; /* [summary.shards_here] */
     char machine[400];
     char *devices;                         /* of the workers: "cpu:0,cpu:1" */
@@ -25,13 +25,16 @@ struct run_result {
     bool abandoned; /* a thread hangs: world and crew's settings must stay as long as the program does */
 };
 
-/* A program that has the run in itself (src/library): what it brings, and what it is told. Then nothing is
- * printed and no signal is caught; without config.out nothing is written either. */
+/* Who has the run in itself, as src/library and a lane of another machine's sweep: what it brings, and what
+ * it is told. Unless `as_program` is set, nothing is printed, no signal is caught, and without config.out
+ * nothing is written. */
 struct embedding {
-    const struct choice *dataset; /* trained on instead of config.dataset; NULL: that one */
-    const struct output *output;  /* told beside those of --outputs */
-    void *self;                   /* for it, in the scene */
-    const atomic_bool *stop;      /* asks for an end at the next step, as an interrupt does */
+    bool as_program;               /* prints, heeds signals and names its folder, as `trainer train` does */
+    const struct choice *dataset;  /* trained on instead of config.dataset; NULL: that one */
+    const struct choice *strategy; /* likewise */
+    const struct output *output;   /* told beside those of --outputs; NULL: none */
+    void *self;                    /* for it, in the scene */
+    const atomic_bool *stop;       /* asks for an end at the next step, as an interrupt does */
 };
 
 /* Trains, with this crew in this world. Its settings, steps and epochs are printed to standard output unless
@@ -48,6 +51,9 @@ int run_train_embedded(const struct typed *typed, const struct embedding *embedd
  * model in config.out; nothing is trained. Errors: as their exit codes say; ERROR_FILE: a layer for which the
  * file has nothing. */
 int run_keep_first(const struct typed *typed, struct error *error);
+/* What `trainer train` prints at the end of a run that ended with that code; nothing after an error, and no
+ * sentence on where the time went when it was to be quiet. */
+void run_print_results(int code, const struct run_result *result);
 void run_result_free(struct run_result *result); /* safe on a zeroed one */
 
 #endif

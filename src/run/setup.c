@@ -32,12 +32,12 @@ static int count_shards(const struct setup *setup, int parts) {
     return (shards + parts - 1) / parts * parts;
 }
 
-static int choose_dataset(struct setup *setup, struct error *error) {
-    struct config *config = &setup->config;
-    if (!setup->own_dataset)
-        return plugin_choose(&setup->choices.dataset, &dataset_kind, config->dataset, error);
-    setup->choices.dataset = *setup->own_dataset;
-    snprintf(config->dataset, sizeof config->dataset, "%s", setup->own_dataset->plugin->name);
+/* What text[bytes] of the config names, or what the program brings, which it then names. */
+static int choose(struct choice *choice, const struct choice *own, const struct plugin_kind *kind, char *text,
+                  size_t bytes, struct error *error) {
+    if (!own) return plugin_choose(choice, kind, text, error);
+    *choice = *own;
+    snprintf(text, bytes, "%s", own->plugin->name);
     return OK;
 }
 
@@ -45,8 +45,10 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
     struct choices *choices = &setup->choices;
     struct config *config = &setup->config;
     RETURN_IF(plugin_choose(&choices->model, &model_kind, config->model, error));
-    RETURN_IF(choose_dataset(setup, error));
-    RETURN_IF(plugin_choose(&choices->strategy, &strategy_kind, config->strategy, error));
+    RETURN_IF(choose(&choices->dataset, setup->own_dataset, &dataset_kind, config->dataset,
+                     sizeof config->dataset, error));
+    RETURN_IF(choose(&choices->strategy, setup->own_strategy, &strategy_kind, config->strategy,
+                     sizeof config->strategy, error));
     RETURN_IF(check_parts(setup, parts, mirrored, error));
     RETURN_IF(plugin_choose(&choices->optimizer, &optimizer_kind, config->optimizer, error));
     RETURN_IF(plugin_choose(&choices->schedule, &schedule_kind, config->schedule, error));
@@ -81,8 +83,13 @@ static int choose_group(struct setup *setup, int written, int count, struct erro
         return error_set(
             error, ERROR_USAGE,
             "--devices: found groups of %d without --place, expected which layers lie where, as in "
-            "--place='conv*=cpu:0,dense*=cpu:1'",
+            "--place='conv*=cpu:0,dense*=cpu:1' or --place=auto",
             size);
+    if (size == 1 && config->schedule_pipeline != PIPELINE_NONE)
+        return error_set(error, ERROR_USAGE,
+                         "--schedule-pipeline=%s: found workers of one device, expected groups, as in "
+                         "--devices='(cpu:0+cpu:1)'",
+                         pipeline_name((enum pipeline_schedule)config->schedule_pipeline));
     if (size == 1 && config->place[0])
         return error_set(error, ERROR_USAGE,
                          "--place=%.200s: found workers of one device, expected groups, as in "
@@ -114,10 +121,39 @@ const struct groups *setup_groups(const struct setup *setup, struct world *world
                               .workers = setup->device_count,
                               .size = setup->group,
                               .place = setup->config.place,
+                              .placed = setup->balanced.words[0] ? setup->balanced.words : NULL,
                               .soft = !setup->config.no_soft_placement,
+                              .schedule = (enum pipeline_schedule)setup->config.schedule_pipeline,
+                              .microbatches = setup->config.microbatches,
                               .world = world,
                               .timeout_s = setup->config.timeout_s};
     return groups;
+}
+
+void setup_worker_name(const struct setup *setup, int worker, char out[GROUP_NAME_BYTES]) {
+    groups_name(setup->devices, setup->device_count, setup->group, worker, out);
+}
+
+static bool is_automatic(const struct setup *setup) {
+    return strcmp(setup->config.place, "auto") == 0;
+}
+
+int setup_place(struct setup *setup, struct world *world, struct error *error) {
+    struct config *config = &setup->config;
+    struct groups groups;
+    if (!is_automatic(setup) || !setup_groups(setup, world, &groups)) return OK;
+    const struct batch_work work = {.network = &setup->network,
+                                    .examples = &setup->dataset.train,
+                                    .strategy = &setup->choices.strategy,
+                                    .optimizer = &setup->choices.optimizer,
+                                    .schedule = &setup->choices.schedule,
+                                    .average = config->average,
+                                    .clip = (float)config->clip,
+                                    .seed = (uint64_t)config->seed,
+                                    .microbatches = config->microbatches,
+                                    .world = world,
+                                    .timeout_s = config->timeout_s};
+    return balanced_place(&setup->balanced, config->place, sizeof config->place, &groups, &work, error);
 }
 
 struct network_settings setup_network_settings(const struct setup *setup) {
@@ -149,6 +185,7 @@ static bool is_device(const struct setup *setup, const char *name, size_t length
 static int check_place(const struct setup *setup, struct error *error) {
     const struct layout *layout = &setup->network.graph.layout;
     char patterns[sizeof setup->config.place];
+    if (is_automatic(setup)) return OK;
     for (const char *item = setup->config.place; *item;) {
         const size_t length = strcspn(item, ","), letters = strcspn(item, "=,");
         const int shown = (int)length;

@@ -5,6 +5,8 @@
 
 #include "../config/config.h"
 #include "../data/dataset.h"
+#include "../device/groups.h"
+#include "../engine/balanced.h"
 #include "../engine/network.h"
 
 /* The plug-ins that were chosen. */
@@ -13,10 +15,11 @@ struct choices {
 };
 
 struct setup {
-    struct config config;             /* settled; devices are named as they turned out to be */
-    bool embedded;                    /* nothing is to be printed */
-    const struct choice *own_dataset; /* instead of the config's, whose name it then takes; NULL: none */
-    int processes;                    /* of this machine that divide its cores; 0 or 1: this one has all */
+    struct config config; /* settled; devices are named as they turned out to be */
+    bool embedded;        /* nothing is to be printed */
+    /* Instead of the config's, which then takes its name; NULL: none. */
+    const struct choice *own_dataset, *own_strategy;
+    int processes; /* of this machine that divide its cores; 0 or 1: this one has all */
     struct choices choices;
     int shards; /* into which the weights are cut, over all processes that have some */
     struct device
@@ -25,8 +28,9 @@ struct setup {
     int group;         /* devices of a worker */
     bool cores_shared; /* more devices than cores */
     struct dataset dataset;
-    enum loss loss;         /* what --loss means for it */
-    struct network network; /* for training, of a micro-batch */
+    enum loss loss;           /* what --loss means for it */
+    struct network network;   /* for training, of a micro-batch */
+    struct balanced balanced; /* of --place=auto, once it is found */
 };
 
 /* Chooses the plug-ins by the config; `parts`: how many processes have a part of the shards each, rounds the
@@ -35,9 +39,13 @@ struct setup {
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error);
 int setup_open_devices(struct setup *setup, struct error *error);
 int setup_open_network(struct setup *setup, struct error *error); /* and the data set */
+/* What --place=auto means becomes config.place, for a process whose devices compute, once the network is
+ * there. Errors: those of balanced_place. */
+int setup_place(struct setup *setup, struct world *world, struct error *error);
 /* The groups of a run's devices, where a worker has several: *groups filled, and returned; else NULL. */
-struct groups;
 const struct groups *setup_groups(const struct setup *setup, struct world *world, struct groups *groups);
+/* What a worker here is called by its devices. */
+void setup_worker_name(const struct setup *setup, int worker, char out[GROUP_NAME_BYTES]);
 void setup_close(struct setup *setup); /* safe on a zeroed or half-open one */
 
 /* What its network was made for; evaluation wants the same with other batches. */

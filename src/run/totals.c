@@ -8,7 +8,7 @@
 
 static int name_devices(const struct run *run, char **out, struct error *error) {
     struct text names = text_growing(error);
-    for (int w = 0; w < run->workers; w++) text_item(&names, ",", "%s", run->device_names[w]);
+    for (int w = 0; w < run->workers; w++) groups_list(&names, run->device_names[w]);
     *out = names.bytes;
     return text_end(&names);
 }
@@ -158,6 +158,7 @@ bool run_is_hopeless(const struct run *run) {
 
 static void sum_workers(const struct run *run, struct summary *summary) {
     double input = 0.0, pull = 0.0, compute = 0.0, push = 0.0, wait = 0.0;
+    long steps = 0;
     for (int w = 0; w < run->workers; w++) {
         const struct worker_totals *totals = training_totals(&run->training, w);
         input += totals->input_s;
@@ -165,11 +166,15 @@ static void sum_workers(const struct run *run, struct summary *summary) {
         compute += totals->compute_s;
         push += totals->push_s;
         wait += totals->wait_s;
+        steps += totals->steps;
         summary->bytes_moved += training_bytes_moved(&run->training, w);
     }
     const double all = input + pull + compute + push + wait;
     const double per = all > 0.0 ? 1.0 / all : 0.0;
     summary->input_share = input * per;
+    summary->batch_expected_s =
+        run->setup.balanced.expected_s > 0.0 ? run->setup.balanced.expected_s : (double)NAN;
+    summary->batch_compute_s = steps > 0 ? compute / (double)steps : (double)NAN;
     summary->pull_share = pull * per;
     summary->compute_share = compute * per;
     summary->push_share = push * per;
@@ -203,7 +208,7 @@ static int name_members(const struct run *run, struct run_result *result, struct
     for (int m = 0; m < members; m++)
         memcpy(result->member_names[m], run->roster.members[m].name, sizeof *result->member_names);
     result->summary.members = members;
-    result->summary.member_names = (const char(*)[40])result->member_names;
+    result->summary.member_names = (const char(*)[MEMBER_NAME_BYTES])result->member_names;
     return OK;
 }
 
@@ -211,13 +216,15 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
     sum_staleness(run, &result->summary);
     RETURN_IF(sum_shards(run, result, error));
     sum_workers(run, &result->summary);
-    struct crew_totals elsewhere = {0};
-    if (run->crew.totals) run->crew.totals(run->members, &elsewhere);
-    result->summary.lost_updates = store_lost_updates(&run->store) + elsewhere.lost_updates;
-    result->summary.cluster_ps = elsewhere.ps;
-    result->summary.cluster_workers = elsewhere.workers;
-    result->summary.wire_sent = elsewhere.sent;
-    result->summary.wire_received = elsewhere.received;
+    struct crew_totals crew;
+    run->crew.totals(run->members, &crew);
+    result->summary.lost_updates = store_lost_updates(&run->store) + crew.lost_updates;
+    result->summary.cluster_ps = crew.ps;
+    result->summary.cluster_workers = crew.workers;
+    result->summary.wire_sent = crew.sent;
+    result->summary.wire_received = crew.received;
+    result->summary.pipeline_idle = crew.idle;
+    result->summary.pipeline_idle_equal = crew.idle_equal;
     RETURN_IF(memory_array(&result->workers, run->workers, "results", error));
     RETURN_IF(name_members(run, result, error));
     for (int w = 0; w < run->workers; w++) {
@@ -236,7 +243,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
                                          .staleness_max = tally.staleness_max,
                                          .lost = !atomic_load(&member->active)};
         memcpy(worker->name, member->name, sizeof worker->name);
-        snprintf(worker->device, sizeof worker->device, "%.15s", run->device_names[w]);
+        memcpy(worker->device, run->member[w].device, sizeof worker->device);
         note_waits(run, member, result->waited_for + (size_t)w * (size_t)run->roster.count, worker);
         result->summary.lost_workers += worker->lost;
     }

@@ -1,10 +1,8 @@
-/* Endpoints over TCP: how connections begin and end. How their bytes move is in transfer.c. */
+/* Endpoints: how connections begin and end. How their bytes move is in transfer.c and in the links. */
 #include "endpoint.h"
 
 #include <errno.h>
 #include <math.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,44 +10,114 @@
 #include <unistd.h>
 #include "../base/memory.h"
 #include "endpoint_parts.h"
+#include "shm.h"
+#include "world_kind.h"
 
-#define SLICE_S 0.05
 #define RETRY_S 0.05 /* between two tries to connect */
-enum { BACKLOG = 128 };
 
 struct listener {
-    struct world *world; /* borrowed */
-    int socket;
+    struct world *world;          /* borrowed */
+    int socket, shm;              /* shm: where processes of this machine come; -1: nowhere */
     struct sockaddr_storage name; /* where it listens */
+    bool crowded;                 /* the last one who came could not be taken */
 };
 
-static int refuse_simulated(const struct world *world, struct error *error) {
-    if (!world_is_simulated(world)) return OK;
-    return error_set(error, ERROR_USAGE, "the simulated world has no network: use the real one");
+static const struct sockets *sockets_of(const struct world *world) {
+    return world->kind->sockets;
 }
 
-void endpoint_poll(struct pollfd *waits, int count, double seconds) {
-    const double slice_ms = ceil(1e3 * fmax(0.0, fmin(seconds, SLICE_S)));
-    poll(waits, (nfds_t)count, (int)slice_ms);
+void endpoint_poll(struct world *world, struct pollfd *waits, int count, double seconds) {
+    sockets_of(world)->poll(world, waits, count, fmax(seconds, 0.0));
+}
+
+ssize_t endpoint_socket_send(const struct endpoint *endpoint, const struct iovec *parts, size_t count) {
+    return sockets_of(endpoint->world)->send(endpoint->world, endpoint->socket, parts, count);
+}
+
+ssize_t endpoint_socket_receive(const struct endpoint *endpoint, void *buffer, size_t bytes) {
+    return sockets_of(endpoint->world)->receive(endpoint->world, endpoint->socket, buffer, bytes);
+}
+
+void endpoint_socket_end(const struct endpoint *endpoint) {
+    sockets_of(endpoint->world)->shutdown(endpoint->world, endpoint->socket, SHUT_WR);
+}
+
+/* --- in clear or encrypted --- */
+
+struct tls *endpoint_tls(const struct world *world) {
+    return world->tls;
+}
+
+int endpoint_encrypt(struct world *world, const uint8_t *key, struct error *error) {
+#if TRAINER_TLS
+    endpoint_decrypt(world);
+    return tls_open(&world->tls, key, error);
+#else
+    (void)world, (void)key;
+    return error_set(error, ERROR_USAGE,
+                     "this build cannot encrypt: install OpenSSL's headers (libssl-dev), then make again");
+#endif
+}
+
+void endpoint_decrypt(struct world *world) {
+#if TRAINER_TLS
+    tls_close(world->tls);
+    world->tls = NULL;
+#endif
+    (void)world;
+}
+
+void endpoint_allow_clear(struct world *world) {
+    world->clear_anywhere = true;
+}
+
+void endpoint_keep_to_tcp(struct world *world) {
+    world->tcp_alone = true;
+}
+
+bool endpoint_is_encrypted(const struct endpoint *endpoint) {
+    return endpoint->link->encrypts;
+}
+
+/* With a key, the key decides who takes part, not the user. */
+static bool shares_memory(const struct world *world, const struct sockaddr_storage *name) {
+    return !world->tls && !world->tcp_alone && !world_is_simulated(world) && netname_is_loopback(name);
+}
+
+static const struct link_kind *link_of(const struct world *world) {
+#if TRAINER_TLS
+    if (world->tls) return &link_tls;
+#endif
+    (void)world;
+    return &link_tcp;
+}
+
+/* Other machines are spoken to under a key. */
+static int check_reach(const struct world *world, const struct sockaddr_storage *at, struct error *error) {
+    char name[NETNAME_TEXT_BYTES];
+    if (world->tls || world->clear_anywhere || netname_is_loopback(at)) return OK;
+    netname_text(name, sizeof name, at);
+    return error_set(
+        error, ERROR_USAGE,
+        "%s is not an address of this machine alone: expected --secret-file=FILE, with the same key "
+        "in all processes (trainer keygen FILE makes one), or --insecure",
+        name);
 }
 
 /* --- listening --- */
 
-/* One address of the list: OK, or errno. */
+/* One address of the list, and for who shares memory: before the port is open, where it is known, as who
+ * finds nobody here comes over TCP. OK, or errno. */
 static int listen_at(struct listener *listener, const struct addrinfo *at) {
-    const int yes = 1, no = 0;
-    listener->socket = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, at->ai_protocol);
-    if (listener->socket < 0) return errno;
-    setsockopt(listener->socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (at->ai_family == AF_INET6)
-        setsockopt(listener->socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no); /* IPv4 too */
-    socklen_t length = sizeof listener->name;
-    if (bind(listener->socket, at->ai_addr, at->ai_addrlen) == 0 && listen(listener->socket, BACKLOG) == 0 &&
-        getsockname(listener->socket, (struct sockaddr *)&listener->name, &length) == 0)
-        return OK;
-    const int reason = errno;
-    close(listener->socket);
-    listener->socket = -1;
+    struct world *world = listener->world;
+    struct sockaddr_storage name = {0};
+    memcpy(&name, at->ai_addr, at->ai_addrlen);
+    const bool shares = shares_memory(world, &name), known = netname_port(&name) != 0;
+    if (shares && known) listener->shm = shm_listen(&name);
+    const int reason = sockets_of(world)->listen(world, at, &listener->socket, &listener->name);
+    if (shares && !known && reason == OK) listener->shm = shm_listen(&listener->name);
+    if (reason != OK && listener->shm >= 0) close(listener->shm);
+    if (reason != OK) listener->shm = -1;
     return reason;
 }
 
@@ -76,12 +144,12 @@ int endpoint_listen(struct world *world, const char *address, struct listener **
     struct netname parsed;
     struct listener *listener;
     *out = NULL;
-    RETURN_IF(refuse_simulated(world, error));
     RETURN_IF(netname_parse(&parsed, address, error));
     RETURN_IF(memory_array(&listener, 1, "a listener", error));
     listener->world = world;
-    listener->socket = -1;
-    const int code = listen_anywhere(listener, &parsed, error);
+    listener->socket = listener->shm = -1;
+    int code = listen_anywhere(listener, &parsed, error);
+    if (code == OK) code = check_reach(world, &listener->name, error);
     if (code != OK)
         listener_close(listener);
     else
@@ -98,47 +166,64 @@ bool listener_is_loopback(const struct listener *listener) {
 }
 
 void listener_close(struct listener *listener) {
-    if (listener && listener->socket >= 0) close(listener->socket);
+    if (listener && listener->socket >= 0)
+        sockets_of(listener->world)->close(listener->world, listener->socket);
+    if (listener && listener->shm >= 0) close(listener->shm);
     memory_free(listener);
 }
 
 /* --- an endpoint begins and ends --- */
 
-/* Takes the socket over, also when it fails. */
-static int make_endpoint(struct world *world, int socket, const struct sockaddr_storage *peer,
-                         const char *name, struct endpoint **out, struct error *error) {
-    const int yes = 1;
+/* Takes the socket over, also when it fails. name: of the one that was connected to; NULL: it has been
+ * accepted. */
+static int make_endpoint(struct world *world, const struct link_kind *link, int socket,
+                         const struct sockaddr_storage *peer, const char *name, struct endpoint **out,
+                         struct error *error) {
     struct endpoint *endpoint;
-    const int code = memory_array(&endpoint, 1, "a connection", error);
+    int code = memory_array(&endpoint, 1, "a connection", error);
     if (code != OK) {
-        close(socket);
+        sockets_of(world)->close(world, socket);
         return code;
     }
     endpoint->world = world;
     endpoint->socket = socket;
+    atomic_init(&endpoint->send_socket, socket);
     endpoint->loopback = netname_is_loopback(peer);
     if (name)
         snprintf(endpoint->name, sizeof endpoint->name, "%s", name);
     else
         netname_text(endpoint->name, sizeof endpoint->name, peer);
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    *out = endpoint;
-    return OK;
+    endpoint->link = link;
+    code = endpoint->link->open(endpoint, name == NULL, error);
+    if (code != OK)
+        endpoint_close(endpoint);
+    else
+        *out = endpoint;
+    return code;
 }
 
 static bool is_passing(int reason) { /* of accept: the one who came has gone again, or nobody came */
     return reason == EAGAIN || reason == EINTR || reason == ECONNABORTED || reason == EPROTO;
 }
 
+bool listener_is_crowded(const struct listener *listener) {
+    return listener->crowded;
+}
+
 int listener_accept(struct listener *listener, struct endpoint **out, double timeout_s, struct error *error) {
     const double deadline = world_now(listener->world) + timeout_s;
     *out = NULL;
+    listener->crowded = false;
     while (true) {
         struct sockaddr_storage peer;
-        socklen_t length = sizeof peer;
-        const int socket =
-            accept4(listener->socket, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (socket >= 0) return make_endpoint(listener->world, socket, &peer, NULL, out, error);
+        const int near = shm_accept(listener->shm);
+        if (near >= 0)
+            return make_endpoint(listener->world, &link_shm, near, &listener->name, NULL, out, error);
+        const int socket = sockets_of(listener->world)->accept(listener->world, listener->socket, &peer);
+        if (socket >= 0)
+            return make_endpoint(listener->world, link_of(listener->world), socket, &peer, NULL, out, error);
+        listener->crowded = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        if (listener->crowded) return world_sleep(listener->world, fmin(RETRY_S, timeout_s)), OK;
         if (!is_passing(errno))
             return error_set(error, ERROR_DEVICE, "port %d: cannot take a connection: %s",
                              listener_port(listener), strerror(errno));
@@ -147,47 +232,28 @@ int listener_accept(struct listener *listener, struct endpoint **out, double tim
                              listener_port(listener));
         const double left = deadline - world_now(listener->world);
         if (left <= 0.0) return OK;
-        endpoint_poll(&(struct pollfd){.fd = listener->socket, .events = POLLIN}, 1, left);
+        struct pollfd waits[] = {{.fd = listener->socket, .events = POLLIN},
+                                 {.fd = listener->shm, .events = POLLIN}};
+        endpoint_poll(listener->world, waits, listener->shm >= 0 ? 2 : 1, left);
     }
-}
-
-/* The socket's fate: OK connected, EINPROGRESS not yet, or why not. */
-static int connect_state(int socket) {
-    struct pollfd wait = {.fd = socket, .events = POLLOUT};
-    int reason = 0;
-    socklen_t length = sizeof reason;
-    endpoint_poll(&wait, 1, SLICE_S);
-    if (!(wait.revents & (POLLOUT | POLLERR | POLLHUP))) return EINPROGRESS;
-    if (getsockopt(socket, SOL_SOCKET, SO_ERROR, &reason, &length) != 0) return errno;
-    return reason;
-}
-
-/* A try at a free port of this machine may draw that very port for its own end, and is then connected to
- * itself. */
-static bool is_own_end(int socket) {
-    struct sockaddr_storage near = {0}, far = {0};
-    socklen_t near_length = sizeof near, far_length = sizeof far;
-    return getsockname(socket, (struct sockaddr *)&near, &near_length) == 0 &&
-           getpeername(socket, (struct sockaddr *)&far, &far_length) == 0 && near_length == far_length &&
-           memcmp(&near, &far, near_length) == 0;
 }
 
 /* One try at one address: the socket in *out, or the reason. */
 static int connect_at(struct world *world, const struct addrinfo *at, double deadline, int *out) {
-    const int one = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, at->ai_protocol);
-    if (one < 0) return errno;
-    int reason = connect(one, at->ai_addr, at->ai_addrlen) == 0 ? OK : errno;
-    if (reason == EINTR) reason = EINPROGRESS;
+    const struct sockets *sockets = sockets_of(world);
+    int one = -1, reason = sockets->connect(world, at, &one);
+    if (one < 0) return reason;
     while (reason == EINPROGRESS) {
-        reason = connect_state(one);
-        if (reason == EINPROGRESS && (world_stopped(world) || world_now(world) >= deadline))
-            reason = ETIMEDOUT;
+        struct pollfd wait = {.fd = one, .events = POLLOUT};
+        endpoint_poll(world, &wait, 1, deadline - world_now(world));
+        if (wait.revents != 0) break;
+        if (world_stopped(world) || world_now(world) >= deadline) reason = ETIMEDOUT;
     }
-    if (reason == OK && is_own_end(one)) reason = ECONNREFUSED;
+    if (reason != ETIMEDOUT) reason = sockets->connected(world, one);
     if (reason == OK)
         *out = one;
     else
-        close(one);
+        sockets->close(world, one);
     return reason;
 }
 
@@ -199,13 +265,17 @@ static int connect_once(struct world *world, const struct netname *netname, cons
     if (!*resolved) return OK;
     int code = OK;
     for (const struct addrinfo *at = list; at && !*out && code == OK; at = at->ai_next) {
+        struct sockaddr_storage peer = {0};
         int socket = -1;
-        const int reason = connect_at(world, at, deadline, &socket);
+        memcpy(&peer, at->ai_addr, at->ai_addrlen);
+        code = check_reach(world, &peer, error);
+        if (code != OK) break;
+        const int near = shares_memory(world, &peer) ? shm_connect(&peer) : -1;
+        const int reason = near >= 0 ? OK : connect_at(world, at, deadline, &socket);
         *why = strerror(reason);
         if (reason != OK) continue;
-        struct sockaddr_storage peer = {0};
-        memcpy(&peer, at->ai_addr, at->ai_addrlen);
-        code = make_endpoint(world, socket, &peer, name, out, error);
+        code = make_endpoint(world, near >= 0 ? &link_shm : link_of(world), near >= 0 ? near : socket, &peer,
+                             name, out, error);
     }
     freeaddrinfo(list);
     return code;
@@ -215,7 +285,6 @@ int endpoint_connect(struct world *world, const char *address, struct endpoint *
                      struct error *error) {
     struct netname parsed;
     *out = NULL;
-    RETURN_IF(refuse_simulated(world, error));
     RETURN_IF(netname_parse(&parsed, address, error));
     if (!parsed.host[0] || strtol(parsed.port, NULL, 10) == 0)
         return error_set(error, ERROR_USAGE, "address \"%s\": a host and a port from 1 are needed to connect",
@@ -230,8 +299,9 @@ int endpoint_connect(struct world *world, const char *address, struct endpoint *
             return error_set(error, ERROR_PEER, "%s: stopped while connecting", address);
         const double now = world_now(world);
         if (now >= deadline && !resolved)
-            return error_set(error, ERROR_USAGE, "host '%s' does not resolve: %s (tried for %g s)",
-                             parsed.host, why, timeout_s);
+            return error_set(error, ERROR_PEER,
+                             "%s: not connected after %g s: host '%s' does not resolve (%s)", address,
+                             timeout_s, parsed.host, why);
         if (now >= deadline)
             return error_set(error, ERROR_PEER, "%s: not connected after %g s: %s", address, timeout_s, why);
         world_sleep(world, fmin(RETRY_S, deadline - now));
@@ -240,41 +310,77 @@ int endpoint_connect(struct world *world, const char *address, struct endpoint *
 
 void endpoint_interrupt(struct endpoint *endpoint) {
     atomic_store(&endpoint->interrupted, true);
-    shutdown(endpoint->socket, SHUT_RDWR);
+    sockets_of(endpoint->world)->shutdown(endpoint->world, endpoint->socket, SHUT_RDWR);
+    const int sends = atomic_load(&endpoint->send_socket);
+    if (sends != endpoint->socket) shutdown(sends, SHUT_RDWR);
+}
+
+/* --- looking ahead --- */
+
+size_t endpoint_take_ahead(struct endpoint *endpoint, void *buffer, size_t bytes) {
+    const size_t there = endpoint->ahead_end - endpoint->ahead_begin;
+    const size_t taken = bytes < there ? bytes : there;
+    if (taken > 0) memcpy(buffer, endpoint->ahead + endpoint->ahead_begin, taken);
+    endpoint->ahead_begin += taken;
+    return taken;
+}
+
+/* Whatever is there, as far as there is room for it. Returns whether nothing comes behind it. */
+static bool look_ahead(struct endpoint *endpoint) {
+    struct error ignored = {0};
+    const char *why;
+    if (!endpoint->ahead &&
+        memory_array(&endpoint->ahead, ENDPOINT_AHEAD_BYTES, "what a peer has sent", &ignored) != OK)
+        return false;
+    const size_t there = endpoint->ahead_end - endpoint->ahead_begin;
+    memmove(endpoint->ahead, endpoint->ahead + endpoint->ahead_begin, there);
+    endpoint->ahead_begin = 0;
+    endpoint->ahead_end = there;
+    while (endpoint->ahead_end < ENDPOINT_AHEAD_BYTES) {
+        const ssize_t found = endpoint->link->receive(endpoint, endpoint->ahead + endpoint->ahead_end,
+                                                      ENDPOINT_AHEAD_BYTES - endpoint->ahead_end, &why);
+        if (found < 0) return found != LINK_AGAIN;
+        endpoint->ahead_end += (size_t)found;
+    }
+    struct pollfd wait = {.fd = endpoint->socket, .events = POLLRDHUP};
+    endpoint_poll(endpoint->world, &wait, 1, 0.0);
+    return wait.revents != 0;
 }
 
 size_t endpoint_peek(struct endpoint *endpoint, void *buffer, size_t bytes, double seconds, bool *ended) {
     const double deadline = world_now(endpoint->world) + seconds;
-    *ended = false;
     while (true) {
-        const ssize_t found = recv(endpoint->socket, buffer, bytes, MSG_PEEK | MSG_DONTWAIT);
-        if (found > 0) {
-            struct pollfd wait = {.fd = endpoint->socket, .events = POLLRDHUP};
-            *ended = poll(&wait, 1, 0) > 0;
-            return (size_t)found;
-        }
-        *ended = found == 0 || (errno != EAGAIN && errno != EINTR);
+        *ended = look_ahead(endpoint);
+        const size_t found = endpoint_take_ahead(endpoint, buffer, bytes);
+        endpoint->ahead_begin -= found;
         const double left = deadline - world_now(endpoint->world);
-        if (*ended || left <= 0.0) return 0;
-        endpoint_poll(&(struct pollfd){.fd = endpoint->socket, .events = POLLIN}, 1, left);
+        if (found > 0 || *ended || left <= 0.0) return found;
+        endpoint_poll(endpoint->world,
+                      &(struct pollfd){.fd = endpoint->socket, .events = endpoint->receive_waits}, 1, left);
     }
 }
 
-void endpoint_finish(struct endpoint *endpoint, double timeout_s) {
+bool endpoint_finish(struct endpoint *endpoint, double timeout_s) {
     const double deadline = world_now(endpoint->world) + timeout_s;
     char dropped[4096];
-    shutdown(endpoint->socket, SHUT_WR);
-    for (double left = timeout_s; left > 0.0; left = deadline - world_now(endpoint->world)) {
-        const ssize_t bytes = recv(endpoint->socket, dropped, sizeof dropped, MSG_DONTWAIT);
-        if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) return;
+    const char *why;
+    endpoint->link->finish(endpoint);
+    while (true) {
+        const ssize_t bytes = endpoint->link->drop(endpoint, dropped, sizeof dropped, &why);
+        if (bytes < 0 && bytes != LINK_AGAIN) return true;
+        const double left = deadline - world_now(endpoint->world);
+        if (left <= 0.0) return false;
         if (bytes > 0) continue;
-        if (world_stopped(endpoint->world)) return;
-        endpoint_poll(&(struct pollfd){.fd = endpoint->socket, .events = POLLIN}, 1, left);
+        if (world_stopped(endpoint->world)) return false;
+        endpoint_poll(endpoint->world, &(struct pollfd){.fd = endpoint->socket, .events = POLLIN}, 1, left);
     }
 }
 
 void endpoint_close(struct endpoint *endpoint) {
-    if (endpoint) close(endpoint->socket);
+    if (!endpoint) return;
+    endpoint->link->close(endpoint);
+    sockets_of(endpoint->world)->close(endpoint->world, endpoint->socket);
+    memory_free(endpoint->ahead);
     memory_free(endpoint);
 }
 

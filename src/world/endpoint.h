@@ -1,4 +1,14 @@
-/* Endpoints: the network of the world. Byte streams to other processes, over TCP, IPv4 and IPv6.
+/* Endpoints: the network of the world. Byte streams to other processes, over TCP, IPv4 and IPv6, in clear or
+ * encrypted, or through memory that two processes of one machine share.
+ *
+ * Memory is shared where both ends are at a loopback address and belong to one user, and neither has a key
+ * or keeps to TCP. Both listen and connect as ever; who shares memory is called "process 4711" where it came
+ * from no address.
+ *
+ * A connection that stays on this machine may be in clear. Any other one is refused until the world has been
+ * given a key, or told that everything may be in clear. With a key all connections are encrypted, those on
+ * this machine too, and a peer that does not hold the same key gets no byte of ours and has none of its own
+ * looked at (tls.c). The bytes that are counted are those of the messages.
  *
  * Every wait is limited by `timeout_s`: it gives up after so many seconds in which the peer neither
  * completed what was awaited nor moved LIFE_BYTES of it. So a long message over a slow line takes the time
@@ -9,44 +19,68 @@
  * thread may send and another one receive on the same endpoint.
  *
  * Errors: ERROR_PEER for what the peer did or did not do and for a stopped world, ERROR_USAGE for an
- * invalid address, ERROR_DEVICE for what this machine refuses. The simulated world has no network yet. */
+ * invalid address, ERROR_DEVICE for what this machine refuses. In the
+ * simulated world the network is simulated, too (simulated_network.h). */
 #ifndef TRAINER_WORLD_ENDPOINT_H
 #define TRAINER_WORLD_ENDPOINT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "world.h"
 
-enum { ENDPOINT_LIFE_BYTES = 64 << 10 }; /* how much must move to count as a sign of life */
+enum {
+    ENDPOINT_LIFE_BYTES = 64 << 10,  /* how much must move to count as a sign of life */
+    ENDPOINT_AHEAD_BYTES = 32 << 10, /* how far one can peek */
+    ENDPOINT_KEY_BYTES = 32
+};
 
 struct listener;
 struct endpoint;
+
+/* What a peer that expects encryption answers to one that speaks in clear: protocol_version, fatal. */
+static const uint8_t endpoint_alert[] = {21, 3, 3, 0, 2, 2, 70};
+
+/* Before the world's first connection. key: [ENDPOINT_KEY_BYTES], copied. Errors: ERROR_USAGE: this build
+ * cannot encrypt; ERROR_DEVICE. */
+int endpoint_encrypt(struct world *world, const uint8_t *key, struct error *error);
+void endpoint_allow_clear(struct world *world);
+void endpoint_keep_to_tcp(struct world *world);
+bool endpoint_is_encrypted(const struct endpoint *endpoint);
+/* What comes is what was sent, or an error. Elsewhere a bit may have changed on the way. */
+bool endpoint_is_intact(const struct endpoint *endpoint);
 
 /* Listens on "host:port" ("[::1]:port" for an IPv6 address); ":port" is any address of this machine, port 0
  * any free port. */
 int endpoint_listen(struct world *world, const char *address, struct listener **out, struct error *error);
 int listener_port(const struct listener *listener);
 bool listener_is_loopback(const struct listener *listener); /* only this machine can reach it */
-/* The next connection; *out is NULL when nobody connected: the caller knows whom it waited for. */
+/* The next connection; *out is NULL when nobody connected: the caller knows whom it waited for. Also where
+ * somebody did, but this process has no descriptor left: then the listener is crowded until the next call,
+ * and who waits there comes in once the caller has closed something. */
 int listener_accept(struct listener *listener, struct endpoint **out, double timeout_s, struct error *error);
+bool listener_is_crowded(const struct listener *listener);
 void listener_close(struct listener *listener); /* NULL is fine */
 
 /* Connects to "host:port". While the host does not resolve, or nobody listens there yet, it tries again:
- * machines of a cluster start in any order. A look-up of a name that is under way cannot be woken. */
+ * machines of a cluster start in any order. A look-up of a name that is under way cannot be woken. ERROR_PEER
+ * where the time was too short; ERROR_USAGE and ERROR_DEVICE where it makes no sense to try again. */
 int endpoint_connect(struct world *world, const char *address, struct endpoint **out, double timeout_s,
                      struct error *error);
 void endpoint_close(struct endpoint *endpoint); /* NULL is fine */
 
 /* Before closing, so that the peer gets the last message whatever it sent meanwhile: ends what goes out,
  * then takes and drops what comes in until the peer closes. (Closing while there are unread bytes resets
- * the connection, and what was not delivered yet is lost.) */
-void endpoint_finish(struct endpoint *endpoint, double timeout_s);
+ * the connection, and what was not delivered yet is lost.) False: it has not closed yet; with 0 s one can ask
+ * now and then. */
+bool endpoint_finish(struct endpoint *endpoint, double timeout_s);
 
 /* From any thread: ends the connection both ways and wakes who waits on it. It is still to be closed. */
 void endpoint_interrupt(struct endpoint *endpoint);
 
 /* Bytes that could be received at once, at most `bytes`: they are copied and stay. *ended: after them comes
- * nothing more. Waits for the first for at most `seconds`, also in a stopped world: for last words. */
+ * nothing more. Waits for the first for at most `seconds`, also in a stopped world: for last words. For the
+ * thread that receives. */
 size_t endpoint_peek(struct endpoint *endpoint, void *buffer, size_t bytes, double seconds, bool *ended);
 
 const char *endpoint_name(const struct endpoint *endpoint); /* the peer's address, for words */
@@ -74,6 +108,7 @@ struct transfer {
     const char *awaits; /* for the words: "a reply" */
     void *buffer;       /* [bytes] borrowed */
     size_t bytes;
+    uint32_t *sum;         /* CRC-32C: goes on over what is received; NULL: nobody wants to know */
     size_t sent, received; /* how far it came, also after an error */
     struct {
         int piece;     /* being sent */

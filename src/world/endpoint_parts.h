@@ -7,21 +7,34 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include "netname.h"
-#include "endpoint.h"
+#include "link.h"
 
 struct endpoint {
-    struct world *world; /* borrowed */
-    int socket;          /* never blocks */
+    struct world *world;     /* borrowed */
+    int socket;              /* of the world's sockets; where it receives */
+    _Atomic int send_socket; /* where it sends: the same, or one that the link has made */
     bool loopback;
     _Atomic bool interrupted; /* by endpoint_interrupt */
     _Atomic long long sent, received;
     char name[NETNAME_TEXT_BYTES]; /* the peer's */
+    const struct link_kind *link;
+    void *state;                     /* of the link */
+    short send_waits, receive_waits; /* what poll is to wait for where nothing moved; set by the link */
+    uint8_t *ahead;                  /* [ENDPOINT_AHEAD_BYTES] what was peeked at; NULL: nothing yet */
+    size_t ahead_begin, ahead_end;   /* those of it that have not been received */
 };
 
-/* Polls until one of them is ready, for `seconds` or a slice, whichever is shorter: after each slice the
- * caller looks whether the world was stopped. A pipe of the world in every poll would wake at once, but
- * costs a descriptor and an entry in each call for what happens once per run; sleepers on events do the
- * same (threads.c). */
-void endpoint_poll(struct pollfd *waits, int count, double seconds);
+/* The encryption of a world's connections; NULL: there is none. */
+struct tls *endpoint_tls(const struct world *world);
+
+/* Takes up to so many of the bytes that were peeked at. */
+size_t endpoint_take_ahead(struct endpoint *endpoint, void *buffer, size_t bytes);
+
+/* The world's sockets (sockets.h). Until one of them is ready, `seconds` at most; the caller looks whether
+ * the world was stopped. The others as sendmsg, shutdown and recv. */
+void endpoint_poll(struct world *world, struct pollfd *waits, int count, double seconds);
+ssize_t endpoint_socket_send(const struct endpoint *endpoint, const struct iovec *parts, size_t count);
+void endpoint_socket_end(const struct endpoint *endpoint); /* of what goes out */
+ssize_t endpoint_socket_receive(const struct endpoint *endpoint, void *buffer, size_t bytes);
 
 #endif

@@ -1,9 +1,11 @@
 /* What the world knows of the machine: cores, resident memory, time of day. */
 #include "world.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +24,12 @@ void world_cores(struct cores *cores) {
         cores->mask[0] = 1;
         cores->count = 1;
     }
+}
+
+int world_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX) return INT_MAX;
+    return (int)limit.rlim_cur;
 }
 
 long long world_resident_bytes(void) {

@@ -9,14 +9,15 @@
  *
  * A thread that waits for an event is woken by a post that makes its ready() true; the poster calls
  * ready() in the waiter's place, which is why it must contain no scheduling point. When no thread can ever
- * run again, all are stuck: the world is stopped, and the waits report it. */
-#include "world_kind.h"
+ * run again, all are stuck: the worlds are stopped, and the waits report it.
+ *
+ * Several worlds can be parts of one simulation, with one clock and one order: the processes of a cluster, or
+ * parts of a process that are stopped by themselves. Bytes go between them through simulated_network.c. */
+#include "simulated_parts.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include "../base/memory.h"
@@ -24,63 +25,36 @@
 
 enum { STACK_BYTES = 1 << 20, FIRST_ROOM = 16 };
 
-enum because { RUNNABLE, SLEEPING, AT_EVENT, AT_LOCK, AT_JOIN };
-
-struct sim_thread {
-    struct world_thread base;
-    int slot;
-    bool ended;
-    enum because because;          /* why it does not run */
-    bool (*ready)(void *argument); /* AT_EVENT: what it waits for */
-    void *ready_argument;          /* borrowed */
-    sem_t baton;                   /* posted by who hands over */
-    pthread_t handle;              /* not of the opener, which is its own */
-    world_body *body;
-    void *argument; /* borrowed */
-    char name[THREAD_NAME_BYTES];
-};
-
-struct sim_world {
-    struct world base;
-    uint64_t seed, draws; /* key and counter of the tie-breaks */
-    double now;           /* virtual time, seconds */
-    int running;          /* slot of the holder of the baton */
-    int room;             /* slots there are */
-    /* Per slot, [room]: its thread (NULL: free; slot 0 is the thread that opened the world), the earliest
-     * time at which it can go on (INFINITY: blocked, ended or free), and the event, lock or thread it is
-     * blocked at (or NULL; compared, never followed). */
-    struct sim_thread **threads;
-    double *when;
-    const void **at;
-    struct sim_thread opener;
-};
+/* What a wait takes at least that begins in a stopped world. */
+#define STOPPED_S 1e-3
 
 static const struct world_kind sim_kind;
 
 /* --- the scheduler --- */
 
-static void wake(struct sim_world *sim, int slot) {
+static void wake(struct simulation *sim, int slot) {
     sim->when[slot] = sim->now;
     sim->at[slot] = 0;
 }
 
-static void wake_all_at(struct sim_world *sim, const void *place) {
+static void wake_all_at(struct simulation *sim, const void *place) {
     for (int slot = 0; slot < sim->room; slot++)
         if (sim->at[slot] == place) wake(sim, slot);
 }
 
-/* The world was stopped: waits for events and sleeps end now. */
+/* The world was stopped: waits for events or the network, and sleeps, end now. */
 static void sim_stop(struct world *world) {
-    struct sim_world *sim = (struct sim_world *)world;
+    struct simulation *sim = sim_of(world)->sim;
     for (int slot = 0; slot < sim->room; slot++) {
         const struct sim_thread *thread = sim->threads[slot];
-        if (thread && slot != sim->running && (thread->because == AT_EVENT || thread->because == SLEEPING))
+        if (!thread || slot == sim->running || thread->in != world) continue;
+        if (thread->because == AT_EVENT || thread->because == AT_NETWORK || thread->because == SLEEPING)
             wake(sim, slot);
     }
 }
 
 /* A slot among those with the smallest `when`, or -1 when all are blocked for good. */
-static int next_slot(struct sim_world *sim) {
+static int next_slot(struct simulation *sim) {
     double least = INFINITY;
     uint32_t equal = 0;
     for (int slot = 0; slot < sim->room; slot++) {
@@ -100,11 +74,11 @@ static int next_slot(struct sim_world *sim) {
 }
 
 /* Chooses who runs next and moves the clock to its time. */
-static struct sim_thread *pick(struct sim_world *sim) {
+static struct sim_thread *pick(struct simulation *sim) {
     int slot = next_slot(sim);
     if (slot < 0) { /* deadlock */
         sim->running = -1;
-        world_stop(&sim->base);
+        for (struct sim_world *world = sim->worlds; world; world = world->next) world_stop(&world->base);
         slot = next_slot(sim);
     }
     assert(slot >= 0 && "simulated world: every thread is stuck at a lock or a join");
@@ -117,10 +91,13 @@ static void take_baton(struct sim_thread *thread) {
     while (sem_wait(&thread->baton) != 0) assert(errno == EINTR);
 }
 
-/* The caller can go on at `when`, or earlier if it is woken `at` a place; others run meanwhile. */
-static void go_on(struct sim_world *sim, enum because because, const void *at, double when) {
+/* The caller can go on at `when`, or earlier if it is woken `at` a place, or, where it waits or sleeps, by
+ * the stop of the world that it does so in; others run meanwhile. */
+static void go_on(struct world *in, enum because because, const void *at, double when) {
+    struct simulation *sim = sim_of(in)->sim;
     struct sim_thread *self = sim->threads[sim->running];
     self->because = because;
+    self->in = in;
     sim->at[self->slot] = at;
     sim->when[self->slot] = when;
     struct sim_thread *next = pick(sim);
@@ -132,34 +109,29 @@ static void go_on(struct sim_world *sim, enum because because, const void *at, d
     sim->at[self->slot] = 0;
 }
 
-static void sim_yield(struct world *world) {
-    struct sim_world *sim = (struct sim_world *)world;
-    go_on(sim, RUNNABLE, 0, sim->now);
+static double sim_now(const struct world *world) {
+    return sim_of(world)->sim->now;
 }
 
-/* --- time --- */
-
-static double sim_now(const struct world *world) {
-    return ((const struct sim_world *)world)->now;
+static void sim_yield(struct world *world) {
+    go_on(world, RUNNABLE, 0, sim_now(world));
 }
 
 static void sim_work(struct world *world, double seconds) {
-    struct sim_world *sim = (struct sim_world *)world;
-    go_on(sim, RUNNABLE, 0, sim->now + fmax(seconds, 0));
+    go_on(world, RUNNABLE, 0, sim_now(world) + fmax(seconds, 0));
 }
 
 /* A sleep that begins in a stopped world takes its full time: virtual time costs nothing, and one that took
  * none would let a loop around it keep all later threads from ever running. */
 static void sim_sleep(struct world *world, double seconds) {
-    struct sim_world *sim = (struct sim_world *)world;
-    go_on(sim, SLEEPING, 0, sim->now + fmax(seconds, 0));
+    go_on(world, SLEEPING, 0, sim_now(world) + fmax(seconds, 0));
 }
 
 /* --- threads --- */
 
 static void *thread_main(void *argument) {
     struct sim_thread *thread = argument;
-    struct sim_world *sim = (struct sim_world *)thread->base.world;
+    struct simulation *sim = thread->sim;
     pthread_setname_np(pthread_self(), thread->name);
     take_baton(thread);
     thread->body(thread->argument);
@@ -171,7 +143,7 @@ static void *thread_main(void *argument) {
 }
 
 /* *out = a free slot; makes room when there is none. */
-static int find_slot(struct sim_world *sim, int *out, struct error *error) {
+static int find_slot(struct simulation *sim, int *out, struct error *error) {
     for (int slot = 0; slot < sim->room; slot++)
         if (!sim->threads[slot]) {
             *out = slot;
@@ -200,12 +172,13 @@ static int start_thread(struct sim_thread *thread) {
 static int sim_spawn(struct world *world, const char *name, const struct cores *cores, world_body *body,
                      void *argument, struct world_thread **out, struct error *error) {
     (void)cores;
-    struct sim_world *sim = (struct sim_world *)world;
+    struct simulation *sim = sim_of(world)->sim;
     int slot = 0;
     RETURN_IF(find_slot(sim, &slot, error));
     struct sim_thread *thread = NULL;
     RETURN_IF(memory_array(&thread, 1, "a simulated thread", error));
     thread->base.world = world;
+    thread->sim = sim;
     thread->slot = slot;
     thread->body = body;
     thread->argument = argument;
@@ -227,11 +200,10 @@ static int sim_spawn(struct world *world, const char *name, const struct cores *
 static bool sim_join(struct world_thread *base, double seconds) {
     (void)seconds;
     struct sim_thread *thread = (struct sim_thread *)base;
-    struct sim_world *sim = (struct sim_world *)base->world;
     sim_yield(base->world);
-    while (!thread->ended) go_on(sim, AT_JOIN, thread, INFINITY);
+    while (!thread->ended) go_on(base->world, AT_JOIN, thread, INFINITY);
     pthread_join(thread->handle, 0);
-    sim->threads[thread->slot] = 0;
+    thread->sim->threads[thread->slot] = 0;
     sem_destroy(&thread->baton);
     memory_free(thread);
     return true;
@@ -240,51 +212,73 @@ static bool sim_join(struct world_thread *base, double seconds) {
 /* --- lock --- */
 
 static void sim_lock_take(struct lock *lock) {
-    struct sim_world *sim = (struct sim_world *)lock->world;
     sim_yield(lock->world);
-    while (atomic_load(&lock->word) != 0) go_on(sim, AT_LOCK, lock, INFINITY);
+    while (atomic_load(&lock->word) != 0) go_on(lock->world, AT_LOCK, lock, INFINITY);
     atomic_store(&lock->word, 1);
 }
 
 static void sim_lock_release(struct lock *lock) {
     atomic_store(&lock->word, 0);
-    wake_all_at((struct sim_world *)lock->world, lock);
+    wake_all_at(sim_of(lock->world)->sim, lock);
     sim_yield(lock->world);
 }
 
 /* --- event --- */
 
 static void sim_event_post(struct event *event) {
-    struct sim_world *sim = (struct sim_world *)event->world;
+    struct simulation *sim = sim_of(event->world)->sim;
     atomic_fetch_add(&event->count, 1);
     atomic_fetch_add(&event->word, 1);
     for (int slot = 0; slot < sim->room; slot++) {
         if (sim->at[slot] != event) continue;
         const struct sim_thread *thread = sim->threads[slot];
-        if (thread->ready(thread->ready_argument)) wake(sim, slot);
+        if (thread->ready(thread->wanted)) wake(sim, slot);
     }
     sim_yield(event->world);
 }
 
 static enum wait_result sim_event_wait_until(struct event *event, bool (*ready)(void *argument),
                                              void *argument, double deadline) {
-    struct sim_world *sim = (struct sim_world *)event->world;
+    struct simulation *sim = sim_of(event->world)->sim;
+    const bool was_stopped = world_stopped(event->world);
     sim_yield(event->world);
     while (true) {
         if (ready(argument)) return WAIT_DONE;
-        if (world_stopped(event->world)) return WAIT_STOPPED;
+        if (world_stopped(event->world)) break;
         if (sim->now >= deadline) return WAIT_TIMEOUT;
         struct sim_thread *self = sim->threads[sim->running];
         self->ready = ready;
-        self->ready_argument = argument;
-        go_on(sim, AT_EVENT, event, deadline);
+        self->wanted = argument;
+        go_on(event->world, AT_EVENT, event, deadline);
+    }
+    if (!was_stopped) return WAIT_STOPPED;
+    go_on(event->world, RUNNABLE, 0, sim->now + STOPPED_S); /* as a sleep, see there */
+    return ready(argument) ? WAIT_DONE : WAIT_STOPPED;
+}
+
+/* --- the network --- */
+
+void sim_wait_due(struct world *world, sim_due *due, void *argument, double deadline) {
+    struct simulation *sim = sim_of(world)->sim;
+    struct sim_thread *self = sim->threads[sim->running];
+    self->due = due;
+    self->wanted = argument;
+    self->deadline = deadline;
+    go_on(world, AT_NETWORK, 0, fmax(sim->now, fmin(due(argument), deadline)));
+}
+
+void sim_network_changed(struct simulation *sim) {
+    for (int slot = 0; slot < sim->room; slot++) {
+        const struct sim_thread *thread = sim->threads[slot];
+        if (thread && slot != sim->running && thread->because == AT_NETWORK)
+            sim->when[slot] = fmax(sim->now, fmin(thread->due(thread->wanted), thread->deadline));
     }
 }
 
 /* --- the world itself --- */
 
-static void sim_close(struct world *world) {
-    struct sim_world *sim = (struct sim_world *)world;
+static void close_simulation(struct simulation *sim) {
+    sim_sockets_free(sim);
     memory_free(sim->when);
     memory_free(sim->at);
     memory_free(sim->threads);
@@ -292,9 +286,45 @@ static void sim_close(struct world *world) {
     memory_free(sim);
 }
 
+static void sim_close(struct world *world) {
+    struct simulation *sim = sim_of(world)->sim;
+    struct sim_world **at = &sim->worlds;
+    while (&(*at)->base != world) at = &(*at)->next;
+    *at = (*at)->next;
+    memory_free(sim_of(world));
+    if (!sim->worlds) close_simulation(sim);
+}
+
+static int open_world(struct world **out, struct simulation *sim, int machine, struct error *error) {
+    struct sim_world *world = NULL;
+    RETURN_IF(memory_array(&world, 1, "a simulated world", error));
+    world->base.kind = &sim_kind;
+    world->sim = sim;
+    world->machine = machine;
+    world->next = sim->worlds;
+    sim->worlds = world;
+    *out = &world->base;
+    return OK;
+}
+
+static int sim_open_beside(struct world **out, struct world *world, struct error *error) {
+    return open_world(out, sim_of(world)->sim, sim_of(world)->machine, error);
+}
+
+int simulated_open_machine(struct world **out, struct world *beside, struct error *error) {
+    struct simulation *sim = sim_of(beside)->sim;
+    *out = 0;
+    if (sim->machine_count == MACHINES)
+        return error_set(error, ERROR_DEVICE, "a simulation has at most %d machines", MACHINES);
+    RETURN_IF(open_world(out, sim, sim->machine_count, error));
+    sim->machines[sim->machine_count++].slowness = 1.0;
+    return OK;
+}
+
 static const struct world_kind sim_kind = {
     .simulated = true,
     .close = sim_close,
+    .open_beside = sim_open_beside,
     .spawn = sim_spawn,
     .join = sim_join,
     .now = sim_now,
@@ -305,26 +335,30 @@ static const struct world_kind sim_kind = {
     .lock_take = sim_lock_take,
     .lock_release = sim_lock_release,
     .event_post = sim_event_post,
+    .sockets = &simulated_sockets,
     .event_wait_until = sim_event_wait_until,
 };
 
-int world_open_simulated(struct world **out, uint64_t seed, struct error *error) {
-    *out = 0;
-    struct sim_world *sim = NULL;
-    RETURN_IF(memory_array(&sim, 1, "the simulated world", error));
-    sim->base.kind = &sim_kind;
-    sim->seed = seed;
-    sem_init(&sim->opener.baton, 0, 0);
+static int open_first(struct world **out, struct simulation *sim, struct error *error) {
     int slot = 0;
-    const int code = find_slot(sim, &slot, error);
-    if (code) {
-        sim_close(&sim->base);
-        return code;
-    }
-    sim->opener.base.world = &sim->base;
+    RETURN_IF(find_slot(sim, &slot, error));
+    RETURN_IF(open_world(out, sim, 0, error));
+    sim->machines[sim->machine_count++].slowness = 1.0;
+    sim->opener.base.world = *out;
+    sim->opener.sim = sim;
     sim->threads[slot] = &sim->opener;
     sim->when[slot] = 0;
     sim->running = slot;
-    *out = &sim->base;
     return OK;
+}
+
+int world_open_simulated(struct world **out, uint64_t seed, struct error *error) {
+    struct simulation *sim = NULL;
+    *out = 0;
+    RETURN_IF(memory_array(&sim, 1, "a simulation", error));
+    sim->seed = seed;
+    sem_init(&sim->opener.baton, 0, 0);
+    const int code = open_first(out, sim, error);
+    if (code != OK) close_simulation(sim);
+    return code;
 }

@@ -231,9 +231,15 @@ static enum wait_result real_event_wait_until(struct event *event, bool (*ready)
     return result;
 }
 
+static int real_open_beside(struct world **out, struct world *world, struct error *error) {
+    (void)world;
+    return world_open_threads(out, error);
+}
+
 static const struct world_kind real_kind = {
     .simulated = false,
     .close = real_close,
+    .open_beside = real_open_beside,
     .spawn = real_spawn,
     .join = real_join,
     .now = real_now,
@@ -242,6 +248,7 @@ static const struct world_kind real_kind = {
     .lock_take = real_lock_take,
     .lock_release = real_lock_release,
     .event_post = real_event_post,
+    .sockets = &kernel_sockets,
     .event_wait_until = real_event_wait_until,
 };
 

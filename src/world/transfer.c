@@ -6,17 +6,22 @@
  * to 119 with 5 us of it, 82 to 226 with 30, 164 to 306 with 100. */
 #include "endpoint.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
+
+#include "../base/crc32c.h"
 #include "endpoint_parts.h"
+
+#define CLOSED "the connection was closed by the peer"
 
 enum {
     POLLED = 256, /* of more peers at once the first that are not done; the others wait for a slice at most */
     PIECES_A_CALL = 16
 };
+
+bool endpoint_is_intact(const struct endpoint *endpoint) {
+    return endpoint->link->intact;
+}
 
 static bool is_sent(const struct transfer *transfer) {
     return transfer->sent == transfer->cursor.sends;
@@ -81,14 +86,10 @@ static int send_some(struct transfer *transfer, bool *moved, struct error *error
         parts[count++].iov_len = piece->bytes - offset;
         offset = 0;
     }
-    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
-    const ssize_t bytes = sendmsg(endpoint->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return OK;
-    if (bytes < 0) {
-        const bool gone = errno == EPIPE || errno == ECONNRESET;
-        return fail_moving(transfer, true, gone ? "the connection was closed by the peer" : strerror(errno),
-                           error);
-    }
+    const char *why = "";
+    const ssize_t bytes = endpoint->link->send(endpoint, parts, count, &why);
+    if (bytes == LINK_AGAIN) return OK;
+    if (bytes < 0) return fail_moving(transfer, true, bytes == LINK_ENDED ? CLOSED : why, error);
     atomic_fetch_add_explicit(&endpoint->sent, bytes, memory_order_relaxed);
     advance(transfer, (size_t)bytes);
     *moved = *moved || bytes > 0;
@@ -97,14 +98,16 @@ static int send_some(struct transfer *transfer, bool *moved, struct error *error
 
 static int receive_some(struct transfer *transfer, bool *moved, struct error *error) {
     struct endpoint *endpoint = transfer->endpoint;
-    const ssize_t bytes = recv(endpoint->socket, (char *)transfer->buffer + transfer->received,
-                               transfer->bytes - transfer->received, MSG_DONTWAIT);
-    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return OK;
-    if (bytes == 0 || (bytes < 0 && errno == ECONNRESET))
-        return fail_moving(transfer, false, "the connection was closed by the peer", error);
-    if (bytes < 0) return fail_moving(transfer, false, strerror(errno), error);
+    char *const buffer = (char *)transfer->buffer + transfer->received;
+    const size_t room = transfer->bytes - transfer->received;
+    const char *why = "";
+    ssize_t bytes = (ssize_t)endpoint_take_ahead(endpoint, buffer, room);
+    if (bytes == 0) bytes = endpoint->link->receive(endpoint, buffer, room, &why);
+    if (bytes == LINK_AGAIN) return OK;
+    if (bytes < 0) return fail_moving(transfer, false, bytes == LINK_ENDED ? CLOSED : why, error);
     atomic_fetch_add_explicit(&endpoint->received, bytes, memory_order_relaxed);
     transfer->received += (size_t)bytes;
+    if (transfer->sum) *transfer->sum = crc32c(*transfer->sum, buffer, (size_t)bytes);
     *moved = true;
     return OK;
 }
@@ -146,14 +149,16 @@ static int check_timeout(struct transfer *transfers, int count, double now, doub
 }
 
 static void sleep_until_ready(struct transfer *transfers, int count, double seconds) {
-    struct pollfd waits[POLLED];
+    struct pollfd waits[2 * POLLED];
     int waiting = 0;
-    for (int i = 0; i < count && waiting < POLLED; i++) {
-        const int events = (is_sent(&transfers[i]) ? 0 : POLLOUT) | (is_received(&transfers[i]) ? 0 : POLLIN);
-        if (events != 0)
-            waits[waiting++] = (struct pollfd){.fd = transfers[i].endpoint->socket, .events = (short)events};
+    for (int i = 0; i < count && waiting < 2 * POLLED - 1; i++) {
+        const struct endpoint *endpoint = transfers[i].endpoint;
+        if (!is_received(&transfers[i]))
+            waits[waiting++] = (struct pollfd){.fd = endpoint->socket, .events = endpoint->receive_waits};
+        if (!is_sent(&transfers[i]))
+            waits[waiting++] = (struct pollfd){.fd = endpoint->send_socket, .events = endpoint->send_waits};
     }
-    endpoint_poll(waits, waiting, seconds);
+    endpoint_poll(transfers[0].endpoint->world, waits, waiting, seconds);
 }
 
 int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error) {

@@ -6,10 +6,18 @@
 
 #include <math.h>
 
+#include "endpoint_parts.h"
 #include "world_kind.h"
 
 void world_close(struct world *world) {
-    if (world) world->kind->close(world);
+    if (!world) return;
+    endpoint_decrypt(world);
+    world->kind->close(world);
+}
+
+int world_open_beside(struct world **out, struct world *world, struct error *error) {
+    *out = 0;
+    return world->kind->open_beside(out, world, error);
 }
 
 bool world_is_simulated(const struct world *world) {

@@ -6,6 +6,9 @@
  * the same seed gives the same run, bit for bit, for asynchronous strategies too. When no thread can run,
  * the virtual clock jumps to the next deadline.
  *
+ * Where a part of the program needs a world of its own, it opens one beside that which it was given: so whole
+ * clusters run in the simulated world, each process a thread of it.
+ *
  * No pthread, clock, sleep, affinity or socket call is made outside src/world. */
 #ifndef TRAINER_WORLD_WORLD_H
 #define TRAINER_WORLD_WORLD_H
@@ -27,6 +30,9 @@ struct cores {
 
 int world_open_threads(struct world **out, struct error *error);
 int world_open_simulated(struct world **out, uint64_t seed, struct error *error);
+/* Another world of the same kind on the same machine, for a part of this process that is stopped by itself.
+ * Simulated: with the same clock, and in the same order of threads. Errors: ERROR_DEVICE. */
+int world_open_beside(struct world **out, struct world *world, struct error *error);
 void world_close(struct world *world); /* after all threads were joined; NULL is fine */
 bool world_is_simulated(const struct world *world);
 
@@ -69,6 +75,7 @@ bool world_await_room(int file, double seconds);
 /* Resident memory of this process in bytes (0 when it cannot be had), and wall-clock time of day as UTC
  * seconds. */
 long long world_resident_bytes(void);
+int world_descriptors(void); /* the most that this process may have open */
 long long world_utc_seconds(void);
 
 /* --- lock: mutual exclusion; counts how often it was taken, so that "takes no lock" can be shown --- */

@@ -5,13 +5,14 @@
 #ifndef TRAINER_WORLD_WORLD_KIND_H
 #define TRAINER_WORLD_WORLD_KIND_H
 
-#include "world.h"
+#include "sockets.h"
 
 enum { THREAD_NAME_BYTES = 16 }; /* what Linux keeps, with the 0 at the end */
 
 struct world_kind {
     bool simulated;
     void (*close)(struct world *world);
+    int (*open_beside)(struct world **out, struct world *world, struct error *error);
     int (*spawn)(struct world *world, const char *name, const struct cores *cores, world_body *body,
                  void *argument, struct world_thread **out, struct error *error);
     bool (*join)(struct world_thread *thread, double seconds); /* INFINITY: as long as it takes */
@@ -23,6 +24,7 @@ struct world_kind {
     void (*lock_take)(struct lock *lock);
     void (*lock_release)(struct lock *lock);
     void (*event_post)(struct event *event);
+    const struct sockets *sockets; /* of its endpoints */
     enum wait_result (*event_wait_until)(struct event *event, bool (*ready)(void *argument), void *argument,
                                          double deadline);
 };
@@ -31,6 +33,9 @@ struct world_kind {
 struct world {
     const struct world_kind *kind;
     _Atomic uint32_t stopped; /* 0 or 1; real sleepers sleep on it */
+    struct tls *tls;          /* of its connections (endpoint.c); NULL: none */
+    bool clear_anywhere;      /* connections to other machines may be in clear */
+    bool tcp_alone;           /* no memory is shared with other processes */
 };
 struct world_thread {
     struct world *world; /* borrowed */

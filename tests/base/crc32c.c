@@ -13,9 +13,10 @@ static void check(const void *bytes, size_t count, uint32_t expected, const char
     }
 }
 
-/* The instruction and the table agree: at every beginning, in pieces that the instruction does not take. */
+/* The instruction and the table agree: at every beginning, in pieces that the instruction does not take, and
+ * over blocks whose parts are summed at once. */
 static void check_pieces(void) {
-    enum { BYTES = 1000 };
+    enum { BYTES = 7000 };
     unsigned char bytes[BYTES];
     for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i * 37 + (i >> 3));
     for (size_t first = 0; first < 9; first++) {

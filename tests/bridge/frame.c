@@ -6,11 +6,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../../src/base/bytes.h"
+#include "../../src/base/crc32c.h"
 #include "../../src/base/memory.h"
 #include "../../src/bridge/frame.h"
 
 #define SHORT_S 0.05
-enum { LIMIT = 1 << 16, BIG = 6 << 20 };
+enum { LIMIT = 1 << 16, BIG = 6 << 20, SUMMED = FRAME_HEADER_BYTES - 4 };
 
 /* --- frames --- */
 
@@ -44,18 +46,21 @@ static void test_types(void) {
 
 static void test_layout(void) {
     static const uint8_t expected[FRAME_HEADER_BYTES] = {
-        'T', 'R', 'N', 'R', FRAME_VERSION, 0, FRAME_GRADIENT, 0, 4, 3, 2, 0xf1, 0x28, 0x34, 0x41,
-        0,   0,   0,   0,   0x10};
+        'T', 'R', 'N', 'R', FRAME_VERSION, 0,    FRAME_GRADIENT, 0,    4,   3, 2, 0xf1, 0x28, 0x34, 0x41,
+        0,   0,   0,   0,   0x10,          0x83, 0x92,           0x06, 0xe3};
     const struct frame_header header = {
-        .type = FRAME_GRADIENT, .flags = 0xf1020304, .bytes = 0x1000000000413428};
+        .type = FRAME_GRADIENT, .flags = 0xf1020304, .bytes = 0x1000000000413428, .checksum = 0xe3069283};
     struct frame_header again;
     struct error error = {0};
     uint8_t bytes[FRAME_HEADER_BYTES];
     frame_pack_header(bytes, &header);
-    for (int i = 0; i < FRAME_HEADER_BYTES; i++)
+    for (int i = 0; i < SUMMED; i++)
         CHECK(bytes[i] == expected[i], "byte %d is %02x, expected %02x", i, bytes[i], expected[i]);
     CHECK(frame_unpack_header(&again, bytes, UINT64_MAX, "peer", &error) == OK, "%s", error.words);
-    CHECK(again.type == header.type && again.flags == header.flags && again.bytes == header.bytes, "again");
+    CHECK(again.type == header.type && again.flags == header.flags && again.bytes == header.bytes &&
+              again.checksum == header.checksum,
+          "again");
+    CHECK(bytes_little(bytes + SUMMED, 4) == crc32c(0, bytes, SUMMED), "the header's own checksum");
 }
 
 /* Both ends write a frame that no kernel holds, before either reads. */
@@ -165,12 +170,17 @@ static void expect_refusal(const void *bytes, size_t count, bool closes, const c
     close_wire(&wire);
 }
 
+/* As one who knows the format would send it. */
+static void reseal(uint8_t header[FRAME_HEADER_BYTES]) {
+    bytes_put_little(header + SUMMED, 4, crc32c(0, header, SUMMED));
+}
+
 static void test_strangers(void) {
     uint8_t header[FRAME_HEADER_BYTES];
     char words[100];
     const char *request = "GET / HTTP/1.1\r\nHost: trainer\r\n\r\n";
     expect_refusal(request, strlen(request), false, "expected a trainer peer, found \"GET / HT\"");
-    expect_refusal("\x16\x03\x01\"\\\x80\xff\n and much more", 22, false,
+    expect_refusal("\x16\x03\x01\"\\\x80\xff\n and very much more of it", FRAME_HEADER_BYTES, false,
                    "expected a trainer peer, found \"\\x16\\x03\\x01\\x22\\x5c\\x80\\xff\\x0a\"");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 5});
     header[3] = 'X';
@@ -184,11 +194,12 @@ static void test_strangers(void) {
     expect_refusal(header, sizeof header, false, words);
     header[5] = 0;
     header[7] = 1;
-    expect_refusal(header, sizeof header, false, "a frame of type 257, expected 1 to 14");
+    reseal(header);
+    expect_refusal(header, sizeof header, false, "a frame of type 257, expected 1 to 18");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_NONE});
-    expect_refusal(header, sizeof header, false, "a frame of type 0, expected 1 to 14");
+    expect_refusal(header, sizeof header, false, "a frame of type 0, expected 1 to 18");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_TYPE_COUNT});
-    expect_refusal(header, sizeof header, false, "a frame of type 15, expected 1 to 14");
+    expect_refusal(header, sizeof header, false, "a frame of type 19, expected 1 to 18");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_GRADIENT, .bytes = LIMIT + 1});
     expect_refusal(header, sizeof header, false, "a gradient of 65537 bytes, expected at most 65536");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 4ull << 30});
@@ -197,11 +208,84 @@ static void test_strangers(void) {
     expect_refusal(header, sizeof header, false,
                    "a hello of 18446744073709551615 bytes, expected at most 65536");
     expect_refusal(header, 10, true,
-                   "the connection was closed by the peer (10 of 20 bytes of a hello were received)");
-    expect_refusal(header, 10, false, "only 10 of 20 bytes of a hello, and no more of it in 0.05 s");
+                   "the connection was closed by the peer (10 of 28 bytes of a hello were received)");
+    expect_refusal(header, 10, false, "only 10 of 28 bytes of a hello, and no more of it in 0.05 s");
     expect_refusal(header, 0, false, "no byte of a hello for 0.05 s");
     expect_refusal(header, 0, true,
-                   "the connection was closed by the peer (0 of 20 bytes of a hello were received)");
+                   "the connection was closed by the peer (0 of 28 bytes of a hello were received)");
+}
+
+/* --- damage --- */
+
+/* Each bit of a frame of each type, and of what it carries: whatever changed on the way is an error by name.
+ */
+static void test_damage(void) {
+    enum { PAYLOAD = 9, WHOLE = FRAME_HEADER_BYTES + PAYLOAD };
+    static const char *const payload = "gradients";
+    const struct piece text = {payload, PAYLOAD};
+    struct wire wire;
+    uint8_t frame[WHOLE], got[WHOLE];
+    open_wire(&wire);
+    for (int bit = -1; bit < WHOLE * 8 * (FRAME_TYPE_COUNT - 1); bit++) {
+        const int type = bit < 0 ? 1 : 1 + bit / (WHOLE * 8), at = bit / 8 % WHOLE;
+        struct frame_header header = {.type = (enum frame_type)type, .flags = 2}, found;
+        struct error error = {0};
+        frame_seal(&header, wire.near, &text, 1);
+        frame_pack_header(frame, &header);
+        memcpy(frame + FRAME_HEADER_BYTES, payload, PAYLOAD);
+        if (bit >= 0) frame[at] ^= (uint8_t)(1 << bit % 8);
+        const struct piece piece = {frame, WHOLE};
+        CHECK(endpoint_send(wire.near, "bytes", &piece, 1, LONG_S, &wire.error) == OK, "%s",
+              wire.error.words);
+        int code = frame_read_header(wire.far, "a frame", PAYLOAD, &found, LONG_S, &error);
+        if (code == OK)
+            code = frame_read_payload(wire.far, &found, got, LONG_S, &error);
+        else
+            endpoint_receive(wire.far, "the rest", got, PAYLOAD, LONG_S, &wire.error);
+        if (bit < 0) {
+            CHECK(code == OK && memcmp(got, payload, PAYLOAD) == 0, "%s", error.words);
+            continue;
+        }
+        const char *words = at < 4                    ? "expected a trainer peer"
+                            : at < 6                  ? "of the protocol, expected"
+                            : at < FRAME_HEADER_BYTES ? ": the header of a frame arrived damaged: checksum "
+                                                      : " arrived damaged: checksum ";
+        CHECK(code == ERROR_PEER && strstr(error.words, words), "%s, bit %d of byte %d: %d \"%s\"",
+              frame_type_words((enum frame_type)type), bit % 8, at, code, error.words);
+    }
+    close_wire(&wire);
+}
+
+/* A payload that is read in parts is checked with the last of them. */
+static void test_parts(void) {
+    static const char *const payload = "weights and so on";
+    struct wire wire;
+    open_wire(&wire);
+    for (int damaged = 0; damaged < 2; damaged++) {
+        struct frame_header header = {.type = FRAME_WEIGHTS}, found;
+        struct error error = {0};
+        const struct piece text = {payload, strlen(payload)};
+        uint8_t head[FRAME_HEADER_BYTES];
+        char got[32] = "";
+        frame_seal(&header, wire.near, &text, 1);
+        header.checksum ^= (uint32_t)damaged;
+        frame_pack_header(head, &header);
+        const struct piece pieces[] = {{head, sizeof head}, text};
+        CHECK(endpoint_send(wire.near, "bytes", pieces, 2, LONG_S, &wire.error) == OK, "%s",
+              wire.error.words);
+        CHECK(frame_read_header(wire.far, "weights", 100, &found, LONG_S, &error) == OK, "%s", error.words);
+        CHECK(frame_read_part(wire.far, &found, got, 7, LONG_S, &error) == OK &&
+                  frame_read_part(wire.far, &found, got + 7, 0, LONG_S, &error) == OK,
+              "%s", error.words);
+        const int code = frame_read_part(wire.far, &found, got + 7, text.bytes - 7, LONG_S, &error);
+        char expected[200];
+        snprintf(expected, sizeof expected, "%s: weights arrived damaged: checksum %08x, expected %08x",
+                 endpoint_name(wire.far), (unsigned)(header.checksum ^ 1), (unsigned)header.checksum);
+        CHECK(damaged ? code == ERROR_PEER && strcmp(error.words, expected) == 0
+                      : code == OK && strcmp(got, payload) == 0,
+              "%d \"%s\", \"%s\"", code, error.words, got);
+    }
+    close_wire(&wire);
 }
 
 static void test_half_a_payload(void) {
@@ -310,6 +394,8 @@ int main(void) {
     test_types();
     test_large();
     test_strangers();
+    test_damage();
+    test_parts();
     test_half_a_payload();
     test_fields();
     test_wrong_texts();

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../../src/bridge/lane_terms.h"
 #include "../../src/bridge/lead.h"
 #include "../../src/bridge/terms.h"
 
@@ -36,6 +37,10 @@ union message {
     struct hello hello;
     struct welcome welcome;
     struct finish finish;
+    struct lane_hello lane_hello;
+    struct lane_sweep lane_sweep;
+    struct lane_run lane_run;
+    struct lane_end lane_end;
 };
 
 typedef int put_message(const union message *message, struct frame_writer *writer, struct error *error);
@@ -58,6 +63,31 @@ static int put_finish(const union message *message, struct frame_writer *writer,
 }
 static int get_finish(union message *message, struct frame_reader *reader, struct error *error) {
     return finish_get(&message->finish, reader, "a peer", error);
+}
+
+static int put_lane_hello(const union message *message, struct frame_writer *writer, struct error *error) {
+    return lane_hello_put(&message->lane_hello, writer, error);
+}
+static int get_lane_hello(union message *message, struct frame_reader *reader, struct error *error) {
+    return lane_hello_get(&message->lane_hello, reader, "a peer", error);
+}
+static int put_lane_sweep(const union message *message, struct frame_writer *writer, struct error *error) {
+    return lane_sweep_put(&message->lane_sweep, writer, error);
+}
+static int get_lane_sweep(union message *message, struct frame_reader *reader, struct error *error) {
+    return lane_sweep_get(&message->lane_sweep, reader, "a peer", error);
+}
+static int put_lane_run(const union message *message, struct frame_writer *writer, struct error *error) {
+    return lane_run_put(&message->lane_run, writer, error);
+}
+static int get_lane_run(union message *message, struct frame_reader *reader, struct error *error) {
+    return lane_run_get(&message->lane_run, reader, "a peer", error);
+}
+static int put_lane_end(const union message *message, struct frame_writer *writer, struct error *error) {
+    return lane_end_put(&message->lane_end, writer, error);
+}
+static int get_lane_end(union message *message, struct frame_reader *reader, struct error *error) {
+    return lane_end_get(&message->lane_end, reader, "a peer", error);
 }
 
 static void check_message(const union message *sent, size_t bytes, size_t room, put_message *put,
@@ -101,6 +131,57 @@ static void check_messages(void) {
     check_message(&message, sizeof message.finish, FINISH_BYTES, put_finish, get_finish);
 }
 
+/* Those of the lanes of a sweep. */
+static void check_lanes(void) {
+    static union message message;
+    memset(&message, 0, sizeof message);
+    message.lane_hello = (struct lane_hello){.program = "1.2.3", .device = "gpu:1", .timeout_s = 2.5};
+    check_message(&message, sizeof message.lane_hello, LANE_HELLO_BYTES, put_lane_hello, get_lane_hello);
+    memset(&message, 0, sizeof message);
+    message.lane_sweep.timeout_s = 60.0;
+    message.lane_sweep.settings = sample.agreed;
+    check_message(&message, sizeof message.lane_sweep, LANE_SETTINGS_BYTES, put_lane_sweep, get_lane_sweep);
+    memset(&message, 0, sizeof message);
+    message.lane_run.number = 3, message.lane_run.count = 24;
+    message.lane_run.stop_after = 9, message.lane_run.files = 7;
+    message.lane_run.settings = sample.agreed;
+    check_message(&message, sizeof message.lane_run, LANE_SETTINGS_BYTES, put_lane_run, get_lane_run);
+    memset(&message, 0, sizeof message);
+    message.lane_end.code = 6, message.lane_end.files = 4;
+    memset(message.lane_end.words, 'w', sizeof message.lane_end.words - 1);
+    check_message(&message, sizeof message.lane_end, LANE_END_BYTES, put_lane_end, get_lane_end);
+}
+
+/* What a lane is told of a run is how it is trained, never where: that is the lane's own. */
+static void check_run_settings(void) {
+    static struct typed typed, told;
+    struct error error = {0};
+    uint8_t bytes[LANE_SETTINGS_BYTES];
+    option_defaults(run_options, &typed);
+    for (const struct option *row = run_options; row->name; row++) {
+        char value[CONFIG_VALUE_BYTES];
+        option_text(row, &typed, value, sizeof value);
+        option_set(run_options, &typed, "--", row->name, value, &error); /* if this build has it */
+    }
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    typed_put(&typed, &writer);
+    struct frame_reader reader = {.bytes = bytes, .length = writer.used};
+    typed_get(&told, &reader);
+    CHECK(!reader.wrong && reader.used == writer.used, "%s", reader.wrong ? reader.wrong : "bytes are left");
+    CHECK(told.given.model && told.given.early_stop && told.given.outputs && told.given.precision,
+          "a setting of the training is missing");
+    CHECK(!told.given.devices && !told.given.data_dir && !told.given.out && !told.given.resume &&
+              !told.given.weights && !told.given.export_to && !told.given.threads,
+          "a lane was told where to train");
+    struct frame_writer hostile = {.bytes = bytes, .room = sizeof bytes};
+    frame_put_u32(&hostile, 1);
+    frame_put_text(&hostile, "export");
+    frame_put_text(&hostile, "/etc/passwd");
+    struct frame_reader of_hostile = {.bytes = bytes, .length = hostile.used};
+    typed_get(&told, &of_hostile);
+    CHECK(of_hostile.wrong != NULL, "a lane took --export from a host");
+}
+
 static void check_request(void) {
     const struct request sent = {
         .number = 1, .step = 2, .version = 3, .epoch = 4, .batch = 5, .batches = 6, .rate = 0.75};
@@ -116,6 +197,25 @@ static void check_request(void) {
     CHECK(memcmp(bytes, again, sizeof again) == 0, "what was read is written as other bytes");
     memset(bytes, 0xff, sizeof bytes);
     CHECK(request_get(&got, bytes, "a peer", &error) == ERROR_PEER, "numbers out of their range");
+}
+
+/* An answer is that of its request alone: neither of the batch before, nor the same one twice. */
+static void check_answer(void) {
+    const struct request sent = {.number = 7, .step = 2, .version = 3};
+    const struct request others[] = {{.number = 8, .step = 2}, {.number = 7, .step = 3}};
+    uint8_t request[REQUEST_BYTES], bytes[LOSS_BYTES];
+    struct error error = {0};
+    float loss = 0.0f;
+    request_put(&sent, request);
+    answer_put(0.75f, request, bytes);
+    CHECK(answer_get(&loss, &sent, bytes, "a peer", &error) == OK && loss == 0.75f, "%g: %s", (double)loss,
+          error.words);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        error = (struct error){0};
+        CHECK(answer_get(&loss, &others[i], bytes, "a peer", &error) == ERROR_PEER &&
+                  strstr(error.words, "a peer: a gradient of batch 7 in step 2, expected batch "),
+              "%s", error.words);
+    }
 }
 
 /* --- what must be alike --- */
@@ -180,6 +280,25 @@ static void check_strangers(void) {
         struct frame_reader reader = {.bytes = bytes, .length = writer.used};
         CHECK(settings_get(&got, &reader, "a peer", &error) == ERROR_PEER && strstr(error.words, pairs[i][2]),
               "\"%s\"", error.words);
+    }
+}
+
+/* They go into steps.csv. */
+static void check_device_names(void) {
+    static const char *const names[] = {"gpu:7", "cpu:0+...+cpu:9", "cpu:0,9", "cpu\n",
+                                        "=1+1",  "\x1b[2J",         "Cpu"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char got[GROUP_NAME_BYTES];
+        uint8_t bytes[64];
+        struct error error = {0};
+        struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+        frame_put_text(&writer, names[i]);
+        struct frame_reader reader = {.bytes = bytes, .length = writer.used};
+        device_name_get(&reader, got, sizeof got);
+        const int code = frame_get_end(&reader, "a hello", "a peer", &error);
+        CHECK(i < 2 ? code == OK && strcmp(got, names[i]) == 0
+                    : code == ERROR_PEER && strstr(error.words, "has a device with another name") && !got[0],
+              "\"%s\": \"%s\"", names[i], error.words);
     }
 }
 
@@ -270,6 +389,18 @@ static void check_slice(int count) {
     close_wire(&wire);
 }
 
+static void check_version(void) {
+    struct wire wire;
+    struct slice slice = {.begin = 16, .end = 16, .version = 1000000000000001};
+    open_wire(&wire);
+    CHECK(slice_send(wire.near, &slice, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_slice(&wire, &slice) == ERROR_PEER &&
+              strstr(wire.error.words,
+                     "a slice of version 1000000000000001, expected at most 1000000000000000"),
+          "%s", wire.error.words);
+    close_wire(&wire);
+}
+
 static int receive_tallies(struct wire *wire, uint64_t got[4]) {
     struct frame_header header;
     RETURN_IF(frame_read_header(wire->far, "tallies", 1 << 20, &header, LONG_S, &wire->error));
@@ -277,13 +408,19 @@ static int receive_tallies(struct wire *wire, uint64_t got[4]) {
 }
 
 static void check_tallies(void) {
-    static const uint64_t sent[] = {0, 1, UINT64_MAX, 1234567890123456789u};
+    static const uint64_t sent[] = {0, 1, 1000000000000u, 123456789012u};
     uint64_t got[4] = {0};
     struct wire wire;
     open_wire(&wire);
     CHECK(tallies_send(wire.near, sent, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(receive_tallies(&wire, got) == OK, "%s", wire.error.words);
     CHECK(memcmp(sent, got, sizeof got) == 0, "what was read is not what was written");
+    const uint64_t many[] = {0, 0, 0, 1000000000001u};
+    CHECK(tallies_send(wire.near, many, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_tallies(&wire, got) == ERROR_PEER &&
+              strstr(wire.error.words, "tallies with 1000000000001, expected at most 1000000000000"),
+          "%s", wire.error.words);
+    wire.error = (struct error){0};
     CHECK(tallies_send(wire.near, sent, 3, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(receive_tallies(&wire, got) == ERROR_PEER &&
               strstr(wire.error.words, "tallies of 24 bytes, expected tallies of 32"),
@@ -294,12 +431,17 @@ static void check_tallies(void) {
 int main(void) {
     make_sample();
     check_messages();
+    check_lanes();
+    check_run_settings();
     check_request();
+    check_answer();
     check_agreement();
     check_rows();
     check_strangers();
+    check_device_names();
     check_next();
     for (int count = 1; count <= STATE_VECTORS; count++) check_slice(count);
+    check_version();
     check_tallies();
     return check_end();
 }

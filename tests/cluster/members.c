@@ -294,6 +294,18 @@ static void worker_takes(struct welcome theirs, const char *words) {
     close_worker(&worker);
 }
 
+/* What it makes of a place that both hosts give it. */
+static void worker_is_welcomed(struct welcome place, const char *words) {
+    static struct worker worker;
+    struct welcome welcomes[2] = {place, place};
+    welcomes[0].end = welcomes[1].begin = CUT;
+    welcomes[1].end = FLOATS;
+    open_worker(&worker, welcomes);
+    CHECK(worker.error.code == ERROR_PEER && strstr(worker.error.words, words), "\"%s\", expected \"%s\"",
+          worker.error.words, words);
+    close_worker(&worker);
+}
+
 static void check_slices(void) {
     worker_takes(halves[1], NULL);
     worker_takes((struct welcome){.workers = 1, .begin = 48, .end = FLOATS},
@@ -304,6 +316,8 @@ static void check_slices(void) {
     worker_takes((struct welcome){.workers = 2, .begin = CUT, .end = FLOATS}, "for worker 0 of 2");
     worker_takes((struct welcome){.worker = 1, .workers = 1, .begin = CUT, .end = FLOATS},
                  "for worker 1 of 1");
+    worker_is_welcomed((struct welcome){.worker = 1, .workers = 1}, ": a welcome as worker 1 of 1");
+    worker_is_welcomed((struct welcome){.worker = 0, .workers = 0}, ": a welcome as worker 0 of 0");
     worker_takes((struct welcome){.workers = 1, .begin = CUT, .end = 48},
                  "all together have 48 floats, expected 64");
 }

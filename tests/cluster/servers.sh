@@ -48,7 +48,7 @@ same_alone() { # label, devices, options...
 # A batch goes as number, weights of the leader's slice behind a request, gradient behind a loss; a worker that has none for a
 # round, or until the next epoch, is told so. With so many shards, so many at the leader, so often told that there is none.
 wire_of() { # shards, at the leader, times
-    echo "(wire_sent - steps * (28 + 84 + 64 * (lines * $2 // $1)) - 28 * $3, wire_received - steps * (84 + 64 * (lines * $2 // $1)))"
+    echo "(wire_sent - steps * (36 + 92 + 64 * (lines * $2 // $1)) - 36 * $3, wire_received - steps * (92 + 64 * (lines * $2 // $1)))"
 }
 
 # What the workers have each adds up to what all have. The log has the staleness at the leader's shards.
@@ -63,7 +63,7 @@ others_are_named() { # victim's pattern, names...: all say it, or name one of th
     shift
     for name; do
         for other; do
-            if grep -Eq "^trainer: .*127.0.0.1:$((port + ${other##*[a-z]}))[^0-9]" "$name.err" && grep -Eq "$pattern" "$other.err"; then continue 2; fi
+            if grep -Eq "^trainer: .*127.0.0.1:$((port + ${other##*[a-z]}))[^0-9]" "$name.err" && grep -Eq -- "$pattern" "$other.err"; then continue 2; fi
         done
         says "$name" "$pattern"
     done
@@ -211,7 +211,7 @@ ends 5 ps0 w0 w1
 others_are_named "$(second)" ps0 w0 w1
 
 # --- a worker is killed, or stands still: where all step together it is missed, else the others go on ---
-lost='worker 1 \(127.0.0.1:[0-9]+ cpu:0\)'
+lost="worker 1 \\($came_from cpu:0\\)"
 for how in 9 STOP; do
     start_cluster 2 3 $endless --strategy=sync --timeout=$half
     wait_until is_training
@@ -251,7 +251,7 @@ disagree() { # option of ps 1, what is said
     for w in 0 1; do start_worker $w $short; done
     start_ps 0 $short
     ends 5 ps0 w0 w1
-    says ps1 "refused: 127.0.0.1:[0-9]+ has $2"
+    says ps1 "refused: $came_from has $2"
     others_are_named "$(second).* has $2" ps0
     others_are_named "has $2" w0 w1
     kill -0 "$(pid_of ps1)" 2>/dev/null || fail "$2: the other parameter server did not go on waiting"
@@ -521,11 +521,11 @@ new_cluster 0 2
 start_worker 1 --replace --out=run $short --seed=2
 start_worker 0 --replace --out=run $short
 ends 5 w0 w1
-others_are_named '--seed 1, the process that it came to has 2' w0
+others_are_named '--seed (1, the process that it came to has 2|2, the process that it came to has 1)' w0 # whichever was refused first
 without_ps "one disagrees"
 
 # --- anybody, at any moment ---
-kills=${KILLS:-8}
+kills=${KILLS:-4}
 [ -z "$slow" ] || kills=${KILLS:-0}
 for ((k = 0; k < kills; k++)); do
     strategy=$(shuf -n 1 -e sync async-lockfree local-sgd)

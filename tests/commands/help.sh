@@ -191,7 +191,9 @@ examples() { # the page, as arguments: runs what stands under "examples:", a lin
         # For less time, and without a server: the last value of an option counts.
         case $typed in
         *'trainer bench'*) typed+=' --repeats=1 --epochs=1 --quiet' ;;
-        *'trainer sweep --resume'*) ;;
+        *'trainer sweep --resume'* | *'trainer ensemble --resume'*) ;;
+        *'trainer sweep --join'*) typed='trainer sweep --join=127.0.0.1:1 --start-timeout=0.1' ;;
+        *'trainer sweep'*--listen*) typed=${typed%%--listen*}'--listen=127.0.0.1:0 --runs=2 --epochs=2 --quiet' ;;
         *'trainer ensemble'*) typed+=' --epochs=2 --quiet' ;;
         *'trainer sweep'*) typed+=' --runs=2 --epochs=2 --quiet' ;;
         *'trainer fetch'*) typed=${typed/fetch/fetch --from=http://127.0.0.1:9/none} ;;
@@ -202,6 +204,7 @@ examples() { # the page, as arguments: runs what stands under "examples:", a lin
         case $?:$typed in
         0:*) ;;
         [25]:*'trainer fetch'*) grep -q 'cannot download\|127.0.0.1' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
+        5:*'trainer sweep --join'*) grep -q '127.0.0.1:1: not connected' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         3:*'trainer show'*cifar10*) grep -q 'cifar10 needs data_batch_1.bin' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         2:*'trainer export'*onnx*) grep -q 'protobuf-c-compiler' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         2:*'trainer show'*) grep -q 'libpng-dev' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;

@@ -1,6 +1,7 @@
 #!/bin/bash
 # trainer ensemble: members are the runs that the same settings make alone; one member says what it says by itself; the mean of the
-# probabilities and the votes are those computed from the members' own predictions; slices share no example.
+# probabilities, or of values, and the votes are those computed from the members' own predictions; slices share no example; one that
+# was killed ends as one that was not.
 set -u
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../setup.sh"
@@ -75,6 +76,70 @@ PYTHON
 [ "$(cut -d, -f1,2 failing/ensemble.csv | tr '\n' ' ')" = 'member,status 1,finished 2,failed ' ] || fail "failing: $(cat failing/ensemble.csv)"
 good evaluate --checkpoint=failing
 [ "$(grep -c Member out)" -eq 1 ] || fail "failing: $(cat out)"
+
+# --- values: their mean, and its RMSE from what the members predict ---
+python3 - <<'PYTHON'
+import random
+r = random.Random(5)
+for name, rows in ("houses.csv", 120), ("more.csv", 40):
+    with open(name, "w") as file:
+        file.write("rooms,area,price\n")
+        for _ in range(rows):
+            rooms, area = r.randint(1, 7), r.uniform(20, 200)
+            file.write(f"{rooms},{area:.1f},{30000 * rooms + 900 * area + r.gauss(0, 5000):.0f}\n")
+PYTHON
+good ensemble --dataset=csv:file=houses.csv,test_file=more.csv,target=price --model=mlp:hidden=8 --optimizer=adam:rate=0.01 --threads=1 --epochs=5 \
+    --quiet --members=3 --devices=cpu:0,cpu:1 --out=prices
+cp out printed
+for member in prices/1 prices/2 prices/3 prices; do
+    good predict --checkpoint=$member --format=csv more.csv
+    cp out "${member/\//-}.csv"
+    good evaluate --checkpoint=$member
+    cp out "${member/\//-}.out"
+done
+python3 - <<'PYTHON' || fail "the mean of values, or its RMSE: $(cat prices.out printed)"
+import csv
+def predicted(name): return [float(row["prediction"]) for row in csv.DictReader(open(name + ".csv"))]
+def figures(name): return {k: float(v) for k, v in (line.split(": ") for line in open(name + ".out").read().splitlines())}
+price = [float(row["price"]) for row in csv.DictReader(open("more.csv"))]
+members, mean, found = [predicted(f"prices-{m}") for m in (1, 2, 3)], predicted("prices"), figures("prices")
+assert len(mean) == len(price) == 40
+for of_all, own in zip(mean, zip(*members)):
+    assert abs(of_all - sum(own) / 3) < 2e-5 * abs(of_all), (of_all, own)
+def rmse(values): return (sum((v - p) ** 2 for v, p in zip(values, price)) / len(price)) ** 0.5
+assert abs(found["Test-RMSE"] / rmse(mean) - 1) < 1e-4, (found, rmse(mean))
+rows = list(csv.DictReader(open("prices/ensemble.csv")))
+for m, row in enumerate(rows, 1):
+    assert found[f"Member-{m}"] == figures(f"prices-{m}")["Test-RMSE"] == float(f"{float(row['test_rmse']):.6g}"), (m, row, found)
+assert "Test-MAE" in found and "Test-R2" in found and "Test-Accuracy" not in found, found
+assert f"{found['Test-RMSE']:g}" in open("printed").read().replace("\n", " ")
+PYTHON
+refused 2 '--combine=vote: expected mean' predict --checkpoint=prices --combine=vote more.csv
+
+# --- killed when one member was trained, it goes on with the others ---
+four=(--dataset=digits:take=480 --model=mlp:hidden=20 --threads=1 --epochs=8 --quiet --members=4 --devices=cpu:0)
+good ensemble "${four[@]}" --out=whole
+cp out whole.out
+"$TRAINER" ensemble "${four[@]}" --checkpoint-every=0.05 --out=killed >out 2>err &
+child=$!
+for ((i = 0; i < 600; i++)); do
+    ! grep -q '^2,finished' killed/ensemble.csv 2>/dev/null || break
+    sleep 0.02
+done
+{ kill -9 $child && wait $child; } 2>/dev/null
+child=''
+[ "$(grep -c finished killed/ensemble.csv)" -lt 4 ] || fail 'it was over before it could be killed'
+touch -d '1 hour ago' killed/1/summary.json
+good ensemble --resume=killed --quiet
+[ "$(sed 's/killed/whole/' out | awk '{ $4 = ""; print }')" = "$(awk '{ $4 = ""; print }' whole.out)" ] || fail "killed and resumed: printed $(cat out)"
+[ "$(cut -d, -f1-3,5- killed/ensemble.csv)" = "$(cut -d, -f1-3,5- whole/ensemble.csv)" ] ||
+    fail "killed and resumed: another table: $(diff killed/ensemble.csv whole/ensemble.csv)"
+for member in 1 2 3 4; do same_weights 'killed and resumed' whole/$member killed/$member; done
+[ -z "$(find killed/1/summary.json -mmin -30)" ] || fail 'a member that was trained was trained again'
+refused 2 '--batch: expected none beside --resume: the ensemble in killed has its own' ensemble --resume=killed --batch=3
+refused 2 '--members: expected none beside --resume' ensemble --resume=killed --members=3
+sed -i 's/^3,finished/3,resting/' killed/ensemble.csv
+refused 3 'killed/ensemble.csv: row 3 is not what an ensemble writes' ensemble --resume=killed
 
 # --- what it does not take ---
 refused 2 'member 1: momentum: unknown setting "rat"' ensemble --member=optimizer.rat=1 --out=refused

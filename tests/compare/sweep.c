@@ -164,6 +164,30 @@ static void test_failed_in_a_rung(const struct typed *base) {
     close_sweep(sweep);
 }
 
+/* A run whose lane is lost is taken by another one, which waits for that; the third time it has failed. */
+static void test_lost(const struct typed *base) {
+    static const char *const vary[] = {"batch=1,2"};
+    struct error error = {0}, why = {0};
+    struct sweep *sweep = open_sweep(vary, 1, 2, SWEEP_RANDOM, base);
+    WORKS(sweep_draw(sweep, 1, &error));
+    sweep_make_rungs(sweep, 9);
+    sweep->stopped.code = ERROR_FILE; /* so nothing is written */
+    IS(take(sweep, LANE_TAKE) == 0 && take(sweep, LANE_TAKE) == 1);
+    error_set(&why, ERROR_PEER, "gone");
+    for (int i = 0; i < 3; i++) {
+        IS(take(sweep, LANE_WAIT) == -1);
+        sweep_lose(sweep, 0, &why);
+        if (i < 2) IS(take(sweep, LANE_TAKE) == 0);
+    }
+    IS(sweep->runs[0].status == SWEEP_FAILED && strstr(sweep->runs[0].reason, "gone") != NULL);
+    why = (struct error){.code = ERROR_INTERRUPTED};
+    for (int i = 0; i < 5; i++) { /* that the sweep ends is no fault of the run */
+        sweep_lose(sweep, 1, &why);
+        IS(take(sweep, LANE_TAKE) == 1);
+    }
+    close_sweep(sweep);
+}
+
 int main(void) {
     struct typed *base;
     struct error error = {0};
@@ -174,6 +198,7 @@ int main(void) {
     test_lists(base);
     test_halving(base);
     test_failed_in_a_rung(base);
+    test_lost(base);
     memory_free(base);
     return check_end();
 }

@@ -16,15 +16,18 @@ static uint8_t noise(int i) {
 
 /* --- scaling --- */
 
-/* Each value from all pixels, in two dimensions at once. */
-static double expected_at(const struct picture *picture, int height, int width, int y, int x, int c) {
-    const double tall = (double)picture->height / height, wide = (double)picture->width / width;
+/* Each value from all pixels of the part, in two dimensions at once. */
+static double expected_at(const struct picture *picture, const struct picture_part *part, int height,
+                          int width, int y, int x, int c) {
+    const double tall = part->height / height, wide = part->width / width;
     const double reach_y = fmax(1, tall), reach_x = fmax(1, wide);
-    const double middle_y = (y + 0.5) * tall, middle_x = (x + 0.5) * wide;
+    const double middle_y = part->top + (y + 0.5) * tall, middle_x = part->left + (x + 0.5) * wide;
     double sum = 0, weights = 0;
-    for (int row = 0; row < picture->height; row++)
-        for (int column = 0; column < picture->width; column++) {
-            const double weight = fmax(0, 1 - fabs(row + 0.5 - middle_y) / reach_y) *
+    for (int row = (int)part->top; row < part->top + part->height; row++)
+        for (int column = (int)part->left; column < part->left + part->width; column++) {
+            const double tall_left = fmin(row + 1, part->top + part->height) - fmax(row, part->top),
+                         wide_left = fmin(column + 1, part->left + part->width) - fmax(column, part->left);
+            const double weight = tall_left * fmax(0, 1 - fabs(row + 0.5 - middle_y) / reach_y) * wide_left *
                                   fmax(0, 1 - fabs(column + 0.5 - middle_x) / reach_x);
             const int at = (row * picture->width + column) * picture->channels + c;
             sum += weight * picture->pixels[at];
@@ -33,7 +36,8 @@ static double expected_at(const struct picture *picture, int height, int width, 
     return sum / weights;
 }
 
-static void check_fit(int from_height, int from_width, int height, int width, int channels) {
+static void check_fit(int from_height, int from_width, const struct picture_part *part, int height, int width,
+                      int channels) {
     struct error error = {0};
     uint8_t *pixels = malloc((size_t)(from_height * from_width * channels));
     float *out = malloc((size_t)(height * width * channels) * sizeof *out);
@@ -42,11 +46,12 @@ static void check_fit(int from_height, int from_width, int height, int width, in
     const struct picture picture = {
         .height = from_height, .width = from_width, .channels = channels, .pixels = pixels};
     for (int i = 0; i < height * width * channels; i++) out[i] = -1e9f; /* what was there does not count */
-    CHECK(picture_fit(&picture, height, width, out, &error) == OK, "%s", error.words);
+    CHECK(picture_fit(&picture, part, height, width, out, &error) == OK, "%s", error.words);
     for (int i = 0; i < height * width * channels; i++) {
         const int c = i % channels, x = i / channels % width, y = i / channels / width;
-        const double wanted = expected_at(&picture, height, width, y, x, c);
-        const int is_same = from_height == height && from_width == width;
+        const double wanted = expected_at(&picture, part, height, width, y, x, c);
+        const int is_same =
+            from_height == height && from_width == width && part->height == height && part->width == width;
         CHECK(is_same ? out[i] == (float)pixels[i] : fabs((double)out[i] - wanted) < 1e-3,
               "%dx%d to %dx%d: row %d, column %d, channel %d is %g, expected %g", from_height, from_width,
               height, width, y, x, c, (double)out[i], wanted);
@@ -58,9 +63,17 @@ static void check_fit(int from_height, int from_width, int height, int width, in
 static void check_scaling(void) {
     const int sizes[][2] = {{1, 1}, {28, 28}, {5, 7}, {8, 56}, {100, 3}, {33, 32}};
     const int count = (int)(sizeof sizes / sizeof *sizes);
+    const struct picture_part parts[] = {
+        {3, 1, 20, 30}, {0.5, 0.25, 11.75, 25}, {32, 31, 1, 1}, {4.875, 7, 28.125, 24.5}};
     for (int from = 0; from < count; from++)
+        for (int to = 0; to < count; to++) {
+            const struct picture_part whole = {0, 0, sizes[from][0], sizes[from][1]};
+            check_fit(sizes[from][0], sizes[from][1], &whole, sizes[to][0], sizes[to][1],
+                      from % 2 == 0 ? 3 : 1);
+        }
+    for (int i = 0; i < 4; i++)
         for (int to = 0; to < count; to++)
-            check_fit(sizes[from][0], sizes[from][1], sizes[to][0], sizes[to][1], from % 2 == 0 ? 3 : 1);
+            check_fit(33, 32, &parts[i], sizes[to][0], sizes[to][1], i % 2 == 0 ? 3 : 1);
 }
 
 /* --- files --- */
@@ -273,6 +286,12 @@ static void check_tables(void) {
         if ((across == 3 || down == 3) && sampling > 0x10)
             refused(&file, file.length, "damaged JPEG: segment ffc0 at byte ");
     }
+    file = good;
+    find_segment(&file, 0xda)[2] = 0x30; /* a scan with the fourth table of DC, which is not there */
+    refused(&file, file.length, "damaged JPEG: segment ffda at byte ");
+    file = good;
+    find_segment(&file, 0xdb)[0] = 2; /* the quantization table 0 is number 2 */
+    refused(&file, file.length, "damaged JPEG: segment ffda at byte ");
     file = good;
     find_segment(&file, 0xc0)[5] = 4; /* components, of which three are there */
     refused(&file, file.length, "damaged JPEG: segment ffc0 at byte ");

@@ -1,70 +1,31 @@
 /* Groups: a replica over several devices gives, bit for bit, loss and gradient of one on a single device,
  * wherever its layers lie, with micro-batches, dropout, statistics and mixed examples, on CPUs and GPUs and
  * both. A device that fails or hangs is named, in time, and the group closes. */
-#include "../../src/device/groups.h"
 #include "../sides.h"
 
 static const char network[] = "layers:conv1 = conv 3 3x3 same; batch_norm; relu; flatten; "
                               "dense1 = dense 9 tanh; dropout 0.4; dense2 = dense";
 
-static int open_devices(const char *text, struct groups *groups, struct device **devices,
-                        struct error *error) {
-    const struct device_settings settings = {.threads = 1, .reference_only = true, .deterministic = true};
-    char flat[200];
-    int size = 0, count = 0;
-    bool shared = false;
-    RETURN_IF(groups_read(text, flat, sizeof flat, &size, error));
-    RETURN_IF(devices_open(flat, &settings, devices, &count, &shared, error));
-    groups->size = size;
-    groups->workers = count / size;
-    groups->devices = *devices;
-    groups_spread(*devices, groups->workers, size);
-    return OK;
-}
-
-/* exact: devices of one kind have the same kernels; else these may round otherwise. */
-static void compare(struct side *one, struct side *group, bool exact, const char *name) {
-    struct error error = {0};
-    const size_t floats = one->network.graph.layout.floats;
-    const struct indices indices = {.count = BATCH, .index = index_of, .key = key_of};
-    for (int step = 0; step < STEPS && error.code == OK; step++) {
-        float loss = 0.0f, expected = 0.0f;
-        draw_batch(step);
-        run_side(one, step % BUFFERS, step, &indices, &expected, &error);
-        run_side(group, step % BUFFERS, step, &indices, &loss, &error);
-        double off = fabs((double)loss - (double)expected);
-        for (size_t k = 0; k < floats; k++)
-            off = fmax(off, fabs((double)group->gradient[k] - (double)one->gradient[k]));
-        const bool same = memcmp(&loss, &expected, sizeof loss) == 0 &&
-                          memcmp(group->gradient, one->gradient, floats * sizeof(float)) == 0;
-        CHECK(exact ? same : off < 1e-5, "%s, step %d: loss %g, expected %g, and a gradient up to %g off",
-              name, step, (double)loss, (double)expected, off);
-        for (size_t k = 0; k < floats; k++) /* as a step does */
-            one->weights[k] = group->weights[k] = one->weights[k] - 0.1f * one->gradient[k];
-    }
-    CHECK(error.code == OK, "%s: %s", name, error.words);
-}
-
 static void check_group(const char *devices, const char *place, const char *words, int microbatches,
                         bool mixed) {
     const struct examples examples = side_examples(mixed);
     struct error error = {0};
-    struct groups groups = {.place = place, .soft = true, .timeout_s = 60.0};
+    struct groups groups = {.place = place, .soft = true, .microbatches = microbatches, .timeout_s = 60.0};
     struct device *opened = NULL;
     struct side one, group;
     char name[300];
     const int part = BATCH / microbatches;
     snprintf(name, sizeof name, "%s, %s, %d micro-batches", devices, place, microbatches);
-    CHECK(open_devices(devices, &groups, &opened, &error) == OK, "%s", error.words);
+    CHECK(open_groups(devices, true, &groups, &opened, &error) == OK, "%s", error.words);
     CHECK(world_open_threads(&groups.world, &error) == OK, "%s", error.words);
     const int code = open_side(&one, opened, NULL, network, &examples, microbatches, part, &error);
     const int also = open_side(&group, opened, &groups, network, &examples, microbatches, part, &error);
     CHECK(code == OK && also == OK, "%s: %s", name, error.words);
     if (code == OK && also == OK) {
-        const char *said = group_words(group.replicas.replicas[0].group);
+        const char *said = group_line(group.replicas.replicas[0].group, 0);
         CHECK(strncmp(said, words, strlen(words)) == 0, "%s: said %s, expected %s", name, said, words);
         const bool cpus = strstr(devices, "cpu") != NULL, gpus = strstr(devices, "gpu") != NULL;
-        compare(&one, &group, !(cpus && gpus), name);
+        compare_sides(&one, &group, !(cpus && gpus), name);
     }
     close_side(&group);
     close_side(&one);
@@ -122,7 +83,7 @@ static void check_fault(int fails, int hangs_in, int expected, const char *words
     const struct examples examples = side_examples(false);
     struct backend faulty = *backends[0];
     struct error error = {0};
-    struct groups groups = {.place = "dense1=cpu:1,dense2=cpu:0", .timeout_s = 0.3};
+    struct groups groups = {.place = "dense1=cpu:1,dense2=cpu:0", .microbatches = 1, .timeout_s = 0.3};
     struct device *opened = NULL;
     struct side side;
     float loss;
@@ -132,7 +93,7 @@ static void check_fault(int fails, int hangs_in, int expected, const char *words
     fails_at = fails;
     hangs_at = hangs_in;
     faulty.kernels = faulty_kernels;
-    CHECK(open_devices("(cpu:0+cpu:1)", &groups, &opened, &error) == OK &&
+    CHECK(open_groups("(cpu:0+cpu:1)", true, &groups, &opened, &error) == OK &&
               world_open_threads(&groups.world, &error) == OK,
           "%s", error.words);
     world_of_fault = groups.world;
@@ -189,7 +150,7 @@ int main(void) {
                                         ")"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) check_text(wrong[i], NULL, 0);
     check_places();
-    check_fault(2, 0, ERROR_DEVICE, "cpu:1: the multiplier broke", 0.0);
-    check_fault(0, 2, ERROR_PEER, "cpu:0, waiting for node ", 0.3);
+    check_fault(2, 0, ERROR_DEVICE, "(sigmoid): the multiplier broke", 0.0);
+    check_fault(0, 2, ERROR_PEER, "cpu:1 has not ended node ", 0.3);
     return check_end();
 }

@@ -3,7 +3,7 @@
 # that the comment behind it names ("exit code 5").
 #
 # The shell blocks of a document run from top to bottom as they stand, in an empty folder. Its ./trainer is the script below: it
-# takes out what makes a command long (epochs, examples, repetitions) and what this machine does not have (GPUs, bf16), runs the
+# takes out what makes a command long (epochs, examples, repetitions, tests) and what this machine does not have (GPUs, bf16), runs the
 # program, and notes the exit code. A process of a cluster goes to the background there, as in a terminal of its own; all of a block
 # end before the next block begins. Left out are blocks that build: they are followed by tests/bare-machine and project/stranger.
 # The data sets are noise in the right format, so accuracies mean nothing here.
@@ -63,7 +63,7 @@ ABSENT=''
 for option in --homes --links --deterministic; do "$TRAINER" train --help | grep -q -e "^ *$option" || ABSENT+=" $option"; done
 SERVER=''
 if "$TRAINER" --help | grep -q '^  fetch '; then
-    start server python3 "$tests/serve.py" served log
+    limit=600 start server python3 "$tests/serve.py" served log # for as long as the documents take, not for one command
     wait_until test -s server.out
     SERVER=http://127.0.0.1:$(cat server.out)/good
 fi
@@ -100,7 +100,8 @@ for option; do
     --repeats=*) repeats=1 option=--repeats=1 ;;
     --model=alexnet) [ "$verb" = train ] || option=--model=softmax ;; # a comparison tests a dozen of them
     --job=* | --job_name=*) cluster=1 job=${option#*=} ;;
-    --cluster=* | --ps-hosts=* | --ps_hosts=*) cluster=1 ;;
+    --cluster=* | --ps-hosts=* | --ps_hosts=* | --join=*) cluster=1 ;;
+    --listen=*) cluster=1 command+=(--devices=none) ;; # who joins is to find something to do
     --precision=bf16) [ -n "$BF16" ] || continue ;;
     --devices=gpu*) [ "$GPUS" -ge 2 ] || option=--devices=cpu:0,cpu:1 ;;
     esac
@@ -113,11 +114,11 @@ bench)
     [ -n "$repeats" ] || command+=(--repeats=1)
     ;;
 ensemble)
-    [ -n "$epochs" ] || command+=(--epochs=1)
+    [[ -n "$epochs" || $* == *--resume=* ]] || command+=(--epochs=1)
     ;;
 sweep)
-    [[ $* == *--resume=* ]] || command+=(--runs=2)
-    [[ -n "$epochs" || $* == *--resume=* ]] || command+=(--epochs=1)
+    [[ $* == *--resume=* || $* == *--join=* ]] || command+=(--runs=2)
+    [[ -n "$epochs" || $* == *--resume=* || $* == *--join=* ]] || command+=(--epochs=1)
     ;;
 pack) [[ ${1:-} == -* ]] || command[0]=$(short_dataset "$1") ;;
 show) [ -n "$PNG" ] || [[ $* == *--inline* || $* == *--numbers* ]] || verb=skipped ;;
@@ -129,6 +130,9 @@ fetch)
     ;;
 esac
 [ -n "$PICTURES" ] || [[ $* != *--dataset=pictures:* ]] || verb=skipped
+# The 10,000 images to test on would take nearly all of the time.
+[ "$verb" != train ] || [[ $* != *cifar10* && $* != *--resume=*alexnet* ]] || command+=(--no-test)
+[[ "$verb" != train || -n "$epochs$cluster${EXPECTED:-}" || $* == *--resume=* ]] || command+=(--epochs=1)
 [ "$verb" = train ] || command=("$verb" "${command[@]}")
 
 run() {

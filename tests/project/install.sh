@@ -67,7 +67,7 @@ read -ra static <<<"${static[*]/-ltrainer/-l:libtrainer.a}"
 gcc -std=c17 -Wall -Wextra -Wpedantic -Werror first.c "${shared[@]}" -o shared 2>err || fail "with the shared library: $(cat err)"
 [ "$(LD_LIBRARY_PATH=$scratch/opt/lib ./shared | head -n 1)" = 'add=5, mul=6, pow=15625' ] || fail "the program with the shared library"
 if ! nm "$scratch/opt/lib/libtrainer.a" | grep -Eq '__(asan|tsan|ubsan)'; then # of these the flags are missing
-    gcc -std=c17 first.c "${static[@]}" -lstdc++ -o static 2>err || fail "with the static library: $(cat err)"
+    gcc -std=c17 first.c "${static[@]}" -o static 2>err || fail "with the static library: $(cat err)"
     [ "$(./static | head -n 1)" = 'add=5, mul=6, pow=15625' ] || fail "the program with the static library"
 fi
 printf '#include <trainer.h>\nint main() { return trainer_version()[0] == 0; }\n' >plain.cc

@@ -8,7 +8,7 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 export STATE=$scratch CERTIFICATES=$scratch/has/ca-certificates
-unset CC ONEDNN CURL STB PROTOBUF PNG DEBIAN_FRONTEND
+unset CC ONEDNN CURL STB TURBO PROTOBUF PNG DEBIAN_FRONTEND
 failures=0
 
 fail() {
@@ -22,6 +22,7 @@ for tool in bash sh env basename mktemp rm sed grep tail head cat touch tr mkdir
 # Each package brings a header, a command or a file.
 brings='make=make binutils=ar gcc=gcc libc6-dev=stdio.h zlib1g-dev=zlib.h libdnnl-dev=oneapi_dnnl_dnnl.h
     libcurl4-openssl-dev=curl_curl.h libssl-dev=openssl_evp.h ca-certificates=ca-certificates libstb-dev=stb_stb_image.h
+    libturbojpeg0-dev=turbojpeg.h
     libprotobuf-c-dev=protobuf-c_protobuf-c.h protobuf-c-compiler=protoc-c libpng-dev=png.h libhdf5-dev=hdf5_serial_hdf5.h python3=python3'
 export brings
 
@@ -90,9 +91,9 @@ calls() { # expected commands of apt-get, by their first word and packages
     found=$(sed -E 's/ -[^ ]+( [A-Za-z]+::[^ ]+)?//g' calls)
     [ "$found" = "$1" ] || fail "$label: apt-get: $found; expected: $1"
 }
-all_there='make ar gcc stdio.h zlib.h oneapi_dnnl_dnnl.h curl_curl.h openssl_evp.h ca-certificates stb_stb_image.h protobuf-c_protobuf-c.h protoc-c png.h hdf5_serial_hdf5.h'
+all_there='make ar gcc stdio.h zlib.h oneapi_dnnl_dnnl.h curl_curl.h openssl_evp.h ca-certificates stb_stb_image.h turbojpeg.h protobuf-c_protobuf-c.h protoc-c png.h hdf5_serial_hdf5.h'
 must='make binutils gcc libc6-dev zlib1g-dev'
-may='libdnnl-dev libcurl4-openssl-dev libssl-dev ca-certificates libstb-dev libprotobuf-c-dev protobuf-c-compiler libpng-dev libhdf5-dev'
+may='libdnnl-dev libcurl4-openssl-dev libssl-dev ca-certificates libstb-dev libturbojpeg0-dev libprotobuf-c-dev protobuf-c-compiler libpng-dev libhdf5-dev'
 
 label="all is there"
 machine root "$all_there" "" ""
@@ -115,9 +116,9 @@ label="a user with sudo"
 machine user "" "" "$must $may"
 run 0 "installing $must $may\\|" ''
 
-label="no oneDNN, no stb, no libpng"
+label="no oneDNN, no stb, no libjpeg-turbo, no libpng"
 machine root "make ar gcc stdio.h" "" "$must libcurl4-openssl-dev libssl-dev ca-certificates libprotobuf-c-dev protobuf-c-compiler libhdf5-dev"
-run 0 'installing zlib1g-dev [^|]*\|libdnnl-dev is not here and cannot be installed; building without oneDNN, slower\|libstb-dev is not here and cannot be installed; building without trainer predict of pictures and --dataset=pictures\|libpng-dev is not here and cannot be installed; trainer show draws in the terminal only\|' ''
+run 0 'installing zlib1g-dev [^|]*\|libdnnl-dev is not here and cannot be installed; building without oneDNN, slower\|libstb-dev is not here and cannot be installed; building without trainer predict of pictures and --dataset=pictures\|libturbojpeg0-dev is not here and cannot be installed; JPEGs are decoded by stb_image, slower\|libpng-dev is not here and cannot be installed; trainer show draws in the terminal only\|' ''
 for header in zlib.h curl_curl.h openssl_evp.h ca-certificates; do [ -e has/$header ] || fail "$label: $header did not come"; done
 [ "$(grep -c '^update' calls)" -eq 1 ] || fail "$label: $(grep -c '^update' calls) updates"
 
@@ -146,7 +147,7 @@ run 1 '' 'install-missing: cannot install zlib1g-dev: there is no apt-get here; 
 
 label="left out on purpose"
 machine root "make ar gcc stdio.h zlib.h" "$must $may" ""
-ONEDNN=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 run 0 '' ''
+ONEDNN=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 run 0 '' ''
 calls ''
 
 label="one package"

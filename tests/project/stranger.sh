@@ -39,8 +39,8 @@ build() { # what...: with the compiler and the flags of $BUILD
     local werror=0
     case $flags in *-Werror*) werror=1 ;; esac
     make -j2 CC="${flags%% -std=*}" WERROR=$werror MARCH="$(setting '-march=[^ ]+')" \
-        ONEDNN="$(setting '-DTRAINER_ONEDNN=[01]')" CURL="$(setting '-DTRAINER_CURL=[01]')" \
-        CUDA="$(setting '-DTRAINER_CUDA=[01]')" STB="$(setting '-DTRAINER_STB=[01]')" PROTOBUF="$(setting '-DTRAINER_PROTOBUF=[01]')" PNG="$(setting '-DTRAINER_PNG=[01]')" HDF5="$(setting '-DTRAINER_HDF5=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
+        ONEDNN="$(setting '-DTRAINER_ONEDNN=[01]')" CURL="$(setting '-DTRAINER_CURL=[01]')" TLS="$(setting '-DTRAINER_TLS=[01]')" \
+        CUDA="$(setting '-DTRAINER_CUDA=[01]')" STB="$(setting '-DTRAINER_STB=[01]')" TURBO="$(setting '-DTRAINER_TURBO=[01]')" PROTOBUF="$(setting '-DTRAINER_PROTOBUF=[01]')" PNG="$(setting '-DTRAINER_PNG=[01]')" HDF5="$(setting '-DTRAINER_HDF5=[01]')" "$@" >log 2>&1 || { cat log && exit 1; }
 }
 
 programs="strategies/strategies strategies/reads engine/training"

@@ -42,7 +42,7 @@ for source in $sources src/base/{cgroup,error,file,memory}.c; do
     case $source in */fetch.c) continue ;; esac # which needs libcurl, too
     objects+=("$scratch/build/${source%.c}.o")
 done
-make ZLIB=0 ONEDNN=0 CUDA=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 WERROR=1 B="$scratch/build" "${objects[@]}" >"$scratch/out" 2>&1 || fail "ZLIB=0: $(tail -n 5 "$scratch/out")"
+make ZLIB=0 ONEDNN=0 CUDA=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 WERROR=1 B="$scratch/build" "${objects[@]}" >"$scratch/out" 2>&1 || fail "ZLIB=0: $(tail -n 5 "$scratch/out")"
 cat >"$scratch/main.c" <<'END'
 #include <stdio.h>
 #include "src/base/error.h"
@@ -63,7 +63,7 @@ int main(int count, char **arguments) {
 END
 gzip -c README.md >"$scratch/readme.gz"
 head -c 1000 "$scratch/readme.gz" >"$scratch/cut.gz"
-make -n ZLIB=0 ONEDNN=0 CUDA=0 CURL=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 B="$scratch/build" "$scratch/build/trainer" 2>/dev/null | grep -qe '-l:libz.so.1 ' || fail "make ZLIB=0 links with what needs a header's package"
+make -n ZLIB=0 ONEDNN=0 CUDA=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 B="$scratch/build" "$scratch/build/trainer" 2>/dev/null | grep -qe '-l:libz.so.1 ' || fail "make ZLIB=0 links with what needs a header's package"
 gcc -I. -o "$scratch/read" "$scratch/main.c" "$scratch"/build/src/{base/{cgroup,error,file,file_reader,memory},data/gunzip}.o -l:libz.so.1 || fail "not linked"
 "$scratch/read" "$scratch/readme.gz" | cmp - README.md || fail "gzip is not read"
 "$scratch/read" <"$scratch/readme.gz" | cmp - README.md || fail "gzip in memory is not read"

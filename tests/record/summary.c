@@ -79,7 +79,7 @@ static void fill_config(void) {
 }
 
 static const long long bytes_of_19[19] = {[0] = 64, [18] = 8000000000}, bytes_of_2[2] = {64, 8000000000};
-static const char three_members[3][40] = {"worker 0 (cpu:0)", "worker 1 (cpu:1)", "server 0"};
+static const char three_members[3][MEMBER_NAME_BYTES] = {"worker 0 (cpu:0)", "worker 1 (cpu:1)", "server 0"};
 static const struct summary summary = {
     .config = &config,
     .program = "trainer 1",
@@ -112,6 +112,10 @@ static const struct summary summary = {
     .push_share = 0.0625,
     .compute_share = 0.5,
     .input_share = 0.03125,
+    .pipeline_idle = 0.375,
+    .pipeline_idle_equal = 0.28125,
+    .batch_expected_s = NAN,
+    .batch_compute_s = 0.015625,
     .lost_updates = 11,
     .dropped = 13,
     .lost_workers = 1,
@@ -215,16 +219,22 @@ static void test_summary(const char *path) {
                                         "data_slice",
                                         "microbatches",
                                         "group",
-                                        "place"};
+                                        "place",
+                                        "schedule_pipeline",
+                                        "pipeline_idle",
+                                        "pipeline_idle_equal",
+                                        "batch_expected_s",
+                                        "batch_compute_s"};
     static const double values[] = {
-        0,    0,      0,    0,       2,    3,     4,    5.5,   6,
-        7,    8e9,    9.25, NAN,     10.5, 0.97,  NAN,  0,     0.125,
-        0.25, 0.0625, 0.5,  0.03125, 12e9, 11,    1,    3.75,  13,
-        1,    14,     0,    15e9,    16,   0,     0,    0,     0,
-        0,    0,      0,    0,       18,   0.375, 0.75, 0.875, 19,
-        1.25, 0.2,    3,    4,       0.98, 0.96,  0,    0,     2 * 8e9 / (8e9 + 64),
-        0,    0,      0,    20,      21,   0,     0,    0,     0,
-        0,    0.99,   0,    0,       1,    0,     0};
+        0,       0,      0,       0,       2,    3,     4,    5.5,   6,
+        7,       8e9,    9.25,    NAN,     10.5, 0.97,  NAN,  0,     0.125,
+        0.25,    0.0625, 0.5,     0.03125, 12e9, 11,    1,    3.75,  13,
+        1,       14,     0,       15e9,    16,   0,     0,    0,     0,
+        0,       0,      0,       0,       18,   0.375, 0.75, 0.875, 19,
+        1.25,    0.2,    3,       4,       0.98, 0.96,  0,    0,     2 * 8e9 / (8e9 + 64),
+        0,       0,      0,       20,      21,   0,     0,    0,     0,
+        0,       0.99,   0,       0,       1,    0,     0,    0,     0.375,
+        0.28125, NAN,    0.015625};
     static const char *const texts[][2] = {
         {"program", "trainer 1"},     {"model", "mlp:hidden=100"},    {"dataset", "mnist"},
         {"strategy", "ssp"},          {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
@@ -463,6 +473,12 @@ static void test_sentence(void) {
                           .compute_share = 0.96,
                           .wait_share = 0.04};
     check_sentence(&run, "123,456 examples/s, 96 % of the time computes.");
+    run.pipeline_idle = 0.0812;
+    run.pipeline_idle_equal = 1.0 / 17;
+    check_sentence(&run,
+                   "123,456 examples/s, 96 % of the time computes; the stages of the pipeline idle 8.1 % "
+                   "of the time, equal ones would 5.9 %.");
+    run.pipeline_idle_equal = 0;
     run.compute_share = 0.5;
     run.wait_share = 0.34;
     run.pull_share = run.push_share = 0.04;

@@ -290,6 +290,11 @@ grep -q '3 of 3 epochs are done already, and nothing is changed' err || fail "re
     fail "resuming a run that is over prints: $(cat out)"
 find over -type f -exec sha256sum {} + | sort | cmp -s - before || fail "resuming a run that is over changed it"
 
+# One that was killed behind its last checkpoint has no model yet: it is written.
+mv over/model.safetensors model && rm over/summary.json
+"$TRAINER" --quiet --resume=over >out 2>err || fail "killed behind its last checkpoint: exit code $?: $(cat err)"
+cmp -s model over/model.safetensors && [ -s over/summary.json ] || fail "killed behind its last checkpoint: has $(ls over)"
+
 # The time of the first line after going on is of what was done since. A machine that others use may be busy just then: five tries.
 before=$(python3 look.py summary over/summary.json train_seconds)
 for try in 1 2 3 4 5; do

@@ -48,7 +48,7 @@ refused("a byte more", whole + b"\0")
 print(f"{tried} damaged checkpoints of {len(whole)} bytes")
 sys.exit(wrong > 0)
 PYTHON
-python3 damage.py "$TRAINER" start/checkpoint/state.safetensors "$(stride 7 41)" || fail "a damaged checkpoint was not refused as it should be"
+python3 damage.py "$TRAINER" start/checkpoint/state.safetensors "$(stride 7 61)" || fail "a damaged checkpoint was not refused as it should be"
 
 # --- a disk that fails ---
 
@@ -94,7 +94,7 @@ new=("${small[@]}" --checkpoint-every=0.001 --out=new) resumed=(--quiet --resume
 # A limit counts for standard error as well, but not for a pipe.
 fail_sizes() { # new|resumed|bare
     local kind=$1 bytes step code tries=0 options
-    step=$((25 * $(stride 8 12)))
+    step=$((25 * $(stride 8 20)))
     declare -n options=$kind
     for ((bytes = 0; bytes < 100000; bytes += step)); do
         "${kind}_run"
@@ -123,7 +123,7 @@ yes 1 | head -n 4 | paste -sd, >flower.csv
 fail_requests() { # folder that it may write to, command...
     local folder=$1 n code failed=0 fine=0 step
     shift
-    step=$(stride 3 17)
+    step=$(stride 3 29)
     for ((n = 1; n < 3000 && fine < 5; n += step)); do
         [ "$folder" != new ] || new_run
         [ "$folder" != resumed ] || resumed_run
@@ -153,7 +153,7 @@ fail_requests none devices
 # --- each call; last, because not every kernel asks ---
 fail_calls() { # new|resumed, once|full
     local kind=$1 how=$2 n calls what code failed=0 step options
-    step=$([ $how = once ] && stride 1 5 || stride 3 7)
+    step=$([ $how = once ] && stride 1 9 || stride 3 13)
     declare -n options=$kind
     for ((n = 1; n < 500; n += step)); do
         "${kind}_run"

@@ -229,6 +229,10 @@ static std::vector<float> read_matrix(const void *matrix, const standin_layout &
     return out;
 }
 
+UNWATCHED static void add_scaled(float *sums, const float *numbers, float factor, size_t count) {
+    for (size_t i = 0; i < count; i++) sums[i] += factor * numbers[i];
+}
+
 static void multiply(const standin_product &product, const sizes &s, const float scale[2], const void *a,
                      const standin_layout &a_layout, const void *b, const standin_layout &b_layout,
                      const void *c, void *d, const standin_layout &d_layout, bool backwards) {
@@ -241,8 +245,7 @@ static void multiply(const standin_product &product, const sizes &s, const float
         for (size_t i = 0; i < s.inner; i++) {
             const size_t k = backwards ? s.inner - 1 - i : i;
             const float factor = left[row * s.inner + k];
-            for (size_t column = 0; column < s.columns; column++)
-                sums[column] += factor * right[k * s.columns + column];
+            add_scaled(sums.data(), &right[k * s.columns], factor, s.columns);
         }
         for (size_t column = 0; column < s.columns; column++) {
             const size_t place = column * d_layout.leading + row;

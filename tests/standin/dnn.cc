@@ -352,9 +352,9 @@ static void write_tensor(const cudnnTensorStruct &t, void *data, const std::vect
 
 /* One of x, w and y is the sum of the products of the other two: the one that `which` names is cleared and
  * filled. */
-static void convolve(direction which, const cudnnConvolutionStruct &c, const size_t *x_dims,
-                     const size_t *w_dims, const size_t *y_dims, std::vector<float> &x, std::vector<float> &w,
-                     std::vector<float> &y) {
+UNWATCHED static void convolve(direction which, const cudnnConvolutionStruct &c, const size_t *x_dims,
+                               const size_t *w_dims, const size_t *y_dims, std::vector<float> &x,
+                               std::vector<float> &w, std::vector<float> &y) {
     const size_t in = w_dims[1], out = y_dims[1], out_of_group = out / (size_t)c.groups;
     std::vector<float> &result = which == FORWARD ? y : which == DATA ? x : w;
     result.assign(which == FORWARD ? y_dims[0] * y_dims[1] * y_dims[2] * y_dims[3]

@@ -1,0 +1,95 @@
+/* See secret.h. */
+#include "secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DIGITS = 2 * ENDPOINT_KEY_BYTES, FILE_MOST = DIGITS + 64 };
+
+/* The value of a hexadecimal digit, or -1. */
+static int digit(char letter) {
+    static const char digits[] = "0123456789abcdef";
+    const char *at = letter ? strchr(digits, letter | 0x20) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* Space around the digits is fine. */
+static bool parse(struct secret *out, const char *text) {
+    static const char space[] = " \t\r\n";
+    text += strspn(text, space);
+    const size_t length = strcspn(text, space);
+    if (length != DIGITS || text[length + strspn(text + length, space)] != '\0') return false;
+    for (int i = 0; i < DIGITS; i += 2) {
+        const int high = digit(text[i]), low = digit(text[i + 1]);
+        if (high < 0 || low < 0) return false;
+        out->key[i / 2] = (uint8_t)(16 * high + low);
+    }
+    out->there = true;
+    return true;
+}
+
+static int read_open(struct secret *out, const char *path, int file, struct error *error) {
+    char text[FILE_MOST + 1] = "";
+    struct stat status;
+    if (fstat(file, &status) != 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode)) return error_set(error, ERROR_FILE, "%s: expected a file with a key", path);
+    if (status.st_mode & (S_IRWXG | S_IRWXO))
+        return error_set(error, ERROR_FILE,
+                         "%s: others can read this key (mode %03o): expected mode 600, as after chmod 600 %s",
+                         path, (unsigned)status.st_mode & 0777u, path);
+    const ssize_t bytes = read(file, text, FILE_MOST);
+    if (bytes < 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
+    if (status.st_size <= FILE_MOST && strlen(text) == (size_t)bytes && parse(out, text)) return OK;
+    return error_set(error, ERROR_FILE,
+                     "%s: expected a key of %d hexadecimal digits, as trainer keygen makes it", path, DIGITS);
+}
+
+int secret_find(struct secret *out, const char *path, const char *environment, struct error *error) {
+    *out = (struct secret){0};
+    if (path[0]) {
+        const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (file < 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
+        const int code = read_open(out, path, file, error);
+        close(file);
+        return code;
+    }
+    if (!environment || parse(out, environment)) return OK;
+    return error_set(error, ERROR_USAGE, SECRET_VARIABLE ": expected a key of %d hexadecimal digits", DIGITS);
+}
+
+int secret_use(const struct secret *secret, bool insecure, struct world *world, struct error *error) {
+    if (secret->there) return endpoint_encrypt(world, secret->key, error);
+    if (insecure) endpoint_allow_clear(world);
+    return OK;
+}
+
+int secret_draw(void *bytes, size_t count, struct error *error) {
+    if (getrandom(bytes, count, 0) == (ssize_t)count) return OK;
+    return error_set(error, ERROR_DEVICE, "no random numbers: %s", strerror(errno));
+}
+
+int secret_make(const char *path, struct error *error) {
+    static const char digits[] = "0123456789abcdef";
+    uint8_t key[ENDPOINT_KEY_BYTES];
+    char text[DIGITS + 1];
+    RETURN_IF(secret_draw(key, sizeof key, error));
+    for (int i = 0; i < ENDPOINT_KEY_BYTES; i++) {
+        text[2 * i] = digits[key[i] >> 4];
+        text[2 * i + 1] = digits[key[i] & 15];
+    }
+    text[DIGITS] = '\n';
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (file < 0)
+        return error_set(error, ERROR_FILE,
+                         errno == EEXIST ? "%s: is there already; a key is never overwritten"
+                                         : "%s: cannot be written",
+                         path);
+    const bool written = write(file, text, sizeof text) == sizeof text && fsync(file) == 0;
+    if (close(file) == 0 && written) return OK;
+    unlink(path);
+    return error_set(error, ERROR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+}

@@ -1,0 +1,32 @@
+/* The time of a batch: how long a worker computes one in training, found by computing some. */
+#ifndef TRAINER_ENGINE_BATCH_TIME_H
+#define TRAINER_ENGINE_BATCH_TIME_H
+
+#include "../data/dataset.h"
+#include "group.h"
+#include "network.h"
+
+/* The training that is to come. */
+struct batch_work {
+    const struct network *network; /* for training, of a micro-batch */
+    const struct examples *examples;
+    const struct choice *strategy, *optimizer, *schedule; /* as the store takes them; none is asked */
+    double average;                                       /* of the weights, as the store takes it */
+    float clip;                                           /* of the gradient's norm; 0: none */
+    uint64_t seed;                                        /* of the stream of batches */
+    int microbatches;                                     /* of a batch */
+    struct world *world;
+    double timeout_s;
+};
+
+/* *seconds: from the moment when a worker has its batch until it has looked at the gradient, which is what a
+ * training reports as computing; of some batches, the one in the middle. The worker has the first group of
+ * `groups`, with its places, or, where that is NULL, `device` alone. Between two batches it does what comes
+ * there in training: builds a batch of other examples, and steps the weights with the gradient, with the
+ * learning rate 0, so that they stay the first ones. On a thread of its own on the device's cores; takes half
+ * a second, or a few batches. Errors: those of replicas and the store: ERROR_DEVICE, ERROR_PEER, ERROR_FILE.
+ */
+int batch_time(const struct batch_work *work, const struct device *device, const struct groups *groups,
+               double *seconds, struct error *error);
+
+#endif

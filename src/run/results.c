@@ -1,0 +1,34 @@
+/* What the program prints last: the three lines of the reference program, and where the time went. */
+#include <math.h>
+
+#include "../record/lines.h"
+#include "../record/sentence.h"
+#include "results.h"
+#include "run.h"
+
+void results_print(const struct results *results, const char *sentence) {
+    struct lines lines;
+    char score[METRIC_BYTES];
+    lines_open(&lines, stdout, NULL);
+    if (results) {
+        if (!isnan(results->test_score))
+            lines_say(&lines, "Test-%s: %s", metric_rows[results->metric].title,
+                      metric_plain(results->metric, results->test_score, score));
+        lines_say(&lines, "Total Time: %.2fs", results->train_seconds);
+        lines_say(&lines, "Final Cost: %.4f", results->final_cost);
+    }
+    if (sentence[0] != '\0') lines_fit(&lines, "%s", sentence);
+    lines_close(&lines);
+}
+
+void run_print_results(int code, const struct run_result *result) {
+    const struct summary *summary = &result->summary;
+    const struct results results = {.metric = summary->metric,
+                                    .test_score = summary->test_score,
+                                    .train_seconds = summary->train_seconds,
+                                    .final_cost = summary->final_cost};
+    char sentence[SENTENCE_BYTES] = "";
+    if (code != OK && code != ERROR_INTERRUPTED) return;
+    if (!result->config.quiet) sentence_of_run(summary, sentence, sizeof sentence);
+    results_print(code == OK ? &results : NULL, sentence);
+}

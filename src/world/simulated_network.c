@@ -1,0 +1,110 @@
+/* When bytes arrive at another machine of a simulation, and what goes wrong on the way. See
+ * simulated_network.h.
+ *
+ * The time of arrival is fixed when a piece is sent. What is under way when a cut comes, or is sent after it,
+ * arrives at INFINITY; mending gives it a time. */
+#include "simulated_parts.h"
+
+#include <math.h>
+#include "../base/memory.h"
+#include "../base/rng.h"
+
+static bool is_cut(const struct simulation *sim, int from, int to) {
+    return sim->machines[from].cut >> to & 1;
+}
+
+static double slowness(const struct simulation *sim, int from, int to) {
+    return fmax(sim->machines[from].slowness, sim->machines[to].slowness);
+}
+
+static double random_unit(struct simulation *sim) {
+    return (double)rng_unit(rng_philox(sim->seed, 1, sim->delays++).word[0]);
+}
+
+double sim_delay(struct simulation *sim, int from, int to) {
+    const struct simulated_network *settings = &sim->settings;
+    if (from == to) return 0.0;
+    double seconds = settings->latency_s * slowness(sim, from, to);
+    if (settings->jitter_s > 0.0) seconds += settings->jitter_s * random_unit(sim);
+    if (settings->loss > 0.0 && random_unit(sim) < settings->loss) seconds += SIMULATED_AGAIN_S;
+    return seconds;
+}
+
+double sim_arrival(struct simulation *sim, int from, int to) {
+    return is_cut(sim, from, to) ? INFINITY : sim->now + sim_delay(sim, from, to);
+}
+
+double sim_arrival_of(struct simulation *sim, int from, int to, size_t bytes, double *leaves) {
+    struct sim_machine *sender = &sim->machines[from], *receiver = &sim->machines[to];
+    double seconds = 0.0;
+    if (from != to && sim->settings.bytes_per_s > 0.0)
+        seconds = (double)bytes / sim->settings.bytes_per_s * slowness(sim, from, to);
+    *leaves = from == to ? sim->now : fmax(sim->now, sender->out_free_s) + seconds;
+    if (from != to) sender->out_free_s = *leaves;
+    if (is_cut(sim, from, to)) return INFINITY;
+    const double first = *leaves - seconds + sim_delay(sim, from, to);
+    if (from == to) return first;
+    receiver->in_free_s = fmax(first, receiver->in_free_s) + seconds;
+    return receiver->in_free_s;
+}
+
+/* --- what goes wrong --- */
+
+void simulated_set_network(struct world *world, const struct simulated_network *settings) {
+    sim_of(world)->sim->settings = *settings;
+}
+
+/* Something under way from one to the other, where it has not arrived yet. */
+static void hold(const struct simulation *sim, double *arrives) {
+    if (*arrives > sim->now) *arrives = INFINITY;
+}
+
+static void send_again(struct simulation *sim, double *arrives, int from, int to) {
+    if (isinf(*arrives)) *arrives = sim->now + sim_delay(sim, from, to);
+}
+
+/* All that is under way to a socket from the other machine. */
+static void change_path(struct simulation *sim, struct sim_socket *socket, bool cut) {
+    const int from = socket->far_machine, to = socket->machine;
+    double *times[] = {&socket->arrives, &socket->breaks};
+    for (int i = 0; i < 2; i++)
+        if (cut)
+            hold(sim, times[i]);
+        else
+            send_again(sim, times[i], from, to);
+    double last = -INFINITY;
+    for (struct segment *segment = socket->first; segment; segment = segment->next) {
+        if (cut)
+            hold(sim, &segment->arrives);
+        else
+            send_again(sim, &segment->arrives, from, to);
+        last = segment->arrives = fmax(last, segment->arrives); /* they stay in their order */
+    }
+}
+
+void simulated_cut(struct world *one, struct world *other, bool cut) {
+    struct simulation *sim = sim_of(one)->sim;
+    const int a = sim_of(one)->machine, b = sim_of(other)->machine;
+    if (a == b || cut == (bool)(sim->machines[a].cut >> b & 1)) return;
+    sim->machines[a].cut ^= UINT64_C(1) << b;
+    sim->machines[b].cut ^= UINT64_C(1) << a;
+    for (int s = 0; s < sim->socket_room; s++) {
+        struct sim_socket *socket = &sim->sockets[s];
+        if ((socket->machine == a && socket->far_machine == b) ||
+            (socket->machine == b && socket->far_machine == a))
+            change_path(sim, socket, cut);
+    }
+    sim_network_changed(sim);
+}
+
+void simulated_slow(struct world *machine, double times) {
+    sim_of(machine)->sim->machines[sim_of(machine)->machine].slowness = fmax(times, 1.0);
+}
+
+void simulated_kill(struct world *machine) {
+    struct simulation *sim = sim_of(machine)->sim;
+    sim->machines[sim_of(machine)->machine].dead = true;
+    for (int s = 0; s < sim->socket_room; s++)
+        if (sim->sockets[s].machine == sim_of(machine)->machine) sim_socket_break(sim, s);
+    sim_network_changed(sim);
+}

@@ -1,0 +1,369 @@
+/* A hostile neighbour: a relay between a parameter server and its worker, which run whole in this process,
+ * that changes what goes over it. Whatever it does, both end with words, and no run ends well with other
+ * weights.
+ *
+ * Usage: neighbour [STRIDE]: one byte per run is changed, of the session every STRIDE-th; 0: a few of each
+ * kind of frame. */
+#include "../check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../../src/base/bytes.h"
+#include "../../src/base/crc32c.h"
+#include "../../src/base/memory.h"
+#include "../../src/base/tree.h"
+#include "../../src/bridge/host.h"
+#include "../../src/cluster/members.h"
+#include "../../src/cluster/worker.h"
+#include "../../src/run/run.h"
+
+#define LONG_S 20.0
+enum { TO_HOST, TO_WORKER, WAYS };
+
+static const char *timeout = "10";
+static char scratch[64] = "/tmp/neighbour.XXXXXX";
+static char near_host[32], between[32]; /* where the ps and the relay listen; no other program has these */
+
+/* --- the relay --- */
+
+/* A frame on its way. */
+struct passing {
+    int way, number; /* TO_HOST or TO_WORKER; from 0, each way by itself */
+    struct frame_header header;
+    uint8_t *bytes; /* [FRAME_HEADER_BYTES + header.bytes] */
+};
+
+struct relay;
+/* Changes a frame, or what is to be done with it; false: it goes no further. */
+typedef bool meddler(struct relay *relay, struct passing *passing);
+
+struct relay {
+    struct world *world;
+    struct listener *listener;
+    struct endpoint *ends[WAYS]; /* where what goes that way is sent to */
+    struct world_thread *threads[WAYS];
+    meddler *meddle;
+    int way, number; /* which frame it is about, and which byte of it */
+    size_t at;
+    _Atomic bool done;        /* it has meddled */
+    size_t lengths[WAYS][64]; /* [way][counts[way]] of the frames that went over, the first ones */
+    enum frame_type types[WAYS][64];
+    int counts[WAYS];
+    struct error error; /* of opening its ways; for close_relay to check */
+};
+
+static int pass_one(struct relay *relay, int way, int number, struct error *error) {
+    struct endpoint *from = relay->ends[1 - way];
+    struct passing passing = {.way = way, .number = number};
+    uint8_t head[FRAME_HEADER_BYTES];
+    RETURN_IF(endpoint_receive(from, "a header", head, sizeof head, LONG_S, error));
+    RETURN_IF(frame_unpack_header(&passing.header, head, 1 << 24, "the relay", error));
+    const size_t whole = sizeof head + (size_t)passing.header.bytes;
+    RETURN_IF(memory_array(&passing.bytes, whole, "a frame", error));
+    memcpy(passing.bytes, head, sizeof head);
+    int code =
+        endpoint_receive(from, "a payload", passing.bytes + sizeof head, whole - sizeof head, LONG_S, error);
+    if (number < 64) {
+        relay->lengths[way][number] = whole;
+        relay->types[way][number] = passing.header.type;
+        relay->counts[way] = number + 1;
+    }
+    const struct piece piece = {passing.bytes, whole};
+    if (code == OK && (!relay->meddle || relay->meddle(relay, &passing)))
+        code = endpoint_send(relay->ends[way], "a frame", &piece, 1, LONG_S, error);
+    memory_free(passing.bytes);
+    return code;
+}
+
+static void pass_all(struct relay *relay, int way) {
+    struct error over = {0};
+    for (int number = 0; pass_one(relay, way, number, &over) == OK; number++) continue;
+    for (int w = 0; w < WAYS; w++) endpoint_interrupt(relay->ends[w]);
+}
+
+static void pass_to_worker(void *argument) {
+    pass_all(argument, TO_WORKER);
+}
+
+static int open_ways(struct relay *relay, struct error *error) {
+    RETURN_IF(listener_accept(relay->listener, &relay->ends[TO_WORKER], LONG_S, error));
+    if (!relay->ends[TO_WORKER]) return error_set(error, ERROR_PEER, "no worker came");
+    RETURN_IF(endpoint_connect(relay->world, near_host, &relay->ends[TO_HOST], LONG_S, error));
+    return world_spawn(relay->world, "relay", NULL, pass_to_worker, relay, &relay->threads[TO_WORKER], error);
+}
+
+static void relay_body(void *argument) {
+    struct relay *relay = argument;
+    if (open_ways(relay, &relay->error) == OK) pass_all(relay, TO_HOST);
+}
+
+static void open_relay(struct relay *relay) {
+    struct error error = {0};
+    CHECK(world_open_threads(&relay->world, &error) == OK &&
+              endpoint_listen(relay->world, between, &relay->listener, &error) == OK &&
+              world_spawn(relay->world, "relay", NULL, relay_body, relay, &relay->threads[TO_HOST], &error) ==
+                  OK,
+          "%s", error.words);
+    if (error.code != OK) exit(check_end());
+}
+
+static void close_relay(struct relay *relay) {
+    world_stop(relay->world);
+    for (int w = 0; w < WAYS; w++) world_join(relay->threads[w]);
+    CHECK(relay->error.code == OK, "%s", relay->error.words);
+    for (int w = 0; w < WAYS; w++) endpoint_close(relay->ends[w]);
+    listener_close(relay->listener);
+    world_close(relay->world);
+}
+
+/* --- both ends --- */
+
+struct end {
+    struct typed typed;
+    struct cluster cluster;
+    struct error error;
+    struct members_settings members;
+    _Atomic bool gone; /* the other one has ended */
+};
+
+struct session {
+    struct end host, worker;
+    struct relay relay;
+    struct world_thread *thread;
+};
+
+static void type(struct typed *typed, const char *name, const char *value) {
+    struct error error = {0};
+    CHECK(option_set(run_options, typed, "--", name, value, &error) == OK, "%s", error.words);
+}
+
+static void open_end(struct end *end, const char *job, const char *host, const char *strategy) {
+    struct error error = {0};
+    option_defaults(run_options, &end->typed);
+    type(&end->typed, "job", job);
+    type(&end->typed, "task", "0");
+    type(&end->typed, "ps-hosts", host);
+    type(&end->typed, "worker-hosts", "127.0.0.1:1");
+    type(&end->typed, "devices", "cpu:0");
+    type(&end->typed, "threads", "1");
+    type(&end->typed, "timeout", timeout);
+    type(&end->typed, "start-timeout", "10");
+    type(&end->typed, "quiet", "1");
+    if (strategy) {
+        type(&end->typed, "dataset", "digits:take=48");
+        type(&end->typed, "model", "softmax");
+        type(&end->typed, "batch", "16");
+        type(&end->typed, "epochs", "2");
+        type(&end->typed, "strategy", strategy);
+        type(&end->typed, "outputs", "none");
+        type(&end->typed, "out", scratch);
+        type(&end->typed, "replace", "1");
+    }
+    CHECK(cluster_resolve(&end->cluster, &end->typed.value, NULL, &error) == OK, "%s", error.words);
+    end->cluster.tcp_alone = true; /* the relay is of one process with both */
+}
+
+static void host_body(void *argument) {
+    struct session *session = argument;
+    struct end *host = &session->host;
+    struct world *world = NULL;
+    struct run_result result = {0};
+    host->members = (struct members_settings){
+        .cluster = &host->cluster, .give_up = &host->gone, .because = &session->worker.error};
+    const struct crew crew = members_crew(&host->members);
+    if (world_open_threads(&world, &host->error) != OK) return;
+    run_train(&host->typed, &crew, world, &result, &host->error);
+    atomic_store(&session->worker.gone, true);
+    run_result_free(&result);
+    world_close(world);
+}
+
+/* A whole run, which the relay sees. */
+static void train(struct session *session, const char *strategy, meddler *change) {
+    struct world *world = NULL;
+    struct error error = {0};
+    struct finish finish;
+    session->relay.meddle = change;
+    open_relay(&session->relay);
+    open_end(&session->host, "ps", near_host, strategy);
+    open_end(&session->worker, "worker", between, NULL);
+    CHECK(world_open_threads(&world, &error) == OK &&
+              world_spawn(world, "host", NULL, host_body, session, &session->thread, &error) == OK,
+          "%s", error.words);
+    worker_train(&session->worker.typed, &session->worker.cluster, world, NULL, &finish,
+                 &session->worker.error);
+    atomic_store(&session->host.gone, true);
+    world_join(session->thread);
+    world_close(world);
+    close_relay(&session->relay);
+    cluster_free(&session->host.cluster);
+    cluster_free(&session->worker.cluster);
+}
+
+static uint32_t model_sum(void) {
+    char path[PATH_BYTES], *bytes = NULL;
+    size_t count = 0;
+    struct error error = {0};
+    snprintf(path, sizeof path, "%s/model.safetensors", scratch);
+    CHECK(file_read_plain(path, 1 << 24, &bytes, &count, &error) == OK, "%s", error.words);
+    const uint32_t sum = crc32c(0, bytes, count);
+    memory_free(bytes);
+    return sum;
+}
+
+/* --- bytes that change on the way --- */
+
+static bool change_a_byte(struct relay *relay, struct passing *passing) {
+    if (passing->way != relay->way || passing->number != relay->number) return true;
+    passing->bytes[relay->at] ^= (uint8_t)(1 << relay->at % 8);
+    atomic_store(&relay->done, true);
+    return true;
+}
+
+static void check_byte(int way, int number, size_t at, enum frame_type type, uint32_t model) {
+    static struct session session;
+    session = (struct session){.relay = {.way = way, .number = number, .at = at}};
+    train(&session, "sync", change_a_byte);
+    const struct error *host = &session.host.error, *worker = &session.worker.error;
+    if (!atomic_load(&session.relay.done)) return; /* a heartbeat more, and it was not reached */
+    /* What ends the run is said when all is done. */
+    CHECK(host->code == ERROR_PEER || (host->code == OK && model_sum() == model),
+          "byte %zu of %s: the host ended with %d: %s", at, frame_type_words(type), host->code, host->words);
+    const bool tells = strstr(worker->words, "arrived damaged: checksum") ||
+                       strstr(worker->words, "expected a trainer peer") ||
+                       strstr(worker->words, "of the protocol");
+    CHECK(worker->code == ERROR_PEER && (tells || way == TO_HOST),
+          "byte %zu of %s: the worker ended with %d: %s", at, frame_type_words(type), worker->code,
+          worker->words);
+}
+
+/* The first frame of each kind and way: its length, the first byte that it carries, and its last. */
+static void check_bytes(size_t stride) {
+    static const size_t places[] = {12, FRAME_HEADER_BYTES}; /* bridge/frame changes every bit of a header */
+    static struct session whole, again;
+    bool seen[WAYS][FRAME_TYPE_COUNT] = {{false}};
+    train(&whole, "sync", NULL);
+    CHECK(whole.host.error.code == OK && whole.worker.error.code == OK, "%s, %s", whole.host.error.words,
+          whole.worker.error.words);
+    const uint32_t model = model_sum();
+    train(&again, "sync", NULL);
+    CHECK(model_sum() == model, "two runs leave other weights");
+    for (int way = 0; way < WAYS; way++)
+        for (int n = 0; n < whole.relay.counts[way]; n++) {
+            const enum frame_type type = whole.relay.types[way][n];
+            const size_t length = whole.relay.lengths[way][n];
+            if (type == FRAME_HEARTBEAT) continue;
+            for (size_t at = 0; stride > 0 && at < length; at += stride) check_byte(way, n, at, type, model);
+            if (seen[way][type] || stride > 0) continue;
+            seen[way][type] = true;
+            for (size_t f = 0; f < sizeof places / sizeof *places; f++)
+                if (places[f] < length - 1) check_byte(way, n, places[f], type, model);
+            check_byte(way, n, length - 1, type, model);
+        }
+}
+
+/* --- a worker that lies --- */
+
+/* As one who knows the format would send it. */
+static void reseal(struct passing *passing) {
+    passing->header.checksum = crc32c(0, passing->bytes + FRAME_HEADER_BYTES, passing->header.bytes);
+    frame_pack_header(passing->bytes, &passing->header);
+}
+
+static bool is_gradient(struct relay *relay, const struct passing *passing) {
+    return passing->way == TO_HOST && passing->header.type == FRAME_GRADIENT &&
+           !atomic_exchange(&relay->done, true);
+}
+
+static bool send_infinity(struct relay *relay, struct passing *passing) {
+    const float infinite = INFINITY;
+    if (!is_gradient(relay, passing)) return true;
+    memcpy(passing->bytes + FRAME_HEADER_BYTES + relay->at, &infinite, sizeof infinite);
+    reseal(passing);
+    return true;
+}
+
+static bool send_twice(struct relay *relay, struct passing *passing) {
+    struct error error = {0};
+    const struct piece piece = {passing->bytes, FRAME_HEADER_BYTES + (size_t)passing->header.bytes};
+    if (is_gradient(relay, passing)) endpoint_send(relay->ends[TO_HOST], "it", &piece, 1, LONG_S, &error);
+    return true;
+}
+
+/* It lives, and nothing comes of it. */
+static bool send_heartbeats(struct relay *relay, struct passing *passing) {
+    struct error error = {0};
+    if (!is_gradient(relay, passing)) return true;
+    while (error.code == OK && !world_stopped(relay->world)) {
+        frame_write(relay->ends[TO_HOST], FRAME_HEARTBEAT, 0, NULL, 0, LONG_S, &error);
+        world_sleep(relay->world, 0.02);
+    }
+    return false;
+}
+
+/* Another batch than the worker was told of. */
+static bool send_other_weights(struct relay *relay, struct passing *passing) {
+    if (passing->way != TO_WORKER || passing->header.type != FRAME_WEIGHTS) return true;
+    passing->bytes[FRAME_HEADER_BYTES] ^= 1;
+    atomic_store(&relay->done, true);
+    reseal(passing);
+    return true;
+}
+
+/* A number beyond all epochs. */
+static bool send_far_batch(struct relay *relay, struct passing *passing) {
+    if (passing->way != TO_WORKER || passing->header.type != FRAME_NEXT) return true;
+    bytes_put_little(passing->bytes + FRAME_HEADER_BYTES, 8, 900000000000000000u);
+    atomic_store(&relay->done, true);
+    reseal(passing);
+    return true;
+}
+
+static void lies(const char *strategy, meddler *change, size_t at, int code, const char *host_says,
+                 const char *worker_says) {
+    static struct session session;
+    struct error error = {0};
+    session = (struct session){.relay = {.at = at}};
+    CHECK(tree_remove(scratch, &error) == OK, "%s", error.words);
+    train(&session, strategy, change);
+    const struct error *host = &session.host.error, *worker = &session.worker.error;
+    CHECK(atomic_load(&session.relay.done), "%s: nobody lied", strategy);
+    CHECK(host->code == code && strstr(host->words, host_says),
+          "%s: the host ended with %d: %s, expected %d: %s", strategy, host->code, host->words, code,
+          host_says);
+    CHECK(worker->code == ERROR_PEER && strstr(worker->words, worker_says),
+          "%s: the worker ended with %d: %s, expected %s", strategy, worker->code, worker->words,
+          worker_says);
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/model.safetensors", scratch);
+    CHECK(!file_exists(path), "%s: there is a model of it", strategy);
+}
+
+static void check_lies(void) {
+    static const char *const ways[] = {"sync", "async-lockfree", "async-lockfree:apply=worker"};
+    for (size_t s = 0; s < sizeof ways / sizeof *ways; s++)
+        lies(ways[s], send_infinity, LOSS_BYTES + 400, ERROR_DIVERGED,
+             "is not finite at step 1 and was not applied", "is not finite");
+    lies("sync", send_twice, 0, ERROR_PEER, "a gradient of batch 0 in step 1, expected batch 1 in step 2",
+         "ended");
+    lies("sync", send_other_weights, 0, ERROR_PEER, "weights for batch 1, expected batch 0",
+         "weights for batch 1");
+    lies("sync", send_far_batch, 0, ERROR_PEER, "which 48 examples do not have", "batch 900000000000000000");
+    lies("sync", send_heartbeats, 0, ERROR_PEER, ": nothing but heartbeats for 1.5 s, expected a gradient",
+         "");
+}
+
+int main(int count, char **arguments) {
+    const unsigned own = (unsigned)getpid();
+    if (!mkdtemp(scratch)) return 1;
+    snprintf(near_host, sizeof near_host, "127.%u.%u.1:2222", 1 + (own >> 8) % 250, own % 256);
+    snprintf(between, sizeof between, "127.%u.%u.2:2222", 1 + (own >> 8) % 250, own % 256);
+    check_bytes(count > 1 ? (size_t)atol(arguments[1]) : 0);
+    timeout = "0.3";
+    check_lies();
+    struct error error = {0};
+    CHECK(tree_remove(scratch, &error) == OK, "%s", error.words);
+    return check_end();
+}

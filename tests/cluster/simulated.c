@@ -1,0 +1,93 @@
+/* Whole clusters in the simulated world: hello, handshake, heartbeats and the training, with one parameter
+ * server, with several, and mirrored. All processes end well; under sync the weights have the bits of one
+ * process; and the same seed gives the same run, with the times of every step. */
+#include "../simulated_cluster.h"
+
+static const struct simulated_network network = {.latency_s = 1e-3, .jitter_s = 1e-3, .bytes_per_s = 1e8};
+
+/* What a run leaves. */
+struct left {
+    char *model, *steps;
+    size_t model_bytes, steps_bytes;
+    double seconds;
+    long updates;
+};
+
+static struct left run_scenario(const struct scenario *scenario) {
+    static struct simulated_cluster all;
+    struct left left = {0};
+    cluster_start(&all, scenario);
+    cluster_join(&all);
+    for (int i = 0; i < all.count; i++)
+        CHECK(all.processes[i].error.code == OK, "%s, %d ps, %d workers, seed %d: %s: %s", scenario->strategy,
+              scenario->servers, scenario->workers, (int)scenario->seed, all.processes[i].name,
+              all.processes[i].error.words);
+    left.seconds = world_now(all.world);
+    left.updates = all.processes[0].result.summary.updates;
+    cluster_file(&all, "model.safetensors", &left.model, &left.model_bytes);
+    cluster_file(&all, "steps.csv", &left.steps, &left.steps_bytes);
+    cluster_close(&all);
+    return left;
+}
+
+static void free_left(struct left *left) {
+    memory_free(left->model);
+    memory_free(left->steps);
+}
+
+/* The weights are behind the header, which has the settings and the day. */
+static bool same_weights(const struct left *a, const struct left *b) {
+    uint64_t headers[2];
+    if (a->model_bytes < 8 || b->model_bytes < 8) return false;
+    memcpy(&headers[0], a->model, 8);
+    memcpy(&headers[1], b->model, 8);
+    const size_t bytes = a->model_bytes - 8 - headers[0];
+    return bytes > 0 && bytes == b->model_bytes - 8 - headers[1] &&
+           memcmp(a->model + 8 + headers[0], b->model + 8 + headers[1], bytes) == 0;
+}
+
+static void test_bits_of_one_process(int workers) {
+    const struct scenario alone = {.strategy = "sync", .servers = -1, .workers = workers, .seed = 1};
+    struct left expected = run_scenario(&alone);
+    for (int servers = 0; servers <= 3; servers++) {
+        const struct scenario scenario = {.strategy = "sync",
+                                          .servers = servers,
+                                          .workers = workers,
+                                          .seed = 10 + (uint64_t)servers,
+                                          .network = network};
+        struct left found = run_scenario(&scenario);
+        CHECK(same_weights(&found, &expected), "%d ps, %d workers: not the bits of one process", servers,
+              workers);
+        CHECK(found.seconds > 0.01 && found.seconds < 10.0, "%d ps, %d workers: %g s", servers, workers,
+              found.seconds);
+        free_left(&found);
+    }
+    free_left(&expected);
+}
+
+/* An asynchronous strategy, whose every step depends on who was faster. */
+static void test_seeds(int servers) {
+    struct scenario scenario = {
+        .strategy = "async-apply", .servers = servers, .workers = 3, .seed = 5, .network = network};
+    struct left first = run_scenario(&scenario), second = run_scenario(&scenario);
+    scenario.seed = 6;
+    struct left other = run_scenario(&scenario);
+    CHECK(first.seconds == second.seconds && same_weights(&first, &second) &&
+              first.steps_bytes == second.steps_bytes &&
+              memcmp(first.steps, second.steps, first.steps_bytes) == 0,
+          "%d ps: the same seed, another run: %.9f s, %.9f s", servers, first.seconds, second.seconds);
+    CHECK(first.seconds != other.seconds && !same_weights(&first, &other),
+          "%d ps: another seed, the same run", servers);
+    free_left(&first);
+    free_left(&second);
+    free_left(&other);
+}
+
+int main(void) {
+    test_bits_of_one_process(1);
+    test_bits_of_one_process(3);
+    test_seeds(1);
+    test_seeds(2);
+    test_seeds(0);
+    return check_end();
+}

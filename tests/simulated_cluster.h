@@ -1,0 +1,178 @@
+/* For the tests of clusters: all processes of one as threads of a simulation, each on a machine of its own,
+ * with the code that the program runs. */
+#ifndef TRAINER_TESTS_SIMULATED_CLUSTER_H
+#define TRAINER_TESTS_SIMULATED_CLUSTER_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/base/memory.h"
+#include "../src/cluster/follower.h"
+#include "../src/cluster/mirrored.h"
+#include "../src/engine/threads.h"
+#include "../src/record/sentence.h"
+#include "../src/world/simulated_network.h"
+#include "check.h"
+
+enum { PROCESSES = 8, NAME = 32 };
+
+struct scenario {
+    const char *strategy;
+    int servers; /* 0: mirrored; -1: no cluster, the workers are threads of one process */
+    int workers;
+    uint64_t seed; /* of the simulation, not of the run */
+    struct simulated_network network;
+    const char *settings[8][2]; /* more of them: name and value */
+};
+
+/* A process of the cluster, and how it ended. */
+struct process {
+    const struct scenario *scenario;
+    struct world *world; /* on a machine of its own */
+    struct world_thread *thread;
+    struct typed *typed;
+    struct cluster cluster;
+    struct run_result result; /* of a parameter server that leads, or of a run without a cluster */
+    struct error error;
+    char name[NAME]; /* "ps-0", "worker-1" */
+    double ended_s;
+    bool ended;
+};
+
+struct simulated_cluster {
+    struct scenario scenario;
+    struct world *world; /* of whoever looks on */
+    char folder[64];     /* with one in it for each process that writes */
+    struct process processes[PROCESSES];
+    int count;
+};
+
+static inline void type_setting(struct process *process, const char *name, const char *value) {
+    struct error error = {0};
+    CHECK(option_set(run_options, process->typed, "--", name, value, &error) == OK, "--%s=%s: %s", name,
+          value, error.words);
+}
+
+static inline void type_settings(struct simulated_cluster *all, struct process *process) {
+    const struct scenario *scenario = &all->scenario;
+    static const char *const settings[][2] = {{"dataset", "iris"},
+                                              {"model", "mlp:hidden=8"},
+                                              {"batch", "10"},
+                                              {"epochs", "2"},
+                                              {"optimizer", "sgd:rate=0.1"},
+                                              {"kernels", "reference"},
+                                              {"threads", "1"},
+                                              {"outputs", "csv"},
+                                              {"timeout", "20"},
+                                              {"start-timeout", "60"}};
+    char out[128], devices[64] = "";
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        type_setting(process, settings[i][0], settings[i][1]);
+    for (int i = 0; i < 8 && scenario->settings[i][0]; i++)
+        type_setting(process, scenario->settings[i][0], scenario->settings[i][1]);
+    if (scenario->strategy) type_setting(process, "strategy", scenario->strategy);
+    const int devices_here = scenario->servers < 0 ? scenario->workers : 1;
+    for (int d = 0; d < devices_here; d++)
+        snprintf(devices + strlen(devices), sizeof devices - strlen(devices), "%scpu:%d", d > 0 ? "," : "",
+                 d);
+    type_setting(process, "devices", devices);
+    snprintf(out, sizeof out, "%s/%s", all->folder, process->name);
+    type_setting(process, "out", out);
+    process->typed->value.quiet = true;
+}
+
+static inline void add_process(struct simulated_cluster *all, enum cluster_role role, int task) {
+    struct process *process = &all->processes[all->count++];
+    struct error error = {0};
+    process->scenario = &all->scenario;
+    process->cluster.role = role;
+    process->cluster.task = task;
+    snprintf(process->name, sizeof process->name, "%s-%d", role == CLUSTER_PS ? "ps" : "worker", task);
+    CHECK(memory_array(&process->typed, 1, "settings", &error) == OK &&
+              simulated_open_machine(&process->world, all->world, &error) == OK,
+          "%s", error.words);
+    option_defaults(run_options, process->typed);
+    type_settings(all, process);
+    char address[NAME];
+    for (int i = 0; i < all->scenario.servers + all->scenario.workers; i++) {
+        const bool is_ps = i < all->scenario.servers;
+        snprintf(address, sizeof address, "127.0.0.1:%d", 2222 + i);
+        CHECK(addresses_add_list(is_ps ? &process->cluster.ps : &process->cluster.workers, address, "here",
+                                 &error) == OK,
+              "%s", error.words);
+    }
+}
+
+/* As the verb train does it. */
+static inline void process_body(void *argument) {
+    struct process *process = argument;
+    const struct members_settings members = {.cluster = &process->cluster};
+    const struct crew crew = members_crew(&members);
+    struct finish finish;
+    char sentence[SENTENCE_BYTES];
+    if (process->cluster.role == CLUSTER_NONE)
+        run_train(process->typed, &threads_crew, process->world, &process->result, &process->error);
+    else if (process->cluster.role != CLUSTER_PS && process->cluster.ps.count == 0)
+        mirrored_train(process->typed, &process->cluster, process->world, &finish, sentence, &process->error);
+    else if (process->cluster.role != CLUSTER_PS)
+        worker_train(process->typed, &process->cluster, process->world, NULL, &finish, &process->error);
+    else if (process->cluster.task > 0)
+        follow_train(process->typed, &members, process->world, &process->result, &process->error);
+    else
+        run_train(process->typed, &crew, process->world, &process->result, &process->error);
+    process->ended_s = world_now(process->world);
+    process->ended = true;
+}
+
+/* Starts all of them; the caller may do what it likes meanwhile, then ends. */
+static inline void cluster_start(struct simulated_cluster *all, const struct scenario *scenario) {
+    struct error error = {0};
+    memset(all, 0, sizeof *all);
+    all->scenario = *scenario;
+    snprintf(all->folder, sizeof all->folder, "simulated-XXXXXX");
+    CHECK(mkdtemp(all->folder) != NULL, "%s", all->folder);
+    CHECK(world_open_simulated(&all->world, scenario->seed, &error) == OK, "%s", error.words);
+    simulated_set_network(all->world, &scenario->network);
+    if (scenario->servers < 0) {
+        add_process(all, CLUSTER_NONE, -1);
+    } else {
+        for (int i = 0; i < scenario->servers; i++) add_process(all, CLUSTER_PS, i);
+        for (int i = 0; i < scenario->workers; i++)
+            add_process(all, i == 0 ? CLUSTER_CHIEF : CLUSTER_WORKER, i);
+    }
+    for (int i = 0; i < all->count; i++)
+        CHECK(world_spawn(all->processes[i].world, all->processes[i].name, NULL, process_body,
+                          &all->processes[i], &all->processes[i].thread, &error) == OK,
+              "%s", error.words);
+}
+
+static inline void cluster_join(struct simulated_cluster *all) {
+    for (int i = 0; i < all->count; i++) world_join(all->processes[i].thread);
+}
+
+static inline void cluster_close(struct simulated_cluster *all) {
+    char command[128];
+    for (int i = 0; i < all->count; i++) {
+        struct process *process = &all->processes[i];
+        run_result_free(&process->result);
+        cluster_free(&process->cluster);
+        memory_free(process->typed);
+        world_close(process->world);
+    }
+    world_close(all->world);
+    snprintf(command, sizeof command, "rm -rf %s", all->folder);
+    CHECK(system(command) == 0, "%s", command);
+}
+
+/* A file that the first process has written; *data is freed with memory_free, NULL when it is not there. */
+static inline void cluster_file(const struct simulated_cluster *all, const char *name, char **data,
+                                size_t *bytes) {
+    char path[256];
+    struct error error = {0};
+    *data = NULL;
+    *bytes = 0;
+    snprintf(path, sizeof path, "%s/%s/%s", all->folder, all->processes[0].name, name);
+    CHECK(file_read(path, 1 << 22, data, bytes, &error) == OK, "%s", error.words);
+}
+
+#endif
