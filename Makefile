@@ -391,7 +391,7 @@ verify:
 	@tests/verify
 
 # --- the GPU backend's own tests, on the stand-in (make CUDA=standin B=build/standin gpu-tests) or on a GPU ---
-GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu $(B)/tests/engine/balanced $(B)/tests/engine/group $(B)/tests/engine/microbatches $(B)/tests/engine/pipeline
+GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu $(B)/tests/engine/balanced $(B)/tests/engine/group $(B)/tests/engine/microbatches $(B)/tests/engine/pipeline $(B)/tests/library/place
 gpu-tests: $(PROGRAM) $(GPU_TESTS)
 	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train
 

@@ -274,8 +274,8 @@ struct trainer_operation {
      * first operand. */
     const char *(*shape)(void *argument, const struct trainer_shape *operands, int count,
                          struct trainer_shape *result);
-    /* Returns NULL, or what is wrong in words: an error of the run, TRAINER_DEVICE. Several sessions may call
-     * it at once. */
+    /* Returns NULL, or what is wrong in words: an error of the run, TRAINER_DEVICE. Several sessions,
+     * and devices of one, may call it at once. */
     const char *(*compute)(void *argument, const float *const *operands, const struct trainer_shape *shapes,
                            int count, float *result, const struct trainer_shape *result_shape);
     /* The gradient of the loss with respect to operand i: nodes made from the operands x[count], the result y
@@ -294,7 +294,7 @@ trainer_node trainer_custom(struct trainer_graph *graph, const struct trainer_op
 void trainer_gradients(struct trainer_graph *graph, trainer_node loss, const trainer_node *targets, int count,
                        trainer_node *gradients);
 
-/* --- sessions: a graph on a device, with the values of its variables --- */
+/* --- sessions: a graph on a device, or on several, with the values of its variables --- */
 
 struct trainer_session;
 
@@ -309,11 +309,13 @@ struct trainer_fetch {
     size_t bytes; /* as many as it has; of NULL: 0 */
 };
 
-/* device: "cpu:0", "gpu:1"; NULL: "cpu:0". Variables get their first values. The graph must outlive the
- * session, and get no more variables; other nodes may still be added between runs. A session on a GPU has the
- * GPU's operations alone: what it has no kernel for is refused by name, with TRAINER_DEVICE. */
+/* devices: "cpu:0", "gpu:1", or several (below), "cpu:0,cpu:1"; NULL: "cpu:0". Variables get their first
+ * values. The graph must outlive the session, and get no more variables; other nodes may still be added
+ * between runs. A session on a GPU has the GPU's operations alone: what it has no kernel for is refused by
+ * name, with TRAINER_DEVICE. Algorithms are not chosen by measured times, so the same graph gives the same
+ * bits. */
 int trainer_session_open(struct trainer_session **session, const struct trainer_graph *graph,
-                         const char *device, struct trainer_error *error);
+                         const char *devices, struct trainer_error *error);
 void trainer_session_close(struct trainer_session *session);
 
 /* Runs what the fetches need, and nothing else, in the order in which the nodes were made. What the same
@@ -335,6 +337,56 @@ int trainer_session_set(struct trainer_session *session, trainer_node variable, 
 int trainer_session_save(const struct trainer_session *session, const char *path,
                          struct trainer_error *error);
 int trainer_session_load(struct trainer_session *session, const char *path, struct trainer_error *error);
+
+/* --- sessions on several devices ---
+ *
+ * Each node of a run is computed on one of them:
+ *   - the one that it is pinned to;
+ *   - a gradient's node: that of the node whose gradient it is;
+ *   - with trainer_session_place, from the first node that reads a variable of a named layer on: that
+ * layer's;
+ *   - else that of its first operand that has one, else the first device.
+ * Placeholders and variables are where they are first read, constants wherever they are read. Where an
+ * operand lies elsewhere, its value crosses. Results are the bits of one device where the devices are of one
+ * kind.
+ *
+ * What a device has no kernel for is computed on the first CPU among them; without one it is refused by name,
+ * with TRAINER_DEVICE. So are loops, conditions, queues and the program's own operations, each of which is on
+ * one CPU as a whole. All operations of a queue in a run must be on one device (TRAINER_USAGE).
+ *
+ * Each device has a thread of its own, which computes its part of a run; a part on a CPU that always ends may
+ * be computed by the thread that calls. Operations of the program's own are called by the devices' threads,
+ * at the same time where they lie on several. A GPU has room for all variables. */
+
+/* device: one of the session's, "cpu:1"; NULL: it is not pinned any more. From the next run on. An assignment
+ * is where its variable is; pinned elsewhere, it is an error of the run, TRAINER_USAGE. */
+int trainer_session_pin(struct trainer_session *session, trainer_node node, const char *device,
+                        struct trainer_error *error);
+/* layers: "conv*=cpu:0,dense2=cpu:1": names of layers ("dense1" of "dense1/kernel") or variables, with * for
+ * anything, ? for a character and [ab] for one of these; of those that match the last one counts. Replaces
+ * what was said before; NULL: nothing. From the next run on, in which a pattern without a variable is an
+ * error. */
+int trainer_session_place(struct trainer_session *session, const char *layers, struct trainer_error *error);
+/* How long a device may stay at one node, or wait for a value of another one; at first 60 s. A run in which
+ * one takes longer ends with TRAINER_PEER, which names device and node, within little more than twice this.
+ * Until that device has ended, other calls say the same; trainer_session_close waits for it as long once
+ * more, 10 s at most, and then leaves it behind with all that it uses: the graph must not be closed then. */
+int trainer_session_timeout(struct trainer_session *session, double seconds, struct trainer_error *error);
+
+/* Of the last run, which a failed one is not. The device where the node was; NULL: the run had no need of it,
+ * or it is a constant. */
+const char *trainer_session_device(const struct trainer_session *session, trainer_node node);
+struct trainer_crossing {
+    trainer_node node; /* whose value crossed */
+    const char *from, *to;
+    size_t bytes;
+};
+/* Value i that crossed, from 0; false after the last. */
+bool trainer_session_crossing(const struct trainer_session *session, int i,
+                              struct trainer_crossing *crossing);
+/* Line i of what was computed on a CPU for lack of a kernel ("argmax: gpu:0 has no kernel for it, it runs on
+ * cpu:0"); NULL after the last. Valid until the next run. */
+const char *trainer_session_moved(const struct trainer_session *session, int i);
 
 /* --- training: what `trainer train` does, in this process --- */
 
