@@ -13,6 +13,13 @@ the useless node was skipped
 counter=3'
 expected[regression]='determinant 816
 y = 2.000 + 3.000 a + -1.000 b'
+expected[place]='[74, 88; 106, 128]
+node 0, placeholder, on cpu:0
+node 1, placeholder, on cpu:1
+node 2, matmul, on cpu:0
+node 3, matmul, on cpu:1
+node 4, add, on cpu:0
+node 3 crosses from cpu:1 to cpu:0: 16 bytes'
 expected[newton]='a = 2: root 1.41421, derivative 0.35355
 a = 9: root 3.00000, derivative 0.16667
 a = -16: root 4.00000, derivative -0.12500'
