@@ -82,6 +82,11 @@ again = trainer.Session(graph)
 again.load("weights")
 assert (again.run(w) == [[2, 3], [4, 5]]).all() and os.path.getsize("weights") > 0
 assert session.run(graph.less(a, w), {a: np.full((2, 2), 3.5)}).dtype == np.bool_
+placed = trainer.Session(graph, "cpu:0,cpu:1", place="w=cpu:1", pins={loss: "cpu:0"}, timeout=20)
+assert [value.tolist() for value in placed.run([loss, slope], {a: np.ones((2, 2))})] == [total.tolist(), slopes.tolist()]
+assert placed.device(loss) == "cpu:0" and placed.device(w) == "cpu:1" and placed.device(more) is None
+assert [(c.source, c.target, c.bytes) for c in placed.crossings()][0] == ("cpu:1", "cpu:0", 16), placed.crossings()
+refused(2, "expected a device of the session", lambda: trainer.Session(graph, "cpu:0,cpu:1", pins={w: "cpu:2"}))
 refused(2, '"a" is needed', lambda: session.run(loss))
 refused(2, "inner dimensions", lambda: graph.matmul(a, graph.constant(np.ones((3, 3))), False, False))
 assert trainer.version and _library.SONAME == "libtrainer.so.0"

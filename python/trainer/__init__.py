@@ -28,11 +28,12 @@ import numpy as np
 from . import _library as c
 from ._library import Error, version
 
-__all__ = ["Error", "Graph", "Result", "Session", "Training", "version"]
+__all__ = ["Crossing", "Error", "Graph", "Result", "Session", "Training", "version"]
 
 Step = namedtuple("Step", [name for name, _ in c.Step._fields_])
 Epoch = namedtuple("Epoch", [name for name, _ in c.Epoch._fields_])
 Result = namedtuple("Result", [name for name, _ in c.Result._fields_])
+Crossing = namedtuple("Crossing", [name for name, _ in c.Crossing._fields_])
 
 
 def _plain(kind, value):
@@ -223,12 +224,20 @@ class Graph:
 
 
 class Session:
-    """Runs what fetches need of a graph, on a device, and keeps the values of its variables."""
+    """Runs what fetches need of a graph, on a device, and keeps the values of its variables. On several devices,
+    "cpu:0,cpu:1": place says where layers lie, "dense*=cpu:1", pins where nodes do; the rest follows. timeout:
+    seconds that a device may stay at one node."""
 
-    def __init__(self, graph, device="cpu:0"):
+    def __init__(self, graph, device="cpu:0", place=None, pins=None, timeout=None):
         self._graph = graph
         self._handle = c_void_p()
         c.call("trainer_session_open", byref(self._handle), graph._handle, device.encode())
+        if place is not None:
+            c.call("trainer_session_place", self._handle, place.encode())
+        for node, name in (pins or {}).items():
+            c.call("trainer_session_pin", self._handle, node, name.encode())
+        if timeout is not None:
+            c.call("trainer_session_timeout", self._handle, timeout)
 
     def __del__(self):
         if getattr(self, "_handle", None):
@@ -243,6 +252,18 @@ class Session:
         out = (c.Feed * len(nodes))(*(c.Feed(node, a.ctypes.data, a.nbytes) for node, a in zip(nodes, values)))
         c.call("trainer_session_run", self._handle, into, len(fed), out, len(nodes))
         return values if isinstance(fetches, (list, tuple)) else values[0]
+
+    def device(self, node):
+        """Where the node was in the last run; None: it was not run, or is a constant."""
+        name = c.library.trainer_session_device(self._handle, node)
+        return name.decode() if name else None
+
+    def crossings(self):
+        """The values that crossed in the last run."""
+        found, crossing = [], c.Crossing()
+        while c.library.trainer_session_crossing(self._handle, len(found), byref(crossing)):
+            found.append(Crossing(crossing.node, crossing.source.decode(), crossing.target.decode(), crossing.bytes))
+        return found
 
     def ran(self, node):
         return bool(c.library.trainer_session_ran(self._handle, node))

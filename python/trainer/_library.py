@@ -52,6 +52,10 @@ class Feed(Structure):
     _fields_ = [("node", c_int), ("data", c_void_p), ("bytes", c_size_t)]
 
 
+class Crossing(Structure):
+    _fields_ = [("node", c_int), ("source", c_char_p), ("target", c_char_p), ("bytes", c_size_t)]
+
+
 class Examples(Structure):
     _fields_ = [("count", c_int), ("features", c_void_p), ("labels", c_void_p), ("read", c_void_p), ("argument", c_void_p)]
 
@@ -110,6 +114,8 @@ _OTHERS = {
     "gradients": (None, [c_void_p, c_int, POINTER(c_int), c_int, POINTER(c_int)]),
     "session_close": (None, [c_void_p]),
     "session_ran": (c_bool, [c_void_p, c_int]),
+    "session_device": (c_char_p, [c_void_p, c_int]),
+    "session_crossing": (c_bool, [c_void_p, c_int, POINTER(Crossing)]),
     "training_as_program": (None, [c_void_p]),
     "training_close": (None, [c_void_p]),
     "training_watch": (None, [c_void_p, POINTER(Watcher)]),
@@ -124,6 +130,9 @@ _CALLS = {
     "graph_check": [c_void_p],
     "session_open": [POINTER(c_void_p), c_void_p, c_char_p],
     "session_run": [c_void_p, POINTER(Feed), c_int, POINTER(Feed), c_int],
+    "session_pin": [c_void_p, c_int, c_char_p],
+    "session_place": [c_void_p, c_char_p],
+    "session_timeout": [c_void_p, c_double],
     "session_save": [c_void_p, c_char_p],
     "session_load": [c_void_p, c_char_p],
     "training_open": [POINTER(c_void_p)],
