@@ -140,7 +140,7 @@ LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER) $(LDFLAGS)
 
 # --- plug-ins: folder -> table of descriptors ---
 name_of = $(subst -,_,$(basename $(notdir $(1))))
-PLUGIN_FOLDERS = strategies models datasets src/store/optimizers src/store/schedules src/commands src/outputs src/exports src/imports/readers
+PLUGIN_FOLDERS = strategies models datasets src/store/optimizers src/store/schedules src/commands src/outputs src/exports src/imports/readers src/bridge/compressors
 kind_strategies = strategy
 kind_models = model
 kind_datasets = dataset
@@ -150,6 +150,7 @@ kind_commands = command
 kind_outputs = output
 kind_exports = format
 kind_readers = reader
+kind_compressors = compressor
 struct_strategies = struct strategy
 struct_models = struct model
 struct_datasets = struct dataset_plugin
@@ -159,6 +160,7 @@ struct_commands = struct command
 struct_outputs = struct output
 struct_exports = struct format
 struct_readers = struct reader
+struct_compressors = struct compressor
 header_strategies = src/store/strategy.h
 header_models = src/graph/model.h
 header_datasets = src/data/dataset.h
@@ -168,6 +170,7 @@ header_commands = src/commands/command.h
 header_outputs = src/record/output.h
 header_exports = src/infer/export.h
 header_readers = src/graph/network_file.h
+header_compressors = src/bridge/compressor.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
@@ -179,7 +182,7 @@ plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
 
 SOURCES = $(filter-out $(LEFT_OUT),$(wildcard src/*/*.c) \
-            $(foreach f,strategies models datasets src/store/optimizers src/store/schedules src/imports/readers,$(wildcard $(f)/*.c)))
+            $(foreach f,strategies models datasets src/store/optimizers src/store/schedules src/imports/readers src/bridge/compressors,$(wildcard $(f)/*.c)))
 CUDA_SOURCES = $(if $(filter 0,$(CUDA)),,$(wildcard cuda/*.c cuda/*.cu)) \
                $(if $(filter standin,$(CUDA)),$(filter-out $(STANDIN_LIBRARY_SOURCES),$(wildcard tests/standin/*.cc)))
 CUDA_OBJECTS = $(patsubst %.c,$(B)/%.o,$(CUDA_SOURCES:%.cu=$(B)/%.cu.o))
