@@ -140,6 +140,11 @@ static int run(void *self, int worker, int buffer, float *weights, float *gradie
                         store->end - store->begin, members->timeout_s, error);
 }
 
+static long long wire(const void *self, int worker) {
+    const struct endpoint *endpoint = ((const struct members *)self)->host.peers[worker].endpoint;
+    return endpoint_sent(endpoint) + endpoint_received(endpoint);
+}
+
 /* It hears of it by the end of the connection, and so do the followers, from it. */
 static void lose(void *self, int worker) {
     endpoint_interrupt(((struct members *)self)->host.peers[worker].endpoint);
@@ -160,7 +165,8 @@ static int compute(void *self, struct compute *compute, struct error *error) {
     struct members *members = self;
     RETURN_IF(open_copies(members, error));
     members->host.roster = members->site->roster;
-    *compute = (struct compute){.next = next, .load = load, .run = run, .lose = lose, .self = self};
+    *compute =
+        (struct compute){.next = next, .load = load, .run = run, .lose = lose, .wire = wire, .self = self};
     return OK;
 }
 

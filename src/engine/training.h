@@ -47,6 +47,8 @@ struct compute {
     /* Waits until what `run` has queued is done, unless the worker has waited for its device since. NULL:
      * nothing is queued. */
     int (*synchronize)(void *self, int worker, bool waited, struct outcome *outcome, struct error *error);
+    /* Bytes so far to the worker and from it, over a wire. NULL: there is none. */
+    long long (*wire)(const void *self, int worker);
     void *self;
 };
 

@@ -193,6 +193,15 @@ static int push(struct worker *worker, struct step_taken *step) {
     return check_loss(worker, step->gradient, step->wait.outcome.loss);
 }
 
+/* Bytes over the wire since the last row. */
+static long take_wire(struct worker *worker) {
+    const struct compute *compute = &worker->training->settings.compute;
+    const long long all = compute->wire ? compute->wire(compute->self, worker->index) : 0;
+    const long long before = worker->wire_bytes;
+    worker->wire_bytes = all;
+    return (long)(all - before);
+}
+
 /* Its row waits until no holder needs the gradient any more. */
 static void end_step(struct worker *worker, struct step_taken *step) {
     const struct training *training = worker->training;
@@ -211,6 +220,7 @@ static void end_step(struct worker *worker, struct step_taken *step) {
         row->epoch = epoch + 1;
         row->batch++;
         row->learning_rate = store_rate(settings->store, step->gradient->version[0]);
+        row->wire_bytes = take_wire(worker);
     }
     count_step(worker, row);
     worker->rows[step->gradient->slot] = *row;
@@ -407,6 +417,7 @@ void worker_body(void *argument) {
         roster_phase(roster, worker->index, PHASE_PAUSED);
         if (event_wait(&training->go, segment, INFINITY) != WAIT_DONE || atomic_load(&training->ending))
             break;
+        if (segment == 1) take_wire(worker); /* what it took to come together is in no row */
         code = run_segment(worker);
         if (code == OK) {
             roster_phase(roster, worker->index, PHASE_PAUSED);

@@ -22,8 +22,9 @@ struct worker {
     struct prefetcher prefetcher; /* of its batches */
     struct log_row *rows;         /* [slots + 1] the row of each gradient in flight */
     struct worker_totals totals;
-    double accounted_s; /* world time up to which its totals say what it did; its own, while paused
-                           everybody's */
+    long long wire_bytes; /* that are in its rows */
+    double accounted_s;   /* world time up to which its totals say what it did; its own, while paused
+                             everybody's */
 };
 
 struct server {

@@ -23,6 +23,7 @@ struct log_row {
     long staleness;                                         /* maximum over shards */
     long version;      /* of the weights with this gradient in them; the shards' minimum; 0: all dropped it */
     long read_version; /* of the weights that it was computed on */
+    long wire_bytes;   /* to the worker and from it, since its last row; 0: it is in this process */
 };
 
 struct log_ring; /* per worker */

@@ -10,7 +10,7 @@
 #include "table.h"
 
 static const char header[] = "time_s,worker,device,epoch,step,loss,learning_rate,examples,"
-                             "input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,update\n";
+                             "input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,update,wire_bytes\n";
 
 static int failed(const struct steps *steps, struct error *error) {
     return error_set(error, ERROR_FILE, "%s: the log of steps cannot be written: %s", steps->path,
@@ -74,6 +74,8 @@ void steps_add(struct steps *steps, const struct log_row *row) {
     out = digits_whole(out, row->staleness);
     *out++ = ',';
     out = digits_whole(out, row->version);
+    *out++ = ',';
+    out = digits_whole(out, row->wire_bytes);
     *out++ = '\n';
     fwrite(line, 1, (size_t)(out - line), steps->file);
     steps->bytes += out - line;

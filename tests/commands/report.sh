@@ -196,9 +196,9 @@ python3 missing.py || fail "missing files: the page is wrong"
 # --- a long run: as few bytes of page and of memory as a short one ---
 mkdir long
 awk 'BEGIN {
-    print "time_s,worker,device,epoch,step,loss,learning_rate,examples,input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,update"
+    print "time_s,worker,device,epoch,step,loss,learning_rate,examples,input_ms,pull_ms,compute_ms,push_ms,wait_ms,staleness,update,wire_bytes"
     for (i = 0; i < 200000; i++)
-        printf "%.6f,%d,cpu:%d,%d,%d,%.4f,0.1,32,0.1,0.2,0.5,0.1,0.1,%d,%d\n", (i + 4) / 4000, i % 4, i % 4, 1 + i / 1000, i / 4 + 1, 2 / (1 + i / 50000), i % 1000, i + 1
+        printf "%.6f,%d,cpu:%d,%d,%d,%.4f,0.1,32,0.1,0.2,0.5,0.1,0.1,%d,%d,0\n", (i + 4) / 4000, i % 4, i % 4, 1 + i / 1000, i / 4 + 1, 2 / (1 + i / 50000), i % 1000, i + 1
 }' >long/steps.csv
 without='mistakes and filters' report long/report.html long --length=1000
 [ "$(wc -c <long/report.html)" -lt 1000000 ] || fail "the page of a long run has $(wc -c <long/report.html) bytes"

@@ -23,7 +23,7 @@ def table(run, name, columns):
 WHOLE, REAL = r"[0-9]+", r"[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?"
 STEPS = {"time_s": REAL, "worker": WHOLE, "device": r"[a-z]+:[0-9]+", "epoch": WHOLE, "step": WHOLE, "loss": REAL, "learning_rate": REAL,
          "examples": WHOLE, "input_ms": REAL, "pull_ms": REAL, "compute_ms": REAL, "push_ms": REAL, "wait_ms": REAL,
-         "staleness": WHOLE, "update": WHOLE}
+         "staleness": WHOLE, "update": WHOLE, "wire_bytes": WHOLE}
 EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL, "test_accuracy": REAL, "examples_per_s": REAL,
           "validation_loss": "nan", "validation_accuracy": "nan"}
 TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]

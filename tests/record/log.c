@@ -22,7 +22,7 @@
 static const char *const devices[] = {"cpu:0", "cpu:1", "gpu:0", "gpu:1"};
 static const char header[] =
     "time_s,worker,device,epoch,step,loss,learning_rate,examples,input_ms,pull_ms,compute_ms,push_ms,wait_ms,"
-    "staleness,update\n";
+    "staleness,update,wire_bytes\n";
 static char folder[] = "/tmp/test_log.XXXXXX", path[64];
 
 /* The whole file as a text, to be freed. */
@@ -113,7 +113,8 @@ static struct log_row make_row(int worker, long step, double time_s) {
                             .push_ms = 1e-9,
                             .wait_ms = 1234.5678,
                             .staleness = 3,
-                            .version = 2 * step};
+                            .version = 2 * step,
+                            .wire_bytes = 4096};
 }
 
 static struct lines lines;
@@ -172,7 +173,7 @@ static void test_lines(void) {
     free(text);
     text = contents_of(path); /* seen while the run goes on */
     static const char row[] = "0.093000,0,cpu:0,1,30,2.30258,0.0100000,100,0.250000,0.000100,12.500000,0."
-                              "000000,1234.567800,3,60\n";
+                              "000000,1234.567800,3,60,4096\n";
     CHECK(strncmp(text + sizeof header - 1, row, sizeof row - 1) == 0, "%s", text);
     int rows = 0;
     for (const char *c = text; *c; c++) rows += *c == '\n';
@@ -203,7 +204,7 @@ static void test_dropped(void) {
           "%s", text);
     free(text);
     text = contents_of(path);
-    CHECK(strlen(text) > 5 && strcmp(text + strlen(text) - 5, ",3,0\n") == 0, "%s", text);
+    CHECK(strlen(text) > 10 && strcmp(text + strlen(text) - 10, ",3,0,4096\n") == 0, "%s", text);
     free(text);
     stop(&log);
     fclose(printed);
