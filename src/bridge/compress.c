@@ -25,6 +25,10 @@ static void add_blocks(struct blocks *blocks, struct block *list, const struct l
     }
 }
 
+bool compress_is_on(const struct choice *choice) {
+    return strcmp(choice->plugin->name, "none") != 0;
+}
+
 int compress_open(struct compress *compress, const struct choice *choice, const struct layout *layout,
                   size_t begin, size_t end, struct error *error) {
     const struct compressor *compressor = compressor_of(choice);

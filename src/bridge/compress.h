@@ -19,6 +19,9 @@ struct compress {
     size_t bytes;  /* that it takes, at most */
 };
 
+/* Whether anything is made smaller. */
+bool compress_is_on(const struct choice *choice);
+
 /* Of the layout's [begin, end). Errors: ERROR_DEVICE: no memory. */
 int compress_open(struct compress *compress, const struct choice *choice, const struct layout *layout,
                   size_t begin, size_t end, struct error *error);

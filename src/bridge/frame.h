@@ -24,7 +24,7 @@
 #include "../base/error.h"
 #include "../world/endpoint.h"
 
-enum { FRAME_VERSION = 6, FRAME_HEADER_BYTES = 28 };
+enum { FRAME_VERSION = 7, FRAME_HEADER_BYTES = 28 };
 
 /* The types: name, text. A type's number is its row; append new rows, or increase the version. */
 #define FRAME_TYPES(row)                                                                                     \
@@ -45,7 +45,8 @@ enum { FRAME_VERSION = 6, FRAME_HEADER_BYTES = 28 };
         row(JOIN, "a lane's hello")   /* a lane that joins a sweep: who I am (lane_terms.h) */               \
         row(RUN, "a run")             /* host of a sweep: what the lane trains next; its files follow */     \
         row(FILE, "a file")           /* either: a file of a run, its name first (run_files.h) */            \
-        row(ENDED, "a run's end")     /* lane: how it ended; its files follow */
+        row(ENDED, "a run's end")     /* lane: how it ended; its files follow */                             \
+        row(OWED, "what is owed")     /* worker, at a pause: what compressing has left out (packed.h) */
 
 enum frame_type {
     FRAME_NONE,

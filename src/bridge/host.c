@@ -210,7 +210,10 @@ int host_open(struct host *host, const struct host_settings *settings, struct er
 
 void host_close(struct host *host) {
     handshake_end(host);
-    for (int i = 0; i < host->count; i++) endpoint_close(host->peers[i].endpoint);
+    for (int i = 0; i < host->count; i++) {
+        packed_close(&host->peers[i].packed);
+        endpoint_close(host->peers[i].endpoint);
+    }
     for (int f = 0; host->followers && f < host->follower_count; f++)
         endpoint_close(host->followers[f].endpoint);
     endpoint_close(host->leader);

@@ -13,6 +13,7 @@
 
 #include "../world/roster.h"
 #include "cluster.h"
+#include "packed.h"
 #include "terms.h"
 
 /* One device of a remote worker. */
@@ -23,6 +24,9 @@ struct peer {
     bool ready;                /* it has built what it computes with */
     char device_name[GROUP_NAME_BYTES];
     char name[MEMBER_NAME_BYTES]; /* "worker 1 (127.0.0.1:4000 cpu:0)" */
+    struct packed packed;         /* of the slice */
+    const float *owed;            /* [slice] by all workers, where anything is packed; borrowed */
+    bool owes;                    /* packed.kept is what it owes: it has said so at a pause */
 };
 
 /* Another parameter server, as the first one sees it. */
@@ -96,6 +100,8 @@ int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *
 
 /* Has a batch computed by the peer: sends weights[floats], receives the loss and gradient[floats]. Errors:
  * ERROR_PEER, the worker's own failure. */
+/* At a pause, where anything is packed: what the worker owes. */
+int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struct error *error);
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
                  float *gradient, float *loss, size_t floats, double timeout_s, struct error *error);
 

@@ -63,23 +63,67 @@ int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *
     return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
 }
 
+int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struct error *error) {
+    struct frame_header header;
+    const uint64_t bytes = peer->packed.compress.floats * sizeof(float);
+    if (!packed_is_on(&peer->packed)) return OK;
+    int code = read_word(host, peer, "what is owed", bytes > 499 ? bytes : 499, &header, timeout_s, error);
+    if (code == OK && header.type == FRAME_FAILURE)
+        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
+    if (code == OK) code = frame_expect(peer->endpoint, &header, FRAME_OWED, bytes, error);
+    if (code == OK) code = frame_read_payload(peer->endpoint, &header, peer->packed.kept, timeout_s, error);
+    if (code == OK && !peer->packed.known) packed_add_share(&peer->packed, peer->owed, host->count);
+    peer->packed.known = false;
+    peer->owes = code == OK;
+    return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
+}
+
+/* A batch, with the weights as they are or packed. */
+static int send_weights(struct host *host, struct peer *peer, const struct request *request,
+                        const float *weights, size_t floats, double timeout_s, struct error *error) {
+    struct packed *packed = &peer->packed;
+    uint8_t bytes[REQUEST_BYTES];
+    struct piece pieces[3] = {{bytes, sizeof bytes}, {weights, floats * sizeof(float)}};
+    request_put(request, bytes);
+    if (!packed_is_on(packed))
+        return frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 2, timeout_s, error);
+    if (packed->known) {
+        pieces[1] = packed_weights(packed, weights);
+        return frame_write(peer->endpoint, FRAME_WEIGHTS, FRAME_PACKED, pieces, 2, timeout_s, error);
+    }
+    packed_begin(packed, weights, peer->owed, host->count);
+    pieces[2] = (struct piece){packed->sent, floats * sizeof(float)};
+    return frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 3, timeout_s, error);
+}
+
+/* Of a gradient, behind the head of the answer. */
+static int read_packed(struct peer *peer, struct frame_header *header, float *gradient, double timeout_s,
+                       struct error *error) {
+    const uint64_t most = LOSS_BYTES + peer->packed.compress.bytes;
+    const bool fits = header->bytes >= LOSS_BYTES && header->bytes <= most;
+    const size_t count = (size_t)(fits ? header->bytes : most) - LOSS_BYTES;
+    RETURN_IF(frame_expect(peer->endpoint, header, FRAME_GRADIENT, LOSS_BYTES + count, error));
+    RETURN_IF(frame_read_part(peer->endpoint, header, peer->packed.bytes, count, timeout_s, error));
+    return packed_read_gradient(&peer->packed, count, gradient, endpoint_name(peer->endpoint), error);
+}
+
 /* The answer's head, and the gradient behind it. */
 static int read_gradient(struct peer *peer, struct frame_header *header, uint8_t answer[LOSS_BYTES],
                          float *gradient, size_t floats, double timeout_s, struct error *error) {
     const size_t bytes = floats * sizeof(float);
-    RETURN_IF(frame_expect(peer->endpoint, header, FRAME_GRADIENT, LOSS_BYTES + bytes, error));
+    const bool packed = packed_is_on(&peer->packed) && header->type == FRAME_GRADIENT;
+    if (!packed) RETURN_IF(frame_expect(peer->endpoint, header, FRAME_GRADIENT, LOSS_BYTES + bytes, error));
     RETURN_IF(frame_read_part(peer->endpoint, header, answer, LOSS_BYTES, timeout_s, error));
+    if (packed) return read_packed(peer, header, gradient, timeout_s, error);
     return frame_read_part(peer->endpoint, header, gradient, bytes, timeout_s, error);
 }
 
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
                  float *gradient, float *loss, size_t floats, double timeout_s, struct error *error) {
-    uint8_t bytes[REQUEST_BYTES], answer[LOSS_BYTES];
-    request_put(request, bytes);
-    const struct piece pieces[] = {{bytes, sizeof bytes}, {weights, floats * sizeof(float)}};
-    const uint64_t most = LOSS_BYTES + floats * sizeof(float);
+    uint8_t answer[LOSS_BYTES];
+    const uint64_t most = LOSS_BYTES + floats * sizeof(float) + peer->packed.compress.bytes;
     struct frame_header header;
-    int code = frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 2, timeout_s, error);
+    int code = send_weights(host, peer, request, weights, floats, timeout_s, error);
     if (code == OK) code = read_word(host, peer, "a gradient", most, &header, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);

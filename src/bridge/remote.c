@@ -215,8 +215,21 @@ int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, s
     return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
 }
 
+int remote_compress(struct remote *remote, const struct choice *choice, const struct layout *layout,
+                    struct error *error) {
+    for (int h = 0; h < remote->count; h++) {
+        const struct welcome *welcome = &remote->hosts[h].welcome;
+        RETURN_IF(packed_open(&remote->hosts[h].packed, choice, layout, (size_t)welcome->begin,
+                              (size_t)welcome->end, error));
+    }
+    return OK;
+}
+
 void remote_close(struct remote *remote) {
-    for (int h = 0; remote->hosts && h < remote->count; h++) endpoint_close(remote->hosts[h].endpoint);
+    for (int h = 0; remote->hosts && h < remote->count; h++) {
+        packed_close(&remote->hosts[h].packed);
+        endpoint_close(remote->hosts[h].endpoint);
+    }
     memory_free(remote->hosts);
     memory_free(remote->transfers);
     *remote = (struct remote){0};
@@ -229,6 +242,10 @@ void remote_close(struct remote *remote) {
 static double timeout_with(const struct remote *remote, int host) {
     const int last = remote->count - 1;
     return remote->timeout_s * (1.0 + (double)(last - host) / (3.0 * last));
+}
+
+static size_t slice_bytes(const struct remote_host *host) {
+    return (size_t)(host->welcome.end - host->welcome.begin) * sizeof(float);
 }
 
 /* The last message of a host that sends no more: why it ended, after what it sent before. */
@@ -276,6 +293,18 @@ static int await_host(struct remote *remote, int host, const char *what, struct 
     return OK;
 }
 
+/* What compressing has left out of this worker's gradients. It owes that no more: the hosts know of it. */
+static int say_owed(struct remote *remote, struct error *error) {
+    for (int h = 0; h < remote->count; h++) {
+        const struct remote_host *host = &remote->hosts[h];
+        const struct piece piece = {host->packed.kept, slice_bytes(host)};
+        if (!packed_is_on(&host->packed)) continue;
+        RETURN_IF(frame_write(host->endpoint, FRAME_OWED, 0, &piece, 1, remote->timeout_s, error));
+        memset(host->packed.kept, 0, piece.bytes);
+    }
+    return OK;
+}
+
 static int read_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
                      struct error *error) {
     struct remote_host *leader = &remote->hosts[0];
@@ -288,7 +317,7 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
     remote->number = *number;
     for (int h = 1; h < remote->count; h++)
         RETURN_IF(next_write(remote->hosts[h].endpoint, *next, *number, remote->timeout_s, error));
-    return OK;
+    return *next == NEXT_PAUSE ? say_owed(remote, error) : OK;
 }
 
 int remote_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
@@ -297,23 +326,39 @@ int remote_next(struct remote *remote, enum next *next, long *number, bool *over
     return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 
-static size_t slice_bytes(const struct remote_host *host) {
-    return (size_t)(host->welcome.end - host->welcome.begin) * sizeof(float);
-}
-
+/* What was begun, from all at once. */
 static int receive_all(struct remote *remote, struct error *error) {
-    return endpoints_exchange(remote->transfers, remote->count, remote->timeout_s, error);
+    const int count = remote->transfer_count;
+    remote->transfer_count = 0;
+    return count > 0 ? endpoints_exchange(remote->transfers, count, remote->timeout_s, error) : OK;
 }
 
-static void begin_receive(struct remote *remote, int host, void *buffer, size_t bytes) {
-    remote->transfers[host] = (struct transfer){
+static struct transfer *begin_receive(struct remote *remote, int host, void *buffer, size_t bytes) {
+    struct transfer *transfer = &remote->transfers[remote->transfer_count++];
+    *transfer = (struct transfer){
         .endpoint = remote->hosts[host].endpoint, .awaits = "weights", .buffer = buffer, .bytes = bytes};
+    return transfer;
 }
 
 /* Of the payload behind host->header. */
 static void begin_part(struct remote *remote, int host, void *buffer, size_t bytes) {
-    begin_receive(remote, host, buffer, bytes);
-    remote->transfers[host].sum = frame_sum(remote->hosts[host].endpoint, &remote->hosts[host].header);
+    begin_receive(remote, host, buffer, bytes)->sum =
+        frame_sum(remote->hosts[host].endpoint, &remote->hosts[host].header);
+}
+
+static bool is_packed(const struct remote_host *host) {
+    return packed_is_on(&host->packed) && (host->header.flags & FRAME_PACKED);
+}
+
+/* Packed weights may be shorter; unpacked ones have what is owed behind them, where that is so. */
+static int check_weights(const struct remote_host *host, struct error *error) {
+    const size_t slice = slice_bytes(host);
+    uint64_t bytes = REQUEST_BYTES + (packed_is_on(&host->packed) ? 2 * slice : slice);
+    if (is_packed(host)) {
+        const uint64_t most = REQUEST_BYTES + host->packed.compress.bytes;
+        bytes = host->header.bytes < REQUEST_BYTES || host->header.bytes > most ? most : host->header.bytes;
+    }
+    return frame_expect(host->endpoint, &host->header, FRAME_WEIGHTS, bytes, error);
 }
 
 static int read_headers(struct remote *remote, bool *over, struct finish *finish, struct error *error) {
@@ -323,7 +368,7 @@ static int read_headers(struct remote *remote, bool *over, struct finish *finish
     RETURN_IF(receive_all(remote, error));
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
-        const uint64_t bytes = REQUEST_BYTES + slice_bytes(host);
+        const uint64_t bytes = REQUEST_BYTES + 2 * slice_bytes(host) + (uint64_t)host->packed.compress.bytes;
         const uint64_t limit = bytes > FINISH_BYTES ? bytes : FINISH_BYTES;
         RETURN_IF(
             frame_unpack_header(&host->header, host->head, limit, endpoint_name(host->endpoint), error));
@@ -331,9 +376,33 @@ static int read_headers(struct remote *remote, bool *over, struct finish *finish
         if (*over) return read_finish(remote, host, finish, error);
         if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
             return read_end(remote, host, error);
-        RETURN_IF(frame_expect(host->endpoint, &host->header, FRAME_WEIGHTS, bytes, error));
+        RETURN_IF(check_weights(host, error));
     }
     return OK;
+}
+
+/* Those of all hosts, packed or not, and what is owed to those that have sent it. */
+static int read_slices(struct remote *remote, float *weights, struct error *error) {
+    for (int h = 0; h < remote->count; h++) {
+        struct remote_host *host = &remote->hosts[h];
+        if (is_packed(host))
+            begin_part(remote, h, host->packed.bytes, (size_t)host->header.bytes - REQUEST_BYTES);
+        else
+            begin_part(remote, h, weights + host->welcome.begin, slice_bytes(host));
+    }
+    RETURN_IF(receive_all(remote, error));
+    for (int h = 0; h < remote->count; h++) {
+        struct remote_host *host = &remote->hosts[h];
+        if (packed_is_on(&host->packed) && !is_packed(host))
+            begin_part(remote, h, host->packed.kept, slice_bytes(host));
+    }
+    return receive_all(remote, error);
+}
+
+static int unpack(struct remote_host *host, float *weights, struct error *error) {
+    if (!is_packed(host)) return OK;
+    return packed_read_weights(&host->packed, (size_t)host->header.bytes - REQUEST_BYTES,
+                               weights + host->welcome.begin, endpoint_name(host->endpoint), error);
 }
 
 static int read_weights(struct remote *remote, struct request *request, float *weights, bool *over,
@@ -342,9 +411,7 @@ static int read_weights(struct remote *remote, struct request *request, float *w
     if (*over) return OK;
     for (int h = 0; h < remote->count; h++) begin_part(remote, h, remote->hosts[h].request, REQUEST_BYTES);
     RETURN_IF(receive_all(remote, error));
-    for (int h = 0; h < remote->count; h++)
-        begin_part(remote, h, weights + remote->hosts[h].welcome.begin, slice_bytes(&remote->hosts[h]));
-    RETURN_IF(receive_all(remote, error));
+    RETURN_IF(read_slices(remote, weights, error));
     for (int h = remote->count - 1; h >= 0; h--) { /* the leader's stays */
         const struct endpoint *endpoint = remote->hosts[h].endpoint;
         RETURN_IF(frame_check(endpoint, &remote->hosts[h].header, error));
@@ -352,6 +419,7 @@ static int read_weights(struct remote *remote, struct request *request, float *w
         if (request->number != remote->number)
             return error_set(error, ERROR_PEER, "%s: weights for batch %ld, expected batch %ld",
                              endpoint_name(endpoint), request->number, remote->number);
+        RETURN_IF(unpack(&remote->hosts[h], weights, error));
     }
     return OK;
 }
@@ -365,11 +433,13 @@ int remote_weights(struct remote *remote, struct request *request, float *weight
 int remote_answer(struct remote *remote, float loss, const float *gradient, struct error *error) {
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
-        struct frame_header header = {.type = FRAME_GRADIENT};
+        const bool packs = packed_is_on(&host->packed);
+        struct frame_header header = {.type = FRAME_GRADIENT, .flags = packs ? FRAME_PACKED : 0};
         answer_put(loss, host->request, host->answer);
         host->pieces[0] = (struct piece){host->head, sizeof host->head};
         host->pieces[1] = (struct piece){host->answer, sizeof host->answer};
-        host->pieces[2] = (struct piece){gradient + host->welcome.begin, slice_bytes(host)};
+        host->pieces[2] = packs ? packed_gradient(&host->packed, gradient + host->welcome.begin)
+                                : (struct piece){gradient + host->welcome.begin, slice_bytes(host)};
         frame_seal(&header, host->endpoint, host->pieces + 1, 2);
         frame_pack_header(host->head, &header);
         remote->transfers[h] = (struct transfer){

@@ -6,6 +6,7 @@
 #define TRAINER_BRIDGE_REMOTE_H
 
 #include "addresses.h"
+#include "packed.h"
 #include "terms.h"
 
 /* A parameter server. */
@@ -17,6 +18,7 @@ struct remote_host {
     uint8_t head[FRAME_HEADER_BYTES]; /* of the frame that comes or goes */
     uint8_t request[REQUEST_BYTES], answer[LOSS_BYTES];
     struct piece pieces[3]; /* of a gradient */
+    struct packed packed;   /* of the slice */
 };
 
 /* Is called with a text: whom all are waiting for. */
@@ -39,8 +41,8 @@ struct remote {
     struct world *world;
     struct remote_host *hosts;  /* [count] the leader first */
     struct transfer *transfers; /* [count] */
-    int count;
-    const char *server; /* what a host is called: "parameter server" */
+    int count, transfer_count;  /* transfer_count: that were begun */
+    const char *server;         /* what a host is called: "parameter server" */
     double timeout_s, beat_s;
     long number;         /* of the batch that was assigned last */
     struct typed agreed; /* the settings of the run, as the leader has told them */
@@ -52,6 +54,10 @@ int remote_open(struct remote *remote, const struct remote_settings *settings, s
 /* Sends the fingerprint of what was built, and waits until all have connected, as long as they give signs
  * of life. Errors: ERROR_PEER: as above; slices that do not make the vector. */
 int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error);
+/* From now on weights and gradients are packed, unless the choice is none. Errors: ERROR_DEVICE: no memory.
+ */
+int remote_compress(struct remote *remote, const struct choice *choice, const struct layout *layout,
+                    struct error *error);
 void remote_close(struct remote *remote); /* safe on a zeroed one */
 
 /* What is assigned next; or the end: *over, and how it ended. */

@@ -85,11 +85,12 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
         if (what == NEXT_BATCH)
             RETURN_IF(stream_check(&members->site->sampler->stream, worker, *number, peer->name, error));
         if (what == NEXT_EMPTY) *number = NO_BATCH;
-        return OK;
+        return *pause ? peer_hear_owed(&members->host, peer, members->timeout_s, error) : OK;
     }
     *pause = !sampler_next(members->site->sampler, worker, number);
     what = *pause ? NEXT_PAUSE : *number == NO_BATCH ? NEXT_EMPTY : NEXT_BATCH;
-    return peer_tell_next(peer, what, *number, members->timeout_s, error);
+    RETURN_IF(peer_tell_next(peer, what, *number, members->timeout_s, error));
+    return *pause ? peer_hear_owed(&members->host, peer, members->timeout_s, error) : OK;
 }
 
 /* The peer has the data, too: the number is enough. */
@@ -161,9 +162,24 @@ static int open_copies(struct members *members, struct error *error) {
     return OK;
 }
 
+/* For --compress. */
+static int open_packed(struct members *members, struct error *error) {
+    const struct store *store = members->site->store;
+    const float *owed = state_find(&store->kept, "owed");
+    RETURN_IF(plugin_choose(&members->compressor, &compressor_kind, members->site->config->compress, error));
+    for (int w = 0; w < members->host.count; w++) {
+        struct peer *peer = &members->host.peers[w];
+        RETURN_IF(packed_open(&peer->packed, &members->compressor, store->settings.layout, store->begin,
+                              store->end, error));
+        peer->owed = owed ? owed + store->begin : NULL;
+    }
+    return OK;
+}
+
 static int compute(void *self, struct compute *compute, struct error *error) {
     struct members *members = self;
     RETURN_IF(open_copies(members, error));
+    RETURN_IF(open_packed(members, error));
     members->host.roster = members->site->roster;
     *compute =
         (struct compute){.next = next, .load = load, .run = run, .lose = lose, .wire = wire, .self = self};
@@ -178,7 +194,7 @@ static int followers_of(const struct members *members) {
 
 struct slice members_slice(const struct members *members, size_t begin, size_t end) {
     const struct store *store = members->site->store;
-    return (struct slice){.begin = begin, .end = end, .version = store_version(store), .state = store->host};
+    return (struct slice){.begin = begin, .end = end, .version = store_version(store), .state = store->kept};
 }
 
 /* What was tested, of all slices. */
@@ -253,11 +269,27 @@ static int open_values(const struct members *members, uint64_t **values, int *co
     return memory_array(values, *count, "tallies", error);
 }
 
+/* What the workers owe, in their order, is what the store has of it. Those that are lost owe nothing more. */
+static void gather_owed(struct members *members) {
+    const struct store *store = members->site->store;
+    float *owed = state_find(&store->kept, "owed");
+    bool cleared = false;
+    for (int w = 0; owed && w < members->host.count; w++) {
+        struct peer *peer = &members->host.peers[w];
+        if (!peer->owes) continue;
+        if (!cleared) memset(owed + store->begin, 0, (store->end - store->begin) * sizeof *owed);
+        cleared = true;
+        for (size_t i = store->begin; i < store->end; i++) owed[i] += peer->packed.kept[i - store->begin];
+        peer->owes = false;
+    }
+}
+
 int members_answer(struct members *members, struct error *error) {
     const struct store *store = members->site->store;
     const struct slice slice = members_slice(members, store->begin, store->end);
     uint64_t *values = NULL;
     int count = 0;
+    gather_owed(members);
     RETURN_IF(open_values(members, &values, &count, error));
     for (int w = 0; w < members->host.count; w++) {
         struct tally tally = {0};
@@ -309,6 +341,7 @@ static int fetch(void *self, struct error *error) {
     const struct host *host = &members->host;
     uint64_t *values = NULL;
     int count = 0;
+    gather_owed(members);
     if (followers_of(members) == 0) return OK;
     for (int f = 0; f < host->follower_count; f++) RETURN_IF(send_fetch(members, &host->followers[f], error));
     RETURN_IF(open_values(members, &values, &count, error));

@@ -22,6 +22,7 @@ struct crew members_crew(const struct members_settings *settings);
 struct members {
     const struct crew_site *site; /* borrowed */
     struct members_settings settings;
+    struct choice compressor;
     struct fingerprint fingerprint;
     struct host host;          /* where the workers are */
     double timeout_s, fetch_s; /* for a worker's word; for a follower's slice, which may be waiting itself */

@@ -158,7 +158,9 @@ static int open_device(struct remote_device *device) {
     RETURN_IF(memory_array(&device->numbers, batch + 1, "a batch's numbers", error));
     RETURN_IF(memory_array(&device->keys, batch + 1, "a batch's keys", error));
     RETURN_IF(memory_array(&device->soon, stream_soon_room(batch), "numbers of later batches", error));
-    return remote_ready(&device->remote, &run->fingerprint, error);
+    RETURN_IF(remote_ready(&device->remote, &run->fingerprint, error));
+    return remote_compress(&device->remote, &run->setup.choices.compressor, &run->setup.network.graph.layout,
+                           error);
 }
 
 static void log_step(struct remote_device *device, const struct request *request, float loss) {

@@ -1,6 +1,7 @@
 /* list: every plug-in there is, and with a name its settings; all of it read from the generated tables. */
 #include <stdio.h>
 #include <string.h>
+#include "../bridge/compressor.h"
 #include "../data/dataset.h"
 #include "../graph/layers.h"
 #include "../graph/model.h"
@@ -13,16 +14,17 @@
 #include "kinds.h"
 
 const struct plugin_kind *const plugin_kinds[PLUGIN_KINDS] = {
-    &strategy_kind, &model_kind, &dataset_kind, &optimizer_kind, &schedule_kind, &output_kind, &format_kind};
+    &strategy_kind, &model_kind,      &dataset_kind, &optimizer_kind,
+    &schedule_kind, &compressor_kind, &output_kind,  &format_kind};
 
 enum { NAMES_MOST = 255, NAMES_INDENT = 18 };
 
 const char *plugin_how(const struct plugin_kind *kind, char how[PLUGIN_HOW_BYTES]) {
-    const bool by_name = kind != &output_kind && kind != &format_kind;
-    snprintf(how, PLUGIN_HOW_BYTES, "--%s",
-             by_name                ? kind->name
-             : kind == &output_kind ? kind->folder
-                                    : "export");
+    const char *option = kind == &output_kind       ? kind->folder
+                         : kind == &format_kind     ? "export"
+                         : kind == &compressor_kind ? "compress"
+                                                    : kind->name;
+    snprintf(how, PLUGIN_HOW_BYTES, "--%s", option);
     return how;
 }
 

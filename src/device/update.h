@@ -36,14 +36,14 @@ struct update {
 };
 
 /* What a step changes: named vectors of the layout's floats each, all in one memory. */
-enum { STATE_VECTORS = 1 + UPDATE_MOMENTS + 1 };
+enum { STATE_VECTORS = 1 + UPDATE_MOMENTS + 2 };
 struct state {
     int count;
     struct {
         const char *name; /* "", the weights; then the optimizer's, as it names them; then "average", where
                              there is a moving average of the weights */
         float *at;        /* [layout floats] */
-    } vector[STATE_VECTORS];
+    } vector[STATE_VECTORS]; /* room for one that is kept with them, too: store.h */
 };
 
 /* The vector of that name; NULL: there is none. */

@@ -250,10 +250,10 @@ double checkpoint_real(const struct safetensors *checkpoint, const char *name, d
     return *end == '\0' && isfinite(number) ? number : usual;
 }
 
-bool checkpoint_has_average(const struct safetensors *checkpoint, const struct layout *layout) {
+bool checkpoint_has(const struct safetensors *checkpoint, const char *vector, const struct layout *layout) {
     char name[160];
     if (layout->count == 0) return false;
-    snprintf(name, sizeof name, "average:%s", layout->ranges[0].name);
+    snprintf(name, sizeof name, "%s:%s", vector, layout->ranges[0].name);
     return safetensors_tensor(checkpoint, name) != NULL;
 }
 

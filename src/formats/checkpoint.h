@@ -2,8 +2,9 @@
  *
  * DIR/checkpoint/state.safetensors holds everything in one file, so that one rename replaces the old
  * state. It has the tensors "<range>" and "<vector>:<range>" (for example "momentum:dense1/kernel";
- * "average:" is the moving average of the weights), and the texts below as metadata, with a checksum.
- * `checkpoint_read` accepts DIR, DIR/checkpoint or the file itself. */
+ * "average:" is the moving average of the weights, "owed:" what compressing has left out of gradients), and
+ * the texts below as metadata, with a checksum. `checkpoint_read` accepts DIR, DIR/checkpoint or the file
+ * itself. */
 #ifndef TRAINER_OUTPUT_CHECKPOINT_H
 #define TRAINER_OUTPUT_CHECKPOINT_H
 
@@ -51,8 +52,8 @@ long long checkpoint_number(const struct safetensors *checkpoint, const char *na
 double checkpoint_real(const struct safetensors *checkpoint, const char *name, double usual);
 /* A list of numbers "1,2,3" into values[count]; false when there are not exactly that many, all finite. */
 bool checkpoint_reals(const char *text, float *values, int count);
-/* Whether it has the moving average of the weights, too. */
-bool checkpoint_has_average(const struct safetensors *checkpoint, const struct layout *layout);
+/* Whether it has the vector of that name, "average", too. */
+bool checkpoint_has(const struct safetensors *checkpoint, const char *vector, const struct layout *layout);
 
 /* Writes the model alone: FILE with a tensor a range and the given texts. */
 int model_write(const char *path, const struct layout *layout, const float *weights,

@@ -39,7 +39,7 @@ static int write_state(const struct run *run, const struct standing *standing, e
     struct resume_texts texts = {0};
     int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, standing, error);
     const struct snapshot snapshot = {
-        .state = &run->store.host, .texts = texts.entries, .text_count = texts.count};
+        .state = &run->store.kept, .texts = texts.entries, .text_count = texts.count};
     if (code == OK)
         code = checkpoint_write(run->setup.config.out, which, &run->setup.network.graph.layout, &snapshot,
                                 error);

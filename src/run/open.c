@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "../base/file.h"
+#include "../bridge/compress.h"
 #include "../graph/model.h"
 #include "open.h"
 
@@ -23,7 +24,8 @@ static int check_choices(const struct run *run, const struct typed *typed, struc
                    {given->dataset, &dataset_kind, config->dataset},
                    {given->strategy, &strategy_kind, config->strategy},
                    {given->optimizer, &optimizer_kind, config->optimizer},
-                   {given->schedule, &schedule_kind, config->schedule}};
+                   {given->schedule, &schedule_kind, config->schedule},
+                   {given->compress, &compressor_kind, config->compress}};
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         struct choice choice;
         struct error why = {0};
@@ -394,6 +396,9 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     if (!run->led) RETURN_IF(claim_folder(run, error)); /* before anybody is waited for */
     if (!run->crew.elsewhere) RETURN_IF(setup_place(setup, run->world, error));
     RETURN_IF(open_crew(run, error));
+    if (!run->crew.elsewhere && compress_is_on(&setup->choices.compressor))
+        progress_warn(&run->progress, "--compress=%s does nothing in one process, which sends nothing",
+                      setup->config.compress);
     RETURN_IF(open_roster(run, error));
     RETURN_IF(check_epochs(run, error));
     RETURN_IF(open_sampler(run, typed, error));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/text.h"
+#include "../bridge/compressor.h"
 #include "../device/groups.h"
 #include "../engine/group.h"
 #include "../graph/model.h"
@@ -52,6 +53,7 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
     RETURN_IF(check_parts(setup, parts, mirrored, error));
     RETURN_IF(plugin_choose(&choices->optimizer, &optimizer_kind, config->optimizer, error));
     RETURN_IF(plugin_choose(&choices->schedule, &schedule_kind, config->schedule, error));
+    RETURN_IF(plugin_choose(&choices->compressor, &compressor_kind, config->compress, error));
     setup->shards = count_shards(setup, parts);
     return OK;
 }

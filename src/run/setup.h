@@ -11,7 +11,7 @@
 
 /* The plug-ins that were chosen. */
 struct choices {
-    struct choice model, dataset, strategy, optimizer, schedule;
+    struct choice model, dataset, strategy, optimizer, schedule, compressor;
 };
 
 struct setup {

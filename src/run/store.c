@@ -1,6 +1,7 @@
 /* A run's store: where its shards live, and what is in them when it begins. */
 #include <string.h>
 
+#include "../bridge/compress.h"
 #include "open.h"
 
 const struct traits *run_traits(const struct run *run) {
@@ -52,18 +53,21 @@ static int load_moments(struct run *run, struct error *error) {
 static int fill_store(struct run *run, struct error *error) {
     const struct layout *layout = &run->setup.network.graph.layout;
     float *weights = run->store.host.vector[0].at, *average = state_find(&run->store.host, "average");
+    float *owed = state_find(&run->store.kept, "owed");
     layout_initialize(layout, (uint64_t)run->setup.config.seed, weights);
     if (run->setup.config.weights[0] && !run->led) { /* the leader sends its own */
         RETURN_IF(run_take_weights(run, weights, error));
         store_begin_average(&run->store);
         return OK;
     }
+    if (run->resumes && owed && checkpoint_has(&run->checkpoint, "owed", layout))
+        RETURN_IF(load_vector(run, "owed", owed, error));
     if (run->resumes) {
         RETURN_IF(load_vector(run, "", weights, error));
         store_set_version(&run->store, (long)checkpoint_number(&run->checkpoint, "version", 0));
         RETURN_IF(load_moments(run, error));
     }
-    if (run->resumes && average && checkpoint_has_average(&run->checkpoint, layout))
+    if (run->resumes && average && checkpoint_has(&run->checkpoint, "average", layout))
         return load_vector(run, "average", average, error);
     store_begin_average(&run->store);
     return OK;
@@ -115,6 +119,8 @@ int run_open_store(struct run *run, struct error *error) {
                                             .on_devices = on_devices,
                                             .links = (enum links)config->links,
                                             .average = config->average,
+                                            .owes =
+                                                run->crew.elsewhere && compress_is_on(&choices->compressor),
                                             .finished = training_finished,
                                             .finished_argument = &run->training};
     RETURN_IF(store_open(&run->store, &settings, error));

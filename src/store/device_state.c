@@ -151,6 +151,10 @@ static void close_home(const struct store *store, struct home *home) {
 int store_open_vectors(struct store *store, struct error *error) {
     RETURN_IF(find_homes(store, error));
     RETURN_IF(open_state(store, &store->processor, true, &store->host, error));
+    store->kept = store->host;
+    if (store->settings.owes)
+        RETURN_IF(
+            add_vector(store, &store->processor, &store->kept, "owed", "what compressing leaves out", error));
     for (int h = 0; h < store->home_count; h++) RETURN_IF(open_home(store, &store->homes[h], error));
     store->weights = store->homes[0].state.vector[0].at;
     return OK;
@@ -158,6 +162,7 @@ int store_open_vectors(struct store *store, struct error *error) {
 
 void store_close_vectors(struct store *store) {
     for (int h = 0; h < store->home_count; h++) close_home(store, &store->homes[h]);
+    close_vector(store, &store->processor, state_find(&store->kept, "owed"));
     close_state(store, &store->processor, &store->host);
     memory_free(store->homes);
 }

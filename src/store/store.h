@@ -121,6 +121,7 @@ struct store_settings {
     bool on_devices;
     enum links links;
     double average; /* decay of the moving average of the weights, at most; 0: there is none */
+    bool owes;      /* a vector more is kept: what compressing has left out of gradients */
     /* Called when no holder needs a gradient any more, by the last of them, before the slot is free again.
      * May be NULL. */
     void (*finished)(void *argument, struct gradient *gradient);
@@ -155,6 +156,8 @@ struct store {
     struct worker_slots *workers; /* [roster workers] */
     struct state host;            /* the store's vectors where the processor can read them: themselves, or the
                                      host's copies of what lives on devices, as old as the last store_fetch */
+    struct state kept;            /* the same, and "owed", which no step touches, if there is one: what a
+                                     checkpoint has, and what processes of a cluster tell each other */
     struct home *homes;           /* [home_count] shard s lives on number s % home_count */
     int home_count;
     struct device processor; /* the home of all, unless they live on the workers' devices */
