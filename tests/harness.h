@@ -237,8 +237,9 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
         .devices = settings->devices,
         .compute = {.open = settings->compute.open,
                     .load = rig_load,
-                    .run = settings->devices ? settings->compute.run : rig_compute,
+                    .run = settings->compute.run ? settings->compute.run : rig_compute,
                     .synchronize = settings->compute.synchronize,
+                    .say_hanging = settings->compute.say_hanging,
                     .self = rig}};
     if (fabs(settings->opening_s) > 0.0) training.compute.open = rig_open_worker;
     return training_open(&rig->training, &training, error);

@@ -109,13 +109,16 @@ static inline void process_body(void *argument) {
     const struct members_settings members = {.cluster = &process->cluster};
     const struct crew crew = members_crew(&members);
     struct finish finish;
+    bool abandoned;
     char sentence[SENTENCE_BYTES];
     if (process->cluster.role == CLUSTER_NONE)
         run_train(process->typed, &threads_crew, process->world, &process->result, &process->error);
     else if (process->cluster.role != CLUSTER_PS && process->cluster.ps.count == 0)
-        mirrored_train(process->typed, &process->cluster, process->world, &finish, sentence, &process->error);
+        mirrored_train(process->typed, &process->cluster, process->world, &finish, sentence, &abandoned,
+                       &process->error);
     else if (process->cluster.role != CLUSTER_PS)
-        worker_train(process->typed, &process->cluster, process->world, NULL, &finish, &process->error);
+        worker_train(process->typed, &process->cluster, process->world, NULL, &finish, &abandoned,
+                     &process->error);
     else if (process->cluster.task > 0)
         follow_train(process->typed, &members, process->world, &process->result, &process->error);
     else

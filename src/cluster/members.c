@@ -55,15 +55,16 @@ static int open_members(void **self, const void *settings, const struct crew_sit
     return memory_array(&members->far, *workers, "tallies", error);
 }
 
-static void close_members(void *self) {
+static bool close_members(void *self) {
     struct members *members = self;
-    if (!members) return;
+    if (!members) return true;
     for (int w = 0; members->copies && w < members->host.count; w++) memory_free(members->copies[w]);
     host_close(&members->host);
     memory_free(members->copies);
     memory_free(members->numbers);
     memory_free(members->far);
     memory_free(members);
+    return true;
 }
 
 static void member(const void *self, int worker, struct crew_member *member) {

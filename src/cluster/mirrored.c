@@ -50,7 +50,7 @@ static int choose_error(const struct server_half *server, struct error *error) {
 
 /* The halves have a world each: when one fails, it stops its own, and the other one ends in order. */
 static int train_halves(struct server_half *server, const struct typed *typed, struct world *world,
-                        struct finish *finish, struct error *error) {
+                        struct finish *finish, bool *abandoned, struct error *error) {
     struct world *own = NULL;
     struct world_thread *thread = NULL;
     RETURN_IF(world_open_beside(&own, world, error));
@@ -58,13 +58,13 @@ static int train_halves(struct server_half *server, const struct typed *typed, s
     int code = world_open_beside(&server->world, world, error);
     if (code == OK) code = world_spawn(world, "server", NULL, server_body, server, &thread, error);
     if (code == OK) {
-        code = worker_train(typed, &server->cluster, own, &server->failed, finish, error);
+        code = worker_train(typed, &server->cluster, own, &server->failed, finish, abandoned, error);
         if (code != OK) atomic_store(&server->worker_failed, true);
         world_join(thread);
         code = choose_error(server, error);
     }
     if (!server->result.abandoned) world_close(server->world);
-    world_close(own);
+    if (!*abandoned) world_close(own);
     return code;
 }
 
@@ -75,8 +75,9 @@ static void say_where(const struct server_half *server) {
 }
 
 int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
-                   struct finish *finish, char *sentence, struct error *error) {
+                   struct finish *finish, char *sentence, bool *abandoned, struct error *error) {
     struct server_half *server = NULL;
+    *abandoned = false;
     world_catch_interrupts();
     RETURN_IF(memory_array(&server, 1, "a mirrored process", error));
     server->typed = *typed;
@@ -86,11 +87,11 @@ int mirrored_train(const struct typed *typed, const struct cluster *cluster, str
     server->members =
         (struct members_settings){.cluster = &server->cluster, .give_up = &server->worker_failed};
     if (cluster->task > 0) server->typed.value.quiet = true;
-    const int code = train_halves(server, typed, world, finish, error);
+    const int code = train_halves(server, typed, world, finish, abandoned, error);
     if (code == OK && cluster->task > 0 && !typed->value.quiet) say_where(server);
     sentence_of_run(&server->result.summary, sentence, SENTENCE_BYTES);
-    const bool abandoned = server->result.abandoned;
+    *abandoned = *abandoned || server->result.abandoned;
     run_result_free(&server->result);
-    if (!abandoned) memory_free(server);
+    if (!*abandoned) memory_free(server);
     return code;
 }

@@ -8,9 +8,9 @@
 
 /* Takes part in the training until it is over, its halves in worlds beside this one. The chief leads: it
  * evaluates and writes all results; the others write the model. The chief's closing sentence goes to
- * sentence[SENTENCE_BYTES], of the others "". Errors: those of either half, the one that failed first, or for
- * a reason of its own. */
+ * sentence[SENTENCE_BYTES], of the others "". *abandoned: as of worker_train. Errors: those of either half,
+ * the one that failed first, or for a reason of its own. */
 int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
-                   struct finish *finish, char *sentence, struct error *error);
+                   struct finish *finish, char *sentence, bool *abandoned, struct error *error);
 
 #endif

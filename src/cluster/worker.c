@@ -339,11 +339,13 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
                      run->cluster->ps.list[0].text, finish->words);
 }
 
-static void close_run(struct remote_run *run) {
+/* false: a device of a group hangs, and may still use any of it. */
+static bool close_run(struct remote_run *run) {
     world_stop(run->world);
+    for (int d = 0; run->remotes && d < run->setup.device_count; d++) world_join(run->remotes[d].thread);
+    if (run->setup.balanced.abandoned || !replicas_close(&run->replicas)) return false;
     for (int d = 0; run->remotes && d < run->setup.device_count; d++) {
         struct remote_device *device = &run->remotes[d];
-        world_join(device->thread);
         remote_close(&device->remote);
         memory_free(device->weights);
         memory_free(device->gradient);
@@ -352,12 +354,12 @@ static void close_run(struct remote_run *run) {
         memory_free(device->soon);
     }
     memory_free(run->remotes);
-    replicas_close(&run->replicas);
     lines_close(&run->lines);
     telling_close(&run->telling);
     log_close(&run->log);
     memory_free((void *)run->names);
     setup_close(&run->setup);
+    return true;
 }
 
 /* The stages of this process's groups, where it has had a pipeline. */
@@ -371,8 +373,9 @@ static void say_pipeline(struct remote_run *run) {
 }
 
 int worker_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
-                 const _Atomic bool *give_up, struct finish *finish, struct error *error) {
+                 const _Atomic bool *give_up, struct finish *finish, bool *abandoned, struct error *error) {
     struct remote_run *run = NULL;
+    *abandoned = false;
     world_catch_interrupts();
     RETURN_IF(memory_array(&run, 1, "the worker", error));
     run->typed = typed;
@@ -395,7 +398,7 @@ int worker_train(const struct typed *typed, const struct cluster *cluster, struc
     }
     if (code == OK) code = wait_for_devices(run, finish, error);
     if (code == OK) say_pipeline(run);
-    close_run(run);
-    memory_free(run);
+    *abandoned = !close_run(run);
+    if (!*abandoned) memory_free(run);
     return code;
 }

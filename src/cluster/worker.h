@@ -9,8 +9,9 @@
 
 /* Takes part, in this world, in the training until the ps says that it is over, and how it ended; or until
  * *give_up (NULL: there is none) is set. Step lines go to standard output, as in a run in one process.
- * Errors: as their exit codes say; what the ps ended with, in its words. */
+ * *abandoned: a device of a group hangs: the world must stay as long as the program does. Errors: as their
+ * exit codes say; what the ps ended with, in its words. */
 int worker_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
-                 const _Atomic bool *give_up, struct finish *finish, struct error *error);
+                 const _Atomic bool *give_up, struct finish *finish, bool *abandoned, struct error *error);
 
 #endif

@@ -39,12 +39,14 @@ static int serve(const struct typed *typed, const struct cluster *cluster, struc
 /* A worker, or a process that is one and a parameter server. */
 static int work(const struct typed *typed, const struct cluster *cluster, struct error *error) {
     struct finish finish = {0};
+    bool abandoned = false;
     char sentence[SENTENCE_BYTES] = "";
     struct world *world = NULL;
     RETURN_IF(world_open_threads(&world, error));
-    const int code = cluster->ps.count > 0 ? worker_train(typed, cluster, world, NULL, &finish, error)
-                                           : mirrored_train(typed, cluster, world, &finish, sentence, error);
-    world_close(world);
+    const int code = cluster->ps.count > 0
+                         ? worker_train(typed, cluster, world, NULL, &finish, &abandoned, error)
+                         : mirrored_train(typed, cluster, world, &finish, sentence, &abandoned, error);
+    if (!abandoned) world_close(world);
     const struct results results = {.metric = finish.metric,
                                     .test_score = finish.test_score,
                                     .train_seconds = finish.train_seconds,

@@ -103,6 +103,7 @@ struct placing {
     struct device *devices; /* [size] of the first group */
     struct costs costs;
     int *on, *alone; /* [layers] by the operations' times: the best place of each; the best one device */
+    bool abandoned;  /* a device hangs in a trial */
     char *place;     /* [bytes] their list; the caller's */
     size_t bytes;
 };
@@ -133,23 +134,43 @@ static int write_places(const struct placing *placing, const int *on, struct err
                       placing->place, placing->bytes, error);
 }
 
-/* Seconds of a batch with the layers on these devices. */
-static int try_places(struct placing *placing, const int *on, double *seconds, struct error *error) {
+/* Seconds of a batch with the layers on these devices; INFINITY: the parts would wait for each other in this
+ * pipeline, and `refused` says so. */
+static int try_places(struct placing *placing, const int *on, double *seconds, struct error *refused,
+                      struct error *error) {
     struct groups groups = *placing->groups;
     RETURN_IF(write_places(placing, on, error));
     groups.place = placing->place;
     groups.placed = NULL;
-    return batch_time(placing->work, NULL, &groups, seconds, error);
+    *refused = (struct error){0};
+    const int code = batch_time(placing->work, NULL, &groups, seconds, &placing->abandoned, refused);
+    if (code == OK) return OK;
+    if (code != ERROR_USAGE) return error_set(error, code, "%s", refused->words);
+    *seconds = INFINITY;
+    return OK;
+}
+
+/* Whichever one device the pipeline does not refuse. */
+static int find_taken(struct placing *placing, double *seconds, struct error *error) {
+    const struct balance *balance = &placing->costs.balance;
+    struct error refused = {0};
+    for (int d = 0; d < balance->devices && isinf(*seconds); d++) {
+        for (int l = 0; l < balance->layers; l++) placing->alone[l] = d;
+        RETURN_IF(try_places(placing, placing->alone, seconds, &refused, error));
+    }
+    return isinf(*seconds) ? error_set(error, ERROR_USAGE, "%s", refused.words) : OK;
 }
 
 /* The operations were timed on one device at a time. What is placed by them is tried on all at once, and so
  * is one device alone, which a cut must be faster than. */
 static int choose(struct balanced *balanced, struct placing *placing, struct error *error) {
     double predicted = 0.0, alone_s = INFINITY;
+    struct error refused;
     RETURN_IF(balance_search(&placing->costs.balance, placing->on, &predicted, error));
     RETURN_IF(find_alone(placing, error));
-    if (is_cut(placing)) RETURN_IF(try_places(placing, placing->alone, &alone_s, error));
-    RETURN_IF(try_places(placing, placing->on, &balanced->expected_s, error));
+    if (is_cut(placing)) RETURN_IF(try_places(placing, placing->alone, &alone_s, &refused, error));
+    RETURN_IF(try_places(placing, placing->on, &balanced->expected_s, &refused, error));
+    if (isinf(balanced->expected_s) && isinf(alone_s)) RETURN_IF(find_taken(placing, &alone_s, error));
     if (balanced->expected_s < alone_s * (1.0 - MARGIN)) return OK;
     balanced->expected_s = alone_s;
     memcpy(placing->on, placing->alone, (size_t)placing->costs.balance.layers * sizeof *placing->on);
@@ -185,6 +206,8 @@ int balanced_place(struct balanced *balanced, char *place, size_t bytes, const s
     placing->place = place;
     placing->bytes = bytes;
     const int code = fill(balanced, placing, error);
+    balanced->abandoned = placing->abandoned;
+    if (placing->abandoned) return code;
     memory_free(placing->alone);
     memory_free(placing->on);
     costs_close(&placing->costs);

@@ -5,6 +5,7 @@
 #include "batch_time.h"
 
 struct balanced {
+    bool abandoned;    /* a device hangs in a trial: as of batch_time */
     double expected_s; /* of a batch, as batch_time has it; 0: nothing was measured */
     char words[300];   /* for the first lines: "placed by measured times, 12.3 ms expected per batch" */
 };

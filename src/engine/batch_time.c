@@ -29,6 +29,7 @@ struct rehearsal {
     float *gradient;
     double seconds[MOST_BATCHES];
     int batches;
+    bool abandoned; /* a device of the group hangs, and may still use all of this */
     struct error error;
 };
 
@@ -123,13 +124,9 @@ static int open_all(struct rehearsal *r) {
     return r->compute.open(r->compute.self, 0, &r->error);
 }
 
-/* A part of a group that was given up may still use all of this: then it is not freed. */
-static bool may_hang(const struct rehearsal *r) {
-    return r->groups && r->error.code == ERROR_PEER;
-}
-
 static void close_all(struct rehearsal *r) {
-    replicas_close(&r->replicas);
+    r->abandoned = !replicas_close(&r->replicas);
+    if (r->abandoned) return;
     memory_free(r->key);
     memory_free(r->index);
     store_own_vector_free(&r->store, 0, r->gradient);
@@ -141,7 +138,7 @@ static void rehearse(void *argument) {
     struct rehearsal *r = argument;
     r->device->backend->enter(r->device);
     if (open_all(r) == OK) take_batches(r);
-    if (!may_hang(r)) close_all(r);
+    close_all(r);
 }
 
 static int compare_seconds(const void *a, const void *b) {
@@ -158,17 +155,21 @@ static int run(struct rehearsal *r, struct error *error) {
 }
 
 int batch_time(const struct batch_work *work, const struct device *device, const struct groups *groups,
-               double *seconds, struct error *error) {
+               double *seconds, bool *abandoned, struct error *error) {
     struct rehearsal *r = NULL;
+    *abandoned = false;
     RETURN_IF(memory_array(&r, 1, "a rehearsal", error));
     r->work = work;
     r->device = groups ? groups->devices : device;
     r->groups = groups;
-    const int code = run(r, error);
+    int code = run(r, error);
+    if (code == OK && r->abandoned)
+        code = error_set(error, ERROR_PEER, "a device of %s's group did not end", r->device->name);
     if (code == OK) {
         qsort(r->seconds, (size_t)r->batches, sizeof *r->seconds, compare_seconds);
         *seconds = r->seconds[r->batches / 2];
     }
-    if (!may_hang(r)) memory_free(r);
+    *abandoned = r->abandoned;
+    if (!r->abandoned) memory_free(r);
     return code;
 }

@@ -24,9 +24,10 @@ struct batch_work {
  * `groups`, with its places, or, where that is NULL, `device` alone. Between two batches it does what comes
  * there in training: builds a batch of other examples, and steps the weights with the gradient, with the
  * learning rate 0, so that they stay the first ones. On a thread of its own on the device's cores; takes half
- * a second, or a few batches. Errors: those of replicas and the store: ERROR_DEVICE, ERROR_PEER, ERROR_FILE.
- */
+ * a second, or a few batches. *abandoned: a device of the group hangs (replicas_close), and the work, the
+ * groups and all that they name must stay. Errors: those of replicas and the store: ERROR_DEVICE, ERROR_PEER,
+ * ERROR_FILE. */
 int batch_time(const struct batch_work *work, const struct device *device, const struct groups *groups,
-               double *seconds, struct error *error);
+               double *seconds, bool *abandoned, struct error *error);
 
 #endif

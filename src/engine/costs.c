@@ -81,9 +81,10 @@ static int measure_device(const struct batch_work *work, const struct device *de
     const int count = work->network->graph.count;
     struct batch_work pass = *work;
     double all = 0.0, taken = 0.0;
+    bool abandoned = false; /* one device alone is waited for */
     pass.microbatches = 1;
     RETURN_IF(measure_operations(work, device, seconds, sum_s, error));
-    RETURN_IF(batch_time(&pass, device, NULL, &taken, error));
+    RETURN_IF(batch_time(&pass, device, NULL, &taken, &abandoned, error));
     for (node n = 0; n < count; n++) all += seconds[n];
     for (node n = 0; n < count && all > 0.0; n++) seconds[n] *= taken / all;
     return OK;

@@ -76,7 +76,8 @@ struct crew {
     void (*totals)(const void *self, struct crew_totals *totals);
     /* At the end: how the run ended, and its results. */
     void (*finish)(void *self, const struct error *error, const struct summary *summary);
-    void (*close)(void *self); /* safe on NULL and a half-open one */
+    /* Safe on NULL and a half-open one. false: a thread of the crew's hangs: what it was given must stay. */
+    bool (*close)(void *self);
 };
 
 #endif

@@ -11,6 +11,11 @@
 
 enum { ENDING_S = 10, PLACE_BYTES = 8192 };
 
+/* Of a batch's time, so much for who waits for another device. The rest is for those who then have not heard
+ * yet that it is over. All of it is less than what a worker may be silent for (training.c), so the group's
+ * words come first. */
+static const double waiting_share = 0.9;
+
 /* --- what lies where --- */
 
 /* The devices of the pattern list, which may be of any group, as those of this one at the same place. What is
@@ -85,18 +90,43 @@ static int report(const struct group *group, struct error *error) {
     return error_set(error, helper->code, "%s: %s", name, words);
 }
 
+static bool has_ended(const struct group *group, int part) {
+    const uint64_t runs = atomic_load(&group->runs);
+    if (part == 0) return atomic_load(&group->ended) == runs;
+    return atomic_load(&group->helpers[part].done.count) >= runs;
+}
+
+/* A part has failed by itself: not because it waited for another one. */
+static bool has_failed(const struct group *group) {
+    const int failed = rendezvous_failed(group->rendezvous);
+    return failed != NONE && has_ended(group, failed) && group->helpers[failed].code != ERROR_PEER;
+}
+
+const char *group_hangs(const struct group *group, char out[GROUP_HANGS_BYTES]) {
+    char words[NODE_WORDS_BYTES];
+    int part = group->size - 1;
+    while (part >= 0 && has_ended(group, part)) part--;
+    out[0] = '\0';
+    if (part >= 0)
+        snprintf(out, GROUP_HANGS_BYTES, "%s has not ended %s", group->devices[part].name,
+                 rendezvous_words(group->rendezvous, part, words));
+    return out;
+}
+
 /* One that does not end may still use what it was given: the group computes no more. */
-static int await(struct group *group, struct helper *helper, double deadline, struct error *error) {
+static int await(struct group *group, struct helper *helper, double began, struct error *error) {
     const char *name = group->devices[helper->part].name;
     char words[NODE_WORDS_BYTES];
-    const enum wait_result result = event_wait(&helper->done, group->runs, deadline);
+    const enum wait_result result = event_wait(&helper->done, group->runs, began + group->timeout_s);
     if (result == WAIT_DONE) return OK;
     group->hangs = true;
+    if (has_failed(group)) return report(group, error);
     if (result == WAIT_STOPPED)
         return error_set(error, ERROR_PEER, "%s, waiting for the part of %s, was stopped",
                          group->devices[0].name, name);
-    return error_set(error, ERROR_PEER, "%s has not ended %s after %g s", name,
-                     rendezvous_words(group->rendezvous, helper->part, words), group->timeout_s);
+    return error_set(error, ERROR_PEER, "%s has not ended %s after %.3g s", name,
+                     rendezvous_words(group->rendezvous, helper->part, words),
+                     world_now(group->world) - began);
 }
 
 int group_run(struct group *group, const struct group_batch *batch, struct error *error) {
@@ -106,11 +136,12 @@ int group_run(struct group *group, const struct group_batch *batch, struct error
     group->batch = *batch;
     if (group->queued) RETURN_IF(first->backend->finish(first, error)); /* the weights that others read */
     const double began = world_now(group->world);
+    rendezvous_set_deadline(group->rendezvous, began + waiting_share * group->timeout_s);
     group->runs++;
     for (int i = 1; i < group->size; i++) event_post(&group->helpers[i].go);
     helper_run(&group->helpers[0]);
-    const double deadline = world_now(group->world) + group->timeout_s;
-    for (int i = 1; i < group->size; i++) RETURN_IF(await(group, &group->helpers[i], deadline, error));
+    atomic_store(&group->ended, group->runs);
+    for (int i = 1; i < group->size; i++) RETURN_IF(await(group, &group->helpers[i], began, error));
     group->run_s += world_now(group->world) - began;
     return report(group, error);
 }
@@ -218,17 +249,20 @@ static void close_helper(struct helper *helper) {
     memory_free(helper->stretches);
 }
 
-void group_close(struct group *group) {
-    if (!group) return;
+bool group_close(struct group *group) {
+    if (!group) return true;
     bool ended = true;
     atomic_store(&group->ending, true);
     for (int part = 1; group->helpers && part < group->size; part++) {
         struct helper *helper = &group->helpers[part];
         if (!helper->thread) continue;
         event_post(&helper->go);
-        ended = world_join_within(helper->thread, ENDING_S) && ended;
+        if (world_join_within(helper->thread, fmin(ENDING_S, group->timeout_s)))
+            helper->thread = NULL;
+        else
+            ended = false;
     }
-    if (!ended) return;
+    if (!ended) return false;
     for (int part = 0; group->helpers && part < group->size; part++)
         if (group->helpers[part].group) close_helper(&group->helpers[part]);
     memory_free(group->helpers);
@@ -236,6 +270,7 @@ void group_close(struct group *group) {
     partition_close(group->partition);
     memory_free(group->devices);
     memory_free(group);
+    return true;
 }
 
 int group_explain(const struct groups *groups, const struct network *network, FILE *file,

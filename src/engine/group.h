@@ -23,7 +23,8 @@ struct groups {
     enum pipeline_schedule schedule;
     int microbatches; /* of a batch */
     struct world *world;
-    double timeout_s; /* of a wait for another part */
+    double timeout_s; /* of a batch: who waits for another device gives up before it is over, and a device
+                         that has not ended then is named */
 };
 
 static inline struct pipeline groups_pipeline(const struct groups *groups) {
@@ -47,9 +48,9 @@ int group_pin(const void *network, node n);
  * call. Errors: those of partition_compile and rendezvous_open; ERROR_DEVICE. */
 int group_open(struct group **out, const struct groups *groups, int worker, const struct network *network,
                struct error *error);
-/* Ends and joins the threads; one that hangs is left behind, with the memory that it may use. NULL is fine.
- */
-void group_close(struct group *group);
+/* Ends and joins the threads. false: one hangs; it is left behind, and what it may use must stay: the group,
+ * its network, the memory of its batches and the world. NULL is fine. */
+bool group_close(struct group *group);
 
 /* Micro-batches that the first device has in flight, at most. */
 int group_in_flight(const struct group *group);
@@ -58,9 +59,15 @@ int group_in_flight(const struct group *group);
 void *group_address(const struct group *group, int micro, node n);
 void group_set_input(struct group *group, int micro, node n, const void *address);
 
-/* Runs all parts once for each micro-batch: gradients are the mean of theirs. Errors: that of the part that
- * failed first, with its device; ERROR_PEER: one gave no value, or did not end, in time. */
+/* Runs all parts once for each micro-batch: gradients are the mean of theirs. It takes timeout_s at most, in
+ * which a device may compute for as long as the others can wait. Errors: that of the part that failed first,
+ * with its device; ERROR_PEER: one did not end in time, with its node, or was stopped. */
 int group_run(struct group *group, const struct group_batch *batch, struct error *error);
+
+/* The device that has not ended its part of a batch, and its node, as "cpu:1 has not ended node 7 (matmul)";
+ * "": all have. Also on another thread than the group's, while it runs. Returns out. */
+enum { GROUP_HANGS_BYTES = 160 };
+const char *group_hangs(const struct group *group, char out[GROUP_HANGS_BYTES]);
 
 /* Share of the devices' time that they have waited for each other, in all runs so far; NAN: there were none.
  */

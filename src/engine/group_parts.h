@@ -34,12 +34,12 @@ struct group {
     struct partition *partition;
     struct pipeline pipeline;
     struct rendezvous *rendezvous;
-    struct helper *helpers;   /* [size] */
-    struct group_batch batch; /* of this run */
-    uint64_t runs;
-    double run_s; /* of all runs */
-    bool queued;  /* the first device has a queue, which the others cannot see */
-    bool hangs;   /* a part did not end in time */
+    struct helper *helpers;       /* [size] */
+    struct group_batch batch;     /* of this run */
+    _Atomic uint64_t runs, ended; /* begun; those that the first device has ended */
+    double run_s;                 /* of all runs */
+    bool queued;                  /* the first device has a queue, which the others cannot see */
+    bool hangs;                   /* a part did not end in time */
     _Atomic bool ending;
     const char *placed;                            /* of the groups */
     char places[400], schedule[400], balance[300]; /* its lines; "": not said */

@@ -348,15 +348,28 @@ void replicas_idle(const struct replicas *replicas, double *idle, double *idle_e
     *idle_equal = pipeline_bubble(&pipeline);
 }
 
-void replicas_close(struct replicas *replicas) {
+bool replicas_close(struct replicas *replicas) {
+    bool ended = true;
+    for (int i = 0; replicas->replicas && i < replicas->count; i++)
+        ended = group_close(replicas->replicas[i].group) && ended;
+    if (!ended) return false;
     for (int i = 0; replicas->replicas && i < replicas->count; i++) {
-        group_close(replicas->replicas[i].group);
         give_back(replicas, i);
         arena_close(replicas->replicas[i].arena);
         program_close(replicas->replicas[i].program);
     }
     memory_free(replicas->replicas);
     *replicas = (struct replicas){0};
+    return true;
+}
+
+/* A group knows which of its devices it waits for. */
+static void say_hanging(void *self, int worker, char *out, size_t bytes) {
+    const struct replicas *replicas = self;
+    const struct replica *replica = &replicas->replicas[worker];
+    char words[GROUP_HANGS_BYTES];
+    if (atomic_load(&replica->opened) && replica->group)
+        snprintf(out, bytes, "%s", group_hangs(replica->group, words));
 }
 
 struct compute replicas_compute(struct replicas *replicas) {
@@ -364,5 +377,6 @@ struct compute replicas_compute(struct replicas *replicas) {
                             .load = load_replica,
                             .run = run_replica,
                             .synchronize = synchronize_replica,
+                            .say_hanging = say_hanging,
                             .self = replicas};
 }

@@ -73,7 +73,9 @@ int replica_placeable(struct placeable *placeable, const struct network *network
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
                   int count, const struct examples *examples, int microbatches, int buffers,
                   struct error *error);
-void replicas_close(struct replicas *replicas); /* after training_end; safe on a zeroed one */
+/* After training_end; safe on a zeroed one. false: a device of a group hangs (group_close): these replicas,
+ * and all that they were given, must stay. */
+bool replicas_close(struct replicas *replicas);
 struct compute replicas_compute(struct replicas *replicas);
 /* Of groups with a pipeline: the mean of group_idle, and pipeline_bubble; NAN without. While none computes.
  */

@@ -75,10 +75,11 @@ static void totals(const void *self, struct crew_totals *totals) {
     replicas_idle(&threads->replicas, &totals->idle, &totals->idle_equal);
 }
 
-static void close_threads(void *self) {
+static bool close_threads(void *self) {
     struct threads *threads = self;
-    if (threads) replicas_close(&threads->replicas);
+    if (threads && !replicas_close(&threads->replicas)) return false;
     memory_free(threads);
+    return true;
 }
 
 const struct crew threads_crew = {.parts = 1,

@@ -68,6 +68,13 @@ bool training_lost(const struct training *training, int worker, long *step, cons
     return true;
 }
 
+static void say_hanging(const struct training *training, int worker, char *out, size_t bytes) {
+    const struct compute *compute = &training->settings.compute;
+    const int phase = atomic_load(&training->settings.roster->members[worker].phase);
+    if (compute->say_hanging && phase == PHASE_COMPUTE)
+        compute->say_hanging(compute->self, worker, out, bytes);
+}
+
 /* A worker that another waits for in vain. It may have been removed already, or be on its way out. */
 bool training_remove(void *argument, int member) {
     struct training *training = argument;
@@ -77,10 +84,12 @@ bool training_remove(void *argument, int member) {
     if (member >= roster->workers) return false;
     if (!atomic_load(&silent->active) || roster_expelled(roster, member)) return true;
     const char *phase = phase_name((enum phase)atomic_load(&silent->phase));
+    char hangs[200] = "";
+    say_hanging(training, member, hangs, sizeof hangs);
     if (!training_spares(training, member)) return false;
     if (!roster_expel(roster, member)) return roster_expelled(roster, member);
-    error_set(&why, ERROR_PEER, "%s showed no sign of life for %g s, %s at step %ld", silent->name,
-              roster->timeout_s, phase, step_of(training, member));
+    error_set(&why, ERROR_PEER, "%s showed no sign of life for %g s, %s at step %ld%s%s", silent->name,
+              roster->timeout_s, phase, step_of(training, member), hangs[0] ? ": " : "", hangs);
     training_lose(training, member, &why);
     return true;
 }
@@ -246,10 +255,13 @@ static void look_for_silence(struct training *training) {
         const double silent_s = now - fmax(atomic_load(&member->since), training->went_s);
         if (!is_running(training, w) || atomic_load(&member->phase) == PHASE_WAIT) continue;
         if (silent_s < 1.1 * roster->timeout_s || training_remove(training, w)) continue;
+        char hangs[200] = "";
         const char *phase = phase_name((enum phase)atomic_load(&member->phase));
+        say_hanging(training, w, hangs, sizeof hangs);
         error_set(&training->silence, ERROR_PEER,
-                  "gave up after %g s without a sign of life: waiting for %s, %s for %.1f s at step %ld",
-                  roster->timeout_s, member->name, phase, silent_s, step_of(training, w));
+                  "gave up after %g s without a sign of life: waiting for %s, %s for %.1f s at step %ld%s%s",
+                  roster->timeout_s, member->name, phase, silent_s, step_of(training, w),
+                  hangs[0] ? ": " : "", hangs);
         training_fail(training, roster->count);
         return;
     }

@@ -49,6 +49,9 @@ struct compute {
     int (*synchronize)(void *self, int worker, bool waited, struct outcome *outcome, struct error *error);
     /* Bytes so far to the worker and from it, over a wire. NULL: there is none. */
     long long (*wire)(const void *self, int worker);
+    /* Words for a worker that gives no sign of life while it computes: what it has come to, in out[bytes],
+     * which is "" before. On the coordinating thread. NULL: nothing to say. */
+    void (*say_hanging)(void *self, int worker, char *out, size_t bytes);
     void *self;
 };
 

@@ -77,6 +77,9 @@ int rendezvous_open(struct rendezvous **out, const struct partition *partition,
                     struct error *error);
 void rendezvous_close(struct rendezvous *rendezvous); /* NULL is fine; no part may be running */
 
+/* The world time after which no wait for another part goes on, until it is set again; while no part runs. */
+void rendezvous_set_deadline(struct rendezvous *rendezvous, double deadline_s);
+
 /* As arena_address, in the memory of run number `run`, on the device that the node lives on. */
 void *rendezvous_address(const struct rendezvous *rendezvous, long run, node n);
 

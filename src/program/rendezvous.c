@@ -1,5 +1,7 @@
 /* Rendezvous: what the parts of a partition share: their arenas, the channels between them, and running a
  * part. */
+#include <math.h>
+
 #include "../base/memory.h"
 #include "passes.h"
 #include "transfer.h"
@@ -86,6 +88,7 @@ int rendezvous_open(struct rendezvous **out, const struct partition *partition,
     rendezvous->partition = partition;
     rendezvous->world = world;
     rendezvous->timeout_s = timeout_s;
+    rendezvous->deadline_s = INFINITY;
     const int code = fill(rendezvous, pipeline, error);
     if (code != OK) {
         rendezvous_close(rendezvous);
@@ -144,6 +147,10 @@ double rendezvous_waited(const struct rendezvous *rendezvous, int part) {
 }
 
 /* --- running a part --- */
+
+void rendezvous_set_deadline(struct rendezvous *rendezvous, double deadline_s) {
+    rendezvous->deadline_s = deadline_s;
+}
 
 /* The first failure counts; every wait is woken and finds it. */
 void rendezvous_fail(struct rendezvous *rendezvous, int part) {

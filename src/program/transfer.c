@@ -5,6 +5,8 @@
  * how long. */
 #include "transfer.h"
 
+#include <math.h>
+
 #include "../device/copy.h"
 #include "passes.h"
 
@@ -24,7 +26,7 @@ static bool has_come(void *argument) {
 }
 
 /* "cpu:1, waiting for node 12 (matmul) of cpu:0, gave up after 60 s" */
-static int end_wait(const struct channel *channel, bool sending, enum wait_result result,
+static int end_wait(const struct channel *channel, bool sending, enum wait_result result, double waited_s,
                     struct error *error) {
     const struct rendezvous *rendezvous = channel->rendezvous;
     const struct crossing *crossing = channel->crossing;
@@ -33,7 +35,7 @@ static int end_wait(const struct channel *channel, bool sending, enum wait_resul
     char words[NODE_WORDS_BYTES];
     char how[80];
     if (result == WAIT_TIMEOUT)
-        snprintf(how, sizeof how, "gave up after %g s", rendezvous->timeout_s);
+        snprintf(how, sizeof how, "gave up after %.3g s", waited_s);
     else if (result == WAIT_STOPPED)
         snprintf(how, sizeof how, "was stopped");
     else
@@ -51,10 +53,11 @@ static int await(struct channel *channel, bool sending, struct error *error) {
     const double began = world_now(rendezvous->world);
     const enum wait_result result =
         event_wait_until(sending ? &channel->taken : &channel->sent, sending ? may_send : has_come, channel,
-                         began + rendezvous->timeout_s);
-    rendezvous->seats[sending ? crossing->from : crossing->to].waited_s +=
-        world_now(rendezvous->world) - began;
-    return result == WAIT_DONE && !is_over(channel) ? OK : end_wait(channel, sending, result, error);
+                         fmin(began + rendezvous->timeout_s, rendezvous->deadline_s));
+    const double waited_s = world_now(rendezvous->world) - began;
+    rendezvous->seats[sending ? crossing->from : crossing->to].waited_s += waited_s;
+    if (result == WAIT_DONE && !is_over(channel)) return OK;
+    return end_wait(channel, sending, result, waited_s, error);
 }
 
 static int run_send(const struct call *call, struct error *error) {

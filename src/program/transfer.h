@@ -31,6 +31,7 @@ struct rendezvous {
     const struct partition *partition; /* borrowed */
     struct world *world;               /* borrowed */
     double timeout_s;
+    double deadline_s;        /* world time after which no part waits any more; INFINITY: none */
     struct seat *seats;       /* [partition->count] */
     struct channel *channels; /* [partition->crossing_count] */
     _Atomic int failed;       /* number of the first part that failed, from 1; 0: none */

@@ -394,7 +394,11 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(setup_open_devices(setup, error));
     RETURN_IF(open_network(run, typed, error));
     if (!run->led) RETURN_IF(claim_folder(run, error)); /* before anybody is waited for */
-    if (!run->crew.elsewhere) RETURN_IF(setup_place(setup, run->world, error));
+    if (!run->crew.elsewhere) {
+        const int code = setup_place(setup, run->world, error);
+        run->training.abandoned = setup->balanced.abandoned;
+        RETURN_IF(code);
+    }
     RETURN_IF(open_crew(run, error));
     if (!run->crew.elsewhere && compress_is_on(&setup->choices.compressor))
         progress_warn(&run->progress, "--compress=%s does nothing in one process, which sends nothing",
@@ -418,10 +422,16 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
 
 void run_close(struct run *run) {
     struct error ignored = {0};
+    if (run->training.abandoned) return; /* while its layers were placed */
     if (run->training.settings.world) {
         world_stop(run->world);
         training_end(&run->training, &ignored);
         if (run->training.abandoned) return; /* a thread that hangs may still use any of it */
+        if (!run->crew.close(run->members)) {
+            run->training.abandoned = true;
+            return;
+        }
+        run->members = NULL;
         training_close(&run->training);
     }
     progress_clear(&run->progress);

@@ -185,6 +185,7 @@ static void train(struct session *session, const char *strategy, meddler *change
     struct world *world = NULL;
     struct error error = {0};
     struct finish finish;
+    bool abandoned = false;
     session->relay.meddle = change;
     open_relay(&session->relay);
     open_end(&session->host, "ps", near_host, strategy);
@@ -192,7 +193,7 @@ static void train(struct session *session, const char *strategy, meddler *change
     CHECK(world_open_threads(&world, &error) == OK &&
               world_spawn(world, "host", NULL, host_body, session, &session->thread, &error) == OK,
           "%s", error.words);
-    worker_train(&session->worker.typed, &session->worker.cluster, world, NULL, &finish,
+    worker_train(&session->worker.typed, &session->worker.cluster, world, NULL, &finish, &abandoned,
                  &session->worker.error);
     atomic_store(&session->host.gone, true);
     world_join(session->thread);

@@ -3,6 +3,10 @@
  * in the middle, as it is in training. The weights stay as they are, batches differ, and a device that fails
  * says so. */
 #include "../../src/engine/batch_time.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "../../src/store/strategy.h"
 #include "../sides.h"
 
@@ -78,8 +82,9 @@ static void check_middle(const struct batch_work *work, const struct device *dev
                          const struct groups *groups, const char *name) {
     struct error error = {0};
     double seconds = 0.0;
+    bool abandoned = false;
     begin(&slow);
-    CHECK(batch_time(work, device, groups, &seconds, &error) == OK, "%s: %s", name, error.words);
+    CHECK(batch_time(work, device, groups, &seconds, &abandoned, &error) == OK, "%s: %s", name, error.words);
     CHECK(fabs(seconds - 8.25) < 1e-9, "%s: %g s, expected 8.25", name, seconds);
     CHECK(computed == 5 && built == 5, "%s: %d batches, %d were built", name, computed, built);
     CHECK(first_example[0] != first_example[1] || first_example[1] != first_example[2],
@@ -87,12 +92,12 @@ static void check_middle(const struct batch_work *work, const struct device *dev
     CHECK(largest_rate <= 0.0f && largest_gradient > 1e-3f, "%s: learning rate %g, gradient %g", name,
           (double)largest_rate, (double)largest_gradient);
     begin(&(struct times){.batch_s = {9.0, 9.0, 0.125, 0.125, 0.125, 0.125, 99.0, 99.0}});
-    CHECK(batch_time(work, device, groups, &seconds, &error) == OK && computed == 6,
+    CHECK(batch_time(work, device, groups, &seconds, &abandoned, &error) == OK && computed == 6,
           "%s: %d batches in half a second: %s", name, computed, error.words);
     CHECK(fabs(seconds - 0.125) < 1e-9, "%s: %g s, expected 0.125", name, seconds);
     begin(&slow);
     failing = 4;
-    CHECK(batch_time(work, device, groups, &seconds, &error) == ERROR_DEVICE &&
+    CHECK(batch_time(work, device, groups, &seconds, &abandoned, &error) == ERROR_DEVICE &&
               strstr(error.words, "batch 4 failed"),
           "%s: it said: %s", name, error.words);
 }
@@ -101,10 +106,57 @@ static void check_clip(const struct batch_work *work, const struct device *devic
     struct batch_work clipped = *work;
     struct error error = {0};
     double seconds = 0.0;
+    bool abandoned = false;
     clipped.clip = 1e-4f;
     begin(&slow);
-    CHECK(batch_time(&clipped, device, NULL, &seconds, &error) == OK, "%s", error.words);
+    CHECK(batch_time(&clipped, device, NULL, &seconds, &abandoned, &error) == OK, "%s", error.words);
     CHECK(largest_gradient <= 1e-4f, "clipped to %g", (double)largest_gradient);
+}
+
+/* --- a device that hangs --- */
+
+static int run_hanging(const struct call *call, struct error *error) {
+    (void)call, (void)error;
+    for (;;) world_sleep(timed_world, 0.01);
+    return OK;
+}
+
+static const struct kernel *const *hanging_kernels(const struct device *device, enum op op) {
+    static const struct kernel kernel = {.name = "hanging", .run = run_hanging};
+    static const struct kernel *const list[] = {&kernel, NULL};
+    return op == OP_softmax_cross_entropy ? list : backends[0]->kernels(device, op);
+}
+
+/* In real threads: who hangs is left behind, with all it may use; who waits for it ends. */
+static void hang(struct groups *groups, struct batch_work *work) {
+    struct error error = {0};
+    double seconds = 0.0;
+    bool abandoned = false;
+    CHECK(world_open_threads(&timed_world, &error) == OK, "%s", error.words);
+    groups->world = work->world = timed_world;
+    groups->timeout_s = work->timeout_s = 1.0;
+    struct backend hanging = *backends[0];
+    hanging.kernels = hanging_kernels;
+    for (int d = 0; d < groups->size; d++) groups->devices[d].backend = d == 2 ? &hanging : backends[0];
+    groups->place = "dense1=cpu:1,dense2=cpu:2";
+    CHECK(batch_time(work, NULL, groups, &seconds, &abandoned, &error) == ERROR_PEER, "code %d: %s",
+          error.code, error.words);
+    CHECK(abandoned && strstr(error.words, "cpu:2 has not ended node "), "abandoned: %d, it said: %s",
+          abandoned, error.words);
+}
+
+/* In a process of its own, whose memory nobody misses. */
+static void check_hanging(struct groups *groups, struct batch_work *work) {
+    int status = 0;
+    fflush(stderr);
+    const pid_t child = fork();
+    if (child == 0) {
+        hang(groups, work);
+        fflush(stderr);
+        _exit(check_end());
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child's status is %d",
+          status);
 }
 
 static void check_all(const struct groups *groups, struct batch_work *work) {
@@ -117,6 +169,8 @@ static void check_all(const struct groups *groups, struct batch_work *work) {
     work->strategy = &strategy;
     work->optimizer = &optimizer;
     work->schedule = &schedule;
+    check_hanging((struct groups[]){*groups}, (struct batch_work[]){*work});
+    for (int d = 0; d < groups->size; d++) groups->devices[d].backend = &timed;
     check_middle(work, groups->devices, NULL, "alone");
     check_middle(work, NULL, groups, "a group");
     check_clip(work, groups->devices);
@@ -129,7 +183,7 @@ int main(void) {
     struct device *devices = NULL;
     struct error error = {0};
     struct side side; /* for its network */
-    CHECK(open_groups("(cpu:0+cpu:1)", true, &groups, &devices, &error) == OK, "%s", error.words);
+    CHECK(open_groups("(cpu:0+cpu:1+cpu:2)", true, &groups, &devices, &error) == OK, "%s", error.words);
     CHECK(open_side(&side, devices, NULL, network, &examples, 1, BATCH, &error) == OK, "%s", error.words);
     CHECK(world_open_simulated(&timed_world, 1, &error) == OK, "%s", error.words);
     if (error.code == OK) {
@@ -140,7 +194,6 @@ int main(void) {
                                   .world = timed_world,
                                   .timeout_s = groups.timeout_s};
         groups.world = timed_world;
-        for (int d = 0; d < groups.size; d++) devices[d].backend = &timed;
         check_all(&groups, &work);
     }
     world_close(timed_world);
