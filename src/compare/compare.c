@@ -58,6 +58,7 @@ static void add_baseline(struct comparison *comparison, const char *name, int th
     snprintf(settings->devices, sizeof settings->devices, "%s", comparison->first);
     settings->threads = threads;
     settings->group = 0;
+    settings->schedule_pipeline = PIPELINE_NONE;
     settings->place[0] = settings->fail[0] = settings->stall[0] = settings->slow[0] = '\0';
     if (settings->prefetch == PREFETCH_AUTO && !spare_cores) settings->prefetch = 0;
 }

@@ -74,9 +74,10 @@ const char *group_hangs(const struct group *group, char out[GROUP_HANGS_BYTES]);
 double group_idle(const struct group *group);
 
 /* Line i of what the run says of the group, NULL after the last: how it was placed; what lies where ("conv1,
- * conv2 on cpu:0; dense1 on cpu:1; 1.2 MB cross in each forward and backward pass"), what the pipeline is,
- * what soft placement moved.
+ * conv2 on cpu:0; dense1 to dense9 on cpu:1; 1.2 MB cross in each forward and backward pass"), what the
+ * pipeline is, what soft placement moved.
  */
+enum { GROUP_LINE_BYTES = 1000 };
 const char *group_line(const struct group *group, int i);
 
 /* For --explain: what each device computes, and which values cross. On a thread that may enter the devices.

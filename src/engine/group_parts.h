@@ -41,8 +41,8 @@ struct group {
     bool queued;                  /* the first device has a queue, which the others cannot see */
     bool hangs;                   /* a part did not end in time */
     _Atomic bool ending;
-    const char *placed;                            /* of the groups */
-    char places[400], schedule[400], balance[300]; /* its lines; "": not said */
+    const char *placed;                                                      /* of the groups */
+    char places[GROUP_LINE_BYTES], schedule[GROUP_LINE_BYTES], balance[300]; /* its lines; "": not said */
 };
 
 /* group_part.c: a part runs its turns of a batch, on its thread; helper->code says how that went. */

@@ -17,32 +17,76 @@ static size_t bytes_across(const struct group *group) {
     return all;
 }
 
-/* The layers whose weights a device has. */
-static void name_layers(const struct group *group, int part, struct text *text) {
+/* "block/conv1" of "block/conv1/kernel": its letters. */
+static size_t layer_letters(const char *variable) {
+    const char *slash = strrchr(variable, '/');
+    return slash ? (size_t)(slash - variable) : strlen(variable);
+}
+
+/* Layers on one device that follow each other in the network: so many are named one by one, more by the first
+ * and the last. */
+enum { RUN_NAMES = 4 };
+struct layer_run {
+    const char *name[RUN_NAMES], *last; /* of a variable of each */
+    int count;
+};
+
+static void end_run(struct layer_run *run, struct text *text, int *said) {
+    for (int i = 0; i < run->count && run->count <= RUN_NAMES; i++)
+        text_add(text, "%s%.*s", (*said)++ > 0 ? ", " : "", (int)layer_letters(run->name[i]), run->name[i]);
+    if (run->count > RUN_NAMES)
+        text_add(text, "%s%.*s to %.*s", (*said)++ > 0 ? ", " : "", (int)layer_letters(run->name[0]),
+                 run->name[0], (int)layer_letters(run->last), run->last);
+    run->count = 0;
+}
+
+static bool same_layer(const char *one, const char *other) {
+    const size_t letters = layer_letters(one);
+    return letters == layer_letters(other) && memcmp(one, other, letters) == 0;
+}
+
+/* The layers whose weights a device has; how many they are. */
+static int name_layers(const struct group *group, int part, struct text *text) {
     const struct graph *g = &group->network->graph;
-    const char *before = "";
-    size_t length = 0;
-    int count = 0;
+    struct layer_run run = {0};
+    int said = 0, layers = 0;
     for (node n = 0; n < g->count; n++) {
-        if (g->nodes[n].op != OP_variable || partition_device(group->partition, n) != part) continue;
+        const int its = g->nodes[n].op == OP_variable ? partition_device(group->partition, n) : NONE;
         const char *name = g->nodes[n].name;
-        if (length > 0 && strncmp(name, before, length) == 0 && name[length] == '/') continue;
-        length = strcspn(name, "/");
-        before = name;
-        text_add(text, "%s%.*s", count++ > 0 ? ", " : "", (int)length, name);
+        if (its == NONE) continue;
+        const bool again = run.count > 0 && same_layer(run.last, name);
+        if (its != part && !again) end_run(&run, text, &said);
+        if (its != part || again) continue;
+        if (run.count < RUN_NAMES) run.name[run.count] = name;
+        run.last = name;
+        run.count++;
+        layers++;
     }
-    text_add(text, "%s on %s", count > 0 ? "" : "no weights", group->devices[part].name);
+    end_run(&run, text, &said);
+    return layers;
+}
+
+/* Of places that make no line, how many layers lie where. */
+static void add_layers(const struct group *group, int part, bool counted, struct text *text) {
+    char names[sizeof group->places];
+    struct text unused = text_into(names, sizeof names), *out = counted ? &unused : text;
+    const int layers = name_layers(group, part, out);
+    if (counted && layers > 0) text_add(text, "%d layer%s", layers, layers == 1 ? "" : "s");
+    text_add(text, "%s on %s", layers > 0 ? "" : "no weights", group->devices[part].name);
 }
 
 static void describe_places(struct group *group) {
-    struct text text = text_into(group->places, sizeof group->places);
-    for (int part = 0; part < group->size; part++) {
-        if (part > 0) text_add(&text, "; ");
-        name_layers(group, part, &text);
+    for (int counted = 0; counted < 2; counted++) {
+        struct text text = text_into(group->places, sizeof group->places);
+        for (int part = 0; part < group->size; part++) {
+            if (part > 0) text_add(&text, "; ");
+            add_layers(group, part, counted, &text);
+        }
+        text_add(&text, "; ");
+        add_bytes(&text, (double)bytes_across(group));
+        text_add(&text, " cross in each forward and backward pass");
+        if (!text.cut) return;
     }
-    text_add(&text, "; ");
-    add_bytes(&text, (double)bytes_across(group));
-    text_add(&text, " cross in each forward and backward pass");
 }
 
 /* --- the pipeline --- */
@@ -115,7 +159,7 @@ static void describe_balance(struct group *group) {
     for (int i = 0; i < info->inputs; i++)
         if (g->nodes[info->input[i]].op == OP_variable) name = g->nodes[info->input[i]].name;
     text_add(&text, "; the %s%s%.*s alone has %.0f %%, so no cut makes them equal", op_name(info->op),
-             name[0] ? " of " : "", (int)strcspn(name, "/"), name, 100 * work.largest / work.all);
+             name[0] ? " of " : "", (int)layer_letters(name), name, 100 * work.largest / work.all);
 }
 
 void group_describe(struct group *group) {

@@ -42,7 +42,7 @@ static void say_interrupted(struct run *run, double now) {
 }
 
 static void say_notices(struct run *run) {
-    char words[300];
+    char words[GROUP_LINE_BYTES];
     while (run->crew.notice && run->crew.notice(run->members, words, sizeof words))
         progress_say(&run->progress, "%s", words);
 }

@@ -165,6 +165,16 @@ same a b
 train run $small "--devices=gpu:0,gpu:0" --strategy=async-lockfree:apply=worker,adds=atomic --homes=gpu
 [ "$(value run lost_updates)" = 0 ] || fail "adds=atomic: $(value run lost_updates) lost updates"
 
+# A group of GPUs: the bits of one GPU, with its layers here and there, as a pipeline, and where measured times place them.
+# shellcheck disable=SC2086
+train a $small --devices=gpu:0 --microbatches=4 --deterministic
+for options in "--schedule-pipeline=none --place=dense2=$second" "--schedule-pipeline=gpipe --place=dense2=$second" \
+    "--schedule-pipeline=1f1b --place=dense2=$second --homes=cpu" "--schedule-pipeline=1f1b --place=auto"; do
+    # shellcheck disable=SC2086
+    train b $small "--devices=(gpu:0+$second)" --microbatches=4 --deterministic $options
+    same a b
+done
+
 # A checkpoint knows no devices: half on a GPU, half on the CPU, and the other way round; with steps together, stopped and gone on with, the
 # bits of a run in one piece.
 # shellcheck disable=SC2086

@@ -37,6 +37,13 @@ grep -Fqx 'sync, 2 workers ((cpu:0+cpu:1),(cpu:2+cpu:3) x1), 1 shard' out || fai
 grep -Fqx 'trainer: dense1, dense2 on cpu:0; dense3 on cpu:1; 2.0 kB cross in each forward and backward pass' err || fail "what lies where: $(cat err)"
 run 0 report placed
 grep -Fq 'worker 1 (cpu:2+cpu:3)' placed/report.html && grep -Fq -- "--devices=&#39;$pairs&#39;" placed/report.html || fail "the report names no group: $(grep -o -- '--devices[^<]*' placed/report.html)"
+run 0 --dataset=digits:take=8 --model=layers:$tests/../models/layers/resnet56.txt --batch=4 --epochs=1 --kernels=reference --devices='(cpu:0+cpu:1)' --place='conv2[0-9]=cpu:1' \
+    --explain --replace --out=many # a large network
+for file in err out; do
+    grep -Eq '^(trainer: )?conv1 to norm19 on cpu:0; conv20 to dense1 on cpu:1; [0-9.]+ kB cross in each forward and backward pass$' $file || fail "what lies where ($file): $(grep cross $file)"
+done
+run 0 $few --model='layers:flatten; a/b = dense 5; a/c = dense' --devices='(cpu:0+cpu:1)' --place='a/c=cpu:1' --epochs=1 --out=nested
+grep -Fq 'trainer: a/b on cpu:0; a/c on cpu:1; ' err || fail "layers of layers: $(cat err)"
 run 0 $few --quiet --devices=cpu:0,cpu:1,cpu:2,cpu:3 --group=2 --place="$place" --epochs=1 --out=half
 run 0 --resume=half --epochs=2 --threads=1 --kernels=reference --devices="$pairs" --place="dense2=cpu:3" --quiet
 same_weights "--group, resumed in another place" single half

@@ -41,6 +41,22 @@ done
 run 0 $few --quiet --strategy=ssp:bound=1 --on-loss=continue $pairs --schedule-pipeline=gpipe --fail=worker:1@step:2 --out=lost # ssp: both come to step 2
 grep -q '^trainer: lost: worker 1' err || fail "a lost worker: $(cat err)"
 
+# --- a comparison: its baseline is one device, which has no stages ---
+run 0 bench $few --quiet --repeats=1 --strategies=sync $pairs --schedule-pipeline=1f1b --epochs=1 --out=compared
+python3 - <<'PYTHON' || fail "bench: $(cat compared/bench.csv)"
+import csv
+rows = list(csv.DictReader(open("compared/bench.csv")))
+assert {row["baseline"] for row in rows} == {"0", "1"} and all(row["failed"] == "0" for row in rows)
+PYTHON
+
+# --- a network that no cut makes equal: AlexNet for CIFAR-10, whose pictures are black here ---
+mkdir cifar10
+for file in cifar10/data_batch_{1..5}.bin cifar10/test_batch.bin; do truncate -s 30730000 $file; done
+run 0 --data-dir=. --dataset=cifar10:take=8 --model=alexnet --batch=8 --microbatches=4 --threads=1 --epochs=1 --no-test --devices='(cpu:0+cpu:1)' --place='dense*=cpu:1' \
+    --schedule-pipeline=1f1b --out=unequal
+grep -Fqx 'trainer: cpu:0 has 94 % of the multiply-adds, the other stages wait for it; the conv2d of conv2 alone has 83 %, so no cut makes them equal' err ||
+    fail "AlexNet's first lines: $(cat err)"
+
 # --- processes ---
 new_cluster 1 2
 start ps0 "$TRAINER" $hosts --job=ps --task=0 $few --out=pair
