@@ -200,9 +200,11 @@ cudaError_t cudaMemcpyAsync(void *out, const void *in, size_t bytes, cudaMemcpyK
     if (const cudaError_t code = check_copy(out, in, bytes, kind)) return done(code);
     const cudaError_t code = queue(
         stream, [=] { memmove(out, in, bytes); }, true);
-    if (!code && (!find(out) || !find(in)) && !(stream && stream->capture))
-        meet(line_of(stream), line_of(stream)->queued);
-    return done(code);
+    if (code || (find(out) && find(in)) || (stream && stream->capture)) return done(code);
+    /* Of host memory that is not pinned the runtime needs nothing any more when the call returns. */
+    const std::shared_ptr<line> there = line_of(stream);
+    meet(there, there->queued);
+    return done(run(there, there->queued));
 }
 
 cudaError_t cudaMemsetAsync(void *out, int value, size_t bytes, cudaStream_t stream) {
