@@ -45,10 +45,14 @@ int groups_read(const char *text, char *out, size_t bytes, int *size, struct err
     }
 }
 
+void groups_join(struct text *names, const struct device *devices, int count, int size, int group) {
+    for (int d = 0; d < size; d++)
+        text_add(names, "%s%s", d > 0 ? "+" : "", groups_device(devices, count, size, group, d)->name);
+}
+
 void groups_name(const struct device *devices, int count, int size, int group, char out[GROUP_NAME_BYTES]) {
     struct text text = text_into(out, GROUP_NAME_BYTES);
-    for (int d = 0; d < size; d++)
-        text_item(&text, "+", "%s", groups_device(devices, count, size, group, d)->name);
+    groups_join(&text, devices, count, size, group);
     if (text.cut)
         snprintf(out, GROUP_NAME_BYTES, "%s+...+%s", groups_device(devices, count, size, group, 0)->name,
                  groups_device(devices, count, size, group, size - 1)->name);

@@ -41,7 +41,7 @@ int faults_parse(struct faults *faults, const char *fail, const char *stall, con
  * out[FAULTS_TEXT_BYTES], returns it. */
 enum { FAULTS_TEXT_BYTES = 3 * 264 };
 const char *faults_text(char out[FAULTS_TEXT_BYTES], const char *fail, const char *stall, const char *slow);
-/* Whether everything that is named exists: devices[workers] are the workers' devices, as groups_name has
+/* Whether everything that is named exists: devices[workers] are the workers' devices, as groups_join has
  * them. Errors: ERROR_USAGE. */
 int faults_check(const struct faults *faults, const char *const *devices, int workers, int servers,
                  struct error *error);

@@ -168,12 +168,13 @@ static void write_hosts(struct html *html, const struct summary *summary) {
 static void write_job(struct html *html, const struct facts *facts, const char *job, int count,
                       const char *settings) {
     const struct summary *summary = &facts->summary;
-    const bool devices = strcmp(job, "worker") == 0 && summary->workers == summary->cluster_workers;
+    const bool known = strcmp(job, "worker") == 0 && summary->workers == summary->cluster_workers;
     for (int task = 0; task < count && task < PROCESSES_MOST; task++) {
         char command[COMMAND_BYTES], own[GROUP_NAME_BYTES + 2];
         struct text text = text_into(command, sizeof command);
         text_add(&text, "trainer $HOSTS --job=%s --task=%d%s", job, task, settings);
         struct text list = text_into(own, sizeof own);
+        const bool devices = known && !strstr(facts->workers[task].device, "..."); /* of a large group */
         if (devices) groups_list(&list, facts->workers[task].device);
         if (devices) add_option(&text, "devices", own);
         write_words(html, command);

@@ -3,6 +3,7 @@
 
 #include "../base/file.h"
 #include "../bridge/compress.h"
+#include "../base/text.h"
 #include "../graph/model.h"
 #include "open.h"
 
@@ -175,6 +176,18 @@ static int choose_prefetch(const struct run *run) {
     return all.count > computing ? 1 : 0;
 }
 
+/* Of workers elsewhere no more is known than their names. */
+static int list_devices(const struct run *run, int worker, char **list, struct error *error) {
+    const struct setup *setup = &run->setup;
+    struct text text = text_growing(error);
+    if (run->crew.elsewhere)
+        text_add(&text, "%s", run->device_names[worker]);
+    else
+        groups_join(&text, setup->devices, setup->device_count, setup->group, worker);
+    *list = text.bytes;
+    return text_end(&text);
+}
+
 static int open_crew(struct run *run, struct error *error) {
     struct setup *setup = &run->setup;
     run->site = (struct crew_site){.world = run->world,
@@ -194,12 +207,14 @@ static int open_crew(struct run *run, struct error *error) {
     RETURN_IF(run->crew.open(&run->members, run->crew.settings, &run->site, &run->workers, error));
     RETURN_IF(memory_array(&run->member, run->workers, "the workers", error));
     RETURN_IF(memory_array(&run->device_names, run->workers, "device names", error));
+    RETURN_IF(memory_array(&run->device_lists, run->workers, "device names", error));
     RETURN_IF(memory_array(&run->cores, run->workers, "cores", error));
     for (int w = 0; w < run->workers; w++) {
         struct crew_member *member = &run->member[w];
         run->crew.member(run->members, w, member);
         run->device_names[w] = member->device;
         if (member->cores) run->cores[w] = *member->cores;
+        RETURN_IF(list_devices(run, w, &run->device_lists[w], error));
     }
     return OK;
 }
@@ -280,9 +295,9 @@ static int open_faults(struct run *run, struct faults *faults, struct error *err
     const struct config *config = &run->setup.config;
     const int servers = run->roster.count - run->roster.workers;
     RETURN_IF(faults_parse(faults, config->fail, config->stall, config->slow, error));
-    RETURN_IF(faults_check(faults, run->device_names, run->workers, servers, error));
+    RETURN_IF(faults_check(faults, (const char *const *)run->device_lists, run->workers, servers, error));
     RETURN_IF(memory_array(&run->slowness, run->workers, "the workers' slowness", error));
-    for (int w = 0; w < run->workers; w++) run->slowness[w] = faults_factor(faults, run->device_names[w]);
+    for (int w = 0; w < run->workers; w++) run->slowness[w] = faults_factor(faults, run->device_lists[w]);
     return memory_array(&run->lost, run->workers, "who was lost", error);
 }
 
@@ -449,6 +464,8 @@ void run_close(struct run *run) {
     sampler_close(&run->sampler);
     roster_close(&run->roster);
     memory_free(run->cores);
+    for (int w = 0; run->device_lists && w < run->workers; w++) memory_free(run->device_lists[w]);
+    memory_free(run->device_lists);
     memory_free((void *)run->device_names);
     memory_free(run->member);
     memory_free(run->steps_of_before);

@@ -33,7 +33,8 @@ struct run {
     void *members; /* the crew's own */
     int workers;
     struct crew_member *member; /* [workers] */
-    const char **device_names;  /* [workers] */
+    const char **device_names;  /* [workers] as groups_name has them */
+    char **device_lists;        /* [workers] all devices of each, where they are known: "cpu:2+cpu:3" */
     struct cores *cores;        /* [workers] */
     struct roster roster;
     struct sampler sampler;

@@ -8,7 +8,7 @@
 
 static int name_devices(const struct run *run, char **out, struct error *error) {
     struct text names = text_growing(error);
-    for (int w = 0; w < run->workers; w++) groups_list(&names, run->device_names[w]);
+    for (int w = 0; w < run->workers; w++) groups_list(&names, run->device_lists[w]);
     *out = names.bytes;
     return text_end(&names);
 }

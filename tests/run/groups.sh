@@ -76,6 +76,17 @@ python3 -c 'import json; s = json.load(open("auto/summary.json")); print(s["plac
 run 0 $few --devices="$pairs" --place="$(cat list)" --out=again
 same_weights "the places that auto chose ($(cat list))" single again
 
+# --- a name that is too long is shortened where it is shown alone ---
+nine='(cpu:0+cpu:1+cpu:2+cpu:3+cpu:4+cpu:5+cpu:6+cpu:7+cpu:8)'
+run 0 $few --quiet --devices="$nine" --place='dense2=cpu:3' --slow=cpu:3=2x --epochs=1 --out=nine
+python3 - "$nine" <<'PYTHON' || fail "a large group: $(grep -E '"(devices?|slow)"' nine/summary.json)"
+import json, sys
+summary = json.load(open("nine/summary.json"))
+exit(summary["devices"] != sys.argv[1] or summary["per_worker"][0]["device"] != "cpu:0+...+cpu:8")
+PYTHON
+run 0 report nine
+grep -Fq -- "--devices=&#39;$nine&#39;" nine/report.html || fail "a large group cannot be repeated: $(grep -o -- '--devices[^<]*' nine/report.html)"
+
 # --- processes ---
 new_cluster 0 2
 places=("$place" auto)
