@@ -96,6 +96,7 @@ const struct backend gpu_backend = {
     .forget = gpu_forget,
     .vectors = &gpu_vectors,
     .marks = &gpu_marks,
+    .send = gpu_send,
 #if TRAINER_NCCL
     .collective = &gpu_collective,
 #endif

@@ -29,9 +29,11 @@ struct queue {
         size_t bytes;     /* of the block */
         cudaEvent_t sent; /* what was last sent from it has arrived */
     } outbox[OUTBOXES];
-    unsigned turn;     /* of the outboxes */
-    int *refused;      /* pinned: 1: a step met a gradient that is not finite; NULL until the first step */
-    cudaEvent_t ended; /* what the last gpu_finish waited for; NULL until a timed mark is set */
+    unsigned turn;      /* of the outboxes */
+    int *refused;       /* pinned: 1: a step met a gradient that is not finite; NULL until the first step */
+    cudaStream_t side;  /* of copies to other GPUs, beside the stream; NULL until gpu_send */
+    cudaEvent_t before; /* what such a copy waits for; likewise */
+    cudaEvent_t ended;  /* what the last gpu_finish waited for; NULL until a timed mark is set */
 };
 
 /* queue.c */
@@ -135,6 +137,8 @@ extern const struct vectors gpu_vectors;
 
 /* marks.c */
 extern const struct marks gpu_marks;
+int gpu_send(const struct device *device, void *out, const void *in, size_t bytes, void *mark,
+             struct error *error);
 
 /* collective.c; only where NCCL's header was found */
 extern const struct collective gpu_collective;

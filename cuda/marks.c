@@ -50,6 +50,34 @@ static int follow(const struct device *device, void *mark, struct error *error) 
     return OK;
 }
 
+static int reached(const struct device *device, void *mark, bool *is, struct error *error) {
+    const cudaError_t code = cudaEventQuery(((const struct mark *)mark)->event);
+    *is = code == cudaSuccess;
+    if (code == cudaSuccess) return OK;
+    if (code != cudaErrorNotReady) return GPU_FAILED(device, "cudaEventQuery(mark->event)", code, error);
+    cudaGetLastError(); /* it counts as one */
+    return OK;
+}
+
+static int open_side(const struct device *device, struct queue *queue, struct error *error) {
+    if (!queue->before)
+        GPU_TRY(device, cudaEventCreateWithFlags(&queue->before, cudaEventDisableTiming), error);
+    if (!queue->side) GPU_TRY(device, cudaStreamCreateWithFlags(&queue->side, cudaStreamNonBlocking), error);
+    return OK;
+}
+
+int gpu_send(const struct device *device, void *out, const void *in, size_t bytes, void *mark,
+             struct error *error) {
+    struct queue *queue = gpu_queue(device, error);
+    if (!queue) return error->code;
+    RETURN_IF(open_side(device, queue, error));
+    GPU_TRY(device, cudaEventRecord(queue->before, queue->stream), error);
+    GPU_TRY(device, cudaStreamWaitEvent(queue->side, queue->before, 0), error);
+    GPU_TRY(device, cudaMemcpyAsync(out, in, bytes, cudaMemcpyDefault, queue->side), error);
+    GPU_TRY(device, cudaEventRecord(((const struct mark *)mark)->event, queue->side), error);
+    return OK;
+}
+
 static int since(const struct device *device, void *mark, double *seconds, struct error *error) {
     const struct queue *queue = gpu_queue(device, error);
     float ms = 0.0f;
@@ -61,4 +89,4 @@ static int since(const struct device *device, void *mark, double *seconds, struc
 }
 
 const struct marks gpu_marks = {
-    .open = open_mark, .close = close_mark, .set = set, .wait = follow, .since = since};
+    .open = open_mark, .close = close_mark, .set = set, .wait = follow, .reached = reached, .since = since};

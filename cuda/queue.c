@@ -50,6 +50,8 @@ static void close_queue(struct queue *queue) {
     if (queue->blas) cublasLtDestroy(queue->blas);
     gpu_queue_scratch_close(queue);
     if (queue->ended) cudaEventDestroy(queue->ended);
+    if (queue->side) cudaStreamDestroy(queue->side);
+    if (queue->before) cudaEventDestroy(queue->before);
     if (queue->stream) cudaStreamDestroy(queue->stream);
     memory_free(queue);
 }

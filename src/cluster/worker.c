@@ -83,7 +83,8 @@ static int build(struct remote_run *run, const struct typed *agreed, struct erro
     RETURN_IF(config_check_microbatches(&setup->config, error));
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
     RETURN_IF(setup_open_network(setup, error));
-    RETURN_IF(setup_place(setup, run->world, error));
+    if (setup_measures(setup)) progress_say(&run->progress, "--place=auto: measuring the devices of a group");
+    RETURN_IF(setup_place(setup, run->world, false, error));
     const struct layout *layout = &setup->network.graph.layout;
     run->fingerprint = (struct fingerprint){.examples = (uint64_t)setup->dataset.train.count,
                                             .floats = layout->floats,

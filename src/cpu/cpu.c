@@ -127,14 +127,24 @@ static int use_mark(const struct device *device, void *mark, struct error *error
     return OK;
 }
 
+static int reached_mark(const struct device *device, void *mark, bool *is, struct error *error) {
+    (void)device, (void)mark, (void)error;
+    *is = true;
+    return OK;
+}
+
 static int since_mark(const struct device *device, void *mark, double *seconds, struct error *error) {
     (void)device, (void)mark, (void)error;
     *seconds = 0.0;
     return OK;
 }
 
-static const struct marks marks = {
-    .open = open_mark, .close = close_mark, .set = use_mark, .wait = use_mark, .since = since_mark};
+static const struct marks marks = {.open = open_mark,
+                                   .close = close_mark,
+                                   .set = use_mark,
+                                   .wait = use_mark,
+                                   .reached = reached_mark,
+                                   .since = since_mark};
 
 const struct backend cpu_backend = {
     .name = "cpu",

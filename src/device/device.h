@@ -187,6 +187,11 @@ struct backend {
     int (*recorded)(const struct device *device, void **recording, struct error *error);
     int (*replay)(const struct device *device, void *recording, struct error *error);
     void (*forget)(const struct device *device, void *recording);
+    /* Queues a copy to another device of this backend, beside the calling thread's queue: it begins when all
+     * is done that the thread has queued on the device so far, and what the thread queues from now on does
+     * not wait for it, nor does finish. The mark, of this device, is reached when the copy is done. */
+    int (*send)(const struct device *device, void *out, const void *in, size_t bytes, void *mark,
+                struct error *error);
     const struct collective *collective; /* what several devices compute together; NULL: nothing */
 };
 
@@ -202,6 +207,8 @@ struct marks {
     /* What the calling thread queues on the device from now on is done after the mark, set by any thread, is
      * reached. */
     int (*wait)(const struct device *device, void *mark, struct error *error);
+    /* Whether it is reached, whichever thread has set it; one that was never set is. Does not wait. */
+    int (*reached)(const struct device *device, void *mark, bool *is, struct error *error);
     /* How long the device went on, after a timed mark that the calling thread has set before its last
      * `finish`, until what that has waited for was done. */
     int (*since)(const struct device *device, void *mark, double *seconds, struct error *error);

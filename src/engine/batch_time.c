@@ -69,6 +69,8 @@ static int take_batches(struct rehearsal *r) {
     for (long number = 0; r->batches < LEAST_BATCHES || (r->batches < MOST_BATCHES && world_now(world) < end);
          number++) {
         if (number == WARM_BATCHES) end = world_now(world) + seconds_of_batches;
+        if (world_interrupted())
+            return error_set(&r->error, ERROR_INTERRUPTED, "interrupted while devices were measured");
         RETURN_IF(build_batch(r, number));
         const double began = world_now(world);
         RETURN_IF(compute_batch(r));
@@ -94,7 +96,7 @@ static int open_store(struct rehearsal *r) {
                                             .schedule = work->schedule,
                                             .total_updates = 1,
                                             .devices = r->device,
-                                            .on_devices = device_apart(r->device),
+                                            .on_devices = work->on_devices && device_apart(r->device),
                                             .average = work->average};
     RETURN_IF(store_open(&r->store, &settings, &r->error));
     layout_initialize(settings.layout, work->seed, r->store.host.vector[0].at);

@@ -11,10 +11,11 @@ struct batch_work {
     const struct network *network; /* for training, of a micro-batch */
     const struct examples *examples;
     const struct choice *strategy, *optimizer, *schedule; /* as the store takes them; none is asked */
-    double average;                                       /* of the weights, as the store takes it */
-    float clip;                                           /* of the gradient's norm; 0: none */
-    uint64_t seed;                                        /* of the stream of batches */
-    int microbatches;                                     /* of a batch */
+    bool on_devices;  /* the weights live on the devices that have memory of their own */
+    double average;   /* of the weights, as the store takes it */
+    float clip;       /* of the gradient's norm; 0: none */
+    uint64_t seed;    /* of the stream of batches */
+    int microbatches; /* of a batch */
     struct world *world;
     double timeout_s;
 };
@@ -26,7 +27,7 @@ struct batch_work {
  * learning rate 0, so that they stay the first ones. On a thread of its own on the device's cores; takes half
  * a second, or a few batches. *abandoned: a device of the group hangs (replicas_close), and the work, the
  * groups and all that they name must stay. Errors: those of replicas and the store: ERROR_DEVICE, ERROR_PEER,
- * ERROR_FILE. */
+ * ERROR_FILE; ERROR_INTERRUPTED. */
 int batch_time(const struct batch_work *work, const struct device *device, const struct groups *groups,
                double *seconds, bool *abandoned, struct error *error);
 

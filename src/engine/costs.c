@@ -37,6 +37,8 @@ static int time_all(struct measurement *m) {
     const double end = world_now(world) + seconds_of_runs;
     m->sum_s = INFINITY;
     for (int run = 0; run < LEAST_RUNS || (run < MOST_RUNS && world_now(world) < end); run++) {
+        if (world_interrupted())
+            return error_set(&m->error, ERROR_INTERRUPTED, "interrupted while devices were measured");
         RETURN_IF(trial_time(&m->trial, world, m->of_instruction, &m->error));
         RETURN_IF(time_sum(m));
     }
@@ -127,7 +129,9 @@ static int measure_all(struct costs *costs, const struct batch_work *work, const
             if (number[n] != NONE) costs->seconds[d * costs->balance.nodes + number[n]] = of_graph[n];
     }
     memory_free(of_graph);
-    return code == OK ? ways_measure(devices, costs->balance.devices, work->world, costs->ways, error) : code;
+    return code == OK ? ways_measure(devices, costs->balance.devices, work->world, work->timeout_s,
+                                     costs->ways, error)
+                      : code;
 }
 
 static int fill(struct costs *costs, const struct batch_work *work, const struct device *devices, int count,

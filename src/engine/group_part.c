@@ -101,13 +101,12 @@ static int take_turn(struct helper *helper, struct turn turn, struct error *erro
 /* What a helper has queued is done before it says that it is done. */
 static int run_batch(struct helper *helper, struct error *error) {
     const struct group *group = helper->group;
-    const struct device *device = &group->devices[helper->part];
     const int stage = partition_stage(group->partition, helper->part);
     if (helper->weights) RETURN_IF(copy_ranges(helper, false, error));
     for (int i = 0; i < 2 * group->pipeline.microbatches; i++)
         RETURN_IF(take_turn(helper, pipeline_turn(&group->pipeline, stage, i), error));
     if (helper->part == 0) return OK;
-    RETURN_IF(device->backend->finish(device, error));
+    RETURN_IF(rendezvous_finish(group->rendezvous, helper->part, error));
     return helper->gradients ? copy_ranges(helper, true, error) : OK;
 }
 

@@ -122,7 +122,7 @@ static int open_stages(const struct replicas *replicas, int worker, const struct
     if (replicas->microbatches > 1 && !replica->group)
         RETURN_IF(device_array(device, &replica->part, floats, "a micro-batch's gradient", error));
     if (store ? store_shares_memory(store, device) : !device_apart(device)) return OK;
-    if (store && training_copies_to(store, replicas->traits, worker, device)) return OK;
+    if (store && replicas->traits && training_copies_to(store, replicas->traits, worker, device)) return OK;
     return device_array(device, &replica->weights, floats, "a replica's weights", error);
 }
 
@@ -207,7 +207,7 @@ static void read_from(const struct network *network, const struct replica *repli
 /* The store's, or a worker's own, which it steps where its gradients are. */
 static int bring_weights(const struct replicas *replicas, const struct device *device, float *here,
                          const float *weights, struct error *error) {
-    if (replicas->store && !replicas->traits->own_weights)
+    if (replicas->store && !(replicas->traits && replicas->traits->own_weights))
         return store_copy_weights(replicas->store, device, here, error);
     return device_queue_copy(device, here, NULL, weights,
                              replicas->network->graph.layout.floats * sizeof *here, error);

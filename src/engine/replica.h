@@ -50,7 +50,7 @@ struct replicas {
     const struct device *devices;  /* [count] */
     const struct examples *examples;
     const struct store *store;   /* whose weights are computed on; NULL: some in the host's memory */
-    const struct traits *traits; /* of the strategy; NULL without a store */
+    const struct traits *traits; /* of the strategy; NULL: it has no part in what is computed on */
     int count;
     int batch;                   /* examples of a micro-batch */
     int microbatches;            /* a batch */

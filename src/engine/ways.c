@@ -2,17 +2,18 @@
 #include "ways.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "../base/memory.h"
 #include "../device/copy.h"
 
 enum { FEW_BYTES = CACHE_LINE, MANY_BYTES = 1 << 20, ROUNDS = 12 };
 static const double asleep_s = 3e-4; /* so long after its last message a receiver sleeps */
-static const double patience_s = 60.0;
 
 struct way_trial {
     const struct device *from, *to;
     struct world *world;
+    double patience_s;
     struct event sent, taken;
     void *source, *target;   /* [MANY_BYTES] on each */
     double began_s;          /* of the round under way */
@@ -20,28 +21,35 @@ struct way_trial {
     struct error error, error_of_receiver;
 };
 
-static int stopped(struct error *error) {
-    return error_set(error, ERROR_PEER, "the devices' ways could not be measured: the run was stopped");
+static int not_measured(const struct way_trial *trial, enum wait_result result, struct error *error) {
+    char how[40] = "the run was stopped";
+    if (result == WAIT_TIMEOUT) snprintf(how, sizeof how, "gave up after %g s", trial->patience_s);
+    return error_set(error, ERROR_PEER, "from %s to %s, measuring how long bytes take: %s", trial->from->name,
+                     trial->to->name, how);
 }
 
 static int send_round(struct way_trial *trial, size_t bytes) {
     struct world *world = trial->world;
+    if (world_interrupted())
+        return error_set(&trial->error, ERROR_INTERRUPTED, "interrupted while devices were measured");
     world_sleep(world, asleep_s);
     trial->began_s = world_now(world);
     RETURN_IF(device_copy(trial->to, trial->target, trial->from, trial->source, bytes, &trial->error));
     trial->copying_s = fmin(trial->copying_s, world_now(world) - trial->began_s);
     event_post(&trial->sent);
     const uint64_t count = atomic_load(&trial->sent.count);
-    if (event_wait(&trial->taken, count, world_now(world) + patience_s) == WAIT_DONE) return OK;
-    return stopped(&trial->error);
+    const enum wait_result result = event_wait(&trial->taken, count, world_now(world) + trial->patience_s);
+    return result == WAIT_DONE ? OK : not_measured(trial, result, &trial->error);
 }
 
 static void receiver_body(void *argument) {
     struct way_trial *trial = argument;
     trial->to->backend->enter(trial->to);
     for (uint64_t n = 1; n <= 2 * ROUNDS; n++) {
-        if (event_wait(&trial->sent, n, world_now(trial->world) + patience_s) != WAIT_DONE) {
-            stopped(&trial->error_of_receiver);
+        const enum wait_result result =
+            event_wait(&trial->sent, n, world_now(trial->world) + trial->patience_s);
+        if (result != WAIT_DONE) {
+            not_measured(trial, result, &trial->error_of_receiver);
             return;
         }
         trial->all_s = fmin(trial->all_s, world_now(trial->world) - trial->began_s);
@@ -103,9 +111,9 @@ static void sender_body(void *argument) {
     close_trial(sender->trial);
 }
 
-static int measure(const struct device *from, const struct device *to, struct world *world,
+static int measure(const struct device *from, const struct device *to, struct world *world, double timeout_s,
                    struct balance_way *way, struct error *error) {
-    struct way_trial trial = {.from = from, .to = to, .world = world};
+    struct way_trial trial = {.from = from, .to = to, .world = world, .patience_s = timeout_s};
     const struct sender sender = {&trial, way};
     struct world_thread *thread = NULL;
     event_open(&trial.sent, world);
@@ -116,13 +124,13 @@ static int measure(const struct device *from, const struct device *to, struct wo
     return trial.error.code == OK ? OK : error_set(error, trial.error.code, "%s", trial.error.words);
 }
 
-int ways_measure(const struct device *devices, int count, struct world *world, struct balance_way *ways,
-                 struct error *error) {
+int ways_measure(const struct device *devices, int count, struct world *world, double timeout_s,
+                 struct balance_way *ways, struct error *error) {
     for (int from = 0; from < count; from++)
         for (int to = 0; to < count; to++) {
             struct balance_way *way = &ways[from * count + to];
             *way = (struct balance_way){0};
-            if (from != to) RETURN_IF(measure(&devices[from], &devices[to], world, way, error));
+            if (from != to) RETURN_IF(measure(&devices[from], &devices[to], world, timeout_s, way, error));
         }
     return OK;
 }

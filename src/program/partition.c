@@ -5,6 +5,7 @@
 #include "../base/memory.h"
 #include "passes.h"
 #include "split.h"
+#include "transfer.h"
 
 static int compile_part(struct partition *partition, int i, struct error *error) {
     struct part *part = &partition->parts[i];
@@ -140,6 +141,11 @@ size_t partition_bytes(const struct partition *partition, const struct pipeline 
         const int sent = pipeline_in_flight(pipeline, partition->parts[crossing->from].stage);
         if (crossing->to == part && sent > in_flight) /* the rest of the sender's is in spare memory */
             bytes += (size_t)(sent - in_flight) * crossing_bytes(partition, crossing);
+        const struct device *from = &partition->devices[crossing->from],
+                            *to = &partition->devices[crossing->to];
+        const int taken = pipeline_in_flight(pipeline, partition->parts[crossing->to].stage);
+        if (crossing->from == part && crosses_beside(from, to))
+            bytes += (size_t)(sent > taken ? sent : taken) * crossing_bytes(partition, crossing);
     }
     return bytes;
 }

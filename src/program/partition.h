@@ -93,6 +93,10 @@ void rendezvous_set_input(struct rendezvous *rendezvous, long run, node n, const
 int rendezvous_run(struct rendezvous *rendezvous, int part, bool backward, float *weights, float *gradients,
                    struct error *error);
 
+/* Waits until all is done that the part's device was given. Errors: its own, with the node that the part has
+ * come to. */
+int rendezvous_finish(const struct rendezvous *rendezvous, int part, struct error *error);
+
 /* A part has failed: every wait of another one ends, and every part fails from then on. rendezvous_run does
  * so itself. */
 void rendezvous_fail(struct rendezvous *rendezvous, int part);

@@ -29,6 +29,27 @@ static int open_values(struct channel *channel, const struct seat *seat, const s
     return OK;
 }
 
+/* What goes on beside the sender's queue. A place is free when its value was taken, as the receiver's is. */
+static int open_staged(struct channel *channel, const struct device *device, struct error *error) {
+    RETURN_IF(memory_array(&channel->staged, channel->depth, "a channel", error));
+    RETURN_IF(memory_array(&channel->marks, channel->depth, "a channel", error));
+    for (int i = 0; i < channel->depth; i++) {
+        RETURN_IF(
+            device_array_of(device, &channel->staged[i], channel->bytes, "a value between parts", error));
+        RETURN_IF(device->backend->marks->open(device, false, &channel->marks[i], error));
+    }
+    return OK;
+}
+
+static void close_staged(struct channel *channel, const struct device *device) {
+    for (int i = 0; channel->marks && i < channel->depth; i++)
+        if (channel->marks[i]) device->backend->marks->close(device, channel->marks[i]);
+    for (int i = 0; channel->staged && i < channel->depth; i++)
+        if (channel->staged[i]) device->backend->release(device, channel->staged[i]);
+    memory_free(channel->marks);
+    memory_free(channel->staged);
+}
+
 /* Joins the two ends of a crossing: the calls of its send and its receive share the channel. */
 static int open_channel(struct rendezvous *rendezvous, int i, struct error *error) {
     const struct partition *partition = rendezvous->partition;
@@ -43,7 +64,10 @@ static int open_channel(struct rendezvous *rendezvous, int i, struct error *erro
     event_open(&channel->taken, rendezvous->world);
     for (int a = 0; a < from->in_flight; a++) arena_call(from->arenas[a], crossing->send)->instance = channel;
     for (int a = 0; a < to->in_flight; a++) arena_call(to->arenas[a], crossing->receive)->instance = channel;
-    return open_values(channel, to, &partition->devices[crossing->to], error);
+    const struct device *devices = partition->devices;
+    RETURN_IF(open_values(channel, to, &devices[crossing->to], error));
+    if (!crosses_beside(&devices[crossing->from], &devices[crossing->to])) return OK;
+    return open_staged(channel, &devices[crossing->from], error);
 }
 
 static int open_seat(struct rendezvous *rendezvous, int part, struct error *error) {
@@ -105,6 +129,7 @@ static void close_channel(const struct rendezvous *rendezvous, struct channel *c
     for (int i = rendezvous->seats[to].in_flight; i < channel->depth; i++)
         if (channel->values[i]) device->backend->release(device, channel->values[i]);
     memory_free(channel->values);
+    close_staged(channel, &rendezvous->partition->devices[channel->crossing->from]);
 }
 
 void rendezvous_close(struct rendezvous *rendezvous) {
@@ -188,13 +213,24 @@ static void read_from_places(struct rendezvous *rendezvous, int part, long run) 
     }
 }
 
+/* What was queued may fail only here. */
+int rendezvous_finish(const struct rendezvous *rendezvous, int part, struct error *error) {
+    const struct device *device = &rendezvous->partition->devices[part];
+    struct error why = {0};
+    char words[NODE_WORDS_BYTES];
+    const int code = device->backend->finish(device, &why);
+    if (code == OK) return OK;
+    return error_set(error, code, "at or before %s: %s", rendezvous_words(rendezvous, part, words),
+                     why.words);
+}
+
 /* Frees the places of what was received, where a device with a queue may still be reading. */
 static int take_values(struct rendezvous *rendezvous, int part, struct error *error) {
     const struct device *device = &rendezvous->partition->devices[part];
     bool finished = !device_apart(device);
     for (int i = 0; i < rendezvous->partition->crossing_count; i++) {
         if (rendezvous->channels[i].crossing->to != part) continue;
-        if (!finished) RETURN_IF(device->backend->finish(device, error));
+        if (!finished) RETURN_IF(rendezvous_finish(rendezvous, part, error));
         finished = true;
         event_post(&rendezvous->channels[i].taken);
     }

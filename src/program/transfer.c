@@ -1,14 +1,17 @@
 /* Send and receive: the two kernels that carry a value from one part's memory into another part's arena.
  *
- * The sender copies, so the value crosses once and the receiver finds it in its own memory. Both wait
- * through the world, and both give up with an error that names the node, the device they waited for, and
- * how long. */
+ * The sender copies, or has it copied beside its queue (transfer.h), so the value crosses once and the
+ * receiver finds it in its own memory. Both wait through the world, and both give up with an error that names
+ * the node, the device they waited for, and how long. */
 #include "transfer.h"
 
 #include <math.h>
 
 #include "../device/copy.h"
 #include "passes.h"
+
+/* A mark is looked at without a pause for so long, then after such a one. */
+static const double often_s = 100e-6, seldom_s = 20e-6;
 
 static bool is_over(const struct channel *channel) {
     return atomic_load(&channel->rendezvous->failed) != 0;
@@ -47,15 +50,50 @@ static int end_wait(const struct channel *channel, bool sending, enum wait_resul
         sending ? " of an earlier run" : " of ", sending ? "" : devices[crossing->from].name, how);
 }
 
+/* Looks at the mark, often at first, until it is reached or there is nothing to wait for any more. */
+static enum wait_result await_mark(const struct channel *channel, void *mark, double deadline_s,
+                                   struct error *error) {
+    struct world *world = channel->rendezvous->world;
+    const struct device *from = &channel->rendezvous->partition->devices[channel->crossing->from];
+    const double began = world_now(world);
+    for (bool is = false;;) {
+        if (from->backend->marks->reached(from, mark, &is, error) != OK || is || is_over(channel))
+            return WAIT_DONE;
+        const double now = world_now(world);
+        if (world_stopped(world)) return WAIT_STOPPED;
+        if (now > deadline_s) return WAIT_TIMEOUT;
+        if (now - began > often_s) world_sleep(world, seldom_s);
+    }
+}
+
+/* Whether there is nothing to wait for. */
+static int is_there(struct channel *channel, bool sending, bool *is, struct error *error) {
+    const struct device *from = &channel->rendezvous->partition->devices[channel->crossing->from];
+    *is = sending ? may_send(channel) : has_come(channel);
+    if (sending || !*is || !channel->marks || is_over(channel)) return OK;
+    void *mark = channel->marks[channel->received % (uint64_t)channel->depth];
+    return from->backend->marks->reached(from, mark, is, error);
+}
+
 static int await(struct channel *channel, bool sending, struct error *error) {
     const struct rendezvous *rendezvous = channel->rendezvous;
     const struct crossing *crossing = channel->crossing;
+    const int own = sending ? crossing->from : crossing->to;
+    const struct device *device = &rendezvous->partition->devices[own];
+    bool is = false;
+    RETURN_IF(is_there(channel, sending, &is, error));
+    /* A device with a queue computes until that is empty: only then it waits. */
+    if (!is && device_apart(device)) RETURN_IF(device->backend->finish(device, error));
     const double began = world_now(rendezvous->world);
-    const enum wait_result result =
-        event_wait_until(sending ? &channel->taken : &channel->sent, sending ? may_send : has_come, channel,
-                         fmin(began + rendezvous->timeout_s, rendezvous->deadline_s));
+    const double deadline_s = fmin(began + rendezvous->timeout_s, rendezvous->deadline_s);
+    enum wait_result result = event_wait_until(sending ? &channel->taken : &channel->sent,
+                                               sending ? may_send : has_come, channel, deadline_s);
+    if (result == WAIT_DONE && !sending && channel->marks && !is_over(channel))
+        result = await_mark(channel, channel->marks[channel->received % (uint64_t)channel->depth], deadline_s,
+                            error);
     const double waited_s = world_now(rendezvous->world) - began;
-    rendezvous->seats[sending ? crossing->from : crossing->to].waited_s += waited_s;
+    rendezvous->seats[own].waited_s += waited_s;
+    if (error->code != OK) return error->code;
     if (result == WAIT_DONE && !is_over(channel)) return OK;
     return end_wait(channel, sending, result, waited_s, error);
 }
@@ -64,10 +102,17 @@ static int run_send(const struct call *call, struct error *error) {
     struct channel *channel = call->instance;
     const struct crossing *crossing = channel->crossing;
     const struct device *devices = channel->rendezvous->partition->devices;
+    const struct device *from = &devices[crossing->from], *to = &devices[crossing->to];
     RETURN_IF(await(channel, true, error));
-    void *place = channel->values[atomic_load(&channel->sent.count) % (uint64_t)channel->depth];
-    RETURN_IF(device_copy(&devices[crossing->to], place, &devices[crossing->from], call->input[0],
-                          channel->bytes, error));
+    const uint64_t place = atomic_load(&channel->sent.count) % (uint64_t)channel->depth;
+    void *value = channel->values[place];
+    if (channel->staged) {
+        void *staged = channel->staged[place];
+        RETURN_IF(from->backend->queue_copy(from, staged, call->input[0], channel->bytes, error));
+        RETURN_IF(from->backend->send(from, value, staged, channel->bytes, channel->marks[place], error));
+    } else {
+        RETURN_IF(device_copy(to, value, from, call->input[0], channel->bytes, error));
+    }
     event_post(&channel->sent);
     return OK;
 }

@@ -4,16 +4,23 @@
 
 #include "split.h"
 
-/* The path of one value from part to part: a ring with a place for each run that either end has in flight.
- * The value of a run is the receiver's to read from when it was sent until the receiver's run ends. */
+/* The path of one value from part to part. Between devices of one backend that has queues, the sender copies
+ * the value within its own memory, in its queue, and from there it crosses beside the queue: the sender
+ * computes on meanwhile, and may write over the value. Elsewhere the sender's thread copies it. It is a ring
+ * with a place for each run that either end has in flight. The value of a run is the receiver's to read from
+ * when it was sent until the receiver's run ends. */
 struct channel {
-    struct event sent;  /* posted by the sender alone, after the copy */
+    struct event
+        sent; /* posted by the sender alone, after the copy; or when that is queued, before its mark */
     struct event taken; /* posted by the receiver alone, at the end of each run */
     uint64_t received;  /* values that the receiver has waited for; its own */
     const struct rendezvous *rendezvous;
     const struct crossing *crossing;
     void *
         *values; /* [depth] of [bytes] each, on the receiver's device: in its arenas, then in spare memory */
+    void *
+        *staged; /* [depth] of [bytes] each, on the sender's device: what crosses beside its queue; or NULL */
+    void **marks; /* [depth] of the sender's device: it has crossed; NULL where `staged` is */
     int depth;
     size_t bytes;
 };
@@ -36,5 +43,10 @@ struct rendezvous {
     struct channel *channels; /* [partition->crossing_count] */
     _Atomic int failed;       /* number of the first part that failed, from 1; 0: none */
 };
+
+/* Whether such a value crosses beside the sender's queue. */
+static inline bool crosses_beside(const struct device *from, const struct device *to) {
+    return from->backend == to->backend && from->backend->own_memory && from->backend->send;
+}
 
 #endif

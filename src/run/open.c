@@ -410,7 +410,9 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(open_network(run, typed, error));
     if (!run->led) RETURN_IF(claim_folder(run, error)); /* before anybody is waited for */
     if (!run->crew.elsewhere) {
-        const int code = setup_place(setup, run->world, error);
+        if (setup_measures(setup))
+            progress_say(&run->progress, "--place=auto: measuring the devices of a group");
+        const int code = setup_place(setup, run->world, true, error);
         run->training.abandoned = setup->balanced.abandoned;
         RETURN_IF(code);
     }

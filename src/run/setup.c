@@ -140,7 +140,18 @@ static bool is_automatic(const struct setup *setup) {
     return strcmp(setup->config.place, "auto") == 0;
 }
 
-int setup_place(struct setup *setup, struct world *world, struct error *error) {
+bool setup_measures(const struct setup *setup) {
+    return is_automatic(setup) && setup->group > 1;
+}
+
+bool setup_lives_on_gpus(const struct setup *setup) {
+    int apart = 0;
+    for (int w = 0; w < setup->device_count; w++) apart += device_apart(&setup->devices[w]);
+    if (apart == 0 || setup->config.homes == HOMES_CPU) return false;
+    return setup->config.homes == HOMES_GPU || apart == setup->device_count;
+}
+
+int setup_place(struct setup *setup, struct world *world, bool has_store, struct error *error) {
     struct config *config = &setup->config;
     struct groups groups;
     if (!is_automatic(setup) || !setup_groups(setup, world, &groups)) return OK;
@@ -149,6 +160,7 @@ int setup_place(struct setup *setup, struct world *world, struct error *error) {
                                     .strategy = &setup->choices.strategy,
                                     .optimizer = &setup->choices.optimizer,
                                     .schedule = &setup->choices.schedule,
+                                    .on_devices = has_store && setup_lives_on_gpus(setup),
                                     .average = config->average,
                                     .clip = (float)config->clip,
                                     .seed = (uint64_t)config->seed,

@@ -39,9 +39,13 @@ struct setup {
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error);
 int setup_open_devices(struct setup *setup, struct error *error);
 int setup_open_network(struct setup *setup, struct error *error); /* and the data set */
+/* Whether the shards of a run with these workers live on GPUs: with all of them, or as --homes says. */
+bool setup_lives_on_gpus(const struct setup *setup);
+/* Whether setup_place has to measure, which takes seconds. */
+bool setup_measures(const struct setup *setup);
 /* What --place=auto means becomes config.place, for a process whose devices compute, once the network is
- * there. Errors: those of balanced_place. */
-int setup_place(struct setup *setup, struct world *world, struct error *error);
+ * there. has_store: the weights are this process's. Errors: those of balanced_place. */
+int setup_place(struct setup *setup, struct world *world, bool has_store, struct error *error);
 /* The groups of a run's devices, where a worker has several: *groups filled, and returned; else NULL. */
 const struct groups *setup_groups(const struct setup *setup, struct world *world, struct groups *groups);
 /* What a worker here is called by its devices. */

@@ -77,23 +77,13 @@ int run_shards_here(const struct run *run) {
     return run->setup.shards / run->crew.parts;
 }
 
-/* The devices whose memory is their own. */
-static int count_apart(const struct run *run) {
-    int apart = 0;
-    for (int d = 0; d < run->setup.device_count; d++) apart += device_apart(&run->setup.devices[d]);
-    return apart;
-}
-
 /* Where the shards live: with the workers, when all of them are on devices with memory of their own; else in
  * the host's memory. */
 static int choose_homes(const struct run *run, bool *on_devices, struct error *error) {
-    const int apart = run->crew.elsewhere ? 0 : count_apart(run);
-    *on_devices = false;
-    if (run->setup.config.homes == HOMES_GPU && apart == 0)
+    *on_devices = !run->crew.elsewhere && setup_lives_on_gpus(&run->setup);
+    if (run->setup.config.homes == HOMES_GPU && !*on_devices)
         return error_set(error, ERROR_USAGE, "--homes=gpu: none of the devices is a GPU of this process (%s)",
                          run->setup.config.devices);
-    const bool all = apart > 0 && apart == run->setup.device_count;
-    *on_devices = run->setup.config.homes == HOMES_GPU || (run->setup.config.homes == HOMES_AUTO && all);
     return OK;
 }
 

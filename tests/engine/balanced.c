@@ -94,6 +94,7 @@ static struct batch_work work_of(const struct groups *groups, const struct netwo
                                .strategy = &strategy,
                                .optimizer = &optimizer,
                                .schedule = &schedule,
+                               .on_devices = true,
                                .seed = 1,
                                .microbatches = groups->microbatches,
                                .world = groups->world,

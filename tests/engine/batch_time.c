@@ -102,6 +102,36 @@ static void check_middle(const struct batch_work *work, const struct device *dev
           "%s: it said: %s", name, error.words);
 }
 
+/* Where the weights live is where they are stepped. */
+static int steps_on_device;
+static int count_update(const struct device *device, const struct update *update,
+                        const struct update_slice *slice, struct error *error) {
+    steps_on_device++;
+    return backends[0]->vectors->update(device, update, slice, error);
+}
+
+static void check_homes(const struct batch_work *work, const struct device *device) {
+    struct vectors vectors = *backends[0]->vectors;
+    struct backend apart;
+    struct error error = {0};
+    double seconds = 0.0;
+    bool abandoned = false;
+    vectors.update = count_update;
+    for (int on_devices = 0; on_devices < 2; on_devices++) {
+        struct batch_work there = *work;
+        struct device own = *device;
+        begin(&slow);
+        apart = timed;
+        apart.own_memory = true;
+        apart.vectors = &vectors;
+        own.backend = &apart;
+        there.on_devices = on_devices;
+        steps_on_device = 0;
+        CHECK(batch_time(&there, &own, NULL, &seconds, &abandoned, &error) == OK, "%s", error.words);
+        CHECK((steps_on_device > 0) == there.on_devices, "%d steps on the device", steps_on_device);
+    }
+}
+
 static void check_clip(const struct batch_work *work, const struct device *device) {
     struct batch_work clipped = *work;
     struct error error = {0};
@@ -174,6 +204,7 @@ static void check_all(const struct groups *groups, struct batch_work *work) {
     check_middle(work, groups->devices, NULL, "alone");
     check_middle(work, NULL, groups, "a group");
     check_clip(work, groups->devices);
+    check_homes(work, groups->devices);
 }
 
 int main(void) {

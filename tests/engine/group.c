@@ -119,6 +119,44 @@ static void check_fault(int fails, int hangs_in, int expected, const char *words
     devices_close(opened, 2);
 }
 
+/* A queue that fails when it is waited for: the node that the part had come to is named. */
+static int finishes, finish_fails_at;
+static int fail_to_finish(const struct device *device, struct error *error) {
+    (void)device;
+    if (++finishes != finish_fails_at) return OK;
+    return error_set(error, ERROR_DEVICE, "the queue broke");
+}
+
+static void check_finish(int fails_when) {
+    const struct examples examples = side_examples(false);
+    const struct indices indices = {.count = BATCH, .index = index_of, .key = key_of};
+    struct error error = {0};
+    struct groups groups = {.place = "dense1=cpu:1,dense2=cpu:0", .microbatches = 1, .timeout_s = 3.0};
+    struct device *opened = NULL;
+    struct side side;
+    float loss;
+    finishes = 0;
+    finish_fails_at = fails_when;
+    faulty = *backends[0];
+    faulty.own_memory = true;
+    faulty.finish = fail_to_finish;
+    CHECK(open_groups("(cpu:0+cpu:1)", true, &groups, &opened, &error) == OK &&
+              world_open_simulated(&groups.world, 1, &error) == OK,
+          "%s", error.words);
+    opened[1].backend = &faulty;
+    CHECK(open_side(&side, opened, &groups, "layers:flatten; dense1 = dense 5; tanh; dense2 = dense",
+                    &examples, 1, BATCH, &error) == OK,
+          "%s", error.words);
+    draw_batch(0);
+    CHECK(run_side(&side, 0, 0, &indices, &loss, &error) == ERROR_DEVICE &&
+              strncmp(error.words, "cpu:1: ", 7) == 0 && strstr(error.words, "node ") &&
+              strstr(error.words, "): the queue broke"),
+          "said %s", error.words);
+    close_side(&side);
+    world_close(groups.world);
+    devices_close(opened, 2);
+}
+
 /* --- a device that hangs in a training --- */
 
 static struct examples hanging_examples;
@@ -265,5 +303,6 @@ int main(void) {
     check_training(1, "cpu:1 has not ended node ");
     check_training(0, " s at step 3: cpu:0 has not ended node ");
     check_left_behind();
+    for (int finish = 1; finish <= 3; finish++) check_finish(finish);
     return check_end();
 }

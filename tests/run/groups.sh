@@ -87,6 +87,14 @@ PYTHON
 run 0 report nine
 grep -Fq -- "--devices=&#39;$nine&#39;" nine/report.html || fail "a large group cannot be repeated: $(grep -o -- '--devices[^<]*' nine/report.html)"
 
+# --- Ctrl-C while devices are measured: at once, not after it ---
+start measured "$TRAINER" --dataset=digits --model=layers:$tests/../models/layers/resnet56.txt --batch=128 --kernels=reference --threads=1 \
+    --devices='(cpu:0+cpu:1)' --place=auto --out=measured
+wait_until grep -qs "measuring the devices" measured.err
+signal INT measured
+ends 130 measured
+grep -Fqx 'trainer: interrupted while devices were measured' measured.err || fail "Ctrl-C: $(cat measured.err)"
+
 # --- processes ---
 new_cluster 0 2
 places=("$place" auto)

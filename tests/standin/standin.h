@@ -31,8 +31,7 @@ int standin_open(const char *kind);
  * every call that has to do with the device fails. With cudaSuccess the device is as new. */
 void standin_lose(int device, cudaError_t error);
 /* How often the host has waited for work of a stream that nobody had waited for before, since the start:
- * synchronisations, copies that wait, and copies between a device and memory that is not pinned, for which
- * the real runtime waits, too, though this one does not. */
+ * synchronisations, copies that wait, and copies between a device and memory that is not pinned. */
 long standin_waits(void);
 /* Work that was queued on any stream and is not done yet. */
 long standin_waiting(void);
