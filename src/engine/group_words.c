@@ -75,6 +75,19 @@ static void add_layers(const struct group *group, int part, bool counted, struct
     text_add(text, "%s on %s", layers > 0 ? "" : "no weights", group->devices[part].name);
 }
 
+/* A device with memory of its own has room for the whole vector, whichever layers are its: for weights,
+ * gradient and, of several micro-batches, the gradient of a later one (group.c, open_vectors). */
+static void add_vectors(const struct group *group, struct text *text) {
+    const size_t bytes = group->network->graph.layout.floats * sizeof(float);
+    const int vectors = group->pipeline.microbatches > 1 ? 3 : 2;
+    for (int part = 1; part < group->size; part++) {
+        if (device_same_memory(&group->devices[part], &group->devices[0])) continue;
+        text_add(text, "; %s has room for all weights and gradients (", group->devices[part].name);
+        add_bytes(text, (double)bytes * vectors);
+        text_add(text, ")");
+    }
+}
+
 static void describe_places(struct group *group) {
     for (int counted = 0; counted < 2; counted++) {
         struct text text = text_into(group->places, sizeof group->places);
@@ -85,6 +98,7 @@ static void describe_places(struct group *group) {
         text_add(&text, "; ");
         add_bytes(&text, (double)bytes_across(group));
         text_add(&text, " cross in each forward and backward pass");
+        add_vectors(group, &text);
         if (!text.cut) return;
     }
 }

@@ -25,6 +25,9 @@ static void check_group(const char *devices, const char *place, const char *word
     if (code == OK && also == OK) {
         const char *said = group_line(group.replicas.replicas[0].group, 0);
         CHECK(strncmp(said, words, strlen(words)) == 0, "%s: said %s, expected %s", name, said, words);
+        const bool apart = !device_same_memory(&opened[0], &opened[groups.workers]);
+        CHECK(!strstr(said, " has room for all weights and gradients (") == !apart, "%s: said %s", name,
+              said);
         const bool cpus = strstr(devices, "cpu") != NULL, gpus = strstr(devices, "gpu") != NULL;
         compare_sides(&one, &group, !(cpus && gpus), name);
     }
