@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "../base/file.h"
-#include "../bridge/compress.h"
 #include "../base/text.h"
+#include "../bridge/compress.h"
 #include "../graph/model.h"
 #include "open.h"
 
