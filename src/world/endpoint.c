@@ -175,19 +175,20 @@ void listener_close(struct listener *listener) {
 /* --- an endpoint begins and ends --- */
 
 /* Takes the socket over, also when it fails. name: of the one that was connected to; NULL: it has been
- * accepted. */
+ * accepted. socket: -1: the link makes it. */
 static int make_endpoint(struct world *world, const struct link_kind *link, int socket,
                          const struct sockaddr_storage *peer, const char *name, struct endpoint **out,
                          struct error *error) {
     struct endpoint *endpoint;
     int code = memory_array(&endpoint, 1, "a connection", error);
     if (code != OK) {
-        sockets_of(world)->close(world, socket);
+        if (socket >= 0) sockets_of(world)->close(world, socket);
         return code;
     }
     endpoint->world = world;
     endpoint->socket = socket;
     atomic_init(&endpoint->send_socket, socket);
+    endpoint->peer = *peer;
     endpoint->loopback = netname_is_loopback(peer);
     if (name)
         snprintf(endpoint->name, sizeof endpoint->name, "%s", name);
@@ -257,6 +258,13 @@ static int connect_at(struct world *world, const struct addrinfo *at, double dea
     return reason;
 }
 
+/* Where nobody shares memory, or there is none to share, all goes over TCP. */
+static bool connect_shared(struct world *world, const struct sockaddr_storage *peer, const char *name,
+                           struct endpoint **out) {
+    struct error ignored = {0};
+    return make_endpoint(world, &link_shm, -1, peer, name, out, &ignored) == OK;
+}
+
 /* Each address of the host once. On failure the words of the last one's reason are in *why. */
 static int connect_once(struct world *world, const struct netname *netname, const char *name, double deadline,
                         struct endpoint **out, const char **why, bool *resolved, struct error *error) {
@@ -270,12 +278,10 @@ static int connect_once(struct world *world, const struct netname *netname, cons
         memcpy(&peer, at->ai_addr, at->ai_addrlen);
         code = check_reach(world, &peer, error);
         if (code != OK) break;
-        const int near = shares_memory(world, &peer) ? shm_connect(&peer) : -1;
-        const int reason = near >= 0 ? OK : connect_at(world, at, deadline, &socket);
+        if (shares_memory(world, &peer) && connect_shared(world, &peer, name, out)) break;
+        const int reason = connect_at(world, at, deadline, &socket);
         *why = strerror(reason);
-        if (reason != OK) continue;
-        code = make_endpoint(world, near >= 0 ? &link_shm : link_of(world), near >= 0 ? near : socket, &peer,
-                             name, out, error);
+        if (reason == OK) code = make_endpoint(world, link_of(world), socket, &peer, name, out, error);
     }
     freeaddrinfo(list);
     return code;
@@ -379,7 +385,7 @@ bool endpoint_finish(struct endpoint *endpoint, double timeout_s) {
 void endpoint_close(struct endpoint *endpoint) {
     if (!endpoint) return;
     endpoint->link->close(endpoint);
-    sockets_of(endpoint->world)->close(endpoint->world, endpoint->socket);
+    if (endpoint->socket >= 0) sockets_of(endpoint->world)->close(endpoint->world, endpoint->socket);
     memory_free(endpoint->ahead);
     memory_free(endpoint);
 }

@@ -10,9 +10,10 @@
 #include "link.h"
 
 struct endpoint {
-    struct world *world;     /* borrowed */
-    int socket;              /* of the world's sockets; where it receives */
-    _Atomic int send_socket; /* where it sends: the same, or one that the link has made */
+    struct world *world;          /* borrowed */
+    int socket;                   /* of the world's sockets; where it receives */
+    _Atomic int send_socket;      /* where it sends: the same, or one that the link has made */
+    struct sockaddr_storage peer; /* its address; of shared memory, where the listener is */
     bool loopback;
     _Atomic bool interrupted; /* by endpoint_interrupt */
     _Atomic long long sent, received;

@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -47,8 +48,9 @@ struct way {
 
 struct shm_link {
     struct shm_memory *memory; /* NULL: has not come yet */
-    struct lock lock;          /* of who takes it when it comes */
+    struct lock lock;          /* of who takes it when it comes, and of `broken` */
     _Atomic bool open;
+    char broken[100]; /* why it never will be; empty: it may */
     struct way out, in;
 };
 
@@ -105,12 +107,10 @@ int shm_accept(int listener) {
 
 /* --- the memory --- */
 
-/* Both sides map it; file: is closed. */
+/* Both sides map it. */
 static int map(struct shm_link *link, int file, bool accepted) {
     void *memory = mmap(NULL, sizeof *link->memory, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    const int reason = errno;
-    close(file);
-    if (memory == MAP_FAILED) return reason;
+    if (memory == MAP_FAILED) return errno;
     link->memory = memory;
     link->out.ring = &link->memory->rings[accepted];
     link->out.bytes = link->memory->bytes[accepted];
@@ -140,8 +140,8 @@ static bool send_files(int socket, const int files[2]) {
     return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-/* What recvmsg gave; files: -1 where there are none. */
-static ssize_t receive_files(int socket, int files[2]) {
+/* What recvmsg gave; files: -1 where there are none. *cut: more were sent than came. */
+static ssize_t receive_files(int socket, int files[2], bool *cut) {
     union control control = {0};
     char first;
     struct iovec byte = {.iov_base = &first, .iov_len = 1};
@@ -155,10 +155,14 @@ static ssize_t receive_files(int socket, int files[2]) {
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
         header->cmsg_len <= CMSG_LEN(2 * sizeof(int)))
         memcpy(files, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+    *cut = found > 0 && (message.msg_flags & MSG_CTRUNC);
     return found;
 }
 
+/* A file longer than this process may write would end it (SIGXFSZ). */
 static int make_memory(int *out) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(struct shm_memory)) return EFBIG;
     *out = memfd_create("trainer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*out < 0) return errno;
     if (ftruncate(*out, sizeof(struct shm_memory)) == 0 && fcntl(*out, F_ADD_SEALS, SEALS) == 0) return OK;
@@ -167,7 +171,8 @@ static int make_memory(int *out) {
     return reason;
 }
 
-/* The connecting side. */
+/* The connecting side. All that may be refused is made before it connects, so that the host never sees one
+ * who then comes over TCP. Whatever fails, what is in `endpoint` and `link` is closed with them. */
 static int offer(struct endpoint *endpoint, struct shm_link *link) {
     int ends[2], file, reason = make_memory(&file);
     if (reason != OK) return reason;
@@ -176,37 +181,58 @@ static int offer(struct endpoint *endpoint, struct shm_link *link) {
         close(file);
         return reason;
     }
-    const bool sent = send_files(endpoint->socket, (const int[]){file, ends[1]});
-    reason = errno;
-    close(ends[1]);
     endpoint->socket = ends[0]; /* it receives there, and sends where it has connected */
-    if (!sent) {
-        close(file);
-        return reason;
-    }
-    return map(link, file, false);
+    reason = map(link, file, false);
+    const int sends = reason == OK ? shm_connect(&endpoint->peer) : -1;
+    if (reason == OK && sends < 0) reason = ECONNREFUSED;
+    atomic_init(&endpoint->send_socket, sends);
+    if (reason == OK && !send_files(sends, (const int[]){file, ends[1]})) reason = errno;
+    close(ends[1]);
+    close(file);
+    return reason;
 }
 
-/* The accepting side, once it is there: OK, or as send and receive. */
-static int take_offer(struct endpoint *endpoint, struct shm_link *link, const char **why) {
+static int break_off(struct shm_link *link, const char *words, const char **why) {
+    snprintf(link->broken, sizeof link->broken, "%s", words);
+    *why = link->broken;
+    return LINK_BROKEN;
+}
+
+static bool is_sealed(int file) {
+    const int seals = fcntl(file, F_GET_SEALS);
+    return seals >= 0 && (seals & SEALS) == SEALS;
+}
+
+static bool is_expected(const int files[2]) {
     struct stat status;
+    return files[0] >= 0 && files[1] >= 0 && fstat(files[0], &status) == 0 &&
+           status.st_size == sizeof(struct shm_memory) && is_sealed(files[0]);
+}
+
+/* The accepting side, once it is there: OK, or as send and receive. One offer is looked at, never a second
+ * one: a connection that is broken stays so. */
+static int take_offer(struct endpoint *endpoint, struct shm_link *link, const char **why) {
     int files[2];
-    const ssize_t found = receive_files(endpoint->socket, files);
+    bool cut;
+    const ssize_t found = receive_files(endpoint->socket, files, &cut);
     if (found < 0 && (errno == EAGAIN || errno == EINTR)) return LINK_AGAIN;
     if (found <= 0) return LINK_ENDED;
-    *why = "does not offer the memory to share that was expected";
-    if (files[1] >= 0) atomic_store(&endpoint->send_socket, files[1]);
-    if (atomic_load(&endpoint->interrupted)) shutdown(endpoint->send_socket, SHUT_RDWR); /* it came later */
-    if (files[0] < 0) return LINK_BROKEN;
-    if (files[1] < 0 || fstat(files[0], &status) != 0 || status.st_size != sizeof(struct shm_memory) ||
-        (fcntl(files[0], F_GET_SEALS) & SEALS) != SEALS) {
+    const bool expected = !cut && is_expected(files);
+    const int reason = expected ? map(link, files[0], true) : OK;
+    if (expected && reason == OK) {
         close(files[0]);
-        return LINK_BROKEN;
+        atomic_store(&endpoint->send_socket, files[1]);
+        if (atomic_load(&endpoint->interrupted)) shutdown(files[1], SHUT_RDWR); /* it came later */
+        return OK;
     }
-    const int reason = map(link, files[0], true);
-    if (reason == OK) return OK;
-    *why = strerror(reason);
-    return LINK_BROKEN;
+    const bool lacks = cut && files[1] < 0; /* what was sent, and is lost */
+    for (int i = 0; i < 2; i++)
+        if (files[i] >= 0) close(files[i]);
+    if (reason != OK) return break_off(link, strerror(reason), why);
+    return break_off(link,
+                     lacks ? "no descriptor is left in this process for the memory that it shares"
+                           : "does not offer the memory to share that was expected",
+                     why);
 }
 
 /* The same for whichever thread comes first. */
@@ -214,7 +240,13 @@ static int open_once(struct endpoint *endpoint, const char **why) {
     struct shm_link *link = endpoint->state;
     if (atomic_load_explicit(&link->open, memory_order_acquire)) return OK;
     lock_take(&link->lock);
-    const int code = atomic_load(&link->open) ? OK : take_offer(endpoint, link, why);
+    int code = OK;
+    if (link->broken[0]) {
+        *why = link->broken;
+        code = LINK_BROKEN;
+    } else if (!atomic_load(&link->open)) {
+        code = take_offer(endpoint, link, why);
+    }
     if (code == OK) atomic_store(&link->open, true);
     lock_release(&link->lock);
     return code;
@@ -227,6 +259,7 @@ static void name_peer(struct endpoint *endpoint) {
     snprintf(endpoint->name, sizeof endpoint->name, "process %ld", (long)peer.pid);
 }
 
+/* A connecting side has no socket yet, and makes it here. */
 static int open_link(struct endpoint *endpoint, bool accepted, struct error *error) {
     struct shm_link *link = NULL;
     RETURN_IF(memory_array(&link, 1, "a connection", error));
@@ -240,16 +273,14 @@ static int open_link(struct endpoint *endpoint, bool accepted, struct error *err
     const int reason = offer(endpoint, link);
     atomic_init(&link->open, reason == OK);
     if (reason == OK) return OK;
-    return error_set(error, ERROR_DEVICE,
-                     "%s: no memory to share: %s; with --no-shared-memory all goes over TCP", endpoint->name,
-                     strerror(reason));
+    return error_set(error, ERROR_DEVICE, "%s: no memory to share: %s", endpoint->name, strerror(reason));
 }
 
 static void close_link(struct endpoint *endpoint) {
     struct shm_link *link = endpoint->state;
     if (!link) return;
     const int sends = atomic_load(&endpoint->send_socket);
-    if (sends != endpoint->socket) close(sends);
+    if (sends >= 0 && sends != endpoint->socket) close(sends);
     if (link->memory) munmap(link->memory, sizeof *link->memory);
     memory_free(link);
     endpoint->state = NULL;
@@ -287,7 +318,7 @@ static bool hear_bells(int socket) {
 static ssize_t put_piece(struct way *out, const struct iovec *piece, const char **why) {
     size_t moved = 0;
     while (moved < piece->iov_len) {
-        const uint64_t filled = out->count - atomic_load_explicit(&out->ring->taken, memory_order_acquire);
+        const uint64_t filled = out->count - atomic_load(&out->ring->taken);
         if (!check(out, filled, why)) return LINK_BROKEN;
         const size_t bytes =
             least(least(piece->iov_len - moved, CHUNK_BYTES), SHM_RING_BYTES - (size_t)filled);
