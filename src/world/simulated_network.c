@@ -10,7 +10,7 @@
 #include "../base/rng.h"
 
 static bool is_cut(const struct simulation *sim, int from, int to) {
-    return sim->machines[from].cut >> to & 1;
+    return sim->machines[from].cuts[to] > 0;
 }
 
 static double slowness(const struct simulation *sim, int from, int to) {
@@ -85,13 +85,15 @@ static void change_path(struct simulation *sim, struct sim_socket *socket, bool 
 void simulated_cut(struct world *one, struct world *other, bool cut) {
     struct simulation *sim = sim_of(one)->sim;
     const int a = sim_of(one)->machine, b = sim_of(other)->machine;
-    if (a == b || cut == (bool)(sim->machines[a].cut >> b & 1)) return;
-    sim->machines[a].cut ^= UINT64_C(1) << b;
-    sim->machines[b].cut ^= UINT64_C(1) << a;
+    const bool was_cut = is_cut(sim, a, b);
+    if (a == b || (!cut && !was_cut)) return;
+    sim->machines[a].cuts[b] += cut ? 1 : -1;
+    sim->machines[b].cuts[a] += cut ? 1 : -1;
+    if (is_cut(sim, a, b) == was_cut) return;
     for (int s = 0; s < sim->socket_room; s++) {
         struct sim_socket *socket = &sim->sockets[s];
-        if ((socket->machine == a && socket->far_machine == b) ||
-            (socket->machine == b && socket->far_machine == a))
+        if (socket->state != CLOSED && ((socket->machine == a && socket->far_machine == b) ||
+                                        (socket->machine == b && socket->far_machine == a)))
             change_path(sim, socket, cut);
     }
     sim_network_changed(sim);
@@ -105,6 +107,7 @@ void simulated_kill(struct world *machine) {
     struct simulation *sim = sim_of(machine)->sim;
     sim->machines[sim_of(machine)->machine].dead = true;
     for (int s = 0; s < sim->socket_room; s++)
-        if (sim->sockets[s].machine == sim_of(machine)->machine) sim_socket_break(sim, s);
+        if (sim->sockets[s].state != CLOSED && sim->sockets[s].machine == sim_of(machine)->machine)
+            sim_socket_break(sim, s);
     sim_network_changed(sim);
 }

@@ -36,7 +36,7 @@ void simulated_set_network(struct world *world, const struct simulated_network *
 int simulated_open_machine(struct world **out, struct world *beside, struct error *error);
 
 /* Nothing gets from one machine to the other or back, until the cut is mended: then what was sent meanwhile
- * is under way. Neither side is told. */
+ * is under way. Neither side is told. Cuts of the same pair add up; each is mended by itself. */
 void simulated_cut(struct world *one, struct world *other, bool cut);
 /* Latency times as long, and the line so many times slower, as long as it lasts; 1: as before. */
 void simulated_slow(struct world *machine, double times);

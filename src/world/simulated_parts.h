@@ -39,7 +39,7 @@ enum { MACHINES = 64 };
 struct sim_machine {
     double out_free_s, in_free_s; /* when its line has sent, and received, all that it was given so far */
     double slowness;              /* of its line, 1 or more */
-    uint64_t cut;                 /* a bit for each machine that it cannot reach */
+    int cuts[MACHINES];           /* of the way to each machine that have not been mended */
     bool dead;
 };
 

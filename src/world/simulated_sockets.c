@@ -310,6 +310,7 @@ static void sim_close(struct world *world, int socket) {
     if (near->peer != NOBODY) {
         sim_shutdown(world, socket, SHUT_RDWR);
         socket_at(sim, near->peer)->peer = NOBODY;
+        near->peer = NOBODY; /* its place may soon be another's */
     }
     drop_segments(near, -INFINITY);
     near->state = CLOSED;

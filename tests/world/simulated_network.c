@@ -220,12 +220,16 @@ static void test_cut(void) {
     open_pair(&pair, 5, &plain, 1);
     CHECK(endpoint_send(pair.near[0], "before", &piece, 1, LONG_S, &pair.error) == OK, "%s",
           pair.error.words);
-    simulated_cut(pair.near_world, pair.far_world, true);
+    for (int i = 0; i < 2; i++) simulated_cut(pair.near_world, pair.far_world, true);
     CHECK(endpoint_send(pair.near[0], "meanwhile", &piece, 1, LONG_S, &pair.error) == OK, "%s",
           pair.error.words);
-    CHECK(endpoint_receive(pair.far[0], "anything", got, 1, 5.0, &pair.error) == ERROR_PEER &&
-              strstr(pair.error.words, "no byte of anything for 5 s"),
-          "%s", pair.error.words);
+    for (int mended = 0; mended < 2; mended++) { /* there were two cuts */
+        if (mended) simulated_cut(pair.near_world, pair.far_world, false);
+        pair.error = (struct error){0};
+        CHECK(endpoint_receive(pair.far[0], "anything", got, 1, 5.0, &pair.error) == ERROR_PEER &&
+                  strstr(pair.error.words, "no byte of anything for 5 s"),
+              "%s", pair.error.words);
+    }
     pair.error = (struct error){0};
     struct endpoint *another = NULL;
     struct listener *listener = NULL;
@@ -245,6 +249,9 @@ static void test_cut(void) {
               "%s", pair.error.words);
     CHECK(is_near(world_now(pair.far_world) - mended, LATENCY_S), "%.9f s after it was mended",
           world_now(pair.far_world) - mended);
+    simulated_cut(pair.far_world, pair.near_world, false); /* there is none any more */
+    simulated_cut(pair.far_world, pair.near_world, true);
+    simulated_cut(pair.far_world, pair.near_world, false);
     CHECK(round_trip(&pair) < 1.0, "%s", pair.error.words);
     listener_close(listener);
     close_pair(&pair);
@@ -281,6 +288,44 @@ static void test_kill(void) {
     close_pair(&pair);
 }
 
+static struct endpoint *connect_to(struct world *world, struct listener *listener, struct endpoint **far) {
+    struct endpoint *near = NULL;
+    struct error error = {0};
+    char address[32];
+    snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
+    CHECK(endpoint_connect(world, address, &near, LONG_S, &error) == OK &&
+              listener_accept(listener, far, LONG_S, &error) == OK && *far,
+          "%s", error.words);
+    if (!near || !*far) exit(check_end());
+    return near;
+}
+
+/* Of a connection that was closed nothing is left, though its place is free and that of its other end is
+ * another's by now. */
+static void test_kill_after_close(void) {
+    struct pair pair;
+    struct world *killed = NULL;
+    struct listener *listener = NULL, *early = NULL, *at_killed = NULL;
+    struct endpoint *far = NULL;
+    open_pair(&pair, 10, &plain, 0);
+    CHECK(simulated_open_machine(&killed, pair.near_world, &pair.error) == OK &&
+              endpoint_listen(killed, "127.0.0.1:0", &at_killed, &pair.error) == OK &&
+              endpoint_listen(pair.far_world, "127.0.0.1:0", &listener, &pair.error) == OK &&
+              endpoint_listen(pair.far_world, "127.0.0.1:0", &early, &pair.error) == OK,
+          "%s", pair.error.words);
+    struct endpoint *near = connect_to(pair.near_world, at_killed, &far);
+    endpoint_close(far); /* of `killed`, first */
+    endpoint_close(near);
+    listener_close(early); /* its place is the first that is free, and the next is that of `near` */
+    pair.near[0] = connect_to(pair.near_world, listener, &pair.far[0]);
+    simulated_kill(killed);
+    CHECK(round_trip(&pair) < 1.0, "another machine was killed: %s", pair.error.words);
+    listener_close(listener);
+    listener_close(at_killed);
+    world_close(killed);
+    close_pair(&pair);
+}
+
 /* Worlds of one simulation are stopped one by one, and have one clock. */
 static void test_beside(void) {
     struct pair pair;
@@ -307,6 +352,7 @@ int main(void) {
     test_seeds();
     test_cut();
     test_kill();
+    test_kill_after_close();
     test_beside();
     return check_end();
 }
