@@ -191,9 +191,7 @@ void handshake_make_room(struct host *host) {
 }
 
 static bool same_host(const struct endpoint *one, const struct endpoint *other) {
-    const char *name = endpoint_name(one), *name_of_other = endpoint_name(other);
-    const size_t length = (size_t)(strrchr(name, ':') - name) + 1;
-    return strncmp(name, name_of_other, length) == 0;
+    return endpoint_same_source(one, other);
 }
 
 /* Who has been there for long makes room; an address that sends many, for its own. */

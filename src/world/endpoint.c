@@ -38,6 +38,11 @@ ssize_t endpoint_socket_receive(const struct endpoint *endpoint, void *buffer, s
     return sockets_of(endpoint->world)->receive(endpoint->world, endpoint->socket, buffer, bytes);
 }
 
+void endpoint_socket_wake(const struct endpoint *endpoint) {
+    const struct sockets *const sockets = sockets_of(endpoint->world);
+    if (sockets->wake) sockets->wake(endpoint->world, endpoint->socket);
+}
+
 void endpoint_socket_end(const struct endpoint *endpoint) {
     sockets_of(endpoint->world)->shutdown(endpoint->world, endpoint->socket, SHUT_WR);
 }
@@ -203,8 +208,31 @@ static int make_endpoint(struct world *world, const struct link_kind *link, int 
     return code;
 }
 
-static bool is_passing(int reason) { /* of accept: the one who came has gone again, or nobody came */
-    return reason == EAGAIN || reason == EINTR || reason == ECONNABORTED || reason == EPROTO;
+/* Of accept: nobody came, or the one who came has gone again, for whatever reason its connection had
+ * (accept(2)). A simulated network is down where the machine has been killed. */
+static bool is_passing(const struct world *world, int reason) {
+    static const int reasons[] = {EAGAIN, EINTR,        ECONNABORTED, EPROTO,      ENOPROTOOPT, EHOSTDOWN,
+                                  ENONET, EHOSTUNREACH, EOPNOTSUPP,   ENETUNREACH, EPERM};
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reason == reasons[i]) return true;
+    return reason == ENETDOWN && !world_is_simulated(world);
+}
+
+static bool is_crowding(int reason) {
+    return reason == EMFILE || reason == ENFILE || reason == ENOBUFS || reason == ENOMEM;
+}
+
+/* Who has come to either socket, in *out; OK, or errno. Where nothing can be made of a connection, it is
+ * closed: no guest is worth the run. */
+static int accept_one(struct listener *listener, struct endpoint **out) {
+    struct world *world = listener->world;
+    struct sockaddr_storage peer = listener->name;
+    struct error why = {0};
+    const int near = shm_accept(listener->shm);
+    const int socket = near >= 0 ? near : sockets_of(world)->accept(world, listener->socket, &peer);
+    if (socket < 0) return errno;
+    const struct link_kind *const link = near >= 0 ? &link_shm : link_of(world);
+    return make_endpoint(world, link, socket, &peer, NULL, out, &why) == OK ? OK : ENOMEM;
 }
 
 bool listener_is_crowded(const struct listener *listener) {
@@ -216,18 +244,13 @@ int listener_accept(struct listener *listener, struct endpoint **out, double tim
     *out = NULL;
     listener->crowded = false;
     while (true) {
-        struct sockaddr_storage peer;
-        const int near = shm_accept(listener->shm);
-        if (near >= 0)
-            return make_endpoint(listener->world, &link_shm, near, &listener->name, NULL, out, error);
-        const int socket = sockets_of(listener->world)->accept(listener->world, listener->socket, &peer);
-        if (socket >= 0)
-            return make_endpoint(listener->world, link_of(listener->world), socket, &peer, NULL, out, error);
-        listener->crowded = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        const int reason = accept_one(listener, out);
+        if (reason == OK) return OK;
+        listener->crowded = is_crowding(reason);
         if (listener->crowded) return world_sleep(listener->world, fmin(RETRY_S, timeout_s)), OK;
-        if (!is_passing(errno))
+        if (!is_passing(listener->world, reason))
             return error_set(error, ERROR_DEVICE, "port %d: cannot take a connection: %s",
-                             listener_port(listener), strerror(errno));
+                             listener_port(listener), strerror(reason));
         if (world_stopped(listener->world))
             return error_set(error, ERROR_PEER, "port %d: stopped while waiting for connections",
                              listener_port(listener));
@@ -388,6 +411,12 @@ void endpoint_close(struct endpoint *endpoint) {
     if (endpoint->socket >= 0) sockets_of(endpoint->world)->close(endpoint->world, endpoint->socket);
     memory_free(endpoint->ahead);
     memory_free(endpoint);
+}
+
+bool endpoint_same_source(const struct endpoint *one, const struct endpoint *other) {
+    const bool shares = one->link == &link_shm;
+    if (shares || other->link == &link_shm) return one->link == other->link;
+    return netname_same_source(&one->peer, &other->peer);
 }
 
 const char *endpoint_name(const struct endpoint *endpoint) {

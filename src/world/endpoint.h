@@ -56,8 +56,8 @@ int endpoint_listen(struct world *world, const char *address, struct listener **
 int listener_port(const struct listener *listener);
 bool listener_is_loopback(const struct listener *listener); /* only this machine can reach it */
 /* The next connection; *out is NULL when nobody connected: the caller knows whom it waited for. Also where
- * somebody did, but this process has no descriptor left: then the listener is crowded until the next call,
- * and who waits there comes in once the caller has closed something. */
+ * somebody did, but this process has no descriptor or memory left: then the listener is crowded until the
+ * next call, and who waits there comes in once the caller has closed something. */
 int listener_accept(struct listener *listener, struct endpoint **out, double timeout_s, struct error *error);
 bool listener_is_crowded(const struct listener *listener);
 void listener_close(struct listener *listener); /* NULL is fine */
@@ -85,7 +85,11 @@ size_t endpoint_peek(struct endpoint *endpoint, void *buffer, size_t bytes, doub
 
 const char *endpoint_name(const struct endpoint *endpoint); /* the peer's address, for words */
 bool endpoint_is_loopback(const struct endpoint *endpoint); /* the peer is on this machine */
-long long endpoint_sent(const struct endpoint *endpoint);   /* bytes so far */
+/* Both may come from one sender, who is to have one share of what there is for strangers: by their IPv4
+ * address, or the network of their IPv6 address (/64), of which one has as many as it likes. All who share
+ * memory are one. */
+bool endpoint_same_source(const struct endpoint *one, const struct endpoint *other);
+long long endpoint_sent(const struct endpoint *endpoint); /* bytes so far */
 long long endpoint_received(const struct endpoint *endpoint);
 
 struct piece {
@@ -93,7 +97,8 @@ struct piece {
     size_t bytes;
 };
 
-/* Sends all of the pieces, in order; receives exactly so many bytes. `what` is for the words: "a reply". */
+/* Sends all of the pieces, in order; receives exactly so many bytes. `what` is for the words: "a reply".
+ * After a message of which only a part went out nothing more is sent: the peer would take it for the rest. */
 int endpoint_send(struct endpoint *endpoint, const char *what, const struct piece *pieces, int count,
                   double timeout_s, struct error *error);
 int endpoint_receive(struct endpoint *endpoint, const char *what, void *buffer, size_t bytes,

@@ -17,6 +17,8 @@ struct endpoint {
     bool loopback;
     _Atomic bool interrupted; /* by endpoint_interrupt */
     _Atomic long long sent, received;
+    size_t held;          /* bytes of a message that the link has taken, but not reported as sent yet */
+    _Atomic bool cut_off; /* a part of a message has gone out, and the rest never will */
     char name[NETNAME_TEXT_BYTES]; /* the peer's */
     const struct link_kind *link;
     void *state;                     /* of the link */
@@ -35,7 +37,8 @@ size_t endpoint_take_ahead(struct endpoint *endpoint, void *buffer, size_t bytes
  * the world was stopped. The others as sendmsg, shutdown and recv. */
 void endpoint_poll(struct world *world, struct pollfd *waits, int count, double seconds);
 ssize_t endpoint_socket_send(const struct endpoint *endpoint, const struct iovec *parts, size_t count);
-void endpoint_socket_end(const struct endpoint *endpoint); /* of what goes out */
+void endpoint_socket_wake(const struct endpoint *endpoint); /* other threads that poll it look again */
+void endpoint_socket_end(const struct endpoint *endpoint);  /* of what goes out */
 ssize_t endpoint_socket_receive(const struct endpoint *endpoint, void *buffer, size_t bytes);
 
 #endif

@@ -84,6 +84,14 @@ bool netname_is_loopback(const struct sockaddr_storage *name) {
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)name)->sin6_addr);
 }
 
+bool netname_same_source(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
+    enum { NETWORK_BYTES = 8 };
+    struct in_addr ignored;
+    if (as_ipv4(a, &ignored) || as_ipv4(b, &ignored)) return netname_same_host(a, b);
+    return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr,
+                  NETWORK_BYTES) == 0;
+}
+
 bool netname_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
     struct in_addr x, y;
     const bool is_short = as_ipv4(a, &x);

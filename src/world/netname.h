@@ -26,6 +26,8 @@ int netname_look_up(const struct netname *netname, bool to_listen, struct addrin
 void netname_text(char *text, size_t room, const struct sockaddr_storage *name);
 bool netname_is_loopback(const struct sockaddr_storage *name);
 bool netname_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b); /* any ports */
+/* The same IPv4 address, or IPv6 addresses of one network (/64). */
+bool netname_same_source(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 int netname_port(const struct sockaddr_storage *name);
 
 #endif

@@ -342,13 +342,14 @@ struct polling {
     const struct simulation *sim;
     struct pollfd *waits; /* [count] */
     int count;
+    bool woken;
 };
 
 /* When the first of those that are polled is ready; what is so now is in their revents. */
 static double due(void *argument) {
     const struct polling *polling = argument;
     const struct simulation *sim = polling->sim;
-    double first = INFINITY;
+    double first = polling->woken ? -INFINITY : INFINITY;
     for (int i = 0; i < polling->count; i++) {
         struct pollfd *wait = &polling->waits[i];
         const struct sim_socket *one = socket_at(sim, wait->fd);
@@ -364,7 +365,7 @@ static double due(void *argument) {
 }
 
 static void sim_poll(struct world *world, struct pollfd *waits, int count, double seconds) {
-    struct polling polling = {sim_of(world)->sim, waits, count};
+    struct polling polling = {sim_of(world)->sim, waits, count, false};
     if (world_stopped(world)) seconds = fmin(seconds, STOPPED_S);
     const double deadline = world_now(world) + fmax(seconds, LEAST_S);
     if (due(&polling) <= world_now(world) || seconds <= 0.0)
@@ -372,6 +373,17 @@ static void sim_poll(struct world *world, struct pollfd *waits, int count, doubl
     else
         sim_wait_due(world, due, &polling, deadline);
     due(&polling);
+}
+
+static void sim_wake(struct world *world, int socket) {
+    struct simulation *sim = sim_of(world)->sim;
+    for (int slot = 0; slot < sim->room; slot++) {
+        const struct sim_thread *thread = sim->threads[slot];
+        if (!thread || thread->because != AT_NETWORK) continue;
+        struct polling *polling = thread->wanted;
+        for (int i = 0; i < polling->count; i++) polling->woken |= polling->waits[i].fd == socket;
+    }
+    sim_network_changed(sim);
 }
 
 const struct sockets simulated_sockets = {.listen = sim_listen,
@@ -382,4 +394,5 @@ const struct sockets simulated_sockets = {.listen = sim_listen,
                                           .receive = sim_receive,
                                           .shutdown = sim_shutdown,
                                           .close = sim_close,
-                                          .poll = sim_poll};
+                                          .poll = sim_poll,
+                                          .wake = sim_wake};

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLICE_S 0.05
@@ -30,17 +31,23 @@ static int kernel_listen(struct world *world, const struct addrinfo *at, int *ou
     return reason;
 }
 
-/* Small messages go at once. */
-static void hurry(int socket) {
-    const int yes = 1;
+/* Small messages go at once. A machine that has lost its power says nothing: one that is silent is asked
+ * after half a minute, and given up after a whole one. TCP_USER_TIMEOUT would also notice it while bytes are
+ * under way, but ends connections to those who are alive and do not read for so long, too. */
+static void set_up(int socket) {
+    const int yes = 1, idle_s = 30, again_s = 10, times = 3;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &again_s, sizeof again_s);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
 }
 
 static int kernel_accept(struct world *world, int socket, struct sockaddr_storage *peer) {
     socklen_t length = sizeof *peer;
     (void)world;
     const int one = accept4(socket, (struct sockaddr *)peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (one >= 0) hurry(one);
+    if (one >= 0) set_up(one);
     return one;
 }
 
@@ -51,7 +58,7 @@ static int kernel_connect(struct world *world, const struct addrinfo *at, int *o
     const int reason = connect(one, at->ai_addr, at->ai_addrlen) == 0 ? OK : errno;
     if (reason == OK || reason == EINPROGRESS || reason == EINTR) {
         *out = one;
-        hurry(one);
+        set_up(one);
         return reason == EINTR ? EINPROGRESS : reason;
     }
     close(one);
@@ -99,12 +106,14 @@ static void kernel_close(struct world *world, int socket) {
 
 /* In slices, after each of which the caller looks whether the world was stopped. A pipe of the world in every
  * poll would wake at once, but costs a descriptor and an entry in each call for what happens once per run;
- * sleepers on events do the same (threads.c). */
+ * sleepers on events do the same (threads.c). More entries than this process may have descriptors are
+ * refused: then it sleeps for the slice, and the caller looks at all of them. */
 static void kernel_poll(struct world *world, struct pollfd *waits, int count, double seconds) {
     const double slice_ms = ceil(1e3 * fmax(0.0, fmin(seconds, SLICE_S)));
     (void)world;
     for (int i = 0; i < count; i++) waits[i].revents = 0;
-    poll(waits, (nfds_t)count, (int)slice_ms);
+    if (poll(waits, (nfds_t)count, (int)slice_ms) >= 0 || errno == EINTR) return;
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e6 * slice_ms)}, NULL);
 }
 
 const struct sockets kernel_sockets = {.listen = kernel_listen,

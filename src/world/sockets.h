@@ -32,6 +32,8 @@ struct sockets {
     /* Until one of them is ready, for at most so many seconds. When the world is stopped it may return early,
      * and does so at least once: the caller looks. */
     void (*poll)(struct world *world, struct pollfd *waits, int count, double seconds);
+    /* Who polls it looks again though nothing has come. NULL: does so now and then in any case. */
+    void (*wake)(struct world *world, int socket);
 };
 
 extern const struct sockets kernel_sockets, simulated_sockets;

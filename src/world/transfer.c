@@ -13,6 +13,7 @@
 #include "endpoint_parts.h"
 
 #define CLOSED "the connection was closed by the peer"
+#define CUT_OFF "a message was cut off before, and nothing can follow it"
 
 enum {
     POLLED = 256, /* of more peers at once the first that are not done; the others wait for a slice at most */
@@ -24,11 +25,22 @@ bool endpoint_is_intact(const struct endpoint *endpoint) {
 }
 
 static bool is_sent(const struct transfer *transfer) {
-    return transfer->sent == transfer->cursor.sends;
+    return transfer->sent >= transfer->cursor.sends;
 }
 
 static bool is_received(const struct transfer *transfer) {
     return transfer->received == transfer->bytes;
+}
+
+/* Steps over `bytes` that the kernel took, and over pieces without any. */
+static void advance(struct transfer *transfer, size_t bytes) {
+    transfer->sent += bytes;
+    transfer->cursor.offset += bytes;
+    while (transfer->cursor.piece < transfer->piece_count &&
+           transfer->cursor.offset >= transfer->pieces[transfer->cursor.piece].bytes) {
+        transfer->cursor.offset -= transfer->pieces[transfer->cursor.piece].bytes;
+        transfer->cursor.piece++;
+    }
 }
 
 static void start(struct transfer *transfer, double now) {
@@ -38,6 +50,7 @@ static void start(struct transfer *transfer, double now) {
     memset(&transfer->cursor, 0, sizeof transfer->cursor);
     transfer->cursor.sends = bytes;
     transfer->cursor.since = now;
+    advance(transfer, 0);
 }
 
 /* --- what went wrong --- */
@@ -62,23 +75,20 @@ static int fail_waiting(const struct transfer *transfer, double seconds, struct 
                      transfer->received, transfer->bytes, transfer->awaits, seconds);
 }
 
-/* --- moving --- */
-
-/* Steps over `bytes` that the kernel took, and over pieces without any. */
-static void advance(struct transfer *transfer, size_t bytes) {
-    transfer->sent += bytes;
-    transfer->cursor.offset += bytes;
-    while (transfer->cursor.piece < transfer->piece_count &&
-           transfer->cursor.offset >= transfer->pieces[transfer->cursor.piece].bytes) {
-        transfer->cursor.offset -= transfer->pieces[transfer->cursor.piece].bytes;
-        transfer->cursor.piece++;
-    }
+/* What stays of messages that will not be completed: the peer would take what follows for the rest. */
+static void cut_off(struct transfer *transfers, int count) {
+    for (int i = 0; i < count; i++)
+        if (!is_sent(&transfers[i]) && (transfers[i].sent > 0 || transfers[i].endpoint->held > 0))
+            atomic_store(&transfers[i].endpoint->cut_off, true);
 }
+
+/* --- moving --- */
 
 static int send_some(struct transfer *transfer, bool *moved, struct error *error) {
     struct endpoint *endpoint = transfer->endpoint;
     struct iovec parts[PIECES_A_CALL];
     size_t count = 0, offset = transfer->cursor.offset;
+    if (atomic_load(&endpoint->cut_off)) return fail_moving(transfer, true, CUT_OFF, error);
     for (int i = transfer->cursor.piece; i < transfer->piece_count && count < PIECES_A_CALL; i++) {
         const struct piece *piece = &transfer->pieces[i];
         char *memory = (char *)(uintptr_t)piece->memory;               /* the kernel only reads it */
@@ -153,19 +163,20 @@ static void sleep_until_ready(struct transfer *transfers, int count, double seco
     int waiting = 0;
     for (int i = 0; i < count && waiting < 2 * POLLED - 1; i++) {
         const struct endpoint *endpoint = transfers[i].endpoint;
-        if (!is_received(&transfers[i]))
+        const bool receives = !is_received(&transfers[i]), sends = !is_sent(&transfers[i]);
+        const int sends_at = atomic_load(&endpoint->send_socket);
+        if (receives)
             waits[waiting++] = (struct pollfd){.fd = endpoint->socket, .events = endpoint->receive_waits};
-        if (!is_sent(&transfers[i]))
-            waits[waiting++] = (struct pollfd){.fd = endpoint->send_socket, .events = endpoint->send_waits};
+        if (sends && receives && sends_at == endpoint->socket) /* one entry per descriptor: see sockets.c */
+            waits[waiting - 1].events |= endpoint->send_waits;
+        else if (sends)
+            waits[waiting++] = (struct pollfd){.fd = sends_at, .events = endpoint->send_waits};
     }
     endpoint_poll(transfers[0].endpoint->world, waits, waiting, seconds);
 }
 
-int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error) {
-    if (count == 0) return OK;
+static int exchange(struct transfer *transfers, int count, double timeout_s, struct error *error) {
     const struct world *world = transfers[0].endpoint->world;
-    const double begin = world_now(world);
-    for (int i = 0; i < count; i++) start(&transfers[i], begin);
     while (true) {
         bool moved, done;
         RETURN_IF(move_some(transfers, count, &moved, &done, error));
@@ -175,6 +186,15 @@ int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, 
         RETURN_IF(check_timeout(transfers, count, world_now(world), timeout_s, &left_s, error));
         sleep_until_ready(transfers, count, left_s);
     }
+}
+
+int endpoints_exchange(struct transfer *transfers, int count, double timeout_s, struct error *error) {
+    if (count == 0) return OK;
+    const double begin = world_now(transfers[0].endpoint->world);
+    for (int i = 0; i < count; i++) start(&transfers[i], begin);
+    const int code = exchange(transfers, count, timeout_s, error);
+    if (code != OK) cut_off(transfers, count);
+    return code;
 }
 
 int endpoint_send(struct endpoint *endpoint, const char *what, const struct piece *pieces, int count,

@@ -3,13 +3,19 @@
  * where this build can. */
 #include "../check.h"
 
+#include <errno.h>
 #include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "../../src/base/memory.h"
 #include "../../src/base/rng.h"
 #include "../../src/world/endpoint.h"
+#include "../../src/world/endpoint_parts.h"
+#include "../../src/world/world_kind.h"
 
 #define LONG_S 20.0
 #define SHORT_S 0.05
@@ -88,9 +94,9 @@ static char *random_bytes(size_t bytes, uint64_t seed) {
     void *memory = NULL;
     struct error error = {0};
     CHECK(memory_zeroed(&memory, bytes, 1, "bytes", &error) == OK, "%s", error.words);
-    for (size_t i = 0; i < bytes; i += 4) {
-        const uint32_t word = rng_philox(seed, 0, i).word[0];
-        memcpy((char *)memory + i, &word, bytes - i < 4 ? bytes - i : 4);
+    for (size_t i = 0; i < bytes; i += 16) {
+        const struct rng_block words = rng_philox(seed, 0, i);
+        memcpy((char *)memory + i, words.word, bytes - i < 16 ? bytes - i : 16);
     }
     return memory;
 }
@@ -107,11 +113,11 @@ static void test_bytes(const char *host) {
     char got[16] = "", process[40];
     snprintf(process, sizeof process, "process %ld", (long)getpid());
     open_wire(&wire, host);
-    /* More pieces than one call takes, empty ones among them. */
-    struct piece pieces[40] = {{0}};
+    /* More pieces than one call takes, empty ones among them, and before them. */
+    struct piece pieces[60] = {{0}};
     const char *text = "0123456789abcdef";
-    for (int i = 0; i < 16; i++) pieces[2 * i + 5] = (struct piece){text + i, 1};
-    CHECK(endpoint_send(wire.near, "digits", pieces, 40, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    for (int i = 0; i < 16; i++) pieces[2 * i + 20] = (struct piece){text + i, 1};
+    CHECK(endpoint_send(wire.near, "digits", pieces, 60, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(endpoint_receive(wire.far, "digits", got, 7, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(memcmp(got, text, 7) == 0 && got[7] == 0, "%.7s, and not a byte more", got);
     CHECK(endpoint_receive(wire.far, "digits", got + 7, 9, LONG_S, &wire.error) == OK, "%s",
@@ -251,10 +257,21 @@ static void test_silence(void) {
     endpoint_send(wire.near, "a gradient", &all, 1, SHORT_S, &wire.error);
     expect(&wire.error, ERROR_PEER, " of 12582912 bytes of a gradient, then none for 0.05 s");
     memory_free(big);
+
+    /* The peer would take what comes now for the rest of the gradient. */
+    wire.error = (struct error){0};
+    endpoint_send(wire.near, "a word", &some, 1, LONG_S, &wire.error);
+    expect(&wire.error, ERROR_PEER,
+           ": a message was cut off before, and nothing can follow it (0 of 4 bytes of a word were sent)");
+    wire.error = (struct error){0};
+    CHECK(endpoint_send(wire.far, "a word", &some, 1, LONG_S, &wire.error) == OK &&
+              endpoint_receive(wire.near, "a word", bytes, 4, LONG_S, &wire.error) == OK,
+          "the other way: %s", wire.error.words);
     close_wire(&wire);
 }
 
-/* One who sends little by little: single bytes are no sign of life, ENDPOINT_LIFE_BYTES are. */
+/* One who sends little by little: single bytes are no sign of life, ENDPOINT_LIFE_BYTES are. In simulated
+ * time, where nothing else may take longer. */
 struct drip {
     struct wire *wire;
     size_t bytes; /* at once */
@@ -527,6 +544,185 @@ static bool has_ipv6(void) {
     return has;
 }
 
+/* --- a kernel that does otherwise --- */
+
+static const struct sockets *real; /* what those below stand before */
+static int reasons[32], polls, most_waits;
+
+/* Gives the reasons one after the other, the last one first, before anybody comes. */
+static int accept_badly(struct world *world, int socket, struct sockaddr_storage *peer) {
+    for (int i = 31; i >= 0; i--)
+        if (reasons[i]) {
+            errno = reasons[i];
+            reasons[i] = 0;
+            return -1;
+        }
+    return real->accept(world, socket, peer);
+}
+
+static void poll_counted(struct world *world, struct pollfd *waits, int count, double seconds) {
+    polls++;
+    if (count > most_waits) most_waits = count;
+    real->poll(world, waits, count, seconds);
+}
+
+static struct world_kind stand_before(struct world *world, struct sockets *sockets) {
+    struct world_kind own = *world->kind;
+    real = own.sockets;
+    *sockets = *real;
+    sockets->accept = accept_badly;
+    sockets->poll = poll_counted;
+    own.sockets = sockets;
+    return own;
+}
+
+/* What a guest's connection ended with is no reason to end; what the host itself has is. */
+static void test_accept(void) {
+    static const int passing[] = {ENETDOWN, EPROTO,      ENOPROTOOPT, EHOSTDOWN,    ENONET, EHOSTUNREACH,
+                                  EPERM,    ENETUNREACH, EOPNOTSUPP,  ECONNABORTED, EINTR};
+    struct wire wire;
+    struct sockets sockets;
+    struct endpoint *near = NULL, *far = NULL;
+    open_wire(&wire, "127.0.0.1");
+    const struct world_kind own = stand_before(wire.world, &sockets);
+    const struct world_kind *const before = wire.world->kind;
+    wire.world->kind = &own;
+    memcpy(reasons, passing, sizeof passing);
+    if (simulation) reasons[0] = 0; /* there it is the machine's own */
+    CHECK(endpoint_connect(wire.world, wire.address, &near, LONG_S, &wire.error) == OK &&
+              listener_accept(wire.listener, &far, LONG_S, &wire.error) == OK && far,
+          "%s", wire.error.words);
+    endpoint_close(far);
+    for (int i = 0; i < 2; i++) {
+        reasons[0] = i ? EMFILE : simulation ? ENETDOWN : EBADF;
+        CHECK(kind == SHARED ||
+                  listener_accept(wire.listener, &far, SHORT_S, &wire.error) == (i ? OK : ERROR_DEVICE),
+              "%d: %s", i, wire.error.words);
+        CHECK(kind == SHARED || listener_is_crowded(wire.listener) == (i == 1), "%d", i);
+    }
+    wire.world->kind = before;
+    endpoint_close(near);
+    close_wire(&wire);
+}
+
+/* A process that may have fewer descriptors than it waits for waits all the same, and does not spin. */
+static void test_poll_limit(void) {
+    struct wire wire;
+    struct sockets sockets;
+    struct rlimit limit;
+    char *big = random_bytes(BIG, 1), byte;
+    const struct piece all = {big, BIG};
+    open_wire(&wire, "127.0.0.1");
+    const struct world_kind own = stand_before(wire.world, &sockets);
+    const struct world_kind *const before = wire.world->kind;
+    wire.world->kind = &own;
+    bool ended;
+    endpoint_peek(wire.far, &byte, 1, 0.0, &ended); /* takes what comes in descriptors */
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit");
+    struct transfer both = {.endpoint = wire.near,
+                            .sends = "bytes",
+                            .pieces = &all,
+                            .piece_count = 1,
+                            .awaits = "a byte",
+                            .buffer = &byte,
+                            .bytes = 1};
+    const struct rlimit none = {.rlim_max = limit.rlim_max};
+    polls = most_waits = 0;
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0, "the limit");
+    CHECK(endpoints_exchange(&both, 1, 0.2, &wire.error) == ERROR_PEER, "nobody reads");
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit");
+    CHECK(most_waits == (kind == SHARED ? 2 : 1), "%d waits for one connection", most_waits);
+    CHECK(polls < 200, "%d times in 0.2 s", polls);
+    wire.world->kind = before;
+    memory_free(big);
+    close_wire(&wire);
+}
+
+/* The kernel finds out by itself when the other machine has lost its power. */
+static void test_keepalive(void) {
+    struct wire wire;
+    open_wire(&wire, "127.0.0.1");
+    for (int i = 0; i < 2; i++) {
+        const int socket = i ? wire.far->socket : wire.near->socket;
+        int asks = 0, idle_s = 0, again_s = 0, times = 0;
+        socklen_t length = sizeof asks;
+        CHECK(getsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &asks, &length) == 0 && asks, "side %d", i);
+        CHECK(getsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &length) == 0 &&
+                  getsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &again_s, &length) == 0 &&
+                  getsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &times, &length) == 0,
+              "side %d", i);
+        CHECK(idle_s + times * again_s == 60, "noticed after %d s", idle_s + times * again_s);
+    }
+    close_wire(&wire);
+}
+
+/* --- who comes from where --- */
+
+static struct endpoint *come_from(struct world *world, struct listener *listener, const char *host,
+                                  struct endpoint **near) {
+    char address[64];
+    struct endpoint *far = NULL;
+    struct error error = {0};
+    snprintf(address, sizeof address, "%s:%d", host, listener_port(listener));
+    CHECK(endpoint_connect(world, address, near, LONG_S, &error) == OK &&
+              listener_accept(listener, &far, LONG_S, &error) == OK && far,
+          "%s: %s", host, error.words);
+    return far;
+}
+
+/* In the simulation, where whoever connects to an address comes from it. */
+static void test_sources(void) {
+    static const struct {
+        const char *one, *other;
+        bool same;
+    } cases[] = {{"10.0.0.1", "10.0.0.1", true},
+                 {"10.0.0.1", "10.0.0.2", false},
+                 {"[2001:db8::1]", "[2001:db8::1]", true},
+                 {"[2001:db8::1]", "[2001:db8::ffff:ffff:ffff:ffff]", true},
+                 {"[2001:db8::1]", "[2001:db8:0:1::1]", false},
+                 {"[::ffff:10.0.0.1]", "10.0.0.1", true},
+                 {"[::ffff:10.0.0.1]", "[::ffff:10.0.0.2]", false},
+                 {"10.0.0.1", "[2001:db8::1]", false}};
+    struct world *world = open_world();
+    struct listener *listener = NULL;
+    struct error error = {0};
+    endpoint_allow_clear(world);
+    CHECK(endpoint_listen(world, "[::]:0", &listener, &error) == OK, "%s", error.words);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct endpoint *near[2] = {0};
+        struct endpoint *const far[] = {come_from(world, listener, cases[i].one, &near[0]),
+                                        come_from(world, listener, cases[i].other, &near[1])};
+        CHECK(endpoint_same_source(far[0], far[1]) == cases[i].same &&
+                  endpoint_same_source(far[1], far[0]) == cases[i].same,
+              "%s, %s", cases[i].one, cases[i].other);
+        for (int side = 0; side < 2; side++) {
+            endpoint_close(near[side]);
+            endpoint_close(far[side]);
+        }
+    }
+    listener_close(listener);
+    world_close(world);
+}
+
+/* Who shares memory is one source, and not that of 127.0.0.1. */
+static void test_shared_source(void) {
+    struct wire wires[2];
+    struct endpoint *near = NULL, *far = NULL;
+    struct world *clear = NULL;
+    for (int i = 0; i < 2; i++) open_wire(&wires[i], "127.0.0.1");
+    CHECK(world_open_threads(&clear, &wires[0].error) == OK, "%s", wires[0].error.words);
+    endpoint_keep_to_tcp(clear);
+    CHECK(endpoint_same_source(wires[0].far, wires[1].far), "two that share memory");
+    CHECK(endpoint_connect(clear, wires[0].address, &near, LONG_S, &wires[0].error) == OK &&
+              listener_accept(wires[0].listener, &far, LONG_S, &wires[0].error) == OK && far,
+          "%s", wires[0].error.words);
+    CHECK(!endpoint_same_source(wires[0].far, far) && !endpoint_same_source(far, wires[0].far), "over TCP");
+    endpoint_close(near);
+    endpoint_close(far);
+    world_close(clear);
+    for (int i = 0; i < 2; i++) close_wire(&wires[i]);
+}
+
 static void test_all(void) {
     test_bytes("127.0.0.1");
     test_bytes("");
@@ -534,8 +730,8 @@ static void test_all(void) {
     test_peek();
     test_exchange();
     test_silence();
-    test_drip(1, "bytes of weights, and no more of it in 0.4 s");
-    test_drip(ENDPOINT_LIFE_BYTES, NULL);
+    if (simulation) test_drip(1, "bytes of weights, and no more of it in 0.4 s");
+    if (simulation) test_drip(ENDPOINT_LIFE_BYTES, NULL);
     test_close();
     test_finish();
     test_woken(wait_for_bytes, false, ": stopped while waiting (0 of 1 bytes of a reply were received)");
@@ -548,6 +744,15 @@ static void test_all(void) {
     test_addresses();
     test_nobody_comes();
     test_refused_then_there();
+    test_accept();
+    if (simulation)
+        test_sources();
+    else
+        test_poll_limit();
+    if (!simulation && kind == SHARED)
+        test_shared_source();
+    else if (!simulation)
+        test_keepalive();
 }
 
 static void test_everywhere(void) {
