@@ -35,10 +35,10 @@ struct tls_link {
     struct lock lock; /* of ssl, which one thread at a time may use */
     int records;      /* sent with the present key */
     bool accepted;
+    bool shaken;  /* the handshake is done; OpenSSL forgets it when something goes wrong later */
     uint8_t *out; /* [OUT_BYTES] encrypted, for the kernel to take: */
     size_t out_begin, out_end;
-    size_t sending; /* bytes of the message that are in `out`; not counted as sent before it is empty */
-    char why[200];  /* it is broken, and stays so */
+    char why[200]; /* it is broken, and stays so */
 };
 
 /* --- the key --- */
@@ -207,7 +207,11 @@ static void describe(struct tls_link *link, unsigned long code) {
     const char *reason = ERR_reason_error_string(code);
     const int number = ERR_GET_REASON(code);
     struct text words = text_into(link->why, sizeof link->why);
-    if (SSL_is_init_finished(link->ssl))
+    if (link->shaken && number == SSL_R_SSLV3_ALERT_BAD_RECORD_MAC)
+        text_add(&words, "says that what came there is not what was encrypted here");
+    else if (link->shaken && number >= SSL_AD_REASON_OFFSET)
+        text_add(&words, "has ended the connection");
+    else if (link->shaken)
         text_add(&words, "what came is not what was encrypted");
     else if (number == SSL_R_WRONG_VERSION_NUMBER || number == SSL_R_HTTP_REQUEST)
         text_add(&words, "speaks without encryption, expected the key that is used here");
@@ -215,13 +219,13 @@ static void describe(struct tls_link *link, unsigned long code) {
         text_add(&words, link->accepted ? "does not hold the key that is used here"
                                         : "does not accept the key that is used here");
     if (reason && number != SSL_R_WRONG_VERSION_NUMBER && number != SSL_R_BINDER_DOES_NOT_VERIFY &&
-        number != SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
+        number != SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER && number != SSL_R_SSLV3_ALERT_BAD_RECORD_MAC)
         text_add(&words, " (%s)", reason);
 }
 
 /* Who speaks in clear is told so in clear, by the alert of any TLS server; OpenSSL sends none. */
 static void answer_clear(struct tls_link *link, unsigned long code) {
-    if (!link->accepted || SSL_is_init_finished(link->ssl) || link->out_end > 0) return;
+    if (!link->accepted || link->shaken || link->out_end > 0) return;
     if (ERR_GET_REASON(code) != SSL_R_WRONG_VERSION_NUMBER) return;
     memcpy(link->out, endpoint_alert, sizeof endpoint_alert);
     link->out_end = sizeof endpoint_alert;
@@ -243,6 +247,16 @@ static ssize_t judge(const struct endpoint *endpoint, struct tls_link *link, int
     return LINK_BROKEN;
 }
 
+/* The handshake, as far as it gets now; what OpenSSL gave. Who else waits on this endpoint waits for bytes
+ * that have been taken here, and looks again. */
+static int shake(const struct endpoint *endpoint, struct tls_link *link) {
+    if (link->shaken) return 1;
+    const int result = SSL_do_handshake(link->ssl);
+    link->shaken = result == 1;
+    if (link->shaken) endpoint_socket_wake(endpoint);
+    return result;
+}
+
 /* Up to a record, from as many parts as it takes; offset: in all of them. */
 static int gather(uint8_t record[RECORD_BYTES], const struct iovec *parts, size_t count, size_t offset) {
     size_t used = 0;
@@ -257,17 +271,26 @@ static int gather(uint8_t record[RECORD_BYTES], const struct iovec *parts, size_
     return (int)used;
 }
 
-/* Encrypts as much as `out` has room for. What SSL_write gave for the last record, if it is not there. */
-static int write_records(struct tls_link *link, const struct iovec *parts, size_t count) {
+/* Where it cannot be done now, as with a record that is half written, the next record tries again. */
+static void update_key(struct tls_link *link) {
+    if (SSL_key_update(link->ssl, SSL_KEY_UPDATE_NOT_REQUESTED))
+        link->records = 0;
+    else
+        ERR_clear_error(); /* it would be taken for an error of the next call */
+}
+
+/* Encrypts as much as `out` has room for; in endpoint->held what is there, which is not counted as sent
+ * before `out` is empty. What SSL_write gave for the last record, if it is not there. */
+static int write_records(struct endpoint *endpoint, struct tls_link *link, const struct iovec *parts,
+                         size_t count) {
     uint8_t record[RECORD_BYTES];
     for (int i = 0; i < RECORDS; i++) {
-        if (link->records == KEY_RECORDS && SSL_key_update(link->ssl, SSL_KEY_UPDATE_NOT_REQUESTED))
-            link->records = 0;
-        const int bytes = gather(record, parts, count, link->sending);
+        if (link->records >= KEY_RECORDS) update_key(link);
+        const int bytes = gather(record, parts, count, endpoint->held);
         const int sent = bytes > 0 ? SSL_write(link->ssl, record, bytes) : 0;
         if (sent <= 0) return sent;
         link->records++;
-        link->sending += (size_t)sent;
+        endpoint->held += (size_t)sent;
     }
     return 1;
 }
@@ -278,13 +301,14 @@ static ssize_t send_locked(struct endpoint *endpoint, struct tls_link *link, con
     ERR_clear_error();
     *why = link->why;
     if (link->why[0]) return LINK_BROKEN;
-    if (link->sending == 0) result = write_records(link, parts, count);
-    if (link->sending == 0) return judge(endpoint, link, result, &endpoint->send_waits, why);
+    if (endpoint->held == 0) result = shake(endpoint, link);
+    if (endpoint->held == 0 && result == 1) result = write_records(endpoint, link, parts, count);
+    if (endpoint->held == 0) return judge(endpoint, link, result, &endpoint->send_waits, why);
     const ssize_t flushed = flush(endpoint, link);
     endpoint->send_waits = POLLOUT;
     if (flushed != 0) return flushed;
-    const ssize_t sent = (ssize_t)link->sending;
-    link->sending = 0;
+    const ssize_t sent = (ssize_t)endpoint->held;
+    endpoint->held = 0;
     return sent;
 }
 
@@ -300,18 +324,20 @@ static ssize_t send_bytes(struct endpoint *endpoint, const struct iovec *parts, 
 static ssize_t receive_locked(struct endpoint *endpoint, struct tls_link *link, uint8_t *buffer, size_t bytes,
                               const char **why) {
     size_t used = 0;
-    int found = 0;
     ERR_clear_error();
     *why = link->why;
     if (link->why[0]) return LINK_BROKEN;
-    while (used < bytes) {
+    int found = shake(endpoint, link);
+    while (found > 0 && used < bytes) {
         const size_t room = bytes - used;
         found = SSL_read(link->ssl, buffer + used, room < OUT_BYTES ? (int)room : OUT_BYTES);
         if (found <= 0) break;
         used += (size_t)found;
     }
-    if (used > 0) return (ssize_t)used; /* an error comes again */
-    return judge(endpoint, link, found, &endpoint->receive_waits, why);
+    if (used == 0) return judge(endpoint, link, found, &endpoint->receive_waits, why);
+    if (found <= 0 && SSL_get_error(link->ssl, found) == SSL_ERROR_SSL) /* OpenSSL says why only once */
+        judge(endpoint, link, found, &endpoint->receive_waits, why);
+    return (ssize_t)used;
 }
 
 static ssize_t receive_bytes(struct endpoint *endpoint, void *buffer, size_t bytes, const char **why) {
@@ -326,7 +352,7 @@ static void finish(struct endpoint *endpoint) {
     struct tls_link *link = endpoint->state;
     lock_take(&link->lock);
     ERR_clear_error();
-    if (!link->why[0] && SSL_is_init_finished(link->ssl)) SSL_shutdown(link->ssl);
+    if (!link->why[0] && link->shaken) SSL_shutdown(link->ssl);
     flush(endpoint, link);
     lock_release(&link->lock);
     endpoint_socket_end(endpoint);

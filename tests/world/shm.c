@@ -20,6 +20,7 @@
 #include "../check.h"
 
 #define LONG_S 20.0
+#define AT_ONCE_S 1.0 /* for what needs no waiting */
 
 static void expect(const struct error *error, int code, const char *words) {
     CHECK(error->code == code && strstr(error->words, words), "%d \"%s\", expected %d \"%s\"", error->code,
@@ -336,9 +337,9 @@ static void try_byte(struct endpoint *host, bool sends, struct error *error) {
     const struct piece piece = {&byte, 1};
     *error = (struct error){0};
     if (sends)
-        endpoint_send(host, "a word", &piece, 1, LONG_S, error);
+        endpoint_send(host, "a word", &piece, 1, AT_ONCE_S, error);
     else
-        endpoint_receive(host, "a hello", &byte, 1, LONG_S, error);
+        endpoint_receive(host, "a hello", &byte, 1, AT_ONCE_S, error);
 }
 
 /* A wrong offer is refused for good: a right one that follows changes nothing, for either direction, and no

@@ -11,6 +11,7 @@
 #include "../../src/base/memory.h"
 #include "../../src/base/rng.h"
 #include "../../src/world/endpoint.h"
+#include "../../src/world/simulated_network.h"
 #include "../check.h"
 
 #define LONG_S 20.0
@@ -66,6 +67,8 @@ static void test_reach(void) {
 
 #if TRAINER_TLS
 
+#    include <openssl/crypto.h>
+
 /* --- a message goes from a near side through the relay to a far one --- */
 
 enum { PLAIN = 1 << 16 };
@@ -76,6 +79,7 @@ struct trip {
     long flipped; /* the neighbour turns this bit of all that goes to the far side; -1: none */
     /* What came of it. */
     bool arrived, seen; /* as it was sent; by the neighbour */
+    long third;         /* byte in the third record of the message, as it passed */
     struct error near_error, far_error;
 };
 
@@ -164,6 +168,14 @@ static void send_near(struct trip *trip, struct endpoint *near, const uint8_t *p
     endpoint_interrupt(near);
 }
 
+/* Where a record of application data begins, as its header says; the first is the end of the handshake. */
+static long find_record(const uint8_t *bytes, size_t count, int number) {
+    enum { HEADER = 5, DATA = 23 };
+    for (size_t at = 0; at + HEADER <= count; at += HEADER + (size_t)(256 * bytes[at + 3] + bytes[at + 4]))
+        if (bytes[at] == DATA && number-- == 0) return (long)at;
+    return -1;
+}
+
 static void travel(struct trip *trip, const uint8_t *plain) {
     struct world *near_world = open_world(trip->near_key), *far_world = open_world(trip->far_key);
     struct relay relay = {.trip = trip, .plain = plain};
@@ -186,6 +198,7 @@ static void travel(struct trip *trip, const uint8_t *plain) {
     endpoint_close(far.endpoint);
     world_join(between);
     trip->seen = memmem(relay.passed, relay.count, plain, 64) != NULL;
+    trip->third = find_record(relay.passed, relay.count, 3) + 1000;
     close(relay.listens);
     memory_free(relay.passed);
     listener_close(listener);
@@ -210,6 +223,22 @@ static void test_flipped(const uint8_t *plain) {
         travel(&trip, plain);
         CHECK(!trip.arrived && trip.far_error.code == ERROR_PEER, "bit %ld: %s", bit, trip.far_error.words);
     }
+}
+
+/* After the handshake both sides say what it was, also where whole records came before it. */
+static void test_third_record(const uint8_t *plain) {
+    struct trip trip = {.near_key = keys[0], .far_key = keys[0], .timeout_s = LONG_S, .flipped = -1};
+    travel(&trip, plain);
+    trip = (struct trip){
+        .near_key = keys[0], .far_key = keys[0], .timeout_s = LONG_S, .flipped = 8 * trip.third + 3};
+    travel(&trip, plain);
+    expect(
+        &trip.far_error, ERROR_PEER,
+        ": what came is not what was encrypted (decryption failed or bad record mac) (32768 of 65536 bytes "
+        "of weights were received)");
+    expect(&trip.near_error, ERROR_PEER,
+           ": says that what came there is not what was encrypted here (0 of 64 bytes of an answer were "
+           "received)");
 }
 
 static void test_keys(const uint8_t *plain) {
@@ -294,9 +323,116 @@ static void test_much(void) {
     memory_free(got);
 }
 
+/* --- a stranger for whom there is no memory --- */
+
+static atomic_bool no_memory;
+
+static void *take(size_t bytes, const char *file, int line) {
+    (void)file, (void)line;
+    return atomic_load(&no_memory) ? NULL : malloc(bytes);
+}
+
+static void *take_more(void *memory, size_t bytes, const char *file, int line) {
+    (void)file, (void)line;
+    return atomic_load(&no_memory) ? NULL : realloc(memory, bytes);
+}
+
+static void give(void *memory, const char *file, int line) {
+    (void)file, (void)line;
+    free(memory);
+}
+
+/* It is not let in, and the host goes on: the next one is. */
+static void test_no_memory(void) {
+    struct world *world = open_world(keys[0]);
+    struct listener *listener = NULL;
+    struct endpoint *near[2] = {0}, *far = NULL;
+    struct error error = {0};
+    char address[40];
+    CHECK(endpoint_listen(world, "127.0.0.1:0", &listener, &error) == OK, "%s", error.words);
+    snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
+    for (int i = 0; i < 2; i++) {
+        CHECK(endpoint_connect(world, address, &near[i], LONG_S, &error) == OK, "%s", error.words);
+        atomic_store(&no_memory, i == 0);
+        const int code = listener_accept(listener, &far, LONG_S, &error);
+        atomic_store(&no_memory, false);
+        CHECK(code == OK && (far != NULL) == (i == 1) && listener_is_crowded(listener) == (i == 0), "%d: %s",
+              i, error.words);
+    }
+    endpoint_close(near[0]);
+    endpoint_close(near[1]);
+    endpoint_close(far);
+    listener_close(listener);
+    world_close(world);
+}
+
+/* --- one that sends and receives at once from the beginning, in the simulation --- */
+
+struct talk {
+    struct endpoint *endpoint;
+    struct error error;
+};
+
+static void say_word(void *argument) {
+    struct talk *talk = argument;
+    const struct piece piece = {"a word", 6};
+    endpoint_send(talk->endpoint, "a word", &piece, 1, LONG_S, &talk->error);
+}
+
+static void hear_word(void *argument) {
+    struct talk *talk = argument;
+    char word[6];
+    endpoint_receive(talk->endpoint, "a word", word, sizeof word, LONG_S, &talk->error);
+}
+
+static void answer_word(void *argument) {
+    hear_word(argument);
+    say_word(argument);
+}
+
+/* Of the two threads one finds the last byte of the handshake; the other has waited for that byte, too, and
+ * goes on. Bytes are under way for 1 ms. */
+static void test_both_at_once(uint64_t seed) {
+    static world_body *const bodies[] = {say_word, hear_word, answer_word};
+    struct world *world = NULL, *far_world = NULL;
+    struct listener *listener = NULL;
+    struct endpoint *near = NULL, *far = NULL;
+    struct world_thread *threads[3] = {0};
+    struct error error = {0};
+    char address[40];
+    CHECK(world_open_simulated(&world, seed, &error) == OK &&
+              simulated_open_machine(&far_world, world, &error) == OK &&
+              endpoint_encrypt(world, keys[0], &error) == OK &&
+              endpoint_encrypt(far_world, keys[0], &error) == OK &&
+              endpoint_listen(far_world, "127.0.0.1:0", &listener, &error) == OK,
+          "%s", error.words);
+    simulated_set_network(world, &(struct simulated_network){.latency_s = 1e-3});
+    snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
+    CHECK(endpoint_connect(world, address, &near, LONG_S, &error) == OK &&
+              listener_accept(listener, &far, LONG_S, &error) == OK && far,
+          "%s", error.words);
+    struct talk talks[] = {{.endpoint = near}, {.endpoint = near}, {.endpoint = far}};
+    const double began = world_now(world);
+    for (int i = 0; i < 3; i++)
+        CHECK(world_spawn(i < 2 ? world : far_world, "talk", NULL, bodies[i], &talks[i], &threads[i],
+                          &error) == OK,
+              "%s", error.words);
+    for (int i = 0; i < 3; i++) {
+        world_join(threads[i]);
+        CHECK(talks[i].error.code == OK, "seed %d: %s", (int)seed, talks[i].error.words);
+    }
+    CHECK(world_now(world) - began < 0.02, "seed %d: it took %g s", (int)seed, world_now(world) - began);
+    endpoint_close(near);
+    endpoint_close(far);
+    listener_close(listener);
+    world_close(far_world);
+    world_close(world);
+}
+
 int main(void) {
     uint8_t *plain = NULL;
     struct error error = {0};
+    CHECK(CRYPTO_set_mem_functions(take, take_more, give), "OpenSSL's memory");
     CHECK(memory_array(&plain, PLAIN, "a message", &error) == OK, "%s", error.words);
     for (size_t i = 0; i < PLAIN; i += 4) memcpy(plain + i, &rng_philox(1, 2, i).word[0], 4);
     test_reach();
@@ -304,6 +440,9 @@ int main(void) {
     test_keys(plain);
     test_clear_answer();
     test_flipped(plain);
+    test_third_record(plain);
+    test_no_memory();
+    for (uint64_t seed = 1; seed <= 20; seed++) test_both_at_once(seed);
     test_much();
     memory_free(plain);
     return check_end();
