@@ -517,6 +517,45 @@ static void test_bells(void) {
     world_close(world);
 }
 
+static bool is_rung(int socket) {
+    char bells[8];
+    return recv(socket, bells, sizeof bells, MSG_DONTWAIT) == 1;
+}
+
+/* A bell for who sleeps, where there is what it waits for; and who waits says so. */
+static void test_rung(void) {
+    struct world *world = open_world();
+    struct listener *listener = listen_here(world);
+    struct stranger stranger;
+    struct error error = {0};
+    static uint8_t bytes[SHM_RING_BYTES];
+    const struct piece all = {bytes, SHM_RING_BYTES};
+    come(&stranger, listener, WHOLE, ALL_SEALS, true);
+    struct shm_ring *in = &stranger.memory->rings[0], *out = &stranger.memory->rings[1];
+    try_byte(stranger.host, true, &error);
+    CHECK(error.code == OK && !is_rung(stranger.second), "nobody sleeps: %s", error.words);
+    atomic_store(&out->receiver_sleeps, 1);
+    try_byte(stranger.host, true, &error);
+    CHECK(is_rung(stranger.second) && atomic_load(&out->receiver_sleeps) == 0, "there are bytes");
+    CHECK(atomic_load(&out->sender_sleeps) == 0, "it does not sleep");
+    endpoint_send(stranger.host, "a word", &all, 1, 0.0, &error);
+    CHECK(atomic_load(&out->sender_sleeps) == 1, "there is no room");
+
+    atomic_store(&in->written, SHM_RING_BYTES);
+    atomic_store(&in->sender_sleeps, 1);
+    try_byte(stranger.host, false, &error);
+    CHECK(error.code == OK && !is_rung(stranger.socket), "there is little room: %s", error.words);
+    endpoint_receive(stranger.host, "bytes", bytes, SHM_RING_BYTES / 2, LONG_S, &error);
+    CHECK(is_rung(stranger.socket) && atomic_load(&in->sender_sleeps) == 0, "there is room");
+    CHECK(atomic_load(&in->receiver_sleeps) == 0, "it does not sleep");
+    error = (struct error){0};
+    endpoint_receive(stranger.host, "bytes", bytes, SHM_RING_BYTES, 0.0, &error);
+    CHECK(atomic_load(&in->receiver_sleeps) == 1, "there are no bytes");
+    leave(&stranger);
+    listener_close(listener);
+    world_close(world);
+}
+
 /* --- one that is killed --- */
 
 /* Fills the ring, says so, and goes on for ever. */
@@ -589,6 +628,7 @@ int main(void) {
     test_damage();
     test_interrupted();
     test_bells();
+    test_rung();
     test_woken(1);
     test_woken(3 * SHM_RING_BYTES);
     test_stream();
