@@ -174,7 +174,7 @@ header_compressors = src/bridge/compressor.h
 # Files that need what is not here.
 LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(CURL)),src/data/fetch.c src/data/sha256.c src/world/download.c) \
-           $(if $(filter 0,$(TLS)),src/world/tls.c) \
+           $(if $(filter 0,$(TLS)),src/world/tls.c src/world/certificates.c) \
            $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/formats/onnx_file.c src/tensorboard/%.c tests/formats/events.c \
              src/imports/onnx_%.c tests/imports/onnx.c) \
            $(if $(filter 0,$(HDF5)),src/formats/hdf5.c src/formats/hdf5_library.c)

@@ -37,6 +37,25 @@ int file_read_plain(const char *path, size_t limit, char **data, size_t *bytes, 
     return read_file(path, limit, false, data, bytes, error);
 }
 
+static int check_private(const char *path, int file, struct error *error) {
+    struct stat status;
+    if (fstat(file, &status) != 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode)) return error_set(error, ERROR_FILE, "%s: expected a file with a key", path);
+    if ((status.st_mode & (S_IRWXG | S_IRWXO)) == 0) return OK;
+    return error_set(error, ERROR_FILE,
+                     "%s: others can read this key (mode %03o): expected mode 600, as after chmod 600 %s",
+                     path, (unsigned)status.st_mode & 0777u, path);
+}
+
+int file_open_private(const char *path, int *out, struct error *error) {
+    *out = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer is none either */
+    if (*out < 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
+    const int code = check_private(path, *out, error);
+    if (code != OK) close(*out);
+    if (code != OK) *out = -1;
+    return code;
+}
+
 /* --- names --- */
 
 int file_join(char out[PATH_BYTES], const char *folder, const char *name, struct error *error) {

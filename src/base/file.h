@@ -20,6 +20,10 @@ int file_read(const char *path, size_t limit, char **data, size_t *bytes, struct
 /* The same of a file that is never gzip, which is an error. More than `limit` bytes is one, too. */
 int file_read_plain(const char *path, size_t limit, char **data, size_t *bytes, struct error *error);
 
+/* Opens a file that nobody but its owner can read, for reading: one with a key. Errors: ERROR_FILE, also when
+ * others can read it, and when it is no file. */
+int file_open_private(const char *path, int *out, struct error *error);
+
 /* Joins folder and name into out[PATH_BYTES]. Errors: ERROR_FILE when it is too long. */
 int file_join(char out[PATH_BYTES], const char *folder, const char *name, struct error *error);
 

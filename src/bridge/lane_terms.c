@@ -97,7 +97,7 @@ int lane_end_get(struct lane_end *end, struct frame_reader *reader, const char *
 
 int lane_use_secret(const struct config *config, struct world *world, struct error *error) {
     struct secret secret;
-    RETURN_IF(secret_find(&secret, config->secret_file, getenv(SECRET_VARIABLE), error));
+    RETURN_IF(secret_find(&secret, config, getenv(SECRET_VARIABLE), error));
     if (!config->shared_memory) endpoint_keep_to_tcp(world);
     return secret_use(&secret, config->insecure, world, error);
 }

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIGITS = 2 * ENDPOINT_KEY_BYTES, FILE_MOST = DIGITS + 64 };
+#include "../base/file.h"
+
+enum { DIGITS = 2 * ENDPOINT_KEY_BYTES, FILE_MOST = DIGITS + 64 /* of space */ };
 
 /* The value of a hexadecimal digit, or -1. */
 static int digit(char letter) {
@@ -33,26 +35,56 @@ static bool parse(struct secret *out, const char *text) {
 }
 
 static int read_open(struct secret *out, const char *path, int file, struct error *error) {
-    char text[FILE_MOST + 1] = "";
-    struct stat status;
-    if (fstat(file, &status) != 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(status.st_mode)) return error_set(error, ERROR_FILE, "%s: expected a file with a key", path);
-    if (status.st_mode & (S_IRWXG | S_IRWXO))
-        return error_set(error, ERROR_FILE,
-                         "%s: others can read this key (mode %03o): expected mode 600, as after chmod 600 %s",
-                         path, (unsigned)status.st_mode & 0777u, path);
-    const ssize_t bytes = read(file, text, FILE_MOST);
+    char text[FILE_MOST + 2] = ""; /* one byte more than a key has is no key */
+    const ssize_t bytes = read(file, text, FILE_MOST + 1);
     if (bytes < 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
-    if (status.st_size <= FILE_MOST && strlen(text) == (size_t)bytes && parse(out, text)) return OK;
+    if (strlen(text) == (size_t)bytes && parse(out, text)) return OK;
     return error_set(error, ERROR_FILE,
                      "%s: expected a key of %d hexadecimal digits, as trainer keygen makes it", path, DIGITS);
 }
 
-int secret_find(struct secret *out, const char *path, const char *environment, struct error *error) {
+/* For nobody yet: what is wrong with the files is said before anything else is made. */
+static int try_certificates(const struct secret *secret, struct error *error) {
+    struct world *world = NULL;
+    RETURN_IF(world_open_threads(&world, error));
+    const int code = endpoint_certify(world, &secret->certificates, error);
+    world_close(world);
+    return code;
+}
+
+/* All three, and no key beside them. */
+static int find_certificates(struct secret *out, const struct config *settings, const char *environment,
+                             struct error *error) {
+    const struct {
+        const char *option, *value;
+    } files[] = {
+        {"--tls-cert", settings->tls_cert}, {"--tls-key", settings->tls_key}, {"--tls-ca", settings->tls_ca}};
+    const char *given = NULL, *missing = NULL;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const char **which = files[i].value[0] ? &given : &missing;
+        if (!*which) *which = files[i].option;
+    }
+    if (!given) return OK;
+    if (missing)
+        return error_set(error, ERROR_USAGE, "%s without %s: expected --tls-cert, --tls-key and --tls-ca",
+                         given, missing);
+    if (settings->secret_file[0] || environment)
+        return error_set(error, ERROR_USAGE, "%s and %s: expected certificates or a key, not both", given,
+                         settings->secret_file[0] ? "--secret-file" : SECRET_VARIABLE);
+    out->certificates = (struct endpoint_certificates){
+        .certificate = settings->tls_cert, .key = settings->tls_key, .ca = settings->tls_ca};
+    out->there = true;
+    return try_certificates(out, error);
+}
+
+int secret_find(struct secret *out, const struct config *settings, const char *environment,
+                struct error *error) {
+    const char *path = settings->secret_file;
     *out = (struct secret){0};
+    RETURN_IF(find_certificates(out, settings, environment, error));
     if (path[0]) {
-        const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (file < 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
+        int file;
+        RETURN_IF(file_open_private(path, &file, error));
         const int code = read_open(out, path, file, error);
         close(file);
         return code;
@@ -62,6 +94,7 @@ int secret_find(struct secret *out, const char *path, const char *environment, s
 }
 
 int secret_use(const struct secret *secret, bool insecure, struct world *world, struct error *error) {
+    if (secret->certificates.certificate) return endpoint_certify(world, &secret->certificates, error);
     if (secret->there) return endpoint_encrypt(world, secret->key, error);
     if (insecure) endpoint_allow_clear(world);
     return OK;

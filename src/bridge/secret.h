@@ -1,26 +1,30 @@
 /* The key that the processes of a cluster share: 64 hexadecimal digits, in a file that its owner alone can
- * read or in the environment. With it their connections are encrypted (world/endpoint.h). */
+ * read or in the environment; or the certificates that they show each other. With either their connections
+ * are encrypted (world/endpoint.h). */
 #ifndef TRAINER_BRIDGE_SECRET_H
 #define TRAINER_BRIDGE_SECRET_H
 
 #include <stdbool.h>
 
+#include "../config/config.h"
 #include "../world/endpoint.h"
 
 #define SECRET_VARIABLE "TRAINER_SECRET"
 
 struct secret {
-    bool there;
+    bool there; /* either of the two */
     uint8_t key[ENDPOINT_KEY_BYTES];
+    struct endpoint_certificates certificates; /* of the settings, borrowed; NULL: none */
 };
 
-/* From the file, where `path` is not empty, else from `environment`, the value of SECRET_VARIABLE, which may
- * be NULL; none where both are missing. Errors: ERROR_FILE: no such file, others can read it, no key;
- * ERROR_USAGE: the variable has no key. */
-int secret_find(struct secret *out, const char *path, const char *environment, struct error *error);
+/* As the settings say, else from `environment`, the value of SECRET_VARIABLE, which may be NULL; none where
+ * both say nothing. Errors: ERROR_FILE: no such file, others can read it, no key; ERROR_USAGE: the variable
+ * has no key, certificates that are not complete or beside a key; those of endpoint_certify. */
+int secret_find(struct secret *out, const struct config *settings, const char *environment,
+                struct error *error);
 
-/* For all connections of the world: encrypted with the key; without one in clear, to other machines only
- * where `insecure`. Errors: those of endpoint_encrypt. */
+/* For all connections of the world: encrypted; without a secret in clear, to other machines only where
+ * `insecure`. Errors: those of endpoint_encrypt and endpoint_certify. */
 int secret_use(const struct secret *secret, bool insecure, struct world *world, struct error *error);
 
 /* Random numbers that nobody can guess. Errors: ERROR_DEVICE. */

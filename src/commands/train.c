@@ -70,7 +70,7 @@ static int run(const void *settings, const char *const *arguments, int argument_
     cluster.insecure = typed->value.insecure;
     cluster.tcp_alone = !typed->value.shared_memory;
     if (cluster.role != CLUSTER_NONE)
-        code = secret_find(&cluster.secret, typed->value.secret_file, getenv(SECRET_VARIABLE), error);
+        code = secret_find(&cluster.secret, &typed->value, getenv(SECRET_VARIABLE), error);
     if (code == OK) code = train_as(typed, &cluster, error);
     cluster_free(&cluster);
     return code;

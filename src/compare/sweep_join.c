@@ -282,10 +282,10 @@ static void lane_body(void *argument) {
 
 /* What is trained is said by the sweep; a machine says where it is and how it computes. */
 static int check_typed(const struct sweep_settings *settings, struct error *error) {
-    static const char *const own[] = {"devices",        "threads",           "kernels",  "deterministic",
-                                      "without-kernel", "no-soft-placement", "data-dir", "out",
-                                      "quiet",          "secret-file",       "insecure", "timeout",
-                                      "start-timeout",  "shared-memory"};
+    static const char *const own[] = {
+        "devices",  "threads",  "kernels", "deterministic", "without-kernel", "no-soft-placement",
+        "data-dir", "out",      "quiet",   "secret-file",   "tls-cert",       "tls-key",
+        "tls-ca",   "insecure", "timeout", "start-timeout", "shared-memory"};
     const char *found = settings->listen[0] ? "listen" : sweep_own_typed(settings);
     for (const struct option *row = run_options; row->name && !found; row++) {
         bool given, is_own = false;

@@ -53,14 +53,31 @@ struct tls *endpoint_tls(const struct world *world) {
     return world->tls;
 }
 
+#if !TRAINER_TLS
+static int fail_to_encrypt(struct world *world, struct error *error) {
+    (void)world;
+    return error_set(error, ERROR_USAGE,
+                     "this build cannot encrypt: install OpenSSL's headers (libssl-dev), then make again");
+}
+#endif
+
 int endpoint_encrypt(struct world *world, const uint8_t *key, struct error *error) {
 #if TRAINER_TLS
     endpoint_decrypt(world);
     return tls_open(&world->tls, key, error);
 #else
-    (void)world, (void)key;
-    return error_set(error, ERROR_USAGE,
-                     "this build cannot encrypt: install OpenSSL's headers (libssl-dev), then make again");
+    (void)key;
+    return fail_to_encrypt(world, error);
+#endif
+}
+
+int endpoint_certify(struct world *world, const struct endpoint_certificates *files, struct error *error) {
+#if TRAINER_TLS
+    endpoint_decrypt(world);
+    return tls_open_certified(&world->tls, files, error);
+#else
+    (void)files;
+    return fail_to_encrypt(world, error);
 #endif
 }
 
@@ -105,7 +122,7 @@ static int check_reach(const struct world *world, const struct sockaddr_storage 
     return error_set(
         error, ERROR_USAGE,
         "%s is not an address of this machine alone: expected --secret-file=FILE, with the same key "
-        "in all processes (trainer keygen FILE makes one), or --insecure",
+        "in all processes (trainer keygen FILE makes one), certificates (--tls-cert), or --insecure",
         name);
 }
 

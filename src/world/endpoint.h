@@ -6,9 +6,10 @@
  * from no address.
  *
  * A connection that stays on this machine may be in clear. Any other one is refused until the world has been
- * given a key, or told that everything may be in clear. With a key all connections are encrypted, those on
- * this machine too, and a peer that does not hold the same key gets no byte of ours and has none of its own
- * looked at (tls.c). The bytes that are counted are those of the messages.
+ * given a key or certificates, or told that everything may be in clear. With a key all connections are
+ * encrypted, those on this machine too, and a peer that does not hold the same key gets no byte of ours and
+ * has none of its own looked at (tls.c); certificates of one CA are as good as a key. The bytes that are
+ * counted are those of the messages.
  *
  * Every wait is limited by `timeout_s`: it gives up after so many seconds in which the peer neither
  * completed what was awaited nor moved LIFE_BYTES of it. So a long message over a slow line takes the time
@@ -44,6 +45,17 @@ static const uint8_t endpoint_alert[] = {21, 3, 3, 0, 2, 2, 70};
 /* Before the world's first connection. key: [ENDPOINT_KEY_BYTES], copied. Errors: ERROR_USAGE: this build
  * cannot encrypt; ERROR_DEVICE. */
 int endpoint_encrypt(struct world *world, const uint8_t *key, struct error *error);
+/* The same with certificates instead of the key: a peer is who shows one that the CA has signed, whatever
+ * name is in it, and has the key of it. Errors: those above; ERROR_FILE: a file is missing or of another
+ * kind, the key is not that of the certificate or others can read it, the certificate is not valid or of
+ * another CA. */
+struct endpoint_certificates {
+    const char
+        *certificate; /* paths of PEM files; this process's own, and those that lead from it to the CA */
+    const char *key;  /* of the certificate, private */
+    const char *ca;
+};
+int endpoint_certify(struct world *world, const struct endpoint_certificates *files, struct error *error);
 void endpoint_allow_clear(struct world *world);
 void endpoint_keep_to_tcp(struct world *world);
 bool endpoint_is_encrypted(const struct endpoint *endpoint);

@@ -41,6 +41,7 @@ extern const struct link_kind link_tls;
 /* What all encrypted links of a world share. key: [ENDPOINT_KEY_BYTES]. */
 struct tls;
 int tls_open(struct tls **out, const uint8_t *key, struct error *error);
+int tls_open_certified(struct tls **out, const struct endpoint_certificates *files, struct error *error);
 void tls_close(struct tls *tls); /* after the last link; NULL is fine */
 #endif
 

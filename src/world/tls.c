@@ -1,6 +1,7 @@
-/* The encrypted link: TLS 1.3 with a key that both sides have been given (RFC 8446, 2.2), and fresh keys for
- * each connection (psk_dhe_ke), so that a key that is stolen later opens no recording. Who does not hold the
- * key gets no further than the handshake. There are no certificates, tickets or early data.
+/* The encrypted link: TLS 1.3 with a key that both sides have been given (RFC 8446, 2.2), or with
+ * certificates that both show (certificates.c); and fresh keys for each connection (psk_dhe_ke), so that a
+ * key that is stolen later opens no recording. Who does not hold the key, or a certificate, gets no further
+ * than the handshake. There are no tickets and no early data.
  *
  * The handshake goes on within the first calls of send and receive, which never block: nobody waits for a
  * stranger. */
@@ -11,6 +12,7 @@
 
 #include "../base/memory.h"
 #include "../base/text.h"
+#include "certificates.h"
 #include "endpoint_parts.h"
 #include "link.h"
 
@@ -27,6 +29,7 @@ static const char cipher_name[] = "TLS_AES_128_GCM_SHA256";
 struct tls {
     SSL_CTX *context;
     BIO_METHOD *socket; /* a socket that never blocks and raises no SIGPIPE */
+    bool certified;     /* there are certificates instead of the key */
     uint8_t key[ENDPOINT_KEY_BYTES];
 };
 
@@ -34,7 +37,7 @@ struct tls_link {
     SSL *ssl;
     struct lock lock; /* of ssl, which one thread at a time may use */
     int records;      /* sent with the present key */
-    bool accepted;
+    bool certified, accepted;
     bool shaken;  /* the handshake is done; OpenSSL forgets it when something goes wrong later */
     uint8_t *out; /* [OUT_BYTES] encrypted, for the kernel to take: */
     size_t out_begin, out_end;
@@ -126,26 +129,38 @@ static bool set_up(struct tls *tls) {
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_psk_use_session_callback(context, use_key);
-    SSL_CTX_set_psk_find_session_callback(context, find_key);
     SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_default_read_buffer_len(context, OUT_BYTES);
     return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) && SSL_CTX_set_num_tickets(context, 0) &&
            SSL_CTX_set_ciphersuites(context, cipher_name);
 }
 
-int tls_open(struct tls **out, const uint8_t *key, struct error *error) {
-    struct tls *tls = NULL;
+static int open_any(struct tls **out, struct error *error) {
     *out = NULL;
-    RETURN_IF(memory_array(&tls, 1, "encryption", error));
-    memcpy(tls->key, key, sizeof tls->key);
+    RETURN_IF(memory_array(out, 1, "encryption", error));
     ERR_clear_error();
-    if (!set_up(tls)) {
-        tls_close(tls);
-        return fail_ssl(error);
-    }
-    *out = tls;
+    if (set_up(*out)) return OK;
+    tls_close(*out);
+    *out = NULL;
+    return fail_ssl(error);
+}
+
+int tls_open(struct tls **out, const uint8_t *key, struct error *error) {
+    RETURN_IF(open_any(out, error));
+    memcpy((*out)->key, key, sizeof(*out)->key);
+    SSL_CTX_set_psk_use_session_callback((*out)->context, use_key);
+    SSL_CTX_set_psk_find_session_callback((*out)->context, find_key);
     return OK;
+}
+
+int tls_open_certified(struct tls **out, const struct endpoint_certificates *files, struct error *error) {
+    RETURN_IF(open_any(out, error));
+    (*out)->certified = true;
+    const int code = certificates_use((*out)->context, files, error);
+    if (code == OK) return OK;
+    tls_close(*out);
+    *out = NULL;
+    return code;
 }
 
 void tls_close(struct tls *tls) {
@@ -176,6 +191,7 @@ static int open_link(struct endpoint *endpoint, bool accepted, struct error *err
     endpoint->receive_waits = POLLIN;
     lock_open(&link->lock, endpoint->world);
     link->accepted = accepted;
+    link->certified = tls->certified;
     if (memory_array(&link->out, OUT_BYTES, "an encrypted connection", error) != OK) {
         close_link(endpoint);
         return error->code;
@@ -191,36 +207,86 @@ static int open_link(struct endpoint *endpoint, bool accepted, struct error *err
     BIO_set_init(bio, 1);
     SSL_set_bio(link->ssl, bio, bio);
     SSL_set_app_data(link->ssl, tls);
-    if (accepted) {
+    if (accepted)
         SSL_set_accept_state(link->ssl);
-        return OK;
-    }
-    SSL_set_connect_state(link->ssl);
-    SSL_set_verify(link->ssl, SSL_VERIFY_PEER,
-                   NULL); /* who shows a certificate instead of the key is refused */
+    else
+        SSL_set_connect_state(link->ssl);
+    /* Who shows a certificate instead of the key is refused. */
+    if (!accepted && !tls->certified) SSL_set_verify(link->ssl, SSL_VERIFY_PEER, NULL);
     return OK;
 }
 
-/* What went wrong, for people. An accepting side learns in the handshake that there is no key, or another
- * one; a connecting one is told by an alert that it was refused, and no more. */
+/* With a key. An accepting side learns in the handshake that there is none, or another one; a connecting one
+ * is told by an alert that it was refused, and no more. False: there is nothing to add. */
+static bool describe_key(struct text *words, const struct tls_link *link, int number) {
+    if (number == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+        text_add(words, "shows a certificate, expected the key that is used here");
+        return false;
+    }
+    text_add(words, link->accepted ? "does not hold the key that is used here"
+                                   : "does not accept the key that is used here");
+    return number != SSL_R_BINDER_DOES_NOT_VERIFY && number != SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER;
+}
+
+/* With certificates. The connecting side has done its part of the handshake when it is told that its own was
+ * refused. */
+static bool describe_certificate(struct text *words, const struct tls_link *link, int number) {
+    switch (number) {
+    case SSL_R_CERTIFICATE_VERIFY_FAILED:
+        text_add(words, "its certificate ");
+        certificates_describe(words, SSL_get_verify_result(link->ssl));
+        return false;
+    case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+        text_add(words, "shows no certificate, expected one of the CA that is used here");
+        return false;
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+        text_add(words, "says that the certificate of this side has expired");
+        return false;
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+        text_add(words, "says that another CA has signed the certificate of this side");
+        return false;
+    default:
+        text_add(words, number >= SSL_AD_REASON_OFFSET ? "does not accept the certificate of this side"
+                                                       : "agrees on no certificates");
+        return true;
+    }
+}
+
+/* What is changed after the handshake, here or on the other side, which says so by an alert. */
+static bool describe_change(struct text *words, int number) {
+    if (number == SSL_R_SSLV3_ALERT_BAD_RECORD_MAC)
+        text_add(words, "says that what came there is not what was encrypted here");
+    else
+        text_add(words, number >= SSL_AD_REASON_OFFSET ? "has ended the connection"
+                                                       : "what came is not what was encrypted");
+    return number != SSL_R_SSLV3_ALERT_BAD_RECORD_MAC;
+}
+
+static bool is_of_certificates(int number) {
+    return number == SSL_R_SSLV3_ALERT_BAD_CERTIFICATE ||
+           number == SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE ||
+           number == SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED ||
+           number == SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED ||
+           number == SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN || number == SSL_R_TLSV1_ALERT_UNKNOWN_CA ||
+           number == SSL_R_TLSV1_ALERT_DECRYPT_ERROR || number == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED;
+}
+
+/* What went wrong, for people. */
 static void describe(struct tls_link *link, unsigned long code) {
     const char *reason = ERR_reason_error_string(code);
     const int number = ERR_GET_REASON(code);
     struct text words = text_into(link->why, sizeof link->why);
-    if (link->shaken && number == SSL_R_SSLV3_ALERT_BAD_RECORD_MAC)
-        text_add(&words, "says that what came there is not what was encrypted here");
-    else if (link->shaken && number >= SSL_AD_REASON_OFFSET)
-        text_add(&words, "has ended the connection");
-    else if (link->shaken)
-        text_add(&words, "what came is not what was encrypted");
+    bool adds = false;
+    if (link->shaken && !(link->certified && is_of_certificates(number)))
+        adds = describe_change(&words, number);
     else if (number == SSL_R_WRONG_VERSION_NUMBER || number == SSL_R_HTTP_REQUEST)
-        text_add(&words, "speaks without encryption, expected the key that is used here");
+        text_add(&words, "speaks without encryption, expected %s",
+                 link->certified ? "a certificate" : "the key that is used here");
+    else if (link->certified)
+        adds = describe_certificate(&words, link, number);
     else
-        text_add(&words, link->accepted ? "does not hold the key that is used here"
-                                        : "does not accept the key that is used here");
-    if (reason && number != SSL_R_WRONG_VERSION_NUMBER && number != SSL_R_BINDER_DOES_NOT_VERIFY &&
-        number != SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER && number != SSL_R_SSLV3_ALERT_BAD_RECORD_MAC)
-        text_add(&words, " (%s)", reason);
+        adds = describe_key(&words, link, number);
+    if (reason && adds) text_add(&words, " (%s)", reason);
 }
 
 /* Who speaks in clear is told so in clear, by the alert of any TLS server; OpenSSL sends none. */
@@ -295,6 +361,16 @@ static int write_records(struct endpoint *endpoint, struct tls_link *link, const
     return 1;
 }
 
+/* The peer has closed the connection, and may have said before why. */
+static ssize_t hear_alert(struct tls_link *link, const char **why) {
+    char byte;
+    const int found = SSL_peek(link->ssl, &byte, 1);
+    if (found > 0 || SSL_get_error(link->ssl, found) != SSL_ERROR_SSL) return LINK_ENDED;
+    describe(link, ERR_peek_error());
+    *why = link->why;
+    return LINK_BROKEN;
+}
+
 static ssize_t send_locked(struct endpoint *endpoint, struct tls_link *link, const struct iovec *parts,
                            size_t count, const char **why) {
     int result = 1;
@@ -306,6 +382,7 @@ static ssize_t send_locked(struct endpoint *endpoint, struct tls_link *link, con
     if (endpoint->held == 0) return judge(endpoint, link, result, &endpoint->send_waits, why);
     const ssize_t flushed = flush(endpoint, link);
     endpoint->send_waits = POLLOUT;
+    if (flushed == LINK_ENDED) return hear_alert(link, why);
     if (flushed != 0) return flushed;
     const ssize_t sent = (ssize_t)endpoint->held;
     endpoint->held = 0;

@@ -81,7 +81,7 @@ start ps "$TRAINER" --job=ps --task=0 $hosts --replace --out=run $small --epochs
 wait_until grep -q 'waits for 2 workers; all that they send is encrypted' ps.err
 start_worker 0 $small --epochs=1
 ends 5 w0
-says w0 "127.0.0.1:$port: expects encryption, with the key of its --secret-file\$"
+says w0 "127.0.0.1:$port: expects encryption, with the key of its --secret-file or with certificates\$"
 wait_until grep -Eq 'refused: 127.0.0.1:[0-9]+: speaks without encryption, expected the key that is used here' ps.err
 start_worker 0 $small --epochs=1 --secret-file=other
 ends 5 w0
@@ -125,9 +125,54 @@ says w0 "127.0.0.1:$port: speaks without encryption, expected the key that is us
 signal 9 ps
 finish ps
 
+# --- certificates: each process its own, of one CA; the three options belong together, and a key does not ---
+new_cluster 1 2
+job="--job=ps --task=0 $hosts --out=elsewhere"
+refused_with 2 '--tls-cert without --tls-key: expected --tls-cert, --tls-key and --tls-ca' $job --tls-cert=a.pem
+refused_with 2 '--tls-key without --tls-cert: expected --tls-cert, --tls-key and --tls-ca' $job --tls-key=a.key --tls-ca=ca.pem
+refused_with 2 '--tls-cert and --secret-file: expected certificates or a key, not both' $job --tls-cert=a --tls-key=b --tls-ca=c --secret-file=key
+TRAINER_SECRET=$before refused_with 2 '--tls-cert and TRAINER_SECRET: expected certificates or a key, not both' $job --tls-cert=a --tls-key=b --tls-ca=c
+refused_with 3 'c: No such file or directory' $job --tls-cert=a --tls-key=b --tls-ca=c
+if command -v openssl >/dev/null; then
+    certify() { # name, CA
+        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -keyout $1.key -out $1.csr &&
+            openssl x509 -req -in $1.csr -CA $2.pem -CAkey $2.key -CAcreateserial -days 30 -out $1.pem
+    }
+    for ca in ca stranger; do
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 -subj "/CN=$ca" -keyout $ca.key -out $ca.pem
+    done 2>openssl.err
+    { certify a ca && certify b ca && certify c ca && certify s stranger && cat ca.pem stranger.pem >both.pem; } 2>>openssl.err ||
+        fail "openssl: $(cat openssl.err)"
+    certified() { echo "--tls-cert=$1.pem --tls-key=$1.key --tls-ca=${2:-ca}.pem"; }
+    chmod 644 c.key
+    refused_with 3 'c.key: others can read this key \(mode 644\): expected mode 600, as after chmod 600 c.key' $job $(certified c)
+    chmod 600 c.key
+    refused_with 3 's.pem: the certificate is not signed by the CA that is used here \(ca.pem\)' $job $(certified s)
+    rm -rf run
+    start ps "$TRAINER" --job=ps --task=0 ${hosts/127.0.0.1/0.0.0.0} --replace --out=run $small --epochs=1 $(certified a)
+    wait_until grep -q 'waits for 2 workers; all that they send is encrypted' ps.err
+    start_worker 0 $small --epochs=1 $(certified s both)
+    ends 5 w0
+    says w0 "127.0.0.1:$port: says that another CA has signed the certificate of this side"
+    wait_until grep -Eq 'refused: 127.0.0.1:[0-9]+: its certificate is not signed by the CA that is used here' ps.err
+    start_worker 0 $small --epochs=1 --secret-file=key
+    ends 5 w0
+    says w0 "127.0.0.1:$port: shows a certificate, expected the key that is used here"
+    start_worker 0 $small --epochs=1
+    ends 5 w0
+    says w0 "127.0.0.1:$port: expects encryption"
+    start_worker 0 $small --epochs=1 $(certified b)
+    start_worker 1 $small --epochs=1 $(certified c)
+    ends 0 ps w0 w1
+    same_results ps w0 w1
+    alone "certificates"
+else
+    echo "certificates: no openssl command here"
+fi
+
 # --- other machines ---
 hosts="--ps-hosts=0.0.0.0:$port --worker-hosts=127.0.0.1:1"
-refused_with 2 "0.0.0.0:$port is not an address of this machine alone: expected --secret-file=FILE, with the same key in all processes \\(trainer keygen FILE makes one\\), or --insecure" \
+refused_with 2 "0.0.0.0:$port is not an address of this machine alone: expected --secret-file=FILE, with the same key in all processes \\(trainer keygen FILE makes one\\), certificates \\(--tls-cert\\), or --insecure" \
     --quiet --job=ps --task=0 $hosts --out=elsewhere
 refused_with 2 "192.0.2.1:2222 is not an address of this machine alone: expected .*" \
     --job=worker --task=0 --ps-hosts=192.0.2.1:2222 --worker-hosts=127.0.0.1:1 --quiet

@@ -130,6 +130,7 @@ fetch)
     ;;
 esac
 [ -n "$PICTURES" ] || [[ $* != *--dataset=pictures:* ]] || verb=skipped
+command -v openssl >/dev/null || [[ $* != *--tls-cert=* ]] || verb=skipped
 # The 10,000 images to test on would take nearly all of the time.
 [ "$verb" != train ] || [[ $* != *cifar10* && $* != *--resume=*alexnet* ]] || command+=(--no-test)
 [[ "$verb" != train || -n "$epochs$cluster${EXPECTED:-}" || $* == *--resume=* ]] || command+=(--epochs=1)
