@@ -278,6 +278,41 @@ static void test_meetings(void) {
     }
 }
 
+/* Who is refused has done its part of the handshake, and may find the connection closed before it has read
+ * why: it reads that then. */
+static void test_late_alert(void) {
+    struct error error = {0};
+    struct world *near_world = open_side(&(struct side){"stray", "both.pem", NULL}, &error);
+    struct world *far_world = open_side(&(struct side){"b", "ca.pem", NULL}, &error);
+    struct listener *listener = NULL;
+    struct endpoint *near = NULL, *far = NULL;
+    const struct piece piece = {"a word", 6};
+    char address[40], byte;
+    bool ended = false;
+    CHECK(endpoint_listen(far_world, "127.0.0.1:0", &listener, &error) == OK, "%s", error.words);
+    snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
+    CHECK(endpoint_connect(near_world, address, &near, LONG_S, &error) == OK &&
+              listener_accept(listener, &far, LONG_S, &error) == OK && far,
+          "%s", error.words);
+    if (!far) exit(check_end());
+    for (int i = 0; i < 2; i++) {
+        endpoint_peek(near, &byte, 1, 0.0, &ended);
+        endpoint_peek(far, &byte, 1, 0.0, &ended);
+    }
+    CHECK(ended, "the certificate is accepted");
+    endpoint_close(far);
+    for (int i = 0; i < 100 && error.code == OK; i++) {
+        endpoint_send(near, "a word", &piece, 1, LONG_S, &error);
+        world_sleep(near_world, 0.01);
+    }
+    expect(&error, ERROR_PEER,
+           ": says that another CA has signed the certificate of this side (0 of 6 bytes");
+    endpoint_close(near);
+    listener_close(listener);
+    world_close(near_world);
+    world_close(far_world);
+}
+
 /* --- strangers --- */
 
 struct stranger {
@@ -380,6 +415,7 @@ int main(void) {
     write_all();
     test_files();
     test_meetings();
+    test_late_alert();
     test_strangers();
     test_expiry();
     remove_folder(folder);
