@@ -33,6 +33,8 @@ struct dataset {
     struct examples validation; /* held out of the training part; count 0: none is */
     int block; /* examples that lie side by side and come near each other in training (stream.h); 0: any order
                 */
+    bool borrowed;           /* the training part's memory is the caller's and stays as it is: blocks[0] and
+                                blocks[1] are free for a copy, which is made before examples change places */
     void *blocks[8];         /* memory that the examples point into; freed by dataset_close */
     struct mapping files[4]; /* files that they point into; unmapped by it */
     /* Before `open`, of whoever does not want all examples in memory: takes them as they are read. A data set

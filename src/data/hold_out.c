@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/memory.h"
 #include "../base/rng.h"
 #include "../device/gather.h"
 #include "dataset.h"
@@ -22,6 +23,25 @@ static void swap_bytes(uint8_t *one, uint8_t *other, size_t bytes) {
         memcpy(one + at, other + at, part);
         memcpy(other + at, kept, part);
     }
+}
+
+/* Copies what the data set has borrowed, so that examples can change their places. */
+static int own(struct dataset *dataset, struct error *error) {
+    struct examples *train = &dataset->train;
+    const size_t count = (size_t)train->count, bytes = examples_row_bytes(train),
+                 label_bytes = examples_label_bytes(train);
+    if (!dataset->borrowed) return OK;
+    RETURN_IF(memory_zeroed(&dataset->blocks[0], count, bytes, "features", error));
+    RETURN_IF(memory_zeroed(&dataset->blocks[1], count, label_bytes, "labels", error));
+    memcpy(dataset->blocks[0], examples_rows(train), count * bytes);
+    memcpy(dataset->blocks[1], examples_labels(train), count * label_bytes);
+    if (train->bytes)
+        train->bytes = dataset->blocks[0];
+    else
+        train->floats = dataset->blocks[0];
+    dataset_label(dataset, train, dataset->blocks[1]);
+    dataset->borrowed = false;
+    return OK;
 }
 
 /* The data set owns the memory of its examples, which is constant only to those who are handed them. */
@@ -58,6 +78,7 @@ int dataset_slice(struct dataset *dataset, const char *slice, struct error *erro
             "--data-slice=%s: expected all, or K/N as in 2/4, with K from 1 to N and N at most %d, "
             "the training examples of %s",
             slice, train->count, dataset->name);
+    RETURN_IF(own(dataset, error));
     RETURN_IF(shuffle_from(train, 0, SLICE_PURPOSE, error));
     const long all = train->count;
     const int first = (int)(all * (part - 1) / parts), after = (int)(all * part / parts);
@@ -74,6 +95,7 @@ int dataset_hold_out(struct dataset *dataset, double share, struct error *error)
                          "--validation=%g: found %d of %d training examples of %s, expected at least one on "
                          "either side",
                          share, held, train->count, dataset->name);
+    RETURN_IF(own(dataset, error));
     RETURN_IF(shuffle_from(train, train->count - held, PURPOSE, error));
     train->count -= held;
     *validation = *train;

@@ -48,19 +48,15 @@ static int check(const struct dataset *dataset, const struct examples *examples,
     return OK;
 }
 
-/* moves: a validation part is held out, for which examples change their places, which they may in a copy. */
 static int open_part(struct dataset *dataset, struct examples *examples, const struct trainer_examples *own,
-                     void **memory, bool moves, struct error *error) {
+                     void **memory, struct error *error) {
     const size_t features = shape_count(&dataset->shape);
     examples->count = own->count;
     examples->features = (int)features;
     examples->scale = 1.0f;
-    if (own->read || moves) RETURN_IF(own_memory(memory, dataset, examples, error));
     if (own->read) {
+        RETURN_IF(own_memory(memory, dataset, examples, error));
         RETURN_IF(read_all(memory, dataset, own, features, error));
-    } else if (moves) {
-        memcpy(memory[0], own->features, (size_t)own->count * features * sizeof(float));
-        memcpy(memory[1], own->labels, (size_t)own->count * label_bytes(dataset));
     }
     examples->floats = memory[0] ? memory[0] : own->features;
     dataset_label(dataset, examples, memory[1] ? memory[1] : own->labels);
@@ -71,15 +67,14 @@ static int own_open(struct dataset *dataset, const void *settings, const char *c
                     struct error *error) {
     const struct trainer_training *training = ((const struct own_settings *)settings)->training;
     const struct trainer_data *data = &training->data;
-    const struct config *config = &training->typed.value;
     (void)folders;
     dataset->shape = shape_in(data->shape);
     dataset->task = (enum task)data->task;
     RETURN_IF(dataset_class_names(dataset, NULL, data->outputs, error));
-    RETURN_IF(open_part(dataset, &dataset->train, &data->train, dataset->blocks,
-                        config->validation > 0.0 || config->early_stop > 0, error));
+    dataset->borrowed = !data->train.read;
+    RETURN_IF(open_part(dataset, &dataset->train, &data->train, dataset->blocks, error));
     if (data->test.count > 0)
-        return open_part(dataset, &dataset->test, &data->test, dataset->blocks + 2, false, error);
+        return open_part(dataset, &dataset->test, &data->test, dataset->blocks + 2, error);
     dataset->test = dataset->train;
     return OK;
 }
