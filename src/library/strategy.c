@@ -95,6 +95,11 @@ static int take(struct shard *shard, struct worker_side *worker, trainer_pull *p
         return error_set(error, ERROR_USAGE,
                          "%s: pull left version %ld, expected that of the weights that the worker has",
                          strategy->name, *version);
+    /* In rounds a worker may have passed the last barrier before another one ends the round. */
+    const long most = trainer_shard_version(&at) + strategy->rounds;
+    if (*version > most)
+        return error_set(error, ERROR_USAGE, "%s: pull left version %ld, expected at most %ld of the weights",
+                         strategy->name, *version, most);
     if (!strategy->servers && atomic_load(&shard->contributed[worker->worker]))
         return error_set(
             error, ERROR_USAGE,
@@ -200,6 +205,15 @@ static int give(const struct trainer_exchange *at, struct error *error) {
     return OK;
 }
 
+/* What is applied by itself was computed on weights that there have been; a round ends between the two. */
+static int expect_past(const struct trainer_exchange *at, struct error *error) {
+    const long version = at->side->gradient->version[at->shard], now = trainer_shard_version(at);
+    return version <= now ? OK
+                          : error_set(error, ERROR_USAGE,
+                                      "found a gradient of version %ld of the weights, expected at most %ld",
+                                      version, now);
+}
+
 static int expect_pull(const struct trainer_exchange *at, const char *what, struct error *error) {
     return at->side->side ? OK : error_set(error, ERROR_USAGE, "%s: found push, expected pull", what);
 }
@@ -222,7 +236,7 @@ int trainer_shard_post(const struct trainer_exchange *at, struct trainer_error *
     struct error why = {0};
     if (!training_of(shard)->strategy.servers)
         error_set(&why, ERROR_USAGE, "found a strategy without servers, expected one to post to");
-    else if (give(at, &why) == OK)
+    else if (give(at, &why) == OK && expect_past(at, &why) == OK)
         shard_post(shard, at->side->gradient, &why);
     return library_tell(&why, error);
 }
@@ -230,7 +244,7 @@ int trainer_shard_post(const struct trainer_exchange *at, struct trainer_error *
 int trainer_shard_apply(const struct trainer_exchange *at, struct trainer_error *error) {
     struct shard *shard = at->side->shard;
     struct error why = {0};
-    if (give(at, &why) == OK) {
+    if (give(at, &why) == OK && expect_past(at, &why) == OK) {
         const bool empty = at->side->gradient->examples == 0;
         shard_done(shard, at->side->gradient,
                    empty ? atomic_load(&shard->version) : shard_apply_racy(shard, at->side->gradient));
@@ -289,11 +303,15 @@ int trainer_shard_done(const struct trainer_exchange *at, int worker, long versi
     struct shard *shard = at->side->shard;
     struct error why = {0};
     if (expect_pull(at, "done", &why) == OK && expect_worker(at, worker, 0, &why) == OK) {
-        struct gradient *gradient = atomic_exchange(&shard->contributed[worker], NULL);
-        if (gradient)
-            shard_done(shard, gradient, version);
-        else
+        struct gradient *gradient = atomic_load(&shard->contributed[worker]);
+        const long least = gradient ? gradient->version[shard->index] : 0, most = trainer_shard_version(at);
+        if (!gradient)
             error_set(&why, ERROR_USAGE, "worker %d has contributed nothing that could be done", worker);
+        else if (version < least || version > most)
+            error_set(&why, ERROR_USAGE, "done: found version %ld, expected %ld to %ld", version, least,
+                      most);
+        else if (atomic_compare_exchange_strong(&shard->contributed[worker], &gradient, NULL))
+            shard_done(shard, gradient, version);
     }
     return library_tell(&why, error);
 }

@@ -450,7 +450,8 @@ struct trainer_exchange {
 /* Both return 0, or a code with words in *error. A code ends the worker and, unless the run may lose it, the
  * run: "NAME: words". They are called by the threads of all workers, also at the same time. */
 typedef int trainer_push(void *argument, const struct trainer_exchange *at, struct trainer_error *error);
-/* *version: how many updates the weights have had that the worker computes on next; at first -1. */
+/* *version: how many updates the weights have had that the worker computes on next; at first -1. At most
+ * trainer_shard_version, and in rounds one more, for a round that another worker has still to end. */
 typedef int trainer_pull(void *argument, const struct trainer_exchange *at, long *version,
                          struct trainer_error *error);
 
@@ -495,8 +496,9 @@ int trainer_shard_step_share(const struct trainer_exchange *at, int share, int s
 /* Counts the update. Called by one worker, when all shares are stepped. */
 void trainer_shard_end_round(const struct trainer_exchange *at);
 long trainer_shard_version(const struct trainer_exchange *at); /* updates so far */
-/* Releases what `worker` has contributed: it was applied to weights that had had `version` updates. Without
- * servers its pull, or rest, must not end before. */
+/* Releases what `worker` has contributed: it was applied to weights that had had `version` updates, from
+ * those that it was computed on to trainer_shard_version. Without servers its pull, or rest, must not end
+ * before. */
 int trainer_shard_done(const struct trainer_exchange *at, int worker, long version,
                        struct trainer_error *error);
 
@@ -551,7 +553,8 @@ struct trainer_result {
  * TRAINER_DIVERGED; all of `trainer train`. */
 int trainer_training_run(struct trainer_training *training, struct trainer_result *result,
                          struct trainer_error *error);
-/* Asks for an end at the next step; by any thread. */
+/* Asks for an end at the next step; by any thread. Before a run: that one ends as soon as it has begun, and
+ * the one after it does not. */
 void trainer_training_stop(struct trainer_training *training);
 
 /* --- what was learnt --- */

@@ -209,11 +209,16 @@ static void test_two_of_a_name(void) {
 
 /* --- how it ends --- */
 
-static void check_ends(const struct trainer_strategy *strategy, int code, const char *words) {
+static void check_ends_within(const char *timeout, const struct trainer_strategy *strategy, int code,
+                              const char *words) {
     struct trainer_training *training = open_training("cpu:0,cpu:1", strategy);
-    GOOD(trainer_training_set(training, "timeout", "0.5", &error));
+    GOOD(trainer_training_set(training, "timeout", timeout, &error));
     REFUSED(trainer_training_run(training, NULL, &error), code, words);
     trainer_training_close(training);
+}
+
+static void check_ends(const struct trainer_strategy *strategy, int code, const char *words) {
+    check_ends_within("20", strategy, code, words);
 }
 
 static int refuse_to_push(void *argument, const struct trainer_exchange *at, struct trainer_error *why) {
@@ -233,6 +238,19 @@ static int say_no_version(void *argument, const struct trainer_exchange *at, lon
                           struct trainer_error *why) {
     (void)argument, (void)at, (void)version, (void)why;
     return TRAINER_OK;
+}
+
+/* Of weights that there will be some day. */
+static int say_version_ahead(void *argument, const struct trainer_exchange *at, long *version,
+                             struct trainer_error *why) {
+    (void)why;
+    *version = trainer_shard_version(at) + *(const long *)argument;
+    return TRAINER_OK;
+}
+
+static int apply_ahead(void *argument, const struct trainer_exchange *at, struct trainer_error *why) {
+    (void)argument;
+    return trainer_shard_apply(at, why);
 }
 
 static int do_nothing(void *argument, const struct trainer_exchange *at, struct trainer_error *why) {
@@ -257,16 +275,38 @@ static void test_ends(void) {
     own.push = do_nothing;
     check_ends(&own, TRAINER_USAGE, "together: push left the gradient of step 0 where it was");
     own.push = never_arrive;
-    check_ends(&own, TRAINER_PEER, "the gradients");
+    check_ends_within("0.5", &own, TRAINER_PEER, "the gradients");
     own.push = contribute;
     own.pull = never_done;
     check_ends(&own, TRAINER_USAGE, "together: pull left the gradient that its worker contributed");
     own.own_weights = own.servers = true;
-    check_ends(&own, TRAINER_PEER, "gave up");
+    check_ends_within("0.5", &own, TRAINER_PEER, "gave up");
     own.pull = fail_without_words;
     check_ends(&own, TRAINER_USAGE, "together: failed, and did not say why");
     own.pull = say_no_version;
     check_ends(&own, TRAINER_USAGE, "together: pull left version -1");
+}
+
+/* One worker, so that a version is what the test knows. */
+static void check_version(struct trainer_strategy own, long ahead, const char *words) {
+    own.argument = &ahead;
+    own.pull = say_version_ahead;
+    struct trainer_training *training = open_training("cpu:0", &own);
+    REFUSED(trainer_training_run(training, NULL, &error), TRAINER_USAGE, words);
+    trainer_training_close(training);
+}
+
+static void test_versions(void) {
+    struct trainer_strategy own = in_place;
+    own.push = apply_ahead;
+    check_version(own, 1, "in-place: pull left version 1, expected at most 0 of the weights");
+    check_version(own, 1000000000000, "in-place: pull left version 1000000000000, expected at most 0");
+    own.rounds = true;
+    check_version(own, 2, "in-place: pull left version 2, expected at most 1 of the weights");
+    check_version(own, 1, "in-place: found a gradient of version 1 of the weights, expected at most 0");
+    own = served;
+    own.rounds = true;
+    check_version(own, 1, "served: found a gradient of version 1 of the weights, expected at most 0");
 }
 
 /* --- what is called in the wrong place --- */
@@ -295,6 +335,11 @@ static int misuse_in_pull(void *argument, const struct trainer_exchange *at, lon
     REFUSED(trainer_shard_step_share(at, 1, 1, &error), TRAINER_USAGE, "share 1 of 1");
     REFUSED(trainer_shard_done(at, -1, 0, &error), TRAINER_USAGE, "found worker -1, expected 0 to 0");
     if (at->step == 0) REFUSED(trainer_shard_done(at, 0, 0, &error), TRAINER_USAGE, "contributed nothing");
+    if (at->step == 2) {
+        REFUSED(trainer_shard_done(at, 0, -1000000, &error), TRAINER_USAGE,
+                "found version -1000000, expected 1 to 1");
+        REFUSED(trainer_shard_done(at, 0, 2, &error), TRAINER_USAGE, "found version 2, expected 1 to 1");
+    }
     REFUSED(trainer_barrier_wait(at, -1, 0, &error), TRAINER_USAGE, "found barrier -1 of 2");
     CHECK(!trainer_barrier_is_open(at, 9, 0) && !trainer_barrier_has(at, 9, 0, 0) &&
               !trainer_barrier_has(at, 0, 7, 0) && trainer_barrier_rank(at, 9, 0, 0, &arrived) == 0 &&
@@ -350,6 +395,7 @@ int main(void) {
     test_several_workers();
     test_two_of_a_name();
     test_ends();
+    test_versions();
     test_misuse();
     test_refusals();
     return check_end();
