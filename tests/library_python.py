@@ -57,6 +57,25 @@ try:
 except ZeroDivisionError:
     pass
 
+# also what is raised in the last step, or at the end of the last epoch, after which nothing can be stopped
+for told in "step", "epoch":
+    last = trainer.Training(x, y, **settings)
+    count = {"step": 60, "epoch": 3}[told]
+    try:
+        last.run(**{told: lambda s: 1 // (count - getattr(s, told))})
+        raise AssertionError(f"the exception of the last {told} is lost")
+    except ZeroDivisionError:
+        pass
+assert last.run().updates == 60, "a callback that is gone has ended the next run"
+
+# who breaks off at once, or at the last step, ends that training and no other one
+for at in 1, 60:
+    broken = trainer.Training(x, y, **settings)
+    for step in broken.steps():
+        if step.step == at:
+            break
+    assert broken.run().updates == 60, at
+
 # values to predict
 line = trainer.Training(x, 2 * x[:, :1] - x[:, 1:], **{**settings, "model": "mlp:hidden=8,activation=tanh"})
 assert line.run().test_score < 0.3 and line.predict([[0.5, 0.25]]).shape == (1, 1)

@@ -118,16 +118,22 @@ class Training:
                 raise failure[0]
             if error.code != c.STOPPED:
                 raise
+        if failure:  # in what was the last step anyhow
+            raise failure[0]
         self.result = _plain(Result, result)
         return self.result
 
     def steps(self):
         """Trains, and yields each Step. Whoever breaks off the loop ends the training."""
-        told, end = queue.SimpleQueue(), object()
+        told, end, over = queue.SimpleQueue(), object(), threading.Event()
+
+        def tell(step):
+            told.put(step)
+            return not over.is_set()
 
         def train():
             try:
-                self.run(step=told.put)
+                self.run(step=tell)
                 told.put(end)
             except BaseException as error:
                 told.put(error)
@@ -140,7 +146,7 @@ class Training:
                     raise step
                 yield step
         finally:
-            c.library.trainer_training_stop(self._handle)
+            over.set()
             thread.join()
 
     @property

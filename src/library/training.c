@@ -34,12 +34,10 @@ static bool is_among(const char *const *names, const char *name) {
 }
 
 static int set(struct trainer_training *training, const char *name, const char *value, struct error *error) {
-    static const char *const of_clusters[] = {"job",     "task",          "ps-hosts", "worker-hosts",
-                                              "cluster", "start-timeout", NULL};
     static const char *const of_programs[] = {"resume", "replace", "explain", "quiet", "print-every", NULL};
     struct typed *typed = &training->typed;
     const struct option *row = option_find(run_options, name);
-    if (row && is_among(of_clusters, row->name))
+    if (row && row->group && strcmp(row->group, "Cluster") == 0)
         return error_set(error, ERROR_USAGE, "%s: a setting of the program `trainer` alone", row->name);
     if (row && !training->as_program && is_among(of_programs, row->name))
         return error_set(error, ERROR_USAGE, "%s: expected trainer_training_as_program before", row->name);
@@ -85,7 +83,6 @@ static int run(struct trainer_training *training, struct choice *own, struct run
     library_choose_data(training, &own[OWN_DATA]);
     if (training->own_strategy) library_choose_strategy(training, &own[OWN_STRATEGY]);
     learnt_forget(&training->learnt);
-    atomic_store(&training->stop, false);
     return run_train_embedded(&training->typed, &embedding, result, error);
 }
 
@@ -108,6 +105,7 @@ int trainer_training_run(struct trainer_training *training, struct trainer_resul
     subnormals_flush();
     int code = memory_array(&own, OWN, "what the program brings", &why);
     if (code == OK) code = run(training, own, &ran, &why);
+    atomic_store(&training->stop, false);
     if (training->as_program) run_print_results(code, &ran);
     if (result && (code == OK || code == ERROR_INTERRUPTED)) give(result, &ran.summary);
     training->hangs = training->hangs || ran.abandoned;

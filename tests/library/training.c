@@ -150,6 +150,47 @@ static void test_own_data(void) {
     if (folder) closedir(folder);
 }
 
+/* Examples that are held out or left out change the order of a copy, also where it is the checkpoint that
+ * holds some out. */
+static struct trainer_training *train_on(const struct trainer_data *data, const char *name, const char *value,
+                                         const char *resume) {
+    struct trainer_training *training = open_training();
+    GOOD(trainer_training_set(training, name, value, &error));
+    if (data) GOOD(trainer_training_data(training, data, &error));
+    if (resume) {
+        trainer_training_as_program(training);
+        GOOD(trainer_training_set(training, "quiet", "1", &error));
+        GOOD(trainer_training_set(training, resume[0] == '+' ? "resume" : "out", resume + 1, &error));
+    }
+    GOOD(trainer_training_run(training, NULL, &error));
+    return training;
+}
+
+static void test_borrowed_data(void) {
+    static const char *const settings_that_move[][2] = {{"data-slice", "1/2"}, {"validation", "0.2"}};
+    const struct trainer_data data = digits_data();
+    const size_t bytes = (size_t)digits.train.count * 64 * sizeof(float),
+                 label_bytes = (size_t)digits.train.count * sizeof(int);
+    float *before = malloc(bytes);
+    int *labels = malloc(label_bytes);
+    memcpy(before, features[0], bytes);
+    memcpy(labels, digits.train.labels, label_bytes);
+    for (int i = 0; i < 2; i++) {
+        const char *name = settings_that_move[i][0], *value = settings_that_move[i][1];
+        struct trainer_training *by_arrays = train_on(&data, name, value, NULL),
+                                *by_name = train_on(NULL, name, value, NULL);
+        check_same_weights(by_name, by_arrays);
+        trainer_training_close(by_arrays);
+        trainer_training_close(by_name);
+    }
+    trainer_training_close(train_on(NULL, "validation", "0.2", "-borrowed"));
+    trainer_training_close(train_on(&data, "epochs", "3", "+borrowed"));
+    CHECK(memcmp(before, features[0], bytes) == 0 && memcmp(labels, digits.train.labels, label_bytes) == 0,
+          "the arrays were changed");
+    free(before);
+    free(labels);
+}
+
 /* --- what it is told, and what it has --- */
 
 struct seen {
@@ -187,6 +228,13 @@ static void test_watching(void) {
     REFUSED(trainer_training_run(training, &result, &error), TRAINER_STOPPED, "stopped after");
     CHECK(seen.epochs < 100 && result.examples > 0 && trainer_training_outputs(training) == 10, "%d epochs",
           seen.epochs);
+    trainer_training_stop(training); /* before the run: it is that one's, and no other one's */
+    seen = (struct seen){.in_order = true};
+    REFUSED(trainer_training_run(training, &result, &error), TRAINER_STOPPED, "stopped after");
+    CHECK(seen.epochs < 100, "%d epochs", seen.epochs);
+    seen = (struct seen){.in_order = true};
+    GOOD(trainer_training_set(training, "epochs", "1", &error));
+    GOOD(trainer_training_run(training, &result, &error));
     trainer_training_close(training);
 }
 
@@ -250,8 +298,11 @@ static void test_refusals(void) {
     int labels[3] = {0, 10, 1};
     REFUSED(trainer_training_set(training, "stratgy", "sync", &error), TRAINER_USAGE, "strategy");
     REFUSED(trainer_training_set(training, "batch", "0", &error), TRAINER_USAGE, "batch");
-    REFUSED(trainer_training_set(training, "job", "ps", &error), TRAINER_USAGE,
-            "the program `trainer` alone");
+    static const char *const of_clusters[] = {"job", "secret-file", "insecure", "shared-memory",
+                                              "start-timeout"};
+    for (int i = 0; i < 5; i++)
+        REFUSED(trainer_training_set(training, of_clusters[i], "1", &error), TRAINER_USAGE,
+                "the program `trainer` alone");
     REFUSED(trainer_training_set(training, "resume", "there", &error), TRAINER_USAGE, "resume");
     data.outputs = 1;
     REFUSED(trainer_training_data(training, &data, &error), TRAINER_USAGE, "found 1 outputs");
@@ -286,6 +337,7 @@ int main(void) {
     open_digits();
     test_own_data(); /* first: it looks at the folder */
     test_same_as_the_program();
+    test_borrowed_data();
     test_watching();
     test_predictions();
     test_refusals();
