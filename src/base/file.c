@@ -259,25 +259,43 @@ static bool sync_folder_of(const char *path) {
     return synced;
 }
 
-int file_commit(struct file_new *file, struct error *error) {
-    if (file->stream == NULL)
-        return error_set(error, ERROR_INTERNAL, "%s: committed, but not open", file->path);
+/* Sets errno. */
+static bool is_on_disk(const struct file_new *file) {
     errno = 0; /* of an earlier failed write only the mark is left */
-    bool written = !ferror(file->stream);
-    written = fflush(file->stream) == 0 && written;
-    written = written && fsync(fileno(file->stream)) == 0;
-    written = written && rename(file->part, file->path) == 0 && sync_folder_of(file->path);
-    const int reason = errno;
-    if (!written) unlink(file->part);
-    file_leave(file); /* after that: closing gives the lock away */
-    if (written) return OK;
+    if (file->whole) return true;
+    const bool written = !ferror(file->stream);
+    return fflush(file->stream) == 0 && written && fsync(fileno(file->stream)) == 0;
+}
+
+static int not_written(const struct file_new *file, int reason, struct error *error) {
     return error_set(error, ERROR_FILE, "%s: not written: %s", file->path,
                      reason == 0 ? "a write failed" : strerror(reason));
 }
 
+int file_finish(struct file_new *file, struct error *error) {
+    file->whole = is_on_disk(file);
+    const int reason = errno;
+    if (!file->whole) unlink(file->part);
+    file_leave(file);
+    return file->whole ? OK : not_written(file, reason, error);
+}
+
+int file_commit(struct file_new *file, struct error *error) {
+    if (file->stream == NULL && !file->whole)
+        return error_set(error, ERROR_INTERNAL, "%s: committed, but not open", file->path);
+    bool written = is_on_disk(file);
+    written = written && rename(file->part, file->path) == 0 && sync_folder_of(file->path);
+    const int reason = errno;
+    if (!written) unlink(file->part);
+    file->whole = false;
+    file_leave(file); /* after that: closing gives the lock away */
+    return written ? OK : not_written(file, reason, error);
+}
+
 void file_abandon(struct file_new *file) {
-    if (file->stream == NULL) return;
+    if (file->stream == NULL && !file->whole) return;
     unlink(file->part);
+    file->whole = false;
     file_leave(file);
 }
 

@@ -54,6 +54,7 @@ bool file_is_folder(const char *path);
  * file_abandon removes it. Every write error is found at the latest by file_commit. */
 struct file_new {
     FILE *stream; /* NULL: not open */
+    bool whole;   /* file_finish has closed it: `path.part` waits for file_commit */
     char path[PATH_BYTES], part[PATH_BYTES];
 };
 
@@ -72,6 +73,8 @@ int file_create(struct file_new *file, const char *path, struct error *error);
  * a symbolic link. */
 int file_continue(struct file_new *file, const char *path, struct error *error);
 int file_commit(struct file_new *file, struct error *error);
+/* Flushes, fsyncs and closes it, for who has many; it is still to be committed, or abandoned. */
+int file_finish(struct file_new *file, struct error *error);
 /* All three: a new file of these bytes, whole or not at all. */
 int file_write(const char *path, const void *bytes, size_t count, struct error *error);
 void file_abandon(struct file_new *file); /* safe on a zeroed or committed one */

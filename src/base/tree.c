@@ -19,7 +19,7 @@ static bool is_unfinished(const char *name) {
     return length >= 5 && strcmp(name + length - 5, ".part") == 0;
 }
 
-bool tree_is_name(const char *name) {
+static bool is_plain(const char *name) {
     int words = 1;
     bool begins = true;
     for (const char *c = name; *c; c++) {
@@ -28,22 +28,34 @@ bool tree_is_name(const char *name) {
         words += begins;
         if (!begins && !isalnum((unsigned char)*c) && !strchr("._=-", *c)) return false;
     }
-    return !begins && words <= DEPTH && strlen(name) < TREE_NAME_BYTES && !is_unfinished(name);
+    return !begins && words <= DEPTH && strlen(name) < TREE_NAME_BYTES;
 }
 
-static int walk(struct tree *tree, const char *folder, const char *below, struct error *error);
+bool tree_is_name(const char *name) {
+    return is_plain(name) && !is_unfinished(name);
+}
 
-static int add(struct tree *tree, const char *folder, const char *name, struct error *error) {
+/* What is being listed. */
+struct listing {
+    struct tree *tree;
+    const char *folder;
+    bool unfinished; /* those that are still being written, too */
+};
+
+static int walk(const struct listing *listing, const char *below, struct error *error);
+
+/* What has another name is not ours: an editor left it, or a file system (.nfs0000, .DS_Store). */
+static int add(const struct listing *listing, const char *name, struct error *error) {
+    struct tree *tree = listing->tree;
+    const char *folder = listing->folder;
     char path[PATH_BYTES];
     struct stat status;
+    if (!is_plain(name)) return OK;
     RETURN_IF(file_join(path, folder, name, error));
     if (lstat(path, &status) != 0)
         return error_set(error, ERROR_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    if (S_ISREG(status.st_mode) && is_unfinished(name)) return OK;
-    if (!tree_is_name(name))
-        return error_set(error, ERROR_FILE, "%s: expected a name of letters, digits and ._=-", path);
-    if (S_ISDIR(status.st_mode)) return walk(tree, folder, name, error);
-    if (!S_ISREG(status.st_mode)) return OK;
+    if (S_ISDIR(status.st_mode)) return walk(listing, name, error);
+    if (!S_ISREG(status.st_mode) || (is_unfinished(name) && !listing->unfinished)) return OK;
     if (tree->count == TREE_FILES)
         return error_set(error, ERROR_FILE, "%s: found more than %d files", folder, TREE_FILES);
     memcpy(tree->names[tree->count++], name, strlen(name) + 1);
@@ -51,7 +63,8 @@ static int add(struct tree *tree, const char *folder, const char *name, struct e
 }
 
 /* below: a folder in it; "": itself. */
-static int walk(struct tree *tree, const char *folder, const char *below, struct error *error) {
+static int walk(const struct listing *listing, const char *below, struct error *error) {
+    const char *folder = listing->folder;
     char path[PATH_BYTES], name[PATH_BYTES];
     int code = OK;
     if (below[0])
@@ -67,7 +80,7 @@ static int walk(struct tree *tree, const char *folder, const char *below, struct
             code = file_join(name, below, entry->d_name, error);
         else
             snprintf(name, sizeof name, "%s", entry->d_name);
-        if (code == OK) code = add(tree, folder, name, error);
+        if (code == OK) code = add(listing, name, error);
     }
     closedir(entries);
     return code;
@@ -77,11 +90,16 @@ static int by_name(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-int tree_list(struct tree *tree, const char *folder, struct error *error) {
+static int list(struct tree *tree, const char *folder, bool unfinished, struct error *error) {
+    const struct listing listing = {tree, folder, unfinished};
     tree->count = 0;
-    RETURN_IF(walk(tree, folder, "", error));
+    RETURN_IF(walk(&listing, "", error));
     qsort(tree->names, (size_t)tree->count, sizeof *tree->names, by_name);
     return OK;
+}
+
+int tree_list(struct tree *tree, const char *folder, struct error *error) {
+    return list(tree, folder, false, error);
 }
 
 /* The folders that lead to a file, the inmost first, as far as they are empty. */
@@ -98,7 +116,7 @@ int tree_remove(const char *folder, struct error *error) {
     struct tree *tree = NULL;
     char path[PATH_BYTES];
     RETURN_IF(memory_array(&tree, 1, "the files of a folder", error));
-    int code = tree_list(tree, folder, error);
+    int code = list(tree, folder, true, error);
     for (int i = 0; i < tree->count && code == OK; i++) {
         code = file_join(path, folder, tree->names[i], error);
         if (code == OK && unlink(path) != 0)

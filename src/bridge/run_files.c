@@ -128,7 +128,8 @@ static int receive_file(struct endpoint *endpoint, const char *folder, struct ar
     RETURN_IF(file_create(&arriving->files[arriving->count], path, error));
     struct file_new *file = &arriving->files[arriving->count++];
     arriving->left -= header.bytes - TREE_NAME_BYTES;
-    return receive_bytes(endpoint, &header, arriving, file, timeout_s, error);
+    RETURN_IF(receive_bytes(endpoint, &header, arriving, file, timeout_s, error));
+    return file_finish(file, error); /* so it takes no descriptor while the others come */
 }
 
 int run_files_receive(struct endpoint *endpoint, const char *folder, int count, double timeout_s,

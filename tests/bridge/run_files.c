@@ -2,6 +2,7 @@
  * bytes, and a peer that ends in the middle leave what was there. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -81,6 +82,57 @@ static void test_all_go_over(char *big) {
     CHECK(tree_list(&tree, in("to", ""), &error) == OK && tree.count == 0, "a folder that is gone has files");
 }
 
+/* What nobody of us has named is neither sent nor in the way, and what was left half written goes with its
+ * run.
+ */
+static void test_strays(void) {
+    static const char *const strays[] = {".nfs0000", ".DS_Store", "notes (1).txt"};
+    struct error error = {0};
+    put("strays", "steps.csv", "", 0);
+    put("strays", "checkpoint/state.part", "half", 4);
+    put("strays", "old (1)/state", "", 0);
+    for (int i = 0; i < 3; i++) put("strays", strays[i], "", 0);
+    CHECK(tree_list(&tree, in("strays", ""), &error) == OK && tree.count == 1 &&
+              strcmp(tree.names[0], "steps.csv") == 0,
+          "%d files: %s", tree.count, error.words);
+    CHECK(tree_remove(in("strays", ""), &error) == OK, "%s", error.words);
+    CHECK(!file_exists(in("strays", "steps.csv")) && !file_exists(in("strays", "checkpoint")),
+          "files of the run are still there");
+    CHECK(unlink(in("strays", "old (1)/state")) == 0 && rmdir(in("strays", "old (1)")) == 0,
+          "a stray is gone");
+    for (int i = 0; i < 3; i++) CHECK(unlink(in("strays", strays[i])) == 0, "%s is gone", strays[i]);
+    CHECK(rmdir(in("strays", "")) == 0, "something is left");
+}
+
+/* Many files take no more descriptors than one. */
+static void test_descriptors(void) {
+    struct wire wire;
+    char folder[PATH_BYTES], name[32];
+    struct sending sending = {.wire = &wire, .folder = folder};
+    struct world_thread *thread = NULL;
+    struct rlimit before, few;
+    struct error error = {0};
+    snprintf(folder, sizeof folder, "%s", in("sent", ""));
+    for (int i = 0; i < TREE_FILES; i++) {
+        snprintf(name, sizeof name, "file%02d", i);
+        put("sent", name, name, 6);
+    }
+    open_wire(&wire);
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0, "no limit");
+    few = (struct rlimit){.rlim_cur = 40, .rlim_max = before.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0, "not limited");
+    CHECK(world_spawn(wire.world, "sender", NULL, send_all, &sending, &thread, &wire.error) == OK, "%s",
+          wire.error.words);
+    CHECK(run_files_receive(wire.far, in("came", ""), TREE_FILES, LONG_S, &wire.error) == OK, "%s",
+          wire.error.words);
+    world_join(thread);
+    setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(sending.error.code == OK, "%s", sending.error.words);
+    CHECK(has("came", "file00", "file00", 6) && has("came", "file63", "file63", 6), "a file is missing");
+    close_wire(&wire);
+    CHECK(tree_remove(folder, &error) == OK && tree_remove(in("came", ""), &error) == OK, "%s", error.words);
+}
+
 /* A file of this name, of which so many bytes are sent of those that were said. */
 static void send_one(struct wire *wire, const char *name, uint64_t said, size_t sent) {
     char bytes[TREE_NAME_BYTES + 16] = "";
@@ -148,10 +200,10 @@ int main(void) {
     for (int i = 0; i < BIG; i++) big[i] = (char)((unsigned)i * 7919u >> 8);
     test_all_go_over(big);
     test_counts();
+    test_strays();
+    test_descriptors();
     test_hostile();
-    CHECK(tree_remove(in("from", ""), &error) == OK && unlink(in("from", "half.part")) == 0, "%s",
-          error.words);
-    rmdir(in("from", ""));
+    CHECK(tree_remove(in("from", ""), &error) == OK && !file_exists(in("from", "")), "%s", error.words);
     CHECK(tree_remove(scratch, &error) == OK, "%s", error.words);
     memory_free(big);
     return check_end();
