@@ -24,10 +24,12 @@ static int get_whole(struct frame_reader *reader, int least, int most) {
     return least;
 }
 
+/* In the range that it can be typed in. */
 static double get_timeout(struct frame_reader *reader) {
+    const struct option *row = option_find(run_options, "timeout");
     const double value = frame_get_f64(reader);
-    if (isfinite(value) && value > 0.0) return value;
-    if (!reader->wrong) reader->wrong = "has a timeout that is none";
+    if (value >= row->least && value <= row->most) return value;
+    if (!reader->wrong) reader->wrong = "has a timeout out of its range";
     return 1.0;
 }
 

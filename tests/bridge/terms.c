@@ -152,6 +152,22 @@ static void check_lanes(void) {
     check_message(&message, sizeof message.lane_end, LANE_END_BYTES, put_lane_end, get_lane_end);
 }
 
+/* A peer's timeout is one that could be typed: with a tiny one, who answers it would do nothing but that. */
+static void check_timeouts(void) {
+    static const double none[] = {0.0, 1e-300, 0.05, -60.0, 1.1e6, (double)INFINITY, (double)NAN};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        struct lane_hello hello = {.program = "1.2.3", .device = "cpu:0", .timeout_s = none[i]};
+        struct error error = {0};
+        uint8_t bytes[LANE_HELLO_BYTES];
+        struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+        CHECK(lane_hello_put(&hello, &writer, &error) == OK, "%s", error.words);
+        struct frame_reader reader = {.bytes = bytes, .length = writer.used};
+        CHECK(lane_hello_get(&hello, &reader, "a peer", &error) == ERROR_PEER &&
+                  strstr(error.words, "a timeout out of its range"),
+              "a timeout of %g s was taken: %s", none[i], error.words);
+    }
+}
+
 /* What a lane is told of a run is how it is trained, never where: that is the lane's own. */
 static void check_run_settings(void) {
     static struct typed typed, told;
@@ -432,6 +448,7 @@ int main(void) {
     make_sample();
     check_messages();
     check_lanes();
+    check_timeouts();
     check_run_settings();
     check_request();
     check_answer();
