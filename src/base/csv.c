@@ -1,11 +1,10 @@
 /* See csv.h. */
 #include "csv.h"
 
-#include <stdbool.h>
 #include <string.h>
 
-static bool needs_quotes(const char *cell) {
-    return strpbrk(cell, ",\"\r\n") != NULL;
+bool csv_needs_quotes(const char *piece) {
+    return strpbrk(piece, ",\"\r\n") != NULL;
 }
 
 /* Up to and with its next quote, or to its end: so many characters. */
@@ -15,19 +14,19 @@ static size_t next_piece(const char *cell) {
 }
 
 /* The quotes doubled. */
-static void print_inside(FILE *file, const char *cell) {
-    for (size_t count; *cell; cell += count) {
-        count = next_piece(cell);
-        fwrite(cell, 1, count, file);
-        if (cell[count - 1] == '"') fputc('"', file);
+void csv_print_piece(FILE *file, const char *piece) {
+    for (size_t count; *piece; piece += count) {
+        count = next_piece(piece);
+        fwrite(piece, 1, count, file);
+        if (piece[count - 1] == '"') fputc('"', file);
     }
 }
 
 void csv_print_parts(FILE *file, const char *before, const char *cell) {
-    const bool quotes = needs_quotes(before) || needs_quotes(cell);
+    const bool quotes = csv_needs_quotes(before) || csv_needs_quotes(cell);
     if (quotes) fputc('"', file);
-    print_inside(file, before);
-    print_inside(file, cell);
+    csv_print_piece(file, before);
+    csv_print_piece(file, cell);
     if (quotes) fputc('"', file);
 }
 
@@ -36,7 +35,7 @@ void csv_print(FILE *file, const char *cell) {
 }
 
 void csv_add(struct text *text, const char *cell) {
-    const char *quote = needs_quotes(cell) ? "\"" : "";
+    const char *quote = csv_needs_quotes(cell) ? "\"" : "";
     text_add(text, "%s", quote);
     for (size_t count; *cell; cell += count) {
         count = next_piece(cell);

@@ -91,14 +91,20 @@ static void print_values(const struct restored *restored, const float *values) {
     putchar('\n');
 }
 
-/* The labels that are said, with blanks between. */
+/* The labels that are said, with blanks between, in one cell. */
 static void print_labels(const struct restored *restored, const float *probabilities) {
     const char *before = "";
+    bool quotes = false;
+    for (int c = 0; c < restored->classes; c++)
+        quotes = quotes || (probabilities[c] >= 0.5f && csv_needs_quotes(restored->class_names[c]));
+    if (quotes) putchar('"');
     for (int c = 0; c < restored->classes; c++) {
         if (probabilities[c] < 0.5f) continue;
-        csv_print_parts(stdout, before, restored->class_names[c]);
+        fputs(before, stdout);
+        csv_print_piece(stdout, restored->class_names[c]);
         before = " ";
     }
+    if (quotes) putchar('"');
 }
 
 /* The cells behind those that are carried over. */
