@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../report/facts.h"
 #include "../report/page.h"
 #include "sweep.h"
 
@@ -34,9 +35,24 @@ static int print_run(const struct sweep *sweep, const struct page *page, int pla
     return code;
 }
 
-/* What was typed, what was drawn, and the machine that the run had. */
-static void command_text(const struct sweep *sweep, const struct typed *typed, char *value,
-                         struct text *text) {
+/* The device and the threads that the run had, wherever that was: as its summary.json says. */
+static int add_machine(const struct sweep *sweep, int run, struct text *text, struct error *error) {
+    struct facts *facts = NULL;
+    char folder[PATH_BYTES];
+    RETURN_IF(sweep_folder(sweep, run, folder, error));
+    RETURN_IF(memory_array(&facts, 1, "facts of a run", error));
+    const int code = facts_read(facts, folder, FACTS_CURVES, error);
+    if (code == OK && facts->has_summary) {
+        text_add(text, " --devices=%s", facts->summary.devices);
+        if (facts->summary.threads > 0) text_add(text, " --threads=%d", facts->summary.threads);
+    }
+    facts_free(facts);
+    memory_free(facts);
+    return code;
+}
+
+/* What was typed, and what was drawn. */
+static void command_text(const struct typed *typed, char *value, struct text *text) {
     static const char *const left_out[] = {"out", "resume", "quiet", "devices", "threads"};
     text_add(text, "trainer");
     for (const struct option *row = run_options; row->name; row++) {
@@ -49,11 +65,6 @@ static void command_text(const struct sweep *sweep, const struct typed *typed, c
         text_add(text, " --%s=", row->name);
         command_word(text, value);
     }
-    if (sweep->lanes.count == 0) return;
-    struct config *config = &sweep->typed[0].value;
-    lanes_settings(&sweep->lanes, 0, config);
-    text_add(text, " --devices=%s", config->devices);
-    if (config->threads > 0) text_add(text, " --threads=%d", config->threads);
 }
 
 static int print_command(const struct sweep *sweep, const struct page *page, int run, struct error *error) {
@@ -64,9 +75,10 @@ static int print_command(const struct sweep *sweep, const struct page *page, int
     int code = memory_array(&typed, 1, "settings", error);
     if (code == OK) code = sweep_typed(sweep, run, typed, error);
     if (code == OK) {
-        command_text(sweep, typed, value, &text);
-        code = text_end(&text);
+        command_text(typed, value, &text);
+        code = add_machine(sweep, run, &text, error);
     }
+    if (code == OK) code = text_end(&text);
     if (code == OK) page_commands(page, text.bytes);
     memory_free(text.bytes);
     memory_free(typed);
