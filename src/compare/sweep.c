@@ -262,16 +262,22 @@ static void say_end(struct sweep *sweep, int number) {
                      run->epochs, run->epochs == 1 ? "" : "s");
 }
 
-void sweep_lose(struct sweep *sweep, int number, const struct error *why) {
+bool sweep_lose(struct sweep *sweep, int number, const struct error *why) {
     struct sweep_run *run = &sweep->runs[number];
     struct error failure = {0};
     if (why->code != ERROR_INTERRUPTED) run->lost++;
     if (run->lost < SWEEP_LOST_MOST) {
         give_back(sweep, number);
-        return;
+        return true;
     }
     error_set(&failure, ERROR_PEER, "lost with %d machines, the last time: %.300s", run->lost, why->words);
     sweep_ended(sweep, number, &failure);
+    return false;
+}
+
+void sweep_stop(struct sweep *sweep, int number, const struct error *why) {
+    if (sweep->stopped.code == OK) sweep->stopped = *why;
+    give_back(sweep, number);
 }
 
 void sweep_ended(void *self, int run, const struct error *failure) {

@@ -120,7 +120,9 @@ int sweep_settle(struct typed *typed, const char *folder, int stop_after, struct
 enum lane_answer sweep_take(void *sweep, int *run);
 void sweep_ended(void *sweep, int run, const struct error *failure);
 enum { SWEEP_LOST_MOST = 3 };
-void sweep_lose(struct sweep *sweep, int run, const struct error *why);
+bool sweep_lose(struct sweep *sweep, int run, const struct error *why); /* false: it has failed now */
+/* What this machine cannot do ends the sweep; the run is still to be done. Under the same lock. */
+void sweep_stop(struct sweep *sweep, int run, const struct error *why);
 
 /* sweep_host.c: machines that join. Errors of open: ERROR_USAGE: the address, settings that cannot be sent;
  * ERROR_DEVICE: the port is in use. */

@@ -11,7 +11,6 @@
 #include "sweep_host.h"
 
 #define LOOK_S 0.02     /* for a lane's next word, at a time */
-#define HELLO_S 5.0     /* a peer that connects says hello within this */
 #define LAST_WORD_S 2.0 /* for a lane to take it */
 
 /* --- a lane comes --- */
@@ -32,15 +31,6 @@ static int await(struct guest *guest, enum frame_type type, double seconds, uint
     }
     return error_set(error, ERROR_PEER, "%s: waited %g s for %s", guest->name, seconds,
                      frame_type_words(type));
-}
-
-static int read_hello(struct guest *guest, struct lane_hello *hello, struct error *error) {
-    struct frame_header header;
-    uint8_t bytes[LANE_HELLO_BYTES];
-    RETURN_IF(await(guest, FRAME_JOIN, HELLO_S, sizeof bytes, &header, error));
-    RETURN_IF(frame_read_payload(guest->endpoint, &header, bytes, HELLO_S, error));
-    struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
-    return lane_hello_get(hello, &reader, guest->name, error);
 }
 
 static int tell_sweep(struct guest *guest, struct error *error) {
@@ -72,16 +62,12 @@ static int compare_data(const struct guest *guest, const struct fingerprint *the
 
 static int welcome(struct guest *guest, struct error *error) {
     const struct config *config = &guest->host->sweep->settings.run.value;
-    struct lane_hello hello;
     struct frame_header header;
     struct fingerprint theirs;
     uint8_t bytes[READY_BYTES];
-    struct world *world = guest->host->sweep->lanes.world;
-    lane_link_begin(&guest->link, world, guest->endpoint, 2 * HELLO_S, HELLO_S);
-    RETURN_IF(read_hello(guest, &hello, error));
-    snprintf(guest->name, sizeof guest->name, "%.60s %s", endpoint_name(guest->endpoint), hello.device);
-    RETURN_IF(programs_agree(hello.program, "the sweep", guest->name, error));
-    lane_link_begin(&guest->link, world, guest->endpoint, config->timeout_s, hello.timeout_s);
+    lane_link_begin(&guest->link, guest->host->sweep->lanes.world, guest->endpoint, config->timeout_s,
+                    guest->hello.timeout_s);
+    RETURN_IF(programs_agree(guest->hello.program, "the sweep", guest->name, error));
     RETURN_IF(tell_sweep(guest, error));
     guest->link.silent_s = -config->start_timeout_s; /* it opens its data set, and says nothing meanwhile */
     RETURN_IF(await(guest, FRAME_READY, config->start_timeout_s, READY_BYTES, &header, error));
@@ -133,24 +119,40 @@ static int receive_run(struct guest *guest, const char *folder, struct error *fa
     return OK;
 }
 
+/* A run that did not come back is no fault of its lane where this machine could not keep its files: then the
+ * sweep ends. */
+static int lose_run(struct guest *guest, int number, const struct error *why, struct error *error) {
+    struct sweep *sweep = guest->host->sweep;
+    const bool ends = host_must_end(guest->host);
+    struct error interrupted = {0};
+    error_set(&interrupted, ERROR_INTERRUPTED, "the sweep was interrupted");
+    lanes_hold(guest->host->shared);
+    if (why->code == ERROR_FILE)
+        sweep_stop(sweep, number, why);
+    else
+        guest->failed = !sweep_lose(sweep, number, ends ? &interrupted : why);
+    lanes_release(guest->host->shared);
+    lanes_tell(guest->host->shared);
+    if (why->code == ERROR_FILE) return error_set(error, ERROR_INTERRUPTED, "the sweep cannot go on");
+    return error_set(error, ends ? ERROR_INTERRUPTED : why->code, "%s", why->words);
+}
+
 static int do_run(struct guest *guest, int number, struct error *error) {
     struct sweep_host *host = guest->host;
-    struct error failure = {0};
+    struct error failure = {0}, why = {0};
     char folder[PATH_BYTES];
-    int code = sweep_folder(host->sweep, number, folder, error);
-    if (code == OK) code = send_run(guest, number, folder, error);
-    if (code == OK) code = receive_run(guest, folder, &failure, error);
+    int code = sweep_folder(host->sweep, number, folder, &why);
+    if (code == OK) code = send_run(guest, number, folder, &why);
+    if (code == OK) code = receive_run(guest, folder, &failure, &why);
+    if (code != OK) return lose_run(guest, number, &why, error);
     lanes_hold(host->shared);
-    if (code == OK)
-        sweep_ended(host->sweep, number, &failure);
-    else
-        sweep_lose(host->sweep, number, error);
+    sweep_ended(host->sweep, number, &failure);
     lanes_release(host->shared);
     lanes_tell(host->shared);
-    if (code == OK && failure.code == ERROR_INTERRUPTED)
+    if (failure.code == ERROR_INTERRUPTED)
         return error_set(error, ERROR_PEER, "%s: interrupted there", guest->name);
-    if (code == OK) guest->run.number = 0;
-    return code;
+    guest->run.number = 0;
+    return OK;
 }
 
 /* --- a lane's thread --- */
@@ -190,7 +192,8 @@ static void count_here(struct sweep_host *host, int more) {
 static void say_end(struct guest *guest, bool joined, const struct error *why) {
     char words[700], run[80] = "";
     if (guest->run.number > 0)
-        snprintf(run, sizeof run, "; run %d of %d goes to another lane", guest->run.number, guest->run.count);
+        snprintf(run, sizeof run, "; run %d of %d %s", guest->run.number, guest->run.count,
+                 guest->failed ? "has failed: it was lost too often" : "goes to another lane");
     snprintf(words, sizeof words, "%s: %s%s", joined ? "lost" : "refused", why->words, run);
     host_say(guest->host, true, words);
 }

@@ -1,5 +1,6 @@
-/* Lets machines join a sweep. A thread for each connection (sweep_guest.c) takes runs like a lane of this
- * machine; here they are accepted, counted and closed. */
+/* Lets machines join a sweep. Who connects says hello first (sweep_arrivals.c); then it has a thread
+ * (sweep_guest.c), which takes runs like a lane of this machine. Here they are accepted, counted and closed.
+ */
 #include "sweep_host.h"
 
 #include <stdio.h>
@@ -8,6 +9,9 @@
 #include "../base/memory.h"
 
 #define ACCEPT_S 0.1 /* for somebody to come, at a time */
+#define SPEAK_S 1e-3 /* the same while one of those who came is still to speak */
+#define LOOK_S 0.01  /* for a lane's thread to end, at a time */
+#define END_S 3.0    /* for all of them to end; then they are cut off */
 
 int sweep_host_open(struct sweep *sweep, struct error *error) {
     const struct sweep_settings *settings = &sweep->settings;
@@ -24,12 +28,14 @@ int sweep_host_open(struct sweep *sweep, struct error *error) {
                              sweep->variations[v].name);
     RETURN_IF(memory_array(&sweep->host, 1, "the host of the sweep", error));
     sweep->host->sweep = sweep;
+    arrivals_open(&sweep->host->arrivals);
     RETURN_IF(lane_use_secret(&settings->run.value, sweep->lanes.world, error));
     return endpoint_listen(sweep->lanes.world, settings->listen, &sweep->host->listener, error);
 }
 
 void sweep_host_close(struct sweep_host *host) {
     if (host) listener_close(host->listener);
+    if (host) arrivals_close(&host->arrivals);
     memory_free(host);
 }
 
@@ -60,32 +66,88 @@ static void close_guest(struct guest **guest) {
     *guest = NULL;
 }
 
-static void close_ended(struct sweep_host *host) {
-    for (int g = 0; g < GUESTS; g++)
+/* Returns how many are left. */
+static int close_ended(struct sweep_host *host) {
+    int left = 0;
+    for (int g = 0; g < GUESTS; g++) {
         if (host->guests[g] && atomic_load(&host->guests[g]->ended)) close_guest(&host->guests[g]);
+        left += host->guests[g] != NULL;
+    }
+    return left;
 }
 
-/* Takes the endpoint over. Where there is no room, it is closed. */
-static int begin_guest(struct sweep_host *host, struct endpoint *endpoint, struct error *error) {
+/* Who is in the middle of a long word has some time to end it, but not all of --timeout. */
+static void end_guests(struct sweep_host *host) {
+    struct world *world = host->sweep->lanes.world;
+    const double until = world_now(world) + END_S;
+    while (close_ended(host) > 0 && world_now(world) < until) world_sleep(world, LOOK_S);
+    for (int g = 0; g < GUESTS; g++)
+        if (host->guests[g]) endpoint_interrupt(host->guests[g]->endpoint);
+    for (int g = 0; g < GUESTS; g++)
+        if (host->guests[g]) close_guest(&host->guests[g]);
+}
+
+/* Takes the endpoint over, unless there is no room. */
+static int begin_guest(struct sweep_host *host, struct endpoint *endpoint, const struct lane_hello *hello,
+                       struct error *error) {
+    const char *name = endpoint_name(endpoint);
+    struct guest *guest = NULL;
     int place = 0;
     while (place < GUESTS && host->guests[place]) place++;
-    struct guest *guest = NULL;
-    int code = place == GUESTS ? OK : memory_array(&guest, 1, "a lane of another machine", error);
-    if (!guest) {
-        endpoint_close(endpoint);
-        return code;
-    }
-    guest->host = host;
-    guest->endpoint = endpoint;
-    snprintf(guest->name, sizeof guest->name, "%s", endpoint_name(endpoint));
-    code = world_spawn(host->sweep->lanes.world, "lane", NULL, guest_body, guest, &guest->thread, error);
+    if (place == GUESTS)
+        return error_set(error, ERROR_DEVICE, "%s: no room for more than %d lanes", name, GUESTS);
+    int code = memory_array(&guest, 1, "a lane of another machine", error);
     if (code == OK) {
-        host->guests[place] = guest;
-        return OK;
+        *guest = (struct guest){.host = host, .endpoint = endpoint, .hello = *hello};
+        snprintf(guest->name, sizeof guest->name, "%.60s %s", name, hello->device);
+        code = world_spawn(host->sweep->lanes.world, "lane", NULL, guest_body, guest, &guest->thread, error);
     }
+    if (code == OK)
+        host->guests[place] = guest;
+    else
+        memory_free(guest);
+    return code == OK ? OK : error_prefix(error, "%s: no room: ", name);
+}
+
+/* What goes at once; who does not take it is not waited for. */
+static void refuse(struct sweep_host *host, struct endpoint *endpoint, const char *why) {
+    const struct piece piece = {why, strlen(why)};
+    struct error ignored = {0};
+    char words[600];
+    snprintf(words, sizeof words, "refused: %s", why);
+    host_say(host, true, words);
+    frame_write(endpoint, FRAME_FAILURE, 0, &piece, 1, 0.0, &ignored);
+    endpoint_finish(endpoint, 0.0);
     endpoint_close(endpoint);
-    memory_free(guest);
-    return code;
+}
+
+static void hear_arrivals(struct sweep_host *host) {
+    const double now = world_now(host->sweep->lanes.world);
+    while (true) {
+        struct lane_hello hello;
+        struct error why = {0};
+        struct endpoint *endpoint = arrivals_hear(&host->arrivals, now, &hello, &why);
+        if (!endpoint) return;
+        if (why.code == OK) begin_guest(host, endpoint, &hello, &why);
+        if (why.code != OK) refuse(host, endpoint, why.words);
+    }
+}
+
+/* A machine that lacks memory or descriptors trains on: it is said once, and who was silent longest goes. */
+static void accept_one(struct sweep_host *host) {
+    struct world *world = host->sweep->lanes.world;
+    struct endpoint *endpoint = NULL;
+    struct error why = {0};
+    const double seconds = host->arrivals.count > 0 ? SPEAK_S : ACCEPT_S;
+    if (listener_accept(host->listener, &endpoint, seconds, &why) != OK) {
+        if (strcmp(host->no_room, why.words) != 0) host_say(host, true, why.words);
+        snprintf(host->no_room, sizeof host->no_room, "%s", why.words);
+        arrivals_make_room(&host->arrivals);
+        world_sleep(world, ACCEPT_S);
+    }
+    if (listener_is_crowded(host->listener)) arrivals_make_room(&host->arrivals);
+    if (endpoint) arrivals_add(&host->arrivals, endpoint, world_now(world));
+    hear_arrivals(host);
 }
 
 /* Whether nobody is left to compute, since when. */
@@ -124,10 +186,8 @@ static int accept_guests(struct sweep_host *host, struct error *error) {
              listen, listener_port(host->listener));
     host_say(host, false, words);
     while (!is_over(host, &asked)) {
-        struct endpoint *endpoint = NULL;
-        RETURN_IF(listener_accept(host->listener, &endpoint, ACCEPT_S, error));
+        accept_one(host);
         close_ended(host);
-        if (endpoint) RETURN_IF(begin_guest(host, endpoint, error));
         RETURN_IF(check_alone(host, &since_s, error));
     }
     return OK;
@@ -145,6 +205,8 @@ void sweep_host_serve(void *self, struct shared_lanes *shared) {
         lanes_tell(shared);
     }
     atomic_store(&host->over, true);
-    for (int g = 0; g < GUESTS; g++)
-        if (host->guests[g]) close_guest(&host->guests[g]);
+    listener_close(host->listener); /* so nobody waits for an answer while the best run is tested */
+    host->listener = NULL;
+    arrivals_close(&host->arrivals);
+    end_guests(host);
 }

@@ -27,6 +27,7 @@ struct joined {
     struct lock say;   /* around progress */
     struct lock build; /* around the data set, which the first lane that is told opens */
     bool compared;     /* it was opened, or not, for these reasons */
+    atomic_bool ends;  /* a lane could not begin, so all of them end */
     atomic_bool over;  /* a lane was told that the sweep has ended; what another one found then is no fault */
     struct fingerprint data;
     struct error no_data;
@@ -56,6 +57,10 @@ static void say(struct joined *joined, const char *words) {
     lock_release(&joined->say);
 }
 
+static bool must_end(const struct joined *joined) {
+    return world_interrupted() || atomic_load(&joined->ends);
+}
+
 static int interrupted(struct error *error) {
     return error_set(error, ERROR_INTERRUPTED, "interrupted");
 }
@@ -79,7 +84,7 @@ static int connect_lane(struct joined_lane *lane, struct error *error) {
         struct error why = {0};
         const double left = until - world_now(world);
         const int code = endpoint_connect(world, address, &lane->endpoint, left < TRY_S ? left : TRY_S, &why);
-        if (world_interrupted()) return interrupted(error);
+        if (must_end(joined)) return interrupted(error);
         if (atomic_load(&joined->over)) return error_set(error, ERROR_PEER, "the sweep has ended");
         if (code != OK && (code != ERROR_PEER || left <= TRY_S)) return fail_connecting(joined, &why, error);
     }
@@ -90,7 +95,7 @@ static int connect_lane(struct joined_lane *lane, struct error *error) {
 /* The next frame of the host. */
 static int await(struct joined_lane *lane, uint64_t limit, struct frame_header *header, struct error *error) {
     do {
-        if (world_interrupted()) return interrupted(error);
+        if (must_end(lane->joined)) return interrupted(error);
         RETURN_IF(lane_link_hear(&lane->link, LOOK_S, limit, header, error));
     } while (header->type == FRAME_NONE);
     if (header->type == FRAME_GOODBYE) atomic_store(&lane->joined->over, true);
@@ -192,7 +197,7 @@ static int watch(struct joined_lane *lane, struct error *error) {
     int code = OK;
     lane->runs++;
     while (atomic_load(&lane->trained.count) < (uint64_t)lane->runs) {
-        if (world_interrupted() || code != OK) atomic_store(&lane->stop, true);
+        if (must_end(lane->joined) || code != OK) atomic_store(&lane->stop, true);
         if (code != OK) {
             event_wait(&lane->trained, (uint64_t)lane->runs, INFINITY);
             break;
@@ -234,26 +239,49 @@ static int send_back(struct joined_lane *lane, const char *folder, struct error 
     return code;
 }
 
+/* A full disk or a device that fails is no fault of the run, so it goes to another machine; this lane would
+ * spoil the next one, too. */
+static int check_failure(struct joined_lane *lane, struct error *error) {
+    const struct error *why = &lane->run_failure;
+    char words[600];
+    if (why->code == OK || why->code == ERROR_DIVERGED || why->code == ERROR_USAGE ||
+        why->code == ERROR_INTERRUPTED)
+        return OK;
+    snprintf(words, sizeof words, "%s ends: %s", device_of(lane)->name, why->words);
+    if (lane->joined->lanes.count > 1) say(lane->joined, words);
+    return error_set(error, why->code, "%s", why->words);
+}
+
+/* Of this lane alone: a run that was taken from it may be another one's while it still writes. */
+static int lane_folder(const struct joined_lane *lane, char path[PATH_BYTES], struct error *error) {
+    char name[32];
+    snprintf(name, sizeof name, "%d", lane->number + 1);
+    return file_join(path, lane->joined->out, name, error);
+}
+
 static int do_run(struct joined_lane *lane, const struct frame_header *header, struct error *error) {
     uint8_t bytes[LANE_SETTINGS_BYTES];
-    char name[32], folder[PATH_BYTES], words[100];
+    char name[32], own[PATH_BYTES], folder[PATH_BYTES], words[100];
     struct error ignored = {0};
     const double timeout_s = lane->link.timeout_s;
     RETURN_IF(frame_read_payload(lane->endpoint, header, bytes, timeout_s, error));
     struct frame_reader reader = {.bytes = bytes, .length = header->bytes};
     RETURN_IF(lane_run_get(&lane->run, &reader, endpoint_name(lane->endpoint), error));
     snprintf(name, sizeof name, "%d", lane->run.number);
-    RETURN_IF(file_join(folder, lane->joined->out, name, error));
+    RETURN_IF(lane_folder(lane, own, error));
+    RETURN_IF(file_join(folder, own, name, error));
     int code = run_files_receive(lane->endpoint, folder, lane->run.files, timeout_s, error);
     if (code == OK) code = settle(lane, folder, error);
     if (code == OK) code = train_and_watch(lane, error);
+    if (code == OK) code = check_failure(lane, error);
     if (code == OK) code = send_back(lane, folder, error);
     tree_remove(folder, &ignored);
+    file_remove_empty(own, strlen(lane->joined->out));
     RETURN_IF(code);
     snprintf(words, sizeof words, "run %d of %d: trained on %s", lane->run.number, lane->run.count,
              device_of(lane)->name);
     if (lane->run_failure.code == OK) say(lane->joined, words);
-    return world_interrupted() ? interrupted(error) : OK;
+    return must_end(lane->joined) ? interrupted(error) : OK;
 }
 
 static int do_runs(struct joined_lane *lane, struct error *error) {
@@ -320,6 +348,10 @@ static int run_lanes(struct joined *joined, struct joined_lane *lanes, struct er
         lanes[i].number = i;
         event_open(&lanes[i].trained, joined->lanes.world);
         code = world_spawn(joined->lanes.world, "lane", NULL, lane_body, &lanes[i], &lanes[i].thread, error);
+    }
+    if (code != OK) {
+        atomic_store(&joined->ends, true);
+        say(joined, error->words);
     }
     for (int i = 0; i < count; i++) {
         world_join(lanes[i].thread);

@@ -37,15 +37,17 @@ same_table 'two machines' alone both
 for n in 1 2 3 4 5; do same_weights 'two machines' alone/$n both/$n; done
 ls -d of-* 2>/dev/null && fail 'runs were left on the machines that had them'
 [ ! -s second.err ] || fail "--quiet: $(cat second.err)"
+tr -d '\\\n' <host.out | grep -Eq 'trainer .* --devices=cpu:0 +--threads=1' || fail "the machine of the best run: $(cat host.out)"
 [ "$(head -n 6 host.out | awk '{ $6 = ""; print }')" = "$(head -n 6 alone.out | awk '{ $6 = ""; print }')" ] || fail "two machines: printed $(cat host.out)"
 
 # --- runs that go on elsewhere: at rungs, and after one machine was killed, one interrupted, and the host killed ---
+# Slow, so that there is always something left to do when a process is killed.
 halving=("${settings[@]}" --model=mlp:hidden=200-100 --method=halving --vary=optimizer.rate=log:0.001..1 --runs=9 --epochs=9 --batch=16)
 run 0 sweep "${halving[@]}" --devices=cpu:0 --out=whole
 ended() { [ "$(cut -d, -f2 halved/sweep.csv 2>/dev/null | grep -c 'stopped\|finished')" -ge "$1" ]; }
 is_running() { grep -q '^[0-9]*,running' halved/sweep.csv; }
 port=$(free_ports 1)
-host host "${halving[@]}" --out=halved
+host host "${halving[@]}" --slow=cpu:0=5x --out=halved
 join killed
 wait_until ended 2
 signal STOP killed # so that it has a run in hand when it is killed
@@ -60,6 +62,7 @@ wait_until is_running
 signal INT interrupted
 ends 130 interrupted
 join left
+wait_until compgen -G 'of-left/joined/1/[1-9]/*' >in-hand # a folder for each lane, in which runs have theirs
 wait_until is_running
 signal 9 host
 finish host
@@ -150,7 +153,7 @@ peer_says worker "a hello, expected a lane's hello"
 peer_says hello "a lane's hello of 64 bytes"
 peer_says program 'has trainer 0, the sweep has'
 ends 0 silent
-says host "refused: 127.0.0.1:[0-9]+: waited 5 s for a lane's hello"
+says host "refused: 127.0.0.1:[0-9]+: waited 5 s for a lane's hello, found 0 bytes"
 where=ours join right
 ends 0 host right
 [ "$(cut -d, -f2 data/sweep.csv | tr '\n' ' ')" = 'status finished finished ' ] || fail "the right data: $(cat data/sweep.csv)"
