@@ -64,13 +64,18 @@ static int member_typed(const struct ensemble_run *run, int member, struct typed
     return OK;
 }
 
+/* All of them can be had, and learn from one data set: else they could not be asked together. */
 static int check_members(const struct ensemble_run *run, struct error *error) {
     struct typed *typed = NULL;
+    char first[sizeof typed->value.dataset], dataset[sizeof first];
     int code = OK;
     RETURN_IF(memory_array(&typed, 1, "settings", error));
     for (int m = 0; m < run->count && code == OK; m++) {
         code = member_typed(run, m, typed, error);
-        if (code == OK) code = vary_check(typed, error);
+        if (code == OK) code = vary_check(typed, m == 0 ? first : dataset, sizeof first, error);
+        if (code == OK && m > 0 && strcmp(dataset, first) != 0)
+            code = error_set(error, ERROR_USAGE,
+                             "found the data set %.200s, expected %.200s as the first one", dataset, first);
         if (code != OK) error_prefix(error, "member %d: ", m + 1);
     }
     memory_free(typed);

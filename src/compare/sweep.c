@@ -41,7 +41,7 @@ static int check_runs(const struct sweep *sweep, struct error *error) {
     RETURN_IF(memory_array(&typed, 1, "settings", error));
     for (int i = 0; i < sweep->count && code == OK; i++) {
         code = sweep_typed(sweep, i, typed, error);
-        if (code == OK) code = vary_check(typed, error);
+        if (code == OK) code = vary_check(typed, NULL, 0, error);
     }
     memory_free(typed);
     return code == OK ? OK : error_prefix(error, "--vary: ");

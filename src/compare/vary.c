@@ -81,11 +81,12 @@ int vary_apply_all(struct typed *typed, const char *const *names, const char *co
     return OK;
 }
 
-int vary_check(const struct typed *typed, struct error *error) {
+int vary_check(const struct typed *typed, char *dataset, size_t bytes, struct error *error) {
     struct setup *setup = NULL;
     RETURN_IF(memory_array(&setup, 1, "settings", error));
     int code = config_begin(&setup->config, typed, error);
     if (code == OK) code = setup_choose(setup, 1, false, error);
+    if (code == OK && dataset) snprintf(dataset, bytes, "%s", setup->config.dataset);
     memory_free(setup);
     return code;
 }

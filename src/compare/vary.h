@@ -40,7 +40,8 @@ int vary_apply(struct typed *typed, const char *name, const char *value, struct 
 /* The same of several, [count]; what has no dot goes first, since it decides what the others belong to. */
 int vary_apply_all(struct typed *typed, const char *const *names, const char *const *values, int count,
                    struct error *error);
-/* Whether plug-ins and settings can be chosen so. Errors: ERROR_USAGE. */
-int vary_check(const struct typed *typed, struct error *error);
+/* Whether plug-ins and settings can be chosen so. dataset[bytes]: the data set then, as it could be typed;
+ * NULL: nobody wants to know. Errors: ERROR_USAGE. */
+int vary_check(const struct typed *typed, char *dataset, size_t bytes, struct error *error);
 
 #endif

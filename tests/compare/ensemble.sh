@@ -147,6 +147,7 @@ refused 3 'killed/ensemble.csv: row 3 is not what an ensemble writes' ensemble -
 
 # --- what it does not take ---
 refused 2 'member 1: momentum: unknown setting "rat"' ensemble --member=optimizer.rat=1 --out=refused
+refused 2 'member 2: found the data set digits, expected iris as the first one' ensemble --member=dataset=iris --member=dataset=digits --out=refused
 refused 2 'of NAME=VALUE' ensemble --member=softmax --out=refused
 refused 2 'expected at least the 2' ensemble --members=1 --member=seed=1 --member=seed=2 --out=refused
 refused 2 'expected all, or K/N' --data-slice=3/2 --out=refused
