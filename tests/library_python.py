@@ -1,6 +1,8 @@
 """tests/library/python.sh runs this: the module of python/, as its users see it. Exit code 1 at the first thing that is wrong."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import trainer
@@ -75,6 +77,33 @@ for at in 1, 60:
         if step.step == at:
             break
     assert broken.run().updates == 60, at
+
+# as the program: it prints, writes its files, goes on with a run, and heeds Ctrl-C
+program = """
+import os, signal, sys, trainer
+training = trainer.Training(as_program=True, dataset="digits:take=320", model="softmax", devices="cpu:0", threads=1,
+                            **dict(setting.split("=") for setting in sys.argv[2:]))
+interrupt = lambda epoch: epoch.epoch == 1 and os.kill(os.getpid(), signal.SIGINT) or True  # once: a second one kills
+result = training.run(epoch=interrupt if sys.argv[1] == "interrupt" else None)
+print("updates", result.updates, "learnt", len(training.weights), flush=True)
+"""
+
+
+def as_program(*arguments):
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+said = as_program("train", "epochs=2", "out=run", "quiet=1")
+assert "Test-Accuracy: " in said and "Final Cost: " in said and "updates 20 learnt 2" in said, said
+assert os.path.exists("run/summary.json") and os.path.exists("run/model.safetensors"), os.listdir(".")
+said = as_program("train", "epochs=3", "resume=run", "quiet=1")
+assert "Test-Accuracy: " in said and "updates 30 learnt 2" in said, said
+said = as_program("interrupt", "epochs=100000", "out=interrupted", "quiet=1")
+assert 0 < int(said.split("updates ")[1].split()[0]) < 1000000, said
+assert os.path.exists("interrupted/checkpoint/state.safetensors"), os.listdir(".")
+refused(2, "trainer_training_as_program", lambda: trainer.Training(resume="run"))
 
 # values to predict
 line = trainer.Training(x, 2 * x[:, :1] - x[:, 1:], **{**settings, "model": "mlp:hidden=8,activation=tanh"})
