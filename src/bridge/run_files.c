@@ -110,6 +110,23 @@ static int make_folder_of(const char *path, struct error *error) {
     return file_make_folder(folder, error);
 }
 
+/* Whether it is, or lies below, a file that came before or was there, or is a folder: a peer's fault, not
+ * that of the disk. */
+static bool clashes(const struct arriving *arriving, const char *folder, const char *path) {
+    char above[PATH_BYTES];
+    snprintf(above, sizeof above, "%s", path);
+    for (int i = 0; i < arriving->count; i++) {
+        const char *other = arriving->files[i].path;
+        const size_t length = strlen(other);
+        if (strncmp(other, path, length) == 0 && (path[length] == '\0' || path[length] == '/')) return true;
+    }
+    for (char *slash; (slash = strrchr(above, '/')) != NULL && slash > above + strlen(folder);) {
+        *slash = '\0';
+        if (file_exists(above) && !file_is_folder(above)) return true;
+    }
+    return file_is_folder(path);
+}
+
 static int receive_file(struct endpoint *endpoint, const char *folder, struct arriving *arriving,
                         double timeout_s, struct error *error) {
     struct frame_header header;
@@ -124,6 +141,8 @@ static int receive_file(struct endpoint *endpoint, const char *folder, struct ar
     if (memchr(name, '\0', sizeof name) == NULL || !tree_is_name(name))
         return error_set(error, ERROR_PEER, "%s: sent a file whose name is none of a run's", peer);
     RETURN_IF(file_join(path, folder, name, error));
+    if (clashes(arriving, folder, path))
+        return error_set(error, ERROR_PEER, "%s: sent %s, where another file or a folder is", peer, name);
     RETURN_IF(make_folder_of(path, error));
     RETURN_IF(file_create(&arriving->files[arriving->count], path, error));
     struct file_new *file = &arriving->files[arriving->count++];

@@ -178,6 +178,8 @@ static void test_hostile(void) {
     longest[TREE_NAME_BYTES] = '\0';
     CHECK(!tree_is_name(longest), "a name without room for its end");
     refused(longest, 3, 3, "whose name is none of a run's");
+    refused("steps.csv", 3, 3, "where another file or a folder is");
+    refused("steps.csv/x", 3, 3, "where another file or a folder is");
     refused("huge", RUN_FILES_BYTES, 0, "expected at most");
     refused("short", 16, 3, "closed by the peer");
 }

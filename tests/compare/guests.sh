@@ -6,7 +6,7 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
 
-settings=(--dataset=digits --model=mlp:hidden=100 --threads=1 --epochs=1 --vary=batch=16,32,64)
+settings=(--dataset=digits --model=mlp:hidden=100 --threads=1 --epochs=1 --vary='batch=16,32,64')
 lane=(--devices=cpu:0 --threads=1 --no-shared-memory --start-timeout=30)
 listening() { grep -q 'machines join this sweep' "$1.err"; }
 host() { # options...: a sweep that computes nothing itself
@@ -65,7 +65,7 @@ says good 'the sweep cannot go on'
 run 0 sweep --resume=full --devices=cpu:0
 [ "$(statuses full)" = 'status finished finished finished ' ] || fail "a host that was full: $(cat full/sweep.csv)"
 
-# --- a lane is lost too often: one that says hello, takes the run and goes, three times ---
+# --- a run is lost too often: its lane goes before it has sent it back, three times ---
 cat >between.py <<'PYTHON'
 """Between a lane and the host: hands on all, but of what the lane sends after a run (frame ENDED) the header alone. Then it waits,
 or, told so, ends the connection."""
