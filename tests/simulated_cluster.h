@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../src/base/memory.h"
+#include "../src/base/rng.h"
 #include "../src/cluster/follower.h"
 #include "../src/cluster/mirrored.h"
 #include "../src/engine/threads.h"
@@ -14,7 +15,7 @@
 #include "../src/world/simulated_network.h"
 #include "check.h"
 
-enum { PROCESSES = 8, NAME = 32 };
+enum { PROCESSES = 12, NAME = 32 };
 
 struct scenario {
     const char *strategy;
@@ -23,6 +24,11 @@ struct scenario {
     uint64_t seed; /* of the simulation, not of the run */
     struct simulated_network network;
     const char *settings[8][2]; /* more of them: name and value */
+    struct {
+        bool absent; /* somebody else plays it, or nobody */
+        double begins_s;
+        const char *name, *value; /* a setting of its own; NULL: none */
+    } own[PROCESSES];
 };
 
 /* A process of the cluster, and how it ended. */
@@ -35,7 +41,7 @@ struct process {
     struct run_result result; /* of a parameter server that leads, or of a run without a cluster */
     struct error error;
     char name[NAME]; /* "ps-0", "worker-1" */
-    double ended_s;
+    double begins_s, ended_s;
     bool ended;
 };
 
@@ -71,6 +77,9 @@ static inline void type_settings(struct simulated_cluster *all, struct process *
     for (int i = 0; i < 8 && scenario->settings[i][0]; i++)
         type_setting(process, scenario->settings[i][0], scenario->settings[i][1]);
     if (scenario->strategy) type_setting(process, "strategy", scenario->strategy);
+    const int index = (int)(process - all->processes);
+    if (scenario->own[index].name)
+        type_setting(process, scenario->own[index].name, scenario->own[index].value);
     const int devices_here = scenario->servers < 0 ? scenario->workers : 1;
     for (int d = 0; d < devices_here; d++)
         snprintf(devices + strlen(devices), sizeof devices - strlen(devices), "%scpu:%d", d > 0 ? "," : "",
@@ -87,6 +96,7 @@ static inline void add_process(struct simulated_cluster *all, enum cluster_role 
     process->scenario = &all->scenario;
     process->cluster.role = role;
     process->cluster.task = task;
+    process->cluster.process = rng_mix(all->scenario.seed, (uint64_t)all->count);
     snprintf(process->name, sizeof process->name, "%s-%d", role == CLUSTER_PS ? "ps" : "worker", task);
     CHECK(memory_array(&process->typed, 1, "settings", &error) == OK &&
               simulated_open_machine(&process->world, all->world, &error) == OK,
@@ -111,6 +121,7 @@ static inline void process_body(void *argument) {
     struct finish finish;
     bool abandoned;
     char sentence[SENTENCE_BYTES];
+    world_sleep(process->world, process->begins_s);
     if (process->cluster.role == CLUSTER_NONE)
         run_train(process->typed, &threads_crew, process->world, &process->result, &process->error);
     else if (process->cluster.role != CLUSTER_PS && process->cluster.ps.count == 0)
@@ -125,6 +136,13 @@ static inline void process_body(void *argument) {
         run_train(process->typed, &crew, process->world, &process->result, &process->error);
     process->ended_s = world_now(process->world);
     process->ended = true;
+}
+
+static inline void start_process(struct process *process) {
+    struct error error = {0};
+    CHECK(world_spawn(process->world, process->name, NULL, process_body, process, &process->thread, &error) ==
+              OK,
+          "%s", error.words);
 }
 
 /* Starts all of them; the caller may do what it likes meanwhile, then ends. */
@@ -143,10 +161,10 @@ static inline void cluster_start(struct simulated_cluster *all, const struct sce
         for (int i = 0; i < scenario->workers; i++)
             add_process(all, i == 0 ? CLUSTER_CHIEF : CLUSTER_WORKER, i);
     }
-    for (int i = 0; i < all->count; i++)
-        CHECK(world_spawn(all->processes[i].world, all->processes[i].name, NULL, process_body,
-                          &all->processes[i], &all->processes[i].thread, &error) == OK,
-              "%s", error.words);
+    for (int i = 0; i < all->count; i++) {
+        all->processes[i].begins_s = scenario->own[i].begins_s;
+        if (!scenario->own[i].absent) start_process(&all->processes[i]);
+    }
 }
 
 static inline void cluster_join(struct simulated_cluster *all) {

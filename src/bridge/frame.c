@@ -128,7 +128,8 @@ int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limi
     struct error why = {0};
     const int code = endpoint_receive(endpoint, what, bytes, sizeof bytes, timeout_s, &why);
     if (code != OK && memcmp(bytes, endpoint_alert, sizeof endpoint_alert) == 0)
-        return error_set(error, ERROR_PEER, "%s: expects encryption, with the key of its --secret-file or with certificates",
+        return error_set(error, ERROR_PEER,
+                         "%s: expects encryption, with the key of its --secret-file or with certificates",
                          endpoint_name(endpoint));
     if (code != OK) return error_set(error, code, "%s", why.words);
     return frame_unpack_header(header, bytes, limit, endpoint_name(endpoint), error);

@@ -28,9 +28,10 @@ enum { FRAME_VERSION = 7, FRAME_HEADER_BYTES = 28 };
 
 /* The types: name, text. A type's number is its row; append new rows, or increase the version. */
 #define FRAME_TYPES(row)                                                                                     \
-    row(HELLO, "a hello")             /* worker or leader: who I am, which settings I was given */           \
-        row(WELCOME, "a welcome")     /* host: all are there, this is how things stand */                    \
-        row(FAILURE, "a failure")     /* either: the words of an error; the connection ends */               \
+    row(HELLO, "a hello")         /* worker or leader: who I am, which settings I was given */               \
+        row(WELCOME, "a welcome") /* host: all are there, this is how things stand */                        \
+        row(FAILURE,                                                                                         \
+            "a failure") /* either: the words of an error; the connection ends; flags: or not yet */         \
         row(NEXT, "a batch's number") /* leader to worker to followers; flags: enum next */                  \
         row(WEIGHTS, "weights")       /* host: of its slice */                                               \
         row(GRADIENT, "a gradient")   /* worker: of the host's slice */                                      \
@@ -55,6 +56,9 @@ enum frame_type {
 #undef FRAME_ROW
         FRAME_TYPE_COUNT
 };
+
+/* A flag of a FAILURE: what is refused now may be right in a while; whoever hears it may come again. */
+enum { FAILURE_FOR_NOW = 1 };
 
 struct frame_header {
     enum frame_type type;

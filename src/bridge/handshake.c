@@ -1,46 +1,28 @@
 /* The handshake, and who has gone again before all were there. See handshake.h. */
 #include "handshake.h"
 
+#include <math.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "followers.h"
+#include "guests.h"
 
-enum { LAST_WORDS_BYTES = 499 };
+enum { BEATS_A_LOOK = 8 };
+#define SILENCE_S 10.0 /* where a timeout is shorter: other processes may have been given a longer one */
+
 _Static_assert(FRAME_HEADER_BYTES + HELLO_BYTES <= ENDPOINT_AHEAD_BYTES, "a whole hello can be looked at");
 
 /* --- who comes --- */
 
-static void close_guest(struct guest *guest) {
-    endpoint_close(guest->endpoint);
-    guest->endpoint = NULL;
-}
-
-/* It may learn why: what settings were expected here, or who has come. */
-static bool is_trusted(const struct endpoint *endpoint) {
-    return endpoint_is_encrypted(endpoint) || endpoint_is_loopback(endpoint);
-}
-
-/* A trainer takes the words and then closes, for which it has some time; what a stranger does is its own. */
-static void refuse(struct host *host, struct guest *guest, const char *why, bool is_ours) {
-    struct error ignored = {0};
-    const char *told = is_trusted(guest->endpoint) ? why : "its log says why";
-    const struct piece piece = {told, strlen(told)};
-    char words[600];
-    snprintf(words, sizeof words, "refused: %s", why);
-    host->settings.say(host->settings.argument, words);
-    frame_write(guest->endpoint, FRAME_FAILURE, 0, &piece, 1, 0.0, &ignored);
-    guest->leaving = is_ours;
-    guest->since_s = world_now(host->settings.world);
-    if (!is_ours) close_guest(guest);
-}
-
+/* All of it is there, or no more will come. */
 static int read_hello(struct endpoint *endpoint, struct hello *hello, struct error *error) {
     struct frame_header header;
     uint8_t bytes[HELLO_BYTES];
-    RETURN_IF(frame_read_header(endpoint, "a hello", sizeof bytes, &header, HANDSHAKE_S, error));
+    RETURN_IF(frame_read_header(endpoint, "a hello", sizeof bytes, &header, 0.0, error));
     if (header.type != FRAME_HELLO)
         return error_set(error, ERROR_PEER, "%s: %s, expected a hello", endpoint_name(endpoint),
                          frame_type_words(header.type));
-    RETURN_IF(frame_read_payload(endpoint, &header, bytes, HANDSHAKE_S, error));
+    RETURN_IF(frame_read_payload(endpoint, &header, bytes, 0.0, error));
     struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
     return hello_get(hello, &reader, endpoint_name(endpoint), error);
 }
@@ -52,7 +34,9 @@ struct peer *handshake_find_peer(const struct host *host, int task, int device) 
     return NULL;
 }
 
-static int check_worker(const struct host *host, const struct hello *hello, const char *peer,
+/* *flags: FAILURE_FOR_NOW where a place is taken, by one who may be gone: this side has only not noticed yet.
+ */
+static int check_worker(const struct host *host, const struct hello *hello, const char *peer, uint32_t *flags,
                         struct error *error) {
     const struct peer *sibling = handshake_find_peer(host, hello->task, -1);
     const int workers = host->settings.cluster->workers.count;
@@ -62,6 +46,7 @@ static int check_worker(const struct host *host, const struct hello *hello, cons
     if (hello->devices < 1 || hello->devices > DEVICES_MOST || hello->device >= hello->devices)
         return error_set(error, ERROR_PEER, "%s has device %d of %d, expected at most %d", peer,
                          hello->device, hello->devices, DEVICES_MOST);
+    *flags = FAILURE_FOR_NOW;
     if (handshake_find_peer(host, hello->task, hello->device) ||
         (sibling && (sibling->process != hello->process || sibling->devices != hello->devices)))
         return error_set(error, ERROR_PEER, "%s is worker %d, which has come already", peer, hello->task);
@@ -73,11 +58,13 @@ static const char *our_name(const struct host *host) {
     return host->settings.cluster->mirrored ? "the process that it came to" : "the parameter server";
 }
 
-static int check_leader(const struct host *host, const struct hello *hello, const char *peer,
+static int check_leader(const struct host *host, const struct hello *hello, const char *peer, uint32_t *flags,
                         struct error *error) {
+    *flags = host->leader ? FAILURE_FOR_NOW : 0;
     if (host->settings.cluster->task == 0 || host->leader)
         return error_set(error, ERROR_PEER, "%s is %s 0, which has come already", peer,
                          cluster_server(host->settings.cluster));
+    *flags = 0;
     return fingerprints_agree(host->settings.fingerprint, &hello->fingerprint, our_name(host), peer, error);
 }
 
@@ -93,7 +80,9 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
                           .task = hello->task,
                           .device = hello->device,
                           .devices = hello->devices,
-                          .process = hello->process};
+                          .process = hello->process,
+                          .heard_s = world_now(host->settings.world),
+                          .took_s = world_now(host->settings.world)};
     memcpy(peer->device_name, hello->device_name, sizeof peer->device_name);
     snprintf(peer->name, sizeof peer->name, "worker %d (%.50s %s)", hello->task, endpoint_name(endpoint),
              hello->device_name);
@@ -102,22 +91,25 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
 
 /* --- who has gone again --- */
 
-void handshake_say_gone(struct host *host, const char *name) {
-    char words[MEMBER_NAME_BYTES + 20];
-    snprintf(words, sizeof words, "%s has gone again", name);
+void handshake_say_gone(struct host *host, const char *name, const char *why) {
+    char words[MEMBER_NAME_BYTES + 560];
+    snprintf(words, sizeof words, "%s has gone again%s%s", name, why ? ": " : "", why ? why : "");
     host->settings.say(host->settings.argument, words);
 }
 
-static void drop_peer(struct host *host, int index) {
-    handshake_say_gone(host, host->peers[index].name);
+/* One that another server does not wait for any more can come again here, but not there. */
+static void drop_peer(struct host *host, int index, const char *why) {
+    handshake_say_gone(host, host->peers[index].name, why);
+    if (followers_wait_no_more(host))
+        error_set(&host->lost, ERROR_PEER, "%s has gone before the training began", host->peers[index].name);
     endpoint_close(host->peers[index].endpoint);
     host->peers[index] = host->peers[--host->count];
 }
 
-static void drop_leader(struct host *host) {
+static void drop_leader(struct host *host, const char *why) {
     char name[64];
     snprintf(name, sizeof name, "the %s 0", cluster_server(host->settings.cluster));
-    handshake_say_gone(host, name);
+    handshake_say_gone(host, name, why);
     endpoint_close(host->leader);
     host->leader = NULL;
 }
@@ -131,8 +123,32 @@ static bool has_ended(struct endpoint *endpoint) {
 
 static void drop_gone(struct host *host) {
     for (int i = host->count - 1; i >= 0; i--)
-        if (has_ended(host->peers[i].endpoint)) drop_peer(host, i);
-    if (host->leader && has_ended(host->leader)) drop_leader(host);
+        if (has_ended(host->peers[i].endpoint)) drop_peer(host, i, NULL);
+    if (host->leader && has_ended(host->leader)) drop_leader(host, NULL);
+}
+
+double handshake_silence_s(const struct host *host) {
+    return fmax(host->settings.timeout_s, SILENCE_S);
+}
+
+/* *words: what is said of one that was last heard, or took something, then; NULL: nothing. */
+static const char *silence(const struct host *host, double heard_s, char words[60]) {
+    if (world_now(host->settings.world) - heard_s < handshake_silence_s(host)) return NULL;
+    snprintf(words, 60, "no sign of life for %g s", handshake_silence_s(host));
+    return words;
+}
+
+bool handshake_beat(struct host *host, struct endpoint *endpoint, const char *words, double *took_s) {
+    const struct piece piece = {words, strlen(words)};
+    const long long sent = endpoint_sent(endpoint);
+    const double now = world_now(host->settings.world);
+    struct error ignored = {0};
+    if (frame_write(endpoint, FRAME_HEARTBEAT, 0, &piece, 1, 0.0, &ignored) == OK) {
+        *took_s = now;
+        return true;
+    }
+    return endpoint_sent(endpoint) == sent && !has_ended(endpoint) &&
+           now - *took_s < handshake_silence_s(host);
 }
 
 /* What it is to build. */
@@ -141,7 +157,7 @@ static int tell_settings(const struct host *host, struct endpoint *endpoint, str
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     RETURN_IF(settings_put(host->settings.config, &writer, error));
     const struct piece piece = {bytes, writer.used};
-    return frame_write(endpoint, FRAME_CONFIG, 0, &piece, 1, HANDSHAKE_S, error);
+    return frame_write(endpoint, FRAME_CONFIG, 0, &piece, 1, 0.0, error);
 }
 
 /* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
@@ -149,6 +165,7 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
     struct hello *hello = &host->hello;
     struct endpoint *endpoint = guest->endpoint;
     struct error why = {0};
+    uint32_t flags = 0;
     const char *name = endpoint_name(endpoint);
     int code = read_hello(endpoint, hello, &why);
     const bool is_ours = code == OK;
@@ -156,14 +173,22 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
     if (code == OK) code = programs_agree(hello->program, our_name(host), name, &why);
     if (code == OK) code = settings_agree(host->settings.config, &hello->agreed, our_name(host), name, &why);
     if (code == OK)
-        code = hello->leader ? check_leader(host, hello, name, &why) : check_worker(host, hello, name, &why);
-    if (code == OK && !hello->leader) code = tell_settings(host, endpoint, &why);
-    if (code == OK && !hello->leader) RETURN_IF(add_peer(host, endpoint, hello, error));
-    if (code == OK && hello->leader) host->leader = endpoint;
-    if (code == OK)
-        guest->endpoint = NULL;
-    else
-        refuse(host, guest, why.words, is_ours);
+        code = hello->leader ? check_leader(host, hello, name, &flags, &why)
+                             : check_worker(host, hello, name, &flags, &why);
+    if (code != OK) {
+        guest_refuse(host, guest, why.words, flags, is_ours);
+        return OK;
+    }
+    if (!hello->leader && tell_settings(host, endpoint, &why) != OK) {
+        guest_refuse(host, guest, why.words, 0, false); /* it takes none: it may come again */
+        return OK;
+    }
+    if (!hello->leader) RETURN_IF(add_peer(host, endpoint, hello, error));
+    if (hello->leader) {
+        host->leader = endpoint;
+        host->leader_heard_s = host->leader_took_s = world_now(host->settings.world);
+    }
+    guest->endpoint = NULL;
     return OK;
 }
 
@@ -177,42 +202,7 @@ static bool has_spoken(const uint8_t *bytes, size_t count, size_t most, bool end
     return count >= FRAME_HEADER_BYTES + header.bytes;
 }
 
-/* --- guests: they have connected, and said nothing yet that is complete, or were refused --- */
-
-static void drop_guest(struct host *host, int index) {
-    endpoint_close(host->guests[index].endpoint);
-    host->guest_count--;
-    memmove(&host->guests[index], &host->guests[index + 1],
-            (size_t)(host->guest_count - index) * sizeof *host->guests);
-}
-
-void handshake_make_room(struct host *host) {
-    if (host->guest_count > 0) drop_guest(host, 0);
-}
-
-static bool same_host(const struct endpoint *one, const struct endpoint *other) {
-    return endpoint_same_source(one, other);
-}
-
-/* Who has been there for long makes room; an address that sends many, for its own. */
-static void add_guest(struct host *host, const struct guest *guest) {
-    const int most = host->guests_most / 2 < HOST_GUESTS_OF_ONE ? host->guests_most / 2 : HOST_GUESTS_OF_ONE;
-    int first = -1, like_it = 0;
-    for (int g = host->guest_count - 1; g >= 0; g--) {
-        if (!same_host(guest->endpoint, host->guests[g].endpoint)) continue;
-        first = g;
-        like_it++;
-    }
-    if (like_it >= most)
-        drop_guest(host, first);
-    else if (host->guest_count == host->guests_most)
-        drop_guest(host, 0);
-    host->guests[host->guest_count++] = *guest;
-}
-
-void handshake_begin(struct host *host, struct endpoint *endpoint) {
-    add_guest(host, &(struct guest){.endpoint = endpoint, .since_s = world_now(host->settings.world)});
-}
+/* --- guests --- */
 
 static void refuse_silent(struct host *host, struct guest *guest, size_t count) {
     const char *name = endpoint_name(guest->endpoint);
@@ -221,43 +211,47 @@ static void refuse_silent(struct host *host, struct guest *guest, size_t count) 
         snprintf(words, sizeof words, "%s: no byte of a hello for %g s", name, HANDSHAKE_S);
     else
         snprintf(words, sizeof words, "%s: only %zu bytes of a hello in %g s", name, count, HANDSHAKE_S);
-    refuse(host, guest, words, false);
+    guest_refuse(host, guest, words, 0, false);
 }
 
-static int hear_guest(struct host *host, struct guest *guest, struct error *error) {
+static int hear_guest(struct host *host, struct guest *guest, bool *moved, struct error *error) {
     uint8_t bytes[FRAME_HEADER_BYTES + HELLO_BYTES];
     bool ended = false;
     const double there_s = world_now(host->settings.world) - guest->since_s;
     if (guest->leaving) {
-        if (endpoint_finish(guest->endpoint, 0.0) || there_s >= HOST_GOODBYE_S) close_guest(guest);
+        if (!endpoint_finish(guest->endpoint, 0.0) && there_s < HOST_GOODBYE_S) return OK;
+        endpoint_close(guest->endpoint);
+        guest->endpoint = NULL;
         return OK;
     }
     const size_t count = endpoint_peek(guest->endpoint, bytes, sizeof bytes, 0.0, &ended);
+    guest->spoke = count > 0;
+    *moved = *moved || has_spoken(bytes, count, HELLO_BYTES, ended);
     if (has_spoken(bytes, count, HELLO_BYTES, ended)) return receive_peer(host, guest, error);
     if (there_s >= HANDSHAKE_S) refuse_silent(host, guest, count);
     return OK;
 }
 
-static int hear_guests(struct host *host, struct error *error) {
+static int hear_guests(struct host *host, bool *moved, struct error *error) {
     int left = 0, code = OK;
     for (int g = 0; g < host->guest_count; g++) {
-        if (code == OK) code = hear_guest(host, &host->guests[g], error);
+        if (code == OK) code = hear_guest(host, &host->guests[g], moved, error);
         if (host->guests[g].endpoint) host->guests[left++] = host->guests[g];
     }
     host->guest_count = left;
     return code;
 }
 
-/* --- those who build what they compute with --- */
+/* --- those who build what they compute with, and those who have --- */
 
 static int read_ready(const struct host *host, struct endpoint *endpoint, struct error *error) {
     struct frame_header header;
     struct fingerprint fingerprint;
     uint8_t bytes[LAST_WORDS_BYTES + 1] = {0};
-    RETURN_IF(frame_read_header(endpoint, "a ready", LAST_WORDS_BYTES, &header, HANDSHAKE_S, error));
+    RETURN_IF(frame_read_header(endpoint, "a ready", LAST_WORDS_BYTES, &header, 0.0, error));
     if (header.type != FRAME_FAILURE)
         RETURN_IF(frame_expect(endpoint, &header, FRAME_READY, READY_BYTES, error));
-    RETURN_IF(frame_read_payload(endpoint, &header, bytes, HANDSHAKE_S, error));
+    RETURN_IF(frame_read_payload(endpoint, &header, bytes, 0.0, error));
     if (header.type == FRAME_FAILURE) /* it says itself why it goes */
         return error_set(error, ERROR_PEER, "%s: %s", endpoint_name(endpoint), (const char *)bytes);
     struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
@@ -266,28 +260,105 @@ static int read_ready(const struct host *host, struct endpoint *endpoint, struct
                               endpoint_name(endpoint), error);
 }
 
-/* One that is ready, or has failed. */
-static void hear_peers(struct host *host) {
+/* Takes what is there of signs of life, so many at a time. True: behind them is another frame, or something
+ * that will never be one. *ended: there is nothing, and nothing will come. */
+static bool hear_beats(const struct host *host, struct endpoint *endpoint, double *heard_s, bool *ended) {
+    uint8_t bytes[FRAME_HEADER_BYTES + LAST_WORDS_BYTES];
+    struct error ignored = {0};
+    for (int beats = 0; beats < BEATS_A_LOOK; beats++) {
+        struct frame_header header;
+        bool over = false;
+        const size_t count = endpoint_peek(endpoint, bytes, sizeof bytes, 0.0, &over);
+        *ended = over && count == 0;
+        if (*ended || !has_spoken(bytes, count, LAST_WORDS_BYTES, over)) return false;
+        if (count < FRAME_HEADER_BYTES ||
+            frame_unpack_header(&header, bytes, LAST_WORDS_BYTES, "", &ignored) != OK ||
+            header.type != FRAME_HEARTBEAT || header.bytes > 0)
+            return true;
+        frame_read_header(endpoint, "a heartbeat", 0, &header, 0.0, &ignored);
+        *heard_s = world_now(host->settings.world);
+    }
+    return false;
+}
+
+/* A second word after its READY can only be why it goes. */
+static int hear_word(const struct host *host, struct peer *peer, struct error *error) {
+    if (peer->ready) {
+        RETURN_IF(read_ready(host, peer->endpoint, error));
+        return error_set(error, ERROR_PEER, "%s: a ready, expected nothing but signs of life", peer->name);
+    }
+    RETURN_IF(read_ready(host, peer->endpoint, error));
+    peer->ready = true;
+    peer->heard_s = world_now(host->settings.world);
+    return OK;
+}
+
+static void hear_peers(struct host *host, bool *moved) {
     for (int i = host->count - 1; i >= 0; i--) {
         struct peer *peer = &host->peers[i];
         struct error why = {0};
-        uint8_t bytes[FRAME_HEADER_BYTES + LAST_WORDS_BYTES];
+        char words[60];
         bool ended = false;
-        if (peer->ready) continue;
-        const size_t count = endpoint_peek(peer->endpoint, bytes, sizeof bytes, 0.0, &ended);
-        if (!has_spoken(bytes, count, LAST_WORDS_BYTES, ended && count > 0)) continue;
-        peer->ready = read_ready(host, peer->endpoint, &why) == OK;
-        if (peer->ready) continue;
-        struct guest guest = {.endpoint = peer->endpoint};
-        *peer = host->peers[--host->count];
-        refuse(host, &guest, why.words, true);
-        add_guest(host, &guest);
+        const bool speaks = hear_beats(host, peer->endpoint, &peer->heard_s, &ended);
+        if (speaks && hear_word(host, peer, &why) != OK) {
+            struct guest guest = {.endpoint = peer->endpoint};
+            *peer = host->peers[--host->count];
+            guest_refuse(host, &guest, why.words, 0, true);
+            guests_add(host, &guest);
+        } else if (ended || silence(host, peer->heard_s, words)) {
+            drop_peer(host, i, ended ? NULL : words);
+        }
+        *moved = *moved || speaks || ended;
     }
 }
 
-int handshake_hear(struct host *host, struct error *error) {
-    RETURN_IF(hear_guests(host, error));
-    hear_peers(host);
+/* Of a GOODBYE. */
+static const char *read_leader_end(struct host *host, uint8_t bytes[FINISH_BYTES], struct finish *finish) {
+    struct frame_header header;
+    struct error ignored = {0};
+    if (frame_read_header(host->leader, "a goodbye", FINISH_BYTES, &header, 0.0, &ignored) != OK ||
+        header.type != FRAME_GOODBYE || frame_read_payload(host->leader, &header, bytes, 0.0, &ignored) != OK)
+        return NULL;
+    struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
+    return finish_get(finish, &reader, "", &ignored) == OK ? finish->words : NULL;
+}
+
+/* It may end, and another one come in its place. What else it says is for later. */
+static void hear_leader(struct host *host) {
+    uint8_t bytes[FRAME_HEADER_BYTES + FINISH_BYTES];
+    struct frame_header header;
+    struct finish finish;
+    struct error ignored = {0};
+    char words[60];
+    bool ended = false;
+    if (!host->leader) return;
+    hear_beats(host, host->leader, &host->leader_heard_s, &ended);
+    const size_t count = endpoint_peek(host->leader, bytes, sizeof bytes, 0.0, &(bool){false});
+    if (count >= FRAME_HEADER_BYTES &&
+        frame_unpack_header(&header, bytes, FINISH_BYTES, "", &ignored) == OK &&
+        header.type == FRAME_GOODBYE && count >= FRAME_HEADER_BYTES + header.bytes)
+        drop_leader(host, read_leader_end(host, bytes, &finish));
+    else if (ended || (count == 0 && silence(host, host->leader_heard_s, words)))
+        drop_leader(host, ended ? NULL : words);
+}
+
+int handshake_hear(struct host *host, bool *moved, struct error *error) {
+    RETURN_IF(hear_guests(host, moved, error));
+    hear_peers(host, moved);
+    hear_leader(host);
+    return host->lost.code == OK ? OK : error_set(error, host->lost.code, "%s", host->lost.words);
+}
+
+int handshake_watch(struct host *host, struct error *error) {
+    for (int i = 0; i < host->count; i++) {
+        struct peer *peer = &host->peers[i];
+        char words[60];
+        bool ended = false;
+        if (hear_beats(host, peer->endpoint, &peer->heard_s, &ended)) RETURN_IF(hear_word(host, peer, error));
+        if (ended) return error_set(error, ERROR_PEER, "%s has gone before the training began", peer->name);
+        if (silence(host, peer->heard_s, words))
+            return error_set(error, ERROR_PEER, "%s: %s", peer->name, words);
+    }
     return OK;
 }
 
@@ -300,17 +371,10 @@ bool handshake_is_busy(const struct host *host) {
 }
 
 void handshake_tell(struct host *host, const char *words) {
-    const struct piece piece = {words, strlen(words)};
-    struct error why = {0};
     drop_gone(host);
     for (int i = host->count - 1; i >= 0; i--)
-        if (frame_write(host->peers[i].endpoint, FRAME_HEARTBEAT, 0, &piece, 1, HANDSHAKE_S, &why) != OK)
-            drop_peer(host, i);
-    if (host->leader && frame_write(host->leader, FRAME_HEARTBEAT, 0, &piece, 1, HANDSHAKE_S, &why) != OK)
-        drop_leader(host);
-}
-
-void handshake_end(struct host *host) {
-    for (int g = 0; g < host->guest_count; g++) endpoint_close(host->guests[g].endpoint);
-    host->guest_count = 0;
+        if (!handshake_beat(host, host->peers[i].endpoint, words, &host->peers[i].took_s))
+            drop_peer(host, i, "it takes no word");
+    if (host->leader && !handshake_beat(host, host->leader, words, &host->leader_took_s))
+        drop_leader(host, "it takes no word");
 }

@@ -6,22 +6,27 @@
 
 #include "host.h"
 
-#define HANDSHAKE_S 5.0 /* a peer that connects says hello within this, and takes or ends a frame */
+#define HANDSHAKE_S 5.0 /* a peer that connects says hello within this */
 
-/* A guest more; where there are too many, of its address or in all, the first of these goes. Takes the
- * endpoint over. */
-void handshake_begin(struct host *host, struct endpoint *endpoint);
-void handshake_make_room(struct host *host); /* the first guest goes */
-/* Hears the guests who have spoken, and the peers that build what they compute with: each takes its place, or
- * is refused with words that both sides see. Errors: ERROR_DEVICE (memory). */
-int handshake_hear(struct host *host, struct error *error);
+/* Hears the guests who have spoken, the peers that build what they compute with, and the leader: each takes
+ * its place, or is refused with words that both sides see; who has gone, or is silent for too long, gives its
+ * place up. *moved: something has come. Errors: ERROR_DEVICE (memory). */
+int handshake_hear(struct host *host, bool *moved, struct error *error);
 bool handshake_is_busy(const struct host *host); /* somebody who has come is still to speak */
-/* Those who wait see whom they wait for, or with no words that we are there; and we see who has gone. */
+/* Those who wait see whom they wait for, or with no words that we are there. Nobody is waited for: who has
+ * taken nothing for too long gives its place up. */
 void handshake_tell(struct host *host, const char *words);
-void handshake_end(struct host *host); /* closes those who are guests still */
+
+/* Once all have come: errors: ERROR_PEER: one has gone, or is silent. */
+int handshake_watch(struct host *host, struct error *error);
+
+/* How long a process that waits with us may be silent. It beats more often (remote.h). */
+double handshake_silence_s(const struct host *host);
+/* A heartbeat, where it can be taken at once. False: the other side is no longer to be spoken to. */
+bool handshake_beat(struct host *host, struct endpoint *endpoint, const char *words, double *took_s);
 
 /* A device of that worker that has come, device < 0: any; or NULL. */
 struct peer *handshake_find_peer(const struct host *host, int task, int device);
-void handshake_say_gone(struct host *host, const char *name);
+void handshake_say_gone(struct host *host, const char *name, const char *why); /* why: NULL: as is seen */
 
 #endif

@@ -22,6 +22,8 @@ struct peer {
     int task, device, devices; /* of which worker's process; which of its devices, of how many */
     uint64_t process;          /* what that process calls itself */
     bool ready;                /* it has built what it computes with */
+    bool cut;                  /* a part of a frame went to it, and no more can */
+    double heard_s, took_s;    /* its last sign of life; when it last took a word */
     char device_name[GROUP_NAME_BYTES];
     char name[MEMBER_NAME_BYTES]; /* "worker 1 (127.0.0.1:4000 cpu:0)" */
     struct packed packed;         /* of the slice */
@@ -29,11 +31,28 @@ struct peer {
     bool owes;                    /* packed.kept is what it owes: it has said so at a pause */
 };
 
+/* A try to connect, on a thread of its own: a name may be looked up, or a machine not answer. */
+struct reach {
+    struct world *world;
+    const char *address;
+    struct world_thread *thread; /* NULL: nobody tries */
+    double tried_s;
+    /* The thread's, until it is done: */
+    struct endpoint *endpoint;
+    struct error why;
+    _Atomic bool done;
+};
+
 /* Another parameter server, as the first one sees it. */
 struct follower {
     struct endpoint *endpoint; /* NULL: not connected yet */
     char name[96];             /* "the parameter server 1 (127.0.0.1:4000)" */
     uint64_t begin, end;       /* its slice */
+    bool greeted;              /* it has taken our hello */
+    bool welcomed;             /* all have come to it, too; `welcome` is what it says */
+    struct welcome welcome;
+    double since_s, heard_s, took_s; /* connected; its last sign of life; when it last took a word */
+    struct reach reach;
 };
 
 /* Is called now and then with a text: who is still missing, and who was refused. */
@@ -56,7 +75,13 @@ struct host_settings {
 struct guest {
     struct endpoint *endpoint; /* NULL: it is none any more */
     double since_s;
-    bool leaving;
+    bool leaving, spoke; /* it was refused; a byte of it has come */
+};
+
+/* Lines about those who are refused, so many of which would fill a log. */
+struct refusals {
+    double since_s;
+    int said, unsaid; /* since then */
 };
 
 /* At a time; of one address. A quarter of the descriptors of this process is another limit. */
@@ -69,29 +94,36 @@ struct host {
     struct listener *listener;
     struct guest guests[HOST_GUESTS]; /* [guest_count], the longest there first; until all have come */
     int guest_count, guests_most;
+    struct refusals refusals;
     struct peer *peers; /* [count], room for as many as `room`; by task, then by device once open */
     int count, room;
     struct follower *followers; /* [follower_count] of the leader, the first ps: all others */
     int follower_count;
     struct endpoint *leader; /* of the others */
-    struct hello hello;      /* of whom is heard just now */
-    struct roster *roster;   /* borrowed; NULL or where a peer's signs of life are noted, by its place */
+    double leader_heard_s, leader_took_s;
+    struct hello hello;    /* of whom is heard just now */
+    struct error lost;     /* a worker that has gone, and cannot come again */
+    struct roster *roster; /* borrowed; NULL or where a peer's signs of life are noted, by its place */
 };
 
 /* Listens at the ps's address and waits until every worker of the cluster has come with all its devices,
  * and the other parameter servers: the first, the leader, connects to all others. A peer that says hello
  * is told the settings, builds network and data set by them, and says that it is ready. One that is not a
  * trainer, was given other settings, or has built something else, is refused, and the host continues to wait:
- * it waits for no guest. The reason goes to settings.say; to the guest only if it holds the key or is on this
- * machine. A worker's place belongs to the process whose hello came first, as long as that is there. Errors:
- * ERROR_DEVICE (the port is in use), ERROR_PEER (a process is missing after start_s), ERROR_INTERRUPTED. */
+ * nothing in its loop waits for one of them. The reason goes to settings.say; to the guest only if it holds
+ * the key, or if nobody but this machine can reach the host. A worker's place belongs to the process whose
+ * hello came first, as long as that is there and gives signs of life. Errors: ERROR_DEVICE (the port is in
+ * use), ERROR_PEER (a process is missing after start_s), ERROR_INTERRUPTED. */
 int host_open(struct host *host, const struct host_settings *settings, struct error *error);
 void host_close(struct host *host); /* safe on a zeroed or half-open one */
 
 /* Tells all that the training begins: first the followers the leader, then each its workers. `welcome` has
  * the ps's slice; their places in the roster are those in host->peers. Errors: ERROR_PEER: slices that do
- * not make one vector, a follower that refuses. */
+ * not make one vector, a follower that refuses, one of all that has gone meanwhile. */
 int host_welcome(struct host *host, const struct welcome *welcome, struct error *error);
+
+/* At a follower, until the leader's first word: errors: ERROR_PEER: a worker has gone, or is silent. */
+int host_watch(struct host *host, struct error *error);
 
 /* At the leader: tells the worker what it is assigned next. At the others: is told by the worker. */
 int peer_tell_next(struct peer *peer, enum next next, long number, double timeout_s, struct error *error);
@@ -105,15 +137,17 @@ int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struc
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
                  float *gradient, float *loss, size_t floats, double timeout_s, struct error *error);
 
-/* At the leader: the next frame of a follower; when it says why it ends, that is the error. */
-int follower_hear(struct follower *follower, const char *what, struct frame_header *header, double timeout_s,
-                  struct error *error);
+/* At the leader: the next frame of a follower. When it says why it ends, that is the error; so is another
+ * follower that does, or that has gone meanwhile. */
+int follower_hear(const struct host *host, int follower, const char *what, struct frame_header *header,
+                  double timeout_s, struct error *error);
 
 /* Bytes to and from all workers so far. */
 long long host_sent(const struct host *host);
 long long host_received(const struct host *host);
 
-/* The last frame, to all that are still connected. */
+/* The last frame, to all that are still connected; they have HOST_GOODBYE_S to take it, also in a stopped
+ * world. */
 void host_finish(struct host *host, const struct finish *finish);
 
 #endif

@@ -9,6 +9,13 @@ static const uint64_t tally_most = 1000000000000u;
 
 enum { WINDOW_HEAD_BYTES = 64 }; /* exactly; before the floats, whose place stays a cache line's */
 
+static int check_turn(const struct endpoint *endpoint, enum frame_type type, uint64_t turn, uint64_t expected,
+                      struct error *error) {
+    if (turn == expected) return OK;
+    return error_set(error, ERROR_PEER, "%s: %s of turn %llu, expected turn %llu", endpoint_name(endpoint),
+                     frame_type_words(type), (unsigned long long)turn, (unsigned long long)expected);
+}
+
 static size_t slice_bytes(const struct slice *slice) {
     return (slice->end - slice->begin) * sizeof(float);
 }
@@ -21,6 +28,7 @@ int slice_send(struct endpoint *endpoint, const struct slice *slice, double time
     frame_put_u64(&writer, slice->end);
     frame_put_u64(&writer, (uint64_t)slice->state.count);
     frame_put_u64(&writer, (uint64_t)slice->version);
+    frame_put_u64(&writer, slice->turn);
     for (int v = 0; v < slice->state.count; v++)
         pieces[1 + v] = (struct piece){slice->state.vector[v].at + slice->begin, slice_bytes(slice)};
     return frame_write(endpoint, FRAME_SLICE, 0, pieces, 1 + slice->state.count, timeout_s, error);
@@ -36,6 +44,7 @@ int slice_receive(struct endpoint *endpoint, const struct frame_header *header, 
     struct frame_reader reader = {.bytes = head, .length = sizeof head};
     const uint64_t begin = frame_get_u64(&reader), end = frame_get_u64(&reader);
     const uint64_t count = frame_get_u64(&reader), version = frame_get_u64(&reader);
+    RETURN_IF(check_turn(endpoint, FRAME_SLICE, frame_get_u64(&reader), slice->turn, error));
     if (begin != slice->begin || end != slice->end || count != (uint64_t)slice->state.count)
         return error_set(error, ERROR_PEER, "%s: a slice of floats %llu to %llu, expected %zu to %zu",
                          endpoint_name(endpoint), (unsigned long long)begin, (unsigned long long)end,
@@ -51,12 +60,13 @@ int slice_receive(struct endpoint *endpoint, const struct frame_header *header, 
     return OK;
 }
 
-int tallies_send(struct endpoint *endpoint, const uint64_t *values, int count, double timeout_s,
-                 struct error *error) {
-    const size_t room = (size_t)count * sizeof *values;
+int tallies_send(struct endpoint *endpoint, uint64_t turn, const uint64_t *values, int count,
+                 double timeout_s, struct error *error) {
+    const size_t room = ((size_t)count + 1) * sizeof *values;
     uint8_t *bytes;
     RETURN_IF(memory_array(&bytes, room, "tallies", error));
     struct frame_writer writer = {.bytes = bytes, .room = room};
+    frame_put_u64(&writer, turn);
     for (int i = 0; i < count; i++) frame_put_u64(&writer, values[i]);
     const struct piece piece = {bytes, writer.used};
     const int code = frame_write(endpoint, FRAME_TALLIES, 0, &piece, 1, timeout_s, error);
@@ -64,21 +74,49 @@ int tallies_send(struct endpoint *endpoint, const uint64_t *values, int count, d
     return code;
 }
 
-int tallies_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t *values, int count,
-                    double timeout_s, struct error *error) {
-    const size_t bytes = (size_t)count * sizeof *values;
-    void *block = NULL;
-    RETURN_IF(frame_expect(endpoint, header, FRAME_TALLIES, bytes, error));
-    RETURN_IF(memory_zeroed(&block, (size_t)count, sizeof *values, "tallies", error));
-    struct frame_reader reader = {.bytes = block, .length = bytes};
-    int code = frame_read_payload(endpoint, header, block, timeout_s, error);
-    for (int i = 0; code == OK && i < count; i++) {
-        values[i] = frame_get_u64(&reader);
+/* In the order of the fields. */
+static int get_tallies(const struct endpoint *endpoint, struct frame_reader *reader, uint64_t turn,
+                       uint64_t *values, int count, struct error *error) {
+    RETURN_IF(check_turn(endpoint, FRAME_TALLIES, frame_get_u64(reader), turn, error));
+    for (int i = 0; i < count; i++) {
+        values[i] = frame_get_u64(reader);
         if (values[i] > tally_most)
-            code = error_set(error, ERROR_PEER, "%s: tallies with %llu, expected at most %llu",
+            return error_set(error, ERROR_PEER, "%s: tallies with %llu, expected at most %llu",
                              endpoint_name(endpoint), (unsigned long long)values[i],
                              (unsigned long long)tally_most);
     }
+    return OK;
+}
+
+int tallies_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t turn,
+                    uint64_t *values, int count, double timeout_s, struct error *error) {
+    const size_t bytes = ((size_t)count + 1) * sizeof *values;
+    uint8_t *block = NULL;
+    RETURN_IF(frame_expect(endpoint, header, FRAME_TALLIES, bytes, error));
+    RETURN_IF(memory_array(&block, bytes, "tallies", error));
+    struct frame_reader reader = {.bytes = block, .length = bytes};
+    int code = frame_read_payload(endpoint, header, block, timeout_s, error);
+    if (code == OK) code = get_tallies(endpoint, &reader, turn, values, count, error);
     memory_free(block);
     return code;
+}
+
+int turn_send(struct endpoint *endpoint, enum frame_type type, uint64_t turn, const uint8_t *bytes,
+              size_t count, double timeout_s, struct error *error) {
+    uint8_t head[sizeof turn];
+    struct frame_writer writer = {.bytes = head, .room = sizeof head};
+    frame_put_u64(&writer, turn);
+    const struct piece pieces[] = {{head, sizeof head}, {bytes, count}};
+    return frame_write(endpoint, type, 0, pieces, 2, timeout_s, error);
+}
+
+int turn_receive(struct endpoint *endpoint, const struct frame_header *header, enum frame_type type,
+                 uint64_t turn, uint8_t *bytes, size_t count, double timeout_s, struct error *error) {
+    uint8_t head[sizeof turn];
+    struct frame_header reading = *header;
+    struct frame_reader reader = {.bytes = head, .length = sizeof head};
+    RETURN_IF(frame_expect(endpoint, header, type, sizeof head + count, error));
+    RETURN_IF(frame_read_part(endpoint, &reading, head, sizeof head, timeout_s, error));
+    if (count > 0) RETURN_IF(frame_read_part(endpoint, &reading, bytes, count, timeout_s, error));
+    return check_turn(endpoint, type, frame_get_u64(&reader), turn, error);
 }

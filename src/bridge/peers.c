@@ -1,11 +1,15 @@
 /* What a host says to its peers, at each step and at the end. See host.h. */
 #include <string.h>
 
+#include "../base/memory.h"
 #include "host.h"
 
 /* A worker that waits for another host says so for so many times the timeout at most: then it gives up by
  * itself (remote.c, and its own TIMEOUT_TIMES). */
 #define BEATS_TIMES 5.0
+#define LOOK_S 0.1   /* between two looks at those who are not awaited */
+#define LEAVE_S 5e-3 /* between two looks at whether all have left */
+#define DROP_S 1e-3  /* for one of them to send more that nobody reads */
 
 /* --- one step --- */
 
@@ -20,8 +24,42 @@ static int read_failure(struct endpoint *endpoint, const char *name, const struc
     return error_set(error, ERROR_PEER, "%s: %s", name, words);
 }
 
-int follower_hear(struct follower *follower, const char *what, struct frame_header *header, double timeout_s,
-                  struct error *error) {
+/* One that has gone, or says why it goes, while another one is awaited. */
+static int look_at_others(const struct host *host, int awaited, struct error *error) {
+    for (int f = 0; f < host->follower_count; f++) {
+        const struct follower *follower = &host->followers[f];
+        uint8_t bytes[FRAME_HEADER_BYTES];
+        struct frame_header header;
+        struct error ignored = {0};
+        bool ended = false;
+        if (f == awaited) continue;
+        const size_t count = endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &ended);
+        if (ended && count == 0)
+            return error_set(error, ERROR_PEER, "%s has closed the connection", follower->name);
+        if (count < sizeof bytes || frame_unpack_header(&header, bytes, UINT64_MAX, "", &ignored) != OK ||
+            header.type != FRAME_FAILURE)
+            continue;
+        RETURN_IF(frame_read_header(follower->endpoint, "a failure", UINT64_MAX, &header, 0.0, error));
+        return read_failure(follower->endpoint, follower->name, &header, host->settings.timeout_s, error);
+    }
+    return OK;
+}
+
+int follower_hear(const struct host *host, int f, const char *what, struct frame_header *header,
+                  double timeout_s, struct error *error) {
+    const struct follower *follower = &host->followers[f];
+    struct world *world = host->settings.world;
+    const double until = world_now(world) + timeout_s;
+    bool ended = false;
+    uint8_t byte;
+    while (endpoint_peek(follower->endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) {
+        if (world_stopped(world))
+            return error_set(error, ERROR_PEER, "%s: stopped while waiting for %s", follower->name, what);
+        if (world_now(world) >= until)
+            return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", follower->name, what,
+                             timeout_s);
+        RETURN_IF(look_at_others(host, f, error));
+    }
     const int code = frame_read_header(follower->endpoint, what, UINT64_MAX, header, timeout_s, error);
     if (code != OK) return error_prefix(error, "%s: ", follower->name);
     if (header->type != FRAME_FAILURE) return OK;
@@ -121,9 +159,11 @@ static int read_gradient(struct peer *peer, struct frame_header *header, uint8_t
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
                  float *gradient, float *loss, size_t floats, double timeout_s, struct error *error) {
     uint8_t answer[LOSS_BYTES];
-    const uint64_t most = LOSS_BYTES + floats * sizeof(float) + peer->packed.compress.bytes;
+    const uint64_t answer_bytes = LOSS_BYTES + floats * sizeof(float) + peer->packed.compress.bytes;
+    const uint64_t most = answer_bytes > LAST_WORDS_BYTES ? answer_bytes : LAST_WORDS_BYTES;
     struct frame_header header;
     int code = send_weights(host, peer, request, weights, floats, timeout_s, error);
+    peer->cut = code != OK;
     if (code == OK) code = read_word(host, peer, "a gradient", most, &header, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
@@ -144,31 +184,76 @@ long long host_received(const struct host *host) {
     return bytes;
 }
 
-static void say_last(struct endpoint *endpoint, const struct piece *piece) {
+/* --- the end --- */
+
+/* What is said last to one of those that are connected. */
+struct farewell {
+    struct endpoint *endpoint;
+    enum frame_type type;
+    struct piece piece;
+    bool said; /* or it cannot be */
+};
+
+/* As soon as the connection takes it, which others may have filled. */
+static void say(struct farewell *farewell) {
     struct error ignored = {0};
-    if (endpoint) frame_write(endpoint, FRAME_GOODBYE, 0, piece, 1, HOST_GOODBYE_S, &ignored);
+    bool ended = false;
+    uint8_t byte;
+    const long long sent = endpoint_sent(farewell->endpoint);
+    farewell->said =
+        frame_write(farewell->endpoint, farewell->type, 0, &farewell->piece, 1, 0.0, &ignored) == OK ||
+        endpoint_sent(farewell->endpoint) > sent ||
+        (endpoint_peek(farewell->endpoint, &byte, 1, 0.0, &ended) == 0 && ended);
 }
 
-/* Why this process, a follower, ends before the leader said so. */
-static void tell_leader(struct host *host, const char *words) {
+/* Whether all have heard it, and closed. Who closes with bytes unread takes back what it has said, and a peer
+ * that computes may still send. */
+static bool all_have_left(struct farewell *farewells, int count) {
+    bool left = true;
+    for (int i = 0; i < count; i++) {
+        if (!farewells[i].said) say(&farewells[i]);
+        left = farewells[i].said && endpoint_finish(farewells[i].endpoint, DROP_S) && left;
+    }
+    return left;
+}
+
+/* The run's world may be stopped, so they are waited for in another. */
+static void say_farewell(struct world *world, struct farewell *farewells, int count) {
+    struct world *own = NULL;
     struct error ignored = {0};
-    const struct piece piece = {words, strlen(words)};
-    if (!host->leader ||
-        frame_write(host->leader, FRAME_FAILURE, 0, &piece, 1, HOST_GOODBYE_S, &ignored) != OK)
-        return;
-    endpoint_finish(host->leader, HOST_GOODBYE_S);
+    if (all_have_left(farewells, count) || world_open_beside(&own, world, &ignored) != OK) return;
+    const double until = world_now(own) + HOST_GOODBYE_S;
+    while (!all_have_left(farewells, count) && world_now(own) < until) world_sleep(own, LEAVE_S);
+    world_close(own);
+}
+
+/* To the leader only why this process, a follower, ends before it said so. */
+static int list_farewells(const struct host *host, const struct finish *finish, const struct piece *goodbye,
+                          struct farewell *farewells) {
+    int count = 0;
+    for (int f = 0; f < host->follower_count; f++)
+        if (host->followers[f].endpoint)
+            farewells[count++] =
+                (struct farewell){host->followers[f].endpoint, FRAME_GOODBYE, *goodbye, false};
+    if (host->leader && finish->code != OK)
+        farewells[count++] =
+            (struct farewell){host->leader, FRAME_FAILURE, {finish->words, strlen(finish->words)}, false};
+    for (int i = 0; i < host->count; i++)
+        farewells[count++] =
+            (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, *goodbye, host->peers[i].cut};
+    return count;
 }
 
 void host_finish(struct host *host, const struct finish *finish) {
     uint8_t bytes[FINISH_BYTES];
     struct error ignored = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
-    if (finish_put(finish, &writer, &ignored) != OK) return;
-    const struct piece piece = {bytes, writer.used};
-    for (int f = 0; f < host->follower_count; f++) say_last(host->followers[f].endpoint, &piece);
-    if (finish->code != OK) tell_leader(host, finish->words);
-    for (int i = 0; i < host->count; i++) say_last(host->peers[i].endpoint, &piece);
-    for (int i = 0; i < host->count; i++) endpoint_finish(host->peers[i].endpoint, HOST_GOODBYE_S);
-    for (int f = 0; f < host->follower_count; f++)
-        if (host->followers[f].endpoint) endpoint_finish(host->followers[f].endpoint, HOST_GOODBYE_S);
+    struct farewell *farewells = NULL;
+    if (finish_put(finish, &writer, &ignored) != OK ||
+        memory_array(&farewells, host->count + host->follower_count + 1, "last words", &ignored) != OK)
+        return;
+    const struct piece goodbye = {bytes, writer.used};
+    const int count = list_farewells(host, finish, &goodbye, farewells);
+    if (count > 0) say_farewell(host->settings.world, farewells, count);
+    memory_free(farewells);
 }

@@ -1,16 +1,16 @@
-/* A worker's end of the bridge. See remote.h. */
+/* A worker's end of the bridge, once it has met its hosts (meeting.c). See remote.h. */
 #include "remote.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "meeting.h"
 
-#define TRY_S 1.0       /* before it reports who is not there yet */
 #define LOOK_S 0.1      /* between two checks of whether to continue waiting */
-#define LAST_WORD_S 1.0 /* for a host to take it */
+#define LAST_WORD_S 1.0 /* for a host to take it, or to say it */
 
 /* Words that a host sends, at most what fits. */
-static int read_words(struct remote *remote, struct remote_host *host, char words[500], struct error *error) {
+int remote_read_words(struct remote *remote, struct remote_host *host, char words[500], struct error *error) {
     memset(words, 0, 500);
     if (host->header.bytes >= 500)
         return error_set(error, ERROR_PEER, "%s: %llu bytes of words, expected less than 500",
@@ -31,13 +31,13 @@ static int read_finish(struct remote *remote, struct remote_host *host, struct f
 }
 
 /* A frame that is not the awaited one: the end of the training, with its message; or nonsense. */
-static int read_end(struct remote *remote, struct remote_host *host, struct error *error) {
+int remote_read_end(struct remote *remote, struct remote_host *host, struct error *error) {
     const char *peer = endpoint_name(host->endpoint);
     struct finish finish;
     char words[500];
     switch (host->header.type) {
     case FRAME_FAILURE:
-        RETURN_IF(read_words(remote, host, words, error));
+        RETURN_IF(remote_read_words(remote, host, words, error));
         return error_set(error, ERROR_PEER, "%s refuses: %s", peer, words);
     case FRAME_GOODBYE:
         RETURN_IF(read_finish(remote, host, &finish, error));
@@ -48,171 +48,9 @@ static int read_end(struct remote *remote, struct remote_host *host, struct erro
     }
 }
 
-/* --- opening --- */
-
-static int stopped(const struct remote *remote, int host, const char *what, struct error *error) {
+int remote_stopped(const struct remote *remote, int host, const char *what, struct error *error) {
     return error_set(error, ERROR_PEER, "%s: stopped while waiting for %s",
-                     endpoint_name(remote->hosts[host].endpoint), what);
-}
-
-/* The next frame of a host before the training begins. */
-static int hear_host(struct remote *remote, struct remote_host *host, struct error *error) {
-    const struct remote_settings *settings = &remote->settings;
-    const char *peer = endpoint_name(host->endpoint);
-    char words[500];
-    uint8_t bytes[SETTINGS_BYTES];
-    RETURN_IF(frame_read_header(host->endpoint, "a welcome", sizeof bytes, &host->header, remote->timeout_s,
-                                error));
-    if (host->header.type == FRAME_HEARTBEAT) {
-        RETURN_IF(read_words(remote, host, words, error));
-        if (words[0] != '\0') settings->say(settings->argument, words);
-        return OK;
-    }
-    const bool welcomes = host->header.type == FRAME_WELCOME && host->told;
-    if (!welcomes && host->header.type != FRAME_CONFIG) return read_end(remote, host, error);
-    RETURN_IF(frame_read_payload(host->endpoint, &host->header, bytes, remote->timeout_s, error));
-    struct frame_reader reader = {.bytes = bytes, .length = host->header.bytes};
-    host->welcomed = welcomes;
-    host->told = true;
-    if (welcomes) return welcome_get(&host->welcome, &reader, peer, error);
-    return host == remote->hosts ? settings_get(&remote->agreed, &reader, peer, error) : OK;
-}
-
-/* Whether it has sent what is awaited: a welcome, or, from the leader only, the settings. */
-static bool has_said(const struct remote *remote, const struct remote_host *host, enum frame_type what) {
-    return host->welcomed || (what == FRAME_CONFIG && (host->told || host != remote->hosts));
-}
-
-/* What those say who are there already: they may refuse, or end. */
-static int hear_others(struct remote *remote, int count, struct error *error) {
-    for (int h = 0; h < count; h++) {
-        struct remote_host *host = &remote->hosts[h];
-        bool ended = false;
-        uint8_t byte;
-        while (!host->welcomed && (endpoint_peek(host->endpoint, &byte, 1, 0.0, &ended) > 0 || ended))
-            RETURN_IF(hear_host(remote, host, error));
-    }
-    return OK;
-}
-
-/* The ps, which waits as long, is to be the first to give up: it names who is missing. */
-static int await_all(struct remote *remote, enum frame_type what, struct error *error) {
-    const double quiet_s = remote->settings.start_s + remote->timeout_s;
-    double heard = world_now(remote->world);
-    for (int h = 0; h < remote->count;) {
-        struct remote_host *host = &remote->hosts[h];
-        bool ended = false;
-        uint8_t byte;
-        if (has_said(remote, host, what)) {
-            h++;
-            heard = world_now(remote->world);
-        } else if (endpoint_peek(host->endpoint, &byte, 1, LOOK_S, &ended) > 0 || ended) {
-            RETURN_IF(hear_host(remote, host, error));
-            heard = world_now(remote->world);
-        } else {
-            RETURN_IF(hear_others(remote, remote->count, error));
-            if (world_stopped(remote->world)) return stopped(remote, h, frame_type_words(what), error);
-            if (world_now(remote->world) - heard < quiet_s) continue;
-            return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", endpoint_name(host->endpoint),
-                             frame_type_words(what), quiet_s);
-        }
-    }
-    return OK;
-}
-
-/* `why` is of the last try alone; the time is that of all. */
-static int fail_connecting(const struct remote_settings *settings, const char *address,
-                           const struct error *why, struct error *error) {
-    const char *reason = strrchr(why->words, ':');
-    if (why->code != ERROR_PEER || !reason || world_stopped(settings->world))
-        return error_set(error, why->code, "%s", why->words);
-    return error_set(error, ERROR_PEER, "%s: not connected after %g s%s", address, settings->start_s, reason);
-}
-
-/* Whom all wait for is said by the leader once it is there; until then by us. */
-static int connect_host(struct remote *remote, int index, struct error *error) {
-    const struct remote_settings *settings = &remote->settings;
-    struct remote_host *host = &remote->hosts[index];
-    const char *address = settings->hosts->list[index].text;
-    const double deadline = world_now(settings->world) + settings->start_s;
-    uint8_t bytes[HELLO_BYTES];
-    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
-    RETURN_IF(hello_put(settings->hello, &writer, error));
-    bool said = index > 0;
-    while (!host->endpoint) {
-        struct error why = {0};
-        const double left = deadline - world_now(settings->world);
-        const int code =
-            endpoint_connect(settings->world, address, &host->endpoint, left < TRY_S ? left : TRY_S, &why);
-        const bool again = code == ERROR_PEER && left > TRY_S && !world_stopped(settings->world);
-        if (code != OK && !again) return fail_connecting(settings, address, &why, error);
-        RETURN_IF(hear_others(remote, index, error));
-        if (code == OK || said) continue;
-        char words[400];
-        snprintf(words, sizeof words, "waiting for the %s %d (%s)", settings->server, index, address);
-        settings->say(settings->argument, words);
-        said = true;
-    }
-    const struct piece piece = {bytes, writer.used};
-    return frame_write(host->endpoint, FRAME_HELLO, 0, &piece, 1, remote->timeout_s, error);
-}
-
-/* The slices lie one after the other, and all hosts mean the same place in the roster. */
-static int check_windows(const struct remote *remote, uint64_t floats, struct error *error) {
-    uint64_t end = 0;
-    for (int h = 0; h < remote->count; h++) {
-        const struct welcome *welcome = &remote->hosts[h].welcome, *first = &remote->hosts[0].welcome;
-        if (welcome->begin != end || welcome->end <= end || welcome->end > floats ||
-            welcome->worker != first->worker || welcome->workers != first->workers)
-            return error_set(error, ERROR_PEER,
-                             "%s has floats %llu to %llu of %llu for worker %d of %d, expected from %llu for "
-                             "worker %d of %d",
-                             endpoint_name(remote->hosts[h].endpoint), (unsigned long long)welcome->begin,
-                             (unsigned long long)welcome->end, (unsigned long long)floats, welcome->worker,
-                             welcome->workers, (unsigned long long)end, first->worker, first->workers);
-        if (welcome->worker >= welcome->workers)
-            return error_set(error, ERROR_PEER, "%s: a welcome as worker %d of %d",
-                             endpoint_name(remote->hosts[h].endpoint), welcome->worker, welcome->workers);
-        end = welcome->end;
-    }
-    if (end == floats) return OK;
-    return error_set(error, ERROR_PEER, "all together have %llu floats, expected %llu",
-                     (unsigned long long)end, (unsigned long long)floats);
-}
-
-static int open_hosts(struct remote *remote, struct error *error) {
-    for (int h = 0; h < remote->count; h++) RETURN_IF(connect_host(remote, h, error));
-    return await_all(remote, FRAME_CONFIG, error);
-}
-
-int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error) {
-    *remote = (struct remote){.settings = *settings,
-                              .world = settings->world,
-                              .server = settings->server,
-                              .timeout_s = settings->timeout_s,
-                              .beat_s = settings->beat_s,
-                              .count = settings->hosts->count};
-    RETURN_IF(memory_array(&remote->hosts, remote->count, "parameter servers", error));
-    RETURN_IF(memory_array(&remote->transfers, remote->count, "parameter servers", error));
-    const int code = open_hosts(remote, error);
-    return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
-}
-
-static int get_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error) {
-    uint8_t bytes[READY_BYTES];
-    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
-    fingerprint_put(fingerprint, &writer);
-    const struct piece piece = {bytes, sizeof bytes};
-    for (int h = 0; h < remote->count; h++)
-        RETURN_IF(
-            frame_write(remote->hosts[h].endpoint, FRAME_READY, 0, &piece, 1, remote->timeout_s, error));
-    RETURN_IF(await_all(remote, FRAME_WELCOME, error));
-    return check_windows(remote, fingerprint->floats, error);
-}
-
-int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error) {
-    const int code = get_ready(remote, fingerprint, error);
-    return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
+                     remote->settings.hosts->list[host].text, what);
 }
 
 int remote_compress(struct remote *remote, const struct choice *choice, const struct layout *layout,
@@ -226,6 +64,7 @@ int remote_compress(struct remote *remote, const struct choice *choice, const st
 }
 
 void remote_close(struct remote *remote) {
+    remote_attend_end(remote);
     for (int h = 0; remote->hosts && h < remote->count; h++) {
         packed_close(&remote->hosts[h].packed);
         endpoint_close(remote->hosts[h].endpoint);
@@ -248,21 +87,91 @@ static size_t slice_bytes(const struct remote_host *host) {
     return (size_t)(host->welcome.end - host->welcome.begin) * sizeof(float);
 }
 
-/* The last message of a host that sends no more: why it ended, after what it sent before. */
-static int read_last(struct remote *remote, struct remote_host *host, struct error *error) {
+/* The last message of a host that sends no more: why it ended, after what it sent before. False: it says
+ * nothing of that. */
+static bool read_last(struct remote *remote, struct remote_host *host, struct error *error) {
+    const double until = world_now(remote->world) + remote->timeout_s;
+    struct error ignored = {0};
     char dropped[4096];
-    while (true) {
-        RETURN_IF(frame_read_header(host->endpoint, "a last word", UINT64_MAX, &host->header,
-                                    remote->timeout_s, error));
+    while (world_now(remote->world) < until) {
+        if (frame_read_header(host->endpoint, "a last word", UINT64_MAX, &host->header, LAST_WORD_S,
+                              &ignored) != OK)
+            return false;
         if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
-            return read_end(remote, host, error);
+            return remote_read_end(remote, host, error) != OK;
         for (uint64_t left = host->header.bytes; left > 0;) {
             const size_t some = left < sizeof dropped ? (size_t)left : sizeof dropped;
-            RETURN_IF(
-                endpoint_receive(host->endpoint, "a last word", dropped, some, remote->timeout_s, error));
+            if (endpoint_receive(host->endpoint, "a last word", dropped, some, LAST_WORD_S, &ignored) != OK)
+                return false;
             left -= some;
         }
     }
+    return false;
+}
+
+/* A connection has failed. Mostly the other end has said why, or another host says it, the leader first. */
+static int ask_why(struct remote *remote, int code, struct error *error) {
+    const double until = world_now(remote->world) + LAST_WORD_S;
+    if (code != ERROR_PEER) return code;
+    while (true) {
+        int ended = 0;
+        for (int h = 0; h < remote->count; h++) {
+            struct error why = {0};
+            bool over = false;
+            uint8_t byte;
+            const size_t count = endpoint_peek(remote->hosts[h].endpoint, &byte, 1, 0.0, &over);
+            ended += over && count == 0;
+            if (count == 0 || !read_last(remote, &remote->hosts[h], &why)) continue;
+            *error = why;
+            return code;
+        }
+        if (ended == remote->count || world_stopped(remote->world) || world_now(remote->world) >= until)
+            return code;
+        world_sleep(remote->world, LOOK_S);
+    }
+}
+
+/* Another host than the one that is awaited. It may have ended well, before the leader says that to us. */
+static int look_at(struct remote *remote, struct remote_host *host, struct error *error) {
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    struct frame_header header;
+    struct finish finish;
+    struct error ignored = {0};
+    bool ended = false;
+    if (host->done) return OK;
+    const size_t count = endpoint_peek(host->endpoint, bytes, sizeof bytes, 0.0, &ended);
+    const bool speaks =
+        count == sizeof bytes && frame_unpack_header(&header, bytes, UINT64_MAX, "", &ignored) == OK;
+    if (speaks && header.type == FRAME_GOODBYE && host != remote->hosts) {
+        RETURN_IF(
+            frame_read_header(host->endpoint, "a goodbye", FINISH_BYTES, &host->header, LAST_WORD_S, error));
+        RETURN_IF(read_finish(remote, host, &finish, error));
+        host->done = finish.code == OK;
+        if (host->done) return OK;
+        return error_set(error, ERROR_PEER, "%s ended: %s", endpoint_name(host->endpoint), finish.words);
+    }
+    if (!ended && !(speaks && header.type == FRAME_FAILURE)) return OK;
+    if (count > 0 && read_last(remote, host, error)) return error->code;
+    return ask_why(remote,
+                   error_set(error, ERROR_PEER, "%s: the connection was closed by the peer",
+                             endpoint_name(host->endpoint)),
+                   error);
+}
+
+static int look_at_others(struct remote *remote, int awaited, struct error *error) {
+    for (int h = 0; h < remote->count; h++)
+        if (h != awaited) RETURN_IF(look_at(remote, &remote->hosts[h], error));
+    return OK;
+}
+
+static int beat_others(struct remote *remote, int awaited, struct error *error) {
+    for (int h = 0; h < remote->count; h++)
+        if (h != awaited && !remote->hosts[h].done)
+            RETURN_IF(ask_why(
+                remote,
+                frame_write(remote->hosts[h].endpoint, FRAME_HEARTBEAT, 0, NULL, 0, remote->timeout_s, error),
+                error));
+    return OK;
 }
 
 /* While this worker waits for one of several hosts, the others wait for it: they are told that it lives, so
@@ -277,18 +186,14 @@ static int await_host(struct remote *remote, int host, const char *what, struct 
     const double timeout_s = timeout_with(remote, host);
     while (endpoint_peek(endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) {
         const double now = world_now(remote->world);
-        if (world_stopped(remote->world)) return stopped(remote, host, what, error);
-        if (host > 0) endpoint_peek(remote->hosts[0].endpoint, &byte, 1, 0.0, &ended);
-        if (ended) return read_last(remote, &remote->hosts[0], error); /* it knows why */
+        if (world_stopped(remote->world)) return remote_stopped(remote, host, what, error);
+        RETURN_IF(look_at_others(remote, host, error));
         if (now - began > timeout_s)
             return error_set(error, ERROR_PEER, "%s: no byte of %s for %g s", endpoint_name(endpoint), what,
                              timeout_s);
         if (now - beaten < remote->beat_s) continue;
         beaten = now;
-        for (int h = 0; h < remote->count; h++)
-            if (h != host)
-                RETURN_IF(frame_write(remote->hosts[h].endpoint, FRAME_HEARTBEAT, 0, NULL, 0,
-                                      remote->timeout_s, error));
+        RETURN_IF(beat_others(remote, host, error));
     }
     return OK;
 }
@@ -299,7 +204,8 @@ static int say_owed(struct remote *remote, struct error *error) {
         const struct remote_host *host = &remote->hosts[h];
         const struct piece piece = {host->packed.kept, slice_bytes(host)};
         if (!packed_is_on(&host->packed)) continue;
-        RETURN_IF(frame_write(host->endpoint, FRAME_OWED, 0, &piece, 1, remote->timeout_s, error));
+        RETURN_IF(ask_why(
+            remote, frame_write(host->endpoint, FRAME_OWED, 0, &piece, 1, remote->timeout_s, error), error));
         memset(host->packed.kept, 0, piece.bytes);
     }
     return OK;
@@ -316,7 +222,8 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
     RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, remote->timeout_s, error));
     remote->number = *number;
     for (int h = 1; h < remote->count; h++)
-        RETURN_IF(next_write(remote->hosts[h].endpoint, *next, *number, remote->timeout_s, error));
+        RETURN_IF(ask_why(
+            remote, next_write(remote->hosts[h].endpoint, *next, *number, remote->timeout_s, error), error));
     return *next == NEXT_PAUSE ? say_owed(remote, error) : OK;
 }
 
@@ -330,7 +237,8 @@ int remote_next(struct remote *remote, enum next *next, long *number, bool *over
 static int receive_all(struct remote *remote, struct error *error) {
     const int count = remote->transfer_count;
     remote->transfer_count = 0;
-    return count > 0 ? endpoints_exchange(remote->transfers, count, remote->timeout_s, error) : OK;
+    if (count == 0) return OK;
+    return ask_why(remote, endpoints_exchange(remote->transfers, count, remote->timeout_s, error), error);
 }
 
 static struct transfer *begin_receive(struct remote *remote, int host, void *buffer, size_t bytes) {
@@ -375,7 +283,7 @@ static int read_headers(struct remote *remote, bool *over, struct finish *finish
         *over = h == 0 && host->header.type == FRAME_GOODBYE;
         if (*over) return read_finish(remote, host, finish, error);
         if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
-            return read_end(remote, host, error);
+            return remote_read_end(remote, host, error);
         RETURN_IF(check_weights(host, error));
     }
     return OK;
@@ -445,13 +353,15 @@ int remote_answer(struct remote *remote, float loss, const float *gradient, stru
         remote->transfers[h] = (struct transfer){
             .endpoint = host->endpoint, .sends = "a gradient", .pieces = host->pieces, .piece_count = 3};
     }
-    const int code = endpoints_exchange(remote->transfers, remote->count, remote->timeout_s, error);
+    const int code = ask_why(
+        remote, endpoints_exchange(remote->transfers, remote->count, remote->timeout_s, error), error);
     return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 
 void remote_fail(struct remote *remote, const struct error *why) {
     struct error ignored = {0};
     const struct piece piece = {why->words, strlen(why->words)};
+    remote_attend_end(remote);
     for (int h = 0; remote->hosts && h < remote->count; h++)
         if (remote->hosts[h].endpoint)
             frame_write(remote->hosts[h].endpoint, FRAME_FAILURE, 0, &piece, 1, LAST_WORD_S, &ignored);

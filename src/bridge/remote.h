@@ -14,6 +14,10 @@ struct remote_host {
     struct endpoint *endpoint;
     struct welcome welcome; /* once welcomed */
     bool told, welcomed;    /* the settings; that all have come */
+    bool knows;             /* that this worker is ready */
+    bool done;              /* it has said goodbye, and that all is well */
+    double next_s, pause_s; /* when it may be tried again; how long after that */
+    struct error why;       /* why the last try came to nothing */
     struct frame_header header;
     uint8_t head[FRAME_HEADER_BYTES]; /* of the frame that comes or goes */
     uint8_t request[REQUEST_BYTES], answer[LOSS_BYTES];
@@ -44,15 +48,25 @@ struct remote {
     int count, transfer_count;  /* transfer_count: that were begun */
     const char *server;         /* what a host is called: "parameter server" */
     double timeout_s, beat_s;
-    long number;         /* of the batch that was assigned last */
-    struct typed agreed; /* the settings of the run, as the leader has told them */
+    long number;                     /* of the batch that was assigned last */
+    struct typed agreed;             /* the settings of the run, as the leader has told them */
+    const struct fingerprint *built; /* once this worker is ready; borrowed */
+    double deadline, beaten_s;
+    bool said;
+    /* Hears the hosts while the caller builds; `heard` is why that ended. */
+    struct world_thread *attending;
+    struct event enough;
+    struct error heard;
 };
 
-/* Connects to all parameter servers and waits until the leader has told the settings of the run. Errors:
- * ERROR_PEER: no answer, or a server refuses or ends, with its message. */
+/* Connects to all parameter servers and waits until the leader has told the settings of the run. A server
+ * that closes the connection without a word, or has no place just now, is tried again until start_s have
+ * passed. From then on a thread tells them that this worker lives, until it is ready. Errors: ERROR_PEER: no
+ * answer, or a server refuses or ends, with its message. */
 int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error);
-/* Sends the fingerprint of what was built, and waits until all have connected, as long as they give signs
- * of life. Errors: ERROR_PEER: as above; slices that do not make the vector. */
+/* Sends the fingerprint of what was built, and waits until all have connected: for start_s + timeout_s at
+ * most, whatever signs of life there are. Errors: ERROR_PEER: as above; slices that do not make the vector.
+ */
 int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error);
 /* From now on weights and gradients are packed, unless the choice is none. Errors: ERROR_DEVICE: no memory.
  */

@@ -64,9 +64,10 @@ enum {
     READY_BYTES = 24, /* exactly */
     WELCOME_BYTES = 128,
     FINISH_BYTES = 640,
-    REQUEST_BYTES = 64,  /* exactly; before the weights, whose place stays a cache line's */
-    ANSWERED_BYTES = 16, /* of a request, which its answer repeats: number and step */
-    LOSS_BYTES = 64      /* exactly; before the gradient */
+    LAST_WORDS_BYTES = 499, /* of a FAILURE */
+    REQUEST_BYTES = 64,     /* exactly; before the weights, whose place stays a cache line's */
+    ANSWERED_BYTES = 16,    /* of a request, which its answer repeats: number and step */
+    LOSS_BYTES = 64         /* exactly; before the gradient */
 };
 
 /* A device's name, as in a hello: it goes into tables and lines of text, and has nothing but what such names

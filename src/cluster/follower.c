@@ -21,6 +21,7 @@ struct led_run {
     struct members *members;       /* the crew's own */
     const struct cluster *cluster; /* borrowed */
     uint8_t *lost;                 /* [workers] what the leader says of each */
+    bool begun;                    /* the leader has said the first word of the training */
     struct finish finish;
 };
 
@@ -31,6 +32,7 @@ static int receive_slice(struct led_run *led, const struct frame_header *header,
     struct slice slice = members_slice(led->members, store->begin, store->end);
     if (whole)
         slice = (struct slice){.end = led->run->setup.network.graph.layout.floats,
+                               .turn = led->members->fetched + 1,
                                .state = {.count = 1, .vector = {{.name = "", .at = store->weights}}}};
     RETURN_IF(
         slice_receive(led->members->host.leader, header, &slice, led->run->setup.config.timeout_s, error));
@@ -54,31 +56,63 @@ static int read_finish(struct led_run *led, const struct frame_header *header, s
                      led->finish.words);
 }
 
-/* The leader's next frame; while it waits, an interrupt ends this process. */
-static int read_header(struct led_run *led, struct frame_header *header, struct error *error) {
+static int name_leader(const struct led_run *led, int code, struct error *error) {
+    if (code == OK) return OK;
+    return error_prefix(error, "the %s 0 (%s): ", cluster_server(led->cluster),
+                        led->cluster->ps.list[0].text);
+}
+
+/* Its next byte. While it is waited for, an interrupt ends this process. most_s: how long it may take. */
+static int await_leader(struct led_run *led, double most_s, bool watches, struct error *error) {
     struct endpoint *leader = led->members->host.leader;
-    const double timeout_s = led->run->setup.config.timeout_s, most_s = TIMEOUT_TIMES * timeout_s;
     const double until = world_now(led->run->world) + most_s;
     bool ended = false;
     uint8_t byte;
-    int code = OK;
-    while (code == OK && endpoint_peek(leader, &byte, 1, LOOK_MS / 1e3, &ended) == 0 && !ended) {
+    while (endpoint_peek(leader, &byte, 1, LOOK_MS / 1e3, &ended) == 0 && !ended) {
         if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+        if (watches) RETURN_IF(host_watch(&led->members->host, error));
         if (world_now(led->run->world) >= until)
-            code = error_set(error, ERROR_PEER, "no word for %g s", most_s);
+            return name_leader(led, error_set(error, ERROR_PEER, "no word for %g s", most_s), error);
     }
-    if (code == OK)
-        code = frame_read_header(leader, "a word of the leader", UINT64_MAX, header, timeout_s, error);
-    return code == OK ? OK
-                      : error_prefix(error, "the %s 0 (%s): ", cluster_server(led->cluster),
-                                     led->cluster->ps.list[0].text);
+    return OK;
+}
+
+/* The leader's next frame. Before the first one it may be waiting for others, and gives signs of life. */
+static int read_header(struct led_run *led, struct frame_header *header, struct error *error) {
+    const struct config *config = &led->run->setup.config;
+    const double most_s = TIMEOUT_TIMES * config->timeout_s;
+    const double until = world_now(led->run->world) + config->start_timeout_s + most_s;
+    do {
+        RETURN_IF(await_leader(led, most_s, !led->begun, error));
+        RETURN_IF(name_leader(led,
+                              frame_read_header(led->members->host.leader, "a word of the leader", UINT64_MAX,
+                                                header, config->timeout_s, error),
+                              error));
+        if (header->type == FRAME_HEARTBEAT && (led->begun || header->bytes > 0))
+            return name_leader(
+                led, error_set(error, ERROR_PEER, "a heartbeat, expected a word of the training"), error);
+        if (header->type == FRAME_HEARTBEAT && world_now(led->run->world) >= until)
+            return name_leader(led,
+                               error_set(error, ERROR_PEER, "nothing but heartbeats for %g s",
+                                         config->start_timeout_s + most_s),
+                               error);
+    } while (header->type == FRAME_HEARTBEAT);
+    led->begun = true;
+    return OK;
+}
+
+static int read_turn(struct led_run *led, const struct frame_header *header, enum frame_type type,
+                     uint64_t turn, uint8_t *bytes, size_t count, struct error *error) {
+    return name_leader(led,
+                       turn_receive(led->members->host.leader, header, type, turn, bytes, count,
+                                    led->run->setup.config.timeout_s, error),
+                       error);
 }
 
 static int read_fetch(struct led_run *led, const struct frame_header *header, struct error *error) {
-    RETURN_IF(
-        frame_expect(led->members->host.leader, header, FRAME_FETCH, (uint64_t)led->run->workers, error));
-    return frame_read_payload(led->members->host.leader, header, led->lost, led->run->setup.config.timeout_s,
-                              error);
+    led->members->fetched++;
+    return read_turn(led, header, FRAME_FETCH, led->members->fetched, led->lost, (size_t)led->run->workers,
+                     error);
 }
 
 /* What the leader says in the middle of a segment: a fetch, whose answer waits for the pause; or the end. */
@@ -152,6 +186,8 @@ static int follow(struct led_run *led, struct error *error) {
             has_slice = true;
             break;
         case FRAME_GO:
+            led->members->went++;
+            RETURN_IF(read_turn(led, &header, FRAME_GO, led->members->went, NULL, 0, error));
             RETURN_IF(run_segment(led, &fetches, error));
             if (fetches) RETURN_IF(members_answer(led->members, error));
             break;
@@ -165,11 +201,19 @@ static int follow(struct led_run *led, struct error *error) {
     }
 }
 
+/* In the middle of a segment they speak to the workers still, who are then told why this process ends. */
+static void end_proxies(struct run *run) {
+    struct error known = {0};
+    world_stop(run->world);
+    training_end(&run->training, &known);
+}
+
 static int follow_opened(struct run *run, const struct cluster *cluster, struct finish *finish,
                          struct error *error) {
     struct led_run led = {.run = run, .members = run->members, .cluster = cluster};
     RETURN_IF(memory_array(&led.lost, run->workers, "who is lost", error));
     int code = follow(&led, error);
+    if (code != OK) end_proxies(run);
     if (code == OK && cluster->mirrored) code = write_model(&led, error);
     if (code == OK) run_say_missed_faults(run);
     *finish = led.finish;

@@ -195,13 +195,18 @@ static int followers_of(const struct members *members) {
 
 struct slice members_slice(const struct members *members, size_t begin, size_t end) {
     const struct store *store = members->site->store;
-    return (struct slice){.begin = begin, .end = end, .version = store_version(store), .state = store->kept};
+    return (struct slice){.begin = begin,
+                          .end = end,
+                          .turn = members->fetched,
+                          .version = store_version(store),
+                          .state = store->kept};
 }
 
-/* What was tested, of all slices. */
+/* What was tested, of all slices; the turn behind the last fetch. */
 static struct slice whole_of(const struct members *members) {
     const struct store *store = members->site->store;
     return (struct slice){.end = store->settings.layout->floats,
+                          .turn = members->fetched + 1,
                           .version = store_version(store),
                           .state = {.count = 1, .vector = {{.name = "", .at = store_tested(store)}}}};
 }
@@ -236,11 +241,13 @@ static int go(void *self, struct error *error) {
         members->received_before = host_received(&members->host);
         members->counting = true;
     }
+    members->went++;
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
-        RETURN_IF(named(follower,
-                        frame_write(follower->endpoint, FRAME_GO, 0, NULL, 0, members->timeout_s, error),
-                        error));
+        RETURN_IF(
+            named(follower,
+                  turn_send(follower->endpoint, FRAME_GO, members->went, NULL, 0, members->timeout_s, error),
+                  error));
     }
     return OK;
 }
@@ -298,7 +305,7 @@ int members_answer(struct members *members, struct error *error) {
         put_tally(values + (size_t)w * TALLY_VALUES, &tally);
     }
     values[count - 1] = (uint64_t)store_lost_updates(store);
-    int code = tallies_send(members->host.leader, values, count, members->timeout_s, error);
+    int code = tallies_send(members->host.leader, members->fetched, values, count, members->timeout_s, error);
     if (code == OK) code = slice_send(members->host.leader, &slice, members->timeout_s, error);
     memory_free(values);
     if (code == OK) return OK;
@@ -306,18 +313,30 @@ int members_answer(struct members *members, struct error *error) {
     return error_prefix(error, "the %s 0 (%s): ", cluster_server(cluster), cluster->ps.list[0].text);
 }
 
-static int fetch_one(struct members *members, struct follower *follower, uint64_t *values, int count,
-                     struct error *error) {
+/* Where all step together, all slices have had as many updates. */
+static int check_version(const struct members *members, const struct follower *follower,
+                         const struct slice *slice, struct error *error) {
+    const long own = store_version(members->site->store);
+    if (!members->site->traits->rounds || slice->version == own) return OK;
+    return error_set(error, ERROR_PEER, "%s: a slice of version %ld, expected %ld", follower->name,
+                     slice->version, own);
+}
+
+static int fetch_one(struct members *members, int f, uint64_t *values, int count, struct error *error) {
+    const struct host *host = &members->host;
+    const struct follower *follower = &host->followers[f];
     struct slice slice = members_slice(members, follower->begin, follower->end);
     struct frame_header header;
-    RETURN_IF(follower_hear(follower, "tallies", &header, members->fetch_s, error));
+    RETURN_IF(follower_hear(host, f, "tallies", &header, members->fetch_s, error));
     RETURN_IF(named(follower,
-                    tallies_receive(follower->endpoint, &header, values, count, members->timeout_s, error),
+                    tallies_receive(follower->endpoint, &header, members->fetched, values, count,
+                                    members->timeout_s, error),
                     error));
-    RETURN_IF(follower_hear(follower, "a slice", &header, members->fetch_s, error));
+    RETURN_IF(follower_hear(host, f, "a slice", &header, members->fetch_s, error));
     RETURN_IF(named(follower, slice_receive(follower->endpoint, &header, &slice, members->timeout_s, error),
                     error));
-    for (int w = 0; w < members->host.count; w++) {
+    RETURN_IF(check_version(members, follower, &slice, error));
+    for (int w = 0; w < host->count; w++) {
         const struct tally tally = get_tally(values + (size_t)w * TALLY_VALUES);
         tally_add(&members->far[w], &tally);
     }
@@ -331,8 +350,8 @@ static int send_fetch(struct members *members, const struct follower *follower, 
     const size_t workers = (size_t)members->host.count;
     RETURN_IF(memory_array(&lost, workers, "who is lost", error));
     for (size_t w = 0; w < workers; w++) lost[w] = !atomic_load(&members->site->roster->members[w].active);
-    const struct piece piece = {lost, workers};
-    const int code = frame_write(follower->endpoint, FRAME_FETCH, 0, &piece, 1, members->timeout_s, error);
+    const int code = turn_send(follower->endpoint, FRAME_FETCH, members->fetched, lost, workers,
+                               members->timeout_s, error);
     memory_free(lost);
     return named(follower, code, error);
 }
@@ -344,13 +363,14 @@ static int fetch(void *self, struct error *error) {
     int count = 0;
     gather_owed(members);
     if (followers_of(members) == 0) return OK;
+    members->fetched++;
     for (int f = 0; f < host->follower_count; f++) RETURN_IF(send_fetch(members, &host->followers[f], error));
     RETURN_IF(open_values(members, &values, &count, error));
     memset(members->far, 0, (size_t)host->count * sizeof *members->far);
     members->far_lost_updates = 0;
     int code = OK;
     for (int f = 0; f < host->follower_count && code == OK; f++)
-        code = fetch_one(members, &host->followers[f], values, count, error);
+        code = fetch_one(members, f, values, count, error);
     memory_free(values);
     return code;
 }
@@ -386,7 +406,7 @@ static void finish(void *self, const struct error *error, const struct summary *
                           .version = summary->updates,
                           .steps = summary->steps,
                           .examples = summary->examples};
-    if (members->host.count == 0) return;
+    if (members->host.count == 0 && !members->host.leader && followers_of(members) == 0) return;
     if (members->settings.cluster->mirrored && error->code == OK) spread(members, true, &ignored);
     snprintf(last.words, sizeof last.words, "%s", error->words);
     host_finish(&members->host, &last);

@@ -30,12 +30,12 @@ struct members {
     float **copies;            /* [workers] each [floats of the slice]; NULL: what is sent stands still */
     struct tally *far;         /* [workers] of the leader: what the followers have counted */
     long far_lost_updates;
-    bool counting; /* bytes, since the first batch */
+    uint64_t went, fetched; /* segments and fetches so far: the turn of the last one */
+    bool counting;          /* bytes, since the first batch */
     long long sent_before, received_before;
 };
 
-/* For a follower: answers a fetch; the slice that is its own, or all that was tested; the settings' words
- * for the leader. */
+/* For a follower: answers the fetch of this turn; the slice that is its own, or all that was tested. */
 int members_answer(struct members *members, struct error *error);
 struct slice members_slice(const struct members *members, size_t begin, size_t end);
 

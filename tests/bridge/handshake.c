@@ -26,7 +26,7 @@ struct waiting {
     struct world_thread *thread;
     _Atomic bool give_up, all_there;
     struct lock lock;
-    char said[4000]; /* under the lock */
+    char said[40000]; /* under the lock */
 };
 
 static void say(void *argument, const char *words) {
@@ -44,6 +44,8 @@ static bool was_said(struct waiting *waiting, const char *words) {
     return found;
 }
 
+static const struct error enough = {.code = ERROR_PEER, .words = "enough"};
+
 static void wait_body(void *argument) {
     struct waiting *waiting = argument;
     const struct host_settings settings = {.world = world,
@@ -53,26 +55,34 @@ static void wait_body(void *argument) {
                                            .start_s = LONG_S,
                                            .timeout_s = LONG_S,
                                            .give_up = &waiting->give_up,
+                                           .because = &enough,
                                            .say = say,
                                            .argument = waiting};
     if (host_open(&waiting->host_of, &settings, &waiting->error) == OK)
         atomic_store(&waiting->all_there, true);
 }
 
-static void open_waiting(struct waiting *waiting, int port) {
+static void open_waiting_at(struct waiting *waiting, const char *host, int port) {
     struct error error = {0};
-    const unsigned own = (unsigned)getpid();
     memset(waiting, 0, sizeof *waiting);
-    snprintf(waiting->host.text, sizeof waiting->host.text, "127.%u.%u.1:%d", 1 + (own >> 8) % 250, own % 256,
-             port);
+    snprintf(waiting->host.text, sizeof waiting->host.text, "%s:%d", host, port);
     snprintf(waiting->worker.text, sizeof waiting->worker.text, "127.0.0.1:1");
     waiting->cluster = (struct cluster){.ps = {.list = &waiting->host, .count = 1},
-                                        .workers = {.list = &waiting->worker, .count = 1}};
+                                        .workers = {.list = &waiting->worker, .count = 1},
+                                        .insecure = true};
     waiting->fingerprint = (struct fingerprint){.examples = 7, .floats = 8, .layout = 9};
     option_defaults(config_options, &waiting->config);
     lock_open(&waiting->lock, world);
     CHECK(world_spawn(world, "host", NULL, wait_body, waiting, &waiting->thread, &error) == OK, "%s",
           error.words);
+}
+
+/* No other program has this address. */
+static void open_waiting(struct waiting *waiting, int port) {
+    const unsigned own = (unsigned)getpid();
+    char host[32];
+    snprintf(host, sizeof host, "127.%u.%u.1", 1 + (own >> 8) % 250, own % 256);
+    open_waiting_at(waiting, host, port);
 }
 
 static void close_waiting(struct waiting *waiting) {
@@ -202,22 +212,74 @@ static bool is_thrown_out(int one, double seconds) {
     return false;
 }
 
+/* Those who are new stay, as a worker's hello may be on its way; later one who is silent makes room first. */
 static void check_crowd(void) {
-    enum { MANY = HOST_GUESTS_OF_ONE + 8 };
+    enum { MORE = 8, MANY = HOST_GUESTS_OF_ONE + MORE };
     static struct waiting waiting;
     int crowd[MANY];
     open_waiting(&waiting, 2302);
     endpoint_close(come(&waiting)); /* it listens */
     const int first = come_from(&waiting, 3);
     for (int i = 0; i < MANY; i++) crowd[i] = come_from(&waiting, 4);
-    for (int i = 0; i < MANY; i++)
-        CHECK(is_thrown_out(crowd[i], i < MANY - HOST_GUESTS_OF_ONE ? 3.0 : 0.0) ==
-                  (i < MANY - HOST_GUESTS_OF_ONE),
-              "number %d of %d", i, MANY);
+    CHECK(send(crowd[0], "T", 1, 0) == 1, "not sent");
+    for (int i = HOST_GUESTS_OF_ONE; i < MANY; i++)
+        CHECK(is_thrown_out(crowd[i], 3.0), "number %d of %d may stay", i, MANY);
+    for (int i = 0; i < HOST_GUESTS_OF_ONE; i++)
+        CHECK(!is_thrown_out(crowd[i], 0.0), "number %d had to go for number %d", i, MANY);
+    world_sleep(world, 1.1); /* they are not new any more */
+    const int late = come_from(&waiting, 4);
+    CHECK(is_thrown_out(crowd[1], 3.0), "none had to go");
+    CHECK(!is_thrown_out(crowd[0], 0.0) && !is_thrown_out(crowd[2], 0.0) && !is_thrown_out(late, 0.0),
+          "another one than the first who is silent");
     CHECK(!is_thrown_out(first, 0.0), "another address had to make room");
     for (int i = 0; i < MANY; i++) close(crowd[i]);
     close(first);
+    close(late);
     close_waiting(&waiting);
+}
+
+/* --- many who are refused, and a log --- */
+
+static void check_log(void) {
+    enum { MANY = 200 };
+    static struct waiting waiting;
+    int lines = 0;
+    open_waiting(&waiting, 2304);
+    for (int i = 0; i < MANY; i++) {
+        struct endpoint *one = come(&waiting);
+        const struct piece piece = {"GET / HTTP/1.1\r\nHost: nobody.invalid\r\n\r\n", 42};
+        struct error error = {0};
+        CHECK(endpoint_send(one, "a request", &piece, 1, LONG_S, &error) == OK, "%s", error.words);
+        bool ended = false;
+        char byte;
+        while (!ended && endpoint_peek(one, &byte, 1, 0.1, &ended) == 0) continue;
+        endpoint_close(one);
+    }
+    world_sleep(world, 1.5); /* one more second has passed */
+    close_waiting(&waiting);
+    for (const char *at = waiting.said; (at = strstr(at, "refused:")); at++) lines++;
+    CHECK(lines >= 11 && lines < MANY / 2 && strstr(waiting.said, " more\n"), "%d lines: %s", lines,
+          waiting.said);
+}
+
+/* --- strangers who look like this machine --- */
+
+static void check_trust(void) {
+    static struct waiting waiting;
+    static char words[SETTINGS_BYTES + 1];
+    struct hello hello = hello_of(0, 1, 1);
+    open_waiting_at(&waiting, "0.0.0.0", 2305);
+    snprintf(hello.program, sizeof hello.program, "0.0.0");
+    struct endpoint *one = NULL;
+    struct error error = {0};
+    CHECK(endpoint_connect(world, "127.0.0.1:2305", &one, LONG_S, &error) == OK, "%s", error.words);
+    if (!one) exit(check_end());
+    say_hello(one, &hello);
+    CHECK(hear(one, words) == FRAME_FAILURE && strcmp(words, "its log says why") == 0,
+          "it came through a port that all can reach, and was told: %s", words);
+    endpoint_close(one);
+    close_waiting(&waiting);
+    CHECK(strstr(waiting.said, "has trainer 0.0.0"), "%s", waiting.said);
 }
 
 /* --- a place and its process --- */
@@ -257,6 +319,8 @@ int main(void) {
     if (!world) return check_end();
     check_refused_stay();
     check_crowd();
+    check_log();
+    check_trust();
     check_process();
     world_close(world);
     return check_end();

@@ -380,8 +380,8 @@ static int receive_slice(struct wire *wire, struct slice *slice) {
 static void check_slice(int count) {
     static float sent[STATE_VECTORS][FLOATS], got[STATE_VECTORS][FLOATS];
     struct wire wire;
-    struct slice there = {.begin = 16, .end = 48, .version = 77, .state = {.count = count}};
-    struct slice here = {.begin = 16, .end = 48, .state = {.count = count}};
+    struct slice there = {.begin = 16, .end = 48, .turn = 9, .version = 77, .state = {.count = count}};
+    struct slice here = {.begin = 16, .end = 48, .turn = 9, .state = {.count = count}};
     open_wire(&wire);
     for (int v = 0; v < STATE_VECTORS; v++) {
         fill(sent[v], 1000.0f * (float)v);
@@ -397,6 +397,14 @@ static void check_slice(int count) {
             const float expected = inside ? sent[v][i] : -5000.0f + (float)i;
             CHECK(got[v][i] == expected, "vector %d, float %d is %g", v, i, (double)got[v][i]);
         }
+    CHECK(slice_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    here.turn = 10;
+    CHECK(receive_slice(&wire, &here) == ERROR_PEER &&
+              strstr(wire.error.words, "a slice of turn 9, expected turn 10"),
+          "%s", wire.error.words);
+    close_wire(&wire);
+    open_wire(&wire);
+    here.turn = 9;
     CHECK(slice_send(wire.near, &there, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     here.begin = 32, here.end = 64; /* as long, but another one */
     CHECK(receive_slice(&wire, &here) == ERROR_PEER &&
@@ -420,7 +428,7 @@ static void check_version(void) {
 static int receive_tallies(struct wire *wire, uint64_t got[4]) {
     struct frame_header header;
     RETURN_IF(frame_read_header(wire->far, "tallies", 1 << 20, &header, LONG_S, &wire->error));
-    return tallies_receive(wire->far, &header, got, 4, LONG_S, &wire->error);
+    return tallies_receive(wire->far, &header, 7, got, 4, LONG_S, &wire->error);
 }
 
 static void check_tallies(void) {
@@ -428,19 +436,51 @@ static void check_tallies(void) {
     uint64_t got[4] = {0};
     struct wire wire;
     open_wire(&wire);
-    CHECK(tallies_send(wire.near, sent, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(tallies_send(wire.near, 7, sent, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(receive_tallies(&wire, got) == OK, "%s", wire.error.words);
     CHECK(memcmp(sent, got, sizeof got) == 0, "what was read is not what was written");
+    CHECK(tallies_send(wire.near, 6, sent, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_tallies(&wire, got) == ERROR_PEER &&
+              strstr(wire.error.words, "tallies of turn 6, expected turn 7"),
+          "%s", wire.error.words);
+    close_wire(&wire);
+    open_wire(&wire);
     const uint64_t many[] = {0, 0, 0, 1000000000001u};
-    CHECK(tallies_send(wire.near, many, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(tallies_send(wire.near, 7, many, 4, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(receive_tallies(&wire, got) == ERROR_PEER &&
               strstr(wire.error.words, "tallies with 1000000000001, expected at most 1000000000000"),
           "%s", wire.error.words);
     wire.error = (struct error){0};
-    CHECK(tallies_send(wire.near, sent, 3, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(tallies_send(wire.near, 7, sent, 3, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(receive_tallies(&wire, got) == ERROR_PEER &&
-              strstr(wire.error.words, "tallies of 24 bytes, expected tallies of 32"),
+              strstr(wire.error.words, "tallies of 32 bytes, expected tallies of 40"),
           "%s", wire.error.words);
+    close_wire(&wire);
+}
+
+/* What starts a segment, or asks for its results, comes once. */
+static int receive_turn(struct wire *wire, enum frame_type type, uint64_t turn, uint8_t got[3]) {
+    struct frame_header header;
+    wire->error = (struct error){0};
+    RETURN_IF(frame_read_header(wire->far, "a turn", 1 << 20, &header, LONG_S, &wire->error));
+    return turn_receive(wire->far, &header, type, turn, got, 3, LONG_S, &wire->error);
+}
+
+static void check_turns(void) {
+    static const uint8_t sent[3] = {4, 5, 6};
+    uint8_t got[3] = {0};
+    struct wire wire;
+    open_wire(&wire);
+    for (int twice = 0; twice < 2; twice++)
+        CHECK(turn_send(wire.near, FRAME_FETCH, 12, sent, 3, LONG_S, &wire.error) == OK, "%s",
+              wire.error.words);
+    CHECK(receive_turn(&wire, FRAME_FETCH, 12, got) == OK && memcmp(got, sent, 3) == 0, "%s",
+          wire.error.words);
+    CHECK(receive_turn(&wire, FRAME_FETCH, 13, got) == ERROR_PEER &&
+              strstr(wire.error.words, "a fetch of turn 12, expected turn 13"),
+          "%s", wire.error.words);
+    CHECK(turn_send(wire.near, FRAME_GO, 1, sent, 3, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(receive_turn(&wire, FRAME_FETCH, 1, got) == ERROR_PEER, "a go is no fetch");
     close_wire(&wire);
 }
 
@@ -460,5 +500,6 @@ int main(void) {
     for (int count = 1; count <= STATE_VECTORS; count++) check_slice(count);
     check_version();
     check_tallies();
+    check_turns();
     return check_end();
 }

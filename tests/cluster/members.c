@@ -1,6 +1,6 @@
 /* Hosts and their workers over real connections, where a run would show a fault only by chance: what a
  * follower hands over, slices that do not make one vector, who is told that a worker still waits, and whose
- * words are believed when one has ended. */
+ * words are believed when one has ended, or none; and that a worker which is turned away comes again. */
 #include "../check.h"
 
 #include <stdlib.h>
@@ -85,7 +85,9 @@ static void open_side(struct side *side, float first) {
         side->shards[s].witness = &side->witness[s];
         side->shards[s].home = &side->home;
     }
-    side->site = (struct crew_site){.store = &side->store, .roster = &side->roster};
+    static const struct traits traits = {.rounds = false};
+    side->site = (struct crew_site){.store = &side->store, .roster = &side->roster, .traits = &traits};
+    side->members_of.host.settings = (struct host_settings){.world = world, .timeout_s = LONG_S};
     side->members_of.site = &side->site;
     side->members_of.timeout_s = side->members_of.fetch_s = LONG_S;
     CHECK(memory_array(&side->members_of.far, WORKERS, "tallies", &error) == OK, "%s", error.words);
@@ -140,12 +142,12 @@ static void check_fetch(void) {
         uint8_t lost[WORKERS] = {9, 9};
         struct frame_header header;
         atomic_store(&leader.members[1].active, turn == 0);
+        const uint64_t fetch = ++follower.members_of.fetched;
         CHECK(members_answer(&follower.members_of, &error) == OK, "%s", error.words);
         CHECK(crew.fetch(&leader.members_of, &error) == OK, "%s", error.words);
         check_far(&leader);
-        CHECK(frame_read_header(ends[1], "a fetch", WORKERS, &header, LONG_S, &error) == OK &&
-                  header.type == FRAME_FETCH && header.bytes == WORKERS &&
-                  frame_read_payload(ends[1], &header, lost, LONG_S, &error) == OK,
+        CHECK(frame_read_header(ends[1], "a fetch", 8 + WORKERS, &header, LONG_S, &error) == OK &&
+                  turn_receive(ends[1], &header, FRAME_FETCH, fetch, lost, WORKERS, LONG_S, &error) == OK,
               "%s", error.words);
         CHECK(lost[0] == 0 && lost[1] == turn, "who is lost: %d, %d", lost[0], lost[1]);
     }
@@ -225,6 +227,7 @@ struct worker {
     struct remote remote;
     struct world_thread *thread;
     struct error error;
+    double builds_s;
 };
 
 static void say_nothing(void *argument, const char *words) {
@@ -243,16 +246,20 @@ static void worker_body(void *argument) {
                                              .timeout_s = 1.0,
                                              .beat_s = 0.3,
                                              .say = say_nothing};
-    if (remote_open(&worker->remote, &settings, &worker->error) == OK)
-        remote_ready(&worker->remote, &fingerprint, &worker->error);
+    if (remote_open(&worker->remote, &settings, &worker->error) != OK) return;
+    world_sleep(world, worker->builds_s);
+    remote_ready(&worker->remote, &fingerprint, &worker->error);
 }
 
 static const struct welcome halves[2] = {{.workers = 1, .begin = 0, .end = CUT},
                                          {.workers = 1, .begin = CUT, .end = FLOATS}};
 
-static void open_worker(struct worker *worker, const struct welcome *welcomes) {
+/* Returns how many heartbeats the first host has had before the worker was ready. */
+static int open_slow_worker(struct worker *worker, const struct welcome *welcomes, double builds_s) {
     struct error error = {0};
+    int beats = 0;
     memset(worker, 0, sizeof *worker);
+    worker->builds_s = builds_s;
     worker->addresses = (struct addresses){.list = worker->list, .count = 2};
     for (int h = 0; h < 2; h++) worker->listeners[h] = open_listener(&worker->list[h]);
     CHECK(world_spawn(world, "worker", NULL, worker_body, worker, &worker->thread, &error) == OK, "%s",
@@ -269,13 +276,22 @@ static void open_worker(struct worker *worker, const struct welcome *welcomes) {
     for (int h = 0; h < 2; h++) {
         uint8_t bytes[READY_BYTES];
         struct frame_header header;
-        CHECK(frame_read_header(worker->hosts[h], "a ready", sizeof bytes, &header, LONG_S, &error) == OK &&
-                  header.type == FRAME_READY &&
+        do {
+            CHECK(frame_read_header(worker->hosts[h], "a ready", sizeof bytes, &header, LONG_S, &error) == OK,
+                  "%s", error.words);
+            beats += h == 0 && header.type == FRAME_HEARTBEAT;
+        } while (error.code == OK && header.type == FRAME_HEARTBEAT);
+        CHECK(header.type == FRAME_READY &&
                   frame_read_payload(worker->hosts[h], &header, bytes, LONG_S, &error) == OK,
               "%s", error.words);
         send_welcome(worker->hosts[h], &welcomes[h]);
     }
     world_join(worker->thread);
+    return beats;
+}
+
+static void open_worker(struct worker *worker, const struct welcome *welcomes) {
+    open_slow_worker(worker, welcomes, 0.0);
 }
 
 static void close_worker(struct worker *worker) {
@@ -371,6 +387,114 @@ static void check_timeout(void) {
     close_worker(&worker);
 }
 
+/* It builds for long, and says meanwhile that it lives. */
+static void check_building(void) {
+    static struct worker worker;
+    const int beats = open_slow_worker(&worker, halves, 1.2);
+    CHECK(beats >= 2 && beats <= 5, "%d heartbeats while it was building", beats);
+    close_worker(&worker);
+}
+
+/* One host has gone while another one is awaited. */
+static void check_other_host_gone(void) {
+    static struct worker worker;
+    struct finish finish;
+    enum next next;
+    long number;
+    bool over;
+    open_worker(&worker, halves);
+    endpoint_close(worker.hosts[1]);
+    worker.hosts[1] = NULL;
+    const double began = world_now(world);
+    CHECK(remote_next(&worker.remote, &next, &number, &over, &finish, &worker.error) == ERROR_PEER &&
+              strstr(worker.error.words, worker.list[1].text) &&
+              strstr(worker.error.words, "closed by the peer"),
+          "%s", worker.error.words);
+    CHECK(world_now(world) - began < 1.25, "that took %g s", world_now(world) - began);
+    close_worker(&worker);
+}
+
+static void check_other_follower_gone(void) {
+    static struct side leader;
+    static struct follower followers[2];
+    const struct cluster cluster = {0};
+    const struct members_settings settings = {.cluster = &cluster};
+    const struct crew crew = members_crew(&settings);
+    struct endpoint *ends[2][2];
+    struct error error = {0};
+    open_side(&leader, 0.0f);
+    for (int f = 0; f < 2; f++) {
+        open_wire(ends[f]);
+        followers[f] = (struct follower){.endpoint = ends[f][0], .begin = CUT, .end = FLOATS};
+        snprintf(followers[f].name, sizeof followers[f].name, "number %d", f);
+    }
+    leader.members_of.host.followers = followers;
+    leader.members_of.host.follower_count = 2;
+    endpoint_close(ends[1][1]);
+    const double began = world_now(world);
+    CHECK(crew.fetch(&leader.members_of, &error) == ERROR_PEER && strstr(error.words, "number 1"), "%s",
+          error.words);
+    CHECK(world_now(world) - began < 5.0, "that took %g s", world_now(world) - began);
+    memory_free(leader.members_of.far);
+    for (int f = 0; f < 2; f++) endpoint_close(ends[f][0]);
+    endpoint_close(ends[0][1]);
+}
+
+/* Of a peer whose gradient is shorter. */
+static void check_long_failure(void) {
+    static struct peer peer;
+    static struct host host;
+    enum { FEW = 8 };
+    float weights[FEW] = {0}, gradient[FEW], loss;
+    char words[LAST_WORDS_BYTES + 1];
+    const struct request request = {.number = 1, .step = 1};
+    struct endpoint *ends[2];
+    struct error error = {0};
+    open_wire(ends);
+    memset(words, 'x', LAST_WORDS_BYTES);
+    words[LAST_WORDS_BYTES] = '\0';
+    peer = (struct peer){.endpoint = ends[0], .name = "it"};
+    host = (struct host){.settings = {.world = world}, .peers = &peer, .count = 1};
+    const struct piece piece = {words, LAST_WORDS_BYTES};
+    CHECK(frame_write(ends[1], FRAME_FAILURE, 0, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
+    CHECK(peer_compute(&host, &peer, &request, weights, gradient, &loss, FEW, LONG_S, &error) == ERROR_PEER &&
+              strstr(error.words, "it: xxxxxxxx"),
+          "%s", error.words);
+    for (int e = 0; e < 2; e++) endpoint_close(ends[e]);
+}
+
+/* A host that has no room for it closes without a word, or says that its place is taken for now. */
+static void check_comes_again(void) {
+    static struct worker worker;
+    struct error error = {0};
+    static const char busy[] = "not now";
+    memset(&worker, 0, sizeof worker);
+    worker.addresses = (struct addresses){.list = worker.list, .count = 1};
+    worker.listeners[0] = open_listener(&worker.list[0]);
+    CHECK(world_spawn(world, "worker", NULL, worker_body, &worker, &worker.thread, &error) == OK, "%s",
+          error.words);
+    for (int turn = 0; turn < 3; turn++) {
+        const struct piece piece = {busy, sizeof busy - 1};
+        uint8_t bytes[HELLO_BYTES];
+        struct frame_header header;
+        struct endpoint *guest = let_in(worker.listeners[0]);
+        if (turn > 0)
+            CHECK(frame_read_header(guest, "a hello", sizeof bytes, &header, LONG_S, &error) == OK &&
+                      frame_read_payload(guest, &header, bytes, LONG_S, &error) == OK,
+                  "%s", error.words);
+        if (turn > 0)
+            CHECK(frame_write(guest, FRAME_FAILURE, turn == 1 ? FAILURE_FOR_NOW : 0, &piece, 1, LONG_S,
+                              &error) == OK,
+                  "%s", error.words);
+        if (turn == 1) endpoint_finish(guest, LONG_S);
+        if (turn == 2) world_join(worker.thread);
+        endpoint_close(guest);
+    }
+    CHECK(strstr(worker.error.words, "refuses: not now"), "%s", worker.error.words);
+    remote_close(&worker.remote);
+    listener_close(worker.listeners[0]);
+}
+
 /* The leader, which has sent its weights, ends while another host is waited for: its reason is the one. */
 static void check_last_words(void) {
     static const uint8_t weights[REQUEST_BYTES + CUT * sizeof(float)];
@@ -405,6 +529,12 @@ int main(void) {
     check_slices();
     check_timeout();
     check_last_words();
+    check_building();
+    check_other_host_gone();
+    check_other_follower_gone();
+    check_long_failure();
+    endpoint_keep_to_tcp(world); /* whose connections are made before anybody looks */
+    check_comes_again();
     world_close(world);
     return check_end();
 }

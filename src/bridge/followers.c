@@ -1,0 +1,234 @@
+/* How the leader meets the other parameter servers. See followers.h. Nobody is waited for here: threads
+ * connect, a hello goes out once it can, and what has come is heard. */
+#include "followers.h"
+
+#include <math.h>
+#include <string.h>
+#include "../base/memory.h"
+#include "handshake.h"
+
+enum { WORDS_BYTES = 600, FRAMES_A_LOOK = 8, REACHING_MOST = 16 /* at a time */ };
+_Static_assert((int)WORDS_BYTES >= (int)WELCOME_BYTES, "a welcome can be looked at");
+
+#define REACH_S 1.0 /* for one try to connect, and between two of them */
+
+static double now_of(const struct host *host) {
+    return world_now(host->settings.world);
+}
+
+int followers_open(struct host *host, struct error *error) {
+    const struct cluster *cluster = host->settings.cluster;
+    if (cluster->task > 0) return OK;
+    host->follower_count = cluster->ps.count - 1;
+    RETURN_IF(memory_array(&host->followers, host->follower_count, "parameter servers", error));
+    for (int f = 0; f < host->follower_count; f++) {
+        struct follower *follower = &host->followers[f];
+        follower->reach = (struct reach){
+            .world = host->settings.world, .address = cluster->ps.list[f + 1].text, .tried_s = -INFINITY};
+        snprintf(follower->name, sizeof follower->name, "the %s %d (%.60s)", cluster_server(cluster), f + 1,
+                 cluster->ps.list[f + 1].text);
+    }
+    return OK;
+}
+
+void followers_close(struct host *host) {
+    for (int f = 0; host->followers && f < host->follower_count; f++) {
+        struct follower *follower = &host->followers[f];
+        if (follower->reach.thread) {
+            world_join(follower->reach.thread);
+            endpoint_close(follower->reach.endpoint);
+        }
+        endpoint_close(follower->endpoint);
+    }
+    memory_free(host->followers);
+    host->followers = NULL;
+}
+
+/* --- connecting --- */
+
+static void reach_body(void *argument) {
+    struct reach *reach = argument;
+    endpoint_connect(reach->world, reach->address, &reach->endpoint, REACH_S, &reach->why);
+    atomic_store(&reach->done, true);
+}
+
+static int count_reaching(const struct host *host) {
+    int count = 0;
+    for (int f = 0; f < host->follower_count; f++) count += host->followers[f].reach.thread != NULL;
+    return count;
+}
+
+/* Why a try failed is said when all the time is over: by who is missing. */
+static int connect_to(struct host *host, struct follower *follower, struct error *error) {
+    struct reach *reach = &follower->reach;
+    if (reach->thread) {
+        if (!atomic_load(&reach->done)) return OK;
+        world_join(reach->thread);
+        reach->thread = NULL;
+        follower->endpoint = reach->endpoint;
+        reach->endpoint = NULL;
+        follower->since_s = follower->heard_s = follower->took_s = now_of(host);
+        if (reach->why.code == OK || reach->why.code == ERROR_PEER) return OK;
+        return error_set(error, reach->why.code, "%s", reach->why.words);
+    }
+    if (now_of(host) - reach->tried_s < REACH_S || count_reaching(host) >= REACHING_MOST) return OK;
+    reach->tried_s = now_of(host);
+    reach->why = (struct error){0};
+    atomic_store(&reach->done, false);
+    return world_spawn(reach->world, "connecting", NULL, reach_body, reach, &reach->thread, error);
+}
+
+/* --- hello --- */
+
+static void leave(struct host *host, struct follower *follower, const char *why) {
+    handshake_say_gone(host, follower->name, why);
+    endpoint_close(follower->endpoint);
+    follower->endpoint = NULL;
+    follower->greeted = follower->welcomed = false;
+    follower->reach.tried_s = now_of(host);
+}
+
+static bool has_ended(struct endpoint *endpoint) {
+    bool ended = false;
+    uint8_t byte;
+    return endpoint_peek(endpoint, &byte, 1, 0.0, &ended) == 0 && ended;
+}
+
+/* It goes as a whole, once the connection takes it; a part of it would never be understood. */
+static int greet(struct host *host, struct follower *follower, struct error *error) {
+    struct hello *hello = &host->hello;
+    uint8_t bytes[HELLO_BYTES];
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    struct error why = {0};
+    *hello = (struct hello){.leader = true, .fingerprint = *host->settings.fingerprint};
+    hello->agreed.value = *host->settings.config;
+    snprintf(hello->program, sizeof hello->program, "%s", TRAINER_VERSION);
+    RETURN_IF(hello_put(hello, &writer, error));
+    const struct piece piece = {bytes, writer.used};
+    const long long sent = endpoint_sent(follower->endpoint);
+    follower->greeted = frame_write(follower->endpoint, FRAME_HELLO, 0, &piece, 1, 0.0, &why) == OK;
+    if (follower->greeted) return OK;
+    const bool late = now_of(host) - follower->since_s >= HANDSHAKE_S;
+    if (late || endpoint_sent(follower->endpoint) > sent || has_ended(follower->endpoint))
+        leave(host, follower, late ? "it takes no hello" : NULL);
+    return OK;
+}
+
+/* --- what it says --- */
+
+struct word {
+    struct frame_header header;
+    char bytes[WORDS_BYTES + 1];
+};
+
+/* The next frame, if all of it is there. *gone: it is not, and will never be. */
+static bool take_word(const struct host *host, struct follower *follower, struct word *word, bool *gone) {
+    uint8_t bytes[FRAME_HEADER_BYTES + WORDS_BYTES];
+    struct error ignored = {0};
+    bool ended = false;
+    const size_t count = endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &ended);
+    *gone = ended;
+    memset(word, 0, sizeof *word);
+    if (count < FRAME_HEADER_BYTES) return false;
+    if (frame_unpack_header(&word->header, bytes, WORDS_BYTES, "", &ignored) == OK &&
+        count < FRAME_HEADER_BYTES + (size_t)word->header.bytes)
+        return false;
+    *gone =
+        frame_read_header(follower->endpoint, "a word", WORDS_BYTES, &word->header, 0.0, &ignored) != OK ||
+        frame_read_payload(follower->endpoint, &word->header, word->bytes, 0.0, &ignored) != OK;
+    if (!*gone) follower->heard_s = now_of(host);
+    return !*gone;
+}
+
+/* While others are missing it says that it is there, why it refuses us, or that all have come to it. */
+static int hear(struct host *host, struct follower *follower, bool *gone, bool *for_now,
+                struct error *error) {
+    for (int frames = 0; frames < FRAMES_A_LOOK && !follower->welcomed; frames++) {
+        struct word word;
+        if (!take_word(host, follower, &word, gone)) return OK;
+        const struct frame_header *header = &word.header;
+        struct frame_reader reader = {.bytes = (const uint8_t *)word.bytes, .length = header->bytes};
+        *for_now = header->type == FRAME_FAILURE && header->flags == FAILURE_FOR_NOW;
+        if (*for_now) return OK;
+        if (header->type == FRAME_FAILURE)
+            return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name, word.bytes);
+        if (header->type == FRAME_HEARTBEAT) continue;
+        if (header->type != FRAME_WELCOME)
+            return error_set(error, ERROR_PEER, "%s: %s, expected a welcome", follower->name,
+                             frame_type_words(header->type));
+        RETURN_IF(welcome_get(&follower->welcome, &reader, follower->name, error));
+        follower->welcomed = true;
+    }
+    return OK;
+}
+
+int followers_meet(struct host *host, struct error *error) {
+    for (int f = 0; f < host->follower_count; f++) {
+        struct follower *follower = &host->followers[f];
+        if (!follower->endpoint) RETURN_IF(connect_to(host, follower, error));
+        if (follower->endpoint && !follower->greeted) RETURN_IF(greet(host, follower, error));
+    }
+    return OK;
+}
+
+int followers_look(struct host *host, struct error *error) {
+    for (int f = 0; f < host->follower_count; f++) {
+        struct follower *follower = &host->followers[f];
+        bool gone = false, for_now = false;
+        if (!follower->greeted) continue;
+        RETURN_IF(hear(host, follower, &gone, &for_now, error));
+        const bool silent =
+            !follower->welcomed && now_of(host) - follower->heard_s > handshake_silence_s(host);
+        if (follower->welcomed) gone = has_ended(follower->endpoint);
+        if (for_now)
+            leave(host, follower, "another leader is there still");
+        else if (gone || silent)
+            leave(host, follower, gone ? NULL : "no sign of life");
+    }
+    return OK;
+}
+
+bool followers_are_met(const struct host *host, int follower) {
+    return host->followers[follower].endpoint && host->followers[follower].greeted;
+}
+
+bool followers_wait_no_more(const struct host *host) {
+    for (int f = 0; f < host->follower_count; f++)
+        if (host->followers[f].welcomed) return true;
+    return false;
+}
+
+bool followers_are_busy(const struct host *host) {
+    for (int f = 0; f < host->follower_count; f++)
+        if (host->followers[f].reach.thread || (host->followers[f].endpoint && !host->followers[f].greeted))
+            return true;
+    return false;
+}
+
+void followers_tell(struct host *host) {
+    for (int f = 0; f < host->follower_count; f++) {
+        struct follower *follower = &host->followers[f];
+        if (follower->greeted && !handshake_beat(host, follower->endpoint, "", &follower->took_s))
+            leave(host, follower, "it takes no word");
+    }
+}
+
+int followers_hear(struct host *host, const struct follower **missing, struct error *error) {
+    *missing = NULL;
+    for (int f = 0; f < host->follower_count; f++) {
+        struct follower *follower = &host->followers[f];
+        bool gone = false, for_now = false;
+        if (follower->welcomed) continue;
+        if (!follower->endpoint)
+            return error_set(error, ERROR_PEER, "%s has gone before the training began", follower->name);
+        RETURN_IF(hear(host, follower, &gone, &for_now, error));
+        const bool silent = now_of(host) - follower->heard_s > handshake_silence_s(host);
+        if (gone || for_now)
+            return error_set(error, ERROR_PEER, "%s has gone before the training began", follower->name);
+        if (silent && !follower->welcomed)
+            return error_set(error, ERROR_PEER, "%s: no sign of life for %g s", follower->name,
+                             handshake_silence_s(host));
+        if (!follower->welcomed && !*missing) *missing = follower;
+    }
+    return OK;
+}

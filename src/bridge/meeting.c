@@ -1,0 +1,271 @@
+/* A worker says hello to all hosts, builds what they train, says that it is ready, and waits for the others.
+ * See remote.h.
+ *
+ * Until a host has told the settings it may close the connection without a word: it has no room for one more
+ * just now, or has crashed and comes again. Then, and where it refuses for now, it is tried again. */
+#include "meeting.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "../base/memory.h"
+
+#define TRY_S 1.0       /* before it reports who is not there yet; between two tries, at most */
+#define LOOK_S 0.1      /* between two checks of whether to continue waiting; between the first two tries */
+#define LAST_WORD_S 1.0 /* for a host to take a heartbeat */
+#define BEAT_S 2.0      /* between two signs of life, at most: a host may have a shorter timeout than we */
+enum { FRAMES_A_LOOK = 8 };
+
+static const char closed[] = "closed by the peer"; /* as endpoints say it */
+
+static double now_of(const struct remote *remote) {
+    return world_now(remote->world);
+}
+
+/* --- what a host says --- */
+
+/* The next frame of a host before the training begins. *for_now: it refuses, and may not in a while. */
+static int hear_host(struct remote *remote, struct remote_host *host, bool *for_now, struct error *error) {
+    const struct remote_settings *settings = &remote->settings;
+    const char *peer = endpoint_name(host->endpoint);
+    char words[500];
+    uint8_t bytes[SETTINGS_BYTES];
+    RETURN_IF(frame_read_header(host->endpoint, "a welcome", sizeof bytes, &host->header, remote->timeout_s,
+                                error));
+    if (host->header.type == FRAME_HEARTBEAT) {
+        RETURN_IF(remote_read_words(remote, host, words, error));
+        if (words[0] != '\0') settings->say(settings->argument, words);
+        return OK;
+    }
+    *for_now = host->header.type == FRAME_FAILURE && host->header.flags == FAILURE_FOR_NOW;
+    const bool welcomes = host->header.type == FRAME_WELCOME && host->told;
+    if (!welcomes && host->header.type != FRAME_CONFIG) return remote_read_end(remote, host, error);
+    RETURN_IF(frame_read_payload(host->endpoint, &host->header, bytes, remote->timeout_s, error));
+    struct frame_reader reader = {.bytes = bytes, .length = host->header.bytes};
+    host->welcomed = welcomes;
+    host->told = true;
+    if (welcomes) return welcome_get(&host->welcome, &reader, peer, error);
+    return host == remote->hosts ? settings_get(&remote->agreed, &reader, peer, error) : OK;
+}
+
+/* It is tried again in a while, and each time a little later. */
+static void leave(struct remote *remote, struct remote_host *host, const struct error *why) {
+    endpoint_close(host->endpoint);
+    host->endpoint = NULL;
+    host->why = *why;
+    host->pause_s = fmin(fmax(2.0 * host->pause_s, LOOK_S), TRY_S);
+    host->next_s = now_of(remote) + host->pause_s;
+}
+
+/* What has come from a host, so many frames at a time. *moved: there was something. */
+static int hear_all_of(struct remote *remote, struct remote_host *host, bool *moved, struct error *error) {
+    for (int frames = 0; frames < FRAMES_A_LOOK && host->endpoint && !host->welcomed; frames++) {
+        struct error why = {0};
+        bool ended = false, for_now = false;
+        uint8_t byte;
+        if (world_stopped(remote->world)) return OK;
+        if (endpoint_peek(host->endpoint, &byte, 1, 0.0, &ended) == 0 && !ended) return OK;
+        *moved = true;
+        const int code = hear_host(remote, host, &for_now, &why);
+        if (code == OK) continue;
+        if (host->told || !(for_now || strstr(why.words, closed)))
+            return error_set(error, code, "%s", why.words);
+        if (for_now && host->pause_s == 0.0) remote->settings.say(remote->settings.argument, why.words);
+        leave(remote, host, &why);
+    }
+    return OK;
+}
+
+static int hear_all(struct remote *remote, bool *moved, struct error *error) {
+    for (int h = 0; h < remote->count; h++) RETURN_IF(hear_all_of(remote, &remote->hosts[h], moved, error));
+    return OK;
+}
+
+/* To those who have let us in: they wait for the others. One that takes none is found out by what it says. */
+static void beat_all(struct remote *remote) {
+    if (now_of(remote) - remote->beaten_s < fmin(remote->beat_s, BEAT_S)) return;
+    remote->beaten_s = now_of(remote);
+    for (int h = 0; h < remote->count; h++) {
+        struct error ignored = {0};
+        const struct remote_host *host = &remote->hosts[h];
+        if (host->endpoint && host->told)
+            frame_write(host->endpoint, FRAME_HEARTBEAT, 0, NULL, 0, LAST_WORD_S, &ignored);
+    }
+}
+
+/* --- connecting --- */
+
+/* `why` is of the last try alone; the time is that of all. */
+static int fail_connecting(const struct remote *remote, int index, const struct error *why,
+                           struct error *error) {
+    const struct remote_settings *settings = &remote->settings;
+    const char *address = settings->hosts->list[index].text, *reason = strrchr(why->words, ':');
+    if (remote->hosts[index].why.code != OK)
+        return error_set(error, remote->hosts[index].why.code, "%s", remote->hosts[index].why.words);
+    if (why->code != ERROR_PEER || !reason || world_stopped(settings->world))
+        return error_set(error, why->code, "%s", why->words);
+    return error_set(error, ERROR_PEER, "%s: not connected after %g s%s", address, settings->start_s, reason);
+}
+
+static int say_hello(struct remote *remote, struct remote_host *host, struct error *error) {
+    uint8_t bytes[HELLO_BYTES];
+    struct error why = {0};
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    RETURN_IF(hello_put(remote->settings.hello, &writer, error));
+    const struct piece piece = {bytes, writer.used};
+    const int code = frame_write(host->endpoint, FRAME_HELLO, 0, &piece, 1, remote->timeout_s, &why);
+    if (code == OK) return OK;
+    if (!strstr(why.words, closed)) return error_set(error, code, "%s", why.words);
+    leave(remote, host, &why);
+    return OK;
+}
+
+/* One try. Whom all wait for is said by the leader once it is there; until then by us. */
+static int try_host(struct remote *remote, int index, struct error *error) {
+    const struct remote_settings *settings = &remote->settings;
+    struct remote_host *host = &remote->hosts[index];
+    const char *address = settings->hosts->list[index].text;
+    const double left = remote->deadline - now_of(remote);
+    struct error why = {0};
+    if (left <= 0.0 && host->why.code != OK) return fail_connecting(remote, index, &host->why, error);
+    const int code = endpoint_connect(settings->world, address, &host->endpoint,
+                                      fmax(left < TRY_S ? left : TRY_S, 0.0), &why);
+    if (code == OK) return say_hello(remote, host, error);
+    const bool again = code == ERROR_PEER && left > TRY_S && !world_stopped(settings->world);
+    if (!again) return fail_connecting(remote, index, &why, error);
+    if (remote->said || index > 0) return OK;
+    char words[400];
+    snprintf(words, sizeof words, "waiting for the %s %d (%s)", settings->server, index, address);
+    settings->say(settings->argument, words);
+    remote->said = true;
+    return OK;
+}
+
+/* The first that is not connected, else the first that has not said what is awaited, which of the settings
+ * is the leader alone; -1: none. */
+static int first_missing(const struct remote *remote, enum frame_type what) {
+    for (int h = 0; h < remote->count; h++)
+        if (!remote->hosts[h].endpoint) return h;
+    if (what == FRAME_CONFIG) return remote->hosts[0].told ? -1 : 0;
+    for (int h = 0; h < remote->count; h++)
+        if (!remote->hosts[h].welcomed) return h;
+    return -1;
+}
+
+/* To those who have let us in, once this worker is ready. */
+static int say_ready(struct remote *remote, struct error *error) {
+    uint8_t bytes[READY_BYTES];
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    if (!remote->built) return OK;
+    fingerprint_put(remote->built, &writer);
+    const struct piece piece = {bytes, sizeof bytes};
+    for (int h = 0; h < remote->count; h++) {
+        struct remote_host *host = &remote->hosts[h];
+        if (!host->told || host->knows) continue;
+        RETURN_IF(frame_write(host->endpoint, FRAME_READY, 0, &piece, 1, remote->timeout_s, error));
+        host->knows = true;
+    }
+    return OK;
+}
+
+/* Until all have said what is awaited. The ps, which waits as long, is to be the first to give up: it names
+ * who is missing. */
+static int meet(struct remote *remote, enum frame_type what, struct error *error) {
+    const double most_s = remote->settings.start_s + remote->timeout_s, until = now_of(remote) + most_s;
+    int h;
+    while ((h = first_missing(remote, what)) >= 0) {
+        struct remote_host *host = &remote->hosts[h];
+        bool moved = false, ended = false;
+        uint8_t byte;
+        if (!host->endpoint && now_of(remote) >= host->next_s) RETURN_IF(try_host(remote, h, error));
+        RETURN_IF(hear_all(remote, &moved, error));
+        RETURN_IF(say_ready(remote, error));
+        beat_all(remote);
+        if (world_stopped(remote->world)) return remote_stopped(remote, h, frame_type_words(what), error);
+        if (now_of(remote) >= until)
+            return error_set(error, ERROR_PEER, "%s: expected %s within %g s, there was none",
+                             remote->settings.hosts->list[h].text, frame_type_words(what), most_s);
+        if (moved) continue;
+        if (host->endpoint)
+            endpoint_peek(host->endpoint, &byte, 1, LOOK_S, &ended);
+        else
+            world_sleep(remote->world, fmax(host->next_s - now_of(remote), 0.0));
+    }
+    return OK;
+}
+
+/* --- while the caller builds --- */
+
+static void attend_body(void *argument) {
+    struct remote *remote = argument;
+    bool moved = false;
+    while (event_wait(&remote->enough, 1, now_of(remote) + LOOK_S) == WAIT_TIMEOUT) {
+        if (hear_all(remote, &moved, &remote->heard) != OK) return;
+        beat_all(remote);
+    }
+}
+
+void remote_attend_end(struct remote *remote) {
+    if (!remote->attending) return;
+    event_post(&remote->enough);
+    world_join(remote->attending);
+    remote->attending = NULL;
+}
+
+/* --- both halves of the handshake --- */
+
+static int open_hosts(struct remote *remote, struct error *error) {
+    RETURN_IF(meet(remote, FRAME_CONFIG, error));
+    event_open(&remote->enough, remote->world);
+    return world_spawn(remote->world, "attending", NULL, attend_body, remote, &remote->attending, error);
+}
+
+int remote_open(struct remote *remote, const struct remote_settings *settings, struct error *error) {
+    *remote = (struct remote){.settings = *settings,
+                              .world = settings->world,
+                              .server = settings->server,
+                              .timeout_s = settings->timeout_s,
+                              .beat_s = settings->beat_s,
+                              .count = settings->hosts->count,
+                              .deadline = world_now(settings->world) + settings->start_s};
+    RETURN_IF(memory_array(&remote->hosts, remote->count, "parameter servers", error));
+    RETURN_IF(memory_array(&remote->transfers, remote->count, "parameter servers", error));
+    const int code = open_hosts(remote, error);
+    return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
+}
+
+/* The slices lie one after the other, and all hosts mean the same place in the roster. */
+static int check_windows(const struct remote *remote, uint64_t floats, struct error *error) {
+    uint64_t end = 0;
+    for (int h = 0; h < remote->count; h++) {
+        const struct welcome *welcome = &remote->hosts[h].welcome, *first = &remote->hosts[0].welcome;
+        if (welcome->begin != end || welcome->end <= end || welcome->end > floats ||
+            welcome->worker != first->worker || welcome->workers != first->workers)
+            return error_set(error, ERROR_PEER,
+                             "%s has floats %llu to %llu of %llu for worker %d of %d, expected from %llu for "
+                             "worker %d of %d",
+                             endpoint_name(remote->hosts[h].endpoint), (unsigned long long)welcome->begin,
+                             (unsigned long long)welcome->end, (unsigned long long)floats, welcome->worker,
+                             welcome->workers, (unsigned long long)end, first->worker, first->workers);
+        if (welcome->worker >= welcome->workers)
+            return error_set(error, ERROR_PEER, "%s: a welcome as worker %d of %d",
+                             endpoint_name(remote->hosts[h].endpoint), welcome->worker, welcome->workers);
+        end = welcome->end;
+    }
+    if (end == floats) return OK;
+    return error_set(error, ERROR_PEER, "all together have %llu floats, expected %llu",
+                     (unsigned long long)end, (unsigned long long)floats);
+}
+
+static int get_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error) {
+    remote_attend_end(remote);
+    if (remote->heard.code != OK) return error_set(error, remote->heard.code, "%s", remote->heard.words);
+    remote->built = fingerprint;
+    RETURN_IF(meet(remote, FRAME_WELCOME, error));
+    return check_windows(remote, fingerprint->floats, error);
+}
+
+int remote_ready(struct remote *remote, const struct fingerprint *fingerprint, struct error *error) {
+    const int code = get_ready(remote, fingerprint, error);
+    return code == ERROR_PEER ? error_prefix(error, "the %s ", remote->server) : code;
+}
