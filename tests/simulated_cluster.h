@@ -15,7 +15,7 @@
 #include "../src/world/simulated_network.h"
 #include "check.h"
 
-enum { PROCESSES = 12, NAME = 32 };
+enum { PROCESSES = 16, NAME = 32 };
 
 struct scenario {
     const char *strategy;
@@ -39,6 +39,7 @@ struct process {
     struct typed *typed;
     struct cluster cluster;
     struct run_result result; /* of a parameter server that leads, or of a run without a cluster */
+    struct finish finish;     /* of a worker, what the leader says at the end */
     struct error error;
     char name[NAME]; /* "ps-0", "worker-1" */
     double begins_s, ended_s;
@@ -62,7 +63,7 @@ static inline void type_setting(struct process *process, const char *name, const
 static inline void type_settings(struct simulated_cluster *all, struct process *process) {
     const struct scenario *scenario = &all->scenario;
     static const char *const settings[][2] = {{"dataset", "iris"},
-                                              {"model", "mlp:hidden=8"},
+                                              {"model", "mlp:hidden=24"},
                                               {"batch", "10"},
                                               {"epochs", "2"},
                                               {"optimizer", "sgd:rate=0.1"},
@@ -118,17 +119,17 @@ static inline void process_body(void *argument) {
     struct process *process = argument;
     const struct members_settings members = {.cluster = &process->cluster};
     const struct crew crew = members_crew(&members);
-    struct finish finish;
+    struct finish *finish = &process->finish;
     bool abandoned;
     char sentence[SENTENCE_BYTES];
     world_sleep(process->world, process->begins_s);
     if (process->cluster.role == CLUSTER_NONE)
         run_train(process->typed, &threads_crew, process->world, &process->result, &process->error);
     else if (process->cluster.role != CLUSTER_PS && process->cluster.ps.count == 0)
-        mirrored_train(process->typed, &process->cluster, process->world, &finish, sentence, &abandoned,
+        mirrored_train(process->typed, &process->cluster, process->world, finish, sentence, &abandoned,
                        &process->error);
     else if (process->cluster.role != CLUSTER_PS)
-        worker_train(process->typed, &process->cluster, process->world, NULL, &finish, &abandoned,
+        worker_train(process->typed, &process->cluster, process->world, NULL, finish, &abandoned,
                      &process->error);
     else if (process->cluster.task > 0)
         follow_train(process->typed, &members, process->world, &process->result, &process->error);

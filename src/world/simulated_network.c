@@ -48,6 +48,13 @@ double sim_arrival_of(struct simulation *sim, int from, int to, size_t bytes, do
     return receiver->in_free_s;
 }
 
+void sim_damage(struct simulation *sim, int from, int to, void *bytes, size_t count) {
+    if (from == to || count == 0 || sim->settings.damage <= 0.0) return;
+    if (random_unit(sim) >= sim->settings.damage) return;
+    const size_t bit = (size_t)(random_unit(sim) * 8.0 * (double)count);
+    ((unsigned char *)bytes)[bit / 8 % count] ^= (unsigned char)(1u << bit % 8);
+}
+
 /* --- what goes wrong --- */
 
 void simulated_set_network(struct world *world, const struct simulated_network *settings) {

@@ -23,7 +23,8 @@ struct simulated_network {
     double latency_s;
     double jitter_s;    /* a delay below this comes on top, another one for each piece */
     double bytes_per_s; /* of a machine's line, in each direction; 0: as many as one likes */
-    double loss; /* how probably a piece is lost; it is sent again, so it comes SIMULATED_AGAIN_S later */
+    double loss;   /* how probably a piece is lost; it is sent again, so it comes SIMULATED_AGAIN_S later */
+    double damage; /* how probably a bit of it is another one when it comes */
 };
 
 #define SIMULATED_AGAIN_S 0.2

@@ -125,6 +125,8 @@ double sim_arrival(struct simulation *sim, int from, int to);
 double sim_delay(struct simulation *sim, int from, int to);
 /* The same of bytes, which take the lines' time; *leaves: when they have left. */
 double sim_arrival_of(struct simulation *sim, int from, int to, size_t bytes, double *leaves);
+/* What the network makes of bytes on their way. */
+void sim_damage(struct simulation *sim, int from, int to, void *bytes, size_t count);
 /* Both ends of its connection find it broken; a listener refuses those who wait. */
 void sim_socket_break(struct simulation *sim, int socket);
 void sim_sockets_free(struct simulation *sim); /* after its last world */

@@ -198,6 +198,7 @@ static bool queue_segment(struct simulation *sim, int from, int to, const struct
         if (some > 0) memcpy(segment->data + segment->bytes, parts[i].iov_base, some);
         segment->bytes += some;
     }
+    sim_damage(sim, near->machine, far->machine, segment->data, segment->bytes);
     segment->arrives = sim_arrival_of(sim, near->machine, far->machine, bytes, &near->leaves);
     if (far->last) segment->arrives = fmax(segment->arrives, far->last->arrives);
     if (far->last)

@@ -170,6 +170,7 @@ static void check_refused_stay(void) {
     for (int i = 0; i < REFUSED; i++) say_hello(refused[i] = come(&waiting), &hello);
     for (int i = 0; i < REFUSED; i++)
         CHECK(hear(refused[i], words) == FRAME_FAILURE && strstr(words, "has trainer 0.0.0"), "%s", words);
+    CHECK(!was_said(&waiting, "of a ready"), "half a ready was refused: %s", waiting.said);
     endpoint_close(slow);
     right = come(&waiting);
     hello = hello_of(0, 1, 1);

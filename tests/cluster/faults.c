@@ -1,29 +1,32 @@
 /* Clusters in the simulated world while things go wrong, by seed: which cluster, which strategy, what happens
- * when. Machines are killed, cut off and slowed down, and pieces get lost. Whatever happens,
+ * when. Machines are killed, some come again, are cut off and slowed down; pieces get lost, or arrive
+ * damaged; a disk takes nothing any more. Whatever happens,
  *
  *   every process ends, none of them later than its timeouts allow, and no thread is stuck;
- *   every end is named: a code, and one line that says what happened;
- *   a run that ended well has trained on no example more than there are;
- *   where nothing is worse than what the timeouts allow, all end well. With parameter servers it has then
- *   trained on all examples, with one update per step where the strategy has no rounds and drops nothing, and
- *   sync has the bits of one process.
+ *   every end is named: a code, and one line that says what happened, and to whom;
+ *   a run that ended well has trained on no example more than there are; and if nobody was lost, on all of
+ *   them, with one update per step where the strategy has no rounds and drops nothing, and under sync with
+ * the bits of one process; where nothing is worse than what the timeouts allow, all end well, and nobody is
+ * lost.
  *
- * SEEDS=N: so many instead of a few; FIRST=N: from that one, as a failure prints it; TELL=1: all are printed.
- * `make faults SEEDS=N` is the long form. */
+ * SEEDS=N: so many instead of what fits into the tests of every change; FIRST=N: from that one, as a failure
+ * prints it; TELL=1: all are printed. `make faults SEEDS=N` is the long form. */
 #include "../simulated_cluster.h"
 
 #include "../../src/base/rng.h"
 #include "../../src/store/strategy.h"
 
-enum { FEW = 30, WORKERS_MOST = 4, FAULTS_MOST = 3, EXAMPLES = 240 };
+enum { FEW = 200, WORKERS_MOST = 8, FAULTS_MOST = 3, EXAMPLES = 240 };
 
 #define TIMEOUT_S 20.0
 #define START_S 60.0
 /* When faults happen: from before the first hello to after most of the training. */
 #define LATEST_S 0.15
 
-enum what { KILL, CUT_ONE, CUT_OFF, SLOW, LOSSY, WHATS };
-static const char *const what_words[WHATS] = {"killed", "cut from another", "cut off", "slow", "with losses"};
+enum what { KILL, RETURN, CUT_ONE, CUT_OFF, SLOW, LOSSY, DAMAGE, DISK, WHATS };
+static const char *const what_words[WHATS] = {
+    "killed",      "killed, and comes again", "cut from another", "cut off", "slow",
+    "with losses", "with damaged pieces",     "without a disk"};
 
 struct misfortune {
     enum what what;
@@ -64,15 +67,15 @@ static struct plan plan_of(uint64_t seed) {
     rng_start(&rng, seed, 77);
     const int servers = pick(&rng, 4), workers = 1 + pick(&rng, WORKERS_MOST);
     const int processes = servers + workers;
-    plan.scenario =
-        (struct scenario){.strategy = pick_strategy(&rng, servers > 0 ? servers : workers),
-                          .servers = servers,
-                          .workers = workers,
-                          .seed = seed,
-                          .network = {.latency_s = between(&rng, 0.0, 2e-3),
-                                      .jitter_s = between(&rng, 0.0, 2e-3),
-                                      .bytes_per_s = pick(&rng, 2) ? between(&rng, 1e6, 1e9) : 0.0},
-                          .settings = {{"on-loss", pick(&rng, 2) ? "continue" : "stop"}}};
+    plan.scenario = (struct scenario){
+        .strategy = pick_strategy(&rng, servers > 0 ? servers : workers),
+        .servers = servers,
+        .workers = workers,
+        .seed = seed,
+        .network = {.latency_s = between(&rng, 0.0, 2e-3),
+                    .jitter_s = between(&rng, 0.0, 2e-3),
+                    .bytes_per_s = pick(&rng, 2) ? between(&rng, 1e6, 1e9) : 0.0},
+        .settings = {{"on-loss", pick(&rng, 2) ? "continue" : "stop"}, {"checkpoint-every", "0.05"}}};
     plan.count = pick(&rng, FAULTS_MOST + 1);
     for (int i = 0; i < plan.count; i++) {
         struct misfortune *one = &plan.list[i];
@@ -81,8 +84,12 @@ static struct plan plan_of(uint64_t seed) {
         one->other = pick(&rng, processes);
         one->at_s = between(&rng, 0.0, LATEST_S);
         one->for_s = pick(&rng, 3) ? between(&rng, 0.0, 0.5 * TIMEOUT_S / FAULTS_MOST) : INFINITY;
+        if (one->what == RETURN && isinf(one->for_s)) one->for_s = 1.0;
+        if (one->what == RETURN && one->process == 0) one->what = KILL; /* its folder is there already */
         const bool cuts = one->what == CUT_ONE || one->what == CUT_OFF;
-        if (one->what == KILL || (cuts && isinf(one->for_s))) plan.harmless = false;
+        if (one->what == KILL || one->what == RETURN || one->what == DAMAGE || one->what == DISK ||
+            (cuts && isinf(one->for_s)))
+            plan.harmless = false;
     }
     return plan;
 }
@@ -95,15 +102,40 @@ struct trouble {
     struct world_thread *thread;
 };
 
+/* Another process with the same place, which knows nothing of the first. */
+static void begin_again(struct simulated_cluster *all, int index) {
+    const enum cluster_role role = all->processes[index].cluster.role;
+    struct process *process = &all->processes[all->count];
+    add_process(all, role, all->processes[index].cluster.task);
+    process->begins_s = world_now(all->world);
+    snprintf(process->name + strlen(process->name), sizeof process->name - strlen(process->name), " again");
+    start_process(process);
+}
+
+/* What is written there from now on is an error. */
+static void take_disk(const struct simulated_cluster *all) {
+    char from[128], to[128];
+    snprintf(from, sizeof from, "%s/%s", all->folder, all->processes[0].name);
+    snprintf(to, sizeof to, "%s/away", all->folder);
+    rename(from, to);
+}
+
 static void set_trouble(const struct trouble *trouble, bool on) {
     struct simulated_cluster *all = trouble->all;
     const struct misfortune *one = &trouble->misfortune;
     struct world *machine = all->processes[one->process].world;
     struct simulated_network network = all->scenario.network;
-    network.loss = on ? 0.3 : 0.0;
+    network.loss = on && one->what == LOSSY ? 0.3 : 0.0;
+    network.damage = on && one->what == DAMAGE ? 0.01 : 0.0;
     switch (one->what) {
     case KILL:
         if (on) simulated_kill(machine);
+        break;
+    case RETURN:
+        if (on)
+            simulated_kill(machine);
+        else
+            begin_again(all, one->process);
         break;
     case CUT_ONE:
         simulated_cut(machine, all->processes[one->other].world, on);
@@ -114,7 +146,11 @@ static void set_trouble(const struct trouble *trouble, bool on) {
     case SLOW:
         simulated_slow(machine, on ? 50.0 : 1.0);
         break;
+    case DISK:
+        if (on) take_disk(all);
+        break;
     case LOSSY:
+    case DAMAGE:
         simulated_set_network(all->world, &network);
         break;
     case WHATS:
@@ -144,16 +180,25 @@ static void print_plan(uint64_t seed, const struct plan *plan) {
                 what_words[plan->list[i].what]);
 }
 
-static void check_end_of(const struct process *process) {
+/* Somebody, or a file. */
+static bool is_named(const char *words) {
+    return strstr(words, "127.0.0.1:") || strstr(words, "worker ") || strstr(words, "parameter server") ||
+           strstr(words, "process ") || strstr(words, "simulated-") || strstr(words, "port ");
+}
+
+static void check_end_of(const struct plan *plan, const struct process *process) {
     const struct error *error = &process->error;
+    bool without_disk = false;
+    for (int i = 0; i < plan->count; i++) without_disk |= plan->list[i].what == DISK;
     CHECK(process->ended, "%s has not ended", process->name);
-    CHECK(error->code == OK || (error->words[0] != '\0' && !strchr(error->words, '\n')),
-          "%s: code %d, \"%s\"", process->name, error->code, error->words);
-    CHECK(error->code == OK || error->code == ERROR_PEER || error->code == ERROR_DEVICE,
+    CHECK(error->code == OK || (is_named(error->words) && !strchr(error->words, '\n')), "%s: code %d, \"%s\"",
+          process->name, error->code, error->words);
+    CHECK(error->code == OK || error->code == ERROR_PEER || error->code == ERROR_DEVICE ||
+              (error->code == ERROR_FILE && without_disk),
           "%s: code %d, \"%s\"", process->name, error->code, error->words);
     /* All come; one waits in vain, three times its timeout where it waits for who waits itself; a last word.
      */
-    const double latest = START_S + TIMEOUT_S + 2.0 * 3.0 * 4.0 / 3.0 * TIMEOUT_S;
+    const double latest = process->begins_s + START_S + TIMEOUT_S + 2.0 * 3.0 * 4.0 / 3.0 * TIMEOUT_S;
     CHECK(process->ended_s < latest, "%s ended after %g s, \"%s\"", process->name, process->ended_s,
           error->words);
 }
@@ -183,32 +228,50 @@ static uint64_t weights_of_one_process(int workers) {
     return known[workers];
 }
 
-static void check_counts(const struct plan *plan, const struct process *first) {
+/* What a run that ended well has done. */
+struct done {
+    long updates, steps;
+    long long examples;
+    int lost;
+};
+
+/* A mirrored cluster goes on without nobody. */
+static struct done done_by(const struct process *first) {
     const struct summary *summary = &first->result.summary;
+    const struct finish *finish = &first->finish;
+    if (first->cluster.role == CLUSTER_PS)
+        return (struct done){summary->updates, summary->steps, summary->examples, summary->lost_workers};
+    return (struct done){finish->version, finish->steps, finish->examples, 0};
+}
+
+static void check_done(const struct plan *plan, const struct simulated_cluster *all,
+                       const struct done *done) {
     struct choice choice;
     struct error error = {0};
     if (plugin_choose(&choice, &strategy_kind, plan->scenario.strategy, &error) != OK) return;
     const struct traits *traits = strategy_traits(strategy_of(&choice), choice.settings);
-    if (!traits->rounds && !traits->drops && plan->harmless)
-        CHECK(summary->updates == summary->steps, "%ld updates of %ld steps", summary->updates,
-              summary->steps);
-    CHECK(summary->examples <= EXAMPLES && (!plan->harmless || summary->examples == EXAMPLES),
-          "%lld examples, expected %d", summary->examples, EXAMPLES);
+    CHECK(done->examples <= EXAMPLES, "%lld examples of %d", done->examples, EXAMPLES);
+    CHECK(!plan->harmless || done->lost == 0, "%d lost", done->lost);
+    if (done->lost > 0) return;
+    CHECK(done->examples == EXAMPLES, "%lld examples, expected %d", done->examples, EXAMPLES);
+    CHECK(traits->rounds || traits->drops || done->updates == done->steps, "%ld updates of %ld steps",
+          done->updates, done->steps);
+    if (strcmp(plan->scenario.strategy, "sync") == 0)
+        CHECK(hash_weights(all) == weights_of_one_process(plan->scenario.workers),
+              "not the bits of one process");
 }
 
 static void check_ends(const struct plan *plan, const struct simulated_cluster *all) {
     const struct process *first = &all->processes[0];
     CHECK(!world_stopped(all->world), "threads were stuck");
     for (int i = 0; i < all->count; i++) {
-        check_end_of(&all->processes[i]);
+        check_end_of(plan, &all->processes[i]);
         CHECK(!plan->harmless || all->processes[i].error.code == OK, "%s: \"%s\"", all->processes[i].name,
               all->processes[i].error.words);
     }
-    if (first->error.code != OK || plan->scenario.servers == 0) return;
-    check_counts(plan, first);
-    if (plan->harmless && strcmp(plan->scenario.strategy, "sync") == 0)
-        CHECK(hash_weights(all) == weights_of_one_process(plan->scenario.workers),
-              "not the bits of one process");
+    if (first->error.code != OK) return;
+    const struct done done = done_by(first);
+    check_done(plan, all, &done);
 }
 
 static void test_seed(uint64_t seed) {
@@ -224,8 +287,8 @@ static void test_seed(uint64_t seed) {
                           &error) == OK,
               "%s", error.words);
     }
+    for (int i = 0; i < plan.count; i++) world_join(troubles[i].thread); /* some have come again then */
     cluster_join(&all);
-    for (int i = 0; i < plan.count; i++) world_join(troubles[i].thread);
     check_ends(&plan, &all);
     if (check_failures != failures || getenv("TELL")) {
         print_plan(seed, &plan);
