@@ -41,13 +41,13 @@ enum { FRAME_VERSION = 7, FRAME_HEADER_BYTES = 28 };
         row(TALLIES, "tallies")       /* follower: what its shards have counted */                           \
         row(SLICE, "a slice")         /* either of them: weights and optimizer state */                      \
         row(GOODBYE, "a goodbye")     /* host: this was the last frame */                                    \
-        row(CONFIG, "the settings")   /* host: what this run is, for the worker to build */                  \
-        row(READY, "a ready")         /* worker: it is built; the fingerprint of what it has */              \
-        row(JOIN, "a lane's hello")   /* a lane that joins a sweep: who I am (lane_terms.h) */               \
-        row(RUN, "a run")             /* host of a sweep: what the lane trains next; its files follow */     \
-        row(FILE, "a file")           /* either: a file of a run, its name first (run_files.h) */            \
-        row(ENDED, "a run's end")     /* lane: how it ended; its files follow */                             \
-        row(OWED, "what is owed")     /* worker, at a pause: what compressing has left out (packed.h) */
+        row(CONFIG, "the settings") /* host: what this run is, for the worker to build; flags: a session */  \
+        row(READY, "a ready")       /* worker: it is built; its fingerprint; flags: that session */          \
+        row(JOIN, "a lane's hello") /* a lane that joins a sweep: who I am (lane_terms.h) */                 \
+        row(RUN, "a run")           /* host of a sweep: what the lane trains next; its files follow */       \
+        row(FILE, "a file")         /* either: a file of a run, its name first (run_files.h) */              \
+        row(ENDED, "a run's end")   /* lane: how it ended; its files follow */                               \
+        row(OWED, "what is owed")   /* worker, at a pause: what compressing has left out (packed.h) */
 
 enum frame_type {
     FRAME_NONE,

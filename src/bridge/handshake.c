@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../base/rng.h"
 #include "followers.h"
 #include "guests.h"
 
@@ -68,7 +69,7 @@ static int check_leader(const struct host *host, const struct hello *hello, cons
     return fingerprints_agree(host->settings.fingerprint, &hello->fingerprint, our_name(host), peer, error);
 }
 
-static int add_peer(struct host *host, struct endpoint *endpoint, const struct hello *hello,
+static int add_peer(struct host *host, struct endpoint *endpoint, const struct hello *hello, uint32_t session,
                     struct error *error) {
     if (host->count == host->room) {
         const int room = 2 * host->room + 8;
@@ -81,6 +82,7 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
                           .device = hello->device,
                           .devices = hello->devices,
                           .process = hello->process,
+                          .session = session,
                           .heard_s = world_now(host->settings.world),
                           .took_s = world_now(host->settings.world)};
     memcpy(peer->device_name, hello->device_name, sizeof peer->device_name);
@@ -92,9 +94,9 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
 /* --- who has gone again --- */
 
 void handshake_say_gone(struct host *host, const char *name, const char *why) {
-    char words[MEMBER_NAME_BYTES + 560];
-    snprintf(words, sizeof words, "%s has gone again%s%s", name, why ? ": " : "", why ? why : "");
-    host->settings.say(host->settings.argument, words);
+    struct error line = {0}; /* which is printable, whatever a peer has said */
+    error_set(&line, ERROR_PEER, "%s has gone again%s%s", name, why ? ": " : "", why ? why : "");
+    host->settings.say(host->settings.argument, line.words);
 }
 
 /* One that another server does not wait for any more can come again here, but not there. */
@@ -152,12 +154,13 @@ bool handshake_beat(struct host *host, struct endpoint *endpoint, const char *wo
 }
 
 /* What it is to build. */
-static int tell_settings(const struct host *host, struct endpoint *endpoint, struct error *error) {
+static int tell_settings(const struct host *host, struct endpoint *endpoint, uint32_t session,
+                         struct error *error) {
     uint8_t bytes[SETTINGS_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     RETURN_IF(settings_put(host->settings.config, &writer, error));
     const struct piece piece = {bytes, writer.used};
-    return frame_write(endpoint, FRAME_CONFIG, 0, &piece, 1, 0.0, error);
+    return frame_write(endpoint, FRAME_CONFIG, session, &piece, 1, 0.0, error);
 }
 
 /* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
@@ -179,11 +182,12 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
         guest_refuse(host, guest, why.words, flags, is_ours);
         return OK;
     }
-    if (!hello->leader && tell_settings(host, endpoint, &why) != OK) {
+    const uint32_t session = (uint32_t)rng_mix(host->settings.cluster->process, ++host->sessions);
+    if (!hello->leader && tell_settings(host, endpoint, session, &why) != OK) {
         guest_refuse(host, guest, why.words, 0, false); /* it takes none: it may come again */
         return OK;
     }
-    if (!hello->leader) RETURN_IF(add_peer(host, endpoint, hello, error));
+    if (!hello->leader) RETURN_IF(add_peer(host, endpoint, hello, session, error));
     if (hello->leader) {
         host->leader = endpoint;
         host->leader_heard_s = host->leader_took_s = world_now(host->settings.world);
@@ -244,7 +248,8 @@ static int hear_guests(struct host *host, bool *moved, struct error *error) {
 
 /* --- those who build what they compute with, and those who have --- */
 
-static int read_ready(const struct host *host, struct endpoint *endpoint, struct error *error) {
+static int read_ready(const struct host *host, const struct peer *peer, struct error *error) {
+    struct endpoint *endpoint = peer->endpoint;
     struct frame_header header;
     struct fingerprint fingerprint;
     uint8_t bytes[LAST_WORDS_BYTES + 1] = {0};
@@ -254,6 +259,9 @@ static int read_ready(const struct host *host, struct endpoint *endpoint, struct
     RETURN_IF(frame_read_payload(endpoint, &header, bytes, 0.0, error));
     if (header.type == FRAME_FAILURE) /* it says itself why it goes */
         return error_set(error, ERROR_PEER, "%s: %s", endpoint_name(endpoint), (const char *)bytes);
+    if (header.flags != peer->session)
+        return error_set(error, ERROR_PEER, "%s: a ready of session %08x, expected %08x: a recording?",
+                         endpoint_name(endpoint), (unsigned)header.flags, (unsigned)peer->session);
     struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
     RETURN_IF(fingerprint_get(&fingerprint, &reader, endpoint_name(endpoint), error));
     return fingerprints_agree(host->settings.fingerprint, &fingerprint, our_name(host),
@@ -284,10 +292,10 @@ static bool hear_beats(const struct host *host, struct endpoint *endpoint, doubl
 /* A second word after its READY can only be why it goes. */
 static int hear_word(const struct host *host, struct peer *peer, struct error *error) {
     if (peer->ready) {
-        RETURN_IF(read_ready(host, peer->endpoint, error));
+        RETURN_IF(read_ready(host, peer, error));
         return error_set(error, ERROR_PEER, "%s: a ready, expected nothing but signs of life", peer->name);
     }
-    RETURN_IF(read_ready(host, peer->endpoint, error));
+    RETURN_IF(read_ready(host, peer, error));
     peer->ready = true;
     peer->heard_s = world_now(host->settings.world);
     return OK;

@@ -176,13 +176,14 @@ static int await_followers(struct host *host, struct error *error) {
     }
 }
 
-static int send_welcome(struct endpoint *endpoint, const struct welcome *welcome, double timeout_s,
-                        struct error *error) {
+/* It repeats what the worker's process calls itself: no recording of an earlier one does. */
+static int send_welcome(struct endpoint *endpoint, const struct welcome *welcome, uint64_t process,
+                        double timeout_s, struct error *error) {
     uint8_t bytes[WELCOME_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     RETURN_IF(welcome_put(welcome, &writer, error));
     const struct piece piece = {bytes, writer.used};
-    return frame_write(endpoint, FRAME_WELCOME, 0, &piece, 1, timeout_s, error);
+    return frame_write(endpoint, FRAME_WELCOME, (uint32_t)process, &piece, 1, timeout_s, error);
 }
 
 int host_welcome(struct host *host, const struct welcome *welcome, struct error *error) {
@@ -204,10 +205,10 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
         follower->begin = end;
         follower->end = end = theirs.end;
     }
-    if (host->leader) RETURN_IF(send_welcome(host->leader, &own, timeout_s, error));
+    if (host->leader) RETURN_IF(send_welcome(host->leader, &own, 0, timeout_s, error));
     for (int i = 0; i < host->count; i++) {
         own.worker = i;
-        RETURN_IF(send_welcome(host->peers[i].endpoint, &own, timeout_s, error));
+        RETURN_IF(send_welcome(host->peers[i].endpoint, &own, host->peers[i].process, timeout_s, error));
     }
     return OK;
 }

@@ -21,6 +21,7 @@ struct peer {
     struct endpoint *endpoint;
     int task, device, devices; /* of which worker's process; which of its devices, of how many */
     uint64_t process;          /* what that process calls itself */
+    uint32_t session;          /* that its READY has to repeat: no recording of an earlier one does */
     bool ready;                /* it has built what it computes with */
     bool cut;                  /* a part of a frame went to it, and no more can */
     double heard_s, took_s;    /* its last sign of life; when it last took a word */
@@ -97,6 +98,7 @@ struct host {
     struct refusals refusals;
     struct peer *peers; /* [count], room for as many as `room`; by task, then by device once open */
     int count, room;
+    uint32_t sessions;          /* so far */
     struct follower *followers; /* [follower_count] of the leader, the first ps: all others */
     int follower_count;
     struct endpoint *leader; /* of the others */

@@ -34,7 +34,10 @@ static int hear_host(struct remote *remote, struct remote_host *host, bool *for_
                                 error));
     if (host->header.type == FRAME_HEARTBEAT) {
         RETURN_IF(remote_read_words(remote, host, words, error));
-        if (words[0] != '\0') settings->say(settings->argument, words);
+        struct error line = {0}; /* which is printable, whatever a host has said */
+        if (words[0] == '\0') return OK;
+        error_set(&line, ERROR_PEER, "%s", words);
+        settings->say(settings->argument, line.words);
         return OK;
     }
     *for_now = host->header.type == FRAME_FAILURE && host->header.flags == FAILURE_FOR_NOW;
@@ -42,6 +45,10 @@ static int hear_host(struct remote *remote, struct remote_host *host, bool *for_
     if (!welcomes && host->header.type != FRAME_CONFIG) return remote_read_end(remote, host, error);
     RETURN_IF(frame_read_payload(host->endpoint, &host->header, bytes, remote->timeout_s, error));
     struct frame_reader reader = {.bytes = bytes, .length = host->header.bytes};
+    if (welcomes && host->header.flags != (uint32_t)settings->hello->process)
+        return error_set(error, ERROR_PEER, "%s: a welcome of process %08x, expected %08x: a recording?",
+                         peer, (unsigned)host->header.flags, (unsigned)settings->hello->process);
+    if (!host->told) host->session = host->header.flags;
     host->welcomed = welcomes;
     host->told = true;
     if (welcomes) return welcome_get(&host->welcome, &reader, peer, error);
@@ -162,7 +169,8 @@ static int say_ready(struct remote *remote, struct error *error) {
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
         if (!host->told || host->knows) continue;
-        RETURN_IF(frame_write(host->endpoint, FRAME_READY, 0, &piece, 1, remote->timeout_s, error));
+        RETURN_IF(
+            frame_write(host->endpoint, FRAME_READY, host->session, &piece, 1, remote->timeout_s, error));
         host->knows = true;
     }
     return OK;

@@ -15,6 +15,7 @@ struct remote_host {
     struct welcome welcome; /* once welcomed */
     bool told, welcomed;    /* the settings; that all have come */
     bool knows;             /* that this worker is ready */
+    uint32_t session;       /* as it has told with the settings: repeated then */
     bool done;              /* it has said goodbye, and that all is well */
     double next_s, pause_s; /* when it may be tried again; how long after that */
     struct error why;       /* why the last try came to nothing */

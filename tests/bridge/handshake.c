@@ -118,16 +118,18 @@ static void say_hello(struct endpoint *endpoint, const struct hello *hello) {
     CHECK(frame_write(endpoint, FRAME_HELLO, 0, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
 }
 
-static void say_ready(struct endpoint *endpoint, const struct fingerprint *fingerprint) {
+static void say_ready(struct endpoint *endpoint, uint32_t session, const struct fingerprint *fingerprint) {
     uint8_t bytes[READY_BYTES];
     struct error error = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     fingerprint_put(fingerprint, &writer);
     const struct piece piece = {bytes, writer.used};
-    CHECK(frame_write(endpoint, FRAME_READY, 0, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
+    CHECK(frame_write(endpoint, FRAME_READY, session, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
 }
 
-/* The next frame but heartbeats, and what it says. */
+/* The next frame but heartbeats, and what it says. With the settings comes the session. */
+static uint32_t session;
+
 static enum frame_type hear(struct endpoint *endpoint, char words[SETTINGS_BYTES + 1]) {
     struct frame_header header;
     struct error error = {0};
@@ -137,6 +139,7 @@ static enum frame_type hear(struct endpoint *endpoint, char words[SETTINGS_BYTES
             frame_read_payload(endpoint, &header, words, LONG_S, &error) != OK)
             return FRAME_NONE;
     } while (header.type == FRAME_HEARTBEAT);
+    if (header.type == FRAME_CONFIG) session = header.flags;
     return header.type;
 }
 
@@ -176,7 +179,7 @@ static void check_refused_stay(void) {
     hello = hello_of(0, 1, 1);
     say_hello(right, &hello);
     CHECK(hear(right, words) == FRAME_CONFIG, "%s", words);
-    say_ready(right, &waiting.fingerprint);
+    say_ready(right, session, &waiting.fingerprint);
     CHECK(wait_until_all_there(&waiting, LONG_S), "%s", waiting.said);
     const double took_s = world_now(world) - began;
     CHECK(took_s < 4.0, "those who were refused held the host for %g s", took_s);
@@ -302,11 +305,12 @@ static void check_process(void) {
     own = come(&waiting), other = come(&waiting);
     say_hello(own, &hello);
     CHECK(hear(own, words) == FRAME_CONFIG, "%s", words);
+    const uint32_t session_of_own = session;
     hello = hello_of(0, 2, 78);
     say_hello(other, &hello);
-    CHECK(hear(other, words) == FRAME_CONFIG, "%s", words);
-    say_ready(own, &waiting.fingerprint);
-    say_ready(other, &waiting.fingerprint);
+    CHECK(hear(other, words) == FRAME_CONFIG && session != session_of_own, "%s", words);
+    say_ready(own, session_of_own, &waiting.fingerprint);
+    say_ready(other, session, &waiting.fingerprint);
     CHECK(wait_until_all_there(&waiting, LONG_S), "%s", waiting.said);
     CHECK(was_said(&waiting, "has gone again"), "%s", waiting.said);
     close_waiting(&waiting);

@@ -45,10 +45,12 @@ static struct endpoint *connect_to(struct world *world, int index) {
     return endpoint;
 }
 
+static uint32_t session; /* that the settings came with last */
+
 static void put(struct endpoint *endpoint, enum frame_type type, const struct frame_writer *writer) {
     struct error ignored = {0};
     const struct piece piece = {writer->bytes, writer->used};
-    frame_write(endpoint, type, 0, &piece, 1, LONG_S, &ignored);
+    frame_write(endpoint, type, type == FRAME_READY ? session : 0, &piece, 1, LONG_S, &ignored);
 }
 
 static void say_hello(struct endpoint *endpoint, int task, int device, int devices) {
@@ -90,6 +92,7 @@ static enum frame_type hear(struct endpoint *endpoint, char words[SETTINGS_BYTES
             frame_read_payload(endpoint, &header, words, LONG_S, &error) != OK)
             return FRAME_NONE;
     } while (header.type == FRAME_HEARTBEAT);
+    if (header.type == FRAME_CONFIG) session = header.flags;
     return header.type;
 }
 
@@ -278,6 +281,7 @@ static struct fingerprint learn(struct world *world, int devices) {
 }
 
 static void half_body(void *argument) {
+    static char words[SETTINGS_BYTES + 1];
     struct player *player = argument;
     uint8_t bytes[READY_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
@@ -286,6 +290,7 @@ static void half_body(void *argument) {
     player->endpoint = connect_to(player->world, 1);
     say_hello(leader, 1, 0, 1);
     say_hello(player->endpoint, 1, 0, 1);
+    CHECK(hear(leader, words) == FRAME_CONFIG, "%s", words);
     fingerprint_put(&known, &writer);
     put(leader, FRAME_READY, &writer);
     for (int i = 0; i < 6; i++) {
