@@ -1,6 +1,6 @@
 /* A hostile neighbour: a relay between a parameter server and its worker, which run whole in this process,
- * that changes what goes over it. Whatever it does, both end with words, and no run ends well with other
- * weights.
+ * that changes, delays, reorders or cuts off what goes over it, or says again what it has recorded. Whatever
+ * it does, both end with words, and no run ends well with other weights.
  *
  * Usage: neighbour [STRIDE]: one byte per run is changed, of the session every STRIDE-th; 0: a few of each
  * kind of frame. */
@@ -20,17 +20,18 @@
 #include "../../src/run/run.h"
 
 #define LONG_S 20.0
-enum { TO_HOST, TO_WORKER, WAYS };
+enum { TO_HOST, TO_WORKER, WAYS, FRAMES = 64, RECORDING_BYTES = 1 << 20 };
 
 static const char *timeout = "10";
 static char scratch[64] = "/tmp/neighbour.XXXXXX";
-static char near_host[32], between[32]; /* where the ps and the relay listen; no other program has these */
+static char near_host[32], between[32]; /* where the ps and the relay listen: free ports */
 
 /* --- the relay --- */
 
 /* A frame on its way. */
 struct passing {
-    int way, number; /* TO_HOST or TO_WORKER; from 0, each way by itself */
+    int way,
+        number; /* TO_HOST or TO_WORKER; from 0, each way by itself; heartbeats have none and just pass */
     struct frame_header header;
     uint8_t *bytes; /* [FRAME_HEADER_BYTES + header.bytes] */
 };
@@ -47,31 +48,46 @@ struct relay {
     meddler *meddle;
     int way, number; /* which frame it is about, and which byte of it */
     size_t at;
-    _Atomic bool done;        /* it has meddled */
-    size_t lengths[WAYS][64]; /* [way][counts[way]] of the frames that went over, the first ones */
-    enum frame_type types[WAYS][64];
+    struct passing held; /* to be sent behind the next one */
+    uint8_t *recording;  /* [recorded] all that went to the host; NULL: nobody wants it */
+    size_t recorded;
+    _Atomic bool done;            /* it has meddled */
+    size_t lengths[WAYS][FRAMES]; /* [way][counts[way]] of the frames that went over, the first ones */
+    enum frame_type types[WAYS][FRAMES];
     int counts[WAYS];
     struct error error; /* of opening its ways; for close_relay to check */
 };
 
-static int pass_one(struct relay *relay, int way, int number, struct error *error) {
+static void note_frame(struct relay *relay, const struct passing *passing, size_t whole) {
+    if (passing->number >= FRAMES) return;
+    relay->lengths[passing->way][passing->number] = whole;
+    relay->types[passing->way][passing->number] = passing->header.type;
+    relay->counts[passing->way] = passing->number + 1;
+}
+
+static void record(struct relay *relay, const struct passing *passing, size_t whole) {
+    if (!relay->recording || passing->way != TO_HOST || relay->recorded + whole > RECORDING_BYTES) return;
+    memcpy(relay->recording + relay->recorded, passing->bytes, whole);
+    relay->recorded += whole;
+}
+
+static int pass_one(struct relay *relay, int way, int *number, struct error *error) {
     struct endpoint *from = relay->ends[1 - way];
-    struct passing passing = {.way = way, .number = number};
+    struct passing passing = {.way = way, .number = *number};
     uint8_t head[FRAME_HEADER_BYTES];
     RETURN_IF(endpoint_receive(from, "a header", head, sizeof head, LONG_S, error));
     RETURN_IF(frame_unpack_header(&passing.header, head, 1 << 24, "the relay", error));
     const size_t whole = sizeof head + (size_t)passing.header.bytes;
+    const bool counts = passing.header.type != FRAME_HEARTBEAT;
     RETURN_IF(memory_array(&passing.bytes, whole, "a frame", error));
     memcpy(passing.bytes, head, sizeof head);
     int code =
         endpoint_receive(from, "a payload", passing.bytes + sizeof head, whole - sizeof head, LONG_S, error);
-    if (number < 64) {
-        relay->lengths[way][number] = whole;
-        relay->types[way][number] = passing.header.type;
-        relay->counts[way] = number + 1;
-    }
+    if (counts) note_frame(relay, &passing, whole);
+    record(relay, &passing, whole);
+    *number += counts;
     const struct piece piece = {passing.bytes, whole};
-    if (code == OK && (!relay->meddle || relay->meddle(relay, &passing)))
+    if (code == OK && (!counts || !relay->meddle || relay->meddle(relay, &passing)))
         code = endpoint_send(relay->ends[way], "a frame", &piece, 1, LONG_S, error);
     memory_free(passing.bytes);
     return code;
@@ -79,7 +95,8 @@ static int pass_one(struct relay *relay, int way, int number, struct error *erro
 
 static void pass_all(struct relay *relay, int way) {
     struct error over = {0};
-    for (int number = 0; pass_one(relay, way, number, &over) == OK; number++) continue;
+    int number = 0;
+    while (pass_one(relay, way, &number, &over) == OK) continue;
     for (int w = 0; w < WAYS; w++) endpoint_interrupt(relay->ends[w]);
 }
 
@@ -114,6 +131,7 @@ static void close_relay(struct relay *relay) {
     for (int w = 0; w < WAYS; w++) world_join(relay->threads[w]);
     CHECK(relay->error.code == OK, "%s", relay->error.words);
     for (int w = 0; w < WAYS; w++) endpoint_close(relay->ends[w]);
+    memory_free(relay->held.bytes);
     listener_close(relay->listener);
     world_close(relay->world);
 }
@@ -218,6 +236,7 @@ static uint32_t model_sum(void) {
 
 static bool change_a_byte(struct relay *relay, struct passing *passing) {
     if (passing->way != relay->way || passing->number != relay->number) return true;
+    if (relay->at >= FRAME_HEADER_BYTES + passing->header.bytes) return true;
     passing->bytes[relay->at] ^= (uint8_t)(1 << relay->at % 8);
     atomic_store(&relay->done, true);
     return true;
@@ -228,7 +247,7 @@ static void check_byte(int way, int number, size_t at, enum frame_type type, uin
     session = (struct session){.relay = {.way = way, .number = number, .at = at}};
     train(&session, "sync", change_a_byte);
     const struct error *host = &session.host.error, *worker = &session.worker.error;
-    if (!atomic_load(&session.relay.done)) return; /* a heartbeat more, and it was not reached */
+    CHECK(atomic_load(&session.relay.done), "byte %zu of %s was not reached", at, frame_type_words(type));
     /* What ends the run is said when all is done. */
     CHECK(host->code == ERROR_PEER || (host->code == OK && model_sum() == model),
           "byte %zu of %s: the host ended with %d: %s", at, frame_type_words(type), host->code, host->words);
@@ -241,7 +260,7 @@ static void check_byte(int way, int number, size_t at, enum frame_type type, uin
 }
 
 /* The first frame of each kind and way: its length, the first byte that it carries, and its last. */
-static void check_bytes(size_t stride) {
+static uint32_t check_bytes(size_t stride) {
     static const size_t places[] = {12, FRAME_HEADER_BYTES}; /* bridge/frame changes every bit of a header */
     static struct session whole, again;
     bool seen[WAYS][FRAME_TYPE_COUNT] = {{false}};
@@ -263,6 +282,7 @@ static void check_bytes(size_t stride) {
                 if (places[f] < length - 1) check_byte(way, n, places[f], type, model);
             check_byte(way, n, length - 1, type, model);
         }
+    return model;
 }
 
 /* --- a worker that lies --- */
@@ -352,18 +372,153 @@ static void check_lies(void) {
     lies("sync", send_other_weights, 0, ERROR_PEER, "weights for batch 1, expected batch 0",
          "weights for batch 1");
     lies("sync", send_far_batch, 0, ERROR_PEER, "which 48 examples do not have", "batch 900000000000000000");
-    lies("sync", send_heartbeats, 0, ERROR_PEER, ": nothing but heartbeats for 1.5 s, expected a gradient",
-         "");
+    timeout = "0.6";
+    lies("sync", send_heartbeats, 0, ERROR_PEER, ": nothing but heartbeats for 3 s, expected a gradient", "");
+    timeout = "10";
+}
+
+/* --- frames that come late, in another order, or not at all --- */
+
+/* Longer than a step takes. */
+static bool delay(struct relay *relay, struct passing *passing) {
+    (void)passing;
+    world_sleep(relay->world, 0.02);
+    atomic_store(&relay->done, true);
+    return true;
+}
+
+static bool cut_off(struct relay *relay, struct passing *passing) {
+    if (passing->way != relay->way || passing->header.type != (enum frame_type)relay->number) return true;
+    atomic_store(&relay->done, true);
+    for (int w = 0; w < WAYS; w++) endpoint_interrupt(relay->ends[w]);
+    return false;
+}
+
+/* The batch's number goes behind the weights. */
+static bool reorder(struct relay *relay, struct passing *passing) {
+    struct passing *held = &relay->held;
+    struct error error = {0};
+    if (passing->way != TO_WORKER) return true;
+    if (passing->header.type == FRAME_NEXT && !held->bytes) {
+        *held = *passing;
+        passing->bytes = NULL; /* it is the relay's now */
+        return false;
+    }
+    if (atomic_exchange(&relay->done, held->bytes != NULL) || !held->bytes) return true;
+    const struct piece pieces[] = {{passing->bytes, FRAME_HEADER_BYTES + (size_t)passing->header.bytes},
+                                   {held->bytes, FRAME_HEADER_BYTES + (size_t)held->header.bytes}};
+    endpoint_send(relay->ends[TO_WORKER], "both", pieces, 2, LONG_S, &error);
+    return false;
+}
+
+static void check_order(uint32_t model) {
+    static struct session late;
+    late = (struct session){0};
+    train(&late, "sync", delay);
+    CHECK(late.host.error.code == OK && late.worker.error.code == OK && model_sum() == model, "late: %s, %s",
+          late.host.error.words, late.worker.error.words);
+    lies("sync", reorder, 0, ERROR_PEER, "weights of ", "weights of ");
+    static const struct {
+        int way;
+        enum frame_type type;
+    } cuts[] = {{TO_HOST, FRAME_GRADIENT}, {TO_WORKER, FRAME_WEIGHTS}, {TO_WORKER, FRAME_WELCOME}};
+    for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+        static struct session session;
+        session = (struct session){.relay = {.way = cuts[c].way, .number = (int)cuts[c].type}};
+        train(&session, "sync", cut_off);
+        const struct error *host = &session.host.error, *worker = &session.worker.error;
+        CHECK(atomic_load(&session.relay.done), "%s: not cut", frame_type_words(cuts[c].type));
+        CHECK(host->code == ERROR_PEER && strstr(host->words, "worker 0 (") &&
+                  strstr(host->words, "closed by the peer") && worker->code == ERROR_PEER &&
+                  strstr(worker->words, "the parameter server 127."),
+              "cut off at %s: %s; %s", frame_type_words(cuts[c].type), host->words, worker->words);
+    }
+}
+
+/* --- a session that was recorded --- */
+
+/* Says all of it again to a host, in place of a worker. */
+struct again {
+    struct world *world;
+    struct world_thread *thread;
+    const uint8_t *bytes;
+    size_t count;
+    char words[500];
+};
+
+static void again_body(void *argument) {
+    struct again *again = argument;
+    struct endpoint *endpoint = NULL;
+    struct error error = {0};
+    static uint8_t payload[1 << 16];
+    struct frame_header header;
+    const struct piece piece = {again->bytes, again->count};
+    if (endpoint_connect(again->world, near_host, &endpoint, LONG_S, &error) != OK) return;
+    endpoint_send(endpoint, "a recording", &piece, 1, LONG_S, &error);
+    while (frame_read_header(endpoint, "an answer", sizeof payload, &header, LONG_S, &error) == OK &&
+           frame_read_payload(endpoint, &header, payload, LONG_S, &error) == OK)
+        if (header.type == FRAME_FAILURE)
+            snprintf(again->words, sizeof again->words, "%.*s", (int)header.bytes, (const char *)payload);
+    endpoint_close(endpoint);
+}
+
+/* Its host goes on waiting for one who is there. */
+static void check_recording(void) {
+    static struct session session;
+    static struct again again;
+    struct world *world = NULL;
+    struct error error = {0};
+    uint8_t *bytes = NULL;
+    CHECK(memory_array(&bytes, RECORDING_BYTES, "a recording", &error) == OK, "%s", error.words);
+    session = (struct session){.relay = {.recording = bytes}};
+    train(&session, "sync", NULL);
+    again = (struct again){.bytes = bytes, .count = session.relay.recorded};
+    CHECK(again.count > 1000 && session.host.error.code == OK, "%zu bytes, %s", again.count,
+          session.host.error.words);
+    session = (struct session){0};
+    open_end(&session.host, "ps", near_host, "sync");
+    type(&session.host.typed, "start-timeout", "2");
+    CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
+    again.world = world;
+    CHECK(world_spawn(world, "again", NULL, again_body, &again, &again.thread, &error) == OK, "%s",
+          error.words);
+    host_body(&session);
+    world_join(again.thread);
+    CHECK(strstr(again.words, ": a ready of session ") && strstr(again.words, "a recording?"),
+          "who said it again heard \"%s\"", again.words);
+    CHECK(session.host.error.code == ERROR_PEER &&
+              strstr(session.host.error.words, "gave up after 2 s waiting for worker 0"),
+          "%d: %s", session.host.error.code, session.host.error.words);
+    cluster_free(&session.host.cluster);
+    world_close(world);
+    memory_free(bytes);
+}
+
+/* Any that is free on an address that no other program has. */
+static void choose_address(char address[32], unsigned last) {
+    struct world *world = NULL;
+    struct listener *listener = NULL;
+    struct error error = {0};
+    const unsigned own = (unsigned)getpid();
+    const int used = snprintf(address, 32, "127.%u.%u.%u:", 1 + (own >> 8) % 250, own % 256, last);
+    snprintf(address + used, 32 - (size_t)used, "0");
+    CHECK(world_open_threads(&world, &error) == OK &&
+              endpoint_listen(world, address, &listener, &error) == OK,
+          "%s", error.words);
+    if (error.code != OK) exit(check_end());
+    snprintf(address + used, 32 - (size_t)used, "%d", listener_port(listener));
+    listener_close(listener);
+    world_close(world);
 }
 
 int main(int count, char **arguments) {
-    const unsigned own = (unsigned)getpid();
     if (!mkdtemp(scratch)) return 1;
-    snprintf(near_host, sizeof near_host, "127.%u.%u.1:2222", 1 + (own >> 8) % 250, own % 256);
-    snprintf(between, sizeof between, "127.%u.%u.2:2222", 1 + (own >> 8) % 250, own % 256);
-    check_bytes(count > 1 ? (size_t)atol(arguments[1]) : 0);
-    timeout = "0.3";
+    choose_address(near_host, 1);
+    choose_address(between, 2);
+    const uint32_t model = check_bytes(count > 1 ? (size_t)atol(arguments[1]) : 0);
+    check_order(model);
     check_lies();
+    check_recording();
     struct error error = {0};
     CHECK(tree_remove(scratch, &error) == OK, "%s", error.words);
     return check_end();
