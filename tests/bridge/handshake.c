@@ -251,7 +251,8 @@ static void check_log(void) {
     open_waiting(&waiting, 2304);
     for (int i = 0; i < MANY; i++) {
         struct endpoint *one = come(&waiting);
-        const struct piece piece = {"GET / HTTP/1.1\r\nHost: nobody.invalid\r\n\r\n", 42};
+        static const char request[] = "GET / HTTP/1.1\r\nHost: nobody.invalid\r\n\r\n";
+        const struct piece piece = {request, sizeof request - 1};
         struct error error = {0};
         CHECK(endpoint_send(one, "a request", &piece, 1, LONG_S, &error) == OK, "%s", error.words);
         bool ended = false;
