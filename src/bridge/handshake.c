@@ -357,12 +357,24 @@ int handshake_hear(struct host *host, bool *moved, struct error *error) {
     return host->lost.code == OK ? OK : error_set(error, host->lost.code, "%s", host->lost.words);
 }
 
+static bool says_why_it_goes(struct endpoint *endpoint) {
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    struct frame_header header;
+    struct error ignored = {0};
+    return endpoint_peek(endpoint, bytes, sizeof bytes, 0.0, &(bool){false}) == sizeof bytes &&
+           frame_unpack_header(&header, bytes, LAST_WORDS_BYTES, "", &ignored) == OK &&
+           header.type == FRAME_FAILURE;
+}
+
+/* A follower may hear of the first batch from a worker before the leader's word has come: that stays. */
 int handshake_watch(struct host *host, struct error *error) {
     for (int i = 0; i < host->count; i++) {
         struct peer *peer = &host->peers[i];
         char words[60];
         bool ended = false;
-        if (hear_beats(host, peer->endpoint, &peer->heard_s, &ended)) RETURN_IF(hear_word(host, peer, error));
+        const bool speaks = hear_beats(host, peer->endpoint, &peer->heard_s, &ended);
+        if (speaks && says_why_it_goes(peer->endpoint)) RETURN_IF(hear_word(host, peer, error));
+        if (speaks) continue;
         if (ended) return error_set(error, ERROR_PEER, "%s has gone before the training began", peer->name);
         if (silence(host, peer->heard_s, words))
             return error_set(error, ERROR_PEER, "%s: %s", peer->name, words);

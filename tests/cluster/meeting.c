@@ -331,6 +331,21 @@ static void test_end_without_workers(void) {
     cluster_close(&all);
 }
 
+/* --- a follower hears of the first batch from a worker before the leader's slice has come --- */
+
+static void test_late_slice(int turn) {
+    const struct scenario scenario = {
+        .strategy = "sync", .servers = 2, .workers = 2, .seed = (uint64_t)turn, .network = network};
+    cluster_start(&all, &scenario);
+    world_sleep(all.world, 0.114 + 2e-3 * turn); /* they begin at 0.12 s or so */
+    simulated_cut(all.processes[0].world, all.processes[1].world, true);
+    world_sleep(all.world, 3.0);
+    simulated_cut(all.processes[0].world, all.processes[1].world, false);
+    cluster_join(&all);
+    check_all_well("a late slice");
+    cluster_close(&all);
+}
+
 /* --- who computes as the run fails hears the reason --- */
 
 /* Only the one whose weights are on their way as the host ends is not told: it names the host. */
@@ -367,6 +382,7 @@ int main(void) {
     test_beats_alone(2);
     test_gone_between();
     test_end_without_workers();
+    for (int turn = 0; turn < 20; turn++) test_late_slice(turn);
     for (uint64_t seed = 1; seed <= 6; seed++) {
         test_reason(seed, 1, "sync", "mlp:hidden=8");
         test_reason(seed, 1, "async-lockfree", "mlp:hidden=4000");
