@@ -76,7 +76,7 @@ static int local_push(struct shard *shard, struct gradient *gradient, struct err
 }
 
 static void take_copy(const struct shard *shard, struct worker_side *side) {
-    shard_copy(shard, &side->own);
+    shard_copy(shard, side->worker, &side->own);
     side->bytes_moved += side->own.count * strategy_slice_bytes(shard);
 }
 
@@ -124,6 +124,12 @@ static int local_pull(struct shard *shard, struct worker_side *side, struct erro
     return state->lines[side->worker].unshared >= every ? average(shard, side, error) : OK;
 }
 
+/* With the step that begins now it has taken as many as are averaged. */
+static bool local_shares(const struct shard *shard, int worker) {
+    const struct local_state *state = shard->state;
+    return state->lines[worker].unshared + 1 >= every_of(shard->store->settings.strategy->settings);
+}
+
 static int local_rest(struct shard *shard, struct worker_side *side, struct error *error) {
     struct local_state *state = shard->state;
     if (side->version[shard->index] < 0) return OK; /* it has had no batch yet, and nobody has */
@@ -163,4 +169,5 @@ const struct strategy strategy_local_sgd = {
     .push = local_push,
     .pull = local_pull,
     .rest = local_rest,
+    .shares = local_shares,
 };

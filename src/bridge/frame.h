@@ -47,7 +47,8 @@ enum { FRAME_VERSION = 7, FRAME_HEADER_BYTES = 28 };
         row(RUN, "a run")           /* host of a sweep: what the lane trains next; its files follow */       \
         row(FILE, "a file")         /* either: a file of a run, its name first (run_files.h) */              \
         row(ENDED, "a run's end")   /* lane: how it ended; its files follow */                               \
-        row(OWED, "what is owed")   /* worker, at a pause: what compressing has left out (packed.h) */
+        row(OWED, "what is owed")   /* worker, at a pause: what compressing has left out (packed.h) */       \
+        row(OWN, "a worker's weights") /* worker, at a pause or without a batch: what it has stepped */
 
 enum frame_type {
     FRAME_NONE,

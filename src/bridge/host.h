@@ -136,6 +136,14 @@ int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *
  * ERROR_PEER, the worker's own failure. */
 /* At a pause, where anything is packed: what the worker owes. */
 int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struct error *error);
+/* What the worker has stepped, of all vectors, into own[floats], at a pause or where it has no batch. */
+int peer_hear_own(struct host *host, struct peer *peer, const struct state *own, size_t floats,
+                  double timeout_s, struct error *error);
+/* As peer_compute, of a worker that steps its copies: it takes those of own[floats] before, and gives them
+ * back after it. gradient[floats]: only where it is not finite, so that nothing was stepped. */
+int peer_step(struct host *host, struct peer *peer, const struct request *request, const struct state *own,
+              bool takes, bool gives, float *gradient, float *loss, size_t floats, double timeout_s,
+              struct error *error);
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
                  float *gradient, float *loss, size_t floats, double timeout_s, struct error *error);
 

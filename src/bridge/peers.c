@@ -1,6 +1,7 @@
 /* What a host says to its peers, at each step and at the end. See host.h. */
 #include <string.h>
 
+#include "../base/finite.h"
 #include "../base/memory.h"
 #include "host.h"
 
@@ -105,7 +106,8 @@ int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struc
     struct frame_header header;
     const uint64_t bytes = peer->packed.compress.floats * sizeof(float);
     if (!packed_is_on(&peer->packed)) return OK;
-    int code = read_word(host, peer, "what is owed", bytes > 499 ? bytes : 499, &header, timeout_s, error);
+    int code = read_word(host, peer, "what is owed", bytes > LAST_WORDS_BYTES ? bytes : LAST_WORDS_BYTES,
+                         &header, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = frame_expect(peer->endpoint, &header, FRAME_OWED, bytes, error);
@@ -169,6 +171,78 @@ int peer_compute(struct host *host, struct peer *peer, const struct request *req
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = read_gradient(peer, &header, answer, gradient, floats, timeout_s, error);
     if (code != OK) return error_prefix(error, "%s: ", peer->name);
+    return answer_get(loss, request, answer, peer->name, error);
+}
+
+/* --- a step that the worker takes --- */
+
+static int state_pieces(const struct state *own, size_t floats, struct piece *pieces) {
+    for (int v = 0; v < own->count; v++)
+        pieces[v] = (struct piece){own->vector[v].at, floats * sizeof(float)};
+    return own->count;
+}
+
+static uint64_t state_bytes(const struct state *own, size_t floats) {
+    return (uint64_t)own->count * floats * sizeof(float);
+}
+
+static int read_own(struct peer *peer, struct frame_header *header, const struct state *own, size_t floats,
+                    double timeout_s, struct error *error) {
+    for (int v = 0; v < own->count; v++)
+        RETURN_IF(frame_read_part(peer->endpoint, header, own->vector[v].at, floats * sizeof(float),
+                                  timeout_s, error));
+    return OK;
+}
+
+int peer_hear_own(struct host *host, struct peer *peer, const struct state *own, size_t floats,
+                  double timeout_s, struct error *error) {
+    struct frame_header header;
+    const uint64_t bytes = state_bytes(own, floats);
+    int code = read_word(host, peer, "a worker's weights",
+                         bytes > LAST_WORDS_BYTES ? bytes : LAST_WORDS_BYTES, &header, timeout_s, error);
+    if (code == OK && header.type == FRAME_FAILURE)
+        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
+    if (code == OK) code = frame_expect(peer->endpoint, &header, FRAME_OWN, bytes, error);
+    if (code == OK) code = read_own(peer, &header, own, floats, timeout_s, error);
+    return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
+}
+
+/* The head of the answer, and behind it what was stepped, or the gradient with which it was not. */
+static int read_stepped(struct peer *peer, struct frame_header *header, uint8_t answer[LOSS_BYTES],
+                        const struct state *own, bool gives, float *gradient, size_t floats, double timeout_s,
+                        struct error *error) {
+    const bool stepped = header->flags & FRAME_STEP;
+    const uint64_t given = gives ? state_bytes(own, floats) : 0, bytes = floats * sizeof(float);
+    RETURN_IF(
+        frame_expect(peer->endpoint, header, FRAME_GRADIENT, LOSS_BYTES + (stepped ? given : bytes), error));
+    RETURN_IF(frame_read_part(peer->endpoint, header, answer, LOSS_BYTES, timeout_s, error));
+    if (!stepped) return frame_read_part(peer->endpoint, header, gradient, bytes, timeout_s, error);
+    return gives ? read_own(peer, header, own, floats, timeout_s, error) : OK;
+}
+
+int peer_step(struct host *host, struct peer *peer, const struct request *request, const struct state *own,
+              bool takes, bool gives, float *gradient, float *loss, size_t floats, double timeout_s,
+              struct error *error) {
+    uint8_t bytes[REQUEST_BYTES], answer[LOSS_BYTES];
+    struct piece pieces[1 + STATE_VECTORS] = {{bytes, sizeof bytes}};
+    const int count = 1 + (takes ? state_pieces(own, floats, pieces + 1) : 0);
+    const uint32_t flags = FRAME_STEP | (takes ? FRAME_TAKE : 0) | (gives ? FRAME_GIVE : 0);
+    const uint64_t most = LOSS_BYTES + state_bytes(own, floats);
+    struct frame_header header = {0};
+    request_put(request, bytes);
+    int code = frame_write(peer->endpoint, FRAME_WEIGHTS, flags, pieces, count, timeout_s, error);
+    peer->cut = code != OK;
+    if (code == OK)
+        code = read_word(host, peer, "a gradient", most > LAST_WORDS_BYTES ? most : LAST_WORDS_BYTES, &header,
+                         timeout_s, error);
+    if (code == OK && header.type == FRAME_FAILURE)
+        return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
+    if (code == OK)
+        code = read_stepped(peer, &header, answer, own, gives, gradient, floats, timeout_s, error);
+    if (code != OK) return error_prefix(error, "%s: ", peer->name);
+    if (!(header.flags & FRAME_STEP) && all_finite(gradient, floats))
+        return error_set(error, ERROR_PEER, "%s: a gradient that is finite, expected that it was stepped",
+                         peer->name);
     return answer_get(loss, request, answer, peer->name, error);
 }
 

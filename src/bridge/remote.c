@@ -211,6 +211,27 @@ static int say_owed(struct remote *remote, struct error *error) {
     return OK;
 }
 
+/* The slice's part of the worker's copies. */
+static int own_pieces(const struct remote *remote, const struct remote_host *host, struct piece *pieces) {
+    for (int v = 0; v < remote->own.count; v++)
+        pieces[v] = (struct piece){remote->own.vector[v].at + host->welcome.begin, slice_bytes(host)};
+    return remote->own.count;
+}
+
+/* What it has stepped, as long as the hosts do not have it. */
+static int give_own(struct remote *remote, struct error *error) {
+    struct piece pieces[STATE_VECTORS];
+    for (int h = 0; h < remote->count && remote->behind; h++) {
+        const struct remote_host *host = &remote->hosts[h];
+        const int count = own_pieces(remote, host, pieces);
+        RETURN_IF(ask_why(remote,
+                          frame_write(host->endpoint, FRAME_OWN, 0, pieces, count, remote->timeout_s, error),
+                          error));
+    }
+    remote->behind = false;
+    return OK;
+}
+
 static int read_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
                      struct error *error) {
     struct remote_host *leader = &remote->hosts[0];
@@ -224,6 +245,7 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
     for (int h = 1; h < remote->count; h++)
         RETURN_IF(ask_why(
             remote, next_write(remote->hosts[h].endpoint, *next, *number, remote->timeout_s, error), error));
+    if (*next != NEXT_BATCH) RETURN_IF(give_own(remote, error));
     return *next == NEXT_PAUSE ? say_owed(remote, error) : OK;
 }
 
@@ -259,8 +281,15 @@ static bool is_packed(const struct remote_host *host) {
 }
 
 /* Packed weights may be shorter; unpacked ones have what is owed behind them, where that is so. */
-static int check_weights(const struct remote_host *host, struct error *error) {
+static int check_weights(const struct remote *remote, struct remote_host *host, struct error *error) {
     const size_t slice = slice_bytes(host);
+    const uint32_t flags = host->header.flags;
+    host->steps = remote->own.count > 0 && (flags & FRAME_STEP);
+    host->gives = host->steps && (flags & FRAME_GIVE);
+    if (host->steps) {
+        const uint64_t taken = flags & FRAME_TAKE ? (uint64_t)remote->own.count * slice : 0;
+        return frame_expect(host->endpoint, &host->header, FRAME_WEIGHTS, REQUEST_BYTES + taken, error);
+    }
     uint64_t bytes = REQUEST_BYTES + (packed_is_on(&host->packed) ? 2 * slice : slice);
     if (is_packed(host)) {
         const uint64_t most = REQUEST_BYTES + host->packed.compress.bytes;
@@ -276,7 +305,8 @@ static int read_headers(struct remote *remote, bool *over, struct finish *finish
     RETURN_IF(receive_all(remote, error));
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
-        const uint64_t bytes = REQUEST_BYTES + 2 * slice_bytes(host) + (uint64_t)host->packed.compress.bytes;
+        const uint64_t bytes =
+            REQUEST_BYTES + STATE_VECTORS * slice_bytes(host) + (uint64_t)host->packed.compress.bytes;
         const uint64_t limit = bytes > FINISH_BYTES ? bytes : FINISH_BYTES;
         RETURN_IF(
             frame_unpack_header(&host->header, host->head, limit, endpoint_name(host->endpoint), error));
@@ -284,7 +314,20 @@ static int read_headers(struct remote *remote, bool *over, struct finish *finish
         if (*over) return read_finish(remote, host, finish, error);
         if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
             return remote_read_end(remote, host, error);
-        RETURN_IF(check_weights(host, error));
+        RETURN_IF(check_weights(remote, host, error));
+    }
+    return OK;
+}
+
+/* Of the worker's copies those that hosts have sent, a vector at a time. */
+static int read_own(struct remote *remote, struct error *error) {
+    for (int v = 0; v < remote->own.count; v++) {
+        for (int h = 0; h < remote->count; h++) {
+            const struct remote_host *host = &remote->hosts[h];
+            if (host->steps && (host->header.flags & FRAME_TAKE))
+                begin_part(remote, h, remote->own.vector[v].at + host->welcome.begin, slice_bytes(host));
+        }
+        RETURN_IF(receive_all(remote, error));
     }
     return OK;
 }
@@ -293,6 +336,7 @@ static int read_headers(struct remote *remote, bool *over, struct finish *finish
 static int read_slices(struct remote *remote, float *weights, struct error *error) {
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
+        if (host->steps) continue;
         if (is_packed(host))
             begin_part(remote, h, host->packed.bytes, (size_t)host->header.bytes - REQUEST_BYTES);
         else
@@ -301,7 +345,7 @@ static int read_slices(struct remote *remote, float *weights, struct error *erro
     RETURN_IF(receive_all(remote, error));
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
-        if (packed_is_on(&host->packed) && !is_packed(host))
+        if (packed_is_on(&host->packed) && !is_packed(host) && !host->steps)
             begin_part(remote, h, host->packed.kept, slice_bytes(host));
     }
     return receive_all(remote, error);
@@ -319,6 +363,7 @@ static int read_weights(struct remote *remote, struct request *request, float *w
     if (*over) return OK;
     for (int h = 0; h < remote->count; h++) begin_part(remote, h, remote->hosts[h].request, REQUEST_BYTES);
     RETURN_IF(receive_all(remote, error));
+    RETURN_IF(read_own(remote, error));
     RETURN_IF(read_slices(remote, weights, error));
     for (int h = remote->count - 1; h >= 0; h--) { /* the leader's stays */
         const struct endpoint *endpoint = remote->hosts[h].endpoint;
@@ -338,20 +383,35 @@ int remote_weights(struct remote *remote, struct request *request, float *weight
     return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
 }
 
-int remote_answer(struct remote *remote, float loss, const float *gradient, struct error *error) {
+bool remote_steps(const struct remote *remote) {
+    return remote->hosts[0].steps;
+}
+
+/* What follows the head of an answer. */
+static int answer_pieces(const struct remote *remote, struct remote_host *host, const float *gradient,
+                         bool stepped, struct piece *pieces) {
+    if (stepped) return host->gives ? own_pieces(remote, host, pieces) : 0;
+    gradient += host->welcome.begin;
+    pieces[0] = packed_is_on(&host->packed) ? packed_gradient(&host->packed, gradient)
+                                            : (struct piece){gradient, slice_bytes(host)};
+    return 1;
+}
+
+int remote_answer(struct remote *remote, float loss, const float *gradient, bool stepped,
+                  struct error *error) {
+    remote->behind = stepped && !remote->hosts[0].gives;
     for (int h = 0; h < remote->count; h++) {
         struct remote_host *host = &remote->hosts[h];
-        const bool packs = packed_is_on(&host->packed);
-        struct frame_header header = {.type = FRAME_GRADIENT, .flags = packs ? FRAME_PACKED : 0};
+        const uint32_t packed = packed_is_on(&host->packed) ? FRAME_PACKED : 0;
+        struct frame_header header = {.type = FRAME_GRADIENT, .flags = stepped ? FRAME_STEP : packed};
         answer_put(loss, host->request, host->answer);
         host->pieces[0] = (struct piece){host->head, sizeof host->head};
         host->pieces[1] = (struct piece){host->answer, sizeof host->answer};
-        host->pieces[2] = packs ? packed_gradient(&host->packed, gradient + host->welcome.begin)
-                                : (struct piece){gradient + host->welcome.begin, slice_bytes(host)};
-        frame_seal(&header, host->endpoint, host->pieces + 1, 2);
+        const int count = 2 + answer_pieces(remote, host, gradient, stepped, host->pieces + 2);
+        frame_seal(&header, host->endpoint, host->pieces + 1, count - 1);
         frame_pack_header(host->head, &header);
         remote->transfers[h] = (struct transfer){
-            .endpoint = host->endpoint, .sends = "a gradient", .pieces = host->pieces, .piece_count = 3};
+            .endpoint = host->endpoint, .sends = "a gradient", .pieces = host->pieces, .piece_count = count};
     }
     const int code = ask_why(
         remote, endpoints_exchange(remote->transfers, remote->count, remote->timeout_s, error), error);

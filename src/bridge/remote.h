@@ -5,6 +5,7 @@
 #ifndef TRAINER_BRIDGE_REMOTE_H
 #define TRAINER_BRIDGE_REMOTE_H
 
+#include "../device/update.h"
 #include "addresses.h"
 #include "packed.h"
 #include "terms.h"
@@ -22,8 +23,9 @@ struct remote_host {
     struct frame_header header;
     uint8_t head[FRAME_HEADER_BYTES]; /* of the frame that comes or goes */
     uint8_t request[REQUEST_BYTES], answer[LOSS_BYTES];
-    struct piece pieces[3]; /* of a gradient */
-    struct packed packed;   /* of the slice */
+    struct piece pieces[2 + STATE_VECTORS]; /* of a gradient, or of what is given back */
+    struct packed packed;                   /* of the slice */
+    bool steps, gives; /* of the batch in hand: the worker steps its copies; and gives them back */
 };
 
 /* Is called with a text: whom all are waiting for. */
@@ -49,8 +51,10 @@ struct remote {
     int count, transfer_count;  /* transfer_count: that were begun */
     const char *server;         /* what a host is called: "parameter server" */
     double timeout_s, beat_s;
-    long number;                     /* of the batch that was assigned last */
-    struct typed agreed;             /* the settings of the run, as the leader has told them */
+    long number;         /* of the batch that was assigned last */
+    struct state own;    /* the worker's copies, where it steps them; count 0: it does not; borrowed */
+    bool behind;         /* it has stepped them since it gave them back */
+    struct typed agreed; /* the settings of the run, as the leader has told them */
     const struct fingerprint *built; /* once this worker is ready; borrowed */
     double deadline, beaten_s;
     bool said;
@@ -81,7 +85,11 @@ int remote_next(struct remote *remote, enum next *next, long *number, bool *over
 /* For a batch: weights[floats], and what the leader says of it; or the end. */
 int remote_weights(struct remote *remote, struct request *request, float *weights, bool *over,
                    struct finish *finish, struct error *error);
-int remote_answer(struct remote *remote, float loss, const float *gradient, struct error *error);
+/* Whether the worker is to step its copies with the gradient, before it answers. */
+bool remote_steps(const struct remote *remote);
+/* stepped: it has. Else the gradient is sent. */
+int remote_answer(struct remote *remote, float loss, const float *gradient, bool stepped,
+                  struct error *error);
 /* Instead of an answer: tells all that are still connected why there will be none. */
 void remote_fail(struct remote *remote, const struct error *why);
 

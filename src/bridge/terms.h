@@ -47,6 +47,11 @@ struct request {
     double rate;         /* learning rate now */
 };
 
+/* Flags of WEIGHTS: the worker steps the copies that it has of the slice's vectors, instead of weights;
+ * before that it takes new ones, all vectors; after it, it gives them back. Flags of GRADIENT, which then has
+ * none: it has stepped them. */
+enum { FRAME_STEP = 2, FRAME_TAKE = 4, FRAME_GIVE = 8 };
+
 /* GOODBYE: how it ended. */
 struct finish {
     int code;           /* enum error_code; not OK: words say why */

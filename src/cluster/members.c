@@ -75,6 +75,24 @@ static void member(const void *self, int worker, struct crew_member *member) {
 
 /* --- a proxy --- */
 
+/* The worker's copies of this process's slice. */
+static struct state own_slice(const struct store *store, int worker) {
+    struct state own = *store->workers[worker].own;
+    for (int v = 0; v < own.count; v++) own.vector[v].at += store->begin;
+    return own;
+}
+
+/* What the worker has stepped since it gave its copies back, where they may be wanted now. */
+static int take_back(struct members *members, int worker, struct error *error) {
+    const struct store *store = members->site->store;
+    struct worker_slots *slots = &store->workers[worker];
+    if (!store->settings.far || !slots->own_behind) return OK;
+    const struct state own = own_slice(store, worker);
+    slots->own_behind = false;
+    return peer_hear_own(&members->host, &members->host.peers[worker], &own, store->end - store->begin,
+                         members->timeout_s, error);
+}
+
 /* Told before the weights are there, so the worker builds its batch while this side waits for them. */
 static int next(void *self, int worker, long *number, bool *pause, struct error *error) {
     struct members *members = self;
@@ -86,11 +104,13 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
         if (what == NEXT_BATCH)
             RETURN_IF(stream_check(&members->site->sampler->stream, worker, *number, peer->name, error));
         if (what == NEXT_EMPTY) *number = NO_BATCH;
+        if (what != NEXT_BATCH) RETURN_IF(take_back(members, worker, error));
         return *pause ? peer_hear_owed(&members->host, peer, members->timeout_s, error) : OK;
     }
     *pause = !sampler_next(members->site->sampler, worker, number);
     what = *pause ? NEXT_PAUSE : *number == NO_BATCH ? NEXT_EMPTY : NEXT_BATCH;
     RETURN_IF(peer_tell_next(peer, what, *number, members->timeout_s, error));
+    if (what != NEXT_BATCH) RETURN_IF(take_back(members, worker, error));
     return *pause ? peer_hear_owed(&members->host, peer, members->timeout_s, error) : OK;
 }
 
@@ -124,6 +144,20 @@ static const float *still(const struct members *members, int worker, const float
     return members->copies[worker];
 }
 
+/* The worker steps the copies that it has. */
+static int run_far(struct members *members, int worker, const struct request *request, float *gradient,
+                   float *loss, struct error *error) {
+    const struct store *store = members->site->store;
+    const struct strategy *strategy = strategy_of(store->settings.strategy);
+    struct worker_slots *slots = &store->workers[worker];
+    const struct state own = own_slice(store, worker);
+    const bool takes = slots->own_written, gives = strategy->shares(&store->shards[0], worker);
+    slots->own_written = false;
+    slots->own_behind = !gives;
+    return peer_step(&members->host, &members->host.peers[worker], request, &own, takes, gives,
+                     gradient + store->begin, loss, store->end - store->begin, members->timeout_s, error);
+}
+
 static int run(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                struct error *error) {
     struct members *members = self;
@@ -137,6 +171,7 @@ static int run(void *self, int worker, int buffer, float *weights, float *gradie
     sampler_place(members->site->sampler, worker, number, &request.epoch, &request.batch, &request.batches);
     request.epoch++;
     request.batch++;
+    if (store->settings.far) return run_far(members, worker, &request, gradient, loss, error);
     return peer_compute(&members->host, &members->host.peers[worker], &request,
                         still(members, worker, weights), gradient + store->begin, loss,
                         store->end - store->begin, members->timeout_s, error);

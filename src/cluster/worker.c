@@ -17,6 +17,7 @@
 #include "../record/progress.h"
 #include "../record/sentence.h"
 #include "../run/setup.h"
+#include "far.h"
 
 enum { LOOK_MS = 50 };
 
@@ -56,6 +57,8 @@ struct remote_run {
         struct finish finish;
         double began_s; /* when all had come */
         struct error error;
+        struct far far;
+        float *own;                /* [layout floats] NULL where far has them: */
         float *weights, *gradient; /* [layout floats] */
         int *numbers;              /* [batch + 1] examples, and the next one */
         uint64_t *keys;            /* [batch + 1] what they are augmented by */
@@ -154,7 +157,10 @@ static int open_device(struct remote_device *device) {
     RETURN_IF(compute.open(compute.self, device->index, error));
     const struct group *group = run->replicas.replicas[device->index].group;
     for (int i = 0; group && group_line(group, i); i++) say(device, group_line(group, i));
-    RETURN_IF(memory_array(&device->weights, floats, "weights", error));
+    RETURN_IF(far_open(&device->far, &run->setup, run->world, error));
+    if (device->far.is_on) device->remote.own = device->far.store.host;
+    if (!device->far.is_on) RETURN_IF(memory_array(&device->own, floats, "weights", error));
+    device->weights = device->far.is_on ? device->far.store.host.vector[0].at : device->own;
     RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
     RETURN_IF(memory_array(&device->numbers, batch + 1, "a batch's numbers", error));
     RETURN_IF(memory_array(&device->keys, batch + 1, "a batch's keys", error));
@@ -204,7 +210,9 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     RETURN_IF(compute.synchronize(compute.self, device->index, false, &outcome, error));
     if (clip > 0.0f)
         RETURN_IF(gradient_clip(&run->setup.network.graph.layout, &here, device->gradient, clip, error));
-    RETURN_IF(remote_answer(&device->remote, outcome.loss, device->gradient, error));
+    const bool stepped = remote_steps(&device->remote) &&
+                         far_step(&device->far, device->gradient, request.version, request.rate);
+    RETURN_IF(remote_answer(&device->remote, outcome.loss, device->gradient, stepped, error));
     log_step(device, &request, outcome.loss);
     return OK;
 }
@@ -348,7 +356,8 @@ static bool close_run(struct remote_run *run) {
     for (int d = 0; run->remotes && d < run->setup.device_count; d++) {
         struct remote_device *device = &run->remotes[d];
         remote_close(&device->remote);
-        memory_free(device->weights);
+        far_close(&device->far);
+        memory_free(device->own);
         memory_free(device->gradient);
         memory_free(device->numbers);
         memory_free(device->keys);

@@ -366,6 +366,7 @@ static int open_own_state(struct worker *worker) {
     if (traits->own_moments || !device || device_same_memory(device, side->device)) {
         RETURN_IF(store_own_state(store, worker->index, traits->own_moments, &side->own, &worker->error));
         side->weights = side->own.vector[0].at;
+        store->workers[worker->index].own = &side->own;
         return OK;
     }
     RETURN_IF(device_array(device, &worker->there, store->settings.layout->floats, "a worker's weights",

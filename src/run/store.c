@@ -94,25 +94,27 @@ int run_open_store(struct run *run, struct error *error) {
     const int here = run_shards_here(run);
     bool on_devices = false;
     RETURN_IF(choose_homes(run, &on_devices, error));
-    const struct store_settings settings = {.layout = &run->setup.network.graph.layout,
-                                            .roster = &run->roster,
-                                            .shards = here,
-                                            .shard_first = run->crew.part * here,
-                                            .shards_all = run->setup.shards,
-                                            .shard_by = (enum shard_by)config->shard_by,
-                                            .slots = traits->servers ? config->slots : 0,
-                                            .strategy = &choices->strategy,
-                                            .optimizer = &choices->optimizer,
-                                            .schedule = &choices->schedule,
-                                            .total_updates = sampler_updates(&run->sampler, traits->merged),
-                                            .devices = run->crew.elsewhere ? NULL : run->setup.devices,
-                                            .on_devices = on_devices,
-                                            .links = (enum links)config->links,
-                                            .average = config->average,
-                                            .owes =
-                                                run->crew.elsewhere && compress_is_on(&choices->compressor),
-                                            .finished = training_finished,
-                                            .finished_argument = &run->training};
+    const struct store_settings settings = {
+        .layout = &run->setup.network.graph.layout,
+        .roster = &run->roster,
+        .shards = here,
+        .shard_first = run->crew.part * here,
+        .shards_all = run->setup.shards,
+        .shard_by = (enum shard_by)config->shard_by,
+        .slots = traits->servers ? config->slots : 0,
+        .strategy = &choices->strategy,
+        .optimizer = &choices->optimizer,
+        .schedule = &choices->schedule,
+        .total_updates = sampler_updates(&run->sampler, traits->merged),
+        .devices = run->crew.elsewhere ? NULL : run->setup.devices,
+        .on_devices = on_devices,
+        .links = (enum links)config->links,
+        .average = config->average,
+        .far = run->crew.elsewhere && strategy_of(&choices->strategy)->shares &&
+               !compress_is_on(&choices->compressor),
+        .owes = run->crew.elsewhere && compress_is_on(&choices->compressor),
+        .finished = training_finished,
+        .finished_argument = &run->training};
     RETURN_IF(store_open(&run->store, &settings, error));
     RETURN_IF(fill_store(run, error));
     return store_send(&run->store, error);

@@ -4,10 +4,21 @@
 void shard_step_own(struct shard *shard, const struct state *own, const struct gradient *gradient,
                     long version) {
     const struct device *device = store_own_device(shard->store, gradient->worker);
+    if (shard->store->settings.far) return;
     struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = own, .count = 1, .gradients = &gradient->values};
     home_step(shard, device, &slice, store_rate(shard->store, version), version + 1);
     home_finish(shard->store, device);
+}
+
+void store_step_far(struct store *store, const struct state *own, const float *gradient, float rate,
+                    long number) {
+    for (int s = 0; s < store->settings.shards; s++) {
+        struct shard *shard = &store->shards[s];
+        struct update_slice slice = {
+            .begin = shard->begin, .end = shard->end, .state = own, .count = 1, .gradients = &gradient};
+        home_step(shard, &store->processor, &slice, rate, number);
+    }
 }
 
 /* The next part of [*begin, end) that is not frozen: [*begin, *part_end). False: there is none. A mean of
@@ -50,10 +61,11 @@ void shard_reduce_share(struct shard *shard, int worker, const struct state *con
     home_finish(store, home);
 }
 
-void shard_copy(const struct shard *shard, const struct state *own) {
+void shard_copy(const struct shard *shard, int worker, const struct state *own) {
     const struct state *from = &shard->home->state;
     for (int v = 0; v < from->count; v++)
         home_queue_copy(shard, own->vector[v].at + shard->begin, from->vector[v].at + shard->begin,
                         shard->end - shard->begin);
     home_finish(shard->store, shard->home->device); /* others may be offered them next */
+    shard->store->workers[worker].own_written = true;
 }

@@ -122,6 +122,7 @@ struct store_settings {
     enum links links;
     double average; /* decay of the moving average of the weights, at most; 0: there is none */
     bool owes;      /* a vector more is kept: what compressing has left out of gradients */
+    bool far;       /* workers step their own copies in their processes: shard_step_own does nothing here */
     /* Called when no holder needs a gradient any more, by the last of them, before the slot is free again.
      * May be NULL. */
     void (*finished)(void *argument, struct gradient *gradient);
@@ -134,6 +135,10 @@ struct worker_slots {
     long room_waits;            /* times the worker found no room; its own thread's */
     const float **values;       /* [workers] for its own thread: the vectors of a mean, ... */
     float *weight;              /* [workers] ... and how much each counts */
+    /* With settings.far, all its own thread's: the worker's own copies here, whether shard_copy has written
+     * them since its process took them, and whether that has stepped them since it gave them back. */
+    const struct state *own;
+    bool own_written, own_behind;
 };
 
 /* A device in whose memory shards live. Its vectors have room for the whole layout, of which it uses the
@@ -205,6 +210,9 @@ int store_own_vector(const struct store *store, int worker, float **out, const c
 void store_own_vector_free(const struct store *store, int worker, float *vector); /* NULL is fine */
 int store_own_state(const struct store *store, int worker, bool all, struct state *out, struct error *error);
 void store_own_state_free(const struct store *store, int worker, const struct state *state);
+/* In the process of a worker that is far: steps all of own[], number `number`. */
+void store_step_far(struct store *store, const struct state *own, const float *gradient, float rate,
+                    long number);
 /* The first failure of a device that shards live on: verbs themselves return no errors. */
 int store_check(const struct store *store, struct error *error);
 
@@ -274,7 +282,7 @@ void shard_reduce_share(struct shard *shard, int worker, const struct state *con
 /* Boundary number `share` of `shares` equal parts of the slice, on a cache line. */
 size_t shard_boundary(const struct shard *shard, int share, int shares);
 /* Copies the slice from the store into the own copy. */
-void shard_copy(const struct shard *shard, const struct state *own);
+void shard_copy(const struct shard *shard, int worker, const struct state *own);
 void shard_done(struct shard *shard, struct gradient *gradient, long version_before);
 void shard_drop(struct shard *shard, struct gradient *gradient);
 

@@ -77,6 +77,10 @@ struct strategy {
     /* Instead of a pull, when the worker has no more batches until the next segment: the shard must then hold
      * what the worker has learnt. NULL: pull. */
     int (*rest)(struct shard *shard, struct worker_side *side, struct error *error);
+    /* With traits.own_moments, on the worker's thread: whether the shard will want the worker's copies after
+     * the step that it begins now. Where the worker is in another process, it steps there, and gives them
+     * back only then, and when it rests or has no batch. NULL: it steps here. */
+    bool (*shares)(const struct shard *shard, int worker);
     /* On a server's thread: one mail of the shard. NULL: no servers. */
     int (*serve)(struct shard *shard, struct gradient *gradient, struct error *error);
 };

@@ -155,7 +155,7 @@ static void step(struct rig *rig, enum way way, int workers, long round) {
             if (way == WAY_APPLY) shard_apply(shard, gradient);
             if (way == WAY_RACY) shard_apply_racy(shard, gradient);
             if (way != WAY_OWN) continue;
-            shard_copy(shard, &rig->own[w]);
+            shard_copy(shard, w, &rig->own[w]);
             shard_step_own(shard, &rig->own[w], gradient, round);
             sharing[w] = &rig->own[w];
         }

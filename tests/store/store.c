@@ -347,7 +347,7 @@ static void step_own(struct shard *shard, const struct gradient *gradient, long 
     const struct state *copies[WORKERS] = {0};
     for (int v = 0; v < copy.count; v++) copy.vector[v].at = own[v];
     copies[gradient->worker] = &copy;
-    shard_copy(shard, &copy);
+    shard_copy(shard, gradient->worker, &copy);
     shard_step_own(shard, &copy, gradient, update);
     CHECK(atomic_load(&shard->version) == update, "the version went up before the end of the round");
     for (int share = 4; share >= 0; share--) shard_reduce_share(shard, 0, copies, share, 5);
