@@ -40,9 +40,9 @@ enum { STATE_VECTORS = 1 + UPDATE_MOMENTS + 2 };
 struct state {
     int count;
     struct {
-        const char *name; /* "", the weights; then the optimizer's, as it names them; then "average", where
-                             there is a moving average of the weights */
-        float *at;        /* [layout floats] */
+        const char *name;    /* "", the weights; then the optimizer's, as it names them; then "average", where
+                                there is a moving average of the weights */
+        float *at;           /* [layout floats] */
     } vector[STATE_VECTORS]; /* room for one that is kept with them, too: store.h */
 };
 

@@ -91,7 +91,7 @@ static struct plan plan_of(uint64_t seed) {
         if (one->what == RETURN && isinf(one->for_s)) one->for_s = 1.0;
         if (one->what == RETURN && one->process == 0) one->what = KILL; /* its folder is there already */
         if (one->what == DAMAGE) one->at_s *= 0.3; /* some of it is to come while they train */
-        if (one->what == DISK) { /* a pause for a checkpoint is a round of local-sgd */
+        if (one->what == DISK) {                   /* a pause for a checkpoint is a round of local-sgd */
             plan.without_disk = true;
             plan.scenario.settings[1][0] = "checkpoint-every";
             plan.scenario.settings[1][1] = "0.02";

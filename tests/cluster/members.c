@@ -77,6 +77,7 @@ static void open_side(struct side *side, float first) {
     side->store.weights = side->weights;
     side->store.host = (struct state){
         .count = 3, .vector = {{"", side->weights}, {"momentum", side->moment}, {"average", side->average}}};
+    side->store.kept = side->store.host;
     side->processor = device_processor();
     side->home.device = &side->processor;
     side->store.shards = side->shards;

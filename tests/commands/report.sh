@@ -147,7 +147,7 @@ json.dump(summary, open("hostile/summary.json", "w"))
 lines = open("hostile/steps.csv").read().replace("cpu:1", "<b1>\x01&").split("\n")
 lines[3] = "half a row"
 lines[5] = "1e999" + lines[5][lines[5].index(","):]
-open("hostile/steps.csv", "wb").write("\n".join(lines).encode() + b"0.1,0,\xff\xfe<b1>,1,1,1,1,1,1,1,1,1,1,0,1\n0.2,77777777,a,1,1,1,1,1,1,1,1,1,1,0,1\n0.1,1,")
+open("hostile/steps.csv", "wb").write("\n".join(lines).encode() + b"0.1,0,\xff\xfe<b1>,1,1,1,1,1,1,1,1,1,1,0,1,0\n0.2,77777777,a,1,1,1,1,1,1,1,1,1,1,0,1,0\n0.1,1,")
 PYTHON
 report hostile/report.html hostile
 report hostile.html hostile 'a<b1>&"'"'"/run --out=hostile.html
@@ -167,7 +167,7 @@ PYTHON
 # --- what is missing ---
 train --devices=cpu:0 --epochs=2 --log-every=0 --out=nolog
 report nolog/report.html nolog
-cp -r async killed && rm killed/summary.json && printf '0.5,1,cpu:1,1,99,1,0.1,16,1,1,1,1,1,0,9' >>killed/steps.csv # the last number is cut off
+cp -r async killed && rm killed/summary.json && printf '0.5,1,cpu:1,1,99,1,0.1,16,1,1,1,1,1,0,9,1' >>killed/steps.csv # the last number is cut off
 report killed/report.html killed
 mkdir bare
 awk 'BEGIN {
