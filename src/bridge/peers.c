@@ -191,6 +191,11 @@ static int read_own(struct peer *peer, struct frame_header *header, const struct
     for (int v = 0; v < own->count; v++)
         RETURN_IF(frame_read_part(peer->endpoint, header, own->vector[v].at, floats * sizeof(float),
                                   timeout_s, error));
+    for (int v = 0; v < own->count; v++)
+        if (!all_finite(own->vector[v].at, floats))
+            return error_set(
+                error, ERROR_DIVERGED,
+                "its own weights are not finite and were not averaged (a smaller rate may help)");
     return OK;
 }
 

@@ -367,6 +367,8 @@ static void check_lies(void) {
     for (size_t s = 0; s < sizeof ways / sizeof *ways; s++)
         lies(ways[s], send_infinity, LOSS_BYTES + 400, ERROR_DIVERGED,
              "is not finite at step 1 and was not applied", "is not finite");
+    lies("local-sgd:every=1", send_infinity, LOSS_BYTES + 400, ERROR_DIVERGED,
+         "its own weights are not finite and were not averaged", "are not finite");
     lies("sync", send_twice, 0, ERROR_PEER, "a gradient of batch 0 in step 1, expected batch 1 in step 2",
          "ended");
     lies("sync", send_other_weights, 0, ERROR_PEER, "weights for batch 1, expected batch 0",
