@@ -34,8 +34,9 @@ struct world {
     const struct world_kind *kind;
     _Atomic uint32_t stopped; /* 0 or 1; real sleepers sleep on it */
     struct tls *tls;          /* of its connections (endpoint.c); NULL: none */
-    bool clear_anywhere;      /* connections to other machines may be in clear */
-    bool tcp_alone;           /* no memory is shared with other processes */
+    /* Atomic, as one thread may say so while another connects. */
+    _Atomic bool clear_anywhere; /* connections to other machines may be in clear */
+    _Atomic bool tcp_alone;      /* no memory is shared with other processes */
 };
 struct world_thread {
     struct world *world; /* borrowed */
