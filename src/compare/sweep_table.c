@@ -54,9 +54,10 @@ static int add_machine(const struct sweep *sweep, int run, struct text *text, st
 /* What was typed, and what was drawn. */
 static void command_text(const struct typed *typed, char *value, struct text *text) {
     static const char *const left_out[] = {"out", "resume", "quiet", "devices", "threads"};
+    const struct option *const of_clusters = option_find(run_options, "secret-file");
     text_add(text, "trainer");
     for (const struct option *row = run_options; row->name; row++) {
-        bool given, out = false;
+        bool given, out = strcmp(row->group, of_clusters->group) == 0;
         memcpy(&given, (const char *)typed + row->given, sizeof given);
         for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
             out = out || strcmp(left_out[i], row->name) == 0;

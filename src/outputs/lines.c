@@ -20,7 +20,7 @@ struct printing {
 };
 
 static int every(const struct output_scene *scene) {
-    return scene->lines ? scene->config->print_every : 0;
+    return scene->lines && !scene->others_step ? scene->config->print_every : 0;
 }
 
 static int open(void *self, const struct output_scene *scene, struct error *error) {

@@ -30,6 +30,7 @@ struct output_scene {
     double seconds_before;       /* of training, in earlier parts */
     int epochs_before;
     const long *steps_before; /* [workers]; NULL: none */
+    bool others_step;         /* the steps' own lines are printed by the processes that compute them */
     struct lines *lines;      /* standard output, where people read; NULL: they asked for quiet */
     void *embedder;           /* for the output of a program that has the run in itself; else NULL */
 };

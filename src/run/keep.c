@@ -162,7 +162,11 @@ int run_keep_rest(struct run *run, int code, struct error *error) {
     if (code != ERROR_DIVERGED) keep_what_is_left(run);
     run_drain(run);
     if (!run_keeps(run)) return code;
-    if (run->has_checkpoint)
+    if (run->has_checkpoint && run->crew.elsewhere)
+        text_add(&words,
+                 "; to go on from update %ld, start all processes again, the leader with --resume=%.200s",
+                 run->checkpoint_update, run->setup.config.out);
+    else if (run->has_checkpoint)
         text_add(&words, "; go on from update %ld with: trainer --resume=%.200s", run->checkpoint_update,
                  run->setup.config.out);
     else if (run->replaces)

@@ -291,6 +291,16 @@ static int open_evaluator(struct run *run, struct error *error) {
     return OK;
 }
 
+/* What is wrong whoever takes part: said before anybody is waited for. */
+static int check_typed(const struct run *run, struct error *error) {
+    const struct config *config = &run->setup.config;
+    struct faults faults;
+    RETURN_IF(faults_parse(&faults, config->fail, config->stall, config->slow, error));
+    if (run->crew.elsewhere && !run->led && config->weights[0])
+        return run_check_weights(config->weights, error);
+    return OK;
+}
+
 static int open_faults(struct run *run, struct faults *faults, struct error *error) {
     const struct config *config = &run->setup.config;
     const int servers = run->roster.count - run->roster.workers;
@@ -343,7 +353,8 @@ static int open_output(struct run *run, struct error *error) {
                                        .seconds_before = run->seconds_before,
                                        .epochs_before = run->epoch,
                                        .steps_before = run->steps_of_before,
-                                       .lines = config->quiet || run->crew.elsewhere ? NULL : &run->lines};
+                                       .others_step = run->crew.elsewhere,
+                                       .lines = config->quiet || run->led ? NULL : &run->lines};
     RETURN_IF(memory_array(&run->tallies, run->store.settings.shards, "what is told of the shards", error));
     RETURN_IF(telling_open(&run->telling, run_keeps(run) ? config->outputs : "none", &run->scene,
                            &run->progress, error));
@@ -405,6 +416,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(settle(run, typed, error));
     RETURN_IF(setup_choose(setup, run->crew.parts, run->crew.mirrored, error));
     RETURN_IF(resume_model(&run->checkpoint, setup->config.resume, &setup->choices.model, error));
+    RETURN_IF(check_typed(run, error));
     RETURN_IF(name_folder(run, error));
     RETURN_IF(setup_open_devices(setup, error));
     RETURN_IF(open_network(run, typed, error));

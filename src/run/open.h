@@ -103,6 +103,8 @@ int run_open_store(struct run *run, struct error *error);
  * where name and shapes fit; run->fresh names the others. Errors: ERROR_FILE: no layer fits; one is not
  * finite. */
 int run_take_weights(struct run *run, float *weights, struct error *error);
+/* Whether there is such a file. Errors: ERROR_FILE. */
+int run_check_weights(const char *path, struct error *error);
 
 /* --- keep.c; all while the workers are paused or have ended --- */
 

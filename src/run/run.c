@@ -273,6 +273,11 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
     run_say_missed_faults(run);
     if (run->interrupted && run->silent)
         return error_set(error, ERROR_INTERRUPTED, "stopped after %lld examples, as was asked", examples);
+    if (run->interrupted && run->crew.elsewhere)
+        return error_set(error, ERROR_INTERRUPTED,
+                         "interrupted after %lld examples; to go on, start all processes again, the leader "
+                         "with --resume=%s",
+                         examples, run->setup.config.out);
     if (run->interrupted)
         return error_set(error, ERROR_INTERRUPTED,
                          "interrupted after %lld examples; go on with: trainer --resume=%s", examples,

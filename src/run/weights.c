@@ -154,6 +154,13 @@ static int take_units(const struct run *run, const struct source *source, float 
     return code;
 }
 
+int run_check_weights(const char *path, struct error *error) {
+    struct source source = {.path = path};
+    const int code = open_source(&source, error);
+    close_source(&source);
+    return code;
+}
+
 int run_take_weights(struct run *run, float *weights, struct error *error) {
     struct source source = {.path = run->setup.config.weights};
     int code = open_source(&source, error);

@@ -327,7 +327,7 @@ signal INT ps
 ends 130 ps
 ends 5 w0 w1
 examples=$(look examples run)
-says ps "interrupted after $examples examples; go on with: trainer --resume=run"
+says ps "interrupted after $examples examples; to go on, start all processes again, the leader with --resume=run"
 for w in 0 1; do says w$w "the parameter server 127.0.0.1:$port ended: interrupted after $examples examples"; done
 
 resume() { # options of the ps...
@@ -366,4 +366,9 @@ for ((k = 0; k < kills; k++)); do
     kill_one "$label" "$victim" $moment ps w0 w1 w2
 done
 
+
+# --- what is wrong with the leader's options is said before anybody is waited for ---
+new_cluster 1 2
+refused_with 2 '--slow: "cpu:0=1ms", expected a device and a factor.*' $hosts --job=ps --task=0 --slow=cpu:0=1ms --out=wrong
+refused_with 3 'nowhere.safetensors: .*' $hosts --job=ps --task=0 --weights=nowhere.safetensors --out=wrong
 [ $failures -eq 0 ]

@@ -174,7 +174,7 @@ signal INT ps0
 ends 130 ps0
 ends 5 ps1 w0 w1
 examples=$(look examples run)
-says ps0 "interrupted after $examples examples; go on with: trainer --resume=run"
+says ps0 "interrupted after $examples examples; to go on, start all processes again, the leader with --resume=run"
 for name in ps1 w0 w1; do says $name "$(leader).* ended: interrupted after $examples examples"; done
 passes=$((examples / 320 + 2))
 go_on --epochs=$passes
@@ -485,13 +485,14 @@ signal INT w0
 ends 130 w0
 ends 5 w1
 examples=$(look examples run)
-says w0 "interrupted after $examples examples; go on with: trainer --resume=run"
+says w0 "interrupted after $examples examples; to go on, start all processes again, the leader with --resume=run"
 says w1 "the process (0 \\()?127.0.0.1:$port\\)? ended: interrupted after $examples examples"
 without_ps "interrupted"
 passes=$((examples / 320 + 2))
 start_all 0 2 --resume=run --epochs=$passes
 ends 0 w0 w1
 same_results w0 w1
+[ "$(grep -c '^Epoch ' w0.out)" -ge 1 ] && ! grep -q '^Epoch ' w1.out || fail "a line per epoch, at the leader: $(cat w0.out)"
 summary_is "mirrored, resumed" examples $((passes * 320))
 same_weights "mirrored, resumed" run run/worker-1
 same_alone "mirrored, interrupted, resumed" $two $small --epochs=$passes --optimizer=adam:rate=0.001
