@@ -73,8 +73,7 @@ static int write_list(const struct placeable *placeable, const struct layout *la
 
 /* --- the words --- */
 
-static void describe(struct balanced *balanced, const struct costs *costs, const struct device *devices,
-                     const int *on) {
+static void describe(struct balanced *balanced, const struct costs *costs, const int *on) {
     const struct balance *balance = &costs->balance;
     const struct balance_heavy heavy = balance_heaviest(balance);
     const double seconds = balanced->expected_s;
@@ -88,11 +87,10 @@ static void describe(struct balanced *balanced, const struct costs *costs, const
         text_add(&words, "%.2f s", seconds);
     text_add(&words, " expected per batch");
     if (heavy.share >= HEAVY_SHARE)
-        text_add(&words, "; %s is %.0f %% of the work: no cut is faster than %.1f times %s alone",
-                 costs->placeable.name[heavy.layer], 100.0 * heavy.share, heavy.most,
-                 devices[heavy.device].name);
+        text_add(&words, "; %s is %.0f %% of the work: no cut is faster than %.1f times one device alone",
+                 costs->placeable.name[heavy.layer], 100.0 * heavy.share, heavy.most);
     else if (alone && balance->layers > 1)
-        text_add(&words, "; no cut was found that is faster than %s alone", devices[on[0]].name);
+        text_add(&words, "; no cut was found that is faster than one device alone");
 }
 
 /* --- all of it --- */
@@ -190,7 +188,7 @@ static int fill(struct balanced *balanced, struct placing *placing, struct error
     RETURN_IF(memory_array(&placing->alone, costs->balance.layers, "places of layers", error));
     RETURN_IF(choose(balanced, placing, error));
     RETURN_IF(write_places(placing, placing->on, error));
-    describe(balanced, costs, placing->devices, placing->on);
+    describe(balanced, costs, placing->on);
     return OK;
 }
 
