@@ -163,6 +163,12 @@ static int last_epoch(const struct run *run) {
                                                                          : config->epochs;
 }
 
+/* Complete; of a run that is to have fewer, all that it has. */
+static int epochs_done(const struct run *run) {
+    const double done = run->resumes ? checkpoint_real(&run->checkpoint, "epochs_done", 0.0) : 0.0;
+    return (int)fmax(floor(done), run->epoch);
+}
+
 static int coordinate(struct run *run, struct error *error) {
     const int last = last_epoch(run);
     run->epochs_before = run->epoch;
@@ -174,7 +180,7 @@ static int coordinate(struct run *run, struct error *error) {
                      run->epoch - run->best.epoch);
     else if (run->epoch == run->setup.config.epochs)
         progress_say(&run->progress, "%d of %d epochs are done already%s; --epochs=N with a larger N goes on",
-                     run->epoch, run->setup.config.epochs,
+                     epochs_done(run), run->setup.config.epochs,
                      run->nothing_left ? ", and nothing is changed" : "");
     while (run->epoch < last && !run->interrupted && !run->stopped_early) {
         sampler_set_limit(&run->sampler, run->epoch);
