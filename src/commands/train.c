@@ -1,9 +1,11 @@
 /* trainer train: the main job, and what happens without a verb. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../cluster/follower.h"
 #include "../cluster/mirrored.h"
 #include "../library/training.h"
+#include "../record/progress.h"
 #include "../record/sentence.h"
 #include "../run/results.h"
 #include "command.h"
@@ -55,9 +57,24 @@ static int work(const struct typed *typed, const struct cluster *cluster, struct
     return code;
 }
 
+/* Of links, where there are none. */
+static void say_idle(const struct given *given) {
+    const bool certificates = given->tls_cert || given->tls_key || given->tls_ca;
+    const char *name = given->secret_file ? "--secret-file"
+                       : certificates     ? "--tls-cert"
+                       : given->insecure  ? "--insecure"
+                                          : NULL;
+    char words[100];
+    snprintf(words, sizeof words, "%s does nothing in one process, which sends nothing", name ? name : "");
+    if (name) progress_warn_of(words);
+}
+
 /* As what this process is in the cluster: alone, a parameter server, or a worker. */
 static int train_as(const struct typed *typed, const struct cluster *cluster, struct error *error) {
-    if (cluster->role == CLUSTER_NONE) return train_alone(typed, error);
+    if (cluster->role == CLUSTER_NONE) {
+        say_idle(&typed->given);
+        return train_alone(typed, error);
+    }
     return cluster->role == CLUSTER_PS ? serve(typed, cluster, error) : work(typed, cluster, error);
 }
 

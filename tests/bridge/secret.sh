@@ -198,4 +198,8 @@ if [ -n "$own" ]; then
     start_worker 0 --insecure
     ends 0 ps w0
 fi
+
+# --- in one process ---
+run 0 --quiet --dataset=iris --epochs=1 --secret-file=nowhere --out=lone
+grep -Fqx 'trainer: --secret-file does nothing in one process, which sends nothing' err || fail "one process with a key: $(cat err)"
 [ $failures -eq 0 ]
