@@ -378,6 +378,8 @@ static void wait_at_barrier(void *argument) {
     const struct role *role = argument;
     struct scene *scene = role->scene;
     roster_phase(&scene->roster, role->number, PHASE_PULL);
+    if (role->number == 2 && scene->life_s > 0) /* so that worker 0 waits for it, too */
+        world_sleep(scene->roster.world, scene->life_s / 4);
     barrier_arrive(&scene->barrier, role->number, 0);
     scene->codes[role->number] = barrier_wait(&scene->barrier, role->number, 0, &scene->errors[role->number]);
 }
