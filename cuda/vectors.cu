@@ -35,7 +35,8 @@ template <class Formula> KERNEL step(update update, gpu_step slice) {
         }
         float moment[Formula::moments + 1];
         for (int m = 0; m < Formula::moments; m++) moment[m] = slice.moments[m][i];
-        const float after = Formula::weight(&update, before, gradient, moment);
+        const float after =
+            update_shrunk(&update, Formula::weight(&update, before, gradient, moment), before);
         for (int m = 0; m < Formula::moments; m++) slice.moments[m][i] = moment[m];
         if (slice.atomic)
             atomicAdd(&slice.weights[i], after - before);

@@ -23,10 +23,19 @@ enum {
     UPDATE_SUBTRACT = -1 /* statistics: w -= g */
 };
 
+/* Of an optimizer that steps whole matrices, what its formula does to a weight. */
+enum update_phase {
+    UPDATE_ALONE, /* the step of a weight that is in no matrix; of all other optimizers, the only phase */
+    UPDATE_LOOKS, /* what the formula returns is to become a step, of which more is to be made */
+    UPDATE_STEPS  /* what has become of it is the gradient now */
+};
+
 struct update {
     int rule;
-    int moments;       /* vectors of state that the formula has */
-    float rate, decay; /* learning rate, with the range's multiplier; decay * w is added to the gradient */
+    enum update_phase phase;
+    int moments;        /* vectors of state that the formula has */
+    float rate, decay;  /* learning rate, with the range's multiplier; decay * w is added to the gradient */
+    float weight_decay; /* rate * weight_decay * w is taken off the weight, beside the formula's step */
     float constant[UPDATE_CONSTANTS]; /* the formula's own */
     float towards;                    /* of update_average */
     /* The formula over a slice in the host's memory: weights[floats] and moments[moments][floats], with
@@ -83,6 +92,12 @@ UPDATE_INLINE float update_average_rate(double decay, long n) {
 /* a = decay a + (1 - decay) w, in a form that leaves an average of equal weights alone. */
 UPDATE_INLINE float update_average(float a, float w, float rate) {
     return a + rate * (w - a);
+}
+
+/* The weight after a step, w before it, with decoupled decay. Source: Loshchilov and Hutter, "Decoupled
+ * weight decay regularization", 2019. */
+UPDATE_INLINE float update_shrunk(const struct update *u, float after, float w) {
+    return after - u->rate * u->weight_decay * w;
 }
 
 /* The gradient of the loss plus decay/2 |w|^2. */

@@ -16,6 +16,11 @@ enum { PATTERN_BYTES = 200 };
 
 /* Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010; fans
  * as in Keras: dense [in, out], convolution HWIO. */
+static float he_deviation(const struct shape *shape) {
+    const size_t outputs = shape->rank > 0 ? (size_t)shape->dims[shape->rank - 1] : 1;
+    return sqrtf(2.0f * (float)outputs / (float)shape_count(shape));
+}
+
 static float glorot_limit(const struct shape *shape) {
     double in = 1, out = 1;
     if (shape->rank == 1) in = out = shape->dims[0];
@@ -35,6 +40,7 @@ static void range_initialize(const struct range *range, struct rng *rng, float *
         memcpy(values, initial->values, range->floats * sizeof(float));
         return;
     }
+    const float he = initial->kind == INITIAL_HE_NORMAL ? he_deviation(&range->shape) : 0.0f;
     const float limit = initial->kind == INITIAL_GLOROT_UNIFORM ? glorot_limit(&range->shape) : 0.0f;
     for (size_t i = 0; i < range->floats; i++) switch (initial->kind) {
         case INITIAL_ZERO:
@@ -51,6 +57,9 @@ static void range_initialize(const struct range *range, struct rng *rng, float *
             break;
         case INITIAL_GLOROT_UNIFORM:
             values[i] = (2.0f * rng_uniform(rng) - 1.0f) * limit;
+            break;
+        case INITIAL_HE_NORMAL:
+            values[i] = he * rng_normal(rng);
             break;
         }
 }

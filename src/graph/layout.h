@@ -24,7 +24,8 @@ enum initial_kind {
     INITIAL_CONSTANT,
     INITIAL_NORMAL,
     INITIAL_TRUNCATED_NORMAL,
-    INITIAL_GLOROT_UNIFORM
+    INITIAL_GLOROT_UNIFORM,
+    INITIAL_HE_NORMAL, /* deviation sqrt(2 / inputs of an output); He et al. 2015, for ReLU */
 };
 
 struct initial {

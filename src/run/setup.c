@@ -42,6 +42,20 @@ static int choose(struct choice *choice, const struct choice *own, const struct 
     return OK;
 }
 
+/* A matrix cannot be stepped while others step parts of it. */
+static int check_matrices(const struct setup *setup, struct error *error) {
+    const struct choices *choices = &setup->choices;
+    const struct traits *traits =
+        strategy_traits(strategy_of(&choices->strategy), choice_settings(&choices->strategy));
+    const bool in_place = traits->steps_own && traits->lock_free && !traits->own_weights;
+    if (!in_place || !optimizer_of(&choices->optimizer)->matrix) return OK;
+    return error_set(error, ERROR_USAGE,
+                     "--optimizer=%.64s steps whole matrices, --strategy=%.200s lets workers step the same "
+                     "weights at the same time: expected another optimizer, or a strategy that does not, such "
+                     "as async-lockfree:apply=server",
+                     choices->optimizer.plugin->name, setup->config.strategy);
+}
+
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error) {
     struct choices *choices = &setup->choices;
     struct config *config = &setup->config;
@@ -52,6 +66,7 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
                      sizeof config->strategy, error));
     RETURN_IF(check_parts(setup, parts, mirrored, error));
     RETURN_IF(plugin_choose(&choices->optimizer, &optimizer_kind, config->optimizer, error));
+    RETURN_IF(check_matrices(setup, error));
     RETURN_IF(plugin_choose(&choices->schedule, &schedule_kind, config->schedule, error));
     RETURN_IF(plugin_choose(&choices->compressor, &compressor_kind, config->compress, error));
     setup->shards = count_shards(setup, parts);

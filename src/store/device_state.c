@@ -6,6 +6,7 @@
 
 #include "../base/text.h"
 #include "../device/copy.h"
+#include "matrices.h"
 
 /* --- failures --- */
 
@@ -208,10 +209,15 @@ int store_copy_weights(const struct store *store, const struct device *to, float
 /* --- the verbs' work --- */
 
 void home_step(struct shard *shard, const struct device *device, struct update_slice *slice, float rate,
-               long number) {
+               long number, int worker) {
     struct store *store = shard->store;
     const size_t begin = slice->begin, end = slice->end;
-    struct update trained = optimizer_update(store->settings.optimizer, number), other = {0};
+    const struct choice *choice = store->settings.optimizer;
+    const struct optimizer_common *common = choice_settings(choice);
+    const struct matrix_rule rule = optimizer_of(choice)->matrix ? optimizer_of(choice)->matrix(common)
+                                                                 : (struct matrix_rule){.rest = 1.0};
+    struct matrix_room *room = worker < 0 ? shard->matrices : store->workers[worker].matrices;
+    struct update trained = optimizer_update(choice, number), other = {0};
     struct error error = {0};
     slice->average = state_find(slice->state, "average");
     slice->mean = shard->home->mean;
@@ -226,9 +232,14 @@ void home_step(struct shard *shard, const struct device *device, struct update_s
         slice->witness = slice->racy && slice->end == shard->end ? shard->witness : NULL;
         other.rule = span->kind == RANGE_STATISTIC ? UPDATE_SUBTRACT : UPDATE_NONE;
         update->rate = rate * span->rate_multiplier;
+        if (!span->matrix && rule.rest != 1.0) update->rate *= (float)rule.rest;
         update->decay = span->decay;
+        update->weight_decay = span->decays ? (float)common->weight_decay : 0.0f;
         update->towards = update_average_rate(store->settings.average, number);
-        home_remember(store, device->backend->vectors->update(device, update, slice, &error), &error);
+        home_remember(store,
+                      span->matrix ? matrix_step(room, span, &rule, update, slice, &error)
+                                   : device->backend->vectors->update(device, update, slice, &error),
+                      &error);
     }
 }
 

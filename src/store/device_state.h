@@ -13,9 +13,10 @@
 #include "store.h"
 
 /* Steps a slice of the shard, in the memory of `device`, as update number `number`. Of `slice` the caller
- * gives what is stepped, with what, and whether it is racy; the rest is filled in from shard and span. */
+ * gives what is stepped, with what, and whether it is racy; the rest is filled in from shard and span.
+ * worker: on whose thread, beside others that step the shard or copies of it; -1: by who has it to itself. */
 void home_step(struct shard *shard, const struct device *device, struct update_slice *slice, float rate,
-               long number);
+               long number, int worker);
 /* A vector of what is a worker's own, as far as [begin, end) goes where the shard lives: itself, or what it
  * was brought to. */
 const float *home_bring(struct shard *shard, int worker, const float *values, size_t begin, size_t end);

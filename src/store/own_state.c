@@ -7,7 +7,7 @@ void shard_step_own(struct shard *shard, const struct state *own, const struct g
     if (shard->store->settings.far) return;
     struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = own, .count = 1, .gradients = &gradient->values};
-    home_step(shard, device, &slice, store_rate(shard->store, version), version + 1);
+    home_step(shard, device, &slice, store_rate(shard->store, version), version + 1, gradient->worker);
     home_finish(shard->store, device);
 }
 
@@ -17,7 +17,7 @@ void store_step_far(struct store *store, const struct state *own, const float *g
         struct shard *shard = &store->shards[s];
         struct update_slice slice = {
             .begin = shard->begin, .end = shard->end, .state = own, .count = 1, .gradients = &gradient};
-        home_step(shard, &store->processor, &slice, rate, number);
+        home_step(shard, &store->processor, &slice, rate, number, -1);
     }
 }
 

@@ -1,5 +1,6 @@
 /* The store opened and closed: the vector cut into shards, and every worker's slots. */
 #include "device_state.h"
+#include "matrices.h"
 
 #include <string.h>
 
@@ -46,28 +47,36 @@ static const struct range *next_range(const struct layout *layout, size_t at) {
     return next;
 }
 
-static bool same_attributes(const struct span *span, const struct range *range) {
-    return span->kind == range->kind && memcmp(&span->decay, &range->decay, sizeof span->decay) == 0 &&
+static bool same_attributes(const struct span *span, const struct range *range, bool decays,
+                            const struct range *matrix) {
+    return span->kind == range->kind && span->decays == decays && span->matrix == matrix &&
+           memcmp(&span->decay, &range->decay, sizeof span->decay) == 0 &&
            memcmp(&span->rate_multiplier, &range->rate_multiplier, sizeof span->rate_multiplier) == 0;
 }
 
 /* Fills shard->spans (room for every range) with the slice's pieces of equal attributes. */
 static void find_spans(struct shard *shard, const struct layout *layout) {
+    const struct optimizer_common *common = choice_settings(shard->store->settings.optimizer);
+    const double weight_decay = common->weight_decay;
     size_t at = shard->begin;
     while (at < shard->end) {
         const struct range *range = next_range(layout, at);
         if (!range) break;
         size_t end = range->begin + (range->floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
         if (end > shard->end) end = shard->end;
+        const struct range *matrix = store_is_matrix(shard->store, range) ? range : NULL;
+        const bool decays = weight_decay > 0.0 && range->shape.rank >= 2;
         struct span *last = shard->span_count > 0 ? &shard->spans[shard->span_count - 1] : NULL;
-        if (last && same_attributes(last, range)) {
+        if (last && same_attributes(last, range, decays, matrix)) {
             last->end = end;
         } else {
             shard->spans[shard->span_count++] = (struct span){.begin = at,
                                                               .end = end,
                                                               .kind = range->kind,
                                                               .decay = range->decay,
-                                                              .rate_multiplier = range->rate_multiplier};
+                                                              .rate_multiplier = range->rate_multiplier,
+                                                              .decays = decays,
+                                                              .matrix = matrix};
         }
         at = end;
     }
@@ -129,12 +138,14 @@ int store_open(struct store *store, const struct store_settings *settings, struc
     for (int s = 0; s < settings->shards && code == OK; s++)
         code = open_shard(store, s, boundary + settings->shard_first, error);
     for (int w = 0; w < workers && code == OK; w++) code = open_slots(store, w, error);
+    if (code == OK) code = store_open_matrices(store, error);
 end:
     memory_free(boundary);
     return code;
 }
 
 void store_close(struct store *store) {
+    store_close_matrices(store);
     for (int s = 0; store->shards && s < store->settings.shards; s++) {
         struct shard *shard = &store->shards[s];
         home_close_order(shard);

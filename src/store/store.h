@@ -80,6 +80,8 @@ struct span {
     size_t begin, end; /* in the flat vector */
     enum range_kind kind;
     float decay, rate_multiplier;
+    bool decays; /* of weights of two dimensions or more, where the optimizer has weight-decay */
+    const struct range *matrix; /* stepped as a whole, matrices.h; NULL: each weight alone */
 };
 
 struct shard {
@@ -100,6 +102,7 @@ struct shard {
     bool atomic;                           /* racy steps add to weights atomically */
     double *witness;                       /* [one line] the racy loop adds 1 to it with each update ... */
     _Atomic long racy_updates;             /* ... so that these minus the witness are the lost updates */
+    struct matrix_room *matrices;          /* where who has the shard for itself steps matrices; or NULL */
     void *state;                           /* of the strategy, made by its open */
 };
 
@@ -130,11 +133,12 @@ struct store_settings {
 };
 
 struct worker_slots {
-    struct gradient *gradients; /* [slots + 1] */
-    struct event room;          /* posted when a slot becomes free */
-    long room_waits;            /* times the worker found no room; its own thread's */
-    const float **values;       /* [workers] for its own thread: the vectors of a mean, ... */
-    float *weight;              /* [workers] ... and how much each counts */
+    struct gradient *gradients;   /* [slots + 1] */
+    struct event room;            /* posted when a slot becomes free */
+    long room_waits;              /* times the worker found no room; its own thread's */
+    const float **values;         /* [workers] for its own thread: the vectors of a mean, ... */
+    float *weight;                /* [workers] ... and how much each counts */
+    struct matrix_room *matrices; /* where its thread steps matrices; or NULL */
     /* With settings.far, all its own thread's: the worker's own copies here, whether shard_copy has written
      * them since its process took them, and whether that has stepped them since it gave them back. */
     const struct state *own;

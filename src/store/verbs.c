@@ -32,7 +32,7 @@ long shard_apply(struct shard *shard, const struct gradient *gradient) {
     struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = &home->state, .count = 1, .gradients = &values};
     home_await_reads(shard);
-    home_step(shard, home->device, &slice, store_rate(shard->store, version), version + 1);
+    home_step(shard, home->device, &slice, store_rate(shard->store, version), version + 1, -1);
     home_finish(shard->store, home->device);
     atomic_store(&shard->version, version + 1);
     end_apply(shard, gradient, -1, version + 1, began_s);
@@ -58,10 +58,10 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
                                  .count = 1,
                                  .gradients = &values,
                                  .racy = 1};
-    home_step(shard, home->device, &slice, rate, seen + 1);
+    home_step(shard, home->device, &slice, rate, seen + 1, gradient->worker);
     slice.begin = shard->begin;
     slice.end = middle;
-    home_step(shard, home->device, &slice, rate, seen + 1);
+    home_step(shard, home->device, &slice, rate, seen + 1, gradient->worker);
     home_finish(shard->store, home->device);
     atomic_fetch_add(&shard->racy_updates, 1);
     const long version = atomic_fetch_add(&shard->version, 1);
@@ -77,9 +77,19 @@ void shard_contribute(struct shard *shard, struct gradient *gradient) {
     atomic_store(&shard->contributed[gradient->worker], gradient);
 }
 
+/* No matrix is cut: a boundary within one moves to its nearer end. Where the shard is on a device that has
+ * memory of its own, with one room for matrices there, the first share is all of it. */
 size_t shard_boundary(const struct shard *shard, int share, int shares) {
     const size_t lines = (shard->end - shard->begin) / LINE_FLOATS;
-    return shard->begin + lines * (size_t)share / (size_t)shares * LINE_FLOATS;
+    const size_t at = shard->begin + lines * (size_t)share / (size_t)shares * LINE_FLOATS;
+    if (!shard->matrices || at == shard->begin) return at;
+    if (device_apart(shard->home->device)) return shard->end;
+    for (int i = 0; i < shard->span_count; i++) {
+        const struct span *span = &shard->spans[i];
+        if (span->matrix && at > span->begin && at < span->end)
+            return at - span->begin < span->end - at ? span->begin : span->end;
+    }
+    return at;
 }
 
 /* The whole slice at once: one worker has all devices make the mean, the others wait at the barrier. */
@@ -89,7 +99,7 @@ static void step_together(struct shard *shard, int worker, float rate, long numb
     struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = &home->state, .count = 1, .gradients = &mean};
     group_mean(shard, worker);
-    home_step(shard, home->device, &slice, rate, number);
+    home_step(shard, home->device, &slice, rate, number, -1);
     home_stepped(shard, worker);
 }
 
@@ -125,7 +135,7 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
     }
     slice.weight = slice.count > 1 ? mine->weight : NULL; /* one is the mean of all */
     home_await_reads(shard);
-    home_step(shard, home->device, &slice, rate, version + 1);
+    home_step(shard, home->device, &slice, rate, version + 1, device_apart(home->device) ? -1 : worker);
     home_stepped(shard, worker);
     end_apply(shard, own, worker, version + 1, began_s);
 }

@@ -67,7 +67,7 @@ for strategy in $strategies async-lockfree:apply=worker async-lockfree:apply=wor
 done
 
 # Steps together leave the same bits in every run, and wherever the shards live; so does a serial run in place.
-for optimizer in sgd:rate=0.1 nesterov:rate=0.05 adam; do
+for optimizer in sgd:rate=0.1 nesterov:rate=0.05 adam muon; do
     # shellcheck disable=SC2086
     train a $small --devices=gpu:0,gpu:0 --deterministic --optimizer=$optimizer --average=0.99
     # shellcheck disable=SC2086

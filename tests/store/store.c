@@ -307,7 +307,7 @@ static bool model_step(const char *optimizer, struct model_weight *a, double g, 
     } else if (strncmp(optimizer, "momentum", 8) == 0) {
         a->m = 0.8 * a->m + g;
         a->w -= rate * a->m;
-    } else if (strncmp(optimizer, "nesterov", 8) == 0) {
+    } else if (strncmp(optimizer, "nesterov", 8) == 0 || strncmp(optimizer, "muon", 4) == 0) {
         a->m = 0.8 * a->m + g;
         a->w -= rate * (g + 0.8 * a->m);
     } else if (strncmp(optimizer, "adagrad", 7) == 0) {
@@ -326,7 +326,9 @@ static bool model_step(const char *optimizer, struct model_weight *a, double g, 
 
 static const char *const stepped[] = {"sgd:rate=0.3", "momentum:rate=0.3,momentum=0.8",
                                       "nesterov:rate=0.3,momentum=0.8", "adagrad:rate=0.3,epsilon=0.05",
-                                      "adam:rate=0.3,beta1=0.7,beta2=0.9,epsilon=0.05"};
+                                      "adam:rate=0.3,beta1=0.7,beta2=0.9,epsilon=0.05",
+                                      /* no range here is a matrix: tests/store/matrices.c */
+                                      "muon:rate=0.3,rest-rate=0.3,rest-momentum=0.8"};
 enum { UPDATES = 6 };
 
 /* Warm-up over 1.5 of 6 updates, then half a cosine down to 0.2. */
@@ -802,6 +804,12 @@ static void check_schedules(void) {
         {"cosine:warmup=0.2,end=0.2", 20, 100, 1.0},
         {"cosine:warmup=0.2,end=0.2", 60, 100, 0.6},
         {"cosine", 3, 0, 0.0},
+        {"linear", 0, 100, 1.0},
+        {"linear", 25, 100, 0.75},
+        {"linear", 100, 100, 0.0},
+        {"linear:end=0.2", 50, 100, 0.6},
+        {"linear:warmup=0.2,end=0.2", 9, 100, 10.0 / 21.0},
+        {"linear:warmup=0.2,end=0.2", 60, 100, 0.6},
         {"step:every=0.25,factor=0.5", 0, 100, 1.0},
         {"step:every=0.25,factor=0.5", 24, 100, 1.0},
         {"step:every=0.25,factor=0.5", 25, 100, 0.5},
