@@ -180,6 +180,7 @@ cudaError_t launch_squares(cudaStream_t stream, const float *values, size_t floa
 cudaError_t launch_sum_double(cudaStream_t stream, const double *values, size_t count, double *parts,
                               size_t chunks);
 cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, float factor);
+cudaError_t launch_exchange(cudaStream_t stream, float *a, float *b, size_t floats, float rate);
 
 /* --- gather.cu --- */
 

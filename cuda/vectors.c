@@ -77,4 +77,13 @@ static int scale(const struct device *device, float *values, size_t floats, floa
     return OK;
 }
 
-const struct vectors gpu_vectors = {.update = update, .mean = mean, .squares = squares, .scale = scale};
+static int exchange(const struct device *device, float *a, float *b, size_t floats, float rate,
+                    struct error *error) {
+    struct queue *queue = gpu_queue(device, error);
+    if (!queue) return error->code;
+    if (floats > 0) GPU_TRY(device, launch_exchange(queue->stream, a, b, floats, rate), error);
+    return OK;
+}
+
+const struct vectors gpu_vectors = {
+    .update = update, .mean = mean, .squares = squares, .scale = scale, .exchange = exchange};

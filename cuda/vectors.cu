@@ -76,6 +76,15 @@ KERNEL scale(float *values, size_t floats, float factor) {
     EACH(i, floats) values[i] *= factor;
 }
 
+/* 8 bytes read and 8 written. */
+KERNEL exchange(float *a, float *b, size_t floats, float rate) {
+    EACH(i, floats) {
+        const float moved = rate * (a[i] - b[i]);
+        a[i] -= moved;
+        b[i] += moved;
+    }
+}
+
 } // namespace
 
 cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_step *slice) {
@@ -105,4 +114,7 @@ cudaError_t launch_sum_double(cudaStream_t stream, const double *values, size_t 
 }
 cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, float factor) {
     return LAUNCH(stream, floats, scale, values, floats, factor);
+}
+cudaError_t launch_exchange(cudaStream_t stream, float *a, float *b, size_t floats, float rate) {
+    return LAUNCH(stream, floats, exchange, a, b, floats, rate);
 }

@@ -154,6 +154,7 @@ static const struct traits local_traits = {
     .own_update_in_reply = true,
     .whole_reads = true,
     .lock_free = true,
+    .conserved = CONSERVED_COPIES,
     .staleness_bound = strategy_never_stale,
     .bytes_moved = local_bytes,
 };

@@ -135,7 +135,7 @@ def promises(c):
         wrong = []
         if int(row["failed"]) or not int(row["runs"]): wrong.append(f"failed with exit code {row['exit_code']}")
         if lost and ("apply=worker" not in name or "adds=atomic" in name): wrong.append(f"{lost:.0f} updates lost")
-        if stale and re.match(r"sync|backup|local-sgd", name): wrong.append(f"staleness {stale:.0f}, promised 0")
+        if stale and re.match(r"sync|backup|local-sgd|easgd", name): wrong.append(f"staleness {stale:.0f}, promised 0")
         if bound and stale > (workers - 1) * (2 * int(bound.group(1)) + 1) + int(bound.group(1)): wrong.append(f"staleness {stale:.0f}")
         if dropped and not name.startswith("backup"): wrong.append(f"{dropped:.0f} gradients dropped")
         rows.append((name, row["devices"], f"{float(row['updates']):.0f}", f"{lost:.0f}", f"{stale:.0f}", f"{dropped:.0f}",

@@ -87,5 +87,20 @@ static int scale(const struct device *device, float *values, size_t floats, floa
     return OK;
 }
 
-const struct vectors cpu_vectors = {
-    .update = update, .mean = mean, .squares = squares, .scale = scale, .copy_racy = cpu_copy_racy};
+static int exchange(const struct device *device, float *restrict a, float *restrict b, size_t floats,
+                    float rate, struct error *error) {
+    (void)device, (void)error;
+    for (size_t i = 0; i < floats; i++) {
+        const float moved = rate * (a[i] - b[i]);
+        a[i] -= moved;
+        b[i] += moved;
+    }
+    return OK;
+}
+
+const struct vectors cpu_vectors = {.update = update,
+                                    .mean = mean,
+                                    .squares = squares,
+                                    .scale = scale,
+                                    .exchange = exchange,
+                                    .copy_racy = cpu_copy_racy};

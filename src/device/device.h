@@ -230,6 +230,9 @@ struct vectors {
                    struct error *error);
     int (*scale)(const struct device *device, float *values, size_t floats, float factor,
                  struct error *error);
+    /* With d = rate (a - b), a -= d and b += d, over a[floats] and b[floats]. */
+    int (*exchange)(const struct device *device, float *a, float *b, size_t floats, float rate,
+                    struct error *error);
     /* Copies what others may be stepping at the same time, within the device's memory; NULL: as queue_copy
      * does. */
     void (*copy_racy)(float *out, const float *in, size_t floats, struct world *world);

@@ -69,3 +69,39 @@ void shard_copy(const struct shard *shard, int worker, const struct state *own) 
     home_finish(shard->store, shard->home->device); /* others may be offered them next */
     shard->store->workers[worker].own_written = true;
 }
+
+/* Where the shard lives a worker's own vector can be written: itself, or what it was brought to. */
+static float *bring_own(struct shard *shard, int worker, float *own) {
+    float *brought = shard->home->brought[worker];
+    home_bring(shard, worker, own, shard->begin, shard->end);
+    return brought ? brought : own;
+}
+
+void shard_exchange(struct shard *shard, int worker, const struct state *own, float rate) {
+    const struct device *home = shard->home->device;
+    const size_t begin = shard->begin, floats = shard->end - begin;
+    float *mine = own->vector[0].at, *here = bring_own(shard, worker, mine);
+    struct error error = {0};
+    home_remember(shard->store,
+                  home->backend->vectors->exchange(
+                      home, here + begin, shard->home->state.vector[0].at + begin, floats, rate, &error),
+                  &error);
+    if (here != mine) home_queue_copy(shard, mine + begin, here + begin, floats);
+    home_finish(shard->store, home);
+    shard->store->workers[worker].own_written = true;
+}
+
+void shard_follow(struct shard *shard, int worker, const struct state *own, float share) {
+    const struct device *home = shard->home->device;
+    const float weight[2] = {1.0f - share, share};
+    struct error error = {0};
+    for (int v = 1; v < own->count; v++) {
+        float *at = shard->home->state.vector[v].at;
+        const float *const values[2] = {at, bring_own(shard, worker, own->vector[v].at)};
+        home_remember(
+            shard->store,
+            home->backend->vectors->mean(home, values, weight, 2, shard->begin, shard->end, 1.0f, at, &error),
+            &error);
+    }
+    home_finish(shard->store, home);
+}

@@ -25,6 +25,8 @@
  *   shard_step_own      step a worker's own copy of the slice
  *   shard_reduce_share  write the mean of the workers' own copies, a share of the slice
  *   shard_copy          copy the slice and its optimizer state into a worker's own copy
+ *   shard_exchange      move a worker's own copy and the slice towards each other
+ *   shard_follow        move the optimizer state of the slice towards a worker's own
  */
 #ifndef TRAINER_STORE_STORE_H
 #define TRAINER_STORE_STORE_H
@@ -287,6 +289,12 @@ void shard_reduce_share(struct shard *shard, int worker, const struct state *con
 size_t shard_boundary(const struct shard *shard, int share, int shares);
 /* Copies the slice from the store into the own copy. */
 void shard_copy(const struct shard *shard, int worker, const struct state *own);
+/* On the worker's thread, under the lock: with d = rate (own - slice), takes d from the worker's own weights
+ * and adds it to those of the slice. */
+void shard_exchange(struct shard *shard, int worker, const struct state *own, float rate);
+/* On the worker's thread, under the lock: every vector of the slice but the weights = itself and the worker's
+ * own, of which this counts `share`. */
+void shard_follow(struct shard *shard, int worker, const struct state *own, float share);
 void shard_done(struct shard *shard, struct gradient *gradient, long version_before);
 void shard_drop(struct shard *shard, struct gradient *gradient);
 

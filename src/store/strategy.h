@@ -11,6 +11,11 @@
 
 #include "store.h"
 
+/* Of strategies with own_moments: the sum in which each gradient is exactly once at a pause, as long as no
+ * worker is lost, whatever was exchanged: that of the workers' copies, or of these and the store's weights.
+ */
+enum conserved { CONSERVED_NOWHERE, CONSERVED_COPIES, CONSERVED_WITH_STORE };
+
 /* What a strategy needs and what it promises; the tests check every promise of every variant of every
  * strategy. */
 struct traits {
@@ -32,6 +37,7 @@ struct traits {
         own_update_in_reply; /* the weights that a worker computes on include its own last gradient, always */
     bool whole_reads; /* a worker computes on weights that are of one version in each shard, never torn */
     bool lock_free;   /* no lock is taken on the worker's path */
+    enum conserved conserved;
     /* No gradient is staler than this many updates, for W workers with `slots` slots each; NULL: no bound. */
     long (*staleness_bound)(const void *settings, int workers, int slots);
     /* No worker begins step s+1 before every shard has every gradient of step s - lead; NULL: no promise. */

@@ -47,10 +47,10 @@ same_alone() { # label, devices, options...
 
 # A batch goes as number, weights of the leader's slice behind a request, gradient behind a loss; a worker that has none for a
 # round, or until the next epoch, is told so. With so many shards, so many at the leader, so often told that there is none.
-# Under local-sgd all vectors go when they are averaged, instead, each way; those of a pause in a frame of their own.
+# Under local-sgd and easgd all vectors go when they are averaged, instead, each way; those of a pause in a frame of their own.
 wire_of() { # shards, at the leader, times
     local slice="64 * (lines * $2 // $1)"
-    echo "(lambda sent, received: (sent - steps * $slice, received - steps * $slice) if not strategy.startswith('local-sgd') else (0, 0) if 0 < sent < 0.8 * steps * $slice and (received - sent) in range(0, 28 * 8 + 1, 28) else (sent, received))(wire_sent - steps * (36 + 92) - 36 * $3, wire_received - steps * 92)"
+    echo "(lambda sent, received: (sent - steps * $slice, received - steps * $slice) if not strategy.startswith(('local-sgd', 'easgd')) else (0, 0) if 0 < sent < 0.8 * steps * $slice and (received - sent) in range(0, 28 * 8 + 1, 28) else (sent, received))(wire_sent - steps * (36 + 92) - 36 * $3, wire_received - steps * 92)"
 }
 
 # What the workers have each adds up to what all have. The log has the staleness at the leader's shards.
@@ -58,7 +58,7 @@ adds_up='rows == steps == sum(w["steps"] for w in per_worker)
     and abs(staleness["mean"] * steps - sum(w["staleness_mean"] * w["steps"] for w in per_worker)) < 1e-6
     and staleness["max"] == max(w["staleness_max"] for w in per_worker) >= max(int(r["staleness"]) for r in log)
     and 0 <= staleness["p50"] <= staleness["p99"] <= staleness["max"]
-    and 0 <= wire_sent + wire_received - sum(int(r["wire_bytes"]) for r in log) <= (wire_sent if strategy.startswith("local-sgd") else 36 * 8)'
+    and 0 <= wire_sent + wire_received - sum(int(r["wire_bytes"]) for r in log) <= (wire_sent if strategy.startswith(("local-sgd", "easgd")) else 36 * 8)'
 adds_up=${adds_up//$'\n'/}
 
 others_are_named() { # victim's pattern, names...: all say it, or name one of them that does: it may have ended first
@@ -94,7 +94,7 @@ for strategy in $(for name in $(names_of strategies); do variants_of "$name"; do
         done
         continue
     fi
-    case $strategy in sync | local-sgd) updates=20 stalest=0 ;; ssp) updates=40 stalest=10 ;; *) updates=40 stalest=40 ;; esac
+    case $strategy in sync | local-sgd) updates=20 stalest=0 ;; easgd) updates=40 stalest=0 ;; ssp) updates=40 stalest=10 ;; *) updates=40 stalest=40 ;; esac
     start_cluster 2 2 --quiet $small --epochs=2 --strategy="$strategy"
     ends 0 $all
     same_results $all

@@ -31,7 +31,7 @@ expect() { # waits that 40 steps make, options...
 }
 
 # On the GPU the gradient is waited for, or a worker's own step behind it; a server waits for each update, one who ends a round of
-# `backup` for it, and `local-sgd` every 8 steps for the mean and for its copies of it.
+# `backup` for it, `local-sgd` every 8 steps for the mean and for its copies of it, and `easgd` every 10 for an exchange.
 strategies=$("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p')
 for strategy in $strategies async-lockfree:apply=worker; do
     case $strategy in
@@ -40,6 +40,7 @@ for strategy in $strategies async-lockfree:apply=worker; do
     sharded) at_home=120 at_host=0 ;;
     backup) at_home=80 at_host=0 ;;
     local-sgd) at_home=50 at_host=40 ;;
+    easgd) at_home=44 at_host=40 ;;
     *) fail "$strategy: say how often it waits" ;;
     esac
     expect $at_home --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --strategy="$strategy"

@@ -45,8 +45,9 @@ static void check_counts(struct rig *rig, const char *name) {
         steps += own;
         for (size_t i = range->begin; i < range->begin + range->floats; i++) {
             const float got = rig->store.weights[i];
-            if (traits->merged) continue; /* the mean over those who had a batch: checked against serial */
-            if (!plain) continue;         /* moments remember: only the tallies count */
+            if (traits->merged) continue;    /* the mean over those who had a batch: checked against serial */
+            if (!plain) continue;            /* moments remember: only the tallies count */
+            if (traits->conserved) continue; /* each worker has weights of its own: check_conserved */
             if (traits->exactly_once || workers == 1)
                 CHECK(got == after(own, 1.0f), "%s: weight %zu is %g after %ld updates", name, i, (double)got,
                       own);
@@ -139,6 +140,71 @@ static void check_many_seeds(const char *text, const struct strategy *strategy, 
         if (code == OK) check_counts(&rig, name);
         rig_close(&rig);
     }
+}
+
+/* --- what is exchanged is neither lost nor counted twice --- */
+
+/* What each worker's first weights add up to: who comes late begins with what the store has by then. */
+static double begun_with[HARNESS_WORKERS];
+
+static int formula_numbered(struct rig *rig, int worker, long number, float *weights, float *gradient,
+                            float *loss, struct error *error) {
+    const int code = formula_blocks(rig, worker, number, weights, gradient, loss, error);
+    const struct range *own = &rig->ranges[worker];
+    for (size_t i = 0; i < own->floats; i++) gradient[own->begin + i] = (float)(1 + number % 3);
+    for (int w = 0; w < rig->settings.workers && atomic_load(&rig->computed[worker]) == 1; w++)
+        begun_with[worker] += (double)weights[rig->ranges[w].begin];
+    return code;
+}
+
+/* What the gradients add up to is missing from the copies, and from the store where it has weights of its
+ * own. */
+static void check_sum(const struct rig *rig, const char *name) {
+    const struct traits *traits = rig->training.traits;
+    const int workers = rig->settings.workers;
+    double applied = 0.0, found = 0.0, most = 0.0;
+    for (int b = 0; b < rig->settings.batches; b++) applied += 1 + b % 3;
+    for (int w = 0; w < workers; w++) found += begun_with[w];
+    for (int w = 0; w <= workers; w++)
+        for (size_t i = rig->ranges[w].begin; i < rig->ranges[w].begin + rig->ranges[w].floats; i++) {
+            const double centre = (double)rig->store.weights[i];
+            double copies = 0.0;
+            for (int v = 0; v < workers; v++) {
+                const struct state *own = &rig->training.workers[v].side.own;
+                copies += rig->training.workers[v].side.version[0] < 0 ? 0.0 : (double)own->vector[0].at[i];
+            }
+            if (i == rig->ranges[w].begin)
+                found -= copies + (traits->conserved == CONSERVED_WITH_STORE ? centre : 0.0);
+            if (traits->conserved == CONSERVED_COPIES)
+                most = fmax(most, fabs(copies / (double)workers - centre));
+            CHECK(w < workers || fabs(centre) <= 0.0, "%s: nobody's weight is %g", name, centre);
+            CHECK(centre <= 0.0, "%s: a weight is %g", name, centre);
+        }
+    CHECK(fabs(found - applied) < 1e-4 * applied, "%s: what was applied adds up to %g, and is found as %g",
+          name, applied, found);
+    CHECK(most < 1e-4, "%s: the store is %g away from the mean of the copies", name, most);
+}
+
+static void check_conserved(const char *text, const struct strategy *strategy, void *argument) {
+    struct choice choice;
+    struct error error = {0};
+    (void)argument;
+    plugin_choose(&choice, &strategy_kind, text, &error);
+    if (!strategy_traits(strategy, choice.settings)->conserved) return;
+    for (int simulated = 0; simulated < 2; simulated++)
+        for (size_t w = 0; w < sizeof worker_counts / sizeof *worker_counts; w++)
+            for (int pauses = 0; pauses < 2; pauses++) {
+                static struct rig rig;
+                struct rig_settings settings = usual(text, simulated, worker_counts[w], shard_counts[w % 4]);
+                char name[200];
+                settings.formula = formula_numbered;
+                settings.batches = 97;
+                memset(begun_with, 0, sizeof begun_with);
+                name_case(name, &settings);
+                CHECK(rig_run(&rig, &settings, pauses) == OK, "%s: %s", name, rig.error.words);
+                check_sum(&rig, name);
+                rig_close(&rig);
+            }
 }
 
 /* --- repeatable, and equal to serial --- */
@@ -269,7 +335,8 @@ static void check_own_update(const char *text, const struct strategy *strategy, 
                 CHECK(atomic_load(&rig.wrong) == 0,
                       "%s, %d workers: %ld weights lacked the worker's own update", text, settings.workers,
                       atomic_load(&rig.wrong));
-            if (!traits->own_update_in_reply && settings.simulated && settings.workers > 1 && !traits->merged)
+            if (!traits->own_update_in_reply && settings.simulated && settings.workers > 1 &&
+                !traits->merged && !traits->conserved)
                 CHECK(atomic_load(&rig.wrong) > 0,
                       "%s: every reply had the own update, which it does not promise: is the test awake?",
                       text);
@@ -537,6 +604,7 @@ static void check_sharding(const char *text, const struct strategy *strategy, vo
 int main(void) {
     each_strategy(check_once, NULL);
     each_strategy(check_many_seeds, NULL);
+    each_strategy(check_conserved, NULL);
     each_strategy(check_repeatable, NULL);
     each_strategy(check_own_update, NULL);
     each_strategy(check_staleness, NULL);
