@@ -180,6 +180,9 @@ cudaError_t launch_squares(cudaStream_t stream, const float *values, size_t floa
 cudaError_t launch_sum_double(cudaStream_t stream, const double *values, size_t count, double *parts,
                               size_t chunks);
 cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, float factor);
+/* by->then and by->squares begin `at` floats before the gradient. */
+cudaError_t launch_compensate(cudaStream_t stream, const struct compensation *by, const float *gradient,
+                              const float *weights, size_t at, size_t floats, float *out);
 cudaError_t launch_exchange(cudaStream_t stream, float *a, float *b, size_t floats, float rate);
 
 /* --- gather.cu --- */

@@ -25,6 +25,19 @@ static float *at(float *vector, size_t begin) {
     return vector ? vector + begin : NULL;
 }
 
+/* In the place of the mean, of which there is none. */
+static int compensate(const struct device *device, struct queue *queue, const struct compensation *by,
+                      const struct update_slice *slice, const float **gradient, struct error *error) {
+    const size_t at = slice->begin - by->begin;
+    GPU_TRY(device,
+            launch_compensate(queue->stream, by, *gradient + slice->begin,
+                              slice->state->vector[0].at + slice->begin, at, slice->end - slice->begin,
+                              slice->mean + slice->begin),
+            error);
+    *gradient = slice->mean;
+    return OK;
+}
+
 static int update(const struct device *device, const struct update *update, const struct update_slice *slice,
                   struct error *error) {
     const float *gradient = slice->weight ? slice->mean : slice->gradients[0];
@@ -35,6 +48,8 @@ static int update(const struct device *device, const struct update *update, cons
     if (slice->weight)
         RETURN_IF(mean(device, slice->gradients, slice->weight, slice->count, slice->begin, slice->end, 1.0f,
                        slice->mean, error));
+    if (slice->compensation && update->rule >= 0)
+        RETURN_IF(compensate(device, queue, slice->compensation, slice, &gradient, error));
     struct gpu_step step = {.floats = slice->end - slice->begin,
                             .weights = at(slice->state->vector[0].at, slice->begin),
                             .gradient = gradient ? gradient + slice->begin : NULL,

@@ -76,6 +76,21 @@ KERNEL scale(float *values, size_t floats, float factor) {
     EACH(i, floats) values[i] *= factor;
 }
 
+/* 12 bytes read and 4 written, and of the squares 4 of each. A gradient that is not finite stays so. */
+KERNEL compensate(compensation by, const float *gradient, const float *weights, size_t at, size_t floats,
+                  float *out) {
+    EACH(i, floats) {
+        const float g = gradient[i];
+        float m = 1.0f;
+        if (by.squares) {
+            m = update_squares(by.squares[at + i], g, by.keep);
+            by.squares[at + i] = m;
+            m += UPDATE_LEAST_SQUARE;
+        }
+        out[i] = update_compensated(g, weights[i], by.then[at + i], by.lambda, m);
+    }
+}
+
 /* 8 bytes read and 8 written. */
 KERNEL exchange(float *a, float *b, size_t floats, float rate) {
     EACH(i, floats) {
@@ -117,4 +132,8 @@ cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, floa
 }
 cudaError_t launch_exchange(cudaStream_t stream, float *a, float *b, size_t floats, float rate) {
     return LAUNCH(stream, floats, exchange, a, b, floats, rate);
+}
+cudaError_t launch_compensate(cudaStream_t stream, const struct compensation *by, const float *gradient,
+                              const float *weights, size_t at, size_t floats, float *out) {
+    return LAUNCH(stream, floats, compensate, *by, gradient, weights, at, floats, out);
 }

@@ -22,9 +22,10 @@ static inline struct worker_side *by_hand_side(struct rig *rig, int worker) {
 /* The first half of a step: weights as the strategy gives them, and a gradient that depends on these. */
 static inline struct gradient *by_hand_compute(struct rig *rig, int worker, long number) {
     struct worker_side *side = by_hand_side(rig, worker);
-    float loss = 0.0f, *values = rig->training.workers[worker].slabs[0];
+    float loss = 0.0f;
     CHECK(strategy_take_all(side, &rig->error) == OK, "%s", rig->error.words);
     struct gradient *gradient = store_gradient(&rig->store, worker, side->step);
+    float *values = rig->training.workers[worker].slabs[gradient->slot];
     rig->settings.formula(rig, worker, number, side->weights, values, &loss, &rig->error);
     for (int s = 0; s < rig->settings.shards; s++) gradient->version[s] = side->version[s];
     gradient->values = values;

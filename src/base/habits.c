@@ -42,6 +42,7 @@ static const struct {
     {"strategy", "downpour|asgd|asynchronous", "--strategy=async-apply"},
     {"strategy", "ps|parameter-server|param-server", "--strategy=sharded"},
     {"strategy", "fedavg|federated|model-averaging|periodic-averaging", "--strategy=local-sgd"},
+    {"strategy", "delay-compensation|delay-compensated|dcasgd", "--strategy=dc-asgd"},
     {"strategy", "elastic|elastic-averaging|eamsgd|aeasgd", "--strategy=easgd"},
     {"strategy", "stale-synchronous|stale-synchronous-parallel", "--strategy=ssp"},
     {"model", "resnet|resnet18|resnet20|resnet50|vgg|convnet", "--model=alexnet"},

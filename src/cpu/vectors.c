@@ -31,9 +31,21 @@ static void add_up(const float *const *values, const float *weight, int count, s
     }
 }
 
+static void compensate(const struct compensation *by, const float *gradient, const float *weights, size_t at,
+                       size_t floats, float *restrict out) {
+    const float *then = by->then + (at - by->begin);
+    float *squares = by->squares ? by->squares + (at - by->begin) : NULL;
+    for (size_t i = 0; squares && i < floats; i++)
+        squares[i] = update_squares(squares[i], gradient[i], by->keep);
+    for (size_t i = 0; i < floats; i++)
+        out[i] = update_compensated(gradient[i], weights[i], then[i], by->lambda,
+                                    squares ? squares[i] + UPDATE_LEAST_SQUARE : 1.0f);
+}
+
 static int update(const struct device *device, const struct update *update, const struct update_slice *slice,
                   struct error *error) {
-    const bool blocks = slice->weight || slice->average;
+    const struct compensation *compensation = update->rule >= 0 ? slice->compensation : NULL;
+    const bool blocks = slice->weight || slice->average || compensation;
     _Alignas(64) float mean[BLOCK];
     (void)device, (void)error;
     if (slice->racy) {
@@ -46,6 +58,10 @@ static int update(const struct device *device, const struct update *update, cons
         floats = blocks && slice->end - at > BLOCK ? BLOCK : slice->end - at;
         if (slice->weight) {
             add_up(slice->gradients, slice->weight, slice->count, at, floats, mean);
+            gradient = mean;
+        }
+        if (compensation) {
+            compensate(compensation, gradient, slice->state->vector[0].at + at, at, floats, mean);
             gradient = mean;
         }
         for (int m = 0; m < update->moments; m++) moments[m] = slice->state->vector[1 + m].at + at;

@@ -62,6 +62,18 @@ static inline float *state_find(const struct state *state, const char *name) {
     return NULL;
 }
 
+/* What makes up for the age of a gradient that was computed on `then`: it becomes g + l g g (w - then), with
+ * l = lambda, or, with a mean of its squares m, l = lambda / sqrt(m). Source: Zheng et al., "Asynchronous
+ * stochastic gradient descent with delay compensation", ICML 2017, whose outer product is cut down to its
+ * diagonal so. */
+#define UPDATE_LEAST_SQUARE 1e-7f
+struct compensation {
+    float lambda, keep; /* keep: what is left of m at each update */
+    size_t begin;       /* in the layout, of the first float of both: */
+    const float *then;  /* [slice floats] */
+    float *squares;     /* [slice floats] m; NULL: lambda stays */
+};
+
 struct world;
 
 /* The slice [begin, end) of a state and the gradients that it is stepped with, all in one memory. */
@@ -74,6 +86,7 @@ struct update_slice {
     const float *weight; /* [count] of each gradient in the sum that is the step's, added in this order; NULL:
                             one gradient, as it is */
     float *mean;         /* [layout floats] for that sum, on a device with memory of its own; else NULL */
+    const struct compensation *compensation; /* of one gradient, where weights are trained; NULL: none */
     /* Others may step the same slice meanwhile; then there is one gradient. */
     int racy;
     int atomic;          /* 1: the weights are changed by atomic additions */
@@ -98,6 +111,16 @@ UPDATE_INLINE float update_average(float a, float w, float rate) {
  * weight decay regularization", 2019. */
 UPDATE_INLINE float update_shrunk(const struct update *u, float after, float w) {
     return after - u->rate * u->weight_decay * w;
+}
+
+/* m after one more gradient. */
+UPDATE_INLINE float update_squares(float m, float g, float keep) {
+    return keep * m + (1.0f - keep) * g * g;
+}
+
+/* m: 1 where lambda stays. */
+UPDATE_INLINE float update_compensated(float g, float w, float then, float lambda, float m) {
+    return g + lambda / sqrtf(m) * g * g * (w - then);
 }
 
 /* The gradient of the loss plus decay/2 |w|^2. */

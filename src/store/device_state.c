@@ -73,6 +73,14 @@ void store_own_vector_free(const struct store *store, int worker, float *vector)
     close_vector(store, store_own_device(store, worker), vector);
 }
 
+int shard_open_vector(struct shard *shard, float **out, const char *what, struct error *error) {
+    return device_array(shard->home->device, out, shard->end - shard->begin, what, error);
+}
+
+void shard_close_vector(struct shard *shard, float *vector) {
+    if (vector) shard->home->device->backend->release(shard->home->device, vector);
+}
+
 /* --- the store's vectors --- */
 
 static int add_vector(const struct store *store, const struct device *device, struct state *state,

@@ -55,7 +55,7 @@ int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct
 }
 
 /* From one device to another, or the same, it is only queued. */
-static void count_copy(const struct shard *shard, struct worker_side *side) {
+void strategy_count_copy(const struct shard *shard, struct worker_side *side) {
     side->bytes_moved += strategy_slice_bytes(shard);
     side->queued = side->queued || device_apart(store_own_device(shard->store, side->worker));
 }
@@ -69,14 +69,14 @@ int strategy_read_locked(struct shard *shard, struct worker_side *side, struct e
         return OK;
     }
     shard_unlock(shard, side->worker);
-    count_copy(shard, side);
+    strategy_count_copy(shard, side);
     return OK;
 }
 
 int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error) {
     (void)error;
     if (shard_read_racy(shard, side->device, side->weights, &side->version[shard->index]))
-        count_copy(shard, side);
+        strategy_count_copy(shard, side);
     return OK;
 }
 

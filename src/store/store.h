@@ -8,6 +8,7 @@
  *
  * Verbs, the whole vocabulary of strategies:
  *   shard_apply         step with one gradient; the caller sees to it that nobody else writes
+ *   shard_apply_compensated  the same with a gradient that is corrected for its age
  *   shard_apply_racy    the same without any guard: the only racy writer
  *   shard_contribute    put a gradient into its worker's place for the round
  *   shard_step_share    step a share of the slice with the mean of what was contributed, in roster order
@@ -25,6 +26,9 @@
  *   shard_step_own      step a worker's own copy of the slice
  *   shard_reduce_share  write the mean of the workers' own copies, a share of the slice
  *   shard_copy          copy the slice and its optimizer state into a worker's own copy
+ *   shard_open_vector   a vector of the strategy's own, as long as the slice, where that lives
+ *   shard_keep          copy the slice into such a vector
+ *   shard_read_kept     copy such a vector into a worker's weights
  *   shard_exchange      move a worker's own copy and the slice towards each other
  *   shard_follow        move the optimizer state of the slice towards a worker's own
  */
@@ -259,6 +263,18 @@ void store_spread_ranges(struct layout *layout, int shards, enum shard_by by);
 /* --- verbs --- */
 long shard_apply(struct shard *shard, const struct gradient *gradient);      /* returns the version before */
 long shard_apply_racy(struct shard *shard, const struct gradient *gradient); /* returns the version before */
+/* As shard_apply, where weights are trained with what `compensation` (update.h) makes of the gradient; its
+ * vectors are strategy vectors. */
+long shard_apply_compensated(struct shard *shard, const struct gradient *gradient,
+                             const struct compensation *compensation);
+/* Strategy vectors: [end - begin] floats in the memory where the shard lives, zeroed. For a strategy's open
+ * and close. They are in no checkpoint. Errors: ERROR_DEVICE: memory. */
+int shard_open_vector(struct shard *shard, float **out, const char *what, struct error *error);
+void shard_close_vector(struct shard *shard, float *vector); /* NULL is fine */
+/* vector = the weights of the slice; the caller sees to it that nobody writes. Complete on return. */
+void shard_keep(struct shard *shard, float *vector);
+/* Copies a vector to weights + begin, in the memory of `to`, as shard_read does. */
+void shard_read_kept(const struct shard *shard, const struct device *to, float *weights, const float *vector);
 void shard_lock(struct shard *shard, int worker);   /* on a worker's thread; with lock_release, when it ... */
 void shard_unlock(struct shard *shard, int worker); /* ... has not read, or with this */
 void shard_contribute(struct shard *shard, struct gradient *gradient);

@@ -37,6 +37,7 @@ struct traits {
         own_update_in_reply; /* the weights that a worker computes on include its own last gradient, always */
     bool whole_reads; /* a worker computes on weights that are of one version in each shard, never torn */
     bool lock_free;   /* no lock is taken on the worker's path */
+    bool corrects; /* a stale gradient is corrected for its age; one that is not stale is applied as it is */
     enum conserved conserved;
     /* No gradient is staler than this many updates, for W workers with `slots` slots each; NULL: no bound. */
     long (*staleness_bound)(const void *settings, int workers, int slots);
@@ -114,6 +115,8 @@ int strategy_serve_locked(struct shard *shard, struct gradient *gradient, struct
 /* Copies the shard's weights for the worker when they have changed, with or without the shard's lock. */
 int strategy_read_locked(struct shard *shard, struct worker_side *side, struct error *error);
 int strategy_read_racy(struct shard *shard, struct worker_side *side, struct error *error);
+/* For pull: the worker has been given a copy of the slice. */
+void strategy_count_copy(const struct shard *shard, struct worker_side *side);
 /* For pull, before the worker computes in place on weights of which others have stepped shares. */
 void strategy_await_stepped(struct shard *shard, struct worker_side *side);
 /* Values of `bytes_moved`: nothing is copied; the weights once for each change. */

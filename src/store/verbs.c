@@ -24,19 +24,28 @@ static void end_apply(const struct shard *shard, const struct gradient *gradient
     trace_put(shard->store->settings.roster->trace, &span);
 }
 
-long shard_apply(struct shard *shard, const struct gradient *gradient) {
+long shard_apply_compensated(struct shard *shard, const struct gradient *gradient,
+                             const struct compensation *compensation) {
     const long version = atomic_load_explicit(&shard->version, memory_order_relaxed);
     const struct home *home = shard->home;
     const double began_s = begin_apply(shard, gradient);
     const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
-    struct update_slice slice = {
-        .begin = shard->begin, .end = shard->end, .state = &home->state, .count = 1, .gradients = &values};
+    struct update_slice slice = {.begin = shard->begin,
+                                 .end = shard->end,
+                                 .state = &home->state,
+                                 .count = 1,
+                                 .gradients = &values,
+                                 .compensation = compensation};
     home_await_reads(shard);
     home_step(shard, home->device, &slice, store_rate(shard->store, version), version + 1, -1);
     home_finish(shard->store, home->device);
     atomic_store(&shard->version, version + 1);
     end_apply(shard, gradient, -1, version + 1, began_s);
     return version;
+}
+
+long shard_apply(struct shard *shard, const struct gradient *gradient) {
+    return shard_apply_compensated(shard, gradient, NULL);
 }
 
 /* Each worker begins its sweep at another place and goes round: workers whose steps take equally long fall
@@ -165,6 +174,16 @@ bool shard_read_racy(const struct shard *shard, const struct device *to, float *
         home_copy(shard, to, out, in, shard->end - shard->begin);
     *version = now;
     return true;
+}
+
+void shard_keep(struct shard *shard, float *vector) {
+    home_queue_copy(shard, vector, shard->home->state.vector[0].at + shard->begin, shard->end - shard->begin);
+    home_finish(shard->store, shard->home->device);
+}
+
+void shard_read_kept(const struct shard *shard, const struct device *to, float *weights,
+                     const float *vector) {
+    home_copy(shard, to, weights + shard->begin, vector, shard->end - shard->begin);
 }
 
 int shard_post(struct shard *shard, struct gradient *gradient, struct error *error) {

@@ -35,10 +35,10 @@ static int compute_on_gpu(void *self, int worker, int buffer, float *weights, fl
     return gpu->marks->set(device, ended[worker], error);
 }
 
-/* Whether no update is lost: the stand-in does one piece of work at a time. Copies that are drawn towards
- * others count only together. */
+/* Whether every update takes 1, and none is lost: the stand-in does one piece of work at a time. Copies that
+ * are drawn towards others count only together. */
 static bool counts(const struct traits *traits) {
-    if (traits->conserved && !traits->rounds) return false;
+    if ((traits->conserved && !traits->rounds) || traits->corrects) return false;
     return STANDIN || traits->exactly_once || traits->merged;
 }
 

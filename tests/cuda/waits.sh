@@ -37,6 +37,7 @@ for strategy in $strategies async-lockfree:apply=worker; do
     case $strategy in
     sync | async-lockfree:apply=worker) at_home=40 at_host=40 ;;
     async-apply | async-locked | async-lockfree | ssp) at_home=80 at_host=0 ;;
+    dc-asgd) at_home=120 at_host=0 ;; # and for the copy of the weights beside them
     sharded) at_home=120 at_host=0 ;;
     backup) at_home=80 at_host=0 ;;
     local-sgd) at_home=50 at_host=40 ;;

@@ -76,7 +76,7 @@ static void check_counted(const char *text, const struct strategy *strategy, voi
         const struct traits *traits = rig.training.traits;
         for (int s = 0; s < shards && code == OK; s++)
             check_shard(name, &rig, &rig.store.shards[s],
-                        traits->exactly_once || traits->drops ||
+                        (traits->exactly_once && !traits->corrects) || traits->drops ||
                             (workers == 1 && traits->conserved != CONSERVED_WITH_STORE));
         rig_close(&rig);
     }

@@ -1,0 +1,131 @@
+/* dc-asgd: async-apply, with each gradient corrected for what the weights have changed since it was computed.
+ *
+ * Who applies:   the shard's server, in order of arrival: g + lambda g g (w - w_then), the first terms of a
+ *                Taylor series of the gradient at the weights as they are now.
+ * What guards:   the server alone writes the weights, and after each update a copy for the worker whose
+ *                gradient that was. Only a worker's first copy needs the shard's lock.
+ * How old:       as in async-apply: about W-1 updates. A gradient that is not stale is applied as it is.
+ * Bytes/step:    the weights, once, from that copy, which the server has made where the shard lives.
+ * Reproducible:  with one worker, bit for bit equal to serial training; else not.
+ *
+ * The copies begin with the weights. The mean squares of adapt=mean-square are in no checkpoint: who goes on
+ * from one begins them anew.
+ *
+ * Source: Zheng et al., "Asynchronous stochastic gradient descent with delay compensation", ICML 2017;
+ * adapt=none is its DC-ASGD-c, mean-square its DC-ASGD-a. */
+#include "../src/store/strategy.h"
+
+enum adapt { ADAPT_NONE, ADAPT_MEAN_SQUARE };
+
+struct dc_settings {
+    double lambda, keep;
+    int adapt;
+};
+
+static const struct option rows[] = {
+    OPTION_ROW(REAL, "lambda", struct dc_settings, lambda, .fallback = "0.04", .least = 0, .most = 1e6,
+               .help = "how much a gradient is corrected; with adapt=mean-square about 2"),
+    OPTION_ROW(CHOICE, "adapt", struct dc_settings, adapt, .fallback = "none", .choices = "none|mean-square",
+               .help = "mean-square: divide lambda by the root of a moving mean of the squares of gradients"),
+    OPTION_ROW(REAL, "keep", struct dc_settings, keep, .fallback = "0.95", .least = 0, .most = 0.999999,
+               .help = "decay of that mean"),
+    {0},
+};
+
+struct dc_line {
+    float *then;  /* [slice floats] the weights that the worker has, or is to get */
+    long version; /* of these */
+};
+
+struct dc_state {
+    struct dc_line *lines; /* [workers] written by the server while that worker waits for its gradient */
+    float *squares;        /* [slice floats] the server's; NULL with adapt=none */
+};
+
+static int dc_open(struct shard *shard, const void *settings, struct error *error) {
+    const int workers = shard->store->settings.roster->workers;
+    struct dc_state *state = NULL;
+    RETURN_IF(memory_array(&state, 1, "copies of a shard", error));
+    shard->state = state;
+    RETURN_IF(memory_array(&state->lines, workers, "copies of a shard", error));
+    for (int w = 0; w < workers; w++)
+        RETURN_IF(shard_open_vector(shard, &state->lines[w].then, "the weights that a worker has", error));
+    if (((const struct dc_settings *)settings)->adapt == ADAPT_NONE) return OK;
+    return shard_open_vector(shard, &state->squares, "the mean squares of gradients", error);
+}
+
+static void dc_close(struct shard *shard) {
+    struct dc_state *state = shard->state;
+    if (!state) return;
+    for (int w = 0; state->lines && w < shard->store->settings.roster->workers; w++)
+        shard_close_vector(shard, state->lines[w].then);
+    shard_close_vector(shard, state->squares);
+    memory_free(state->lines);
+    memory_free(state);
+    shard->state = NULL;
+}
+
+static int dc_serve(struct shard *shard, struct gradient *gradient, struct error *error) {
+    const struct dc_settings *settings = choice_settings(shard->store->settings.strategy);
+    struct dc_state *state = shard->state;
+    struct dc_line *line = &state->lines[gradient->worker];
+    const struct compensation compensation = {.lambda = (float)settings->lambda,
+                                              .keep = (float)settings->keep,
+                                              .begin = shard->begin,
+                                              .then = line->then,
+                                              .squares = state->squares};
+    long version = atomic_load(&shard->version);
+    if (gradient->examples > 0) {
+        lock_take(&shard->lock);
+        version = shard_apply_compensated(shard, gradient, &compensation);
+        shard_keep(shard, line->then);
+        lock_release(&shard->lock);
+        line->version = version + 1;
+    }
+    shard_done(shard, gradient, version);
+    return store_check(shard->store, error);
+}
+
+static int dc_pull(struct shard *shard, struct worker_side *side, struct error *error) {
+    struct dc_line *line = &((struct dc_state *)shard->state)->lines[side->worker];
+    long *version = &side->version[shard->index];
+    RETURN_IF(shard_await(shard, side->worker, side->worker, side->step,
+                          "the server, for its own gradient to be applied", error));
+    if (*version < 0) {
+        shard_lock(shard, side->worker);
+        shard_keep(shard, line->then);
+        line->version = atomic_load(&shard->version);
+        lock_release(&shard->lock);
+    }
+    if (*version == line->version) return OK;
+    shard_read_kept(shard, side->device, side->weights, line->then);
+    *version = line->version;
+    strategy_count_copy(shard, side);
+    return OK;
+}
+
+static const struct traits dc_traits = {
+    .own_weights = true,
+    .servers = true,
+    .exactly_once = true,
+    .own_update_in_reply = true,
+    .whole_reads = true,
+    .corrects = true,
+    .bytes_moved = strategy_bytes_changed,
+};
+
+static const char *const variants[] = {"adapt=none", "lambda=2,adapt=mean-square", NULL};
+
+const struct strategy strategy_dc_asgd = {
+    .plugin = {.name = "dc-asgd",
+               .help = "async-apply with gradients corrected for their age (delay compensation)",
+               .options = rows,
+               .settings_bytes = sizeof(struct dc_settings)},
+    .variants = variants,
+    .traits = &dc_traits,
+    .open = dc_open,
+    .close = dc_close,
+    .push = shard_post,
+    .pull = dc_pull,
+    .serve = dc_serve,
+};
