@@ -36,6 +36,7 @@ struct rig_settings {
     int prefetch;
     bool together;                /* all steps take the same virtual time, so workers meet at the weights */
     bool go_on;                   /* --on-loss=continue */
+    bool divides;                 /* --staleness=divide */
     const char *fail, *stall;     /* as typed; NULL: none */
     const struct device *devices; /* [workers] that compute, with memory of their own: the shards live on the
                                      first; NULL: in the host's */
@@ -213,6 +214,7 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                          .devices = settings->devices,
                                          .on_devices = settings->devices != NULL,
                                          .average = settings->average,
+                                         .divides = settings->divides,
                                          .finished = rig_finished,
                                          .finished_argument = rig};
     RETURN_IF(store_open(&rig->store, &store, error));

@@ -18,6 +18,7 @@ enum { PREFETCH_AUTO = OPTION_AUTOMATIC };
 /* What the choices of their names mean; those of shard-by, links and data-sharding are in the headers that
  * use them. */
 enum kernels { KERNELS_AUTO, KERNELS_REFERENCE };
+enum stale_rates { STALENESS_IGNORE, STALENESS_DIVIDE };
 enum on_loss { ON_LOSS_AUTO, ON_LOSS_STOP, ON_LOSS_CONTINUE };
 enum homes { HOMES_AUTO, HOMES_CPU, HOMES_GPU };
 

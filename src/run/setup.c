@@ -24,6 +24,17 @@ static int check_parts(const struct setup *setup, int parts, bool mirrored, stru
                      parts, why);
 }
 
+static int check_staleness(const struct setup *setup, struct error *error) {
+    const struct choice *choice = &setup->choices.strategy;
+    const struct traits *traits = strategy_traits(strategy_of(choice), choice->settings);
+    if (setup->config.staleness != STALENESS_DIVIDE || traits->staleness_bound != strategy_never_stale)
+        return OK;
+    return error_set(error, ERROR_USAGE,
+                     "--staleness=divide: expected ignore, as gradients are never stale under "
+                     "--strategy=%s",
+                     setup->config.strategy);
+}
+
 /* --shards, or what the strategy likes. */
 static int count_shards(const struct setup *setup, int parts) {
     const struct choice *choice = &setup->choices.strategy;
@@ -65,6 +76,7 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
     RETURN_IF(choose(&choices->strategy, setup->own_strategy, &strategy_kind, config->strategy,
                      sizeof config->strategy, error));
     RETURN_IF(check_parts(setup, parts, mirrored, error));
+    RETURN_IF(check_staleness(setup, error));
     RETURN_IF(plugin_choose(&choices->optimizer, &optimizer_kind, config->optimizer, error));
     RETURN_IF(check_matrices(setup, error));
     RETURN_IF(plugin_choose(&choices->schedule, &schedule_kind, config->schedule, error));

@@ -110,6 +110,7 @@ int run_open_store(struct run *run, struct error *error) {
         .on_devices = on_devices,
         .links = (enum links)config->links,
         .average = config->average,
+        .divides = config->staleness == STALENESS_DIVIDE,
         .far = run->crew.elsewhere && strategy_of(&choices->strategy)->shares &&
                !compress_is_on(&choices->compressor),
         .owes = run->crew.elsewhere && compress_is_on(&choices->compressor),

@@ -7,7 +7,8 @@ void shard_step_own(struct shard *shard, const struct state *own, const struct g
     if (shard->store->settings.far) return;
     struct update_slice slice = {
         .begin = shard->begin, .end = shard->end, .state = own, .count = 1, .gradients = &gradient->values};
-    home_step(shard, device, &slice, store_rate(shard->store, version), version + 1, gradient->worker);
+    const float rate = store_rate(shard->store, version) * shard_worth(shard, gradient, version);
+    home_step(shard, device, &slice, rate, version + 1, gradient->worker);
     home_finish(shard->store, device);
 }
 

@@ -185,6 +185,12 @@ float store_rate(const struct store *store, long version) {
                    schedule_factor(store->settings.schedule, version, store->settings.total_updates));
 }
 
+float shard_worth(const struct shard *shard, const struct gradient *gradient, long version) {
+    if (!shard->store->settings.divides) return 1.0f;
+    const long age = version - gradient->version[shard->index];
+    return age > 1 ? 1.0f / (float)age : 1.0f;
+}
+
 void store_set_version(struct store *store, long version) {
     for (int s = 0; s < store->settings.shards; s++) atomic_store(&store->shards[s].version, version);
 }

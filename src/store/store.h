@@ -130,6 +130,7 @@ struct store_settings {
     bool on_devices;
     enum links links;
     double average; /* decay of the moving average of the weights, at most; 0: there is none */
+    bool divides;   /* the rate of a gradient that is n > 1 updates old is divided by n */
     bool owes;      /* a vector more is kept: what compressing has left out of gradients */
     bool far;       /* workers step their own copies in their processes: shard_step_own does nothing here */
     /* Called when no holder needs a gradient any more, by the last of them, before the slot is free again.
@@ -228,6 +229,10 @@ int store_check(const struct store *store, struct error *error);
 
 /* Learning rate for the update after `version` updates (the optimizer's rate times the schedule). */
 float store_rate(const struct store *store, long version);
+/* What a gradient counts for in the update after `version` updates: 1, or with settings.divides one over its
+ * age, if that is more than 1. Source: Zhang, Gupta, Lian, Liu, "Staleness-aware async-SGD for distributed
+ * deep learning", IJCAI 2016. */
+float shard_worth(const struct shard *shard, const struct gradient *gradient, long version);
 
 /* Sets all versions; for resuming. */
 void store_set_version(struct store *store, long version);

@@ -37,7 +37,8 @@ long shard_apply_compensated(struct shard *shard, const struct gradient *gradien
                                  .gradients = &values,
                                  .compensation = compensation};
     home_await_reads(shard);
-    home_step(shard, home->device, &slice, store_rate(shard->store, version), version + 1, -1);
+    const float rate = store_rate(shard->store, version) * shard_worth(shard, gradient, version);
+    home_step(shard, home->device, &slice, rate, version + 1, -1);
     home_finish(shard->store, home->device);
     atomic_store(&shard->version, version + 1);
     end_apply(shard, gradient, -1, version + 1, began_s);
@@ -57,7 +58,7 @@ long shard_apply_racy(struct shard *shard, const struct gradient *gradient) {
                  place = device_apart(shard->home->device) ? 0 : (size_t)gradient->worker;
     const size_t middle = shard->begin + lines * place / workers * LINE_FLOATS;
     const long seen = atomic_load(&shard->version);
-    const float rate = store_rate(shard->store, seen);
+    const float rate = store_rate(shard->store, seen) * shard_worth(shard, gradient, seen);
     const struct home *home = shard->home;
     const double began_s = begin_apply(shard, gradient);
     const float *values = home_bring(shard, gradient->worker, gradient->values, shard->begin, shard->end);
@@ -140,9 +141,11 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
         const struct gradient *gradient = atomic_load_explicit(&shard->contributed[w], memory_order_relaxed);
         if (!gradient || gradient->examples == 0) continue;
         mine->values[slice.count] = home_bring(shard, w, gradient->values, slice.begin, slice.end);
-        mine->weight[slice.count++] = (float)gradient->examples / (float)examples;
+        mine->weight[slice.count++] =
+            (float)gradient->examples / (float)examples * shard_worth(shard, gradient, version);
     }
-    slice.weight = slice.count > 1 ? mine->weight : NULL; /* one is the mean of all */
+    /* One that counts in full is the mean of all. */
+    slice.weight = slice.count > 1 || mine->weight[0] < 1.0f ? mine->weight : NULL;
     home_await_reads(shard);
     home_step(shard, home->device, &slice, rate, version + 1, device_apart(home->device) ? -1 : worker);
     home_stepped(shard, worker);

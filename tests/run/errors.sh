@@ -157,6 +157,8 @@ done <<'TABLE'
 2|async-lockfree: apply=nobody: expected one of server¦worker|--strategy=async-lockfree:apply=nobody
 2|async-lockfree.*apply|--strategy=async-lockfree:apply
 2|sync:.*empty|--strategy=sync:
+2|--staleness=divide: expected ignore, as gradients are never stale under --strategy=sync|--staleness=divide
+2|--staleness=divide: expected ignore, as gradients are never stale under --strategy=easgd:period=3|--staleness=divide --strategy=easgd:period=3
 2|model "cnnn": unknown|--model=cnnn
 2|mlp: hidden=0: expected|--model=mlp:hidden=0
 2|mlp: hidden=10-: expected|--model=mlp:hidden=10-
