@@ -42,6 +42,8 @@ static const struct {
     {"strategy", "downpour|asgd|asynchronous", "--strategy=async-apply"},
     {"strategy", "ps|parameter-server|param-server", "--strategy=sharded"},
     {"strategy", "fedavg|federated|model-averaging|periodic-averaging", "--strategy=local-sgd"},
+    {"strategy", "diloco", "--strategy=local-sgd:outer=nesterov"},
+    {"strategy", "post-local-sgd|post-local", "--strategy=local-sgd:sync_steps=N"},
     {"strategy", "delay-compensation|delay-compensated|dcasgd", "--strategy=dc-asgd"},
     {"strategy", "elastic|elastic-averaging|eamsgd|aeasgd", "--strategy=easgd"},
     {"strategy", "stale-synchronous|stale-synchronous-parallel", "--strategy=ssp"},

@@ -39,27 +39,79 @@ static bool next_part(const struct shard *shard, size_t *begin, size_t end, size
     return *part_end > *begin;
 }
 
+/* What is offered of a vector, in the workers' order, where the shard lives: values[count]. */
+static int bring_all(struct shard *shard, const struct state *const *copies, int v, size_t begin, size_t end,
+                     const float **values) {
+    int count = 0;
+    for (int w = 0; w < shard->store->settings.roster->workers; w++)
+        if (copies[w]) values[count++] = home_bring(shard, w, copies[w]->vector[v].at, begin, end);
+    return count;
+}
+
 /* What is brought home of one vector has been used before the next one is, because both are queued. */
+static void reduce_vector(struct shard *shard, int worker, const struct state *const *copies, int v,
+                          size_t begin, size_t end) {
+    const struct device *home = shard->home->device;
+    const float **values = shard->store->workers[worker].values;
+    const int count = bring_all(shard, copies, v, begin, end, values);
+    struct error error = {0};
+    for (size_t to; next_part(shard, &begin, end, &to); begin = to)
+        home_remember(shard->store,
+                      home->backend->vectors->mean(home, values, NULL, count, begin, to, 1.0f / (float)count,
+                                                   shard->home->state.vector[v].at, &error),
+                      &error);
+}
+
 void shard_reduce_share(struct shard *shard, int worker, const struct state *const *copies, int share,
                         int shares) {
-    struct store *store = shard->store;
     const size_t begin = shard_boundary(shard, share, shares), end = shard_boundary(shard, share + 1, shares);
+    for (int v = 0; v < shard->home->state.count; v++) reduce_vector(shard, worker, copies, v, begin, end);
+    home_finish(shard->store, shard->home->device);
+}
+
+/* out = first out + all mean + last other, where the mean is that of the `count` vectors behind
+ * mine->values[0]; all begin where out does. */
+static void blend(struct shard *shard, struct worker_slots *mine, int count, size_t floats, float *out,
+                  float first, float all, const float *other, float last) {
     const struct device *home = shard->home->device;
-    const float **values = store->workers[worker].values;
     struct error error = {0};
-    for (int v = 0; v < shard->home->state.count; v++) {
-        int count = 0;
-        for (int w = 0; w < store->settings.roster->workers; w++)
-            if (copies[w]) values[count++] = home_bring(shard, w, copies[w]->vector[v].at, begin, end);
-        size_t from = begin, to;
-        for (; next_part(shard, &from, end, &to); from = to)
-            home_remember(store,
-                          home->backend->vectors->mean(home, values, NULL, count, from, to,
-                                                       1.0f / (float)count, shard->home->state.vector[v].at,
-                                                       &error),
-                          &error);
+    mine->values[0] = out;
+    mine->weight[0] = first;
+    for (int i = 1; i <= count; i++) mine->weight[i] = all / (float)count;
+    mine->values[count + 1] = other;
+    mine->weight[count + 1] = last;
+    home_remember(shard->store,
+                  home->backend->vectors->mean(home, mine->values, mine->weight, count + 2, 0, floats, 1.0f,
+                                               out, &error),
+                  &error);
+}
+
+static void step_part(struct shard *shard, int worker, const struct state *const *copies, size_t from,
+                      size_t to, const struct outer_step *outer) {
+    struct worker_slots *mine = &shard->store->workers[worker];
+    float *weights = shard->home->state.vector[0].at + from,
+          *velocity = outer->velocity + (from - shard->begin);
+    const int count = bring_all(shard, copies, 0, from, to, mine->values + 1);
+    for (int i = 1; i <= count; i++) mine->values[i] += from;
+    blend(shard, mine, count, to - from, velocity, outer->momentum, 1.0f, weights, -1.0f);
+    blend(shard, mine, count, to - from, weights, 1.0f - outer->rate, outer->rate, velocity,
+          outer->rate * outer->momentum);
+}
+
+void shard_step_outer(struct shard *shard, int worker, const struct state *const *copies, int share,
+                      int shares, const struct outer_step *outer) {
+    const size_t begin = shard_boundary(shard, share, shares), end = shard_boundary(shard, share + 1, shares);
+    for (int i = 0; i < shard->span_count; i++) {
+        const struct span *span = &shard->spans[i];
+        const size_t from = span->begin > begin ? span->begin : begin, to = span->end < end ? span->end : end;
+        if (from >= to || span->kind == RANGE_FROZEN) continue;
+        if (span->kind == RANGE_TRAINABLE)
+            step_part(shard, worker, copies, from, to, outer);
+        else
+            reduce_vector(shard, worker, copies, 0, from, to);
     }
-    home_finish(store, home);
+    for (int v = 1; v < shard->home->state.count; v++) reduce_vector(shard, worker, copies, v, begin, end);
+    home_finish(shard->store, shard->home->device);
 }
 
 void shard_copy(const struct shard *shard, int worker, const struct state *own) {

@@ -110,8 +110,8 @@ static int open_slots(struct store *store, int worker, struct error *error) {
     const int count = store->settings.slots + 1, workers = store->settings.roster->workers;
     event_open(&slots->room, store->world);
     RETURN_IF(memory_array(&slots->gradients, count, "slots of a worker", error));
-    RETURN_IF(memory_array(&slots->values, workers, "gradients of a mean", error));
-    RETURN_IF(memory_array(&slots->weight, workers, "weights of a mean", error));
+    RETURN_IF(memory_array(&slots->values, workers + 2, "gradients of a mean", error));
+    RETURN_IF(memory_array(&slots->weight, workers + 2, "weights of a mean", error));
     for (int i = 0; i < count; i++) {
         struct gradient *gradient = &slots->gradients[i];
         gradient->worker = worker;

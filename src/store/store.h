@@ -25,6 +25,7 @@
  *   shard_await         wait until the shard is done with a worker's gradients
  *   shard_step_own      step a worker's own copy of the slice
  *   shard_reduce_share  write the mean of the workers' own copies, a share of the slice
+ *   shard_step_outer    step a share of the slice with what separates it from that mean
  *   shard_copy          copy the slice and its optimizer state into a worker's own copy
  *   shard_open_vector   a vector of the strategy's own, as long as the slice, where that lives
  *   shard_keep          copy the slice into such a vector
@@ -143,8 +144,8 @@ struct worker_slots {
     struct gradient *gradients;   /* [slots + 1] */
     struct event room;            /* posted when a slot becomes free */
     long room_waits;              /* times the worker found no room; its own thread's */
-    const float **values;         /* [workers] for its own thread: the vectors of a mean, ... */
-    float *weight;                /* [workers] ... and how much each counts */
+    const float **values;         /* [workers + 2] for its own thread: the vectors of a mean, ... */
+    float *weight;                /* [workers + 2] ... and how much each counts */
     struct matrix_room *matrices; /* where its thread steps matrices; or NULL */
     /* With settings.far, all its own thread's: the worker's own copies here, whether shard_copy has written
      * them since its process took them, and whether that has stepped them since it gave them back. */
@@ -306,6 +307,14 @@ void shard_step_own(struct shard *shard, const struct state *own, const struct g
  * own copies[workers], NULL those that are left out, added in their order. */
 void shard_reduce_share(struct shard *shard, int worker, const struct state *const *copies, int share,
                         int shares);
+/* The same, but where weights are trained: with d = mean - slice, velocity = momentum velocity + d and slice
+ * += rate (d + momentum velocity). velocity: a strategy vector. */
+struct outer_step {
+    float *velocity;
+    float rate, momentum;
+};
+void shard_step_outer(struct shard *shard, int worker, const struct state *const *copies, int share,
+                      int shares, const struct outer_step *outer);
 /* Boundary number `share` of `shares` equal parts of the slice, on a cache line. */
 size_t shard_boundary(const struct shard *shard, int share, int shares);
 /* Copies the slice from the store into the own copy. */

@@ -94,14 +94,14 @@ for strategy in $(for name in $(names_of strategies); do variants_of "$name"; do
         done
         continue
     fi
-    case $strategy in sync | local-sgd) updates=20 stalest=0 ;; easgd) updates=40 stalest=0 ;; ssp) updates=40 stalest=10 ;; *) updates=40 stalest=40 ;; esac
+    case $strategy in sync | local-sgd*) updates=20 stalest=0 ;; easgd) updates=40 stalest=0 ;; ssp) updates=40 stalest=10 ;; *) updates=40 stalest=40 ;; esac
     start_cluster 2 2 --quiet $small --epochs=2 --strategy="$strategy"
     ends 0 $all
     same_results $all
     summary_is "$strategy" '(rows, steps, examples, lost_workers, dropped)' '(40, 40, 640, 0, 0)' "(updates, staleness['max'] <= $stalest)" \
         "($updates, True)" "$adds_up" True "$(wire_of 2 1 4)" '(0, 0)'
     case $strategy in
-    sync | local-sgd) same_alone "$strategy" cpu:0,cpu:1 $small --epochs=2 --strategy="$strategy" ;;
+    sync | local-sgd*) same_alone "$strategy" cpu:0,cpu:1 $small --epochs=2 --strategy="$strategy" ;;
     *) far=$((far + $(look summary run "$unlike"))) ;;
     esac
 done

@@ -266,7 +266,8 @@ static void check_weights(const char *text, const struct strategy *strategy, voi
             CHECK(rig.lost[0] && atomic_load(&rig.training.losses) == 1, "%s: %d were lost", text,
                   atomic_load(&rig.training.losses));
             const struct traits *traits = rig.training.traits;
-            const bool known = (traits->exactly_once && !traits->corrects) || traits->merged;
+            const bool known =
+                (traits->exactly_once && !traits->corrects) || (traits->merged && !traits->outer);
             for (int s = 0; s < settings.shards && known; s++) {
                 const struct shard *shard = &rig.store.shards[s];
                 const float updates = (float)atomic_load(&shard->version);

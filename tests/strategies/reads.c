@@ -166,12 +166,27 @@ static void average(float (*vectors)[MOST_FLOATS], int count, size_t floats) {
     }
 }
 
-static void check_local(int workers, int every, const char *optimizer, bool simulated) {
+/* DiLoCo as its paper writes it: outer gradient = before - mean, Nesterov momentum. */
+static void step_outer(float (*weights)[MOST_FLOATS], float *before, float *velocity, int count,
+                       size_t floats) {
+    for (size_t i = 0; i < floats; i++) {
+        const float gradient = before[i] - weights[0][i];
+        velocity[i] = 0.5f * velocity[i] + gradient;
+        before[i] -= 0.75f * (gradient + 0.5f * velocity[i]);
+        for (int w = 0; w < count; w++) weights[w][i] = before[i];
+    }
+}
+
+/* first: steps after each of which all average. outer: with a step of the mean; the same up to rounding. */
+static void check_local(int workers, int every, const char *optimizer, bool simulated, int first,
+                        bool outer) {
     static struct rig rig, serial;
-    static float weights[5][MOST_FLOATS], moments[2][5][MOST_FLOATS], gradient[MOST_FLOATS];
-    char text[60];
+    static float weights[5][MOST_FLOATS], moments[2][5][MOST_FLOATS], gradient[MOST_FLOATS],
+        before[MOST_FLOATS], velocity[MOST_FLOATS];
+    char text[100];
     struct error error = {0};
-    snprintf(text, sizeof text, "local-sgd:every=%d", every);
+    snprintf(text, sizeof text, "local-sgd:every=%d,sync_steps=%d%s", every, first,
+             outer ? ",outer=nesterov,outer_rate=0.75,outer_momentum=0.5" : "");
     struct rig_settings settings = usual(text, simulated, workers, 3);
     settings.formula = formula_mixed;
     settings.optimizer = optimizer;
@@ -184,7 +199,10 @@ static void check_local(int workers, int every, const char *optimizer, bool simu
     memset(weights, 0, sizeof weights);
     memset(moments, 0, sizeof moments);
     memset(gradient, 0, sizeof gradient);
+    memset(before, 0, sizeof before);
+    memset(velocity, 0, sizeof velocity);
     const long rounds = (settings.batches + workers - 1) / workers;
+    long since = 0;
     for (long round = 0; round < rounds; round++) {
         for (int w = 0; w < workers && round * workers + w < settings.batches; w++) {
             float loss;
@@ -192,19 +210,45 @@ static void check_local(int workers, int every, const char *optimizer, bool simu
             step_copy(&serial, &rig.optimizer, weights[w], (float *const[2]){moments[0][w], moments[1][w]},
                       gradient, round + 1);
         }
-        if ((round + 1) % every != 0 && round + 1 < rounds) continue;
+        since++;
+        const bool together = round < first;
+        if (!together && since < every && round + 1 < rounds) continue;
+        since = 0;
         average(weights, workers, serial.layout.floats);
         for (int m = 0; m < 2; m++) average(moments[m], workers, serial.layout.floats);
+        if (outer && !together) step_outer(weights, before, velocity, workers, serial.layout.floats);
+        memcpy(before, weights[0], sizeof before);
     }
-    CHECK(memcmp(weights[0], rig.store.weights, serial.layout.floats * sizeof(float)) == 0,
-          "%s, %d workers, %s: the weights differ from serial local SGD", text, workers, optimizer);
+    double furthest = 0.0;
+    for (size_t i = 0; i < serial.layout.floats; i++)
+        furthest = fmax(furthest, fabs((double)weights[0][i] - (double)rig.store.weights[i]));
+    CHECK(furthest <= (outer ? 2e-6 : 0.0), "%s, %d workers, %s: weights are %g away from serial local SGD",
+          text, workers, optimizer, furthest);
     CHECK(optimizer_of(&rig.optimizer)->moments <= 2, "%s: more vectors of state than are looked at",
           optimizer);
-    for (int m = 0; m < optimizer_of(&rig.optimizer)->moments; m++)
-        CHECK(memcmp(moments[m][0], rig.store.host.vector[1 + m].at, serial.layout.floats * sizeof(float)) ==
-                  0,
-              "%s, %d workers, %s: the optimizer state differs from serial local SGD", text, workers,
-              optimizer);
+    for (int m = 0; m < optimizer_of(&rig.optimizer)->moments; m++) {
+        const float *found = rig.store.host.vector[1 + m].at;
+        furthest = 0.0;
+        for (size_t i = 0; i < serial.layout.floats; i++)
+            furthest = fmax(furthest, fabs((double)moments[m][0][i] - (double)found[i]));
+        CHECK(furthest <= (outer ? 2e-6 : 0.0), "%s, %d workers, %s: the optimizer state is %g away", text,
+              workers, optimizer, furthest);
+    }
+    rig_close(&rig);
+}
+
+/* Statistics have no outer step: they are averaged, and what an update takes from one stays what it is. */
+static void check_outer_statistic(void) {
+    static struct rig rig;
+    struct rig_settings settings =
+        usual("local-sgd:every=4,outer=nesterov,outer_rate=0.5,outer_momentum=0.9", true, 2, 3);
+    settings.formula = formula_equal;
+    settings.statistic = true;
+    settings.batches = 40;
+    CHECK(rig_run(&rig, &settings, false) == OK, "%s", rig.error.words);
+    const float statistic = rig.store.weights[0], trained = rig.store.weights[rig.ranges[1].begin];
+    CHECK(fabsf(statistic + 20.0f) < 1e-5f, "a statistic is %g after 20 updates of 1", (double)statistic);
+    CHECK(trained < -25.0f, "a trained weight is %g", (double)trained);
     rig_close(&rig);
 }
 
@@ -215,9 +259,12 @@ int main(void) {
     for (int simulated = 0; simulated < 2; simulated++)
         for (int workers = 1; workers <= 5; workers += 2)
             for (int every = 1; every <= 7; every += 3) {
-                check_local(workers, every, "sgd:rate=0.1", simulated);
-                check_local(workers, every, "momentum:rate=0.1", simulated);
-                check_local(workers, every, "adam:rate=0.01", simulated);
+                check_local(workers, every, "sgd:rate=0.1", simulated, 0, false);
+                check_local(workers, every, "momentum:rate=0.1", simulated, every % 5, false);
+                check_local(workers, every, "adam:rate=0.01", simulated, 0, false);
+                check_local(workers, every, "momentum:rate=0.1", simulated, 0, true);
+                check_local(workers, every, "adam:rate=0.01", simulated, 2, true);
             }
+    check_outer_statistic();
     return check_end();
 }
