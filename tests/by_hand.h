@@ -30,6 +30,7 @@ static inline struct gradient *by_hand_compute(struct rig *rig, int worker, long
     for (int s = 0; s < rig->settings.shards; s++) gradient->version[s] = side->version[s];
     gradient->values = values;
     gradient->examples = 4;
+    gradient->loss = loss;
     return gradient;
 }
 

@@ -44,6 +44,7 @@ static const struct {
     {"strategy", "fedavg|federated|model-averaging|periodic-averaging", "--strategy=local-sgd"},
     {"strategy", "diloco", "--strategy=local-sgd:outer=nesterov"},
     {"strategy", "post-local-sgd|post-local", "--strategy=local-sgd:sync_steps=N"},
+    {"strategy", "k-async|kasync|softsync|n-softsync", "--strategy=adasync:adapt=none,k=N"},
     {"strategy", "delay-compensation|delay-compensated|dcasgd", "--strategy=dc-asgd"},
     {"strategy", "elastic|elastic-averaging|eamsgd|aeasgd", "--strategy=easgd"},
     {"strategy", "stale-synchronous|stale-synchronous-parallel", "--strategy=ssp"},

@@ -134,7 +134,8 @@ static int compute(struct worker *worker, struct step_taken *step) {
     if (step->wait.later) return OK;
     RETURN_IF(synchronize(worker, &step->wait));
     be_slow(worker, began_s);
-    RETURN_IF(check_loss(worker, gradient, step->wait.outcome.loss));
+    gradient->loss = step->wait.outcome.loss;
+    RETURN_IF(check_loss(worker, gradient, gradient->loss));
     RETURN_IF(check_gradient(worker, gradient));
     if (settings->clip <= 0.0f) return OK;
     return gradient_clip(store->settings.layout, store_own_device(store, worker->index), slab, settings->clip,

@@ -15,8 +15,11 @@
 /* What a strategy cannot do over several parameter servers. */
 static int check_parts(const struct setup *setup, int parts, bool mirrored, struct error *error) {
     const struct choice *choice = &setup->choices.strategy;
-    const char *name = setup->config.strategy, *why = "which gradient is late is decided in one place";
-    if (parts < 2 || !strategy_traits(strategy_of(choice), choice->settings)->drops) return OK;
+    const struct traits *traits = strategy_traits(strategy_of(choice), choice->settings);
+    const char *name = setup->config.strategy,
+               *why = traits->drops ? "which gradient is late is decided in one place"
+                                    : "which gradients make an update is decided in one place";
+    if (parts < 2 || (!traits->drops && !traits->joint)) return OK;
     if (mirrored)
         return error_set(error, ERROR_USAGE, "--strategy=%s: expected one parameter server, found none: %s",
                          name, why);

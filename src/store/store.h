@@ -62,6 +62,7 @@ struct gradient {
         *values; /* [layout floats] in the memory of the worker's device; the worker sets it when it starts */
     int worker, slot;
     long step;     /* of this worker, from 0, in this run */
+    float loss;    /* of its batch; not for strategies with steps_own */
     int examples;  /* it is the mean over these; 0: an empty gradient (its worker had no batch left) */
     long *version; /* [shards] that each slice was computed on */
     _Alignas(64) _Atomic int left; /* holders that still need it: shards, and the worker until it has sent it;

@@ -37,6 +37,8 @@ struct traits {
         own_update_in_reply; /* the weights that a worker computes on include its own last gradient, always */
     bool whole_reads; /* a worker computes on weights that are of one version in each shard, never torn */
     bool lock_free;   /* no lock is taken on the worker's path */
+    bool joint; /* an update is the mean of what some workers have sent, and the version counts gradients;
+                   whose these are is decided in one place */
     bool outer; /* what the workers have learnt is a gradient of another step: only how often they learn and
                    step is known, not how far that takes the weights */
     bool corrects; /* a stale gradient is corrected for its age; one that is not stale is applied as it is */

@@ -61,7 +61,8 @@ static const char *pick_strategy(struct rng *rng, int parts) {
         struct choice choice;
         struct error error = {0};
         if (plugin_choose(&choice, &strategy_kind, strategy->plugin.name, &error) != OK) continue;
-        if (parts < 2 || !strategy_traits(strategy, choice.settings)->drops) return strategy->plugin.name;
+        const struct traits *traits = strategy_traits(strategy, choice.settings);
+        if (parts < 2 || (!traits->drops && !traits->joint)) return strategy->plugin.name;
     }
 }
 

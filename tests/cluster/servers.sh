@@ -84,13 +84,13 @@ has_checkpoint() { [ -s run/checkpoint/state.safetensors ]; }
 unlike='sum(w["staleness_mean"] * w["steps"] * 2 != 2 * sum(int(r["staleness"]) for r in log if r["worker"] == str(i)) for i, w in enumerate(per_worker))'
 far=0
 for strategy in $(for name in $(names_of strategies); do variants_of "$name"; done); do
-    if [ "$strategy" = backup ]; then
+    if [ "${strategy%%:*}" = backup ] || [ "${strategy%%:*}" = adasync ]; then
         for task in 0 1; do
             new_cluster 2 2
-            start_ps $task $small --strategy=backup
+            start_ps $task $small --strategy="$strategy"
             ends 2 ps$task
-            says ps$task '--strategy=backup: expected one parameter server, found 2'
-            [ "$(wc -l <ps$task.err)" -eq 1 ] || fail "backup: expected one line, found: $(cat ps$task.err)"
+            says ps$task "--strategy=$strategy: expected one parameter server, found 2"
+            [ "$(wc -l <ps$task.err)" -eq 1 ] || fail "$strategy: expected one line, found: $(cat ps$task.err)"
         done
         continue
     fi

@@ -38,7 +38,8 @@ static int compute_on_gpu(void *self, int worker, int buffer, float *weights, fl
 /* Whether every update takes 1, and none is lost: the stand-in does one piece of work at a time. Copies that
  * are drawn towards others count only together. */
 static bool counts(const struct traits *traits) {
-    if ((traits->conserved && !traits->rounds) || traits->corrects || traits->outer) return false;
+    if ((traits->conserved && !traits->rounds) || traits->corrects || traits->outer || traits->joint)
+        return false;
     return STANDIN || traits->exactly_once || traits->merged;
 }
 

@@ -39,7 +39,7 @@ for strategy in $strategies async-lockfree:apply=worker; do
     async-apply | async-locked | async-lockfree | ssp) at_home=80 at_host=0 ;;
     dc-asgd) at_home=120 at_host=0 ;; # and for the copy of the weights beside them
     sharded) at_home=120 at_host=0 ;;
-    backup) at_home=80 at_host=0 ;;
+    backup | adasync) at_home=80 at_host=0 ;;
     local-sgd) at_home=50 at_host=40 ;;
     easgd) at_home=44 at_host=40 ;;
     *) fail "$strategy: say how often it waits" ;;
@@ -47,7 +47,7 @@ for strategy in $strategies async-lockfree:apply=worker; do
     expect $at_home --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --strategy="$strategy"
     # With several, where each counts its own.
     case $strategy in
-    backup | local-sgd) ;;
+    backup | adasync | local-sgd) ;;
     *) expect $at_home --model=mlp:hidden=20 --devices=gpu:0,gpu:0 --homes=gpu --strategy="$strategy" ;;
     esac
     # In the host's memory weights come with one wait when there is news, and gradients go with one, which is that of the batch.
