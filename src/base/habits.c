@@ -45,6 +45,7 @@ static const struct {
     {"strategy", "diloco", "--strategy=local-sgd:outer=nesterov"},
     {"strategy", "post-local-sgd|post-local", "--strategy=local-sgd:sync_steps=N"},
     {"strategy", "k-async|kasync|softsync|n-softsync", "--strategy=adasync:adapt=none,k=N"},
+    {"strategy", "ad-psgd|adpsgd|d-psgd|decentralized|peer-to-peer", "--strategy=gossip"},
     {"strategy", "delay-compensation|delay-compensated|dcasgd", "--strategy=dc-asgd"},
     {"strategy", "elastic|elastic-averaging|eamsgd|aeasgd", "--strategy=easgd"},
     {"strategy", "stale-synchronous|stale-synchronous-parallel", "--strategy=ssp"},

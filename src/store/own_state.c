@@ -158,3 +158,26 @@ void shard_follow(struct shard *shard, int worker, const struct state *own, floa
     }
     home_finish(shard->store, home);
 }
+
+void shard_copy_own(struct shard *shard, int worker, float *to, const float *from) {
+    const struct device *own = store_own_device(shard->store, worker);
+    const size_t begin = shard->begin, bytes = (shard->end - begin) * sizeof *to;
+    struct error error = {0};
+    home_remember(shard->store, own->backend->queue_copy(own, to + begin, from + begin, bytes, &error),
+                  &error);
+    home_finish(shard->store, own);
+}
+
+void shard_meet(struct shard *shard, const int workers[2], float *const vectors[2]) {
+    const struct device *home = shard->home->device;
+    const size_t begin = shard->begin, floats = shard->end - begin;
+    float *first = bring_own(shard, workers[0], vectors[0]);
+    const float *const values[2] = {first, bring_own(shard, workers[1], vectors[1])};
+    struct error error = {0};
+    home_remember(shard->store,
+                  home->backend->vectors->mean(home, values, NULL, 2, begin, shard->end, 0.5f, first, &error),
+                  &error);
+    if (first != vectors[0]) home_queue_copy(shard, vectors[0] + begin, first + begin, floats);
+    home_queue_copy(shard, vectors[1] + begin, first + begin, floats);
+    home_finish(shard->store, home);
+}

@@ -30,6 +30,8 @@
  *   shard_open_vector   a vector of the strategy's own, as long as the slice, where that lives
  *   shard_keep          copy the slice into such a vector
  *   shard_read_kept     copy such a vector into a worker's weights
+ *   shard_copy_own      copy the slice from one of a worker's own vectors to another
+ *   shard_meet          both of two workers' own vectors = their mean, a slice of them
  *   shard_exchange      move a worker's own copy and the slice towards each other
  *   shard_follow        move the optimizer state of the slice towards a worker's own
  */
@@ -320,6 +322,11 @@ void shard_step_outer(struct shard *shard, int worker, const struct state *const
 size_t shard_boundary(const struct shard *shard, int share, int shares);
 /* Copies the slice from the store into the own copy. */
 void shard_copy(const struct shard *shard, int worker, const struct state *own);
+/* On the worker's thread: to = from, of the slice; both are its own vectors. Complete on return. */
+void shard_copy_own(struct shard *shard, int worker, float *to, const float *from);
+/* On one worker's thread: of the slice, vectors[i] of worker workers[i] = the mean of both. The caller sees
+ * to it that nobody else uses these slices. Complete on return. */
+void shard_meet(struct shard *shard, const int workers[2], float *const vectors[2]);
 /* On the worker's thread, under the lock: with d = rate (own - slice), takes d from the worker's own weights
  * and adds it to those of the slice. */
 void shard_exchange(struct shard *shard, int worker, const struct state *own, float rate);

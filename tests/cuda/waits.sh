@@ -42,12 +42,13 @@ for strategy in $strategies async-lockfree:apply=worker; do
     backup | adasync) at_home=80 at_host=0 ;;
     local-sgd) at_home=50 at_host=40 ;;
     easgd) at_home=44 at_host=40 ;;
+    gossip) at_home=80 at_host=40 ;; # and for the copy that it computes on
     *) fail "$strategy: say how often it waits" ;;
     esac
     expect $at_home --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --strategy="$strategy"
     # With several, where each counts its own.
     case $strategy in
-    backup | adasync | local-sgd) ;;
+    backup | adasync | local-sgd | gossip) ;;
     *) expect $at_home --model=mlp:hidden=20 --devices=gpu:0,gpu:0 --homes=gpu --strategy="$strategy" ;;
     esac
     # In the host's memory weights come with one wait when there is news, and gradients go with one, which is that of the batch.
