@@ -2,13 +2,13 @@
  *
  * Who applies:   the shard's server, in order of arrival: g + lambda g g (w - w_then), the first terms of a
  *                Taylor series of the gradient at the weights as they are now.
- * What guards:   the server alone writes the weights, and after each update a copy for the worker whose
- *                gradient that was. Only a worker's first copy needs the shard's lock.
+ * What guards:   the shard's lock: a worker has the weights copied, or the server changes them.
  * How old:       as in async-apply: about W-1 updates. A gradient that is not stale is applied as it is.
- * Bytes/step:    the weights, once, from that copy, which the server has made where the shard lives.
+ * Bytes/step:    the weights, once: its own update always changes them. Before that they are copied where the
+ *                shard lives, as what the gradient is compared with.
  * Reproducible:  with one worker, bit for bit equal to serial training; else not.
  *
- * The copies begin with the weights. The mean squares of adapt=mean-square are in no checkpoint: who goes on
+ * The mean squares of adapt=mean-square are in no checkpoint: who goes on
  * from one begins them anew.
  *
  * Source: Zheng et al., "Asynchronous stochastic gradient descent with delay compensation", ICML 2017;
@@ -32,14 +32,10 @@ static const struct option rows[] = {
     {0},
 };
 
-struct dc_line {
-    float *then;  /* [slice floats] the weights that the worker has, or is to get */
-    long version; /* of these */
-};
-
 struct dc_state {
-    struct dc_line *lines; /* [workers] written by the server while that worker waits for its gradient */
-    float *squares;        /* [slice floats] the server's; NULL with adapt=none */
+    float **then; /* [workers][slice floats] the weights that each has; written by its own thread, read by the
+                     server while that waits for its gradient */
+    float *squares; /* [slice floats] the server's; NULL with adapt=none */
 };
 
 static int dc_open(struct shard *shard, const void *settings, struct error *error) {
@@ -47,9 +43,9 @@ static int dc_open(struct shard *shard, const void *settings, struct error *erro
     struct dc_state *state = NULL;
     RETURN_IF(memory_array(&state, 1, "copies of a shard", error));
     shard->state = state;
-    RETURN_IF(memory_array(&state->lines, workers, "copies of a shard", error));
+    RETURN_IF(memory_array(&state->then, workers, "copies of a shard", error));
     for (int w = 0; w < workers; w++)
-        RETURN_IF(shard_open_vector(shard, &state->lines[w].then, "the weights that a worker has", error));
+        RETURN_IF(shard_open_vector(shard, &state->then[w], "the weights that a worker has", error));
     if (((const struct dc_settings *)settings)->adapt == ADAPT_NONE) return OK;
     return shard_open_vector(shard, &state->squares, "the mean squares of gradients", error);
 }
@@ -57,10 +53,10 @@ static int dc_open(struct shard *shard, const void *settings, struct error *erro
 static void dc_close(struct shard *shard) {
     struct dc_state *state = shard->state;
     if (!state) return;
-    for (int w = 0; state->lines && w < shard->store->settings.roster->workers; w++)
-        shard_close_vector(shard, state->lines[w].then);
+    for (int w = 0; state->then && w < shard->store->settings.roster->workers; w++)
+        shard_close_vector(shard, state->then[w]);
     shard_close_vector(shard, state->squares);
-    memory_free(state->lines);
+    memory_free((void *)state->then);
     memory_free(state);
     shard->state = NULL;
 }
@@ -68,38 +64,33 @@ static void dc_close(struct shard *shard) {
 static int dc_serve(struct shard *shard, struct gradient *gradient, struct error *error) {
     const struct dc_settings *settings = choice_settings(shard->store->settings.strategy);
     struct dc_state *state = shard->state;
-    struct dc_line *line = &state->lines[gradient->worker];
     const struct compensation compensation = {.lambda = (float)settings->lambda,
                                               .keep = (float)settings->keep,
                                               .begin = shard->begin,
-                                              .then = line->then,
+                                              .then = state->then[gradient->worker],
                                               .squares = state->squares};
     long version = atomic_load(&shard->version);
     if (gradient->examples > 0) {
         lock_take(&shard->lock);
         version = shard_apply_compensated(shard, gradient, &compensation);
-        shard_keep(shard, line->then);
         lock_release(&shard->lock);
-        line->version = version + 1;
     }
     shard_done(shard, gradient, version);
     return store_check(shard->store, error);
 }
 
 static int dc_pull(struct shard *shard, struct worker_side *side, struct error *error) {
-    struct dc_line *line = &((struct dc_state *)shard->state)->lines[side->worker];
+    float *then = ((struct dc_state *)shard->state)->then[side->worker];
     long *version = &side->version[shard->index];
     RETURN_IF(shard_await(shard, side->worker, side->worker, side->step,
                           "the server, for its own gradient to be applied", error));
-    if (*version < 0) {
-        shard_lock(shard, side->worker);
-        shard_keep(shard, line->then);
-        line->version = atomic_load(&shard->version);
-        lock_release(&shard->lock);
-    }
-    if (*version == line->version) return OK;
-    shard_read_kept(shard, side->device, side->weights, line->then);
-    *version = line->version;
+    shard_lock(shard, side->worker);
+    const long now = atomic_load(&shard->version);
+    if (*version != now) shard_keep(shard, then);
+    lock_release(&shard->lock);
+    if (*version == now) return OK;
+    shard_read_kept(shard, side->device, side->weights, then);
+    *version = now;
     strategy_count_copy(shard, side);
     return OK;
 }
