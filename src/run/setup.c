@@ -56,18 +56,25 @@ static int choose(struct choice *choice, const struct choice *own, const struct 
     return OK;
 }
 
-/* A matrix cannot be stepped while others step parts of it. */
+/* A matrix cannot be stepped while others step parts of it, nor is its step that of a single weight's. */
 static int check_matrices(const struct setup *setup, struct error *error) {
     const struct choices *choices = &setup->choices;
     const struct traits *traits =
         strategy_traits(strategy_of(&choices->strategy), choice_settings(&choices->strategy));
     const bool in_place = traits->steps_own && traits->lock_free && !traits->own_weights;
-    if (!in_place || !optimizer_of(&choices->optimizer)->matrix) return OK;
-    return error_set(error, ERROR_USAGE,
-                     "--optimizer=%.64s steps whole matrices, --strategy=%.200s lets workers step the same "
-                     "weights at the same time: expected another optimizer, or a strategy that does not, such "
-                     "as async-lockfree:apply=server",
-                     choices->optimizer.plugin->name, setup->config.strategy);
+    if (!(in_place || traits->corrects) || !optimizer_of(&choices->optimizer)->matrix) return OK;
+    if (traits->corrects)
+        return error_set(
+            error, ERROR_USAGE,
+            "--optimizer=%.64s steps whole matrices, --strategy=%.200s corrects gradients weight by "
+            "weight: expected another optimizer, or another strategy, such as async-apply",
+            choices->optimizer.plugin->name, setup->config.strategy);
+    return error_set(
+        error, ERROR_USAGE,
+        "--optimizer=%.64s steps whole matrices, --strategy=%.200s lets workers step the same "
+        "weights at the same time: expected another optimizer, or a strategy that does not, such "
+        "as async-lockfree:apply=server",
+        choices->optimizer.plugin->name, setup->config.strategy);
 }
 
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error) {

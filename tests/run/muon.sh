@@ -11,6 +11,7 @@ muon="--optimizer=muon:weight-decay=0.1 --schedule=linear:warmup=0.1 --average=0
 
 # --- every strategy ---
 for strategy in $(names_of strategies); do
+    [ "$strategy" = dc-asgd ] && continue # below
     [ "$strategy" = sharded ] && whole=--shard-by=tensor || whole='' # that one likes several shards
     run 0 $few $muon --strategy="$strategy" $whole --devices=cpu:0,cpu:1 --epochs=20 --replace --out=one
     python3 -c 'import json; exit(not json.load(open("one/summary.json"))["test_accuracy"] > 0.8)' ||
@@ -18,6 +19,8 @@ for strategy in $(names_of strategies); do
 done
 refused_with 2 '--optimizer=muon steps whole matrices, --strategy=async-lockfree:apply=worker lets workers .*: expected another optimizer, .*' \
     --optimizer=muon --strategy=async-lockfree:apply=worker
+refused_with 2 '--optimizer=muon steps whole matrices, --strategy=dc-asgd corrects gradients weight by weight: expected .*' \
+    --optimizer=muon --strategy=dc-asgd
 refused_with 2 '--optimizer=muon steps whole matrices, but dense1/kernel is cut by the shards: expected --shard-by=tensor, or fewer shards' \
     --optimizer=muon --shards=3
 
