@@ -20,7 +20,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = {"mlp:hidden=100": "MLP, 79,510 parameters", "mlp:hidden=1275": "MLP, 1,013,635 parameters"}
-NEXT, WEIGHTS, GRADIENT = 28 + 8, 28 + 64, 28 + 64  # bytes of a frame without its floats
+NEXT, WEIGHTS, GRADIENT = 64 + 64, 64 + 64, 64 + 64  # bytes of a frame without its floats
 
 
 def free_ports(count):

@@ -13,5 +13,5 @@ def crc32c(data):
 
 def frame(bytes, type, version, payload=b""):
     """A frame that says that its payload has so many bytes, and has these."""
-    head = struct.pack("<4sHHIQI", b"TRNR", version, type, 0, bytes, crc32c(payload))
+    head = struct.pack("<4sHHIQI", b"TRNR", version, type, 0, bytes, crc32c(payload)).ljust(60, b"\0")
     return head + struct.pack("<I", crc32c(head)) + payload

@@ -14,7 +14,8 @@
 
 enum {
     MAGIC_BYTES = 4,
-    SUMMED_BYTES = 24, /* of a header */
+    SUMMED_BYTES = FRAME_HEADER_BYTES - 4, /* of a header */
+    FIELDS_BYTES = 24,
     SHOWN_BYTES = 8,
     SHOWN_ROOM = 4 * SHOWN_BYTES + 1
 };
@@ -34,6 +35,7 @@ const char *frame_type_words(enum frame_type type) {
 /* --- header --- */
 
 void frame_pack_header(uint8_t bytes[FRAME_HEADER_BYTES], const struct frame_header *header) {
+    memset(bytes + FIELDS_BYTES, 0, SUMMED_BYTES - FIELDS_BYTES);
     memcpy(bytes, magic, MAGIC_BYTES);
     bytes_put_little(bytes + 4, 2, FRAME_VERSION);
     bytes_put_little(bytes + 6, 2, (uint64_t)header->type);
@@ -52,6 +54,16 @@ static void show(char text[SHOWN_ROOM], const uint8_t *bytes) {
     }
 }
 
+static int strange(const char *peer, const uint8_t *bytes, struct error *error) {
+    char found[SHOWN_ROOM];
+    show(found, bytes);
+    return error_set(error, ERROR_PEER, "%s: expected a trainer peer, found \"%s\"", peer, found);
+}
+
+bool frame_is_strange(const uint8_t *bytes, size_t count) {
+    return count >= MAGIC_BYTES && memcmp(bytes, magic, MAGIC_BYTES) != 0;
+}
+
 static int damaged(const char *peer, const char *what, uint32_t found, uint32_t expected,
                    struct error *error) {
     return error_set(error, ERROR_PEER, "%s: %s arrived damaged: checksum %08x, expected %08x", peer, what,
@@ -62,11 +74,7 @@ int frame_unpack_header(struct frame_header *header, const uint8_t bytes[FRAME_H
                         const char *peer, struct error *error) {
     const int version = (int)bytes_little(bytes + 4, 2), type = (int)bytes_little(bytes + 6, 2);
     *header = (struct frame_header){0};
-    if (memcmp(bytes, magic, MAGIC_BYTES) != 0) {
-        char found[SHOWN_ROOM];
-        show(found, bytes);
-        return error_set(error, ERROR_PEER, "%s: expected a trainer peer, found \"%s\"", peer, found);
-    }
+    if (frame_is_strange(bytes, FRAME_HEADER_BYTES)) return strange(peer, bytes, error);
     if (version != FRAME_VERSION)
         return error_set(error, ERROR_PEER, "%s: speaks version %d of the protocol, expected %d", peer,
                          version, FRAME_VERSION);
@@ -131,6 +139,8 @@ int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limi
         return error_set(error, ERROR_PEER,
                          "%s: expects encryption, with the key of its --secret-file or with certificates",
                          endpoint_name(endpoint));
+    if (code != OK && frame_is_strange(bytes, MAGIC_BYTES) && bytes[MAGIC_BYTES - 1] != 0)
+        return strange(endpoint_name(endpoint), bytes, error);
     if (code != OK) return error_set(error, code, "%s", why.words);
     return frame_unpack_header(header, bytes, limit, endpoint_name(endpoint), error);
 }

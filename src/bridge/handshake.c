@@ -201,7 +201,7 @@ static bool has_spoken(const uint8_t *bytes, size_t count, size_t most, bool end
     struct frame_header header;
     struct error ignored = {0};
     if (ended) return true;
-    if (count < FRAME_HEADER_BYTES) return false;
+    if (count < FRAME_HEADER_BYTES) return frame_is_strange(bytes, count);
     if (frame_unpack_header(&header, bytes, most, "", &ignored) != OK) return true;
     return count >= FRAME_HEADER_BYTES + header.bytes;
 }

@@ -196,7 +196,7 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
     return frame_get_end(&reader, "weights", peer, error);
 }
 
-enum { NEXT_BYTES = 8 };
+enum { NEXT_BYTES = 64, NUMBER_BYTES = 8 }; /* a cache line; what is used of it */
 
 void answer_put(float loss, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]) {
     struct frame_writer writer = {.bytes = bytes, .room = LOSS_BYTES};
@@ -219,7 +219,7 @@ int answer_get(float *loss, const struct request *request, const uint8_t bytes[L
 
 int next_write(struct endpoint *endpoint, enum next next, long number, double timeout_s,
                struct error *error) {
-    uint8_t bytes[NEXT_BYTES];
+    uint8_t bytes[NEXT_BYTES] = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     put_whole(&writer, next == NEXT_BATCH ? number : 0);
     const struct piece piece = {bytes, sizeof bytes};
@@ -229,7 +229,7 @@ int next_write(struct endpoint *endpoint, enum next next, long number, double ti
 int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,
               double timeout_s, struct error *error) {
     uint8_t bytes[NEXT_BYTES];
-    struct frame_reader reader = {.bytes = bytes, .length = sizeof bytes};
+    struct frame_reader reader = {.bytes = bytes, .length = NUMBER_BYTES};
     RETURN_IF(frame_expect(endpoint, header, FRAME_NEXT, sizeof bytes, error));
     if (header->flags >= NEXTS)
         return error_set(error, ERROR_PEER, "%s: a batch's number of kind %u, expected less than %d",

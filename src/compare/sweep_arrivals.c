@@ -55,7 +55,7 @@ static bool has_spoken(const uint8_t *bytes, size_t count, bool ended) {
     struct frame_header header;
     struct error ignored = {0};
     if (ended) return true;
-    if (count < FRAME_HEADER_BYTES) return false;
+    if (count < FRAME_HEADER_BYTES) return frame_is_strange(bytes, count);
     if (frame_unpack_header(&header, bytes, LANE_HELLO_BYTES, "", &ignored) != OK) return true;
     return count >= FRAME_HEADER_BYTES + header.bytes;
 }

@@ -17,7 +17,8 @@
 
 enum {
     POLLED = 256, /* of more peers at once the first that are not done; the others wait for a slice at most */
-    PIECES_A_CALL = 16
+    PIECES_A_CALL = 16,
+    SUMMED_BYTES = 256 << 10 /* that are received before they are summed: half of a small core's cache */
 };
 
 bool endpoint_is_intact(const struct endpoint *endpoint) {
@@ -109,7 +110,8 @@ static int send_some(struct transfer *transfer, bool *moved, struct error *error
 static int receive_some(struct transfer *transfer, bool *moved, struct error *error) {
     struct endpoint *endpoint = transfer->endpoint;
     char *const buffer = (char *)transfer->buffer + transfer->received;
-    const size_t room = transfer->bytes - transfer->received;
+    const size_t left = transfer->bytes - transfer->received;
+    const size_t room = transfer->sum && left > SUMMED_BYTES ? SUMMED_BYTES : left;
     const char *why = "";
     ssize_t bytes = (ssize_t)endpoint_take_ahead(endpoint, buffer, room);
     if (bytes == 0) bytes = endpoint->link->receive(endpoint, buffer, room, &why);

@@ -164,7 +164,7 @@ start begun python3 peer.py begun "$port"
 wait_until grep -q 'waiting for worker 1' w0.err
 ends 0 peer begun
 says ps 'refused: 127.0.0.1:[0-9]+: no byte of a hello for 5 s'
-says ps 'refused: 127.0.0.1:[0-9]+: only 35 bytes of a hello in 5 s'
+says ps 'refused: 127.0.0.1:[0-9]+: only 71 bytes of a hello in 5 s'
 start_worker 1 $short
 ends 0 ps w0 w1
 for name in ps w0; do says $name "waiting for worker 1 \\(127.0.0.1:$((port + 2))\\)"; done
@@ -241,7 +241,7 @@ peer_says() { # kind, words of the parameter server
     says ps "refused: 127.0.0.1:[0-9]+: $2"
 }
 peer_says http 'expected a trainer peer, found "GET / HT"'
-peer_says half '.*7 of 28 bytes of a hello'
+peer_says half '.*7 of 64 bytes of a hello'
 peer_says huge 'a hello of 4294967296 bytes'
 peer_says version 'speaks version 99'
 peer_says type 'a frame of type 77'

@@ -212,11 +212,11 @@ static void test_strangers(void) {
     expect_refusal(header, sizeof header, false,
                    "a hello of 18446744073709551615 bytes, expected at most 65536");
     expect_refusal(header, 10, true,
-                   "the connection was closed by the peer (10 of 28 bytes of a hello were received)");
-    expect_refusal(header, 10, false, "only 10 of 28 bytes of a hello, and no more of it in 0.05 s");
+                   "the connection was closed by the peer (10 of 64 bytes of a hello were received)");
+    expect_refusal(header, 10, false, "only 10 of 64 bytes of a hello, and no more of it in 0.05 s");
     expect_refusal(header, 0, false, "no byte of a hello for 0.05 s");
     expect_refusal(header, 0, true,
-                   "the connection was closed by the peer (0 of 28 bytes of a hello were received)");
+                   "the connection was closed by the peer (0 of 64 bytes of a hello were received)");
 }
 
 /* --- damage --- */

@@ -50,7 +50,7 @@ same_alone() { # label, devices, options...
 # Under local-sgd and easgd all vectors go when they are averaged, instead, each way; those of a pause in a frame of their own.
 wire_of() { # shards, at the leader, times
     local slice="64 * (lines * $2 // $1)"
-    echo "(lambda sent, received: (sent - steps * $slice, received - steps * $slice) if not strategy.startswith(('local-sgd', 'easgd')) else (0, 0) if 0 < sent < 0.8 * steps * $slice and (received - sent) in range(0, 28 * 8 + 1, 28) else (sent, received))(wire_sent - steps * (36 + 92) - 36 * $3, wire_received - steps * 92)"
+    echo "(lambda sent, received: (sent - steps * $slice, received - steps * $slice) if not strategy.startswith(('local-sgd', 'easgd')) else (0, 0) if 0 < sent < 0.8 * steps * $slice and (received - sent) in range(0, 64 * 8 + 1, 64) else (sent, received))(wire_sent - steps * (128 + 128) - 128 * $3, wire_received - steps * 128)"
 }
 
 # What the workers have each adds up to what all have. The log has the staleness at the leader's shards.
@@ -58,7 +58,7 @@ adds_up='rows == steps == sum(w["steps"] for w in per_worker)
     and abs(staleness["mean"] * steps - sum(w["staleness_mean"] * w["steps"] for w in per_worker)) < 1e-6
     and staleness["max"] == max(w["staleness_max"] for w in per_worker) >= max(int(r["staleness"]) for r in log)
     and 0 <= staleness["p50"] <= staleness["p99"] <= staleness["max"]
-    and 0 <= wire_sent + wire_received - sum(int(r["wire_bytes"]) for r in log) <= (wire_sent if strategy.startswith(("local-sgd", "easgd")) else 36 * 8)'
+    and 0 <= wire_sent + wire_received - sum(int(r["wire_bytes"]) for r in log) <= (wire_sent if strategy.startswith(("local-sgd", "easgd")) else 128 * 8)'
 adds_up=${adds_up//$'\n'/}
 
 others_are_named() { # victim's pattern, names...: all say it, or name one of them that does: it may have ended first

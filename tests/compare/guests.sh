@@ -85,20 +85,20 @@ while True:
             lane.sendall(some)
             continue
         left += some
-        while len(left) >= 28:
+        while len(left) >= 64:
             kind, bytes = struct.unpack("<H", left[6:8])[0], struct.unpack("<Q", left[12:20])[0]
             if kind == ENDED:
-                host.sendall(left[:28])
+                host.sendall(left[:64])
                 if sys.argv[3] == "end":
                     sys.exit(0)
                 print("stuck", flush=True)
                 while host.recv(65536):
                     pass
                 sys.exit(0)
-            if len(left) < 28 + bytes:
+            if len(left) < 64 + bytes:
                 break
-            host.sendall(left[:28 + bytes])
-            del left[:28 + bytes]
+            host.sendall(left[:64 + bytes])
+            del left[:64 + bytes]
 PYTHON
 between() { # what it does: sets $door
     door=$(free_ports 1)

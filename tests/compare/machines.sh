@@ -145,7 +145,7 @@ peer_says() { # kind, words of the host
     says host "refused: 127.0.0.1:[0-9]+.*$2"
 }
 peer_says http 'expected a trainer peer, found "GET / HT"'
-peer_says half '7 of 28 bytes'
+peer_says half '7 of 64 bytes'
 peer_says huge "a lane's hello of 4294967296 bytes"
 peer_says version 'speaks version 99'
 peer_says type 'a frame of type 77'
