@@ -19,7 +19,7 @@
 enum {
     RECORD_BYTES = 16 << 10, /* most that TLS puts into one */
     RECORDS = 8,             /* that go to the kernel in one call, and come from it */
-    OUT_BYTES = RECORDS * (RECORD_BYTES + 256),
+    WIRE_BYTES = RECORDS * (RECORD_BYTES + 256),
     KEY_RECORDS = 4096 /* after so many a sender takes the next key; AES-GCM is good for 2^24 */
 };
 static const char identity[] = "trainer"; /* of the key; goes over the wire in clear */
@@ -39,8 +39,10 @@ struct tls_link {
     int records;      /* sent with the present key */
     bool certified, accepted;
     bool shaken;  /* the handshake is done; OpenSSL forgets it when something goes wrong later */
-    uint8_t *out; /* [OUT_BYTES] encrypted, for the kernel to take: */
+    uint8_t *out; /* [WIRE_BYTES] encrypted, for the kernel to take: */
     size_t out_begin, out_end;
+    uint8_t *in; /* [WIRE_BYTES] as it came, for OpenSSL to take: */
+    size_t in_begin, in_end;
     char why[200]; /* it is broken, and stays so */
 };
 
@@ -77,9 +79,12 @@ static int find_key(SSL *ssl, const unsigned char *id, size_t id_bytes, SSL_SESS
 
 /* --- the socket, as OpenSSL sees it --- */
 
+/* Records go to the kernel and come from it several at a time. OpenSSL can read ahead by itself, but then
+ * moves all that is left to the front of its buffer at each record. */
+
 static int put_out(BIO *bio, const char *bytes, int count) {
     struct tls_link *link = ((struct endpoint *)BIO_get_data(bio))->state;
-    const size_t room = OUT_BYTES - link->out_end, taken = (size_t)count < room ? (size_t)count : room;
+    const size_t room = WIRE_BYTES - link->out_end, taken = (size_t)count < room ? (size_t)count : room;
     BIO_clear_retry_flags(bio);
     memcpy(link->out + link->out_end, bytes, taken);
     link->out_end += taken;
@@ -88,12 +93,22 @@ static int put_out(BIO *bio, const char *bytes, int count) {
     return -1;
 }
 
-static int read_socket(BIO *bio, char *bytes, int count) {
+static int take_in(BIO *bio, char *bytes, int count) {
     const struct endpoint *endpoint = BIO_get_data(bio);
-    const ssize_t found = endpoint_socket_receive(endpoint, bytes, (size_t)count);
+    struct tls_link *link = endpoint->state;
     BIO_clear_retry_flags(bio);
-    if (found < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
-    return (int)found;
+    if (link->in_begin == link->in_end) {
+        const ssize_t found = endpoint_socket_receive(endpoint, link->in, WIRE_BYTES);
+        if (found < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
+        if (found <= 0) return (int)found;
+        link->in_begin = 0;
+        link->in_end = (size_t)found;
+    }
+    const size_t there = link->in_end - link->in_begin;
+    const size_t taken = (size_t)count < there ? (size_t)count : there;
+    memcpy(bytes, link->in + link->in_begin, taken);
+    link->in_begin += taken;
+    return (int)taken;
 }
 
 /* Gives the kernel what it takes. 0: all of it; LINK_AGAIN: not yet all; LINK_ENDED. */
@@ -124,13 +139,11 @@ static bool set_up(struct tls *tls) {
     SSL_CTX *context = tls->context = SSL_CTX_new(TLS_method());
     tls->socket = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "socket");
     if (!context || !tls->socket || !BIO_meth_set_write(tls->socket, put_out) ||
-        !BIO_meth_set_read(tls->socket, read_socket) || !BIO_meth_set_ctrl(tls->socket, control_socket))
+        !BIO_meth_set_read(tls->socket, take_in) || !BIO_meth_set_ctrl(tls->socket, control_socket))
         return false;
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_read_ahead(context, 1);
-    SSL_CTX_set_default_read_buffer_len(context, OUT_BYTES);
     return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) && SSL_CTX_set_num_tickets(context, 0) &&
            SSL_CTX_set_ciphersuites(context, cipher_name);
 }
@@ -177,6 +190,7 @@ static void close_link(struct endpoint *endpoint) {
     struct tls_link *link = endpoint->state;
     if (!link) return;
     SSL_free(link->ssl);
+    memory_free(link->in);
     memory_free(link->out);
     memory_free(link);
     endpoint->state = NULL;
@@ -192,7 +206,8 @@ static int open_link(struct endpoint *endpoint, bool accepted, struct error *err
     lock_open(&link->lock, endpoint->world);
     link->accepted = accepted;
     link->certified = tls->certified;
-    if (memory_array(&link->out, OUT_BYTES, "an encrypted connection", error) != OK) {
+    if (memory_array(&link->out, WIRE_BYTES, "an encrypted connection", error) != OK ||
+        memory_array(&link->in, WIRE_BYTES, "an encrypted connection", error) != OK) {
         close_link(endpoint);
         return error->code;
     }
@@ -323,9 +338,17 @@ static int shake(const struct endpoint *endpoint, struct tls_link *link) {
     return result;
 }
 
-/* Up to a record, from as many parts as it takes; offset: in all of them. */
-static int gather(uint8_t record[RECORD_BYTES], const struct iovec *parts, size_t count, size_t offset) {
+/* Up to a record, from as many parts as it takes; offset: in all of them. *out: where it is: where a part has
+ * all of it, or copied into `record`. */
+static int gather(uint8_t record[RECORD_BYTES], const struct iovec *parts, size_t count, size_t offset,
+                  const uint8_t **out) {
     size_t used = 0;
+    *out = record;
+    for (; count > 0 && offset >= parts->iov_len; parts++, count--) offset -= parts->iov_len;
+    if (count > 0 && parts->iov_len - offset >= RECORD_BYTES) {
+        *out = (const uint8_t *)parts->iov_base + offset;
+        return RECORD_BYTES;
+    }
     for (size_t i = 0; i < count && used < RECORD_BYTES; i++) {
         const size_t skipped = offset < parts[i].iov_len ? offset : parts[i].iov_len;
         const size_t room = RECORD_BYTES - used, left = parts[i].iov_len - skipped;
@@ -352,8 +375,9 @@ static int write_records(struct endpoint *endpoint, struct tls_link *link, const
     uint8_t record[RECORD_BYTES];
     for (int i = 0; i < RECORDS; i++) {
         if (link->records >= KEY_RECORDS) update_key(link);
-        const int bytes = gather(record, parts, count, endpoint->held);
-        const int sent = bytes > 0 ? SSL_write(link->ssl, record, bytes) : 0;
+        const uint8_t *from;
+        const int bytes = gather(record, parts, count, endpoint->held, &from);
+        const int sent = bytes > 0 ? SSL_write(link->ssl, from, bytes) : 0;
         if (sent <= 0) return sent;
         link->records++;
         endpoint->held += (size_t)sent;
@@ -407,7 +431,7 @@ static ssize_t receive_locked(struct endpoint *endpoint, struct tls_link *link, 
     int found = shake(endpoint, link);
     while (found > 0 && used < bytes) {
         const size_t room = bytes - used;
-        found = SSL_read(link->ssl, buffer + used, room < OUT_BYTES ? (int)room : OUT_BYTES);
+        found = SSL_read(link->ssl, buffer + used, room < WIRE_BYTES ? (int)room : WIRE_BYTES);
         if (found <= 0) break;
         used += (size_t)found;
     }
