@@ -19,12 +19,17 @@ static void check_pieces(void) {
     enum { BYTES = 60000 };
     static unsigned char bytes[BYTES];
     uint32_t drawn = 1;
-    for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)((drawn = drawn * 1664525u + 1013904223u) >> 24);
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)((drawn = drawn * 1664525u + 1013904223u) >> 24);
     for (size_t first = 0; first < 9; first++) {
         uint32_t pieces = 0;
-        for (size_t at = first; at < BYTES; at++) pieces = crc32c(pieces, bytes + at, 1);
-        const uint32_t whole = crc32c(0, bytes + first, BYTES - first);
-        CHECK(whole == pieces, "from byte %zu: %08x, in single bytes %08x", first, whole, pieces);
+        for (size_t at = first; at < BYTES; at++) {
+            pieces = crc32c(pieces, bytes + at, 1);
+            if (at % 500 > first && at + 1 < BYTES) continue;
+            const uint32_t whole = crc32c(0, bytes + first, at + 1 - first);
+            CHECK(whole == pieces, "%zu bytes from %zu: %08x, in single bytes %08x", at + 1 - first, first,
+                  whole, pieces);
+        }
     }
 }
 

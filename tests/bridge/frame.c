@@ -53,6 +53,7 @@ static void test_layout(void) {
     struct frame_header again;
     struct error error = {0};
     uint8_t bytes[FRAME_HEADER_BYTES];
+    memset(bytes, 0xee, sizeof bytes);
     frame_pack_header(bytes, &header);
     for (int i = 0; i < SUMMED; i++)
         CHECK(bytes[i] == expected[i], "byte %d is %02x, expected %02x", i, bytes[i], expected[i]);
@@ -180,6 +181,10 @@ static void test_strangers(void) {
     char words[100];
     const char *request = "GET / HTTP/1.1\r\nHost: trainer\r\n\r\n";
     expect_refusal(request, strlen(request), false, "expected a trainer peer, found \"GET / HT\"");
+    expect_refusal("QUIT", 4, true, "expected a trainer peer, found \"QUIT\\x00\\x00\\x00\\x00\"");
+    CHECK(frame_is_strange((const uint8_t *)"TRNX", 4) && !frame_is_strange((const uint8_t *)"TRNR", 4) &&
+              !frame_is_strange((const uint8_t *)"XXX", 3),
+          "four bytes tell, three do not");
     expect_refusal("\x16\x03\x01\"\\\x80\xff\n and very much more of it", FRAME_HEADER_BYTES, false,
                    "expected a trainer peer, found \"\\x16\\x03\\x01\\x22\\x5c\\x80\\xff\\x0a\"");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 5});
@@ -257,6 +262,50 @@ static void test_damage(void) {
         CHECK(code == ERROR_PEER && strstr(error.words, words), "%s, bit %d of byte %d: %d \"%s\"",
               frame_type_words((enum frame_type)type), bit % 8, at, code, error.words);
     }
+    close_wire(&wire);
+}
+
+struct sending {
+    struct endpoint *endpoint;
+    const struct piece *pieces; /* [2] */
+    struct error error;
+};
+
+static void send_both(void *argument) {
+    struct sending *sending = argument;
+    endpoint_send(sending->endpoint, "bytes", sending->pieces, 2, LONG_S, &sending->error);
+}
+
+/* A bit anywhere in a large one, which is summed as it comes. */
+static void test_large_damage(void) {
+    static const size_t places[] = {0, (256 << 10) - 1, 256 << 10, (1 << 20) + 77, BIG - 1};
+    struct wire wire;
+    void *blocks[2] = {NULL, NULL};
+    open_wire(&wire);
+    for (int b = 0; b < 2; b++)
+        CHECK(memory_zeroed(&blocks[b], BIG, 1, "a block", &wire.error) == OK, "%s", wire.error.words);
+    for (size_t i = 0; i < BIG; i++) ((uint8_t *)blocks[0])[i] = (uint8_t)(i * 7 >> 3);
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+        struct frame_header header = {.type = FRAME_GRADIENT}, found;
+        struct error error = {0};
+        struct world_thread *thread = NULL;
+        uint8_t head[FRAME_HEADER_BYTES];
+        const struct piece pieces[] = {{head, sizeof head}, {blocks[0], BIG}};
+        struct sending sending = {.endpoint = wire.near, .pieces = pieces};
+        frame_seal(&header, wire.near, pieces + 1, 1);
+        frame_pack_header(head, &header);
+        ((uint8_t *)blocks[0])[places[p]] ^= 16;
+        CHECK(world_spawn(wire.world, "near", NULL, send_both, &sending, &thread, &wire.error) == OK, "%s",
+              wire.error.words);
+        CHECK(frame_read_header(wire.far, "a gradient", BIG, &found, LONG_S, &error) == OK, "%s",
+              error.words);
+        const int code = frame_read_payload(wire.far, &found, blocks[1], LONG_S, &error);
+        world_join(thread);
+        CHECK(code == ERROR_PEER && strstr(error.words, "a gradient arrived damaged: checksum "),
+              "a bit of byte %zu: %d \"%s\"", places[p], code, error.words);
+        ((uint8_t *)blocks[0])[places[p]] ^= 16;
+    }
+    for (int b = 0; b < 2; b++) memory_free(blocks[b]);
     close_wire(&wire);
 }
 
@@ -399,6 +448,7 @@ int main(void) {
     test_large();
     test_strangers();
     test_damage();
+    test_large_damage();
     test_parts();
     test_half_a_payload();
     test_fields();

@@ -357,7 +357,11 @@ static void check_next(void) {
         CHECK(read_next(&wire, &next, &number) == OK, "%s", wire.error.words);
         CHECK((int)next == kind && number == (kind == NEXT_BATCH ? 123456789012L : 0), "%d: %ld", (int)next,
               number);
+        CHECK(endpoint_sent(wire.near) % 64 == 0, "%lld bytes, expected whole cache lines: see frame.h",
+              endpoint_sent(wire.near));
     }
+    CHECK((FRAME_HEADER_BYTES + REQUEST_BYTES) % 64 == 0 && (FRAME_HEADER_BYTES + LOSS_BYTES) % 64 == 0,
+          "weights and gradients begin on a cache line");
     CHECK(next_write(wire.near, NEXTS, 0, LONG_S, &wire.error) == OK, "%s", wire.error.words);
     CHECK(read_next(&wire, &next, &number) == ERROR_PEER &&
               strstr(wire.error.words, "of kind 3, expected less than 3"),
