@@ -15,7 +15,7 @@
 enum {
     MAGIC_BYTES = 4,
     SUMMED_BYTES = FRAME_HEADER_BYTES - 4, /* of a header */
-    FIELDS_BYTES = 24,
+    FIELDS_BYTES = 24,                     /* of these; zeros follow */
     SHOWN_BYTES = 8,
     SHOWN_ROOM = 4 * SHOWN_BYTES + 1
 };
@@ -139,6 +139,7 @@ int frame_read_header(struct endpoint *endpoint, const char *what, uint64_t limi
         return error_set(error, ERROR_PEER,
                          "%s: expects encryption, with the key of its --secret-file or with certificates",
                          endpoint_name(endpoint));
+    /* No whole header, but its first bytes have come: bytes that have not are 0. */
     if (code != OK && frame_is_strange(bytes, MAGIC_BYTES) && bytes[MAGIC_BYTES - 1] != 0)
         return strange(endpoint_name(endpoint), bytes, error);
     if (code != OK) return error_set(error, code, "%s", why.words);
