@@ -185,8 +185,10 @@ static void test_strangers(void) {
     CHECK(frame_is_strange((const uint8_t *)"TRNX", 4) && !frame_is_strange((const uint8_t *)"TRNR", 4) &&
               !frame_is_strange((const uint8_t *)"XXX", 3),
           "four bytes tell, three do not");
-    expect_refusal("\x16\x03\x01\"\\\x80\xff\n and very much more of it", FRAME_HEADER_BYTES, false,
-                   "expected a trainer peer, found \"\\x16\\x03\\x01\\x22\\x5c\\x80\\xff\\x0a\"");
+    expect_refusal(
+        "\x16\x03\x01\"\\\x80\xff\n and very much more of it, which is as much as a header has, at the least",
+        FRAME_HEADER_BYTES, false,
+        "expected a trainer peer, found \"\\x16\\x03\\x01\\x22\\x5c\\x80\\xff\\x0a\"");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 5});
     header[3] = 'X';
     snprintf(words, sizeof words, "expected a trainer peer, found \"TRNX\\x%02x\\x00\\x01\\x00\"",
