@@ -171,8 +171,8 @@ static int begin_generation(struct sampler *sampler, int worker, long step, stru
     const long fresh = before->fresh + assigned - past; /* past the end, when the last round had empty ones */
     *generation = (struct sampler_generation){
         .from = from, .lost = worker, .fresh = fresh < sampler->total ? fresh : sampler->total};
-    RETURN_IF(memory_array(&generation->again, before->again_count + from - step, "what is handed out again",
-                           error));
+    RETURN_IF(memory_array(&generation->again, before->again_count + (step < from ? from - step : 0),
+                           "what is handed out again", error));
     for (long i = past; i < before->again_count; i++)
         generation->again[generation->again_count++] = before->again[i];
     for (long round = step; round < from; round++) {
@@ -185,7 +185,8 @@ static int begin_generation(struct sampler *sampler, int worker, long step, stru
 
 int sampler_lose(struct sampler *sampler, int worker, long step, struct error *error) {
     const bool generations = shared(sampler) && sampler->rounds;
-    if (step > 0)
+    const bool waited = generations && step > rounds_opened(sampler); /* for a round that nobody has begun */
+    if (step > 0 && !waited)
         sampler->in_flight += generations ? 1 : atomic_load(&sampler->lines[worker].done) - (step - 1);
     return generations ? begin_generation(sampler, worker, step, error) : OK;
 }

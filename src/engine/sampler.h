@@ -70,8 +70,8 @@ void sampler_bar(struct sampler *sampler, int worker); /* any thread: that worke
 /* While all are paused: */
 void sampler_set_limit(struct sampler *sampler,
                        int epoch); /* continue to the end of epoch `epoch` (from 0); clears a stop */
-/* A worker that was barred before was lost in its step `step` (from 1, in this run; 0: before its first).
- * Errors: memory. */
+/* A worker that was barred before was lost in its step `step` (from 1, in this run; 0: before its first),
+ * which may be one for which it has not been assigned anything. Errors: memory. */
 int sampler_lose(struct sampler *sampler, int worker, long step, struct error *error);
 /* After a run that failed, with rounds: takes back what was assigned after so many rounds of it, which nobody
  * has applied. Not where batches were handed out anew after a loss. */

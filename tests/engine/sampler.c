@@ -593,6 +593,30 @@ static void check_stop_in_rush(void) {
     world_close(world);
 }
 
+/* A worker that has done its round, and waited for the next one when it was lost: it had nothing in hand, and
+ * there is nothing to hand out again. The other one takes all that is left. */
+static void check_lost_waiting(void) {
+    const struct stream stream = {.examples = 12, .batch = 1, .workers = 2};
+    struct sampler sampler;
+    struct error error = {0};
+    long number = -1, sum = 0;
+    CHECK(sampler_open(&sampler, &stream, true, 1, 0, NULL, &error) == OK, "%s", error.words);
+    sampler_set_limit(&sampler, 0);
+    for (int w = 0; w < 2; w++) {
+        CHECK(sampler_next(&sampler, w, &number), "worker %d has no batch", w);
+        sum += number;
+    }
+    sampler_bar(&sampler, 1);
+    sampler_stop(&sampler);
+    CHECK(!sampler_next(&sampler, 0, &number), "batch %ld behind the stop", number);
+    CHECK(sampler_lose(&sampler, 1, 2, &error) == OK, "%s", error.words);
+    CHECK(sampler.in_flight == 0, "%ld batches were lost, expected none", sampler.in_flight);
+    sampler_set_limit(&sampler, 0);
+    while (sampler_next(&sampler, 0, &number)) sum += number;
+    CHECK(sum == 12 * 11 / 2, "the numbers of all batches add up to %ld", sum);
+    sampler_close(&sampler);
+}
+
 int main(void) {
     check_rush();
     check_stop_in_rush();
@@ -602,6 +626,7 @@ int main(void) {
     check_rounds_from_unequal();
     check_places();
     check_losses();
+    check_lost_waiting();
     sampler_close(&(struct sampler){0});
     return check_end();
 }
