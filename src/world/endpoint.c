@@ -13,7 +13,8 @@
 #include "shm.h"
 #include "world_kind.h"
 
-#define RETRY_S 0.05 /* between two tries to connect */
+#define FINISH_LOOK_S 0.05 /* between two looks whether the last of what was said has gone */
+#define RETRY_S 0.05       /* between two tries to connect */
 
 struct listener {
     struct world *world;          /* borrowed */
@@ -410,15 +411,16 @@ bool endpoint_finish(struct endpoint *endpoint, double timeout_s) {
     const double deadline = world_now(endpoint->world) + timeout_s;
     char dropped[4096];
     const char *why;
-    endpoint->link->finish(endpoint);
     while (true) {
+        endpoint->link->finish(endpoint); /* which an encrypted one may only be able to later */
         const ssize_t bytes = endpoint->link->drop(endpoint, dropped, sizeof dropped, &why);
         if (bytes < 0 && bytes != LINK_AGAIN) return true;
         const double left = deadline - world_now(endpoint->world);
         if (left <= 0.0) return false;
         if (bytes > 0) continue;
         if (world_stopped(endpoint->world)) return false;
-        endpoint_poll(endpoint->world, &(struct pollfd){.fd = endpoint->socket, .events = POLLIN}, 1, left);
+        endpoint_poll(endpoint->world, &(struct pollfd){.fd = endpoint->socket, .events = POLLIN}, 1,
+                      fmin(left, FINISH_LOOK_S));
     }
 }
 

@@ -28,7 +28,7 @@ struct link_kind {
     ssize_t (*receive)(struct endpoint *endpoint, void *buffer, size_t bytes, const char **why);
     /* As receive, behind `finish`: nobody looks at the bytes. */
     ssize_t (*drop)(struct endpoint *endpoint, void *buffer, size_t bytes, const char **why);
-    /* Tells the peer, if it can be told at once, that this was all. */
+    /* Tells the peer that this was all, once what was sent before has gone; until then it is called again. */
     void (*finish)(struct endpoint *endpoint);
     void (*close)(struct endpoint *endpoint); /* frees what `open` made; endpoint->socket stays */
 };

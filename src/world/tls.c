@@ -401,6 +401,11 @@ static ssize_t send_locked(struct endpoint *endpoint, struct tls_link *link, con
     ERR_clear_error();
     *why = link->why;
     if (link->why[0]) return LINK_BROKEN;
+    if (endpoint->held == 0 && link->out_end > 0) { /* of a message that counts as sent */
+        const ssize_t before = flush(endpoint, link);
+        endpoint->send_waits = POLLOUT;
+        if (before != 0) return before == LINK_ENDED ? hear_alert(link, why) : before;
+    }
     if (endpoint->held == 0) result = shake(endpoint, link);
     if (endpoint->held == 0 && result == 1) result = write_records(endpoint, link, parts, count);
     if (endpoint->held == 0) return judge(endpoint, link, result, &endpoint->send_waits, why);
@@ -453,10 +458,11 @@ static void finish(struct endpoint *endpoint) {
     struct tls_link *link = endpoint->state;
     lock_take(&link->lock);
     ERR_clear_error();
-    if (!link->why[0] && link->shaken) SSL_shutdown(link->ssl);
-    flush(endpoint, link);
+    if (!link->why[0] && link->shaken && !(SSL_get_shutdown(link->ssl) & SSL_SENT_SHUTDOWN))
+        SSL_shutdown(link->ssl);
+    const bool ended = flush(endpoint, link) != LINK_AGAIN;
     lock_release(&link->lock);
-    endpoint_socket_end(endpoint);
+    if (ended) endpoint_socket_end(endpoint);
 }
 
 /* As they come: nobody decrypts them. */

@@ -136,6 +136,18 @@ static int move_some(struct transfer *transfers, int count, bool *moved, bool *d
     return OK;
 }
 
+/* A link that encrypts may hold all of a message, of which the socket has taken nothing: that cannot be taken
+ * back, and goes before anything else does. Who does not wait at all has sent it, as where a kernel holds it.
+ */
+static bool is_held(struct transfer *transfer) {
+    struct endpoint *endpoint = transfer->endpoint;
+    if (is_sent(transfer) || transfer->sent + endpoint->held < transfer->cursor.sends) return false;
+    atomic_fetch_add_explicit(&endpoint->sent, (long long)endpoint->held, memory_order_relaxed);
+    advance(transfer, endpoint->held);
+    endpoint->held = 0;
+    return true;
+}
+
 /* --- waiting --- */
 
 /* Notes signs of life, and gives up on the first peer that is silent for too long. *left: how long the most
@@ -184,6 +196,7 @@ static int exchange(struct transfer *transfers, int count, double timeout_s, str
         RETURN_IF(move_some(transfers, count, &moved, &done, error));
         if (done) return OK;
         if (moved) continue;
+        if (timeout_s <= 0.0 && count == 1 && is_received(transfers) && is_held(transfers)) return OK;
         double left_s;
         RETURN_IF(check_timeout(transfers, count, world_now(world), timeout_s, &left_s, error));
         sleep_until_ready(transfers, count, left_s);

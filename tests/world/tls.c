@@ -465,6 +465,65 @@ static void test_both_at_once(uint64_t seed) {
     world_close(world);
 }
 
+/* --- messages that nobody waits for, on a line that is busy --- */
+
+enum { HELD_MOST = 5 };
+
+static void hear_held(void *argument) {
+    struct talk *talk = argument;
+    char word[6];
+    for (int i = 0; i < HELD_MOST && talk->error.code == OK; i++)
+        endpoint_receive(talk->endpoint, "a word", word, sizeof word, LONG_S, &talk->error);
+}
+
+/* 6 bytes, encrypted, take a while to leave. What has been encrypted meanwhile cannot be taken back: it
+ * comes, also where the sender ends behind it. What could not be is sent again. */
+static void test_held(void) {
+    struct world *world = NULL, *far_world = NULL;
+    struct listener *listener = NULL;
+    struct endpoint *near = NULL, *far = NULL;
+    struct world_thread *thread = NULL;
+    struct error error = {0};
+    const struct piece piece = {"a word", 6};
+    char address[40];
+    int refused = 0;
+    CHECK(world_open_simulated(&world, 1, &error) == OK &&
+              simulated_open_machine(&far_world, world, &error) == OK &&
+              endpoint_encrypt(world, keys[0], &error) == OK &&
+              endpoint_encrypt(far_world, keys[0], &error) == OK &&
+              endpoint_listen(far_world, "127.0.0.1:0", &listener, &error) == OK,
+          "%s", error.words);
+    simulated_set_network(world, &(struct simulated_network){.bytes_per_s = 1e3});
+    snprintf(address, sizeof address, "127.0.0.1:%d", listener_port(listener));
+    CHECK(endpoint_connect(world, address, &near, LONG_S, &error) == OK &&
+              listener_accept(listener, &far, LONG_S, &error) == OK && far,
+          "%s", error.words);
+    struct talk talk = {.endpoint = far};
+    CHECK(world_spawn(far_world, "talk", NULL, hear_held, &talk, &thread, &error) == OK &&
+              endpoint_send(near, "a word", &piece, 1, LONG_S, &error) == OK,
+          "%s", error.words);
+    for (int sent = 1; sent < HELD_MOST && refused < 1000;) {
+        struct error why = {0};
+        const long long before = endpoint_sent(near);
+        const int code = endpoint_send(near, "a word", &piece, 1, 0.0, &why);
+        CHECK(endpoint_sent(near) - before == (code == OK ? 6 : 0), "%lld bytes, %s",
+              endpoint_sent(near) - before, why.words);
+        sent += code == OK;
+        refused += code != OK;
+        if (code != OK) expect(&why, ERROR_PEER, "took 0 of 6 bytes of a word");
+        if (code != OK) world_sleep(world, 1e-3);
+    }
+    CHECK(refused > 0 && refused < 1000, "%d times refused", refused);
+    endpoint_finish(near, LONG_S / 10.0);
+    world_join(thread);
+    CHECK(talk.error.code == OK, "%s", talk.error.words);
+    endpoint_close(near);
+    endpoint_close(far);
+    listener_close(listener);
+    world_close(far_world);
+    world_close(world);
+}
+
 int main(void) {
     uint8_t *plain = NULL;
     struct error error = {0};
@@ -479,6 +538,7 @@ int main(void) {
     test_third_record(plain);
     test_no_memory();
     for (uint64_t seed = 1; seed <= 20; seed++) test_both_at_once(seed);
+    test_held();
     test_much();
     memory_free(plain);
     return check_end();
