@@ -1,10 +1,12 @@
 /* For the tests of clusters: all processes of one as threads of a simulation, each on a machine of its own,
- * with the code that the program runs. */
+ * with the code that the program runs. Or as threads of this process, each with a world and links of the real
+ * kind, where the scenario says so. */
 #ifndef TRAINER_TESTS_SIMULATED_CLUSTER_H
 #define TRAINER_TESTS_SIMULATED_CLUSTER_H
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../src/base/memory.h"
 #include "../src/base/rng.h"
@@ -23,6 +25,9 @@ struct scenario {
     int workers;
     uint64_t seed; /* of the simulation, not of the run */
     struct simulated_network network;
+    bool real;                  /* nothing is simulated */
+    bool encrypted;             /* all hold one key */
+    bool tcp_alone;             /* real: no memory is shared */
     const char *settings[8][2]; /* more of them: name and value */
     struct {
         bool absent; /* somebody else plays it, or nobody */
@@ -91,6 +96,21 @@ static inline void type_settings(struct simulated_cluster *all, struct process *
     process->typed->value.quiet = true;
 }
 
+/* Real ones are where no other program listens: an address of this machine that has our number in it. */
+static inline void address_of(const struct simulated_cluster *all, int index, char address[NAME]) {
+    const unsigned own = (unsigned)getpid();
+    if (all->scenario.real)
+        snprintf(address, NAME, "127.%u.%u.%u:%d", 1 + (own >> 16) % 250, (own >> 8) % 256, 1 + own % 254,
+                 2222 + index);
+    else
+        snprintf(address, NAME, "127.0.0.1:%d", 2222 + index);
+}
+
+static inline int open_machine(struct world **out, const struct simulated_cluster *all, struct error *error) {
+    return all->scenario.real ? world_open_threads(out, error)
+                              : simulated_open_machine(out, all->world, error);
+}
+
 static inline void add_process(struct simulated_cluster *all, enum cluster_role role, int task) {
     struct process *process = &all->processes[all->count++];
     struct error error = {0};
@@ -98,16 +118,20 @@ static inline void add_process(struct simulated_cluster *all, enum cluster_role 
     process->cluster.role = role;
     process->cluster.task = task;
     process->cluster.process = rng_mix(all->scenario.seed, (uint64_t)all->count);
+    process->cluster.tcp_alone = all->scenario.tcp_alone;
+    process->cluster.secret.there = all->scenario.encrypted;
+    memset(process->cluster.secret.key, 0x5a,
+           all->scenario.encrypted ? sizeof process->cluster.secret.key : 0);
     snprintf(process->name, sizeof process->name, "%s-%d", role == CLUSTER_PS ? "ps" : "worker", task);
     CHECK(memory_array(&process->typed, 1, "settings", &error) == OK &&
-              simulated_open_machine(&process->world, all->world, &error) == OK,
+              open_machine(&process->world, all, &error) == OK,
           "%s", error.words);
     option_defaults(run_options, process->typed);
     type_settings(all, process);
     char address[NAME];
     for (int i = 0; i < all->scenario.servers + all->scenario.workers; i++) {
         const bool is_ps = i < all->scenario.servers;
-        snprintf(address, sizeof address, "127.0.0.1:%d", 2222 + i);
+        address_of(all, i, address);
         CHECK(addresses_add_list(is_ps ? &process->cluster.ps : &process->cluster.workers, address, "here",
                                  &error) == OK,
               "%s", error.words);
@@ -153,8 +177,10 @@ static inline void cluster_start(struct simulated_cluster *all, const struct sce
     all->scenario = *scenario;
     snprintf(all->folder, sizeof all->folder, "simulated-XXXXXX");
     CHECK(mkdtemp(all->folder) != NULL, "%s", all->folder);
-    CHECK(world_open_simulated(&all->world, scenario->seed, &error) == OK, "%s", error.words);
-    simulated_set_network(all->world, &scenario->network);
+    CHECK((scenario->real ? world_open_threads(&all->world, &error)
+                          : world_open_simulated(&all->world, scenario->seed, &error)) == OK,
+          "%s", error.words);
+    if (!scenario->real) simulated_set_network(all->world, &scenario->network);
     if (scenario->servers < 0) {
         add_process(all, CLUSTER_NONE, -1);
     } else {

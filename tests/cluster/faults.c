@@ -77,6 +77,7 @@ static struct plan plan_of(uint64_t seed) {
                           .servers = servers,
                           .workers = workers,
                           .seed = seed,
+                          .encrypted = TRAINER_TLS && seed % 4 == 3,
                           .network = {.latency_s = between(&rng, 0.0, 2e-3),
                                       .jitter_s = between(&rng, 0.0, 2e-3),
                                       .bytes_per_s = pick(&rng, 2) ? between(&rng, 1e6, 1e9) : 0.0},
@@ -183,9 +184,9 @@ static void trouble_body(void *argument) {
 
 static void print_plan(uint64_t seed, const struct plan *plan) {
     const struct scenario *scenario = &plan->scenario;
-    fprintf(stderr, "seed %llu (FIRST=%llu SEEDS=1): %s, %d ps, %d workers, on-loss %s\n",
+    fprintf(stderr, "seed %llu (FIRST=%llu SEEDS=1): %s, %d ps, %d workers, on-loss %s%s\n",
             (unsigned long long)seed, (unsigned long long)seed, scenario->strategy, scenario->servers,
-            scenario->workers, scenario->settings[0][1]);
+            scenario->workers, scenario->settings[0][1], scenario->encrypted ? ", encrypted" : "");
     for (int i = 0; i < plan->count; i++)
         fprintf(stderr, "  %.3f s, for %.3f s: process %d (or %d) is %s\n", plan->list[i].at_s,
                 plan->list[i].for_s, plan->list[i].process, plan->list[i].other,
@@ -318,8 +319,12 @@ static uint64_t number_of(const char *name, uint64_t otherwise) {
     return text && text[0] ? strtoull(text, NULL, 10) : otherwise;
 }
 
+/* Those which have failed once, as none of the first do. */
+static const uint64_t found[] = {523, 1068, 1102, 1624, 1775, 3263};
+
 int main(void) {
     const uint64_t first = number_of("FIRST", 1), seeds = number_of("SEEDS", FEW);
     for (uint64_t seed = first; seed < first + seeds; seed++) test_seed(seed);
+    for (size_t s = 0; !getenv("SEEDS") && s < sizeof found / sizeof *found; s++) test_seed(found[s]);
     return check_end();
 }

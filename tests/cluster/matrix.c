@@ -1,0 +1,159 @@
+/* Every strategy over every kind of link, with one parameter server, with three, and mirrored: all end well,
+ * every batch is counted, and what is repeatable leaves the bits of one process. The links: TCP in clear,
+ * TLS, shared memory; and those of the simulated network, in clear and under TLS.
+ *
+ * MATRIX=1: with more numbers of workers, each with settings of its own, instead of what fits into the tests
+ * of every change. */
+#include "../simulated_cluster.h"
+
+#include "../../src/store/strategy.h"
+#include "../../src/world/endpoint_parts.h"
+
+enum { EXAMPLES = 120, EPOCHS = 2, BATCH = 10 };
+
+static const struct simulated_network network = {.latency_s = 1e-3, .jitter_s = 1e-3, .bytes_per_s = 1e8};
+
+struct way {
+    const char *words;
+    const struct link_kind *link;
+    bool real;
+};
+
+static const struct way ways[] = {
+#if TRAINER_TLS
+    {"tls", &link_tls, true}, {"tls, simulated", &link_tls, false},
+#endif
+    {"tcp", &link_tcp, true}, {"tcp, simulated", &link_tcp, false}, {"shared memory", &link_shm, true},
+};
+
+/* What a run is to be, beside how its bytes move. */
+struct variant {
+    const char *strategy;
+    const struct traits *traits;
+    int workers;
+    const char *setting, *value; /* NULL: none */
+};
+
+static struct scenario scenario_of(const struct variant *variant, int servers) {
+    return (struct scenario){
+        .strategy = variant->strategy,
+        .servers = servers,
+        .workers = variant->workers,
+        .seed = 1 + (uint64_t)servers,
+        .network = network,
+        .settings = {{"dataset", "iris"}, {"model", "mlp:hidden=8"}, {variant->setting, variant->value}}};
+}
+
+/* The weights are behind the header, which has the settings and the day. */
+static uint64_t hash_weights(const struct simulated_cluster *all) {
+    char *data;
+    size_t bytes;
+    uint64_t header = 0, hash = 0;
+    cluster_file(all, "model.safetensors", &data, &bytes);
+    if (bytes > 8) memcpy(&header, data, 8);
+    for (size_t i = 8 + header; data && i < bytes; i++) hash = rng_mix(hash, (uint8_t)data[i]);
+    memory_free(data);
+    return hash;
+}
+
+static uint64_t run_alone(const struct variant *variant) {
+    static struct simulated_cluster all;
+    const struct scenario scenario = scenario_of(variant, -1);
+    cluster_start(&all, &scenario);
+    cluster_join(&all);
+    CHECK(all.processes[0].error.code == OK, "%s", all.processes[0].error.words);
+    const uint64_t hash = hash_weights(&all);
+    cluster_close(&all);
+    return hash;
+}
+
+/* Workers that came over shared memory. One that looks for it a moment before it is there comes over TCP. */
+static int shared;
+
+/* What the leader speaks over, as its peers are named; and whether all have a key. The world that mirrored
+ * processes meet in has gone with them. */
+static void check_link(const char *words, const struct way *way, const struct simulated_cluster *all) {
+    const struct run_result *result = &all->processes[0].result;
+    if (all->scenario.servers == 0) return;
+    for (int i = 0; i < all->count; i++)
+        CHECK((endpoint_tls(all->processes[i].world) != NULL) == way->link->encrypts, "%s: %s", words,
+              all->processes[i].name);
+    for (int w = 0; w < result->summary.workers; w++) {
+        const bool shares = strstr(result->workers[w].name, "(process ") != NULL;
+        CHECK(!shares || way->link == &link_shm, "%s: %s is not of this link", words,
+              result->workers[w].name);
+        shared += shares;
+    }
+}
+
+static void check_counts(const char *words, const struct traits *traits, const struct process *leader) {
+    const struct summary *summary = &leader->result.summary;
+    const struct finish *finish = &leader->finish;
+    const bool serves = leader->cluster.role == CLUSTER_PS;
+    const long long examples = serves ? summary->examples : finish->examples;
+    const long steps = serves ? summary->steps : finish->steps;
+    const long updates = serves ? summary->updates : finish->version;
+    CHECK(examples == EXAMPLES * EPOCHS, "%s: %lld examples, expected %d", words, examples,
+          EXAMPLES * EPOCHS);
+    CHECK(steps == EXAMPLES * EPOCHS / BATCH, "%s: %ld steps", words, steps);
+    CHECK(traits->rounds || traits->drops || updates == steps, "%s: %ld updates of %ld steps", words, updates,
+          steps);
+}
+
+static void run_over(const struct way *way, const struct variant *variant, int servers, uint64_t expected) {
+    static struct simulated_cluster all;
+    struct scenario scenario = scenario_of(variant, servers);
+    char words[160];
+    scenario.real = way->real;
+    scenario.encrypted = way->link->encrypts;
+    scenario.tcp_alone = way->link != &link_shm;
+    snprintf(words, sizeof words, "%s over %s, %d ps, %d workers%s%s", variant->strategy, way->words, servers,
+             variant->workers, variant->value ? ", " : "", variant->value ? variant->value : "");
+    if (getenv("TELL")) fprintf(stderr, "%s\n", words);
+    cluster_start(&all, &scenario);
+    cluster_join(&all);
+    for (int i = 0; i < all.count; i++)
+        CHECK(all.processes[i].ended && all.processes[i].error.code == OK, "%s: %s: %d %s", words,
+              all.processes[i].name, all.processes[i].error.code, all.processes[i].error.words);
+    if (all.processes[0].error.code == OK) {
+        check_link(words, way, &all);
+        check_counts(words, variant->traits, &all.processes[0]);
+        CHECK(!variant->traits->repeatable || hash_weights(&all) == expected,
+              "%s: not the bits of one process", words);
+    }
+    cluster_close(&all);
+}
+
+/* Who is late is decided in one place: what drops has one parameter server. */
+static void run_variant(const struct variant *variant) {
+    static const int servers[] = {1, 3, 0};
+    const uint64_t expected = variant->traits->repeatable ? run_alone(variant) : 0;
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (size_t s = 0; s < sizeof servers / sizeof *servers; s++)
+            if (servers[s] == 1 || !variant->traits->drops) run_over(&ways[w], variant, servers[s], expected);
+}
+
+int main(void) {
+    static const char *const more[][2] = {{NULL, NULL},
+                                          {"shards", "3"},
+                                          {"optimizer", "adam:rate=0.01"},
+                                          {"data-sharding", "split"},
+                                          {"average", "0.9"}};
+    const bool whole = getenv("MATRIX") != NULL;
+    for (int s = 0; strategies[s]; s++) {
+        struct choice choice;
+        struct error error = {0};
+        struct variant variant = {.strategy = strategies[s]->plugin.name, .workers = 2};
+        CHECK(plugin_choose(&choice, &strategy_kind, variant.strategy, &error) == OK, "%s", error.words);
+        variant.traits = strategy_traits(strategies[s], choice.settings);
+        run_variant(&variant);
+        for (variant.workers = 1; whole && variant.workers <= 4; variant.workers++)
+            for (size_t m = 0; m < sizeof more / sizeof *more; m++) {
+                variant.setting = more[m][0];
+                variant.value = more[m][1];
+                run_variant(&variant);
+            }
+    }
+    CHECK(shared > 0, "nobody shares memory");
+    return check_end();
+}
