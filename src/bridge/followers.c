@@ -84,7 +84,7 @@ static void leave(struct host *host, struct follower *follower, const char *why)
     handshake_say_gone(host, follower->name, why);
     endpoint_close(follower->endpoint);
     follower->endpoint = NULL;
-    follower->greeted = follower->welcomed = false;
+    follower->greeted = follower->ready = follower->welcomed = false;
     follower->reach.tried_s = now_of(host);
 }
 
@@ -100,7 +100,9 @@ static int greet(struct host *host, struct follower *follower, struct error *err
     uint8_t bytes[HELLO_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     struct error why = {0};
-    *hello = (struct hello){.leader = true, .fingerprint = *host->settings.fingerprint};
+    *hello = (struct hello){.leader = true,
+                            .fingerprint = *host->settings.fingerprint,
+                            .process = host->settings.cluster->process};
     hello->agreed.value = *host->settings.config;
     snprintf(hello->program, sizeof hello->program, "%s", TRAINER_VERSION);
     RETURN_IF(hello_put(hello, &writer, error));
@@ -140,6 +142,32 @@ static bool take_word(const struct host *host, struct follower *follower, struct
     return !*gone;
 }
 
+/* Repeats the session that the follower has told, as a worker does. */
+static int say_ready(const struct host *host, struct follower *follower, uint32_t session,
+                     struct error *error) {
+    uint8_t bytes[READY_BYTES];
+    struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
+    fingerprint_put(host->settings.fingerprint, &writer);
+    const struct piece piece = {bytes, sizeof bytes};
+    follower->ready = true;
+    return frame_write(follower->endpoint, FRAME_READY, session, &piece, 1, host->settings.timeout_s, error);
+}
+
+static int read_welcome(const struct host *host, struct follower *follower, const struct word *word,
+                        struct error *error) {
+    const uint32_t own = (uint32_t)host->settings.cluster->process;
+    struct frame_reader reader = {.bytes = (const uint8_t *)word->bytes, .length = word->header.bytes};
+    if (word->header.type != FRAME_WELCOME)
+        return error_set(error, ERROR_PEER, "%s: %s, expected a welcome", follower->name,
+                         frame_type_words(word->header.type));
+    if (word->header.flags != own)
+        return error_set(error, ERROR_PEER, "%s: a welcome of process %08x, expected %08x: a recording?",
+                         follower->name, (unsigned)word->header.flags, (unsigned)own);
+    RETURN_IF(welcome_get(&follower->welcome, &reader, follower->name, error));
+    follower->welcomed = true;
+    return OK;
+}
+
 /* While others are missing it says that it is there, why it refuses us, or that all have come to it. */
 static int hear(struct host *host, struct follower *follower, bool *gone, bool *for_now,
                 struct error *error) {
@@ -147,35 +175,24 @@ static int hear(struct host *host, struct follower *follower, bool *gone, bool *
         struct word word;
         if (!take_word(host, follower, &word, gone)) return OK;
         const struct frame_header *header = &word.header;
-        struct frame_reader reader = {.bytes = (const uint8_t *)word.bytes, .length = header->bytes};
         *for_now = header->type == FRAME_FAILURE && header->flags == FAILURE_FOR_NOW;
         if (*for_now) return OK;
         if (header->type == FRAME_FAILURE)
             return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name, word.bytes);
         if (header->type == FRAME_HEARTBEAT) continue;
-        if (header->type != FRAME_WELCOME)
-            return error_set(error, ERROR_PEER, "%s: %s, expected a welcome", follower->name,
-                             frame_type_words(header->type));
-        RETURN_IF(welcome_get(&follower->welcome, &reader, follower->name, error));
-        follower->welcomed = true;
+        if (header->type == FRAME_CONFIG && !follower->ready)
+            RETURN_IF(say_ready(host, follower, header->flags, error));
+        else
+            RETURN_IF(read_welcome(host, follower, &word, error));
     }
     return OK;
 }
 
-int followers_meet(struct host *host, struct error *error) {
-    for (int f = 0; f < host->follower_count; f++) {
-        struct follower *follower = &host->followers[f];
-        if (!follower->endpoint) RETURN_IF(connect_to(host, follower, error));
-        if (follower->endpoint && !follower->greeted) RETURN_IF(greet(host, follower, error));
-    }
-    return OK;
-}
-
-int followers_look(struct host *host, struct error *error) {
+static int look_at(struct host *host, bool at_all, struct error *error) {
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
         bool gone = false, for_now = false;
-        if (!follower->greeted) continue;
+        if (!follower->greeted || (follower->ready && !at_all)) continue;
         RETURN_IF(hear(host, follower, &gone, &for_now, error));
         const bool silent =
             !follower->welcomed && now_of(host) - follower->heard_s > handshake_silence_s(host);
@@ -186,6 +203,19 @@ int followers_look(struct host *host, struct error *error) {
             leave(host, follower, gone ? NULL : "no sign of life");
     }
     return OK;
+}
+
+int followers_look(struct host *host, struct error *error) {
+    return look_at(host, true, error);
+}
+
+int followers_meet(struct host *host, struct error *error) {
+    for (int f = 0; f < host->follower_count; f++) {
+        struct follower *follower = &host->followers[f];
+        if (!follower->endpoint) RETURN_IF(connect_to(host, follower, error));
+        if (follower->endpoint && !follower->greeted) RETURN_IF(greet(host, follower, error));
+    }
+    return look_at(host, false, error); /* who has told the session waits for the answer */
 }
 
 bool followers_are_met(const struct host *host, int follower) {
@@ -200,7 +230,7 @@ bool followers_wait_no_more(const struct host *host) {
 
 bool followers_are_busy(const struct host *host) {
     for (int f = 0; f < host->follower_count; f++)
-        if (host->followers[f].reach.thread || (host->followers[f].endpoint && !host->followers[f].greeted))
+        if (host->followers[f].reach.thread || (host->followers[f].endpoint && !host->followers[f].ready))
             return true;
     return false;
 }

@@ -153,12 +153,12 @@ bool handshake_beat(struct host *host, struct endpoint *endpoint, const char *wo
            now - *took_s < handshake_silence_s(host);
 }
 
-/* What it is to build. */
-static int tell_settings(const struct host *host, struct endpoint *endpoint, uint32_t session,
+/* What it is to build; the leader, which has the settings, learns the session alone. */
+static int tell_settings(const struct host *host, struct endpoint *endpoint, uint32_t session, bool leader,
                          struct error *error) {
     uint8_t bytes[SETTINGS_BYTES];
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
-    RETURN_IF(settings_put(host->settings.config, &writer, error));
+    if (!leader) RETURN_IF(settings_put(host->settings.config, &writer, error));
     const struct piece piece = {bytes, writer.used};
     return frame_write(endpoint, FRAME_CONFIG, session, &piece, 1, 0.0, error);
 }
@@ -183,13 +183,16 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
         return OK;
     }
     const uint32_t session = (uint32_t)rng_mix(host->settings.cluster->process, ++host->sessions);
-    if (!hello->leader && tell_settings(host, endpoint, session, &why) != OK) {
+    if (tell_settings(host, endpoint, session, hello->leader, &why) != OK) {
         guest_refuse(host, guest, why.words, 0, false); /* it takes none: it may come again */
         return OK;
     }
     if (!hello->leader) RETURN_IF(add_peer(host, endpoint, hello, session, error));
     if (hello->leader) {
         host->leader = endpoint;
+        host->leader_session = session;
+        host->leader_process = hello->process;
+        host->leader_ready = false;
         host->leader_heard_s = host->leader_took_s = world_now(host->settings.world);
     }
     guest->endpoint = NULL;
@@ -248,8 +251,8 @@ static int hear_guests(struct host *host, bool *moved, struct error *error) {
 
 /* --- those who build what they compute with, and those who have --- */
 
-static int read_ready(const struct host *host, const struct peer *peer, struct error *error) {
-    struct endpoint *endpoint = peer->endpoint;
+static int read_ready(const struct host *host, struct endpoint *endpoint, uint32_t session,
+                      struct error *error) {
     struct frame_header header;
     struct fingerprint fingerprint;
     uint8_t bytes[LAST_WORDS_BYTES + 1] = {0};
@@ -259,9 +262,9 @@ static int read_ready(const struct host *host, const struct peer *peer, struct e
     RETURN_IF(frame_read_payload(endpoint, &header, bytes, 0.0, error));
     if (header.type == FRAME_FAILURE) /* it says itself why it goes */
         return error_set(error, ERROR_PEER, "%s: %s", endpoint_name(endpoint), (const char *)bytes);
-    if (header.flags != peer->session)
+    if (header.flags != session)
         return error_set(error, ERROR_PEER, "%s: a ready of session %08x, expected %08x: a recording?",
-                         endpoint_name(endpoint), (unsigned)header.flags, (unsigned)peer->session);
+                         endpoint_name(endpoint), (unsigned)header.flags, (unsigned)session);
     struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
     RETURN_IF(fingerprint_get(&fingerprint, &reader, endpoint_name(endpoint), error));
     return fingerprints_agree(host->settings.fingerprint, &fingerprint, our_name(host),
@@ -292,10 +295,10 @@ static bool hear_beats(const struct host *host, struct endpoint *endpoint, doubl
 /* A second word after its READY can only be why it goes. */
 static int hear_word(const struct host *host, struct peer *peer, struct error *error) {
     if (peer->ready) {
-        RETURN_IF(read_ready(host, peer, error));
+        RETURN_IF(read_ready(host, peer->endpoint, peer->session, error));
         return error_set(error, ERROR_PEER, "%s: a ready, expected nothing but signs of life", peer->name);
     }
-    RETURN_IF(read_ready(host, peer, error));
+    RETURN_IF(read_ready(host, peer->endpoint, peer->session, error));
     peer->ready = true;
     peer->heard_s = world_now(host->settings.world);
     return OK;
@@ -331,8 +334,19 @@ static const char *read_leader_end(struct host *host, uint8_t bytes[FINISH_BYTES
     return finish_get(finish, &reader, "", &ignored) == OK ? finish->words : NULL;
 }
 
+/* Its first word: who does not repeat the session is no leader of ours, and another one may come. */
+static void hear_leader_ready(struct host *host) {
+    struct error why = {0};
+    struct guest guest = {.endpoint = host->leader};
+    host->leader_ready = read_ready(host, host->leader, host->leader_session, &why) == OK;
+    if (host->leader_ready) return;
+    host->leader = NULL;
+    guest_refuse(host, &guest, why.words, 0, true);
+    guests_add(host, &guest);
+}
+
 /* It may end, and another one come in its place. What else it says is for later. */
-static void hear_leader(struct host *host) {
+static void hear_leader(struct host *host, bool *moved) {
     uint8_t bytes[FRAME_HEADER_BYTES + FINISH_BYTES];
     struct frame_header header;
     struct finish finish;
@@ -340,12 +354,15 @@ static void hear_leader(struct host *host) {
     char words[60];
     bool ended = false;
     if (!host->leader) return;
-    hear_beats(host, host->leader, &host->leader_heard_s, &ended);
+    const bool speaks = hear_beats(host, host->leader, &host->leader_heard_s, &ended);
+    *moved = *moved || (speaks && !host->leader_ready);
     const size_t count = endpoint_peek(host->leader, bytes, sizeof bytes, 0.0, &(bool){false});
     if (count >= FRAME_HEADER_BYTES &&
         frame_unpack_header(&header, bytes, FINISH_BYTES, "", &ignored) == OK &&
         header.type == FRAME_GOODBYE && count >= FRAME_HEADER_BYTES + header.bytes)
         drop_leader(host, read_leader_end(host, bytes, &finish));
+    else if (speaks && !host->leader_ready)
+        hear_leader_ready(host);
     else if (ended || (count == 0 && silence(host, host->leader_heard_s, words)))
         drop_leader(host, ended ? NULL : words);
 }
@@ -353,7 +370,7 @@ static void hear_leader(struct host *host) {
 int handshake_hear(struct host *host, bool *moved, struct error *error) {
     RETURN_IF(hear_guests(host, moved, error));
     hear_peers(host, moved);
-    hear_leader(host);
+    hear_leader(host, moved);
     return host->lost.code == OK ? OK : error_set(error, host->lost.code, "%s", host->lost.words);
 }
 
@@ -383,6 +400,7 @@ int handshake_watch(struct host *host, struct error *error) {
 }
 
 bool handshake_is_busy(const struct host *host) {
+    if (host->leader && !host->leader_ready) return true;
     for (int i = 0; i < host->count; i++)
         if (!host->peers[i].ready) return true;
     for (int g = 0; g < host->guest_count; g++)

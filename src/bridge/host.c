@@ -53,7 +53,8 @@ static const char *name_missing(const struct host *host, char *words, size_t byt
     struct text names = text_into(words, bytes);
     char server[64];
     snprintf(server, sizeof server, "the %s", cluster_server(cluster));
-    if (cluster->task > 0 && !host->leader) add_name(&names, server, 0, address_of(host, 0)->text);
+    if (cluster->task > 0 && !(host->leader && host->leader_ready))
+        add_name(&names, server, 0, address_of(host, 0)->text);
     for (int f = 0; f < host->follower_count; f++)
         if (!followers_are_met(host, f)) add_name(&names, server, f + 1, address_of(host, f + 1)->text);
     for (int task = 0; task < cluster->workers.count; task++)
@@ -176,7 +177,7 @@ static int await_followers(struct host *host, struct error *error) {
     }
 }
 
-/* It repeats what the worker's process calls itself: no recording of an earlier one does. */
+/* It repeats what the process that it goes to calls itself: no recording of an earlier one does. */
 static int send_welcome(struct endpoint *endpoint, const struct welcome *welcome, uint64_t process,
                         double timeout_s, struct error *error) {
     uint8_t bytes[WELCOME_BYTES];
@@ -205,7 +206,7 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
         follower->begin = end;
         follower->end = end = theirs.end;
     }
-    if (host->leader) RETURN_IF(send_welcome(host->leader, &own, 0, timeout_s, error));
+    if (host->leader) RETURN_IF(send_welcome(host->leader, &own, host->leader_process, timeout_s, error));
     for (int i = 0; i < host->count; i++) {
         own.worker = i;
         RETURN_IF(send_welcome(host->peers[i].endpoint, &own, host->peers[i].process, timeout_s, error));

@@ -50,6 +50,7 @@ struct follower {
     char name[96];             /* "the parameter server 1 (127.0.0.1:4000)" */
     uint64_t begin, end;       /* its slice */
     bool greeted;              /* it has taken our hello */
+    bool ready;                /* and told its session, which was repeated */
     bool welcomed;             /* all have come to it, too; `welcome` is what it says */
     struct welcome welcome;
     double since_s, heard_s, took_s; /* connected; its last sign of life; when it last took a word */
@@ -102,6 +103,9 @@ struct host {
     struct follower *followers; /* [follower_count] of the leader, the first ps: all others */
     int follower_count;
     struct endpoint *leader; /* of the others */
+    uint32_t leader_session; /* it repeats it: no recording of it does */
+    uint64_t leader_process; /* as it calls itself */
+    bool leader_ready;       /* it has repeated it */
     double leader_heard_s, leader_took_s;
     struct hello hello;    /* of whom is heard just now */
     struct error lost;     /* a worker that has gone, and cannot come again */

@@ -256,6 +256,76 @@ static void test_beats_alone(int servers) {
     cluster_close(&all);
 }
 
+/* --- a leader that was recorded --- */
+
+static struct {
+    uint8_t hello[HELLO_BYTES], ready[HELLO_BYTES];
+    struct piece pieces[2];
+    uint32_t session;
+} recording;
+
+/* A follower that tells a session, and goes when all of what a leader says to it is there. */
+static void recording_body(void *argument) {
+    struct player *player = argument;
+    struct listener *listener = NULL;
+    struct frame_header header;
+    struct error error = {0};
+    CHECK(endpoint_listen(player->world, "127.0.0.1:2223", &listener, &error) == OK &&
+              listener_accept(listener, &player->endpoint, LONG_S, &error) == OK && player->endpoint,
+          "%s", error.words);
+    recording.session = 0x7777;
+    for (int i = 0; i < 2; i++) {
+        uint8_t *const bytes = i == 0 ? recording.hello : recording.ready;
+        do
+            CHECK(frame_read_header(player->endpoint, "a word", HELLO_BYTES, &header, LONG_S, &error) == OK &&
+                      frame_read_payload(player->endpoint, &header, bytes, LONG_S, &error) == OK,
+                  "%s", error.words);
+        while (error.code == OK && header.type == FRAME_HEARTBEAT);
+        CHECK(header.type == (i == 0 ? FRAME_HELLO : FRAME_READY), "%s", frame_type_words(header.type));
+        recording.pieces[i] = (struct piece){bytes, (size_t)header.bytes};
+        if (i == 0) frame_write(player->endpoint, FRAME_CONFIG, recording.session, NULL, 0, LONG_S, &error);
+    }
+    CHECK(header.flags == recording.session, "a ready of session %08x", (unsigned)header.flags);
+    listener_close(listener);
+}
+
+static char heard[SETTINGS_BYTES + 1];
+
+static void repeating_body(void *argument) {
+    struct player *player = argument;
+    struct error ignored = {0};
+    player->endpoint = connect_to(player->world, 1);
+    frame_write(player->endpoint, FRAME_HELLO, 0, &recording.pieces[0], 1, LONG_S, &ignored);
+    hear(player->endpoint, heard);
+    frame_write(player->endpoint, FRAME_READY, recording.session, &recording.pieces[1], 1, LONG_S, &ignored);
+    hear(player->endpoint, heard);
+}
+
+/* It is refused, and the leader that comes later leads. */
+static void test_recording(void) {
+    struct player recorder = {0}, repeater = {0};
+    struct scenario scenario = {
+        .strategy = "sync", .servers = 2, .workers = 1, .seed = 7, .network = network};
+    scenario.own[1].absent = scenario.own[2].absent = true;
+    scenario.own[0].name = "start-timeout";
+    scenario.own[0].value = "5";
+    cluster_start(&all, &scenario);
+    play(&recorder, recording_body);
+    cluster_join(&all);
+    end_play(&recorder);
+    cluster_close(&all);
+    memset(scenario.own, 0, sizeof scenario.own);
+    scenario.own[0].begins_s = 1.0;
+    cluster_start(&all, &scenario);
+    play(&repeater, repeating_body);
+    cluster_join(&all);
+    end_play(&repeater);
+    CHECK(strstr(heard, ": a ready of session 00007777, expected ") && strstr(heard, ": a recording?"),
+          "heard \"%s\"", heard);
+    check_all_well("a recorded leader");
+    cluster_close(&all);
+}
+
 /* --- a worker that has come to one parameter server, and goes before it has come to the other --- */
 
 /* What is expected of it, by the words with which it is refused. */
@@ -380,6 +450,7 @@ int main(void) {
     test_absent_servers();
     test_beats_alone(1);
     test_beats_alone(2);
+    test_recording();
     test_gone_between();
     test_end_without_workers();
     for (int turn = 0; turn < 20; turn++) test_late_slice(turn);

@@ -186,16 +186,20 @@ static void send_settings(struct endpoint *endpoint) {
     CHECK(frame_write(endpoint, FRAME_CONFIG, 0, &piece, 1, LONG_S, &error) == OK, "%s", error.words);
 }
 
-/* What the leader makes of a follower's. */
-static void leader_takes(struct welcome theirs, const char *words) {
+/* What the leader, which calls itself so, makes of a follower's to process 0. */
+static void leader_takes(struct welcome theirs, uint64_t process, const char *words) {
     const struct welcome own = {.begin = 0, .end = CUT};
+    const struct cluster cluster = {.process = process};
     static const struct fingerprint fingerprint = {.floats = FLOATS};
     struct follower follower = {.name = "it"};
     static struct host host;
-    host = (struct host){
-        .settings = {.world = world, .fingerprint = &fingerprint, .start_s = LONG_S, .timeout_s = LONG_S},
-        .followers = &follower,
-        .follower_count = 1};
+    host = (struct host){.settings = {.world = world,
+                                      .cluster = &cluster,
+                                      .fingerprint = &fingerprint,
+                                      .start_s = LONG_S,
+                                      .timeout_s = LONG_S},
+                         .followers = &follower,
+                         .follower_count = 1};
     struct endpoint *ends[2];
     struct error error = {0};
     open_wire(ends);
@@ -208,14 +212,16 @@ static void leader_takes(struct welcome theirs, const char *words) {
 }
 
 static void check_leader(void) {
-    leader_takes((struct welcome){.begin = CUT, .end = FLOATS}, NULL);
-    leader_takes((struct welcome){.begin = CUT, .end = FLOATS, .workers = 1},
+    leader_takes((struct welcome){.begin = CUT, .end = FLOATS}, 0, NULL);
+    leader_takes((struct welcome){.begin = CUT, .end = FLOATS}, 0x1234,
+                 "it: a welcome of process 00000000, expected 00001234: a recording?");
+    leader_takes((struct welcome){.begin = CUT, .end = FLOATS, .workers = 1}, 0,
                  "it has floats 32 to 64 of 64 for 1 workers, expected from 32 for 0");
-    leader_takes((struct welcome){.begin = 48, .end = FLOATS},
+    leader_takes((struct welcome){.begin = 48, .end = FLOATS}, 0,
                  "it has floats 48 to 64 of 64 for 0 workers, expected from 32 for 0");
-    leader_takes((struct welcome){.begin = CUT, .end = CUT},
+    leader_takes((struct welcome){.begin = CUT, .end = CUT}, 0,
                  "it has floats 32 to 32 of 64 for 0 workers, expected from 32 for 0");
-    leader_takes((struct welcome){.begin = CUT, .end = FLOATS + 16},
+    leader_takes((struct welcome){.begin = CUT, .end = FLOATS + 16}, 0,
                  "it has floats 32 to 80 of 64 for 0 workers, expected from 32 for 0");
 }
 
