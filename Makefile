@@ -195,7 +195,7 @@ TEST_SOURCES = $(filter-out $(LEFT_OUT) $(if $(filter standin,$(CUDA)),,tests/cu
 TESTS = $(filter-out $(TEST_WITHOUT:%=$(B)/tests/%),$(TEST_SOURCES:tests/%.c=$(B)/tests/%))
 BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
 
-.PHONY: all library examples tests verify mutations mutations-quick gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench faults fuzz fuzz-each check demo install-missing install uninstall clean format
+.PHONY: all library examples tests verify mutations mutations-quick gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench faults real-faults fuzz fuzz-each check demo install-missing install uninstall clean format
 all: $(PROGRAM)
 
 $(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
@@ -379,11 +379,15 @@ $(B)/tests/fuzz_%.run: $(B)/tests/fuzz_%
 tests: $(PROGRAM) library $(EXAMPLES) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)
 	@tests/runner $(B) $(PROGRAM)
 
-# --- faults: clusters in the simulated world, by seed; one that fails is printed, and repeats with FIRST=N SEEDS=1 ---
+# --- faults: clusters in the simulated world, by seed; the schedule of one that fails is printed, and repeats with FIRST=N SEEDS=1, or
+# with FAULTS=FILE where it was put into a file (TELL=FILE). real-faults FAULTS=FILE: the same with real processes ---
 FIRST = 1
 SEEDS = 10000
 faults: $(B)/tests/cluster/faults
-	@cd $(B) && FIRST=$(FIRST) SEEDS=$(SEEDS) tests/cluster/faults
+	@cd $(B) && FIRST=$(FIRST) SEEDS=$(SEEDS) $(if $(FAULTS),FAULTS='$(abspath $(FAULTS))') $(if $(TELL),TELL='$(if $(filter 1,$(TELL)),1,$(abspath $(TELL)))') \
+	   tests/cluster/faults
+real-faults: $(PROGRAM)
+	@TRAINER=$(dir $(PROGRAM))$(notdir $(PROGRAM)) tests/real_faults.py --verbose --faults='$(FAULTS)'
 
 # --- mutations: bugs put into a copy of the tree, each to be found by its test (tests/mutate --help) ---
 mutations:

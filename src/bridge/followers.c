@@ -188,11 +188,11 @@ static int hear(struct host *host, struct follower *follower, bool *gone, bool *
     return OK;
 }
 
-static int look_at(struct host *host, bool at_all, struct error *error) {
+int followers_look(struct host *host, struct error *error) {
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
         bool gone = false, for_now = false;
-        if (!follower->greeted || (follower->ready && !at_all)) continue;
+        if (!follower->greeted) continue;
         RETURN_IF(hear(host, follower, &gone, &for_now, error));
         const bool silent =
             !follower->welcomed && now_of(host) - follower->heard_s > handshake_silence_s(host);
@@ -205,17 +205,27 @@ static int look_at(struct host *host, bool at_all, struct error *error) {
     return OK;
 }
 
-int followers_look(struct host *host, struct error *error) {
-    return look_at(host, true, error);
+/* Its first word, where it does not refuse us, and waits for the answer. */
+static bool tells_session(struct follower *follower) {
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    struct frame_header header;
+    struct error ignored = {0};
+    bool ended = false;
+    return endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &ended) == sizeof bytes &&
+           frame_unpack_header(&header, bytes, WORDS_BYTES, "", &ignored) == OK &&
+           header.type == FRAME_CONFIG;
 }
 
 int followers_meet(struct host *host, struct error *error) {
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
+        bool gone = false, for_now = false;
         if (!follower->endpoint) RETURN_IF(connect_to(host, follower, error));
         if (follower->endpoint && !follower->greeted) RETURN_IF(greet(host, follower, error));
+        if (follower->greeted && !follower->ready && tells_session(follower))
+            RETURN_IF(hear(host, follower, &gone, &for_now, error));
     }
-    return look_at(host, false, error); /* who has told the session waits for the answer */
+    return OK;
 }
 
 bool followers_are_met(const struct host *host, int follower) {

@@ -131,6 +131,10 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
 /* At a follower, until the leader's first word: errors: ERROR_PEER: a worker has gone, or is silent. */
 int host_watch(struct host *host, struct error *error);
 
+/* Puts before the words whose they are. What an endpoint says begins with its address, which the name has, or
+ * which is that of the connection alone: it is left out. Gives the error's code. */
+int host_blame(const struct endpoint *endpoint, const char *name, struct error *error);
+
 /* At the leader: tells the worker what it is assigned next. At the others: is told by the worker. */
 int peer_tell_next(struct peer *peer, enum next next, long number, double timeout_s, struct error *error);
 int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double timeout_s,

@@ -14,6 +14,7 @@
 #define LOOK_S 0.1      /* between two checks of whether to continue waiting; between the first two tries */
 #define LAST_WORD_S 1.0 /* for a host to take a heartbeat */
 #define BEAT_S 2.0      /* between two signs of life, at most: a host may have a shorter timeout than we */
+#define SILENT_S 5.0    /* after which it says who has not answered the hello */
 enum { FRAMES_A_LOOK = 8 };
 
 static const char closed[] = "closed by the peer"; /* as endpoints say it */
@@ -114,17 +115,43 @@ static int fail_connecting(const struct remote *remote, int index, const struct 
     return error_set(error, ERROR_PEER, "%s: not connected after %g s%s", address, settings->start_s, reason);
 }
 
+/* Once of each: it may be no host of ours, or stand still. */
+static void say_silent(struct remote *remote, struct remote_host *host) {
+    char words[400];
+    const int index = (int)(host - remote->hosts);
+    if (host->doubted) return;
+    snprintf(words, sizeof words,
+             "what listens at %s has said nothing for %g s, expected the settings of the %s %d: is it one?",
+             remote->settings.hosts->list[index].text, SILENT_S, remote->settings.server, index);
+    remote->settings.say(remote->settings.argument, words);
+    host->doubted = true;
+}
+
 static int say_hello(struct remote *remote, struct remote_host *host, struct error *error) {
     uint8_t bytes[HELLO_BYTES];
     struct error why = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     RETURN_IF(hello_put(remote->settings.hello, &writer, error));
     const struct piece piece = {bytes, writer.used};
-    const int code = frame_write(host->endpoint, FRAME_HELLO, 0, &piece, 1, remote->timeout_s, &why);
+    host->since_s = now_of(remote);
+    const int code =
+        frame_write(host->endpoint, FRAME_HELLO, 0, &piece, 1, fmin(SILENT_S, remote->timeout_s), &why);
     if (code == OK) return OK;
-    if (!strstr(why.words, closed)) return error_set(error, code, "%s", why.words);
+    const bool silent = now_of(remote) - host->since_s >= fmin(SILENT_S, remote->timeout_s);
+    if (world_stopped(remote->world) || !(silent || strstr(why.words, closed)))
+        return error_set(error, code, "%s", why.words);
+    if (silent) say_silent(remote, host);
     leave(remote, host, &why);
     return OK;
+}
+
+/* A host that has heard a hello answers at once, whomever it waits for. */
+static void look_for_silence(struct remote *remote) {
+    for (int h = 0; h < remote->count; h++) {
+        struct remote_host *host = &remote->hosts[h];
+        if (host->endpoint && !host->told && now_of(remote) - host->since_s >= SILENT_S)
+            say_silent(remote, host);
+    }
 }
 
 /* One try. Whom all wait for is said by the leader once it is there; until then by us. */
@@ -189,6 +216,7 @@ static int meet(struct remote *remote, enum frame_type what, struct error *error
         RETURN_IF(hear_all(remote, &moved, error));
         RETURN_IF(say_ready(remote, error));
         beat_all(remote);
+        look_for_silence(remote);
         if (world_stopped(remote->world)) return remote_stopped(remote, h, frame_type_words(what), error);
         if (now_of(remote) >= until)
             return error_set(error, ERROR_PEER, "%s: expected %s within %g s, there was none",

@@ -14,6 +14,15 @@
 
 /* --- one step --- */
 
+int host_blame(const struct endpoint *endpoint, const char *name, struct error *error) {
+    const char *const address = endpoint_name(endpoint);
+    const size_t bytes = strlen(address);
+    char *const words = error->words;
+    if (strncmp(words, address, bytes) == 0 && strncmp(words + bytes, ": ", 2) == 0)
+        memmove(words, words + bytes + 2, strlen(words + bytes + 2) + 1);
+    return error_prefix(error, "%s: ", name);
+}
+
 /* A peer says itself why it ends. */
 static int read_failure(struct endpoint *endpoint, const char *name, const struct frame_header *header,
                         double timeout_s, struct error *error) {
@@ -62,7 +71,7 @@ int follower_hear(const struct host *host, int f, const char *what, struct frame
         RETURN_IF(look_at_others(host, f, error));
     }
     const int code = frame_read_header(follower->endpoint, what, UINT64_MAX, header, timeout_s, error);
-    if (code != OK) return error_prefix(error, "%s: ", follower->name);
+    if (code != OK) return host_blame(follower->endpoint, follower->name, error);
     if (header->type != FRAME_FAILURE) return OK;
     return read_failure(follower->endpoint, follower->name, header, timeout_s, error);
 }
@@ -89,7 +98,7 @@ static int read_word(struct host *host, struct peer *peer, const char *what, uin
 
 int peer_tell_next(struct peer *peer, enum next next, long number, double timeout_s, struct error *error) {
     const int code = next_write(peer->endpoint, next, number, timeout_s, error);
-    return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
+    return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
 }
 
 int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double timeout_s,
@@ -99,7 +108,7 @@ int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *
     if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = next_read(peer->endpoint, &header, next, number, timeout_s, error);
-    return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
+    return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
 }
 
 int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struct error *error) {
@@ -115,7 +124,7 @@ int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struc
     if (code == OK && !peer->packed.known) packed_add_share(&peer->packed, peer->owed, host->count);
     peer->packed.known = false;
     peer->owes = code == OK;
-    return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
+    return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
 }
 
 /* A batch, with the weights as they are or packed. */
@@ -170,7 +179,7 @@ int peer_compute(struct host *host, struct peer *peer, const struct request *req
     if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = read_gradient(peer, &header, answer, gradient, floats, timeout_s, error);
-    if (code != OK) return error_prefix(error, "%s: ", peer->name);
+    if (code != OK) return host_blame(peer->endpoint, peer->name, error);
     return answer_get(loss, request, answer, peer->name, error);
 }
 
@@ -209,7 +218,7 @@ int peer_hear_own(struct host *host, struct peer *peer, const struct state *own,
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = frame_expect(peer->endpoint, &header, FRAME_OWN, bytes, error);
     if (code == OK) code = read_own(peer, &header, own, floats, timeout_s, error);
-    return code == OK ? OK : error_prefix(error, "%s: ", peer->name);
+    return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
 }
 
 /* The head of the answer, and behind it what was stepped, or the gradient with which it was not. */
@@ -244,7 +253,7 @@ int peer_step(struct host *host, struct peer *peer, const struct request *reques
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK)
         code = read_stepped(peer, &header, answer, own, gives, gradient, floats, timeout_s, error);
-    if (code != OK) return error_prefix(error, "%s: ", peer->name);
+    if (code != OK) return host_blame(peer->endpoint, peer->name, error);
     if (!(header.flags & FRAME_STEP) && all_finite(gradient, floats))
         return error_set(error, ERROR_PEER, "%s: a gradient that is finite, expected that it was stepped",
                          peer->name);

@@ -19,6 +19,8 @@ struct remote_host {
     uint32_t session;       /* as it has told with the settings: repeated then */
     bool done;              /* it has said goodbye, and that all is well */
     double next_s, pause_s; /* when it may be tried again; how long after that */
+    double since_s;         /* connected */
+    bool doubted;           /* that it is one, which has been said */
     struct error why;       /* why the last try came to nothing */
     struct frame_header header;
     uint8_t head[FRAME_HEADER_BYTES]; /* of the frame that comes or goes */

@@ -58,8 +58,9 @@ static int read_finish(struct led_run *led, const struct frame_header *header, s
 
 static int name_leader(const struct led_run *led, int code, struct error *error) {
     if (code == OK) return OK;
-    return error_prefix(error, "the %s 0 (%s): ", cluster_server(led->cluster),
-                        led->cluster->ps.list[0].text);
+    char name[300];
+    snprintf(name, sizeof name, "the %s 0 (%s)", cluster_server(led->cluster), led->cluster->ps.list[0].text);
+    return host_blame(led->members->host.leader, name, error);
 }
 
 /* Its next byte. While it is waited for, an interrupt ends this process. most_s: how long it may take. */

@@ -248,7 +248,7 @@ static struct slice whole_of(const struct members *members) {
 
 /* What an endpoint says names an address; this says whose it is. */
 static int named(const struct follower *follower, int code, struct error *error) {
-    return code == OK ? OK : error_prefix(error, "%s: ", follower->name);
+    return code == OK ? OK : host_blame(follower->endpoint, follower->name, error);
 }
 
 static int spread(struct members *members, bool whole, struct error *error) {
@@ -344,8 +344,10 @@ int members_answer(struct members *members, struct error *error) {
     if (code == OK) code = slice_send(members->host.leader, &slice, members->timeout_s, error);
     memory_free(values);
     if (code == OK) return OK;
+    char name[300];
     const struct cluster *cluster = members->host.settings.cluster;
-    return error_prefix(error, "the %s 0 (%s): ", cluster_server(cluster), cluster->ps.list[0].text);
+    snprintf(name, sizeof name, "the %s 0 (%s)", cluster_server(cluster), cluster->ps.list[0].text);
+    return host_blame(members->host.leader, name, error);
 }
 
 /* Where all step together, all slices have had as many updates. */

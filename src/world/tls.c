@@ -35,9 +35,9 @@ struct tls {
 
 struct tls_link {
     SSL *ssl;
-    struct lock lock; /* of ssl, which one thread at a time may use */
-    int records;      /* sent with the present key */
-    bool certified, accepted;
+    struct lock lock;                      /* of ssl, which one thread at a time may use */
+    int records;                           /* sent with the present key */
+    bool certified, accepted, offered_key; /* offered_key: the peer has a key, where certificates are used */
     bool shaken;  /* the handshake is done; OpenSSL forgets it when something goes wrong later */
     uint8_t *out; /* [WIRE_BYTES] encrypted, for the kernel to take: */
     size_t out_begin, out_end;
@@ -75,6 +75,14 @@ static int find_key(SSL *ssl, const unsigned char *id, size_t id_bytes, SSL_SESS
     if (id_bytes != sizeof identity - 1 || memcmp(id, identity, id_bytes) != 0) return 1;
     *session = make_session(ssl);
     return *session != NULL;
+}
+
+/* The accepting side, with certificates: none, and it is noted. */
+static int note_key(SSL *ssl, const unsigned char *id, size_t id_bytes, SSL_SESSION **session) {
+    struct tls_link *link = ((struct endpoint *)BIO_get_data(SSL_get_rbio(ssl)))->state;
+    link->offered_key = id_bytes == sizeof identity - 1 && memcmp(id, identity, id_bytes) == 0;
+    *session = NULL;
+    return 1;
 }
 
 /* --- the socket, as OpenSSL sees it --- */
@@ -169,6 +177,7 @@ int tls_open(struct tls **out, const uint8_t *key, struct error *error) {
 int tls_open_certified(struct tls **out, const struct endpoint_certificates *files, struct error *error) {
     RETURN_IF(open_any(out, error));
     (*out)->certified = true;
+    SSL_CTX_set_psk_find_session_callback((*out)->context, note_key);
     const int code = certificates_use((*out)->context, files, error);
     if (code == OK) return OK;
     tls_close(*out);
@@ -246,6 +255,10 @@ static bool describe_key(struct text *words, const struct tls_link *link, int nu
 /* With certificates. The connecting side has done its part of the handshake when it is told that its own was
  * refused. */
 static bool describe_certificate(struct text *words, const struct tls_link *link, int number) {
+    if (link->offered_key) {
+        text_add(words, "has a key, expected a certificate of the CA that is used here");
+        return false;
+    }
     switch (number) {
     case SSL_R_CERTIFICATE_VERIFY_FAILED:
         text_add(words, "its certificate ");

@@ -265,6 +265,24 @@ same_results ps w0 w1
 signal 9 peer
 finish peer
 
+# --- what listens is no parameter server: a worker says so; one that is silent is tried until there is one ---
+new_cluster 1 1
+rm -rf run
+keep_port "$port"
+start_worker 0 $short
+wait_until grep -qx "trainer: what listens at 127.0.0.1:$port has said nothing for 5 s, expected the settings of the parameter server 0: is it one?" w0.err
+leave_port
+start_ps $short
+ends 0 ps w0
+[ "$(grep -c 'has said nothing' w0.err)" -eq 1 ] || fail "a silent listener: $(cat w0.err)"
+new_cluster 1 1
+start web python3 -m http.server --bind 127.0.0.1 "$port"
+start_worker 0 $short
+ends 5 w0
+says w0 "^trainer: the parameter server 127.0.0.1:$port: expected a trainer peer, found \""
+signal 9 web
+finish web
+
 # --- a port in use, a host that is none ---
 keep_port "$port"
 start_ps $short

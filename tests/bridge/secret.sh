@@ -158,6 +158,7 @@ if command -v openssl >/dev/null; then
     start_worker 0 $small --epochs=1 --secret-file=key
     ends 5 w0
     says w0 "127.0.0.1:$port: shows a certificate, expected the key that is used here"
+    wait_until grep -Eq 'refused: 127.0.0.1:[0-9]+: has a key, expected a certificate of the CA that is used here ' ps.err
     start_worker 0 $small --epochs=1
     ends 5 w0
     says w0 "127.0.0.1:$port: expects encryption"

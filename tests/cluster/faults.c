@@ -9,8 +9,10 @@
  * the bits of one process; where nothing is worse than what the timeouts allow, all end well, and nobody is
  * lost.
  *
- * SEEDS=N: so many instead of what fits into the tests of every change; FIRST=N: from that one, as a failure
- * prints it; TELL=1: all are printed. `make faults SEEDS=N` is the long form. */
+ * SEEDS=N: so many instead of what fits into the tests of every change; FIRST=N: from that one; TELL=1: all
+ * are printed. `make faults SEEDS=N` is the long form. What a seed draws is a schedule, as text, which a seed
+ * that fails prints and TELL=FILE writes of the last one; FAULTS=FILE: that of a file instead of seeds.
+ * tests/real_faults.py drives real processes by such a file. */
 #include "../simulated_cluster.h"
 
 #include "../../src/base/rng.h"
@@ -23,10 +25,10 @@ enum { FEW = 200, WORKERS_MOST = 8, FAULTS_MOST = 3, EXAMPLES = 240 };
 /* When faults happen: from before the first hello to after most of the training. */
 #define LATEST_S 0.15
 
-enum what { KILL, RETURN, CUT_ONE, CUT_OFF, SLOW, LOSSY, DAMAGE, DISK, WHATS };
-static const char *const what_words[WHATS] = {
-    "killed",      "killed, and comes again", "cut from another", "cut off", "slow",
-    "with losses", "with damaged pieces",     "without a disk"};
+/* A process that stands still looks from elsewhere as one that is cut off: here they are the same. */
+enum what { KILL, RETURN, CUT_ONE, CUT_OFF, SLOW, LOSSY, DAMAGE, DISK, STOP, WHATS };
+static const char *const what_words[WHATS] = {"kill",  "return", "cut",  "cut-off", "slow",
+                                              "lossy", "damage", "disk", "stop"};
 
 struct misfortune {
     enum what what;
@@ -66,8 +68,25 @@ static const char *pick_strategy(struct rng *rng, int parts) {
     }
 }
 
+/* What may come of it. */
+static void judge(struct plan *plan) {
+    plan->harmless = true;
+    for (int i = 0; i < plan->count; i++) {
+        const struct misfortune *one = &plan->list[i];
+        const bool cuts = one->what == CUT_ONE || one->what == CUT_OFF || one->what == STOP;
+        if (one->what == DISK) { /* a pause for a checkpoint is a round of local-sgd */
+            plan->without_disk = true;
+            plan->scenario.settings[1][0] = "checkpoint-every";
+            plan->scenario.settings[1][1] = "0.02";
+        }
+        if (one->what == KILL || one->what == RETURN || one->what == DAMAGE || one->what == DISK ||
+            (cuts && isinf(one->for_s)))
+            plan->harmless = false;
+    }
+}
+
 static struct plan plan_of(uint64_t seed) {
-    struct plan plan = {.harmless = true};
+    struct plan plan = {0};
     struct rng rng;
     rng_start(&rng, seed, 77);
     const int servers = pick(&rng, 4), workers = 1 + pick(&rng, WORKERS_MOST);
@@ -85,24 +104,17 @@ static struct plan plan_of(uint64_t seed) {
     plan.count = pick(&rng, FAULTS_MOST + 1);
     for (int i = 0; i < plan.count; i++) {
         struct misfortune *one = &plan.list[i];
-        one->what = (enum what)pick(&rng, WHATS);
+        one->what = (enum what)pick(&rng, STOP);
         one->process = pick(&rng, processes);
         one->other = pick(&rng, processes);
         one->at_s = between(&rng, 0.0, LATEST_S);
         one->for_s = pick(&rng, 3) ? between(&rng, 0.0, 0.5 * TIMEOUT_S / FAULTS_MOST) : INFINITY;
         if (one->what == RETURN && isinf(one->for_s)) one->for_s = 1.0;
         if (one->what == RETURN && one->process == 0) one->what = KILL; /* its folder is there already */
+        if (one->what == CUT_OFF && seed % 2 == 1) one->what = STOP;
         if (one->what == DAMAGE) one->at_s *= 0.3; /* some of it is to come while they train */
-        if (one->what == DISK) {                   /* a pause for a checkpoint is a round of local-sgd */
-            plan.without_disk = true;
-            plan.scenario.settings[1][0] = "checkpoint-every";
-            plan.scenario.settings[1][1] = "0.02";
-        }
-        const bool cuts = one->what == CUT_ONE || one->what == CUT_OFF;
-        if (one->what == KILL || one->what == RETURN || one->what == DAMAGE || one->what == DISK ||
-            (cuts && isinf(one->for_s)))
-            plan.harmless = false;
     }
+    judge(&plan);
     return plan;
 }
 
@@ -154,6 +166,7 @@ static void set_trouble(const struct trouble *trouble, bool on) {
         simulated_cut(machine, all->processes[one->other].world, on);
         break;
     case CUT_OFF:
+    case STOP:
         for (int i = 0; i < all->count; i++) simulated_cut(machine, all->processes[i].world, on);
         break;
     case SLOW:
@@ -182,15 +195,87 @@ static void trouble_body(void *argument) {
 
 /* --- how it ended --- */
 
-static void print_plan(uint64_t seed, const struct plan *plan) {
+/* Its numbers to the last bit, and each process by its name. */
+static void name_process(const struct scenario *scenario, int index, char name[NAME]) {
+    const bool serves = index < scenario->servers;
+    snprintf(name, NAME, "%s-%d", serves ? "ps" : "worker", serves ? index : index - scenario->servers);
+}
+
+static void put_plan(FILE *file, const struct plan *plan) {
     const struct scenario *scenario = &plan->scenario;
-    fprintf(stderr, "seed %llu (FIRST=%llu SEEDS=1): %s, %d ps, %d workers, on-loss %s%s\n",
-            (unsigned long long)seed, (unsigned long long)seed, scenario->strategy, scenario->servers,
-            scenario->workers, scenario->settings[0][1], scenario->encrypted ? ", encrypted" : "");
-    for (int i = 0; i < plan->count; i++)
-        fprintf(stderr, "  %.3f s, for %.3f s: process %d (or %d) is %s\n", plan->list[i].at_s,
-                plan->list[i].for_s, plan->list[i].process, plan->list[i].other,
-                what_words[plan->list[i].what]);
+    const struct simulated_network *network = &scenario->network;
+    fprintf(file, "seed %llu\nstrategy %s\nservers %d\nworkers %d\non-loss %s\nencrypted %d\n",
+            (unsigned long long)scenario->seed, scenario->strategy, scenario->servers, scenario->workers,
+            scenario->settings[0][1], scenario->encrypted);
+    fprintf(file, "latency %.17g\njitter %.17g\nbytes-per-second %.17g\n", network->latency_s,
+            network->jitter_s, network->bytes_per_s);
+    for (int i = 0; i < plan->count; i++) {
+        const struct misfortune *one = &plan->list[i];
+        char name[NAME], other[NAME];
+        name_process(scenario, one->process, name);
+        name_process(scenario, one->other, other);
+        fprintf(file, "fault %s %s %s at %.17g for %.17g\n", what_words[one->what], name, other, one->at_s,
+                one->for_s);
+    }
+}
+
+static int find_process(const struct scenario *scenario, const char *name) {
+    char known[NAME];
+    for (int i = 0; i < scenario->servers + scenario->workers; i++) {
+        name_process(scenario, i, known);
+        if (strcmp(name, known) == 0) return i;
+    }
+    return -1;
+}
+
+static bool get_fault(struct plan *plan, const char *line) {
+    struct misfortune *one = &plan->list[plan->count];
+    char what[NAME], name[NAME], other[NAME];
+    if (plan->count == FAULTS_MOST ||
+        sscanf(line, "%31s %31s %31s at %lf for %lf", what, name, other, &one->at_s, &one->for_s) != 5)
+        return false;
+    one->what = KILL;
+    while (one->what < WHATS && strcmp(what_words[one->what], what) != 0) one->what++;
+    one->process = find_process(&plan->scenario, name);
+    one->other = find_process(&plan->scenario, other);
+    plan->count++;
+    return one->what < WHATS && one->process >= 0 && one->other >= 0;
+}
+
+static bool get_line(struct plan *plan, const char *key, const char *rest) {
+    struct scenario *scenario = &plan->scenario;
+    if (strcmp(key, "fault") == 0) return get_fault(plan, rest);
+    if (strcmp(key, "seed") == 0) scenario->seed = strtoull(rest, NULL, 10);
+    if (strcmp(key, "servers") == 0) scenario->servers = atoi(rest);
+    if (strcmp(key, "workers") == 0) scenario->workers = atoi(rest);
+    if (strcmp(key, "encrypted") == 0) scenario->encrypted = atoi(rest) != 0;
+    if (strcmp(key, "latency") == 0) scenario->network.latency_s = strtod(rest, NULL);
+    if (strcmp(key, "jitter") == 0) scenario->network.jitter_s = strtod(rest, NULL);
+    if (strcmp(key, "bytes-per-second") == 0) scenario->network.bytes_per_s = strtod(rest, NULL);
+    if (strcmp(key, "on-loss") == 0) {
+        scenario->settings[0][0] = "on-loss";
+        scenario->settings[0][1] = strcmp(rest, "stop") == 0 ? "stop" : "continue";
+    }
+    for (int s = 0; strcmp(key, "strategy") == 0 && strategies[s]; s++)
+        if (strcmp(strategies[s]->plugin.name, rest) == 0) scenario->strategy = strategies[s]->plugin.name;
+    return true;
+}
+
+static struct plan get_plan(FILE *file) {
+    struct plan plan = {0};
+    char line[256], key[NAME];
+    int used = 0;
+    while (fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == '#' || sscanf(line, "%31s %n", key, &used) != 1) continue;
+        CHECK(get_line(&plan, key, line + used), "\"%s\", expected a line of a schedule", line);
+    }
+    CHECK(plan.scenario.strategy && plan.scenario.workers > 0 && plan.scenario.settings[0][1] &&
+              plan.scenario.servers + plan.scenario.workers <= PROCESSES - FAULTS_MOST,
+          "a schedule that says too little, or of too many processes");
+    if (check_failures > 0) exit(check_end());
+    judge(&plan);
+    return plan;
 }
 
 /* Somebody, or a file. */
@@ -207,6 +292,8 @@ static void check_end_of(const struct plan *plan, const struct process *process)
     CHECK(error->code == OK || error->code == ERROR_PEER || error->code == ERROR_DEVICE ||
               (error->code == ERROR_FILE && plan->without_disk),
           "%s: code %d, \"%s\"", process->name, error->code, error->words);
+    CHECK(!strstr(error->words, " cpu:0): 127.0.0.1:"), "%s: an address twice, \"%s\"", process->name,
+          error->words);
     /* All come; one waits in vain, three times its timeout where it waits for who waits itself; a last word.
      */
     const double latest = process->begins_s + START_S + TIMEOUT_S + 2.0 * 3.0 * 4.0 / 3.0 * TIMEOUT_S;
@@ -289,9 +376,37 @@ static void check_ends(const struct plan *plan, const struct simulated_cluster *
     check_done(plan, all, &done);
 }
 
-static void test_seed(uint64_t seed) {
+/* TELL: 1, or a file. */
+static void tell(const struct simulated_cluster *all, const struct plan *plan, bool failed) {
+    const char *where = getenv("TELL");
+    FILE *file = where && strcmp(where, "1") != 0 ? fopen(where, "w") : NULL;
+    if (file) put_plan(file, plan);
+    if (file) fclose(file);
+    if (!failed && (!where || file)) return;
+    fprintf(stderr, "# FIRST=%llu SEEDS=1 make faults\n", (unsigned long long)plan->scenario.seed);
+    put_plan(stderr, plan);
+    for (int i = 0; i < all->count; i++)
+        fprintf(stderr, "# %s ended at %.3f s: %d %s\n", all->processes[i].name, all->processes[i].ended_s,
+                all->processes[i].error.code, all->processes[i].error.words);
+}
+
+/* What the text says is all there is. */
+static struct plan through_text(const struct plan *plan) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    put_plan(file, plan);
+    fclose(file);
+    file = fmemopen(text, bytes, "r");
+    const struct plan again = get_plan(file);
+    fclose(file);
+    free(text);
+    return again;
+}
+
+static void run_plan(const struct plan *drawn) {
     static struct simulated_cluster all;
-    const struct plan plan = plan_of(seed);
+    const struct plan plan = through_text(drawn);
     struct trouble troubles[FAULTS_MOST];
     struct error error = {0};
     const int failures = check_failures;
@@ -305,13 +420,22 @@ static void test_seed(uint64_t seed) {
     for (int i = 0; i < plan.count; i++) world_join(troubles[i].thread); /* some have come again then */
     cluster_join(&all);
     check_ends(&plan, &all);
-    if (check_failures != failures || getenv("TELL")) {
-        print_plan(seed, &plan);
-        for (int i = 0; i < all.count; i++)
-            fprintf(stderr, "  %s ended at %.3f s: %d %s\n", all.processes[i].name, all.processes[i].ended_s,
-                    all.processes[i].error.code, all.processes[i].error.words);
-    }
+    tell(&all, &plan, check_failures != failures);
     cluster_close(&all);
+}
+
+static void test_seed(uint64_t seed) {
+    const struct plan plan = plan_of(seed);
+    run_plan(&plan);
+}
+
+static void test_file(const char *path) {
+    FILE *file = fopen(path, "r");
+    CHECK(file, "%s cannot be read", path);
+    if (!file) return;
+    const struct plan plan = get_plan(file);
+    fclose(file);
+    run_plan(&plan);
 }
 
 static uint64_t number_of(const char *name, uint64_t otherwise) {
@@ -323,6 +447,8 @@ static uint64_t number_of(const char *name, uint64_t otherwise) {
 static const uint64_t found[] = {523, 1068, 1102, 1624, 1775, 3263};
 
 int main(void) {
+    if (getenv("FAULTS")) test_file(getenv("FAULTS"));
+    if (getenv("FAULTS")) return check_end();
     const uint64_t first = number_of("FIRST", 1), seeds = number_of("SEEDS", FEW);
     for (uint64_t seed = first; seed < first + seeds; seed++) test_seed(seed);
     for (size_t s = 0; !getenv("SEEDS") && s < sizeof found / sizeof *found; s++) test_seed(found[s]);

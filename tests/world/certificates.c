@@ -249,7 +249,7 @@ static void test_meetings(void) {
         {{NULL, NULL, key},
          {"b", "ca.pem", NULL},
          ": shows a certificate, expected the key that is used here (0 of ",
-         "the certificate of this side"},
+         ": has a key, expected a certificate of the CA that is used here (0 of 6 bytes of a word"},
         {{"a", "ca.pem", NULL},
          {NULL, NULL, key},
          ": does not accept the certificate of this side (",
