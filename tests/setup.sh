@@ -9,7 +9,7 @@ tests=$root/tests
 scratch=$(mktemp -d) || exit 1
 child=''
 trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null; rm -rf "$scratch"' EXIT
-unset TRAINER_DATA TF_CONFIG
+unset TRAINER_DATA TF_CONFIG TRAINER_RANK TRAINER_SSH RANK WORLD_SIZE PET_NODE_RANK PMI_RANK OMPI_COMM_WORLD_RANK SLURM_STEP_NODELIST
 export HOME=$scratch
 export PYTHONPATH=$tests PYTHONDONTWRITEBYTECODE=1 # for `import terminal`, `import event_files`
 # In front of what a script starts in the background: else it ignores Ctrl-C, and the program leaves that as it is.

@@ -49,6 +49,15 @@ static int expect_kind(const struct json_value *value, enum json_kind kind, cons
                      kind_name(value->kind), expected);
 }
 
+/* What Kubeflow says to a TFJob with enableDynamicWorker: each worker its own address and the ps, a ps its
+ * own alone. Nobody can know from it how many workers there are. */
+static int refuse_sparse(const struct source *source, struct error *error) {
+    return error_set(error, source->code,
+                     "%s: a sparse cluster, whose workers may come and go, is not understood; expected all "
+                     "addresses: a TFJob without enableDynamicWorker",
+                     source->name);
+}
+
 /* `flat`: a text without "cluster" is the cluster itself. */
 static int parse_document(struct document *document, const char *text, size_t bytes, bool flat,
                           struct error *error) {
@@ -60,6 +69,7 @@ static int parse_document(struct document *document, const char *text, size_t by
                          found.words);
     const struct json_value *root = &document->json.values[0];
     RETURN_IF(expect_kind(root, JSON_OBJECT, "an object that has cluster and task", source, "", error));
+    if (json_member(&document->json, root, "sparseCluster") != NULL) return refuse_sparse(source, error);
     document->cluster = json_member(&document->json, root, "cluster");
     if (document->cluster == NULL && flat)
         document->cluster = root;
@@ -92,6 +102,7 @@ static int add_job(struct addresses *addresses, const struct document *document,
     const struct json_value *list = json_member(json, document->cluster, job);
     char where[WHERE_BYTES];
     if (list == NULL) return OK;
+    if (list->kind == JSON_OBJECT && list->children > 0) return refuse_sparse(source, error);
     snprintf(where, sizeof where, "cluster: %s: ", job);
     RETURN_IF(expect_kind(list, JSON_ARRAY, "an array of \"host:port\"", source, where, error));
     for (int i = list->first, index = 0; i >= 0; i = json->values[i].next, index++) {
@@ -320,16 +331,33 @@ int cluster_resolve(struct cluster *out, const struct config *settings, const ch
     return code;
 }
 
+/* Of so many processes that share the launcher's cores: this one may have been bound to some of them, which
+ * fewer share, or nobody. */
+static int sharing(const struct cluster *cluster, int here) {
+    struct cores own;
+    if (cluster->cores == 0) return here;
+    world_cores(&own);
+    const int sharing = (own.count * here + cluster->cores - 1) / cluster->cores;
+    return sharing < here ? sharing : here;
+}
+
 /* A parameter server takes turns with its workers: it steps and evaluates while they wait. */
 int cluster_workers_here(const struct cluster *cluster) {
     int here = 0;
     if (cluster->role != CLUSTER_WORKER && cluster->role != CLUSTER_CHIEF) return 0;
+    if (cluster->here > 0) return sharing(cluster, cluster->here);
     const char *own = cluster->workers.list[cluster->task].host;
     for (int w = 0; w < cluster->workers.count; w++) {
         const char *host = cluster->workers.list[w].host;
         if (strcasecmp(host, own) == 0 || world_is_here(host)) here++;
     }
-    return here;
+    return sharing(cluster, here);
+}
+
+struct cluster_by cluster_by(const struct cluster *cluster) {
+    struct cluster_by by = {""};
+    if (cluster->by) snprintf(by.words, sizeof by.words, ", by %s", cluster->by);
+    return by;
 }
 
 const char *cluster_server(const struct cluster *cluster) {

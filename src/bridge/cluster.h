@@ -35,7 +35,17 @@ struct cluster {
     struct secret secret; /* cluster_resolve leaves this to its caller, and the next two */
     bool insecure;        /* other machines may be spoken to without a secret */
     bool tcp_alone;       /* no memory is shared with other processes of this machine */
+    /* Of a launcher that has started this process (launch/launch.h): */
+    const char *by; /* "Slurm"; NULL: none has */
+    int here, turn; /* workers of this machine, 0: they are counted by their hosts; and this one among them */
+    int cores;      /* of the launcher here, which may have given each process some of them; 0: not known */
 };
+
+/* ", by Slurm", for the first lines; or "". */
+struct cluster_by {
+    char words[64];
+};
+struct cluster_by cluster_by(const struct cluster *cluster);
 
 /* What a process that holds a part of the store is called: "parameter server"; in a mirrored cluster
  * "process". */

@@ -22,9 +22,9 @@ static int wait_for_all(struct members *members, struct error *error) {
     members->fingerprint = (struct fingerprint){.examples = (uint64_t)site->dataset->train.count,
                                                 .floats = layout->floats,
                                                 .layout = layout_hash(layout)};
-    snprintf(words, sizeof words, "the %s %s waits for %d worker%s%s", cluster_server(cluster),
+    snprintf(words, sizeof words, "the %s %s waits for %d worker%s%s%s", cluster_server(cluster),
              cluster->ps.list[cluster->task].text, cluster->workers.count,
-             cluster->workers.count == 1 ? "" : "s",
+             cluster->workers.count == 1 ? "" : "s", cluster_by(cluster).words,
              cluster->secret.there ? "; all that they send is encrypted" : "");
     site->say(site->argument, words);
     const struct host_settings settings = {.world = site->world,

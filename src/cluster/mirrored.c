@@ -74,6 +74,14 @@ static void say_where(const struct server_half *server) {
     progress_say(&progress, "the model is in %s", server->result.config.out);
 }
 
+/* Of a launcher's processes each has one GPU, for both halves. */
+static void share_device(struct server_half *server) {
+    struct config *config = &server->typed.value;
+    if (!server->cluster.by || server->typed.given.devices) return;
+    server->typed.given.devices =
+        devices_in_turn(server->cluster.turn, config->devices, sizeof config->devices);
+}
+
 int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
                    struct finish *finish, char *sentence, bool *abandoned, struct error *error) {
     struct server_half *server = NULL;
@@ -87,6 +95,7 @@ int mirrored_train(const struct typed *typed, const struct cluster *cluster, str
     server->members =
         (struct members_settings){.cluster = &server->cluster, .give_up = &server->worker_failed};
     if (cluster->task > 0) server->typed.value.quiet = true;
+    share_device(server);
     const int code = train_halves(server, typed, world, finish, abandoned, error);
     if (code == OK && cluster->task > 0 && !typed->value.quiet) say_where(server);
     sentence_of_run(&server->result.summary, sentence, SENTENCE_BYTES);

@@ -259,13 +259,21 @@ static void device_body(void *argument) {
 
 /* --- the process --- */
 
+/* There are other processes beside it. Those of a launcher take the GPUs of their machine in turn. */
+static void choose_device(struct remote_run *run) {
+    char *devices = run->setup.config.devices;
+    const size_t bytes = sizeof run->setup.config.devices;
+    if (strcmp(devices, "auto") != 0) return;
+    if (run->cluster->by && devices_in_turn(run->cluster->turn, devices, bytes)) return;
+    snprintf(devices, bytes, "cpu:0");
+}
+
 /* Options of this process alone are checked before it connects to any other. */
 static int open_run(struct remote_run *run, struct error *error) {
     struct setup *setup = &run->setup;
     struct config *config = &setup->config;
     RETURN_IF(config_begin(config, run->typed, error));
-    /* There are other processes beside it. */
-    if (strcmp(config->devices, "auto") == 0) snprintf(config->devices, sizeof config->devices, "cpu:0");
+    choose_device(run);
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
     setup->processes = cluster_workers_here(run->cluster);
     RETURN_IF(setup_open_devices(setup, error));
@@ -397,8 +405,9 @@ int worker_train(const struct typed *typed, const struct cluster *cluster, struc
     lines_open(&run->lines, stdout, NULL); /* there is no bar */
     int code = open_run(run, error);
     if (code == OK) {
-        progress_say(&run->progress, "worker %d of %d, with %d device%s, %s %s%s", cluster->task,
-                     cluster->workers.count, run->setup.device_count, run->setup.device_count == 1 ? "" : "s",
+        progress_say(&run->progress, "worker %d of %d%s, with %d device%s, %s %s%s", cluster->task,
+                     cluster->workers.count, cluster_by(cluster).words, run->setup.device_count,
+                     run->setup.device_count == 1 ? "" : "s",
                      cluster->mirrored ? "mirrored; the leader is" : "at the parameter server",
                      cluster->ps.list[0].text,
                      cluster->ps.count > 1 && !cluster->mirrored ? " and others" : "");

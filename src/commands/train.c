@@ -4,6 +4,7 @@
 
 #include "../cluster/follower.h"
 #include "../cluster/mirrored.h"
+#include "../launch/launch.h"
 #include "../library/training.h"
 #include "../record/progress.h"
 #include "../record/sentence.h"
@@ -82,7 +83,7 @@ static int run(const void *settings, const char *const *arguments, int argument_
     (void)arguments, (void)argument_count;
     struct cluster cluster;
     const struct typed *typed = settings;
-    RETURN_IF(cluster_resolve(&cluster, &typed->value, getenv("TF_CONFIG"), error));
+    RETURN_IF(launch_resolve(&cluster, &typed->value, getenv, error));
     int code = OK;
     cluster.insecure = typed->value.insecure;
     cluster.tcp_alone = !typed->value.shared_memory;

@@ -20,6 +20,7 @@ enum { PREFETCH_AUTO = OPTION_AUTOMATIC };
 enum kernels { KERNELS_AUTO, KERNELS_REFERENCE };
 enum stale_rates { STALENESS_IGNORE, STALENESS_DIVIDE };
 enum on_loss { ON_LOSS_AUTO, ON_LOSS_STOP, ON_LOSS_CONTINUE };
+enum launcher_choice { LAUNCHER_AUTO, LAUNCHER_NONE };
 enum homes { HOMES_AUTO, HOMES_CPU, HOMES_GPU };
 
 #define TEXT(field, bytes, ...) char field[bytes];

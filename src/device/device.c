@@ -122,6 +122,16 @@ static int add_auto(struct list *list, struct error *error) {
     return OK;
 }
 
+bool devices_in_turn(int turn, char *out, size_t bytes) {
+    for (const struct backend *const *backend = backends; *backend; backend++) {
+        const int count = is_cpu(*backend) ? 0 : (*backend)->count();
+        if (count == 0) continue;
+        snprintf(out, bytes, "%s:%d", (*backend)->name, turn % count);
+        return true;
+    }
+    return false;
+}
+
 /* The next `wanted` cores of `all`, from *core on. */
 static struct cores take_cores(const struct cores *all, int wanted, int *core) {
     struct cores taken = {0};

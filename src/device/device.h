@@ -299,6 +299,10 @@ int device_array_of(const struct device *device, void *out, size_t bytes, const 
 int device_gather_labels(const struct device *device, const struct examples *examples,
                          const struct indices *indices, void *out, struct error *error);
 
+/* What processes of one machine that are counted by `turn`, from 0, compute on, each on one: "gpu:1", round
+ * robin. False: there is nothing besides the CPU, and *out stays. */
+bool devices_in_turn(int turn, char *out, size_t bytes);
+
 /* Parses "cpu:0,cpu:1", "cpu:*", "auto" into *devices, opened (devices_close gives them back). With D CPU
  * devices in each of P processes each gets max(1, cores/(D*P)) threads; when P is 1 on cores of its own. When
  * there are more devices than cores they share them, and *shared is set so that the caller can say so.

@@ -9,21 +9,32 @@
 #include <time.h>
 #include <unistd.h>
 
-void world_cores(struct cores *cores) {
+/* process 0: this one. */
+static void cores_of(pid_t process, struct cores *cores) {
     memset(cores, 0, sizeof *cores);
     cpu_set_t set;
     CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    if (sched_getaffinity(process, sizeof set, &set) == 0) {
         for (int core = 0; core < WORLD_CORES; core++)
             if (CPU_ISSET((size_t)core, &set)) {
                 cores->mask[core / 64] |= UINT64_C(1) << (core % 64);
                 cores->count++;
             }
     }
+}
+
+void world_cores(struct cores *cores) {
+    cores_of(0, cores);
     if (cores->count == 0) { /* a kernel with wider sets than ours: one core is always there */
         cores->mask[0] = 1;
         cores->count = 1;
     }
+}
+
+void world_cores_of_parent(struct cores *cores) {
+    const pid_t parent = getppid();
+    memset(cores, 0, sizeof *cores);
+    if (parent > 0) cores_of(parent, cores); /* 0: it is in another container */
 }
 
 int world_descriptors(void) {

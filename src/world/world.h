@@ -58,6 +58,8 @@ bool world_stopped(const struct world *world);
 
 /* Cores of this machine that this process may use. */
 void world_cores(struct cores *cores);
+/* Those of the process that has started this one; count 0: not known. */
+void world_cores_of_parent(struct cores *cores);
 /* Whether a host, as an address has it without brackets, is this machine: localhost, the machine's own name,
  * or the figures of a loopback address or of one of its interfaces. Names are not looked up. */
 bool world_is_here(const char *host);
