@@ -24,6 +24,8 @@ struct peer {
     uint32_t session;          /* that its READY has to repeat: no recording of an earlier one does */
     bool ready;                /* it has built what it computes with */
     bool cut;                  /* a part of a frame went to it, and no more can */
+    bool left;                 /* it has said that it goes */
+    bool paused;               /* since it was last assigned a batch */
     double heard_s, took_s;    /* its last sign of life; when it last took a word */
     char device_name[GROUP_NAME_BYTES];
     char name[MEMBER_NAME_BYTES]; /* "worker 1 (127.0.0.1:4000 cpu:0)" */
@@ -109,6 +111,7 @@ struct host {
     double leader_heard_s, leader_took_s;
     struct hello hello;    /* of whom is heard just now */
     struct error lost;     /* a worker that has gone, and cannot come again */
+    bool asked;            /* a follower has said that it has to go: the run is to end */
     struct roster *roster; /* borrowed; NULL or where a peer's signs of life are noted, by its place */
 };
 
@@ -135,8 +138,12 @@ int host_watch(struct host *host, struct error *error);
  * which is that of the connection alone: it is left out. Gives the error's code. */
 int host_blame(const struct endpoint *endpoint, const char *name, struct error *error);
 
+/* At the leader, before it assigns a batch: errors: ERROR_PEER: during a pause the worker has said that it
+ * goes. Then, and where another call fails because it has, peer->left is set. */
+int peer_look(struct host *host, struct peer *peer, double timeout_s, struct error *error);
 /* At the leader: tells the worker what it is assigned next. At the others: is told by the worker. */
-int peer_tell_next(struct peer *peer, enum next next, long number, double timeout_s, struct error *error);
+int peer_tell_next(struct host *host, struct peer *peer, enum next next, long number, double timeout_s,
+                   struct error *error);
 int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double timeout_s,
                    struct error *error);
 
@@ -155,9 +162,11 @@ int peer_step(struct host *host, struct peer *peer, const struct request *reques
 int peer_compute(struct host *host, struct peer *peer, const struct request *request, const float *weights,
                  float *gradient, float *loss, size_t floats, double timeout_s, struct error *error);
 
+/* At the leader, now and then: whether a follower has to go, so that the run is to end while it is there. */
+bool followers_ask(struct host *host);
 /* At the leader: the next frame of a follower. When it says why it ends, that is the error; so is another
  * follower that does, or that has gone meanwhile. */
-int follower_hear(const struct host *host, int follower, const char *what, struct frame_header *header,
+int follower_hear(struct host *host, int follower, const char *what, struct frame_header *header,
                   double timeout_s, struct error *error);
 
 /* Bytes to and from all workers so far. */

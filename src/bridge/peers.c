@@ -55,14 +55,33 @@ static int look_at_others(const struct host *host, int awaited, struct error *er
     return OK;
 }
 
-int follower_hear(const struct host *host, int f, const char *what, struct frame_header *header,
-                  double timeout_s, struct error *error) {
+/* Takes the word of one who has to go. */
+static bool take_asking(struct host *host, const struct follower *follower) {
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    struct frame_header header;
+    struct error ignored = {0};
+    if (endpoint_peek(follower->endpoint, bytes, sizeof bytes, 0.0, &(bool){false}) < sizeof bytes ||
+        frame_unpack_header(&header, bytes, 0, "", &ignored) != OK || header.type != FRAME_LEAVE)
+        return false;
+    frame_read_header(follower->endpoint, "a leave", 0, &header, 0.0, &ignored);
+    host->asked = true;
+    return true;
+}
+
+bool followers_ask(struct host *host) {
+    for (int f = 0; f < host->follower_count && !host->asked; f++) take_asking(host, &host->followers[f]);
+    return host->asked;
+}
+
+int follower_hear(struct host *host, int f, const char *what, struct frame_header *header, double timeout_s,
+                  struct error *error) {
     const struct follower *follower = &host->followers[f];
     struct world *world = host->settings.world;
     const double until = world_now(world) + timeout_s;
     bool ended = false;
     uint8_t byte;
-    while (endpoint_peek(follower->endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) {
+    while ((endpoint_peek(follower->endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) ||
+           take_asking(host, follower)) {
         if (world_stopped(world))
             return error_set(error, ERROR_PEER, "%s: stopped while waiting for %s", follower->name, what);
         if (world_now(world) >= until)
@@ -76,7 +95,18 @@ int follower_hear(const struct host *host, int f, const char *what, struct frame
     return read_failure(follower->endpoint, follower->name, header, timeout_s, error);
 }
 
-/* What a worker says, apart from that it is still there. */
+/* Behind it comes what the worker owes, where anything is packed. */
+static int take_leave(struct host *host, struct peer *peer, const struct frame_header *header,
+                      double timeout_s, struct error *error) {
+    if (header->bytes > 0)
+        return error_set(error, ERROR_PEER, "%s: a leave of %llu bytes, expected none",
+                         endpoint_name(peer->endpoint), (unsigned long long)header->bytes);
+    RETURN_IF(peer_hear_owed(host, peer, timeout_s, error));
+    peer->left = true;
+    return error_set(error, ERROR_PEER, "it has left");
+}
+
+/* What a worker says, apart from that it is still there. Errors: ERROR_PEER, too, where it leaves. */
 static int read_word(struct host *host, struct peer *peer, const char *what, uint64_t limit,
                      struct frame_header *header, double timeout_s, struct error *error) {
     const int place = (int)(peer - host->peers);
@@ -93,12 +123,41 @@ static int read_word(struct host *host, struct peer *peer, const char *what, uin
         if (host->roster)
             roster_phase(host->roster, place, (enum phase)atomic_load(&host->roster->members[place].phase));
     } while (header->type == FRAME_HEARTBEAT);
-    return OK;
+    return header->type == FRAME_LEAVE ? take_leave(host, peer, header, timeout_s, error) : OK;
 }
 
-int peer_tell_next(struct peer *peer, enum next next, long number, double timeout_s, struct error *error) {
-    const int code = next_write(peer->endpoint, next, number, timeout_s, error);
+static bool says_leave(struct peer *peer) {
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    struct frame_header header;
+    struct error ignored = {0};
+    return endpoint_peek(peer->endpoint, bytes, sizeof bytes, 0.0, &(bool){false}) == sizeof bytes &&
+           frame_unpack_header(&header, bytes, UINT64_MAX, "", &ignored) == OK && header.type == FRAME_LEAVE;
+}
+
+/* A worker that leaves closes, in the end, and takes nothing more: what it said before that is there still.
+ */
+static int after_leave(struct host *host, struct peer *peer, double timeout_s, struct error *error) {
+    struct frame_header header;
+    struct error why = {0};
+    if (says_leave(peer)) read_word(host, peer, "a leave", 0, &header, timeout_s, &why);
+    if (peer->left) *error = why;
+    return host_blame(peer->endpoint, peer->name, error);
+}
+
+int peer_look(struct host *host, struct peer *peer, double timeout_s, struct error *error) {
+    struct frame_header header;
+    const bool looks = peer->paused;
+    peer->paused = false;
+    if (!looks || !says_leave(peer)) return OK;
+    const int code = read_word(host, peer, "a leave", 0, &header, timeout_s, error);
     return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
+}
+
+int peer_tell_next(struct host *host, struct peer *peer, enum next next, long number, double timeout_s,
+                   struct error *error) {
+    const int code = next_write(peer->endpoint, next, number, timeout_s, error);
+    peer->paused = next == NEXT_PAUSE;
+    return code == OK ? OK : after_leave(host, peer, timeout_s, error);
 }
 
 int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *number, double timeout_s,
@@ -175,6 +234,7 @@ int peer_compute(struct host *host, struct peer *peer, const struct request *req
     struct frame_header header;
     int code = send_weights(host, peer, request, weights, floats, timeout_s, error);
     peer->cut = code != OK;
+    if (code != OK) return after_leave(host, peer, timeout_s, error);
     if (code == OK) code = read_word(host, peer, "a gradient", most, &header, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
@@ -246,6 +306,7 @@ int peer_step(struct host *host, struct peer *peer, const struct request *reques
     request_put(request, bytes);
     int code = frame_write(peer->endpoint, FRAME_WEIGHTS, flags, pieces, count, timeout_s, error);
     peer->cut = code != OK;
+    if (code != OK) return after_leave(host, peer, timeout_s, error);
     if (code == OK)
         code = read_word(host, peer, "a gradient", most > LAST_WORDS_BYTES ? most : LAST_WORDS_BYTES, &header,
                          timeout_s, error);

@@ -8,6 +8,7 @@
 
 #define LOOK_S 0.1      /* between two checks of whether to continue waiting */
 #define LAST_WORD_S 1.0 /* for a host to take it, or to say it */
+#define LEAVE_S 5.0     /* for a host to close, once it knows that this worker goes: it may be at a pause */
 
 /* Words that a host sends, at most what fits. */
 int remote_read_words(struct remote *remote, struct remote_host *host, char words[500], struct error *error) {
@@ -80,6 +81,7 @@ void remote_close(struct remote *remote) {
  * before it, so these are given more time: whoever waits for the right one is to be the first to give up. */
 static double timeout_with(const struct remote *remote, int host) {
     const int last = remote->count - 1;
+    if (last == 0) return remote->timeout_s;
     return remote->timeout_s * (1.0 + (double)(last - host) / (3.0 * last));
 }
 
@@ -174,18 +176,25 @@ static int beat_others(struct remote *remote, int awaited, struct error *error) 
     return OK;
 }
 
+/* Not while it has stepped copies that nobody else has. */
+static bool wants_to_leave(const struct remote *remote) {
+    return remote->settings.may_leave && !remote->behind && world_terminated();
+}
+
 /* While this worker waits for one of several hosts, the others wait for it: they are told that it lives, so
- * that they do not blame it. */
-static int await_host(struct remote *remote, int host, const char *what, struct error *error) {
+ * that they do not blame it. leaves, where not NULL: the wait ends, too, once this worker is to leave. */
+static int await_host(struct remote *remote, int host, const char *what, bool *leaves, struct error *error) {
     struct endpoint *endpoint = remote->hosts[host].endpoint;
     const double began = world_now(remote->world);
     double beaten = began;
     bool ended = false;
     uint8_t byte;
-    if (remote->count == 1) return OK;
+    if (remote->count == 1 && !leaves) return OK;
     const double timeout_s = timeout_with(remote, host);
     while (endpoint_peek(endpoint, &byte, 1, LOOK_S, &ended) == 0 && !ended) {
         const double now = world_now(remote->world);
+        if (leaves) *leaves = wants_to_leave(remote);
+        if (leaves && *leaves) return OK;
         if (world_stopped(remote->world)) return remote_stopped(remote, host, what, error);
         RETURN_IF(look_at_others(remote, host, error));
         if (now - began > timeout_s)
@@ -232,10 +241,27 @@ static int give_own(struct remote *remote, struct error *error) {
     return OK;
 }
 
+/* Nobody waits for it any more: what it was assigned meanwhile goes to others. A host that is gone by now
+ * waits for nobody either. */
+static void leave(struct remote *remote) {
+    struct error ignored = {0};
+    for (int h = 0; h < remote->count; h++)
+        frame_write(remote->hosts[h].endpoint, FRAME_LEAVE, 0, NULL, 0, remote->timeout_s, &ignored);
+    say_owed(remote, &ignored);
+    for (int h = 0; h < remote->count; h++) endpoint_finish(remote->hosts[h].endpoint, LEAVE_S);
+    remote->left = true;
+}
+
 static int read_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
                      struct error *error) {
     struct remote_host *leader = &remote->hosts[0];
-    RETURN_IF(await_host(remote, 0, "a batch's number", error));
+    bool leaves = wants_to_leave(remote);
+    if (!leaves)
+        RETURN_IF(
+            await_host(remote, 0, "a batch's number", remote->settings.may_leave ? &leaves : NULL, error));
+    *over = leaves;
+    if (leaves) leave(remote);
+    if (leaves) return OK;
     RETURN_IF(frame_read_header(leader->endpoint, "a batch's number", FINISH_BYTES, &leader->header,
                                 remote->timeout_s, error));
     *over = leader->header.type == FRAME_GOODBYE;
@@ -299,7 +325,7 @@ static int check_weights(const struct remote *remote, struct remote_host *host, 
 }
 
 static int read_headers(struct remote *remote, bool *over, struct finish *finish, struct error *error) {
-    for (int h = 0; h < remote->count; h++) RETURN_IF(await_host(remote, h, "weights", error));
+    for (int h = 0; h < remote->count; h++) RETURN_IF(await_host(remote, h, "weights", NULL, error));
     for (int h = 0; h < remote->count; h++)
         begin_receive(remote, h, remote->hosts[h].head, FRAME_HEADER_BYTES);
     RETURN_IF(receive_all(remote, error));

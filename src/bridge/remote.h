@@ -41,6 +41,7 @@ struct remote_settings {
     double start_s;   /* until all are there */
     double timeout_s; /* for the next word */
     double beat_s;    /* between two signs of life to the others, while one is waited for */
+    bool may_leave;   /* SIGTERM makes it leave between two batches, instead of ending this process */
     remote_say *say;
     void *argument;
 };
@@ -56,6 +57,7 @@ struct remote {
     long number;         /* of the batch that was assigned last */
     struct state own;    /* the worker's copies, where it steps them; count 0: it does not; borrowed */
     bool behind;         /* it has stepped them since it gave them back */
+    bool left;           /* it has told the hosts that it goes */
     struct typed agreed; /* the settings of the run, as the leader has told them */
     const struct fingerprint *built; /* once this worker is ready; borrowed */
     double deadline, beaten_s;
@@ -81,7 +83,7 @@ int remote_compress(struct remote *remote, const struct choice *choice, const st
                     struct error *error);
 void remote_close(struct remote *remote); /* safe on a zeroed one */
 
-/* What is assigned next; or the end: *over, and how it ended. */
+/* What is assigned next; or the end: *over, and how it ended, or remote->left. */
 int remote_next(struct remote *remote, enum next *next, long *number, bool *over, struct finish *finish,
                 struct error *error);
 /* For a batch: weights[floats], and what the leader says of it; or the end. */

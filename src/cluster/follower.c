@@ -14,6 +14,8 @@
 enum { LOOK_MS = 20 };
 #define ASK_S 1.0 /* for the leader's reason, when a worker is gone */
 
+#define LEAVE_S 20.0 /* for the leader to end the run: a scheduler gives 30 s */
+
 #define TIMEOUT_TIMES 3.0 /* the leader may be waiting itself, or evaluate */
 
 struct led_run {
@@ -21,6 +23,8 @@ struct led_run {
     struct members *members;       /* the crew's own */
     const struct cluster *cluster; /* borrowed */
     uint8_t *lost;                 /* [workers] what the leader says of each */
+    bool asked;                    /* it was told that this process has to go ... */
+    double asked_s;                /* ... at this time */
     bool begun;                    /* the leader has said the first word of the training */
     struct finish finish;
 };
@@ -52,8 +56,9 @@ static int read_finish(struct led_run *led, const struct frame_header *header, s
     struct frame_reader reader = {.bytes = bytes, .length = header->bytes};
     RETURN_IF(finish_get(&led->finish, &reader, name, error));
     if (led->finish.code == OK) return OK;
-    return error_set(error, ERROR_PEER, "the %s 0 (%s) ended: %s", cluster_server(led->cluster), name,
-                     led->finish.words);
+    const bool wanted = led->asked && led->finish.code == ERROR_INTERRUPTED;
+    return error_set(error, wanted ? ERROR_INTERRUPTED : ERROR_PEER, "the %s 0 (%s) ended: %s",
+                     cluster_server(led->cluster), name, led->finish.words);
 }
 
 static int name_leader(const struct led_run *led, int code, struct error *error) {
@@ -63,6 +68,21 @@ static int name_leader(const struct led_run *led, int code, struct error *error)
     return host_blame(led->members->host.leader, name, error);
 }
 
+/* SIGTERM: the leader ends the run while this slice is still there, and says so; where it does not, this
+ * process ends by itself. */
+static int check_interrupted(struct led_run *led, struct error *error) {
+    const double now = world_now(led->run->world);
+    struct error ignored = {0};
+    if (!world_interrupted()) return OK;
+    if (!world_terminated()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+    if (!led->asked) frame_write(led->members->host.leader, FRAME_LEAVE, 0, NULL, 0, ASK_S, &ignored);
+    if (!led->asked) led->asked_s = now;
+    led->asked = true;
+    if (now - led->asked_s < LEAVE_S) return OK;
+    return error_set(error, ERROR_INTERRUPTED, "interrupted; the leader has not ended the run within %g s",
+                     LEAVE_S);
+}
+
 /* Its next byte. While it is waited for, an interrupt ends this process. most_s: how long it may take. */
 static int await_leader(struct led_run *led, double most_s, bool watches, struct error *error) {
     struct endpoint *leader = led->members->host.leader;
@@ -70,7 +90,7 @@ static int await_leader(struct led_run *led, double most_s, bool watches, struct
     bool ended = false;
     uint8_t byte;
     while (endpoint_peek(leader, &byte, 1, LOOK_MS / 1e3, &ended) == 0 && !ended) {
-        if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+        RETURN_IF(check_interrupted(led, error));
         if (watches) RETURN_IF(host_watch(&led->members->host, error));
         if (world_now(led->run->world) >= until)
             return name_leader(led, error_set(error, ERROR_PEER, "no word for %g s", most_s), error);
@@ -146,7 +166,7 @@ static int run_segment(struct led_run *led, bool *fetches, struct error *error) 
     *fetches = false;
     training_go(&led->run->training);
     while (!training_wait(&led->run->training, LOOK_MS / 1e3)) {
-        if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+        RETURN_IF(check_interrupted(led, error));
         if (endpoint_peek(led->members->host.leader, &byte, 1, 0.0, &ended) > 0 || ended)
             RETURN_IF(hear_leader(led, fetches, error));
         for (int w = 0; w < led->run->workers && *fetches; w++)
@@ -179,7 +199,7 @@ static int follow(struct led_run *led, struct error *error) {
     struct frame_header header;
     bool has_slice = false, fetches = false;
     while (true) {
-        if (world_interrupted()) return error_set(error, ERROR_INTERRUPTED, "interrupted");
+        RETURN_IF(check_interrupted(led, error));
         RETURN_IF(read_header(led, &header, error));
         switch (header.type) {
         case FRAME_SLICE:

@@ -98,6 +98,7 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
     struct members *members = self;
     struct peer *peer = &members->host.peers[worker];
     enum next what = NEXT_BATCH;
+    if (!members->host.leader) RETURN_IF(peer_look(&members->host, peer, members->timeout_s, error));
     if (members->host.leader) {
         RETURN_IF(peer_hear_next(&members->host, peer, &what, number, members->timeout_s, error));
         *pause = what == NEXT_PAUSE;
@@ -109,7 +110,7 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
     }
     *pause = !sampler_next(members->site->sampler, worker, number);
     what = *pause ? NEXT_PAUSE : *number == NO_BATCH ? NEXT_EMPTY : NEXT_BATCH;
-    RETURN_IF(peer_tell_next(peer, what, *number, members->timeout_s, error));
+    RETURN_IF(peer_tell_next(&members->host, peer, what, *number, members->timeout_s, error));
     if (what != NEXT_BATCH) RETURN_IF(take_back(members, worker, error));
     return *pause ? peer_hear_owed(&members->host, peer, members->timeout_s, error) : OK;
 }
@@ -158,6 +159,10 @@ static int run_far(struct members *members, int worker, const struct request *re
                      gradient + store->begin, loss, store->end - store->begin, members->timeout_s, error);
 }
 
+static bool left(const void *self, int worker) {
+    return ((const struct members *)self)->host.peers[worker].left;
+}
+
 static int run(void *self, int worker, int buffer, float *weights, float *gradient, float *loss,
                struct error *error) {
     struct members *members = self;
@@ -168,13 +173,19 @@ static int run(void *self, int worker, int buffer, float *weights, float *gradie
     struct request request = {
         .number = number, .step = step, .version = version + 1, .rate = (double)store_rate(store, version)};
     (void)buffer;
+    int code;
     sampler_place(members->site->sampler, worker, number, &request.epoch, &request.batch, &request.batches);
     request.epoch++;
     request.batch++;
-    if (store->settings.far) return run_far(members, worker, &request, gradient, loss, error);
-    return peer_compute(&members->host, &members->host.peers[worker], &request,
-                        still(members, worker, weights), gradient + store->begin, loss,
-                        store->end - store->begin, members->timeout_s, error);
+    if (store->settings.far)
+        code = run_far(members, worker, &request, gradient, loss, error);
+    else
+        code = peer_compute(&members->host, &members->host.peers[worker], &request,
+                            still(members, worker, weights), gradient + store->begin, loss,
+                            store->end - store->begin, members->timeout_s, error);
+    if (code != OK && left(self, worker) && !members->host.leader)
+        sampler_give_back(members->site->sampler, worker, number);
+    return code;
 }
 
 static long long wire(const void *self, int worker) {
@@ -217,8 +228,8 @@ static int compute(void *self, struct compute *compute, struct error *error) {
     RETURN_IF(open_copies(members, error));
     RETURN_IF(open_packed(members, error));
     members->host.roster = members->site->roster;
-    *compute =
-        (struct compute){.next = next, .load = load, .run = run, .lose = lose, .wire = wire, .self = self};
+    *compute = (struct compute){
+        .next = next, .load = load, .run = run, .lose = lose, .left = left, .wire = wire, .self = self};
     return OK;
 }
 
@@ -267,6 +278,10 @@ static int begin(void *self, struct error *error) {
     const struct welcome welcome = {.begin = store->begin, .end = store->end};
     RETURN_IF(host_welcome(&members->host, &welcome, error));
     return spread(members, false, error);
+}
+
+static bool asked(void *self) {
+    return followers_ask(&((struct members *)self)->host);
 }
 
 static int go(void *self, struct error *error) {
@@ -360,7 +375,7 @@ static int check_version(const struct members *members, const struct follower *f
 }
 
 static int fetch_one(struct members *members, int f, uint64_t *values, int count, struct error *error) {
-    const struct host *host = &members->host;
+    struct host *host = &members->host;
     const struct follower *follower = &host->followers[f];
     struct slice slice = members_slice(members, follower->begin, follower->end);
     struct frame_header header;
@@ -461,6 +476,7 @@ struct crew members_crew(const struct members_settings *settings) {
                          .compute = compute,
                          .begin = begin,
                          .go = go,
+                         .asked = asked,
                          .fetch = fetch,
                          .tally = tally,
                          .totals = totals,

@@ -46,6 +46,7 @@ struct remote_run {
     bool built;         /* or it failed: then for all, with these words */
     struct error unbuilt;
     struct event ended; /* one post per device that has ended */
+    atomic_bool begun;  /* all have come, and the training begins */
     atomic_int failed;  /* the device that failed first, whose error is complete; -1: none */
     struct remote_device {
         struct remote_run *run;
@@ -141,6 +142,7 @@ static int connect_remote(struct remote_device *device) {
                                            .start_s = config->start_timeout_s,
                                            .timeout_s = TIMEOUT_TIMES * config->timeout_s,
                                            .beat_s = BEAT_SHARE * config->timeout_s,
+                                           .may_leave = !run->cluster->mirrored,
                                            .say = say,
                                            .argument = device};
     return remote_open(&device->remote, &remote, &device->error);
@@ -228,6 +230,7 @@ static int compute_batches(struct remote_device *device) {
                                   .block = run->setup.dataset.block};
     bool over = false;
     device->began_s = world_now(run->world);
+    atomic_store(&run->begun, true);
     while (!over) {
         enum next next = NEXT_PAUSE;
         long number = 0;
@@ -235,12 +238,20 @@ static int compute_batches(struct remote_device *device) {
         RETURN_IF(remote_next(&device->remote, &next, &number, &over, &device->finish, &device->error));
         if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, &stream, number, &over));
     }
+    device->finish.left = device->remote.left;
     return OK;
+}
+
+/* SIGTERM ends a worker after the step in hand (remote.h). That of a mirrored cluster has weights that the
+ * others need: its other half asks the leader to end the run. */
+static bool leaves(const struct remote_run *run) {
+    return world_terminated() && !run->cluster->mirrored && atomic_load(&run->begun);
 }
 
 /* The chief of a mirrored cluster leads it, too, and ends it in order. */
 static bool is_interrupted(const struct remote_run *run) {
-    return world_interrupted() && !(run->cluster->mirrored && run->cluster->task == 0);
+    if (run->cluster->mirrored && (run->cluster->task == 0 || world_terminated())) return false;
+    return world_interrupted() && !leaves(run);
 }
 
 static void device_body(void *argument) {
@@ -351,6 +362,10 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
     if (failed >= 0)
         return error_set(error, run->remotes[failed].error.code, "%s", run->remotes[failed].error.words);
     *finish = run->remotes[0].finish;
+    for (int d = 1; d < devices; d++) finish->left = finish->left || run->remotes[d].finish.left;
+    if (leaves(run) && finish->code == ERROR_INTERRUPTED) /* all were asked to */
+        *finish = (struct finish){.left = true};
+    if (finish->left) progress_say(&run->progress, "left, as it was asked to");
     if (finish->code == OK) return OK;
     return error_set(error, ERROR_PEER, "the %s %s ended: %s", cluster_server(run->cluster),
                      run->cluster->ps.list[0].text, finish->words);

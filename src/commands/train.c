@@ -54,7 +54,7 @@ static int work(const struct typed *typed, const struct cluster *cluster, struct
                                     .test_score = finish.test_score,
                                     .train_seconds = finish.train_seconds,
                                     .final_cost = finish.final_cost};
-    if (code == OK) results_print(&results, typed->value.quiet ? "" : sentence);
+    if (code == OK && !finish.left) results_print(&results, typed->value.quiet ? "" : sentence);
     return code;
 }
 

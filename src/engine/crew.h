@@ -67,6 +67,9 @@ struct crew {
     int (*begin)(void *self, struct error *error);
     /* Something to tell the user since it was last asked; false: nothing. Also while workers run. */
     bool (*notice)(void *self, char *words, size_t bytes);
+    /* Whether another process that the run needs has to go: it ends as if it was interrupted. Also while
+     * workers run. */
+    bool (*asked)(void *self);
     int (*go)(void *self, struct error *error); /* a segment begins */
     /* A segment is over, all pause: what other parts have becomes what the store here has. */
     int (*fetch)(void *self, struct error *error);

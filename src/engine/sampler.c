@@ -106,6 +106,27 @@ static bool next_of_round(struct sampler *sampler, int worker, long *number) {
     return true;
 }
 
+void sampler_give_back(struct sampler *sampler, int worker, long number) {
+    struct sampler_line *line = &sampler->lines[worker];
+    if (sampler->rounds) return;
+    atomic_fetch_sub(&line->done, 1);
+    if (!shared(sampler)) return;
+    atomic_store(&line->back, number + 1);
+    atomic_fetch_add(&sampler->given_back, 1);
+}
+
+/* A number that was given back, for whoever asks first. */
+static bool take_given_back(struct sampler *sampler, long *number) {
+    for (int w = 0; w < sampler->stream.workers && atomic_load(&sampler->given_back) > 0; w++) {
+        const long back = atomic_exchange(&sampler->lines[w].back, 0);
+        if (back == 0) continue;
+        atomic_fetch_sub(&sampler->given_back, 1);
+        *number = back - 1;
+        return true;
+    }
+    return false;
+}
+
 bool sampler_next(struct sampler *sampler, int worker, long *number) {
     struct sampler_line *line = &sampler->lines[worker];
     if (atomic_load(&line->gone)) return false;
@@ -114,6 +135,10 @@ bool sampler_next(struct sampler *sampler, int worker, long *number) {
     if (!shared(sampler)) {
         *number = sampler_own(sampler, worker);
         if (*number >= atomic_load(&line->limit)) return false;
+        atomic_fetch_add(&line->done, 1);
+        return true;
+    }
+    if (take_given_back(sampler, number)) {
         atomic_fetch_add(&line->done, 1);
         return true;
     }
@@ -191,6 +216,10 @@ int sampler_lose(struct sampler *sampler, int worker, long step, struct error *e
     return generations ? begin_generation(sampler, worker, step, error) : OK;
 }
 
+int sampler_leave(struct sampler *sampler, int worker, long steps, struct error *error) {
+    return shared(sampler) && sampler->rounds ? begin_generation(sampler, worker, steps, error) : OK;
+}
+
 void sampler_take_back(struct sampler *sampler, long rounds) {
     if (atomic_load(&sampler->generation_count) > 1 || rounds >= rounds_opened(sampler)) return;
     atomic_store(&sampler->opened, rounds);
@@ -202,7 +231,8 @@ long sampler_own(const struct sampler *sampler, int worker) {
 }
 
 long sampler_position(const struct sampler *sampler) {
-    if (shared(sampler) && !sampler->rounds) return atomic_load(&sampler->cursor);
+    if (shared(sampler) && !sampler->rounds)
+        return atomic_load(&sampler->cursor) - atomic_load(&sampler->given_back);
     if (shared(sampler)) {
         const struct sampler_generation *generation =
             &sampler->generations[atomic_load(&sampler->generation_count) - 1];

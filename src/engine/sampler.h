@@ -11,7 +11,8 @@
  *
  * With rounds, the loss of a worker begins another generation: from the next round on, the remaining
  * workers are assigned first what the lost one was assigned but never computed, then the rest of the
- * stream. Only the batch that it was computing is lost. With split, a lost worker's slice ends with it. */
+ * stream. Only the batch that it was computing is lost. With split, a lost worker's slice ends with it. One
+ * that leaves in order has computed what it was assigned, or gives it back: nothing is lost. */
 #ifndef TRAINER_TRAIN_SAMPLER_H
 #define TRAINER_TRAIN_SAMPLER_H
 
@@ -26,7 +27,9 @@ struct sampler_line {
     _Alignas(64) _Atomic long done; /* rounds, or own batches, assigned in this run */
     long base;                      /* own batches before this run (split, all); constant */
     _Atomic long limit;             /* own batches, base included (split, all without rounds) */
-    _Atomic bool gone;              /* lost */
+    _Atomic bool gone;              /* lost, or it has left */
+    _Atomic long
+        back; /* shared, no rounds: 1 + the number that it has given back; 0: none, or assigned anew */
 };
 
 /* From one loss to the next, with rounds on the shared stream. Generation e has e workers fewer than the
@@ -50,6 +53,7 @@ struct sampler {
     _Alignas(
         64) _Atomic long opened; /* rounds: how many any worker was assigned; stopped: its complement, < 0 */
     _Atomic bool stopping;       /* no rounds */
+    _Atomic int given_back;      /* shared, no rounds: numbers that are to be assigned anew */
     struct sampler_line *lines;  /* [workers] */
     struct sampler_generation
         *generations; /* [workers + 1], generation_count of them in use; added while paused */
@@ -64,6 +68,9 @@ void sampler_close(struct sampler *sampler); /* safe on a zeroed one */
 
 /* By one thread for each worker: the next batch to compute, or NO_BATCH; false: pause. */
 bool sampler_next(struct sampler *sampler, int worker, long *number);
+/* By its thread: the batch that it was assigned last goes to another; it is to be barred. Rounds: see
+ * sampler_leave. */
+void sampler_give_back(struct sampler *sampler, int worker, long number);
 void sampler_stop(struct sampler *sampler); /* any thread: pause soon, at the end of the steps in hand */
 void sampler_bar(struct sampler *sampler, int worker); /* any thread: that worker is assigned nothing more */
 
@@ -73,6 +80,8 @@ void sampler_set_limit(struct sampler *sampler,
 /* A worker that was barred before was lost in its step `step` (from 1, in this run; 0: before its first),
  * which may be one for which it has not been assigned anything. Errors: memory. */
 int sampler_lose(struct sampler *sampler, int worker, long step, struct error *error);
+/* One that was barred before has left after so many steps of this run. Errors: memory. */
+int sampler_leave(struct sampler *sampler, int worker, long steps, struct error *error);
 /* After a run that failed, with rounds: takes back what was assigned after so many rounds of it, which nobody
  * has applied. Not where batches were handed out anew after a loss. */
 void sampler_take_back(struct sampler *sampler, long rounds);

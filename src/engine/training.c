@@ -60,6 +60,18 @@ void training_lose(struct training *training, int worker, const struct error *wh
     event_post(&training->bell);
 }
 
+void training_leave(struct training *training, int worker) {
+    struct worker *leaver = &training->workers[worker];
+    leaver->left = true;
+    training_lose(training, worker, &leaver->error);
+}
+
+bool training_left(const struct training *training, int worker, long *steps) {
+    const struct worker *leaver = &training->workers[worker];
+    *steps = leaver->side.step;
+    return atomic_load(&leaver->lost) && leaver->left;
+}
+
 bool training_lost(const struct training *training, int worker, long *step, const char **words) {
     const struct worker *lost = &training->workers[worker];
     if (!atomic_load(&lost->lost)) return false;

@@ -31,6 +31,9 @@ struct compute {
     int (*next)(void *self, int worker, long *number, bool *pause, struct error *error);
     /* The worker is lost: release it. NULL: nothing to do. */
     void (*lose)(void *self, int worker);
+    /* After `next` or `run` has failed: whether the worker leaves in order, as somebody wants it to: that is
+     * no loss. NULL: none does. */
+    bool (*left)(const void *self, int worker);
     /* Before the first batch; NULL: nothing to do. */
     int (*open)(void *self, int worker, struct error *error);
     /* Builds the batch of these examples in input buffer `buffer`, 0 to prefetch. Where indices has keys, it
@@ -149,6 +152,8 @@ void training_take_loss(struct training *training, double *sum,
                         long *steps); /* while paused: mean loss since the last call, over all workers */
 /* Whether a worker was lost, at which step, and why; while paused or ended. */
 bool training_lost(const struct training *training, int worker, long *step, const char **words);
+/* Whether it was not lost but has left, and after how many steps; while paused or ended. */
+bool training_left(const struct training *training, int worker, long *steps);
 /* Removes a worker that was lost elsewhere. In the middle of an exchange it does nothing, and must be
  * called again. */
 void training_give_up(struct training *training, int worker);

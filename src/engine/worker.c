@@ -389,6 +389,12 @@ static int open_worker(struct worker *worker) {
     return OK;
 }
 
+/* In the middle of no exchange. */
+static bool leaves(const struct worker *worker) {
+    const struct compute *compute = &worker->training->settings.compute;
+    return worker->by_itself && compute->left && compute->left(compute->self, worker->index);
+}
+
 /* Its device failed, or its peer is gone, or something else. Only the first two can be a loss: a wait that
  * gave up, or a loss that is not a number, is everybody's. A worker that fails is still awaited: nobody may
  * go on as if it had left, the world is stopped instead. */
@@ -397,6 +403,8 @@ static void end_worker(struct worker *worker, int code) {
     struct roster *roster = training->settings.roster;
     if (code == OK) {
         roster_leave(roster, worker->index, PHASE_DONE);
+    } else if (leaves(worker) && roster_expel(roster, worker->index)) {
+        training_leave(training, worker->index);
     } else if (code != ERROR_DIVERGED && (code == ERROR_DEVICE || worker->by_itself) &&
                training_spares(training, worker->index) && roster_expel(roster, worker->index)) {
         training_lose(training, worker->index, &worker->error);

@@ -15,6 +15,7 @@ struct worker {
     int hopeless_steps;  /* in a row */
     bool by_itself;      /* at what concerns nobody else, its input or its computation, or it failed there */
     _Atomic bool lost;
+    bool left;         /* it was not lost but has left; written before `lost` */
     long lost_step;    /* and why; written before `lost` */
     struct error loss; /* by its own thread or by who expelled it */
     float **slabs;     /* [slots + 1] gradients, [layout floats] each */
@@ -43,6 +44,8 @@ void server_body(void *server);
 void training_fail(struct training *training, int member);
 /* Takes a worker off the roster, in its own name or after it was expelled. */
 void training_lose(struct training *training, int worker, const struct error *why);
+/* The same of one that leaves in order. */
+void training_leave(struct training *training, int worker);
 /* Whether the training continues without this worker: that is allowed, and there is another. */
 bool training_spares(const struct training *training, int worker);
 /* The roster's `remove`; its argument is the training. */

@@ -208,11 +208,9 @@ static int epoch(void *of, const struct output_epoch *epoch, struct error *error
 /* --- what else happens --- */
 
 static int event(void *of, const struct output_event *event, struct error *error) {
-    static const char *const kinds[] = {[EVENT_RESUMED] = "resumed",
-                                        [EVENT_TARGET] = "target",
-                                        [EVENT_BEST] = "best so far",
-                                        [EVENT_CHECKPOINT] = "checkpoint",
-                                        [EVENT_LOST] = "lost"};
+    static const char *const kinds[] = {
+        [EVENT_RESUMED] = "resumed",       [EVENT_TARGET] = "target", [EVENT_BEST] = "best so far",
+        [EVENT_CHECKPOINT] = "checkpoint", [EVENT_LOST] = "lost",     [EVENT_LEFT] = "left"};
     struct tensorboard *self = of;
     (void)error;
     text_add(&self->happened, "* %.1f s: **%s**: %s\n", event->time_s, kinds[event->kind], event->words);

@@ -325,11 +325,9 @@ static int steps(void *self, const struct log_row *rows, int count, struct error
 
 static int event(void *self, const struct output_event *event, struct error *error) {
     struct tracing *tracing = self;
-    static const char *const names[] = {[EVENT_RESUMED] = "resumed",
-                                        [EVENT_TARGET] = "target reached",
-                                        [EVENT_BEST] = "best epoch",
-                                        [EVENT_CHECKPOINT] = "checkpoint",
-                                        [EVENT_LOST] = "lost"};
+    static const char *const names[] = {[EVENT_RESUMED] = "resumed", [EVENT_TARGET] = "target reached",
+                                        [EVENT_BEST] = "best epoch", [EVENT_CHECKPOINT] = "checkpoint",
+                                        [EVENT_LOST] = "lost",       [EVENT_LEFT] = "left"};
     char text[400];
     snprintf(text, sizeof text, "%s: %s", names[event->kind], event->words);
     add_mark(tracing, event->time_s, text);

@@ -19,7 +19,8 @@ enum { LOOK_MS = 20, DRAIN_MS = 100 };
 
 static bool is_interrupted(const struct run *run) {
     const struct embedding *embedding = run->embedding;
-    return (!run->silent && world_interrupted()) || (embedding && atomic_load(embedding->stop));
+    return (!run->silent && world_interrupted()) || (run->crew.asked && run->crew.asked(run->members)) ||
+           (embedding && atomic_load(embedding->stop));
 }
 
 static void show_progress(struct run *run) {
@@ -138,13 +139,26 @@ static int finish_epoch(struct run *run, struct error *error) {
     return run_keep_best(run, error);
 }
 
-/* Says who was lost, and assigns what the lost would have been assigned to those who are left. */
+static int note_leaver(struct run *run, int worker, long steps, struct error *error) {
+    char words[200];
+    snprintf(words, sizeof words, "%s after %ld steps, as it was asked to", run->roster.members[worker].name,
+             steps);
+    progress_say(&run->progress, "left: %s", words);
+    run_tell_event(run, EVENT_LEFT, worker, words);
+    return sampler_leave(&run->sampler, worker, steps, error);
+}
+
+/* Says who was lost or has left, and assigns what the lost would have been assigned to those who are left. */
 static int note_losses(struct run *run, struct error *error) {
     for (int w = 0; w < run->workers; w++) {
         long step = 0;
         const char *words = NULL;
         if (run->lost[w] || !training_lost(&run->training, w, &step, &words)) continue;
         run->lost[w] = true;
+        if (training_left(&run->training, w, &step)) {
+            RETURN_IF(note_leaver(run, w, step, error));
+            continue;
+        }
         progress_warn(&run->progress, "lost: %s; the others go on%s", words,
                       run->setup.config.data_sharding == SHARDING_SPLIT
                           ? ", and nobody sees its slice of the data any more"
@@ -152,8 +166,9 @@ static int note_losses(struct run *run, struct error *error) {
         run_tell_event(run, EVENT_LOST, w, words);
         RETURN_IF(sampler_lose(&run->sampler, w, step, error));
     }
-    if (roster_active_workers(&run->roster) > 0) return OK;
-    return error_set(error, ERROR_PEER, "every worker was lost");
+    if (roster_active_workers(&run->roster) > 0 || is_interrupted(run)) return OK;
+    RETURN_IF(run_keep(run, error));
+    return error_set(error, ERROR_PEER, "every worker was lost or has left");
 }
 
 /* --stop-after, or all of its epochs. */

@@ -232,6 +232,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
         const struct member *member = &run->roster.members[w];
         const struct tally tally = tally_of(run, w);
         struct worker_result *worker = &result->workers[w];
+        long left_after;
         *worker = (struct worker_result){.steps = totals->steps,
                                          .examples = totals->examples,
                                          .input_s = totals->input_s,
@@ -241,7 +242,8 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
                                          .wait_s = totals->wait_s,
                                          .staleness_mean = mean_staleness(&tally),
                                          .staleness_max = tally.staleness_max,
-                                         .lost = !atomic_load(&member->active)};
+                                         .lost = !atomic_load(&member->active) &&
+                                                 !training_left(&run->training, w, &left_after)};
         memcpy(worker->name, member->name, sizeof worker->name);
         memcpy(worker->device, run->member[w].device, sizeof worker->device);
         note_waits(run, member, result->waited_for + (size_t)w * (size_t)run->roster.count, worker);

@@ -1,17 +1,34 @@
 /* Ctrl-C, SIGTERM and SIGHUP: the first asks politely, the second ends the process.
  *
- * A signal handler takes no argument, so the count of signals has to be a global variable. */
+ * A signal handler takes no argument, so what it has seen has to be in global variables. */
 #include "world.h"
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-static atomic_int interrupts; /* signals so far; written by the handler alone */
+enum { ECHO_MS = 1000 };
+
+static atomic_int interrupts;  /* signals so far; these are written by the handler alone */
+static atomic_bool terminated; /* the first was SIGTERM ... */
+static atomic_llong first_ms;  /* ... at this time of the monotonic clock */
+
+static long long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static void interrupted(int number) {
     /* A terminal that is closed sends it, and its shell once more: nobody is impatient. */
     if (number == SIGHUP && atomic_load(&interrupts) > 0) return;
+    /* So does a scheduler, to a process and once more to its group, or by way of its launcher. */
+    if (number == SIGTERM && atomic_load(&terminated) && now_ms() - atomic_load(&first_ms) < ECHO_MS) return;
+    if (number == SIGTERM && atomic_load(&interrupts) == 0) {
+        atomic_store(&first_ms, now_ms());
+        atomic_store(&terminated, true);
+    }
     if (atomic_fetch_add(&interrupts, 1) > 0) _exit(ERROR_INTERRUPTED);
 }
 
@@ -31,6 +48,10 @@ void world_catch_interrupts(void) {
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, 0);
     sigaction(SIGXFSZ, &action, 0);
+}
+
+bool world_terminated(void) {
+    return atomic_load(&terminated);
 }
 
 bool world_interrupted(void) {

@@ -65,10 +65,11 @@ void world_cores_of_parent(struct cores *cores);
 bool world_is_here(const char *host);
 
 /* Ctrl-C, SIGTERM and SIGHUP: the first one only sets a flag that world_interrupted reads; a second one, but
- * for a second SIGHUP, ends the process at once with exit code 130. One that the parent had ignored stays
- * ignored, as under nohup. Call once, from main. */
+ * for a second SIGHUP, or a second SIGTERM within a second, ends the process at once with exit code 130. One
+ * that the parent had ignored stays ignored, as under nohup. Call once, from main. */
 void world_catch_interrupts(void);
 bool world_interrupted(void);
+bool world_terminated(void); /* by SIGTERM: a scheduler wants this process to go */
 
 /* Waits at most so long until a pipe, terminal or socket takes a page of bytes, or tells by an error that it
  * never will; a file always does. Returns false earlier when a signal comes. */
