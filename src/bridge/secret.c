@@ -10,7 +10,7 @@
 
 #include "../base/file.h"
 
-enum { DIGITS = 2 * ENDPOINT_KEY_BYTES, FILE_MOST = DIGITS + 64 /* of space */ };
+enum { DIGITS = SECRET_DIGITS, FILE_MOST = DIGITS + 64 /* of space */ };
 
 /* The value of a hexadecimal digit, or -1. */
 static int digit(char letter) {
@@ -89,8 +89,25 @@ int secret_find(struct secret *out, const struct config *settings, const char *e
         close(file);
         return code;
     }
-    if (!environment || parse(out, environment)) return OK;
-    return error_set(error, ERROR_USAGE, SECRET_VARIABLE ": expected a key of %d hexadecimal digits", DIGITS);
+    return environment ? secret_read(out, environment, SECRET_VARIABLE, error) : OK;
+}
+
+int secret_read(struct secret *out, const char *digits, const char *where, struct error *error) {
+    *out = (struct secret){0};
+    if (parse(out, digits)) return OK;
+    return error_set(error, ERROR_USAGE, "%s: expected a key of %d hexadecimal digits", where, DIGITS);
+}
+
+int secret_new(struct secret *out, struct error *error) {
+    *out = (struct secret){0};
+    RETURN_IF(secret_draw(out->key, sizeof out->key, error));
+    out->there = true;
+    return OK;
+}
+
+void secret_text(const struct secret *secret, char digits[SECRET_DIGITS + 1]) {
+    for (int i = 0; i < ENDPOINT_KEY_BYTES; i++)
+        snprintf(digits + 2 * i, 3, "%02x", (unsigned)secret->key[i]);
 }
 
 int secret_use(const struct secret *secret, bool insecure, struct world *world, struct error *error) {
@@ -106,14 +123,10 @@ int secret_draw(void *bytes, size_t count, struct error *error) {
 }
 
 int secret_make(const char *path, struct error *error) {
-    static const char digits[] = "0123456789abcdef";
-    uint8_t key[ENDPOINT_KEY_BYTES];
+    struct secret secret;
     char text[DIGITS + 1];
-    RETURN_IF(secret_draw(key, sizeof key, error));
-    for (int i = 0; i < ENDPOINT_KEY_BYTES; i++) {
-        text[2 * i] = digits[key[i] >> 4];
-        text[2 * i + 1] = digits[key[i] & 15];
-    }
+    RETURN_IF(secret_new(&secret, error));
+    secret_text(&secret, text);
     text[DIGITS] = '\n';
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (file < 0)

@@ -10,6 +10,7 @@
 #include "../world/endpoint.h"
 
 #define SECRET_VARIABLE "TRAINER_SECRET"
+enum { SECRET_DIGITS = 2 * ENDPOINT_KEY_BYTES };
 
 struct secret {
     bool there; /* either of the two */
@@ -22,6 +23,12 @@ struct secret {
  * has no key, certificates that are not complete or beside a key; those of endpoint_certify. */
 int secret_find(struct secret *out, const struct config *settings, const char *environment,
                 struct error *error);
+
+/* From its digits; `where` is for the words. Errors: ERROR_USAGE: they are none. */
+int secret_read(struct secret *out, const char *digits, const char *where, struct error *error);
+/* A new key, and the digits of one. Errors: ERROR_DEVICE: no random numbers. */
+int secret_new(struct secret *out, struct error *error);
+void secret_text(const struct secret *secret, char digits[SECRET_DIGITS + 1]);
 
 /* For all connections of the world: encrypted; without a secret in clear, to other machines only where
  * `insecure`. Errors: those of endpoint_encrypt and endpoint_certify. */

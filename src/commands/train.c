@@ -1,14 +1,16 @@
 /* trainer train: the main job, and what happens without a verb. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../cluster/follower.h"
 #include "../cluster/mirrored.h"
-#include "../launch/launch.h"
+#include "../launch/start.h"
 #include "../library/training.h"
 #include "../record/progress.h"
 #include "../record/sentence.h"
 #include "../run/results.h"
+#include "../world/children.h"
 #include "command.h"
 
 /* In this process alone, by the calls that any program can make. */
@@ -79,16 +81,30 @@ static int train_as(const struct typed *typed, const struct cluster *cluster, st
     return cluster->role == CLUSTER_PS ? serve(typed, cluster, error) : work(typed, cluster, error);
 }
 
+/* TRAINER_SECRET=-: the key is a line of standard input, so that it stands in no list of processes and no
+ * file. Who has started this process by --hosts holds the other end, and says by its end that all is over. */
+static int find_secret(struct cluster *cluster, const struct config *settings, struct error *error) {
+    const char *variable = getenv(SECRET_VARIABLE);
+    char line[200];
+    if (!variable || strcmp(variable, "-") != 0)
+        return secret_find(&cluster->secret, settings, variable, error);
+    RETURN_IF(world_read_line(line, sizeof line, error));
+    if (getenv("TRAINER_RANK")) RETURN_IF(world_end_with_input(error));
+    if (line[0] == '\0') return secret_find(&cluster->secret, settings, NULL, error);
+    return secret_read(&cluster->secret, line, "standard input", error);
+}
+
 static int run(const void *settings, const char *const *arguments, int argument_count, struct error *error) {
     (void)arguments, (void)argument_count;
     struct cluster cluster;
     const struct typed *typed = settings;
+    if (launch_starts(&typed->value, getenv)) return launch_start(&typed->value, getenv, error);
     RETURN_IF(launch_resolve(&cluster, &typed->value, getenv, error));
     int code = OK;
     cluster.insecure = typed->value.insecure;
     cluster.tcp_alone = !typed->value.shared_memory;
-    if (cluster.role != CLUSTER_NONE)
-        code = secret_find(&cluster.secret, &typed->value, getenv(SECRET_VARIABLE), error);
+    if (cluster.role != CLUSTER_NONE || getenv("TRAINER_RANK"))
+        code = find_secret(&cluster, &typed->value, error);
     if (code == OK) code = train_as(typed, &cluster, error);
     cluster_free(&cluster);
     return code;

@@ -18,7 +18,7 @@ static const char loopback[] = "127.0.0.1";
 
 /* --- where everybody is --- */
 
-static bool is_loopback_name(const char *host) {
+bool launch_is_loopback(const char *host) {
     return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
 
@@ -51,7 +51,7 @@ static int find_places(struct started *started, const struct config *settings, s
                          places->count, started->by, size);
     }
     if (places->count == size) return OK;
-    if (started->local_size == size || (started->master && is_loopback_name(started->master)))
+    if (started->local_size == size || (started->master && launch_is_loopback(started->master)))
         return places_add(places, loopback, size, started->by, error);
     if (!started->master || settings->ps != 1) return missing_addresses(started, error);
     RETURN_IF(places_add(places, started->master, 1, started->master_variable, error));
@@ -63,6 +63,10 @@ static int find_places(struct started *started, const struct config *settings, s
     return OK;
 }
 
+int launch_port(uint64_t job) {
+    return PORTS_FROM + PORTS_EACH * (int)(rng_mix(job, 0) % PORT_BLOCKS);
+}
+
 /* The first port. On one machine the launcher's own process is known to all that it has started. */
 static int find_port(const struct started *started, const struct config *settings, int *port,
                      struct error *error) {
@@ -72,7 +76,7 @@ static int find_port(const struct started *started, const struct config *setting
     if (*port == 0 && !is_known)
         return error_set(error, ERROR_USAGE, "%s: nothing says which ports to use, expected --port=N",
                          started->by);
-    if (*port == 0) *port = PORTS_FROM + PORTS_EACH * (int)(rng_mix(job, 0) % PORT_BLOCKS);
+    if (*port == 0) *port = launch_port(job);
     if (*port + started->size - 1 <= 65535) return OK;
     return error_set(error, ERROR_USAGE, "%s: %d ports from %d on, expected 65535 at most (--port=N)",
                      started->by, started->size, *port);

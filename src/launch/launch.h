@@ -8,6 +8,7 @@
 #ifndef TRAINER_LAUNCH_LAUNCH_H
 #define TRAINER_LAUNCH_LAUNCH_H
 
+#include <stdint.h>
 #include "../bridge/cluster.h"
 
 /* A variable of the environment, or NULL: as getenv. */
@@ -19,6 +20,10 @@ typedef char *launch_variable(const char *name);
  */
 int launch_resolve(struct cluster *out, const struct config *settings, launch_variable *variable,
                    struct error *error);
+
+bool launch_is_loopback(const char *host);
+/* The first of the ports of a job with this number, as many as any cluster on one machine wants. */
+int launch_port(uint64_t job);
 
 /* Whether --hosts asks this process to start those of the cluster: no launcher has started it. */
 bool launch_starts(const struct config *settings, launch_variable *variable);

@@ -374,7 +374,8 @@ struct losses {
     long count[MOST_WORKERS];
     long step[MOST_WORKERS]; /* of who is lost: the one that it had in hand, from 1 */
     bool lost[MOST_WORKERS];
-    long in_hand; /* batches that were lost for good */
+    bool left[MOST_WORKERS]; /* not lost: then `step` is the last one that it has computed */
+    long in_hand;            /* batches that were lost for good */
 };
 
 static bool take(struct losses *losses, int w) {
@@ -382,6 +383,17 @@ static bool take(struct losses *losses, int w) {
     if (losses->count[w] == MOST_TAKEN || !sampler_next(&losses->play.sampler, w, &number)) return false;
     losses->taken[w][losses->count[w]++] = number;
     return true;
+}
+
+/* It has computed all that it was assigned, or gives the last one back. */
+static void leave(struct losses *losses, int w, long begin) {
+    struct play *play = &losses->play;
+    const bool gives = losses->count[w] > begin && draw(play, 2) == 0;
+    losses->lost[w] = losses->left[w] = true;
+    losses->step[w] = losses->count[w] - gives;
+    if (gives) sampler_give_back(&play->sampler, w, losses->taken[w][losses->step[w]]);
+    sampler_bar(&play->sampler, w);
+    if (play->rounds) sampler_stop(&play->sampler);
 }
 
 /* What it was assigned in earlier segments it has computed; of this one, up to `lead` - 1 not yet. */
@@ -415,7 +427,7 @@ static void segment_of_losses(struct losses *losses) {
         const int w = (int)draw(play, (uint32_t)workers);
         if (paused[w] || (play->rounds && is_ahead(play, begin, paused, w))) continue;
         if (losses_left > 0 && alive > 1 && draw(play, 12) == 0) {
-            lose(losses, w, begin[w]);
+            (draw(play, 2) ? lose : leave)(losses, w, begin[w]);
             losses_left--;
             alive--;
         }
@@ -429,7 +441,9 @@ static void segment_of_losses(struct losses *losses) {
     }
     struct error error = {0};
     for (int w = 0; w < workers; w++)
-        if (losses->lost[w] && !before[w])
+        if (losses->left[w] && !before[w])
+            CHECK(sampler_leave(&play->sampler, w, losses->step[w], &error) == OK, "%s", error.words);
+        else if (losses->lost[w] && !before[w])
             CHECK(sampler_lose(&play->sampler, w, losses->step[w], &error) == OK, "%s", error.words);
 }
 
@@ -439,7 +453,7 @@ static long times_met(const struct losses *losses, int worker, long number) {
     long times = 0;
     for (int w = 0; w < losses->play.stream.workers; w++) {
         if (worker >= 0 && w != worker) continue;
-        const long end = losses->lost[w] && again ? losses->step[w] : losses->count[w];
+        const long end = losses->left[w] || (losses->lost[w] && again) ? losses->step[w] : losses->count[w];
         for (long i = 0; i < end; i++) times += losses->taken[w][i] == number;
     }
     return times;

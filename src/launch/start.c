@@ -1,0 +1,243 @@
+/* --hosts: starts the processes of a cluster, over ssh or, on this machine, by a shell, and stays until all
+ * have ended. Each is this command line once more, with its rank in the environment; the key goes through its
+ * standard input. That ends when this process does: then they end too, as by SIGTERM. */
+#include "start.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../base/memory.h"
+#include "../base/rng.h"
+#include "../base/text.h"
+#include "../world/children.h"
+#include "launch.h"
+#include "places.h"
+
+#define LOOK_S 0.1
+#define LEAVE_S 30.0 /* for all to end by themselves, once one has failed: checkpoints are written */
+#define END_S 5.0    /* after SIGTERM */
+
+enum { COMMAND_WORDS = 32, WORDS_MOST = 1 << 20 };
+
+struct start {
+    const struct config *settings;
+    launch_variable *variable;
+    struct places places;
+    const char *ssh; /* as typed; NULL: nobody has said, so this machine needs none */
+    char *words;     /* [word_bytes] of this command line, each ended by 0; owned */
+    size_t word_bytes;
+    char folder[PATH_BYTES], program[PATH_BYTES];
+    char input[SECRET_DIGITS + 2]; /* the key, and the end of the line */
+    int port;
+    struct children *children;
+    bool *ended;  /* [places.count] */
+    double end_s; /* world time at which the next harder measure is due; 0: all go on */
+    int measures; /* taken so far */
+};
+
+/* --- what is started --- */
+
+static int own_command(struct start *start, struct error *error) {
+    RETURN_IF(file_read("/proc/self/cmdline", WORDS_MOST, &start->words, &start->word_bytes, error));
+    const ssize_t bytes = readlink("/proc/self/exe", start->program, sizeof start->program - 1);
+    if (bytes < 0 || !getcwd(start->folder, sizeof start->folder))
+        return error_set(error, ERROR_FILE, "--hosts: this program or its folder is not found: %s",
+                         strerror(errno));
+    start->program[bytes] = '\0';
+    return OK;
+}
+
+/* As one word of a shell. */
+static void add_quoted(struct text *text, const char *word) {
+    text_add(text, "'");
+    for (; *word != '\0'; word++) {
+        if (*word == '\'')
+            text_add(text, "'\\''");
+        else
+            text_add_bytes(text, word, 1);
+    }
+    text_add(text, "'");
+}
+
+/* cd FOLDER && exec env TRAINER_RANK=2 ... PROGRAM --hosts=a,b ... */
+static int command_of(const struct start *start, int rank, char **out, struct error *error) {
+    struct text text = text_growing(error);
+    const char *data = start->variable("TRAINER_DATA");
+    text_add(&text, "cd ");
+    add_quoted(&text, start->folder);
+    text_add(&text, " && exec env TRAINER_RANK=%d TRAINER_SIZE=%d TRAINER_PORT=%d %s=-", rank,
+             start->places.count, start->port, SECRET_VARIABLE);
+    if (data) text_add(&text, " TRAINER_DATA=");
+    if (data) add_quoted(&text, data);
+    text_add(&text, " ");
+    add_quoted(&text, start->program);
+    const char *word = start->words, *end = start->words + start->word_bytes;
+    for (word += strlen(word) + 1; word < end; word += strlen(word) + 1) {
+        text_add(&text, " ");
+        add_quoted(&text, word);
+    }
+    *out = text.bytes;
+    return text_end(&text);
+}
+
+static int start_one(struct start *start, int rank, struct error *error) {
+    const char *words[COMMAND_WORDS + 4] = {"/bin/sh", "-c"};
+    char ssh[sizeof start->settings->ssh], *command = NULL;
+    const char *host = start->places.host[rank];
+    int count = 2;
+    RETURN_IF(command_of(start, rank, &command, error));
+    if (start->ssh || !world_is_here(host)) {
+        snprintf(ssh, sizeof ssh, "%s",
+                 start->ssh ? start->ssh : "ssh -o BatchMode=yes -o ConnectTimeout=30");
+        count = 0;
+        for (char *word = strtok(ssh, " "); word && count < COMMAND_WORDS; word = strtok(NULL, " "))
+            words[count++] = word;
+        words[count++] = host;
+    }
+    words[count++] = command;
+    words[count] = NULL;
+    const int code = children_start(start->children, words, start->input, error);
+    memory_free(command);
+    return code;
+}
+
+/* --- what is said --- */
+
+/* The host; where it has several processes with the place among them: "b[1]". */
+static void name_child(const struct start *start, int rank, char *out, size_t bytes) {
+    const char *host = start->places.host[rank];
+    int before = 0, all = 0;
+    for (int r = 0; r < start->places.count; r++) {
+        if (strcmp(start->places.host[r], host) != 0) continue;
+        if (r < rank) before++;
+        all++;
+    }
+    snprintf(out, bytes, all > 1 ? "%s[%d]" : "%s", host, before);
+}
+
+static void print_line(const struct start *start, const struct child_line *line) {
+    FILE *file = line->error ? stderr : stdout;
+    char name[ADDRESS_HOST_BYTES + 16];
+    name_child(start, line->child, name, sizeof name);
+    fprintf(file, "%s: %s\n", name, line->text);
+    fflush(file);
+}
+
+static int name_failure(const struct start *start, int rank, int code, struct error *error) {
+    char name[ADDRESS_HOST_BYTES + 16];
+    name_child(start, rank, name, sizeof name);
+    if (code == 255)
+        return error_set(error, code, "%s: process %d was not started, or its connection broke (ssh: 255)",
+                         name, rank);
+    if (code > 128 && code != ERROR_INTERRUPTED)
+        return error_set(error, code, "%s: process %d was ended by signal %d", name, rank, code - 128);
+    return error_set(error, code, "%s: process %d ended with exit code %d", name, rank, code);
+}
+
+/* --- until all have ended --- */
+
+/* At first politely, then less so. */
+static void end_all(struct start *start, double now) {
+    for (int rank = 0; rank < start->places.count; rank++) {
+        if (start->ended[rank]) continue;
+        if (start->measures == 0)
+            children_hang_up(start->children, rank);
+        else
+            children_end(start->children, rank, start->measures > 1);
+    }
+    start->end_s = now + (start->measures == 0 ? LEAVE_S : END_S);
+    start->measures++;
+}
+
+/* How many still run. The first that fails is the error. */
+static int look(struct start *start, struct error *error) {
+    int running = 0;
+    for (int rank = 0; rank < start->places.count; rank++) {
+        int code = 0;
+        if (start->ended[rank]) continue;
+        start->ended[rank] = children_ended(start->children, rank, &code);
+        running += !start->ended[rank];
+        if (start->ended[rank] && code != 0) name_failure(start, rank, code, error);
+    }
+    return running;
+}
+
+static int wait_for_all(struct start *start, struct world *world, struct error *error) {
+    struct child_line line;
+    for (int running = start->places.count; running > 0;) {
+        if (children_line(start->children, LOOK_S, &line)) {
+            print_line(start, &line);
+            continue;
+        }
+        const double now = world_now(world);
+        running = look(start, error);
+        if (start->measures == 0 ? error->code != OK || world_interrupted() : now >= start->end_s)
+            end_all(start, now);
+    }
+    return error->code != OK || !world_interrupted() ? error->code
+                                                     : error_set(error, ERROR_INTERRUPTED, "interrupted");
+}
+
+static int start_all(struct start *start, struct error *error) {
+    struct world *world = NULL;
+    RETURN_IF(world_open_threads(&world, error));
+    world_catch_interrupts();
+    int code = OK;
+    for (int rank = 0; rank < start->places.count && code == OK; rank++) code = start_one(start, rank, error);
+    if (code == OK) code = wait_for_all(start, world, error);
+    world_close(world);
+    return code;
+}
+
+/* --- the key, and the ports --- */
+
+/* Where the processes are on several machines, one is made that nobody else ever has. */
+static int find_key(struct start *start, struct error *error) {
+    const struct config *settings = start->settings;
+    struct secret secret;
+    bool apart = false;
+    RETURN_IF(secret_find(&secret, settings, start->variable(SECRET_VARIABLE), error));
+    for (int rank = 0; rank < start->places.count; rank++)
+        apart = apart || !launch_is_loopback(start->places.host[rank]);
+    if (!secret.there && apart && !settings->insecure) RETURN_IF(secret_new(&secret, error));
+    if (secret.there && !secret.certificates.certificate) secret_text(&secret, start->input);
+    strcat(start->input, "\n");
+    return OK;
+}
+
+static int prepare(struct start *start, struct error *error) {
+    const struct config *settings = start->settings;
+    uint64_t chance;
+    RETURN_IF(places_read_slots(&start->places, settings->hosts, "--hosts", error));
+    const int count = start->places.count;
+    if (settings->ps >= count)
+        return error_set(error, ERROR_USAGE,
+                         "--ps=%d: --hosts has places for %d process%s, expected one more at least",
+                         settings->ps, count, count == 1 ? "" : "es");
+    RETURN_IF(find_key(start, error));
+    RETURN_IF(secret_draw(&chance, sizeof chance, error));
+    start->port = settings->port > 0 ? settings->port : launch_port(chance);
+    start->ssh = settings->ssh[0] ? settings->ssh : start->variable("TRAINER_SSH");
+    if (start->ssh && start->ssh[0] == '\0') start->ssh = NULL;
+    RETURN_IF(own_command(start, error));
+    RETURN_IF(memory_array(&start->ended, count, "processes", error));
+    return children_open(&start->children, count, error);
+}
+
+int launch_start(const struct config *settings, launch_variable *variable, struct error *error) {
+    struct start *start = NULL;
+    RETURN_IF(memory_array(&start, 1, "processes", error));
+    start->settings = settings;
+    start->variable = variable;
+    int code = prepare(start, error);
+    if (code == OK) code = start_all(start, error);
+    children_close(start->children);
+    places_free(&start->places);
+    memory_free(start->ended);
+    memory_free(start->words);
+    memory_free(start);
+    return code;
+}

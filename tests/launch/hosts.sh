@@ -1,0 +1,106 @@
+#!/bin/bash
+# --hosts: processes started over ssh, which a script plays that runs the command here. Their lines have the host in front, the key goes
+# by standard input and stands on no command line, one failure ends all with its exit code, and nobody is left behind: neither after
+# Ctrl-C nor when the one that has started them is killed.
+# shellcheck disable=SC2086 # options are several words
+set -u
+# shellcheck source=tests/processes.sh
+. "$(dirname "$0")/../processes.sh"
+common="$small --threads=1 --devices=cpu:0"
+cat >ssh.sh <<'SSH'
+#!/bin/sh
+# ssh HOST COMMAND, here; says what it was given.
+echo "$*" >>"$SSH_LOG"
+[ "$1" != "unreachable" ] || { echo "ssh: connect to host $1: no route" >&2; exit 255; }
+exec sh -c "$2"
+SSH
+chmod +x ssh.sh
+export SSH_LOG=$scratch/ssh.log TRAINER_SSH=$scratch/ssh.sh
+all_are_gone() { # label, folder: of whose runs nobody is left
+    local tries=0
+    while pgrep -f -- "--out=$2( |\$)" >/dev/null; do
+        tries=$((tries + 1))
+        [ $tries -lt $((limit * 10)) ] || { fail "$1: left behind: $(pgrep -af -- "--out=$2( |\$)")"; return; }
+        sleep 0.1
+    done
+}
+first_port() { echo --port="$(free_ports 4)"; }
+
+# --- the same weights as of typed addresses ---
+new_cluster 1 2
+start ps "$TRAINER" $common $hosts --epochs=2 --job=ps --task=0 --out=typed
+start_worker 0
+start_worker 1
+ends 0 ps w0 w1
+run 0 $common --epochs=2 --hosts=127.0.0.1,localhost:2 --ps=1 $(first_port) --out="over 'ssh'"
+mv "over 'ssh'" over # as a word of a shell
+same_weights "over ssh" typed over
+grep -q '^127.0.0.1: trainer: the parameter server 127.0.0.1:[0-9]* waits for 2 workers, by --hosts$' err || fail "no line of the ps: $(cat err)"
+grep -q '^localhost\[1\]: trainer: worker 1 of 2, by --hosts, with 1 device' err || fail "no line of a worker: $(cat err)"
+grep -q '^127.0.0.1: Test-Accuracy: ' out && grep -q '^localhost\[0\]: Test-Accuracy: ' out || fail "results: $(cat out)"
+[ "$(cut -d' ' -f1 ssh.log | sort | tr '\n' ' ')" = '127.0.0.1 localhost localhost ' ] || fail "started: $(cat ssh.log)"
+run 0 $common --epochs=1 --hosts=127.0.0.1 --out=one
+grep -q ', by ' err && fail "one process is no cluster: $(cat err)"
+
+# --- without ssh on this machine; the key by standard input ---
+"$TRAINER" keygen key >/dev/null || exit 1
+: >ssh.log
+if "$TRAINER" $common --epochs=1 --worker-hosts=127.0.0.1:1 --job=worker --task=0 --secret-file=key --start-timeout=0.1 2>&1 | grep -q 'cannot encrypt'; then
+    tls=''
+else
+    tls=1
+    TRAINER_SSH='' run 0 $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --secret-file=key --out=here
+    grep -q 'all that they send is encrypted' err && [ ! -s ssh.log ] || fail "without ssh: $(cat err ssh.log)"
+    run 0 $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --secret-file=key --out=keyed
+    grep -q 'all that they send is encrypted' err || fail "with a key: $(cat err)"
+    TRAINER_SECRET=$(cat key) run 0 $common --epochs=1 --hosts=localhost:2 --ps=1 $(first_port) --out=variable
+    grep -q 'all that they send is encrypted' err || fail "with a key in the environment: $(cat err)"
+    ! grep -qi "$(tr -d '\n' <key)" ssh.log || fail "the key stands on a command line"
+    # by hand
+    port=$(first_port) port=${port#*=}
+    start ps env TRAINER_SECRET=- RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port bash -c '"$@" <key' _ "$TRAINER" $common --epochs=1 --ps=1 --out=hand
+    start w0 env TRAINER_SECRET="$(cat key)" RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$TRAINER" $common --epochs=1 --ps=1
+    ends 0 ps w0
+    # Machines that others can reach have a key of their own in each run, which nobody has typed.
+    address=$(python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])' 2>/dev/null)
+    if [ -n "$address" ] && [ "$address" != 127.0.0.1 ]; then
+        run 0 $common --epochs=1 --hosts="$address:2" --ps=1 $(first_port) --out=drawn
+        grep -q 'all that they send is encrypted' err || fail "at $address: $(cat err)"
+    fi
+fi
+
+# --- who fails ---
+run 2 $common --hosts=localhost:2 --ps=1 --dataset=nothing --out=wrong
+grep -Eq '^trainer: localhost\[[01]\]: process [01] ended with exit code 2$' err || fail "a wrong option: $(cat err)"
+run 255 $common --epochs=1000000 --hosts=localhost,unreachable --ps=1 $(first_port) --out=far
+grep -qx 'trainer: unreachable: process 1 was not started, or its connection broke (ssh: 255)' err || fail "unreachable: $(cat err)"
+all_are_gone unreachable far
+refused 2 '\-\-hosts: "a:0": found "0" processes, expected 1 to 1024' --hosts=a:0
+refused 2 '\-\-ps=2: --hosts has places for 2 processes, expected one more at least' --hosts=a,b --ps=2
+refused 4 'not started: No such file or directory' --hosts=localhost:2 --ssh=/nothing/here
+
+limit=30
+endless_run() { # folder, options...
+    start all "$TRAINER" $common --epochs=1000000 --hosts=localhost:3 --ps=1 $(first_port) --out="$1" "${@:2}"
+    wait_until test -s "$1/steps.csv"
+}
+endless_run killed --strategy=sync
+kill -9 "$(pgrep -f "TRAINER_RANK=2|--out=killed" -n)"
+finish all
+[ $code -eq 137 ] || [ $code -eq 5 ] || fail "one was killed: exit code $code: $(tail -n 5 all.err)"
+all_are_gone "one was killed" killed
+
+endless_run interrupted
+signal INT all
+ends 130 all
+grep -q '^localhost\[0\]: trainer: interrupted after [0-9]* examples' all.err || fail "Ctrl-C: $(tail -n 5 all.err)"
+all_are_gone Ctrl-C interrupted
+[ -e interrupted/checkpoint/state.safetensors ] || fail "Ctrl-C: no checkpoint"
+
+endless_run orphans
+signal 9 all
+finish all
+all_are_gone "the one that started them was killed" orphans
+[ -e orphans/checkpoint/state.safetensors ] || fail "orphans: no checkpoint"
+
+[ $failures -eq 0 ]
