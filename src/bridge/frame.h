@@ -53,7 +53,9 @@ enum { FRAME_VERSION = 8, FRAME_HEADER_BYTES = 64 };
         row(ENDED, "a run's end")   /* lane: how it ended; its files follow */                               \
         row(OWED, "what is owed")   /* worker, at a pause: what compressing has left out (packed.h) */       \
         row(OWN, "a worker's weights") /* worker, at a pause or without a batch: what it has stepped */      \
-        row(LEAVE, "a leave")          /* worker, between two batches: it goes, and all is well */
+        row(LEAVE, "a leave")          /* worker, between two batches: it goes, and all is well */           \
+        row(PROBE, "a probe")          /* anybody: how are you? */                                           \
+        row(STATUS, "a status")        /* host, to a probe: in words */
 
 enum frame_type {
     FRAME_NONE,

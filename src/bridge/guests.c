@@ -23,8 +23,10 @@ void guests_say_unsaid(struct host *host, double now) {
     *refusals = (struct refusals){.since_s = now};
 }
 
+/* While the training runs, its thread alone speaks to the user. */
 static void say_refused(struct host *host, const char *why) {
     char words[600];
+    if (host->full) return;
     guests_say_unsaid(host, world_now(host->settings.world));
     if (host->refusals.said == LINES_A_SECOND) {
         host->refusals.unsaid++;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/rng.h"
+#include "../base/text.h"
 #include "followers.h"
 #include "guests.h"
 
@@ -163,6 +164,41 @@ static int tell_settings(const struct host *host, struct endpoint *endpoint, uin
     return frame_write(endpoint, FRAME_CONFIG, session, &piece, 1, 0.0, error);
 }
 
+static bool is_probe(struct endpoint *endpoint) {
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    struct frame_header header;
+    struct error ignored = {0};
+    return endpoint_peek(endpoint, bytes, sizeof bytes, 0.0, &(bool){false}) == sizeof bytes &&
+           frame_unpack_header(&header, bytes, 0, "", &ignored) == OK && header.type == FRAME_PROBE;
+}
+
+/* What this host is; to who may know it also how far it is. */
+static void describe_host(const struct host *host, bool trusted, char *out, size_t bytes) {
+    const struct cluster *cluster = host->settings.cluster;
+    struct text text = text_into(out, bytes);
+    const long step = atomic_load(&host->step), epoch = atomic_load(&host->epoch);
+    text_add(&text, "%s", cluster_server(cluster));
+    if (trusted) text_add(&text, " %d of %d", cluster->task, cluster->ps.count);
+    if (!host->full)
+        text_add(&text, ", %s", trusted && host->waits_for[0] ? host->waits_for : "waiting for others");
+    else if (!trusted || step == 0)
+        text_add(&text, ", training");
+    else
+        text_add(&text, ", training: epoch %ld of %d, step %ld", epoch, host->settings.config->epochs, step);
+}
+
+static void answer_probe(const struct host *host, struct guest *guest) {
+    struct frame_header header;
+    struct error ignored = {0};
+    char words[LAST_WORDS_BYTES];
+    frame_read_header(guest->endpoint, "a probe", 0, &header, 0.0, &ignored);
+    describe_host(host, guest_is_trusted(host, guest->endpoint), words, sizeof words);
+    const struct piece piece = {words, strlen(words)};
+    frame_write(guest->endpoint, FRAME_STATUS, 0, &piece, 1, 0.0, &ignored);
+    guest->leaving = true;
+    guest->since_s = world_now(host->settings.world);
+}
+
 /* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
 static int receive_peer(struct host *host, struct guest *guest, struct error *error) {
     struct hello *hello = &host->hello;
@@ -170,8 +206,18 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
     struct error why = {0};
     uint32_t flags = 0;
     const char *name = endpoint_name(endpoint);
+    if (is_probe(endpoint)) {
+        answer_probe(host, guest);
+        return OK;
+    }
     int code = read_hello(endpoint, hello, &why);
     const bool is_ours = code == OK;
+    if (is_ours && host->full) {
+        flags = FAILURE_FOR_NOW; /* another run may follow this one */
+        code = error_set(&why, ERROR_PEER, "%s comes too late: all workers have come", name);
+        guest_refuse(host, guest, why.words, flags, true);
+        return OK;
+    }
     if (is_ours) drop_gone(host);
     if (code == OK) code = programs_agree(hello->program, our_name(host), name, &why);
     if (code == OK) code = settings_agree(host->settings.config, &hello->agreed, our_name(host), name, &why);
@@ -239,7 +285,7 @@ static int hear_guest(struct host *host, struct guest *guest, bool *moved, struc
     return OK;
 }
 
-static int hear_guests(struct host *host, bool *moved, struct error *error) {
+int handshake_hear_guests(struct host *host, bool *moved, struct error *error) {
     int left = 0, code = OK;
     for (int g = 0; g < host->guest_count; g++) {
         if (code == OK) code = hear_guest(host, &host->guests[g], moved, error);
@@ -368,7 +414,7 @@ static void hear_leader(struct host *host, bool *moved) {
 }
 
 int handshake_hear(struct host *host, bool *moved, struct error *error) {
-    RETURN_IF(hear_guests(host, moved, error));
+    RETURN_IF(handshake_hear_guests(host, moved, error));
     hear_peers(host, moved);
     hear_leader(host, moved);
     return host->lost.code == OK ? OK : error_set(error, host->lost.code, "%s", host->lost.words);

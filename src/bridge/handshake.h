@@ -8,6 +8,9 @@
 
 #define HANDSHAKE_S 5.0 /* a peer that connects says hello within this */
 
+/* Of those below, the guests alone; once all have come each is refused, but who asks how this host is. */
+int handshake_hear_guests(struct host *host, bool *moved, struct error *error);
+
 /* Hears the guests who have spoken, the peers that build what they compute with, and the leader: each takes
  * its place, or is refused with words that both sides see; who has gone, or is silent for too long, gives its
  * place up. *moved: something has come. Errors: ERROR_DEVICE (memory). */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "../base/text.h"
+#include "door.h"
 #include "followers.h"
 #include "guests.h"
 #include "handshake.h"
@@ -79,7 +80,7 @@ static int listen_for_all(struct host *host, struct error *error) {
 }
 
 /* One more, if there is room for it; who is not let in yet waits in the kernel. */
-static int let_in(struct host *host, double seconds, bool *moved, struct error *error) {
+int host_let_in(struct host *host, double seconds, bool *moved, struct error *error) {
     struct endpoint *endpoint = NULL;
     if (!guests_make_room(host)) {
         world_sleep(host->settings.world, seconds);
@@ -113,14 +114,14 @@ static int wait_for_all(struct host *host, struct error *error) {
     struct world *world = host->settings.world;
     const double began = world_now(world);
     double said = began, looked = began, pause_s = LEAST_S;
-    char words[500];
+    char *words = host->waits_for;
     while (true) {
         bool moved = false;
         RETURN_IF(followers_meet(host, error));
-        if (name_missing(host, words, sizeof words)[0] == '\0') return OK;
+        if (name_missing(host, words, sizeof host->waits_for)[0] == '\0') return OK;
         RETURN_IF(check_waiting(host, world_now(world) - began, words, error));
         RETURN_IF(look(host, &looked, &said, words, error));
-        RETURN_IF(let_in(host, pause_s, &moved, error));
+        RETURN_IF(host_let_in(host, pause_s, &moved, error));
         RETURN_IF(handshake_hear(host, &moved, error));
         const bool busy = handshake_is_busy(host) || followers_are_busy(host);
         pause_s = moved ? LEAST_S : fmin(2.0 * pause_s, busy ? BUSY_S : ACCEPT_S);
@@ -131,14 +132,14 @@ int host_open(struct host *host, const struct host_settings *settings, struct er
     *host = (struct host){.settings = *settings};
     RETURN_IF(listen_for_all(host, error));
     RETURN_IF(wait_for_all(host, error));
-    listener_close(host->listener);
-    host->listener = NULL;
     guests_end(host);
     qsort(host->peers, (size_t)host->count, sizeof *host->peers, by_place);
-    return OK;
+    host->full = true;
+    return door_open(host, error);
 }
 
 void host_close(struct host *host) {
+    door_close(host);
     guests_end(host);
     for (int i = 0; i < host->count; i++) {
         packed_close(&host->peers[i].packed);

@@ -96,7 +96,7 @@ enum { HOST_GUESTS = 64, HOST_GUESTS_OF_ONE = 32 };
 struct host {
     struct host_settings settings;
     struct listener *listener;
-    struct guest guests[HOST_GUESTS]; /* [guest_count], the longest there first; until all have come */
+    struct guest guests[HOST_GUESTS]; /* [guest_count], the longest there first; once full, the door's */
     int guest_count, guests_most;
     struct refusals refusals;
     struct peer *peers; /* [count], room for as many as `room`; by task, then by device once open */
@@ -109,10 +109,14 @@ struct host {
     uint64_t leader_process; /* as it calls itself */
     bool leader_ready;       /* it has repeated it */
     double leader_heard_s, leader_took_s;
-    struct hello hello;    /* of whom is heard just now */
-    struct error lost;     /* a worker that has gone, and cannot come again */
-    bool asked;            /* a follower has said that it has to go: the run is to end */
-    struct roster *roster; /* borrowed; NULL or where a peer's signs of life are noted, by its place */
+    struct hello hello;  /* of whom is heard just now */
+    struct error lost;   /* a worker that has gone, and cannot come again */
+    char waits_for[500]; /* in words, while it waits for all to come */
+    bool full;           /* all have come: nobody else comes in, but who asks is answered (door.h) */
+    struct door *door;
+    _Atomic long epoch, step; /* of the newest batch that a worker was sent, from 1 */
+    bool asked;               /* a follower has said that it has to go: the run is to end */
+    struct roster *roster;    /* borrowed; NULL or where a peer's signs of life are noted, by its place */
 };
 
 /* Listens at the ps's address and waits until every worker of the cluster has come with all its devices,

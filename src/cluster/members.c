@@ -177,6 +177,8 @@ static int run(void *self, int worker, int buffer, float *weights, float *gradie
     sampler_place(members->site->sampler, worker, number, &request.epoch, &request.batch, &request.batches);
     request.epoch++;
     request.batch++;
+    atomic_store_explicit(&members->host.epoch, request.epoch, memory_order_relaxed);
+    atomic_store_explicit(&members->host.step, request.step, memory_order_relaxed);
     if (store->settings.far)
         code = run_far(members, worker, &request, gradient, loss, error);
     else
