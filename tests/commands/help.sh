@@ -204,6 +204,8 @@ examples() { # the page, as arguments: runs what stands under "examples:", a lin
         case $?:$typed in
         0:*) ;;
         [25]:*'trainer fetch'*) grep -q 'cannot download\|127.0.0.1' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
+        5:*'trainer probe 127.0.0.1'*) grep -q '127.0.0.1:2222: not connected' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
+        3:*'trainer probe'*) grep -q 'cluster.key: No such file' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         5:*'trainer sweep --join'*) grep -q '127.0.0.1:1: not connected' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         3:*'trainer show'*cifar10*) grep -q 'cifar10 needs data_batch_1.bin' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
         2:*'trainer export'*onnx*) grep -q 'protobuf-c-compiler' "$folder/err" || fail "$* example: $typed: $(cat "$folder/err")" ;;
