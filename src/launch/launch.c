@@ -135,7 +135,7 @@ static int find_role(struct cluster *cluster, const struct started *started, con
 static int resolve_started(struct cluster *out, struct started *started, const struct config *settings,
                            struct error *error) {
     const int ps = settings->ps;
-    if (started->size < 2 && ps == 0) return OK;
+    if (started->size < 2 && ps == 0) return settings->hosts[0] ? find_places(started, settings, error) : OK;
     if (ps >= started->size)
         return error_set(error, ERROR_USAGE,
                          "--ps=%d: %s has started %d process%s, expected one more at least", ps, started->by,
@@ -181,13 +181,26 @@ static bool has_typed(const struct config *settings) {
            settings->task >= 0;
 }
 
+/* --hosts is no third list of addresses, and whom it starts has to know that it was started. */
+static int check_hosts(const struct config *settings, struct error *error) {
+    const char *other = settings->launcher == LAUNCHER_NONE ? "--launcher=none"
+                        : settings->cluster[0]              ? "--cluster"
+                        : settings->ps_hosts[0]             ? "--ps-hosts"
+                        : settings->worker_hosts[0]         ? "--worker-hosts"
+                        : settings->job[0]                  ? "--job"
+                                                            : NULL;
+    if (!settings->hosts[0] || !other) return OK;
+    return error_set(error, ERROR_USAGE, "--hosts and %s: expected one of them", other);
+}
+
 int launch_resolve(struct cluster *out, const struct config *settings, launch_variable *variable,
                    struct error *error) {
     const bool heeds = settings->launcher == LAUNCHER_AUTO;
     const char *tf_config = heeds ? variable("TF_CONFIG") : NULL;
     struct started started = {0};
     *out = (struct cluster){.role = CLUSTER_NONE, .task = -1};
-    int code = heeds ? launchers_find(&started, variable, error) : OK;
+    int code = check_hosts(settings, error);
+    if (code == OK && heeds) code = launchers_find(&started, variable, error);
     if (code == OK && has_typed(settings)) {
         code = resolve_typed(out, settings, &started, tf_config, error);
     } else if (code == OK) {
@@ -209,8 +222,8 @@ int launch_resolve(struct cluster *out, const struct config *settings, launch_va
 bool launch_starts(const struct config *settings, launch_variable *variable) {
     struct started started = {0};
     struct error ignored = {0};
-    if (!settings->hosts[0] || has_typed(settings)) return false;
+    if (!settings->hosts[0] || has_typed(settings) || settings->launcher == LAUNCHER_NONE) return false;
     const bool found = launchers_find(&started, variable, &ignored) == OK && !started.by;
     launchers_free(&started);
-    return found || settings->launcher != LAUNCHER_AUTO;
+    return found;
 }

@@ -219,6 +219,12 @@ static void test_refused(void) {
            "(--port=N)");
     refuse(OMPI "OMPI_COMM_WORLD_RANK=0", "hosts=a,b",
            "--hosts: found places for 2 processes, Open MPI has started 3");
+    refuse("", "hosts=a,b launcher=none", "--hosts and --launcher=none: expected one of them");
+    refuse("", "hosts=a,b worker-hosts=c:1", "--hosts and --worker-hosts: expected one of them");
+    refuse(OMPI "OMPI_COMM_WORLD_RANK=0", "hosts=a,b,c job=worker",
+           "--hosts and --job: expected one of them");
+    refuse("RANK=0 WORLD_SIZE=1", "hosts=a,b",
+           "--hosts: found places for 2 processes, RANK and WORLD_SIZE has started 1");
     refuse("", "ps=1", "--ps=1: there is no cluster, expected mpirun, srun, torchrun or --hosts");
     refuse(SLURM "SLURM_PROCID=0 SLURM_STEP_NODELIST=n[1-2] SLURM_STEP_TASKS_PER_NODE=2,1", "",
            "SLURM_STEP_TASKS_PER_NODE: found 3 tasks on 2 nodes, expected 4 on 2");

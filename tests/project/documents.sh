@@ -77,7 +77,7 @@ set -u
 note=$(mktemp "$NOTES/XXXXXX")
 echo "${TF_CONFIG:+TF_CONFIG='$TF_CONFIG' }./trainer $*" >"$note.typed"
 echo "${EXPECTED:-0}" >"$note.expected"
-verb=train cluster=${TF_CONFIG:-} job='' dataset='' epochs='' repeats=''
+verb=train cluster=${TF_CONFIG:-}${RANK:-} job='' dataset='' epochs='' repeats=''
 case ${1:-} in [a-z]*) verb=$1 && shift ;; esac
 case " $*" in *" --resume="*) last=2 ;; *) last=1 ;; esac
 
