@@ -69,5 +69,11 @@ int main(void) {
     check_names("npu:0", ERROR_DEVICE, "npu:0: driver not found (devices: cpu:0, gpu:0 to gpu:2)");
     check_names("npu:*", ERROR_DEVICE, "npu:*: driver not found (devices: cpu:0, gpu:0 to gpu:2)");
     check_names("cpu:1,cpu:1", ERROR_USAGE, "devices: cpu:1 is named twice, expected each device once");
+    for (int turn = 0; turn < 7; turn++) {
+        char name[16] = "", expected[16];
+        snprintf(expected, sizeof expected, "gpu:%d", turn % 3);
+        CHECK(devices_in_turn(turn, name, sizeof name) && strcmp(name, expected) == 0, "turn %d: %s", turn,
+              name);
+    }
     return check_end();
 }

@@ -155,6 +155,7 @@ static void test_one_inside_another(void) {
 static void test_alone(void) {
     expect("", "", alone);
     expect("SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_NODELIST=n[1-4]", "", alone);
+    expect("SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE=4", "", alone);
     expect("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NODELIST=n1", "", alone);
     expect("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1", "", alone);
     expect("RANK=3", "", alone);
