@@ -55,7 +55,8 @@ enum { FRAME_VERSION = 8, FRAME_HEADER_BYTES = 64 };
         row(OWN, "a worker's weights") /* worker, at a pause or without a batch: what it has stepped */      \
         row(LEAVE, "a leave")          /* worker, between two batches: it goes, and all is well */           \
         row(PROBE, "a probe")          /* anybody: how are you? */                                           \
-        row(STATUS, "a status")        /* host, to a probe: in words */
+        row(STATUS, "a status")        /* host, to a probe: in words */                                      \
+        row(CHANGE, "a change")        /* leader to follower: the next segment is another strategy's */
 
 enum frame_type {
     FRAME_NONE,

@@ -120,3 +120,28 @@ int turn_receive(struct endpoint *endpoint, const struct frame_header *header, e
     if (count > 0) RETURN_IF(frame_read_part(endpoint, &reading, bytes, count, timeout_s, error));
     return check_turn(endpoint, type, frame_get_u64(&reader), turn, error);
 }
+
+/* What the schedule is ahead of the versions can be negative. */
+void change_put(int phase, long version, long schedule_ahead, uint8_t bytes[CHANGE_BYTES]) {
+    struct frame_writer writer = {.bytes = bytes, .room = CHANGE_BYTES};
+    frame_put_u64(&writer, (uint64_t)phase);
+    frame_put_u64(&writer, (uint64_t)version);
+    frame_put_u64(&writer, (uint64_t)schedule_ahead);
+}
+
+int change_get(int *phase, long *version, long *schedule_ahead, int phases, const uint8_t bytes[CHANGE_BYTES],
+               struct error *error) {
+    struct frame_reader reader = {.bytes = bytes, .length = CHANGE_BYTES};
+    const uint64_t number = frame_get_u64(&reader), updates = frame_get_u64(&reader);
+    const int64_t ahead = (int64_t)frame_get_u64(&reader);
+    if (number >= (uint64_t)phases)
+        return error_set(error, ERROR_PEER, "strategy %llu, expected 0 to %d", (unsigned long long)number,
+                         phases - 1);
+    if (updates > version_most || ahead > (int64_t)version_most || ahead < -(int64_t)version_most)
+        return error_set(error, ERROR_PEER, "a change at version %llu, %lld ahead, expected at most %llu",
+                         (unsigned long long)updates, (long long)ahead, (unsigned long long)version_most);
+    *phase = (int)number;
+    *version = (long)updates;
+    *schedule_ahead = (long)ahead;
+    return OK;
+}

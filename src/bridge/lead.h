@@ -29,7 +29,16 @@ int tallies_send(struct endpoint *endpoint, uint64_t turn, const uint64_t *value
 int tallies_receive(struct endpoint *endpoint, const struct frame_header *header, uint64_t turn,
                     uint64_t *values, int count, double timeout_s, struct error *error);
 
-/* GO or FETCH, with its turn and some bytes more. Errors: ERROR_PEER: another turn, a peer that is gone. */
+/* What a CHANGE has behind its turn: the number of the strategy, from 0; the version of all slices;
+ * schedule_ahead (struct store_settings). Errors: ERROR_PEER: one out of its range; `phases`: how many
+ * strategies there are. */
+enum { CHANGE_BYTES = 24 };
+void change_put(int phase, long version, long schedule_ahead, uint8_t bytes[CHANGE_BYTES]);
+int change_get(int *phase, long *version, long *schedule_ahead, int phases, const uint8_t bytes[CHANGE_BYTES],
+               struct error *error);
+
+/* GO, FETCH or CHANGE, with its turn and some bytes more. Errors: ERROR_PEER: another turn, a peer that is
+ * gone. */
 int turn_send(struct endpoint *endpoint, enum frame_type type, uint64_t turn, const uint8_t *bytes,
               size_t count, double timeout_s, struct error *error);
 int turn_receive(struct endpoint *endpoint, const struct frame_header *header, enum frame_type type,

@@ -7,7 +7,10 @@
 int far_open(struct far *far, const struct setup *setup, struct world *world, struct error *error) {
     const struct choices *choices = &setup->choices;
     *far = (struct far){0};
-    if (!strategy_of(&choices->strategy)->shares || compress_is_on(&choices->compressor)) return OK;
+    bool shares = false;
+    for (int p = 0; p < setup->phases.count; p++)
+        shares = shares || strategy_of(&setup->phases.list[p].strategy)->shares;
+    if (!shares || compress_is_on(&choices->compressor)) return OK;
     RETURN_IF(roster_open(&far->roster, world, 1, 0, setup->config.timeout_s, error));
     const struct store_settings settings = {.layout = &setup->network.graph.layout,
                                             .roster = &far->roster,

@@ -194,6 +194,18 @@ static int write_model(struct led_run *led, struct error *error) {
     return run_write_model(run, run->store.weights, &standing, error);
 }
 
+static int read_change(struct led_run *led, const struct frame_header *header, struct error *error) {
+    uint8_t bytes[CHANGE_BYTES];
+    struct crew_change change;
+    led->members->changed++;
+    RETURN_IF(read_turn(led, header, FRAME_CHANGE, led->members->changed, bytes, sizeof bytes, error));
+    RETURN_IF(name_leader(led,
+                          change_get(&change.phase, &change.version, &change.schedule_ahead,
+                                     led->run->setup.phases.count, bytes, error),
+                          error));
+    return run_apply_change(led->run, &change, error);
+}
+
 /* Until the leader says goodbye. */
 static int follow(struct led_run *led, struct error *error) {
     struct frame_header header;
@@ -211,6 +223,9 @@ static int follow(struct led_run *led, struct error *error) {
             RETURN_IF(read_turn(led, &header, FRAME_GO, led->members->went, NULL, 0, error));
             RETURN_IF(run_segment(led, &fetches, error));
             if (fetches) RETURN_IF(members_answer(led->members, error));
+            break;
+        case FRAME_CHANGE:
+            RETURN_IF(read_change(led, &header, error));
             break;
         case FRAME_FETCH:
             RETURN_IF(read_fetch(led, &header, error));

@@ -139,7 +139,7 @@ static long version_of(const struct store *store, int worker, long step) {
 static const float *still(const struct members *members, int worker, const float *weights) {
     const struct store *store = members->site->store;
     const struct device here = device_processor();
-    if (!members->copies) return weights + store->begin;
+    if (!members->moves) return weights + store->begin;
     here.backend->vectors->copy_racy(members->copies[worker], weights + store->begin,
                                      store->end - store->begin, store->world);
     return members->copies[worker];
@@ -203,7 +203,8 @@ static void lose(void *self, int worker) {
 static int open_copies(struct members *members, struct error *error) {
     const struct traits *traits = members->site->traits;
     const struct store *store = members->site->store;
-    if (traits->own_weights || (traits->rounds && traits->merged)) return OK;
+    members->moves = !traits->own_weights && !(traits->rounds && traits->merged);
+    if (!members->moves || members->copies) return OK;
     RETURN_IF(memory_array(&members->copies, members->host.count, "copies of the weights", error));
     for (int w = 0; w < members->host.count; w++)
         RETURN_IF(
@@ -300,6 +301,24 @@ static int go(void *self, struct error *error) {
             named(follower,
                   turn_send(follower->endpoint, FRAME_GO, members->went, NULL, 0, members->timeout_s, error),
                   error));
+    }
+    return OK;
+}
+
+/* Followers change as the leader does. */
+static int change(void *self, const struct crew_change *change, struct error *error) {
+    struct members *members = self;
+    uint8_t bytes[CHANGE_BYTES];
+    RETURN_IF(open_copies(members, error));
+    if (followers_of(members) == 0) return OK;
+    change_put(change->phase, change->version, change->schedule_ahead, bytes);
+    members->changed++;
+    for (int f = 0; f < followers_of(members); f++) {
+        const struct follower *follower = &members->host.followers[f];
+        RETURN_IF(named(follower,
+                        turn_send(follower->endpoint, FRAME_CHANGE, members->changed, bytes, sizeof bytes,
+                                  members->timeout_s, error),
+                        error));
     }
     return OK;
 }
@@ -479,6 +498,7 @@ struct crew members_crew(const struct members_settings *settings) {
                          .begin = begin,
                          .go = go,
                          .asked = asked,
+                         .change = change,
                          .fetch = fetch,
                          .tally = tally,
                          .totals = totals,

@@ -27,11 +27,13 @@ struct members {
     struct host host;          /* where the workers are */
     double timeout_s, fetch_s; /* for a worker's word; for a follower's slice, which may be waiting itself */
     long *numbers;             /* [workers] the batch in hand */
-    float **copies;            /* [workers] each [floats of the slice]; NULL: what is sent stands still */
+    bool moves;                /* weights change while they are sent, which are then copied to: */
+    float **copies;            /* [workers] each [floats of the slice]; NULL: none was needed yet */
     struct tally *far;         /* [workers] of the leader: what the followers have counted */
     long far_lost_updates;
-    uint64_t went, fetched; /* segments and fetches so far: the turn of the last one */
-    bool counting;          /* bytes, since the first batch */
+    /* Segments, fetches and changes of the strategy so far: the turn of the last one. */
+    uint64_t went, fetched, changed;
+    bool counting; /* bytes, since the first batch */
     long long sent_before, received_before;
 };
 

@@ -38,6 +38,13 @@ struct crew_member {
     const struct cores *cores;     /* where its thread runs; NULL: anywhere */
 };
 
+/* Which strategy the run goes on under, and from where: for those who have other shards of it. */
+struct crew_change {
+    int phase;           /* of --strategy, from 0 */
+    long version;        /* of all shards */
+    long schedule_ahead; /* as in store_settings */
+};
+
 /* What the crew alone has counted: outside this process, or between the devices of groups. */
 struct crew_totals {
     int ps, workers; /* processes of the cluster; ps 0: it is mirrored */
@@ -47,7 +54,8 @@ struct crew_totals {
 };
 
 /* Every slot but open, member, compute, totals and close may be NULL: nothing to do. All are called by the
- * coordinating thread; go, fetch and notice once or more for each segment, the others once, in this order.
+ * coordinating thread; go, fetch and notice once or more for each segment, change between two or before the
+ * first, the others once, in this order.
  * None is called after `close`. */
 struct crew {
     /* The process has part number `part` of the `parts` that the shards are spread over, and so are others.
@@ -71,6 +79,8 @@ struct crew {
      * workers run. */
     bool (*asked)(void *self);
     int (*go)(void *self, struct error *error); /* a segment begins */
+    /* The strategy has changed while all pause: site->traits are those of the new one. */
+    int (*change)(void *self, const struct crew_change *change, struct error *error);
     /* A segment is over, all pause: what other parts have becomes what the store here has. */
     int (*fetch)(void *self, struct error *error);
     /* Adds what shards in other processes have counted for a worker; and everything else that is elsewhere.

@@ -111,6 +111,16 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
     return OK;
 }
 
+/* Where weights are brought to that the device cannot address. */
+static int open_weights(const struct replicas *replicas, int worker, const struct device *device,
+                        struct replica *replica, struct error *error) {
+    const struct store *store = replicas->store;
+    if (store ? store_shares_memory(store, device) : !device_apart(device)) return OK;
+    if (store && replicas->traits && training_copies_to(store, replicas->traits, worker, device)) return OK;
+    return device_array(device, &replica->weights, replicas->network->graph.layout.floats,
+                        "a replica's weights", error);
+}
+
 /* The device's own memory, for what it cannot address. */
 static int open_stages(const struct replicas *replicas, int worker, const struct device *device,
                        struct replica *replica, struct error *error) {
@@ -121,9 +131,14 @@ static int open_stages(const struct replicas *replicas, int worker, const struct
         RETURN_IF(device_array(device, &replica->gradient, floats, "a replica's gradient", error));
     if (replicas->microbatches > 1 && !replica->group)
         RETURN_IF(device_array(device, &replica->part, floats, "a micro-batch's gradient", error));
-    if (store ? store_shares_memory(store, device) : !device_apart(device)) return OK;
-    if (store && replicas->traits && training_copies_to(store, replicas->traits, worker, device)) return OK;
-    return device_array(device, &replica->weights, floats, "a replica's weights", error);
+    return open_weights(replicas, worker, device, replica, error);
+}
+
+/* A step that is queued behind the gradient needs to know when that was ready. */
+static int open_ended(const struct replicas *replicas, const struct device *device, struct replica *replica,
+                      struct error *error) {
+    if (!replicas->traits || !replicas->traits->steps_own) return OK;
+    return device->backend->marks->open(device, true, &replica->ended, error);
 }
 
 /* Where the losses are written while the worker continues, and how it learns when the gradient was ready. */
@@ -136,7 +151,25 @@ static int open_report(const struct replicas *replicas, const struct device *dev
     replica->losses = block;
     if (!replicas->traits) return OK;
     RETURN_IF(marks->open(device, true, &replica->began, error));
-    return replicas->traits->steps_own ? marks->open(device, true, &replica->ended, error) : OK;
+    return open_ended(replicas, device, replica, error);
+}
+
+/* Where weights are brought to, and the mark at the gradient's end, are needed under some strategies alone.
+ */
+static void close_of_strategy(const struct device *device, struct replica *replica) {
+    if (replica->ended) device->backend->marks->close(device, replica->ended);
+    if (replica->weights) device->backend->release(device, replica->weights);
+    replica->ended = NULL;
+    replica->weights = NULL;
+}
+
+static int change_replica(void *self, int worker, struct error *error) {
+    struct replicas *replicas = self;
+    struct replica *replica = &replicas->replicas[worker];
+    const struct device *device = &replicas->devices[worker];
+    close_of_strategy(device, replica);
+    RETURN_IF(open_weights(replicas, worker, device, replica, error));
+    return open_ended(replicas, device, replica, error);
 }
 
 static int open_replica(void *self, int worker, struct error *error) {
@@ -317,11 +350,10 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
 static void give_back(const struct replicas *replicas, int worker) {
     const struct device *device = &replicas->devices[worker];
     struct replica *replica = &replicas->replicas[worker];
-    if (replica->ended) device->backend->marks->close(device, replica->ended);
+    close_of_strategy(device, replica);
     if (replica->began) device->backend->marks->close(device, replica->began);
     if (replica->losses) device->backend->release_host(device, replica->losses);
     mixing_close(&replica->mixing, device);
-    if (replica->weights) device->backend->release(device, replica->weights);
     if (replica->gradient) device->backend->release(device, replica->gradient);
     if (replica->part) device->backend->release(device, replica->part);
     struct input *inputs = replica->inputs;
@@ -374,6 +406,7 @@ static void say_hanging(void *self, int worker, char *out, size_t bytes) {
 
 struct compute replicas_compute(struct replicas *replicas) {
     return (struct compute){.open = open_replica,
+                            .change = change_replica,
                             .load = load_replica,
                             .run = run_replica,
                             .synchronize = synchronize_replica,

@@ -166,6 +166,13 @@ static long rounds_until(const struct sampler *sampler, long end) {
     return generation->from + up(left, generation_workers(sampler, e));
 }
 
+/* Own batches before the first round, of all that are there. */
+static long round_base(const struct sampler *sampler) {
+    int w = 0;
+    while (w < sampler->stream.workers - 1 && atomic_load(&sampler->lines[w].gone)) w++;
+    return sampler->lines[w].base;
+}
+
 void sampler_set_limit(struct sampler *sampler, int epoch) {
     const int workers = sampler->stream.workers;
     atomic_store(&sampler->stopping, false);
@@ -174,7 +181,7 @@ void sampler_set_limit(struct sampler *sampler, int epoch) {
         const long end = stream_epoch_end(&sampler->stream, 0, epoch);
         atomic_store(&sampler->limit, sampler->rounds ? rounds_until(sampler, end) : end);
     } else if (sampler->rounds) {
-        atomic_store(&sampler->limit, longest_own(sampler, epoch) - sampler->lines[0].base);
+        atomic_store(&sampler->limit, longest_own(sampler, epoch) - round_base(sampler));
     } else {
         for (int w = 0; w < workers; w++)
             atomic_store(&sampler->lines[w].limit, stream_epoch_end(&sampler->stream, w, epoch));
@@ -224,6 +231,44 @@ void sampler_take_back(struct sampler *sampler, long rounds) {
     if (atomic_load(&sampler->generation_count) > 1 || rounds >= rounds_opened(sampler)) return;
     atomic_store(&sampler->opened, rounds);
     for (int w = 0; w < sampler->stream.workers; w++) atomic_store(&sampler->lines[w].done, rounds);
+}
+
+/* In rounds all go on from the same place: the mean of those that are there. */
+static void level_own(struct sampler *sampler) {
+    long sum = 0, count = 0;
+    for (int w = 0; w < sampler->stream.workers; w++) {
+        if (atomic_load(&sampler->lines[w].gone)) continue;
+        sum += sampler->lines[w].base;
+        count++;
+    }
+    for (int w = 0; w < sampler->stream.workers && count > 0; w++)
+        if (!atomic_load(&sampler->lines[w].gone)) sampler->lines[w].base = sum / count;
+}
+
+/* Those that are gone were so before the first round. */
+void sampler_change(struct sampler *sampler, bool rounds) {
+    const int workers = sampler->stream.workers;
+    const long position = sampler_position(sampler);
+    int count = 1;
+    for (int w = 0; w < workers; w++) {
+        struct sampler_line *line = &sampler->lines[w];
+        if (atomic_load(&line->gone)) continue;
+        line->base += atomic_load(&line->done);
+        atomic_store(&line->done, 0);
+    }
+    for (int e = 0; e < atomic_load(&sampler->generation_count); e++)
+        memory_free(sampler->generations[e].again);
+    sampler->generations[0] = (struct sampler_generation){.lost = -1, .fresh = position};
+    for (int w = 0; w < workers; w++)
+        if (atomic_load(&sampler->lines[w].gone))
+            sampler->generations[count++] = (struct sampler_generation){.lost = w, .fresh = position};
+    atomic_store(&sampler->generation_count, count);
+    atomic_store(&sampler->cursor, position);
+    atomic_store(&sampler->opened, 0);
+    atomic_store(&sampler->stopping, false);
+    sampler->base = position;
+    sampler->rounds = rounds;
+    if (rounds && !shared(sampler)) level_own(sampler);
 }
 
 long sampler_own(const struct sampler *sampler, int worker) {

@@ -85,6 +85,8 @@ int sampler_leave(struct sampler *sampler, int worker, long steps, struct error 
 /* After a run that failed, with rounds: takes back what was assigned after so many rounds of it, which nobody
  * has applied. Not where batches were handed out anew after a loss. */
 void sampler_take_back(struct sampler *sampler, long rounds);
+/* The strategy has changed: goes on from where it is, in rounds or not. Steps are counted anew. */
+void sampler_change(struct sampler *sampler, bool rounds);
 bool sampler_reached(const struct sampler *sampler, int epoch); /* whether epoch `epoch` is complete */
 long sampler_position(
     const struct sampler *sampler); /* batches assigned since training began, over all workers */

@@ -41,7 +41,7 @@ static int serve_shard(struct server *server, struct shard *shard) {
         roster_phase(training->settings.roster, training->settings.roster->workers + server->index,
                      PHASE_APPLY);
         struct gradient *gradient = &shard->store->workers[mail.worker].gradients[mail.slot];
-        const long step = gradient->step + 1;
+        const long step = training->settings.roster->members[mail.worker].earlier + gradient->step + 1;
         struct trace *spans =
             trace_wants(training->settings.roster->trace, step) ? training->settings.roster->trace : NULL;
         const double began_s = spans ? world_now(training->settings.world) : 0.0;

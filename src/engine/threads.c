@@ -69,6 +69,13 @@ static bool notice(void *self, char *words, size_t bytes) {
     return false;
 }
 
+static int change(void *self, const struct crew_change *change, struct error *error) {
+    struct threads *threads = self;
+    (void)change, (void)error;
+    threads->replicas.traits = threads->site->traits;
+    return OK;
+}
+
 static void totals(const void *self, struct crew_totals *totals) {
     const struct threads *threads = self;
     *totals = (struct crew_totals){0};
@@ -87,5 +94,6 @@ const struct crew threads_crew = {.parts = 1,
                                   .member = member,
                                   .compute = compute,
                                   .notice = notice,
+                                  .change = change,
                                   .totals = totals,
                                   .close = close_threads};

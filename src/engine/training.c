@@ -30,7 +30,8 @@ bool training_is_hopeless(const struct training_settings *settings, double first
 /* The step that a worker is at, earlier parts of the run included. */
 static long step_of(const struct training *training, int worker) {
     const long *before = training->settings.steps_before;
-    return atomic_load(&training->settings.roster->members[worker].step) + (before ? before[worker] : 0);
+    const struct member *member = &training->settings.roster->members[worker];
+    return atomic_load(&member->step) + member->earlier + (before ? before[worker] : 0);
 }
 
 /* --- losses --- */
@@ -118,7 +119,7 @@ void training_give_up(struct training *training, int worker) {
 
 static int open_worker_memory(struct training *training, struct worker *worker, struct error *error) {
     const struct store_settings *store = &training->settings.store->settings;
-    worker->slab_count = store->slots + 1;
+    worker->slab_count = (store->slots_most > store->slots ? store->slots_most : store->slots) + 1;
     RETURN_IF(memory_array(&worker->slabs, worker->slab_count, "a worker's slots", error));
     RETURN_IF(memory_array(&worker->rows, worker->slab_count, "a worker's rows", error));
     RETURN_IF(memory_array(&worker->side.version, store->shards, "a worker's versions", error));
@@ -134,6 +135,7 @@ static int start_workers(struct training *training, struct error *error) {
         worker->index = w;
         worker->side.store = training->settings.store;
         worker->side.strategy = training->strategy;
+        worker->traits = training->traits;
         worker->side.worker = w;
         RETURN_IF(open_worker_memory(training, worker, error));
         RETURN_IF(prefetcher_open(&worker->prefetcher, &training->settings, w, error));
@@ -175,8 +177,7 @@ bool training_copies_to(const struct store *store, const struct traits *traits, 
 int training_open(struct training *training, const struct training_settings *settings, struct error *error) {
     *training = (struct training){.settings = *settings, .strategy = strategy_of(settings->strategy)};
     training->traits = strategy_traits(training->strategy, settings->strategy->settings);
-    training->server_count =
-        training_servers(settings->strategy, settings->store->settings.shards, settings->roster->workers);
+    training->server_count = settings->roster->count - settings->roster->workers;
     atomic_store(&training->failed, -1);
     event_open(&training->go, settings->world);
     event_open(&training->bell, settings->world);
@@ -184,10 +185,7 @@ int training_open(struct training *training, const struct training_settings *set
     settings->roster->remove_argument = training;
     RETURN_IF(memory_array(&training->workers, settings->roster->workers, "workers", error));
     RETURN_IF(memory_array(&training->servers, training->server_count, "servers", error));
-    if (training->strategy->open)
-        for (int s = 0; s < settings->store->settings.shards; s++)
-            RETURN_IF(
-                training->strategy->open(&settings->store->shards[s], settings->strategy->settings, error));
+    RETURN_IF(training_open_strategy(training, error));
     RETURN_IF(start_servers(training, error));
     return start_workers(training, error);
 }
@@ -392,8 +390,7 @@ int training_end(struct training *training, struct error *error) {
 void training_close(struct training *training) {
     if (training->abandoned) return;
     const struct store *store = training->settings.store;
-    for (int s = 0; store && training->strategy->close && s < store->settings.shards; s++)
-        training->strategy->close(&store->shards[s]);
+    training_close_strategy(training);
     for (int w = 0; training->workers && w < training->settings.roster->workers; w++) {
         struct worker *worker = &training->workers[w];
         for (int i = 0; worker->slabs && i < worker->slab_count; i++)
@@ -402,9 +399,7 @@ void training_close(struct training *training) {
         memory_free(worker->rows);
         prefetcher_close(&worker->prefetcher);
         memory_free(worker->side.version);
-        const struct device *device = worker->side.device;
-        if (worker->there) device->backend->release(device, worker->there);
-        store_own_state_free(store, w, &worker->side.own);
+        worker_close_own(worker);
     }
     memory_free(training->workers);
     memory_free(training->servers);

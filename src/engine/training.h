@@ -36,6 +36,8 @@ struct compute {
     bool (*left)(const void *self, int worker);
     /* Before the first batch; NULL: nothing to do. */
     int (*open)(void *self, int worker, struct error *error);
+    /* The strategy has changed, between two segments; NULL: nothing to do. */
+    int (*change)(void *self, int worker, struct error *error);
     /* Builds the batch of these examples in input buffer `buffer`, 0 to prefetch. Where indices has keys, it
      * has one more number and key behind the last: the example that comes next, to mix the last one with. */
     int (*load)(void *self, int worker, int buffer, long number, const struct indices *indices,
@@ -102,6 +104,7 @@ struct training {
     struct event bell;     /* for the coordinator: a worker is paused, has failed, or its log is full */
     _Atomic bool log_full; /* set by workers: the coordinator should empty the log, and clears this */
     long segments;         /* the coordinator's */
+    int changes;           /* of the strategy so far; set while all are paused */
     _Atomic bool ending;
     _Atomic bool awaits_servers; /* all workers are paused: a server that has come to rest rings the bell */
     _Atomic bool hold_servers;   /* for tests: servers leave their mail alone, until it is taken back */
@@ -157,6 +160,10 @@ bool training_left(const struct training *training, int worker, long *steps);
 /* Removes a worker that was lost elsewhere. In the middle of an exchange it does nothing, and must be
  * called again. */
 void training_give_up(struct training *training, int worker);
+/* While all are paused, or before the first go: goes on under the strategy that settings.strategy has become,
+ * once the store has (store_change). Steps and rounds begin anew for it; totals go on. go_on: as in the
+ * settings. Errors: those of the strategy's `open`. */
+int training_change(struct training *training, bool go_on, struct error *error);
 /* Ends and joins all threads. Returns the first failure, with its message. A thread that hangs and does
  * not end within `ending_s` is left behind: then training->abandoned is set, and nothing it may use may be
  * freed. */

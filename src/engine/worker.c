@@ -8,10 +8,15 @@
 #include "clip.h"
 #include "step_clock.h"
 
-/* In earlier parts of the run. */
+/* In this part of the run, under earlier strategies. */
+static long steps_earlier(const struct worker *worker) {
+    return worker->training->settings.roster->members[worker->index].earlier;
+}
+
+/* The same, and in earlier parts of the run. */
 static long steps_before(const struct worker *worker) {
     const long *before = worker->training->settings.steps_before;
-    return before ? before[worker->index] : 0;
+    return steps_earlier(worker) + (before ? before[worker->index] : 0);
 }
 
 /* A fault put in on purpose, at the place where a device would fail or hang: its step counts from the start
@@ -54,8 +59,8 @@ static bool may_synchronize_later(const struct worker *worker) {
     const struct training *training = worker->training;
     const struct training_settings *settings = &training->settings;
     const struct device *device = store_own_device(settings->store, worker->index);
-    return training->traits->steps_own && settings->compute.synchronize && device_apart(device) &&
-           (training->traits->own_moments || store_shares_memory(settings->store, device)) &&
+    return worker->traits->steps_own && settings->compute.synchronize && device_apart(device) &&
+           (worker->traits->own_moments || store_shares_memory(settings->store, device)) &&
            settings->clip <= 0.0f && (!settings->slowness || settings->slowness[worker->index] <= 1.0);
 }
 
@@ -124,7 +129,7 @@ static int compute(struct worker *worker, struct step_taken *step) {
     gradient->values = slab;
     gradient->examples = step->feed.number == NO_BATCH ? 0 : settings->sampler->stream.batch;
     if (step->feed.number == NO_BATCH) return OK;
-    RETURN_IF(inject_fault(worker, worker->side.step + 1));
+    RETURN_IF(inject_fault(worker, steps_earlier(worker) + worker->side.step + 1));
     const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
     worker->by_itself = true;
     RETURN_IF(settings->compute.run(settings->compute.self, worker->index, step->feed.buffer,
@@ -232,13 +237,13 @@ static void end_step(struct worker *worker, struct step_taken *step) {
 static void note_span(const struct worker *worker, const struct step_taken *step, enum trace_kind kind,
                       double since_s) {
     struct trace *trace = worker->training->settings.roster->trace;
-    if (!trace || !trace_wants(trace, worker->side.step + 1)) return;
+    if (!trace || !trace_wants(trace, steps_earlier(worker) + worker->side.step + 1)) return;
     const struct trace_span span = {.kind = kind,
                                     .begin_s = since_s,
                                     .end_s = step->clock.at,
                                     .member = worker->index,
                                     .worker = worker->index,
-                                    .step = worker->side.step + 1,
+                                    .step = steps_earlier(worker) + worker->side.step + 1,
                                     .version = worker->side.version[0]};
     trace_put(trace, &span);
 }
@@ -247,13 +252,14 @@ static void note_span(const struct worker *worker, const struct step_taken *step
 static void note_queue(const struct worker *worker, const struct step_taken *step) {
     struct trace *trace = worker->training->settings.roster->trace;
     const struct outcome *outcome = &step->wait.outcome;
-    if (!trace || !outcome->timed || !trace_wants(trace, worker->side.step + 1)) return;
+    if (!trace || !outcome->timed || !trace_wants(trace, steps_earlier(worker) + worker->side.step + 1))
+        return;
     const struct trace_span span = {.kind = TRACE_QUEUE,
                                     .begin_s = step->wait.at_s - outcome->begun_s,
                                     .end_s = step->wait.at_s - outcome->computed_s,
                                     .member = worker->index,
                                     .worker = worker->index,
-                                    .step = worker->side.step + 1};
+                                    .step = steps_earlier(worker) + worker->side.step + 1};
     trace_put(trace, &span);
 }
 
@@ -337,6 +343,7 @@ static int run_segment(struct worker *worker) {
     struct roster *roster = training->settings.roster;
     const struct member *member = &roster->members[worker->index];
     bool paused = false;
+    RETURN_IF(worker_change(worker));
     account_for_waking(worker);
     prefetcher_begin(&worker->prefetcher);
     double waited_s = member->waited_s;
@@ -353,36 +360,12 @@ static int run_segment(struct worker *worker) {
     return OK;
 }
 
-/* A copy that is only read by this worker's device is there; one that is stepped is where the worker's other
- * own vectors are, which is there too when the shards live on devices. */
-static int open_own_state(struct worker *worker) {
-    const struct training_settings *settings = &worker->training->settings;
-    const struct store *store = settings->store;
-    const struct traits *traits = worker->training->traits;
-    const struct device *device = settings->devices ? &settings->devices[worker->index] : NULL;
-    struct worker_side *side = &worker->side;
-    side->weights = store->weights;
-    side->device = store_own_device(store, worker->index);
-    if (!traits->own_weights) return OK;
-    if (traits->own_moments || !device || device_same_memory(device, side->device)) {
-        RETURN_IF(store_own_state(store, worker->index, traits->own_moments, &side->own, &worker->error));
-        side->weights = side->own.vector[0].at;
-        store->workers[worker->index].own = &side->own;
-        return OK;
-    }
-    RETURN_IF(device_array(device, &worker->there, store->settings.layout->floats, "a worker's weights",
-                           &worker->error));
-    side->weights = worker->there;
-    side->device = device;
-    return OK;
-}
-
 static int open_worker(struct worker *worker) {
     const struct training_settings *settings = &worker->training->settings;
     const struct store *store = settings->store;
     if (settings->compute.open)
         RETURN_IF(settings->compute.open(settings->compute.self, worker->index, &worker->error));
-    RETURN_IF(open_own_state(worker));
+    RETURN_IF(worker_open_own(worker));
     for (int i = 0; i < worker->slab_count; i++)
         RETURN_IF(
             store_own_vector(store, worker->index, &worker->slabs[i], "a worker's gradient", &worker->error));

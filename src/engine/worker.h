@@ -9,7 +9,9 @@ struct worker {
     int index;
     struct world_thread *thread;
     struct error error;
-    struct worker_side side; /* side.weights: its own copy, or the store's */
+    struct worker_side side;     /* side.weights: its own copy, or the store's */
+    const struct traits *traits; /* of side.strategy */
+    int changes;                 /* of the strategy that it has followed */
     float *there; /* [layout floats] its copy, when it lies in its device's memory for that alone to read */
     _Atomic long pauses; /* segments it has finished */
     int hopeless_steps;  /* in a row */
@@ -39,6 +41,15 @@ struct server {
 
 void worker_body(void *worker);
 void server_body(void *server);
+
+/* change.c: what the shards have for the strategy, made and freed. */
+int training_open_strategy(struct training *training, struct error *error);
+void training_close_strategy(struct training *training); /* safe on a zeroed one */
+/* On the worker's thread: what it computes on, as the strategy has it; and, before a segment, all that a
+ * change of the strategy asks of it. */
+int worker_open_own(struct worker *worker);
+void worker_close_own(struct worker *worker); /* also by who ends it */
+int worker_change(struct worker *worker);
 
 /* Records a failure and stops the world. */
 void training_fail(struct training *training, int member);

@@ -88,7 +88,7 @@ static int epoch(void *self, const struct output_epoch *epoch, struct error *err
 static int event(void *self, const struct output_event *event, struct error *error) {
     const struct printing *printing = self;
     (void)error;
-    if (!printing->lines || event->kind != EVENT_TARGET) return OK;
+    if (!printing->lines || (event->kind != EVENT_TARGET && event->kind != EVENT_STRATEGY)) return OK;
     lines_fit(printing->lines, "%s", event->words);
     lines_flush(printing->lines);
     return OK;

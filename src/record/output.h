@@ -50,7 +50,15 @@ struct output_epoch {
     long lost_updates; /* so far: in place, overwritten by another worker */
 };
 
-enum output_event_kind { EVENT_RESUMED, EVENT_TARGET, EVENT_BEST, EVENT_CHECKPOINT, EVENT_LOST, EVENT_LEFT };
+enum output_event_kind {
+    EVENT_RESUMED,
+    EVENT_TARGET,
+    EVENT_BEST,
+    EVENT_CHECKPOINT,
+    EVENT_LOST,
+    EVENT_LEFT,
+    EVENT_STRATEGY
+};
 
 /* Something happened that is no step. */
 struct output_event {

@@ -29,6 +29,10 @@ static struct standing standing_of(struct run *run, const long *own) {
                              .best = run->best,
                              .steps_of = run->steps_of,
                              .steps_count = run->steps_count,
+                             .phase_ends = run->phase_ends,
+                             .phases_over = run->next_phase,
+                             .strategy = run->setup.choices.strategy.text,
+                             .schedule_ahead = run->store.settings.schedule_ahead,
                              .target_accuracy = run->setup.config.target_accuracy,
                              .target_s = run->target_s,
                              .train_seconds = run->seconds_before + training_seconds(&run->training)};
@@ -109,16 +113,24 @@ static int write_best(struct run *run, const struct standing *standing, struct e
     return write_state(run, standing, CHECKPOINT_BEST, error);
 }
 
-int run_keep_best(struct run *run, struct error *error) {
+static bool is_better(const struct run *run) {
     const struct evaluation *now = &run->validated;
     const struct best_epoch *best = &run->best;
     const enum metric metric = run_metric(run);
-    if (now->examples == 0) return OK;
-    if (best->epoch > 0 && (metric_better(metric, best->score, now->score) ||
-                            (!metric_better(metric, now->score, best->score) && now->cost >= best->loss)))
-        return OK;
-    run->best = (struct best_epoch){
-        .epoch = run->epoch, .score = now->score, .loss = now->cost, .test_score = run->tested.score};
+    if (now->examples == 0 || best->epoch == 0) return now->examples > 0;
+    return !metric_better(metric, best->score, now->score) &&
+           (metric_better(metric, now->score, best->score) || now->cost < best->loss);
+}
+
+int run_keep_best(struct run *run, struct error *error) {
+    const struct evaluation *now = &run->validated;
+    const enum metric metric = run_metric(run);
+    const bool better = is_better(run);
+    if (better)
+        run->best = (struct best_epoch){
+            .epoch = run->epoch, .score = now->score, .loss = now->cost, .test_score = run->tested.score};
+    run_look_at_phase(run); /* before anything is kept, which is to say what comes next */
+    if (!better) return OK;
     char words[80], figure[METRIC_BYTES];
     snprintf(words, sizeof words, "epoch %d, %s of the validation part", run->epoch,
              metric_figure(metric, now->score, figure));
@@ -140,7 +152,8 @@ bool run_is_stale(const struct run *run) {
 static void take_back(struct run *run) {
     const struct traits *traits = run_traits(run);
     if (!traits->rounds || !traits->merged) return;
-    run->rounds_most = store_version(&run->store) - run->version_before;
+    run->taken_back = true;
+    run->rounds_most = store_version(&run->store) - run->phase_version;
     sampler_take_back(&run->sampler, run->rounds_most);
 }
 

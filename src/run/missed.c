@@ -26,6 +26,7 @@ static bool missed(const struct run *run, const struct fault *fault, char *out, 
     }
     const long steps = training_totals(&run->training, fault->member)->steps;
     if (training_lost(&run->training, fault->member, &lost_step, &words)) {
+        lost_step += run->roster.members[fault->member].earlier;
         snprintf(out, bytes, "that worker was lost at step %ld", lost_step);
         return lost_step != fault->step;
     }

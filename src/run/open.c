@@ -9,7 +9,7 @@
 
 /* --- what is to be done --- */
 
-/* What --early-stop holds out where nothing was said. */
+/* What --early-stop, or a strategy with such a condition, holds out where nothing was said. */
 #define USUAL_VALIDATION 0.1
 
 /* A plug-in that the checkpoint names, and not the command line: what is wrong with it is wrong with the
@@ -23,7 +23,6 @@ static int check_choices(const struct run *run, const struct typed *typed, struc
         const char *text;
     } choices[] = {{given->model, &model_kind, config->model},
                    {given->dataset, &dataset_kind, config->dataset},
-                   {given->strategy, &strategy_kind, config->strategy},
                    {given->optimizer, &optimizer_kind, config->optimizer},
                    {given->schedule, &schedule_kind, config->schedule},
                    {given->compress, &compressor_kind, config->compress}};
@@ -33,7 +32,10 @@ static int check_choices(const struct run *run, const struct typed *typed, struc
         if (!choices[i].typed && plugin_choose(&choice, choices[i].kind, choices[i].text, &why) != OK)
             return error_set(error, ERROR_FILE, "%s: %s", config->resume, why.words);
     }
-    return OK;
+    struct error why = {0};
+    const bool own = run->setup.own_strategy || given->strategy;
+    if (own || phases_check(config->strategy, &why) == OK) return OK;
+    return error_set(error, ERROR_FILE, "%s: %s", config->resume, why.words);
 }
 
 /* The same of what shows only when data set and model are there. */
@@ -112,7 +114,18 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     RETURN_IF(check_outputs(run, typed, error));
     const struct format *format = NULL;
     if (config->export_to[0]) RETURN_IF(export_format(&format, config->export_to, error));
-    if (config->early_stop == 0 || config->validation > 0.0) return OK;
+    return OK;
+}
+
+/* What the epochs are judged by is never the test part. */
+static int choose_validation(struct run *run, const struct typed *typed, struct error *error) {
+    struct config *config = &run->setup.config;
+    const bool phases = phases_validate(&run->setup.phases);
+    if ((config->early_stop == 0 && !phases) || config->validation > 0.0) return OK;
+    if (typed->given.validation && phases)
+        return error_set(error, ERROR_USAGE,
+                         "--strategy=%s: found --validation=0, expected a part to judge the epochs by",
+                         config->strategy);
     if (typed->given.validation)
         return error_set(error, ERROR_USAGE,
                          "--early-stop=%d: found --validation=0, expected a part to judge the epochs by",
@@ -220,7 +233,12 @@ static int open_crew(struct run *run, struct error *error) {
 }
 
 static int open_roster(struct run *run, struct error *error) {
-    const int servers = training_servers(&run->setup.choices.strategy, run_shards_here(run), run->workers);
+    int servers = 0;
+    for (int p = 0; p < run->setup.phases.count; p++) {
+        const int wants =
+            training_servers(&run->setup.phases.list[p].strategy, run_shards_here(run), run->workers);
+        if (wants > servers) servers = wants;
+    }
     RETURN_IF(
         roster_open(&run->roster, run->world, run->workers, servers, run->setup.config.timeout_s, error));
     for (int w = 0; w < run->workers; w++)
@@ -378,7 +396,7 @@ static bool is_over(const struct run *run) {
 }
 
 /* Where all step together, one who is missing is missed. */
-static bool goes_on(const struct run *run) {
+bool run_goes_on(const struct run *run) {
     const int on_loss = run->setup.config.on_loss;
     return on_loss == ON_LOSS_CONTINUE || (on_loss == ON_LOSS_AUTO && !run_traits(run)->rounds);
 }
@@ -395,7 +413,7 @@ static int open_training(struct run *run, const struct faults *faults, struct er
                                          .cores = elsewhere ? NULL : run->cores,
                                          .seconds_before = run->seconds_before,
                                          .steps_before = run->steps_of_before,
-                                         .go_on = goes_on(run),
+                                         .go_on = run_goes_on(run),
                                          .ending_s = ENDING_S,
                                          .faults = *faults,
                                          .guess_loss = run_guess_loss(run),
@@ -404,7 +422,12 @@ static int open_training(struct run *run, const struct faults *faults, struct er
     if (faults->slow_count > 0) training.slowness = run->slowness;
     RETURN_IF(run->crew.compute(run->members, &training.compute, error));
     RETURN_IF(training_open(&run->training, &training, error));
-    return run->crew.begin ? run->crew.begin(run->members, error) : OK;
+    if (run->crew.begin) RETURN_IF(run->crew.begin(run->members, error));
+    const struct crew_change change = {.phase = run->phase,
+                                       .version = store_version(&run->store),
+                                       .schedule_ahead = run->store.settings.schedule_ahead};
+    const bool begun = run->phase > 0 || change.schedule_ahead != 0; /* which followers do not know */
+    return begun && !run->led && run->crew.change ? run->crew.change(run->members, &change, error) : OK;
 }
 
 int run_open(struct run *run, const struct typed *typed, struct error *error) {
@@ -415,6 +438,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     setup->own_strategy = run->embedding ? run->embedding->strategy : NULL;
     RETURN_IF(settle(run, typed, error));
     RETURN_IF(setup_choose(setup, run->crew.parts, run->crew.mirrored, error));
+    RETURN_IF(choose_validation(run, typed, error));
     RETURN_IF(resume_model(&run->checkpoint, setup->config.resume, &setup->choices.model, error));
     RETURN_IF(check_typed(run, error));
     RETURN_IF(name_folder(run, error));
@@ -436,10 +460,11 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     RETURN_IF(check_epochs(run, error));
     RETURN_IF(open_sampler(run, typed, error));
     RETURN_IF(open_steps(run, error));
+    while (run->epoch < setup->config.epochs && sampler_reached(&run->sampler, run->epoch)) run->epoch++;
+    RETURN_IF(run_open_phase(run, error));
     RETURN_IF(run_open_store(run, error));
     RETURN_IF(open_evaluator(run, error));
     RETURN_IF(open_faults(run, &faults, error));
-    while (run->epoch < setup->config.epochs && sampler_reached(&run->sampler, run->epoch)) run->epoch++;
     run->nothing_left = is_over(run);
     if (!run->led && !run->nothing_left) {
         RETURN_IF(open_output(run, error));

@@ -55,8 +55,12 @@ struct run {
     struct training training;
     struct evaluation tested, validated; /* at the last epoch's end */
     struct best_epoch best;
-    int epoch;                 /* epochs complete */
-    long long examples_before; /* of earlier parts of this training, when resumed */
+    int epoch;                   /* epochs complete */
+    int phase, next_phase;       /* of setup.phases: that it is in; that the next segment is in */
+    int phase_ends[PHASES_MOST]; /* [next_phase] epochs complete when each was over */
+    long phase_version;          /* the store's when the phase began, in this part ... */
+    long long phase_examples;    /* ... and the examples until then */
+    long long examples_before;   /* of earlier parts of this training, when resumed */
     long version_before, steps_before;
     long *steps_of_before, *steps_of; /* [steps_count] of each worker: of earlier parts; these included */
     int steps_count;                  /* at least the workers; those of earlier parts, if there were more */
@@ -75,7 +79,8 @@ struct run {
     bool nothing_left; /* a run that is resumed where it is has no more to do: nothing is written */
     bool interrupted, told_interrupt, stopped_early;
     bool replaces;    /* an earlier run is in the folder, until this one has a checkpoint */
-    long rounds_most; /* of a run that failed: a worker's steps after so many were not applied; 0: all were */
+    bool taken_back;  /* of a run that failed: */
+    long rounds_most; /* of a worker's steps under the last strategy those after so many were not applied */
     double interrupted_s; /* world time at which an interrupt was seen; 0: none was */
 };
 
@@ -84,6 +89,28 @@ int run_open(struct run *run, const struct typed *typed, struct error *error);
 /* Ends and joins what still runs; safe on a half-open one. What a thread that hangs may still use is left
  * behind: then run->training.abandoned is set, and the run itself must stay. */
 void run_close(struct run *run);
+
+/* --- change.c; of a run with several strategies, one after the other --- */
+
+/* Once the epochs are known that it has been through: finds the strategy that it begins with. Errors:
+ * ERROR_FILE: a checkpoint that has more of them than there are. */
+int run_open_phase(struct run *run, struct error *error);
+/* Where an epoch ends, with the best one noted: whether the next segment is another strategy's. */
+void run_look_at_phase(struct run *run);
+/* Then, while all pause: goes on under that one, and tells so. Errors: those of store_change and
+ * training_change; ERROR_PEER: a follower is gone. */
+int run_change_phase(struct run *run, struct error *error);
+/* The same in a process that is led, as it is told. */
+int run_apply_change(struct run *run, const struct crew_change *change, struct error *error);
+/* Batches that make one update of a shard. */
+int run_batches_per_update(const struct run *run);
+/* What schedule_ahead (store_settings) is in a run that begins, or is resumed, with this version. */
+long run_schedule_ahead(const struct run *run, long version);
+
+/* Whether the loss of a worker ends it alone, under the strategy of the moment. */
+bool run_goes_on(const struct run *run);
+/* Of the strategy of the moment; schedule_ahead is not set. */
+struct store_settings run_store_settings(const struct run *run);
 
 /* Whether it leaves files. */
 static inline bool run_keeps(const struct run *run) {

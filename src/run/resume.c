@@ -73,6 +73,16 @@ static int add_times(struct resume_texts *texts, const struct standing *standing
     return add_longs(texts, "worker_steps", standing->steps_of, standing->steps_count, error);
 }
 
+/* Which of several strategies it is at, and how its updates compare with the schedule. */
+static int add_phases(struct resume_texts *texts, const struct standing *standing, struct error *error) {
+    struct text list = text_growing(error);
+    for (int p = 0; p < standing->phases_over; p++) text_item(&list, ",", "%d", standing->phase_ends[p]);
+    RETURN_IF(add_list(texts, "phase_ends", &list, error));
+    if (!standing->strategy) return OK;
+    RETURN_IF(add_text(texts, "strategy_now", standing->strategy, error));
+    return add_format(texts, error, "schedule_ahead", "%ld", standing->schedule_ahead);
+}
+
 static int add_dataset(struct resume_texts *texts, const struct dataset *dataset, struct error *error) {
     struct text list = text_growing(error);
     for (int i = 0; i < dataset->shape.rank; i++) text_item(&list, ",", "%d", dataset->shape.dims[i]);
@@ -152,6 +162,7 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
         if (!isnan(standing->best.test_score))
             RETURN_IF(add_format(texts, error, names->best_test, "%.9g", standing->best.test_score));
     }
+    RETURN_IF(add_phases(texts, standing, error));
     RETURN_IF(add_times(texts, standing, error));
     RETURN_IF(add_longs(texts, "own_batches", standing->own, standing->workers, error));
     return add_dataset(texts, dataset, error);
@@ -177,6 +188,7 @@ struct counted {
     double epochs_done, final_cost, train_seconds, target_accuracy, target_s;
     double test_accuracy, best_accuracy, best_test_accuracy, test_rmse, best_rmse, best_test_rmse, best_loss;
     int best_epoch;
+    long schedule_ahead;
 };
 
 static const struct option counted_rows[] = {
@@ -190,6 +202,8 @@ static const struct option counted_rows[] = {
     OPTION_ROW(REAL, "train_seconds", struct counted, train_seconds, .most = SECONDS_MOST, .unit = "s"),
     OPTION_ROW(REAL, "target_accuracy", struct counted, target_accuracy, .most = 1),
     OPTION_ROW(REAL, "target_s", struct counted, target_s, .most = SECONDS_MOST, .unit = "s"),
+    OPTION_ROW(LONG, "schedule_ahead", struct counted, schedule_ahead, .least = -BATCHES_MOST,
+               .most = BATCHES_MOST, .unit = "updates"),
     OPTION_ROW(REAL, "test_accuracy", struct counted, test_accuracy, .most = 1),
     OPTION_ROW(INT, "best_epoch", struct counted, best_epoch, .least = 1, .most = EPOCHS_MOST),
     OPTION_ROW(REAL, "best_accuracy", struct counted, best_accuracy, .most = 1),
@@ -231,6 +245,7 @@ int resume_check(const struct safetensors *checkpoint, const char *path, struct 
         if (option_set(counted_rows, &counted, path, row->name, text, &why) != OK)
             return error_set(error, ERROR_FILE, "%s", why.words);
     }
+    RETURN_IF(check_list(checkpoint, "phase_ends", path, error));
     RETURN_IF(check_list(checkpoint, "worker_steps", path, error));
     return check_list(checkpoint, "own_batches", path, error);
 }
@@ -278,6 +293,11 @@ void resume_steps(const struct safetensors *checkpoint, int count, long *steps_o
     const long steps = (long)checkpoint_number(checkpoint, "steps", 0);
     const long workers = (long)checkpoint_number(checkpoint, "workers", 1);
     for (int w = 0; w < count && w < workers; w++) steps_of[w] = steps / workers;
+}
+
+int resume_phase_ends(const struct safetensors *checkpoint, int most, long *ends) {
+    const int count = read_longs(safetensors_text(checkpoint, "phase_ends"), most, ends);
+    return count > 0 ? count : 0;
 }
 
 /* Version 0.1 called the sharding of the data by another name, and by its number. Any other text is left to

@@ -36,6 +36,10 @@ struct standing {
     struct best_epoch best;
     const long *steps_of; /* [steps_count] of each, also of those that earlier parts had; or NULL */
     int steps_count;
+    const int *phase_ends; /* [phases_over] of --strategy: epochs complete when each was over */
+    int phases_over;
+    const char *strategy; /* in force; NULL: not known, as is schedule_ahead (struct store_settings) */
+    long schedule_ahead;
     double train_seconds; /* NAN: not to be told, as in what two equal runs are to leave alike: nor is what
                               each worker did, nor target_s */
     double target_accuracy, target_s; /* seconds of training until the first; or NAN, both or the latter */
@@ -67,6 +71,10 @@ double resume_target(const struct safetensors *checkpoint, double accuracy);
  * sum alone: then each gets its share. */
 int resume_workers(const struct safetensors *checkpoint);
 void resume_steps(const struct safetensors *checkpoint, int count, long *steps_of);
+
+/* The epochs at which earlier strategies of several were over, into ends[most]; returns how many there are.
+ */
+int resume_phase_ends(const struct safetensors *checkpoint, int most, long *ends);
 
 /* Where the stream goes on: batches of the one stream, and own batches of each worker, own[stream->workers].
  * As saved when data sharding and batch size (and, for own batches, the number of workers) are what they

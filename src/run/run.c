@@ -25,9 +25,9 @@ static bool is_interrupted(const struct run *run) {
 
 static void show_progress(struct run *run) {
     const double total = (double)sampler_total(&run->sampler) * run->setup.config.batch;
-    const double updates = (double)(store_version(&run->store) - run->version_before);
-    const double done = (double)run->examples_before + updates * run->setup.config.batch *
-                                                           (run->sampler.rounds ? (double)run->workers : 1.0);
+    const double updates = (double)(store_version(&run->store) - run->phase_version);
+    const double done =
+        (double)run->phase_examples + updates * run->setup.config.batch * run_batches_per_update(run);
     progress_show(&run->progress, done < total ? done : total, total, training_seconds(&run->training),
                   run->epoch < run->setup.config.epochs ? run->epoch + 1 : run->epoch,
                   run->setup.config.epochs, run->epoch > 0 ? run->train_loss : (double)NAN);
@@ -198,6 +198,7 @@ static int coordinate(struct run *run, struct error *error) {
                      epochs_done(run), run->setup.config.epochs,
                      run->nothing_left ? ", and nothing is changed" : "");
     while (run->epoch < last && !run->interrupted && !run->stopped_early) {
+        RETURN_IF(run_change_phase(run, error));
         sampler_set_limit(&run->sampler, run->epoch);
         RETURN_IF(run_segment(run, error));
         if (training_failed(&run->training)) return training_end(&run->training, error);
@@ -334,7 +335,8 @@ static int export_model(struct run *run, struct error *error) {
 static int coordinate_all(struct run *run, struct run_result *result, struct error *error) {
     run->examples_before = run->epoch_examples = run_examples(run);
     run->steps_before = run->resumes ? (long)checkpoint_number(&run->checkpoint, "steps", 0) : 0;
-    run->version_before = store_version(&run->store);
+    run->version_before = run->phase_version = store_version(&run->store);
+    run->phase_examples = run->examples_before;
     run->cost_before = run->resumes ? checkpoint_real(&run->checkpoint, "final_cost", NAN) : (double)NAN;
     run->checkpoint_s = world_now(run->world);
     run->target_s = run->resumes ? resume_target(&run->checkpoint, run->setup.config.target_accuracy) : NAN;

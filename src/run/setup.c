@@ -10,13 +10,12 @@
 #include "../engine/group.h"
 #include "../graph/model.h"
 #include "../record/progress.h"
-#include "../store/strategy.h"
 
 /* What a strategy cannot do over several parameter servers. */
-static int check_parts(const struct setup *setup, int parts, bool mirrored, struct error *error) {
-    const struct choice *choice = &setup->choices.strategy;
+static int check_parts(const struct setup *setup, const struct choice *choice, int parts, bool mirrored,
+                       struct error *error) {
     const struct traits *traits = strategy_traits(strategy_of(choice), choice->settings);
-    const char *name = setup->config.strategy,
+    const char *name = setup->phases.count > 1 ? choice->text : setup->config.strategy,
                *why = traits->drops ? "which gradient is late is decided in one place"
                                     : "which gradients make an update is decided in one place";
     if (parts < 2 || (!traits->drops && !traits->joint)) return OK;
@@ -28,22 +27,28 @@ static int check_parts(const struct setup *setup, int parts, bool mirrored, stru
 }
 
 static int check_staleness(const struct setup *setup, struct error *error) {
-    const struct choice *choice = &setup->choices.strategy;
-    const struct traits *traits = strategy_traits(strategy_of(choice), choice->settings);
-    if (setup->config.staleness != STALENESS_DIVIDE || traits->staleness_bound != strategy_never_stale)
-        return OK;
+    bool stale = false;
+    for (int p = 0; p < setup->phases.count; p++) {
+        const struct choice *choice = &setup->phases.list[p].strategy;
+        const struct traits *traits = strategy_traits(strategy_of(choice), choice->settings);
+        stale = stale || traits->staleness_bound != strategy_never_stale;
+    }
+    if (setup->config.staleness != STALENESS_DIVIDE || stale) return OK;
     return error_set(error, ERROR_USAGE,
                      "--staleness=divide: expected ignore, as gradients are never stale under "
                      "--strategy=%s",
                      setup->config.strategy);
 }
 
-/* --shards, or what the strategy likes. */
+/* --shards, or what the strategies like: the cut is the same for all of them. */
 static int count_shards(const struct setup *setup, int parts) {
-    const struct choice *choice = &setup->choices.strategy;
-    const struct strategy *strategy = strategy_of(choice);
     int shards = setup->config.shards;
-    if (shards == 0) shards = strategy->shards ? strategy->shards(choice->settings) : 1;
+    for (int p = 0; setup->config.shards == 0 && p < setup->phases.count; p++) {
+        const struct choice *choice = &setup->phases.list[p].strategy;
+        const struct strategy *strategy = strategy_of(choice);
+        const int likes = strategy->shards ? strategy->shards(choice->settings) : 1;
+        if (likes > shards) shards = likes;
+    }
     return (shards + parts - 1) / parts * parts;
 }
 
@@ -57,24 +62,36 @@ static int choose(struct choice *choice, const struct choice *own, const struct 
 }
 
 /* A matrix cannot be stepped while others step parts of it, nor is its step that of a single weight's. */
-static int check_matrices(const struct setup *setup, struct error *error) {
-    const struct choices *choices = &setup->choices;
-    const struct traits *traits =
-        strategy_traits(strategy_of(&choices->strategy), choice_settings(&choices->strategy));
+static int check_matrices(const struct setup *setup, const struct choice *choice, struct error *error) {
+    const struct plugin *optimizer = setup->choices.optimizer.plugin;
+    const struct traits *traits = strategy_traits(strategy_of(choice), choice_settings(choice));
+    const char *name = setup->phases.count > 1 ? choice->text : setup->config.strategy;
     const bool in_place = traits->steps_own && traits->lock_free && !traits->own_weights;
-    if (!(in_place || traits->corrects) || !optimizer_of(&choices->optimizer)->matrix) return OK;
+    if (!(in_place || traits->corrects) || !optimizer_of(&setup->choices.optimizer)->matrix) return OK;
     if (traits->corrects)
         return error_set(
             error, ERROR_USAGE,
             "--optimizer=%.64s steps whole matrices, --strategy=%.200s corrects gradients weight by "
             "weight: expected another optimizer, or another strategy, such as async-apply",
-            choices->optimizer.plugin->name, setup->config.strategy);
+            optimizer->name, name);
     return error_set(
         error, ERROR_USAGE,
         "--optimizer=%.64s steps whole matrices, --strategy=%.200s lets workers step the same "
         "weights at the same time: expected another optimizer, or a strategy that does not, such "
         "as async-lockfree:apply=server",
-        choices->optimizer.plugin->name, setup->config.strategy);
+        optimizer->name, name);
+}
+
+static int choose_strategies(struct setup *setup, struct error *error) {
+    struct config *config = &setup->config;
+    if (!setup->own_strategy) {
+        RETURN_IF(phases_parse(&setup->phases, config->strategy, error));
+    } else {
+        snprintf(config->strategy, sizeof config->strategy, "%s", setup->own_strategy->plugin->name);
+        phases_of(&setup->phases, setup->own_strategy);
+    }
+    setup->choices.strategy = setup->phases.list[0].strategy;
+    return OK;
 }
 
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error) {
@@ -83,12 +100,14 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
     RETURN_IF(plugin_choose(&choices->model, &model_kind, config->model, error));
     RETURN_IF(choose(&choices->dataset, setup->own_dataset, &dataset_kind, config->dataset,
                      sizeof config->dataset, error));
-    RETURN_IF(choose(&choices->strategy, setup->own_strategy, &strategy_kind, config->strategy,
-                     sizeof config->strategy, error));
-    RETURN_IF(check_parts(setup, parts, mirrored, error));
-    RETURN_IF(check_staleness(setup, error));
+    RETURN_IF(choose_strategies(setup, error));
     RETURN_IF(plugin_choose(&choices->optimizer, &optimizer_kind, config->optimizer, error));
-    RETURN_IF(check_matrices(setup, error));
+    for (int p = 0; p < setup->phases.count; p++) {
+        const struct choice *choice = &setup->phases.list[p].strategy;
+        RETURN_IF(check_parts(setup, choice, parts, mirrored, error));
+        RETURN_IF(check_matrices(setup, choice, error));
+    }
+    RETURN_IF(check_staleness(setup, error));
     RETURN_IF(plugin_choose(&choices->schedule, &schedule_kind, config->schedule, error));
     RETURN_IF(plugin_choose(&choices->compressor, &compressor_kind, config->compress, error));
     setup->shards = count_shards(setup, parts);
@@ -259,6 +278,20 @@ static int check_place(const struct setup *setup, struct error *error) {
     return OK;
 }
 
+/* What is waited for has to be there. */
+static int check_accuracy(const struct setup *setup, struct error *error) {
+    if (metric_of(setup->dataset.task) == METRIC_ACCURACY) return OK;
+    for (int p = 0; p < setup->phases.count; p++) {
+        const struct strategy_phase *phase = &setup->phases.list[p];
+        if (phase->until == UNTIL_ACCURACY)
+            return error_set(error, ERROR_USAGE,
+                             "--strategy: found \"until accuracy %g\", but %.200s has numbers to predict, "
+                             "expected \"until epoch N\" or \"until plateau N\"",
+                             phase->accuracy, setup->config.dataset);
+    }
+    return OK;
+}
+
 int setup_open_network(struct setup *setup, struct error *error) {
     const struct config *config = &setup->config;
     RETURN_IF(dataset_open(&setup->dataset, &setup->choices.dataset,
@@ -272,6 +305,7 @@ int setup_open_network(struct setup *setup, struct error *error) {
         return error_set(error, ERROR_USAGE,
                          "--target-accuracy=%g: %.200s has numbers to predict, expected classes or labels",
                          config->target_accuracy, config->dataset);
+    RETURN_IF(check_accuracy(setup, error));
     if (config->validation > 0.0) RETURN_IF(dataset_hold_out(&setup->dataset, config->validation, error));
     RETURN_IF(dataset_slice(&setup->dataset, config->data_slice, error));
     const struct network_settings network = setup_network_settings(setup);

@@ -8,9 +8,11 @@
 #include "../device/groups.h"
 #include "../engine/balanced.h"
 #include "../engine/network.h"
+#include "../store/phases.h"
 
 /* The plug-ins that were chosen. */
 struct choices {
+    /* strategy: of the phase that the run is in. */
     struct choice model, dataset, strategy, optimizer, schedule, compressor;
 };
 
@@ -21,7 +23,8 @@ struct setup {
     const struct choice *own_dataset, *own_strategy;
     int processes; /* of this machine that divide its cores; 0 or 1: this one has all */
     struct choices choices;
-    int shards; /* into which the weights are cut, over all processes that have some */
+    struct phases phases; /* all strategies that the run will have */
+    int shards;           /* into which the weights are cut, over all processes that have some */
     struct device
         *devices;      /* [device_count * group] as groups_spread has them: the first ones are the workers' */
     int device_count;  /* workers here */

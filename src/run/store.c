@@ -87,36 +87,59 @@ static int choose_homes(const struct run *run, bool *on_devices, struct error *e
     return OK;
 }
 
-int run_open_store(struct run *run, struct error *error) {
+static const struct traits *traits_in(const struct run *run, int phase) {
+    const struct choice *choice = &run->setup.phases.list[phase].strategy;
+    return strategy_traits(strategy_of(choice), choice->settings);
+}
+
+static bool makes_means(const struct traits *traits) {
+    return traits->rounds && traits->merged && !traits->own_weights;
+}
+
+/* --links=collective is for the strategies that make a mean, if there are any. */
+static enum links choose_links(const struct run *run) {
+    const enum links links = (enum links)run->setup.config.links;
+    bool others = false;
+    for (int p = 0; p < run->setup.phases.count; p++) others = others || makes_means(traits_in(run, p));
+    return links == LINKS_COLLECTIVE && others && !makes_means(run_traits(run)) ? LINKS_AUTO : links;
+}
+
+struct store_settings run_store_settings(const struct run *run) {
     const struct config *config = &run->setup.config;
     const struct choices *choices = &run->setup.choices;
     const struct traits *traits = run_traits(run);
     const int here = run_shards_here(run);
-    bool on_devices = false;
-    RETURN_IF(choose_homes(run, &on_devices, error));
-    const struct store_settings settings = {
-        .layout = &run->setup.network.graph.layout,
-        .roster = &run->roster,
-        .shards = here,
-        .shard_first = run->crew.part * here,
-        .shards_all = run->setup.shards,
-        .shard_by = (enum shard_by)config->shard_by,
-        .slots = traits->servers ? config->slots : 0,
-        .strategy = &choices->strategy,
-        .optimizer = &choices->optimizer,
-        .schedule = &choices->schedule,
-        .total_updates = sampler_updates(&run->sampler, traits->merged),
-        .devices = run->crew.elsewhere ? NULL : run->setup.devices,
-        .on_devices = on_devices,
-        .links = (enum links)config->links,
-        .average = config->average,
-        .divides = config->staleness == STALENESS_DIVIDE,
-        .far = run->crew.elsewhere && strategy_of(&choices->strategy)->shares &&
-               !compress_is_on(&choices->compressor),
-        .owes = run->crew.elsewhere && compress_is_on(&choices->compressor),
-        .finished = training_finished,
-        .finished_argument = &run->training};
+    const bool compressed = run->crew.elsewhere && compress_is_on(&choices->compressor);
+    bool servers = false;
+    for (int p = 0; p < run->setup.phases.count; p++) servers = servers || traits_in(run, p)->servers;
+    return (struct store_settings){.layout = &run->setup.network.graph.layout,
+                                   .roster = (struct roster *)&run->roster,
+                                   .shards = here,
+                                   .shard_first = run->crew.part * here,
+                                   .shards_all = run->setup.shards,
+                                   .shard_by = (enum shard_by)config->shard_by,
+                                   .slots = traits->servers ? config->slots : 0,
+                                   .slots_most = servers ? config->slots : 0,
+                                   .strategy = &choices->strategy,
+                                   .optimizer = &choices->optimizer,
+                                   .schedule = &choices->schedule,
+                                   .total_updates = sampler_updates(&run->sampler, traits->merged),
+                                   .devices = run->crew.elsewhere ? NULL : run->setup.devices,
+                                   .links = choose_links(run),
+                                   .average = config->average,
+                                   .divides = config->staleness == STALENESS_DIVIDE,
+                                   .far = run->crew.elsewhere && strategy_of(&choices->strategy)->shares &&
+                                          !compressed,
+                                   .owes = compressed,
+                                   .finished = training_finished,
+                                   .finished_argument = (void *)&run->training};
+}
+
+int run_open_store(struct run *run, struct error *error) {
+    struct store_settings settings = run_store_settings(run);
+    RETURN_IF(choose_homes(run, &settings.on_devices, error));
     RETURN_IF(store_open(&run->store, &settings, error));
     RETURN_IF(fill_store(run, error));
+    run->store.settings.schedule_ahead = run_schedule_ahead(run, store_version(&run->store));
     return store_send(&run->store, error);
 }

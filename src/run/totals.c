@@ -115,7 +115,8 @@ static int sum_shards(const struct run *run, struct run_result *result, struct e
 /* That count: those that a run which failed never applied do not. */
 static long steps_of(const struct run *run, int worker) {
     const long steps = training_totals(&run->training, worker)->steps;
-    return run->rounds_most > 0 && steps > run->rounds_most ? run->rounds_most : steps;
+    const long most = run->roster.members[worker].earlier + run->rounds_most;
+    return run->taken_back && steps > most ? most : steps;
 }
 
 long run_steps(const struct run *run) {

@@ -76,6 +76,8 @@ int store_open_group(struct store *store, struct error *error) {
 
 void store_close_group(struct store *store) {
     if (store->group) collective_of(store)->close(store->group);
+    store->group = NULL;
+    store->mean_by[0] = '\0';
 }
 
 bool group_takes(const struct shard *shard) {

@@ -27,6 +27,12 @@ void store_release(struct store *store, struct gradient *gradient) {
     event_post(room);
 }
 
+/* Threads that apply what is sent: none where the strategy of the moment has no servers. */
+static int servers_of(const struct store *store) {
+    const struct roster *roster = store->settings.roster;
+    return store->settings.slots > 0 ? roster->count - roster->workers : 0;
+}
+
 static int on_the_way(const struct store *store, int worker) {
     int count = 0;
     for (int i = 0; i <= store->settings.slots; i++)
@@ -60,7 +66,7 @@ static long steps_sent(const struct store *store, int worker) {
 static bool awaits(void *argument, int member) {
     const struct room_wait *wait = argument;
     const struct store *store = wait->store;
-    const int workers = store->settings.roster->workers, servers = store->settings.roster->count - workers;
+    const int workers = store->settings.roster->workers, servers = servers_of(store);
     const struct member *other = &store->settings.roster->members[member];
     if (servers == 0)
         return member != wait->worker && atomic_load(&other->active) &&
@@ -113,7 +119,7 @@ static bool is_done(void *argument) {
 static bool is_owed_by(void *argument, int member) {
     const struct shard_wait *wait = argument;
     const struct store *store = wait->shard->store;
-    const int workers = store->settings.roster->workers, servers = store->settings.roster->count - workers;
+    const int workers = store->settings.roster->workers, servers = servers_of(store);
     if (member < workers) return owes(wait, member) && (servers == 0 || on_the_way(store, member) == 0);
     if (member - workers != wait->shard->index % servers) return false;
     for (int w = 0; w < workers; w++)

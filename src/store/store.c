@@ -82,6 +82,10 @@ static void find_spans(struct shard *shard, const struct layout *layout) {
     }
 }
 
+static int slots_most(const struct store_settings *settings) {
+    return settings->slots_most > settings->slots ? settings->slots_most : settings->slots;
+}
+
 static int open_shard(struct store *store, int index, const size_t *boundary, struct error *error) {
     const struct store_settings *settings = &store->settings;
     struct shard *shard = &store->shards[index];
@@ -93,7 +97,7 @@ static int open_shard(struct store *store, int index, const size_t *boundary, st
     shard->end = boundary[index + 1];
     lock_open(&shard->lock, store->world);
     event_open(&shard->applied, store->world);
-    RETURN_IF(mailbox_open(&shard->mailbox, workers * (settings->slots + 1), error));
+    RETURN_IF(mailbox_open(&shard->mailbox, workers * (slots_most(settings) + 1), error));
     RETURN_IF(memory_array(&shard->spans, settings->layout->count, "spans of a shard", error));
     RETURN_IF(memory_array(&shard->tallies, workers, "tallies of a shard", error));
     RETURN_IF(memory_array(&shard->contributed, workers, "gradients of a round", error));
@@ -107,7 +111,7 @@ static int open_shard(struct store *store, int index, const size_t *boundary, st
 
 static int open_slots(struct store *store, int worker, struct error *error) {
     struct worker_slots *slots = &store->workers[worker];
-    const int count = store->settings.slots + 1, workers = store->settings.roster->workers;
+    const int count = slots_most(&store->settings) + 1, workers = store->settings.roster->workers;
     event_open(&slots->room, store->world);
     RETURN_IF(memory_array(&slots->gradients, count, "slots of a worker", error));
     RETURN_IF(memory_array(&slots->values, workers + 2, "gradients of a mean", error));
@@ -157,7 +161,8 @@ void store_close(struct store *store) {
     }
     for (int w = 0; store->workers && w < store->settings.roster->workers; w++) {
         struct gradient *gradients = store->workers[w].gradients;
-        for (int i = 0; gradients && i <= store->settings.slots; i++) memory_free(gradients[i].version);
+        for (int i = 0; gradients && i <= slots_most(&store->settings); i++)
+            memory_free(gradients[i].version);
         memory_free(gradients);
         memory_free((void *)store->workers[w].values);
         memory_free(store->workers[w].weight);
@@ -167,6 +172,24 @@ void store_close(struct store *store) {
     store_close_group(store);
     store_close_vectors(store);
     *store = (struct store){0};
+}
+
+/* What a worker that was lost had contributed is nobody's any more. */
+int store_change(struct store *store, const struct store_settings *settings, struct error *error) {
+    struct store_settings *now = &store->settings;
+    now->slots_most = slots_most(now);
+    now->slots = settings->slots;
+    now->links = settings->links;
+    now->far = settings->far;
+    now->total_updates = settings->total_updates;
+    now->schedule_ahead = settings->schedule_ahead;
+    for (int s = 0; s < now->shards; s++)
+        for (int w = 0; w < now->roster->workers; w++) {
+            atomic_store(&store->shards[s].contributed[w], NULL);
+            atomic_store(&store->shards[s].tallies[w].steps, 0);
+        }
+    store_close_group(store);
+    return store_open_group(store, error);
 }
 
 void store_begin_average(struct store *store) {
@@ -181,8 +204,9 @@ float *store_tested(const struct store *store) {
 
 float store_rate(const struct store *store, long version) {
     const struct optimizer_common *common = choice_settings(store->settings.optimizer);
-    return (float)(common->rate *
-                   schedule_factor(store->settings.schedule, version, store->settings.total_updates));
+    return (float)(common->rate * schedule_factor(store->settings.schedule,
+                                                  version + store->settings.schedule_ahead,
+                                                  store->settings.total_updates));
 }
 
 float shard_worth(const struct shard *shard, const struct gradient *gradient, long version) {

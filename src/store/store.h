@@ -123,12 +123,15 @@ struct store_settings {
     int shard_first; /* which of all shards is its first; 0 where it has all */
     int shards_all;  /* into which the vector is cut, over all stores; 0: into those of this one */
     enum shard_by shard_by;
-    int slots; /* gradients a worker may have in the mailboxes; 0 where there are no servers */
+    int slots;      /* gradients a worker may have in the mailboxes; 0 where there are no servers */
+    int slots_most; /* of all strategies that the store will have; 0: this one alone */
     const struct choice *strategy;  /* descriptor: struct strategy */
     const struct choice *optimizer; /* descriptor: struct optimizer */
     const struct choice *schedule;  /* descriptor: struct schedule */
     long total_updates;             /* of each shard in the whole training; for the schedule */
-    const struct device *devices;   /* [roster workers] of the workers; NULL: they are elsewhere, or none */
+    long schedule_ahead; /* added to a version: under another strategy, or with other workers, the updates
+                            until here were more or fewer than this one needs for as many examples */
+    const struct device *devices; /* [roster workers] of the workers; NULL: they are elsewhere, or none */
     /* The shards live on the workers' devices that have memory of their own, spread over them in turn; else
      * in the host's memory. */
     bool on_devices;
@@ -192,6 +195,11 @@ struct store {
  * it cannot be; ERROR_DEVICE: memory, a device. */
 int store_open(struct store *store, const struct store_settings *settings, struct error *error);
 void store_close(struct store *store); /* safe on a zeroed or half-open one */
+/* While all are paused: goes on under the strategy that settings.strategy has become, with these slots,
+ * links, far, total_updates and schedule_ahead; the rest of `settings` is as it was. Weights, optimizer state
+ * and versions stay, and what the tallies have counted; the workers' steps begin anew. Errors: those of
+ * links. */
+int store_change(struct store *store, const struct store_settings *settings, struct error *error);
 
 /* The moving average starts from the current weights. */
 void store_begin_average(struct store *store);

@@ -1,10 +1,15 @@
 /* The verbs of a shard: what a worker or a server does to it. */
 #include "device_state.h"
 
+/* Of its worker, from 1, in this part of the run. */
+static long step_of(const struct shard *shard, const struct gradient *gradient) {
+    return shard->store->settings.roster->members[gradient->worker].earlier + gradient->step + 1;
+}
+
 /* Of a step that somebody wants to see: when it began; else -1. */
 static double begin_apply(const struct shard *shard, const struct gradient *gradient) {
     const struct store *store = shard->store;
-    return gradient && trace_wants(store->settings.roster->trace, gradient->step + 1)
+    return gradient && trace_wants(store->settings.roster->trace, step_of(shard, gradient))
                ? world_now(store->world)
                : -1.0;
 }
@@ -18,7 +23,7 @@ static void end_apply(const struct shard *shard, const struct gradient *gradient
                                     .end_s = world_now(shard->store->world),
                                     .member = member,
                                     .worker = gradient->worker,
-                                    .step = gradient->step + 1,
+                                    .step = step_of(shard, gradient),
                                     .shard = shard->index,
                                     .version = version};
     trace_put(shard->store->settings.roster->trace, &span);

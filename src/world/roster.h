@@ -28,12 +28,14 @@ enum { PHASES = PHASE_FAILED + 1 };
 /* Others take a worker off the roster only while it is on its own, never in the middle of an exchange. */
 enum roster_standing { STANDING_ALONE, STANDING_EXCHANGING, STANDING_EXPELLED };
 
-enum { WAIT_PLACES = 8, MEMBER_NAME_BYTES = 128 };
+enum { WAIT_PLACES = 16, MEMBER_NAME_BYTES = 128 };
 
 struct member {
     _Alignas(64) char name[MEMBER_NAME_BYTES]; /* "worker 1 (cpu:1)"; constant once the roster is open */
     _Atomic int phase;                         /* enum phase; written by the member itself */
     _Atomic long step;                         /* the step it is in; written by the member itself */
+    long earlier; /* steps of this part of the run before those, under other strategies; written while all are
+                     paused */
     _Atomic double since;                      /* world_now of its last phase change */
     _Atomic double acted; /* world_now of the last one that was its own doing: not into or out of a wait */
     _Atomic bool active;  /* takes part; false once it left */

@@ -70,7 +70,8 @@ void note_wait(struct roster *roster, int self, const char *place, int awaited, 
 /* A server acts after the workers that it serves: it is to blame when no worker was awaited. */
 static void note_waited(const struct wait *wait, double start, double end) {
     struct roster *roster = wait->roster;
-    const long step = atomic_load_explicit(&roster->members[wait->self].step, memory_order_relaxed);
+    const struct member *self = &roster->members[wait->self];
+    const long step = self->earlier + atomic_load_explicit(&self->step, memory_order_relaxed);
     int last = last_to_come(wait, 0, roster->workers);
     if (last < 0) last = last_to_come(wait, roster->workers, roster->count);
     note_wait(roster, wait->self, wait->place, last, end - start);
@@ -97,7 +98,7 @@ static void name_missing(struct text *words, const struct wait *wait, double now
         text_add(words, "%s%s, %s", missing == 1 ? ": waiting for " : "; ", member->name, phase_name(phase));
         if (phase == PHASE_WAIT && place) text_add(words, " at %s", place);
         text_add(words, " for %.1f s at step %ld", fmax(now - atomic_load(&member->since), 0.0),
-                 atomic_load(&member->step));
+                 member->earlier + atomic_load(&member->step));
     }
     if (missing == 0 && wait->missing) text_add(words, ": nobody is left to wait for");
     if (missing > MISSING_NAMED) text_add(words, "; and %d more", missing - MISSING_NAMED);
