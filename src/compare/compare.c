@@ -145,12 +145,31 @@ static void describe_bench(struct comparison *comparison) {
     bench->rows = comparison->rows;
 }
 
+/* A strategy that ends by the validation part would hold one out for itself, and train on fewer examples than
+ * the others. */
+static int check_validation(const struct comparison *comparison, struct error *error) {
+    struct phases *phases = NULL;
+    int code = memory_array(&phases, 1, "a list of strategies", error);
+    for (int i = 0; code == OK && i < comparison->list.count; i++) {
+        const char *text = comparison->list.texts[i];
+        code = phases_parse(phases, text, error);
+        if (code == OK && phases_validate(phases) && !(comparison->config.validation > 0.0))
+            code = error_set(error, ERROR_USAGE,
+                             "--strategies: \"%.200s\" is judged by a validation part, expected "
+                             "--validation=0.1 or so, for all that are compared",
+                             text);
+    }
+    memory_free(phases);
+    return code;
+}
+
 /* Whether all runs can be had: plug-ins, devices, places, faults; and the devices' names for the rows. */
 static int look_at(struct comparison *comparison, struct setup *setup, struct error *error) {
     struct config *config = &comparison->typed.value;
     RETURN_IF(config_begin(&comparison->config, &comparison->typed, error));
     setup->config = comparison->config;
     RETURN_IF(setup_choose(setup, 1, false, error));
+    RETURN_IF(check_validation(comparison, error));
     comparison->folder_named = config->out[0];
     if (!comparison->folder_named)
         RETURN_IF(folder_name(config->out, setup->choices.model.plugin->name, "bench", error));

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
-#include "../store/strategy.h"
+#include "../store/phases.h"
 
 /* What is proposed as --strategy=NAME is here a NAME of the list. */
 static int propose_name(struct error *error) {
@@ -21,8 +21,7 @@ static int propose_name(struct error *error) {
 
 /* Adds one, after a look whether it can be chosen. */
 static int add(struct strategy_list *list, const char *text, struct error *error) {
-    struct choice choice;
-    if (plugin_choose(&choice, &strategy_kind, text, error) != OK) return propose_name(error);
+    if (phases_check(text, error) != OK) return propose_name(error);
     RETURN_IF(memory_grow(&list->texts, list->count, list->count + 1, "a list of strategies", error));
     snprintf(list->texts[list->count++], sizeof *list->texts, "%s", text);
     return OK;

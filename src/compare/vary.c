@@ -12,7 +12,7 @@
 #include "../run/setup.h"
 #include "../store/optimizer.h"
 #include "../store/schedule.h"
-#include "../store/strategy.h"
+#include "../store/phases.h"
 
 int vary_add(struct vary_texts *texts, const char *text, struct error *error) {
     if (texts->count == VARY_MOST)
@@ -46,6 +46,14 @@ static int settled_text(const struct typed *typed, const char *option, char *out
     return code;
 }
 
+/* Of several strategies, one after the other, a setting has no one place. */
+static int check_one(const struct plugin_kind *kind, const char *text, const char *name,
+                     struct error *error) {
+    if (kind != &strategy_kind || !phases_several(text)) return OK;
+    return error_set(error, ERROR_USAGE, "%s: found several strategies, \"%.200s\", expected one", name,
+                     text);
+}
+
 static int apply_dotted(struct typed *typed, const char *name, const char *value, struct error *error) {
     char *texts = NULL, option[VARY_NAME_BYTES];
     const struct plugin_kind *kind = kind_of(name);
@@ -58,6 +66,7 @@ static int apply_dotted(struct typed *typed, const char *name, const char *value
     RETURN_IF(memory_array(&texts, 2 * PLUGIN_TEXT_BYTES, "a setting", error));
     char *const made = texts + PLUGIN_TEXT_BYTES;
     int code = settled_text(typed, option, texts, PLUGIN_TEXT_BYTES, error);
+    if (code == OK) code = check_one(kind, texts, name, error);
     if (code == OK)
         code = plugin_with(kind, texts, strchr(name, '.') + 1, value, made, PLUGIN_TEXT_BYTES, error);
     if (code == OK) code = option_set(run_options, typed, "--", option, made, error);
@@ -106,7 +115,8 @@ static int find_row(const char *name, const struct typed *base, const struct opt
     *row = option_find(run_options, option);
     if (strchr(name, '.') == NULL || kind == NULL) return OK;
     RETURN_IF(memory_array(&text, PLUGIN_TEXT_BYTES, "a setting", error));
-    const int code = settled_text(base, option, text, PLUGIN_TEXT_BYTES, error);
+    int code = settled_text(base, option, text, PLUGIN_TEXT_BYTES, error);
+    if (code == OK) code = check_one(kind, text, name, error);
     const struct plugin *plugin = code == OK ? plugin_named(kind, text) : NULL;
     *row = plugin ? option_find(plugin->options, strchr(name, '.') + 1) : NULL;
     memory_free(text);

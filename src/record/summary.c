@@ -91,9 +91,21 @@ static void write_scores(struct json_writer *json, const struct summary *s) {
         if (m != s->metric && !isnan(s->test_value[m])) write_score(json, "test", m, s->test_value[m]);
 }
 
+static void write_phases(struct json_writer *json, const struct summary *s) {
+    json_open(json, "strategies", '[');
+    for (int p = 0; s->phases && p < s->phase_count; p++) {
+        json_open(json, NULL, '{');
+        json_text(json, "strategy", s->phases[p].strategy);
+        json_int(json, "from_epoch", s->phases[p].from_epoch);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
 static void write_members(struct json_writer *json, const struct summary *s) {
     json_text(json, "program", s->program);
     config_each(s->config, OPTION_SHOWN, write_setting, json);
+    write_phases(json, s);
     json_text(json, "machine", s->machine ? s->machine : "");
     json_text(json, "devices", s->devices);
     json_int(json, "workers", s->workers);

@@ -30,6 +30,13 @@ struct summary_staleness {
     long p50, p99, max;
 };
 
+/* One of the strategies of a run, one after the other. */
+enum { SUMMARY_PHASES = 8, SUMMARY_PHASE_BYTES = 512 };
+struct summary_phase {
+    char strategy[SUMMARY_PHASE_BYTES]; /* as typed, with its settings */
+    int from_epoch;                     /* the first that was its, from 1 */
+};
+
 enum { VERDICT_BYTES = CONFIG_VALUE_BYTES + 300 };
 
 /* What the run says of itself at its end, each without a full stop: that it diverged, that it learnt nothing;
@@ -41,8 +48,10 @@ struct verdict {
 /* Real numbers that are not known (an accuracy without a test set) are NAN and become null. Texts are
  * borrowed. */
 struct summary {
-    const char *program;         /* "trainer 0.1.0" */
-    const struct config *config; /* settled; the rows that are shown */
+    const char *program;                /* "trainer 0.1.0" */
+    const struct config *config;        /* settled; the rows that are shown */
+    const struct summary_phase *phases; /* [phase_count] the strategies that it came to; NULL: not known */
+    int phase_count;
     int shards;
     const long long *shard_bytes; /* [shards] of the weights; NULL: not known */
     int servers; /* that hold the weights: parameter servers, or threads; 0: there are none */

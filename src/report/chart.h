@@ -25,6 +25,8 @@ struct chart {
     double x_most;               /* it goes this far, so that charts beside each other end alike; 0: any */
     bool marked;                 /* with a dashed line at y = mark */
     double mark;
+    const double *changes; /* [change_count] with a dashed line at each x */
+    int change_count;
     const struct curve *curves;
     int count;
 };

@@ -149,6 +149,10 @@ void chart_curves(struct html *html, const struct chart *chart) {
     if (chart->marked && chart->mark >= frame.y.least && chart->mark <= frame.y.most)
         html_put(html, "<path class=\"mark\" d=\"M%d %.1fH%d\"/>\n", LEFT, place_y(&frame, chart->mark),
                  WIDTH - RIGHT);
+    for (int i = 0; i < chart->change_count; i++)
+        if (chart->changes[i] > 0.0 && chart->changes[i] < frame.x.most)
+            html_put(html, "<path class=\"mark\" d=\"M%.1f %dV%d\"/>\n", place_x(&frame, chart->changes[i]),
+                     TOP, HEIGHT - BOTTOM);
     for (int i = 0; i < chart->count; i++)
         if (chart->curves[i].faint) write_curve(html, &frame, &chart->curves[i]);
     for (int i = 0; i < chart->count; i++)

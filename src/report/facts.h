@@ -82,6 +82,7 @@ struct facts {
     struct stretch stretch;
     /* Owned memory behind the summary. */
     struct json json;
+    struct summary_phase phases[SUMMARY_PHASES]; /* [summary.phase_count] */
     struct worker_result *workers;
     long long *shard_bytes, *server_bytes;
     char (*member_names)[MEMBER_NAME_BYTES];   /* [summary.members] */

@@ -36,8 +36,31 @@ static void name_curves(struct curve curves[KINDS], bool validation, bool batche
 struct axis {
     epoch_value *x;
     const char *title;
-    double most; /* both charts over it end there */
+    double most;                    /* both charts over it end there */
+    double changes[SUMMARY_PHASES]; /* [change_count] where another strategy began */
+    int change_count;
 };
+
+/* Where the epoch before its first one ended; of many epochs, the last of them that is in the curve. */
+static void find_changes(const struct facts *facts, struct axis *axis) {
+    for (int p = 1; p < facts->summary.phase_count; p++) {
+        const struct epoch_row *row = facts->epochs.rows;
+        for (int i = 0; i < facts->epochs.count; i++)
+            if (facts->epochs.rows[i].epoch < facts->phases[p].from_epoch) row = &facts->epochs.rows[i];
+        axis->changes[axis->change_count++] = axis->x(row);
+    }
+}
+
+/* "Strategies: async-lockfree, from epoch 4 on sync (at the dashed lines)." */
+static void write_strategies(struct html *html, const struct facts *facts) {
+    if (facts->summary.phase_count < 2) return;
+    html_put(html, "<p>");
+    html_say(html, "Strategies: %s", facts->phases[0].strategy);
+    for (int p = 1; p < facts->summary.phase_count; p++)
+        html_say(html, "; from epoch %d on, where a dashed line is, %s", facts->phases[p].from_epoch,
+                 facts->phases[p].strategy);
+    html_put(html, ".</p>\n");
+}
 
 static void write_chart(struct html *html, struct curve curves[KINDS], const struct axis *axis,
                         const struct chart *like) {
@@ -45,6 +68,8 @@ static void write_chart(struct html *html, struct curve curves[KINDS], const str
     chart.x_title = axis->title;
     chart.x_most = axis->most;
     chart.whole = axis->x == value_epoch;
+    chart.changes = axis->changes;
+    chart.change_count = axis->change_count;
     chart.curves = curves;
     chart.count = KINDS;
     chart_curves(html, &chart);
@@ -80,9 +105,12 @@ static int write_score(struct html *html, const struct facts *facts, const struc
 int write_learnt(struct html *html, const struct report *report, struct error *error) {
     const struct facts *facts = run_of(report);
     const struct epoch_row *last = &facts->epochs.rows[facts->epochs.count - 1];
-    const struct axis epochs = {value_epoch, "epoch", last->epoch};
-    const struct axis seconds = {value_seconds, "seconds of training",
-                                 fmax(last->time_s, facts->steps.end_s)};
+    struct axis epochs = {.x = value_epoch, .title = "epoch", .most = last->epoch};
+    struct axis seconds = {
+        .x = value_seconds, .title = "seconds of training", .most = fmax(last->time_s, facts->steps.end_s)};
+    find_changes(facts, &epochs);
+    find_changes(facts, &seconds);
+    write_strategies(html, facts);
     struct curve curves[KINDS];
     name_curves(curves, has_validation(facts), facts->steps.rows > 0);
     chart_legend(html, curves, KINDS);

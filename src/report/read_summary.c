@@ -170,6 +170,19 @@ static int read_shards(struct facts *facts, struct source source, struct error *
     return OK;
 }
 
+static void take_phases(struct facts *facts, struct source source) {
+    const struct json_value *list = json_member(source.json, source.object, "strategies");
+    if (!list || list->kind != JSON_ARRAY) return;
+    for (int i = list->first; i >= 0 && facts->summary.phase_count < SUMMARY_PHASES;
+         i = source.json->values[i].next) {
+        const struct source one = {source.json, &source.json->values[i]};
+        struct summary_phase *phase = &facts->phases[facts->summary.phase_count++];
+        snprintf(phase->strategy, sizeof phase->strategy, "%s", text(one, "strategy"));
+        phase->from_epoch = whole(one, "from_epoch");
+    }
+    facts->summary.phases = facts->phases;
+}
+
 static void take_shares(struct summary *summary, struct source source) {
     summary->staleness =
         staleness_of((struct source){source.json, json_member(source.json, source.object, "staleness")});
@@ -192,6 +205,7 @@ static int take_summary(struct facts *facts, struct source source, struct error 
     summary->threads = whole(source, "threads");
     take_results(summary, source);
     take_shares(summary, source);
+    take_phases(facts, source);
     RETURN_IF(read_bytes(source, "shard_bytes", &facts->shard_bytes, &summary->shards, error));
     RETURN_IF(read_bytes(source, "server_bytes", &facts->server_bytes, &summary->servers, error));
     summary->shard_bytes = facts->shard_bytes;

@@ -157,8 +157,8 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
         RETURN_IF(add_format(texts, error, names->test, "%.9g", standing->test_score));
     if (standing->best.epoch > 0) {
         RETURN_IF(add_format(texts, error, "best_epoch", "%d", standing->best.epoch));
-        RETURN_IF(add_format(texts, error, names->best, "%.9g", standing->best.score));
-        RETURN_IF(add_format(texts, error, "best_loss", "%.9g", standing->best.loss));
+        RETURN_IF(add_format(texts, error, names->best, "%.17g", standing->best.score));
+        RETURN_IF(add_format(texts, error, "best_loss", "%.17g", standing->best.loss));
         if (!isnan(standing->best.test_score))
             RETURN_IF(add_format(texts, error, names->best_test, "%.9g", standing->best.test_score));
     }

@@ -17,6 +17,7 @@ struct run_result {
     double *waited_for;                        /* [summary.workers][summary.members] */
     char (*member_names)[MEMBER_NAME_BYTES];   /* [summary.members] */
     struct summary_staleness *shard_staleness; /* [summary.shards_here] */
+    struct summary_phase phases[SUMMARY_PHASES];
     char machine[400];
     char *devices;                         /* of the workers: "cpu:0,cpu:1" */
     long long *shard_bytes, *server_bytes; /* [summary.shards], [summary.servers] */

@@ -43,6 +43,22 @@ static int describe_sizes(const struct run *run, struct run_result *result, stru
     return run_sizes(run, result->shard_bytes, result->server_bytes, error);
 }
 
+/* Those that had an epoch, or its beginning. */
+static void describe_phases(const struct run *run, struct run_result *result) {
+    int count = 0, from = 1;
+    _Static_assert((int)SUMMARY_PHASES == (int)PHASES_MOST, "a summary has room for all");
+    for (int p = 0; p <= run->phase; p++) {
+        const int end = p < run->phase ? run->phase_ends[p] : run->setup.config.epochs;
+        if (end < from && p < run->phase) continue;
+        snprintf(result->phases[count].strategy, sizeof result->phases->strategy, "%s",
+                 run->setup.phases.list[p].strategy.text);
+        result->phases[count++].from_epoch = from;
+        from = end + 1;
+    }
+    result->summary.phases = result->phases;
+    result->summary.phase_count = count;
+}
+
 int run_describe(const struct run *run, struct run_result *result, struct error *error) {
     const struct config *config = &run->setup.config;
     struct summary *summary = &result->summary;
@@ -52,6 +68,7 @@ int run_describe(const struct run *run, struct run_result *result, struct error 
     if (!result->homes[0]) snprintf(result->homes, sizeof result->homes, "cpu");
     summary->program = "trainer " TRAINER_VERSION;
     summary->config = &result->config;
+    describe_phases(run, result);
     summary->shards = run->store.settings.shards_all;
     summary->homes = result->homes;
     summary->devices = result->devices;
