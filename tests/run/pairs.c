@@ -129,6 +129,11 @@ static void each_pair(pair_check *check) {
         for (int b = 0; b < all_count; b++) check(&all_of[a], &all_of[b], a * all_count + b);
 }
 
+/* Half of the pairs, in which each strategy is first, and second, with half of the others. */
+static bool is_even(const struct named *a, const struct named *b) {
+    return ((a - all_of) + (b - all_of)) % 2 == 0;
+}
+
 static const char *pair_text(const struct named *a, const char *until, const struct named *b) {
     static char text[TEXT];
     snprintf(text, sizeof text, "%s until %s; %s", a->text, until, b->text);
@@ -258,6 +263,7 @@ static void check_cluster(const struct named *a, const struct named *b, int numb
                                 .network = network};
     const bool drops = a->traits->drops || b->traits->drops,
                exact = is_exact(a->traits, 2) && is_exact(b->traits, 2);
+    if (!exact && !is_even(a, b)) return;
     if (drops) scenario.servers = 1;
     if (exact) scenario.servers = 0;
     for (; scenario.servers <= (exact ? 2 : number % 3); scenario.servers++) {
@@ -329,6 +335,7 @@ static int lost_somebody;
  * 12; the others see all other batches, and it has no part in what comes. */
 static void check_losses(const struct named *a, const struct named *b, int number) {
     const bool late = number % 2;
+    if (is_even(a, b)) return;
     struct scenario scenario = {.strategy = pair_text(a, "epoch 2", b),
                                 .servers = -1,
                                 .workers = 3,
@@ -364,8 +371,8 @@ int main(void) {
     each_pair(check_whole);
     each_pair(check_cluster);
     each_pair(check_losses);
-    CHECK(2 * lost_somebody > all_count * all_count, "a worker was lost in %d of %d runs", lost_somebody,
-          all_count * all_count);
+    CHECK(4 * lost_somebody > all_count * all_count, "a worker was lost in %d of %d runs", lost_somebody,
+          all_count * all_count / 2);
     check_resumed_cluster();
     check_seeds();
     return check_end();
