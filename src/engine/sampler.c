@@ -290,7 +290,16 @@ long sampler_position(const struct sampler *sampler) {
     return sum;
 }
 
+/* Whether something is to be handed out again: then batches before the position are missing, and later ones
+ * are there. */
+static bool owes_batches(const struct sampler *sampler) {
+    const struct sampler_generation *generation =
+        &sampler->generations[atomic_load(&sampler->generation_count) - 1];
+    return sampler->rounds && assigned_before(sampler, rounds_opened(sampler)) < generation->again_count;
+}
+
 bool sampler_reached(const struct sampler *sampler, int epoch) {
+    if (shared(sampler) && owes_batches(sampler)) return false;
     if (shared(sampler)) return sampler_position(sampler) >= stream_epoch_end(&sampler->stream, 0, epoch);
     for (int w = 0; w < sampler->stream.workers; w++)
         if (!atomic_load(&sampler->lines[w].gone) &&

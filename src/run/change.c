@@ -90,8 +90,21 @@ static int resume_phase(struct run *run, struct error *error) {
     return OK;
 }
 
+/* One that comes too late is mostly a mistake. */
+static void warn_of_epochs(struct run *run) {
+    const struct phases *phases = &run->setup.phases;
+    for (int p = 0; p < phases->count - 1; p++) {
+        const struct strategy_phase *phase = &phases->list[p];
+        if (phase->until != UNTIL_EPOCH || phase->epochs < run->setup.config.epochs) continue;
+        progress_warn(&run->progress, "--strategy: %s never begins: %s is until epoch %d, of %d",
+                      phase[1].strategy.text, phase->strategy.text, phase->epochs, run->setup.config.epochs);
+        return;
+    }
+}
+
 int run_open_phase(struct run *run, struct error *error) {
     RETURN_IF(resume_phase(run, error));
+    if (!run->led) warn_of_epochs(run);
     if (!run->led) look(run, false);
     enter_phase(run, run->next_phase);
     const bool rounds = run->site.traits->rounds;

@@ -66,6 +66,29 @@ for strategy in $strategies async-lockfree:apply=worker async-lockfree:apply=wor
     done
 done
 
+# One strategy after another: what workers and shards have on their devices is what each needs.
+# shellcheck disable=SC2206
+row=($strategies async-lockfree:apply=worker)
+where=("gpu:0,gpu:0 --homes=gpu" "gpu:0,$second --homes=gpu --shards=2" "gpu:0,cpu:0 --homes=cpu" "gpu:0,$second --homes=cpu")
+for ((i = 0; i < ${#row[@]}; i++)); do
+    for step in 1 2 4; do
+        phased="${row[i]} until epoch 1; ${row[(i + step) % ${#row[@]}]} until epoch 2; ${row[i]}"
+        # shellcheck disable=SC2086
+        train run $small --devices=${where[(i + step) % ${#where[@]}]} --strategy="$phased"
+        [ "$(grep -o '"from_epoch"' "$scratch/run/summary.json" | wc -l)" -eq 3 ] || fail "$phased: not three strategies"
+        at_least "$(accuracy run)" 0.3 || fail "$phased: accuracy $(accuracy run)"
+    done
+done
+for homes in cpu gpu; do
+    # shellcheck disable=SC2086
+    train a $small --devices="gpu:0,$second" --deterministic --average=0.99 --homes=$homes --strategy='sync until epoch 1; local-sgd:every=3 until epoch 2; sync'
+    # shellcheck disable=SC2086
+    train b $small --devices="gpu:0,$second" --deterministic --average=0.99 --homes=$homes --strategy=sync --stop-after=1
+    train b --resume="$scratch/b" --devices="gpu:0,$second" --deterministic --homes=$homes --strategy=local-sgd:every=3 --stop-after=2
+    train b --resume="$scratch/b" --devices="gpu:0,$second" --deterministic --homes=$homes --strategy=sync
+    same a b
+done
+
 # Steps together leave the same bits in every run, and wherever the shards live; so does a serial run in place.
 for optimizer in sgd:rate=0.1 nesterov:rate=0.05 adam muon; do
     # shellcheck disable=SC2086
@@ -119,6 +142,7 @@ case $nccl in
 NCCL*)
     together 1 gpu:0
     [ "$second" = gpu:0 ] || together 1 gpu:1,gpu:0
+    [ "$second" = gpu:0 ] || together 1 gpu:1,gpu:0 --strategy='sync until epoch 1; async-locked until epoch 2; sync'
     [ -z "${STANDIN_GPUS:-}" ] || together 5 "$gpus" --average=0.99 --clip=0.5
     [ -z "${STANDIN_GPUS:-}" ] || together 3 "$gpus" --batch=13 ;; # the last round is not whole
 esac
@@ -214,6 +238,7 @@ refuse 4 'there is no such device' --devices=gpu:99
 refuse 2 'homes=gpu: none of the devices is a GPU' --devices=cpu:0 --homes=gpu
 refuse 2 'links=collective: workers share a device' --devices=gpu:0,gpu:0 --links=collective
 refuse 2 'links=collective: the strategy makes no mean' --devices=gpu:0 --links=collective --strategy=async-apply
+refuse 2 'links=collective: the strategy makes no mean' --devices=gpu:0 --links=collective --strategy='async-apply until epoch 1; ssp'
 refuse 2 'links=collective: the shards are in the host' --devices=gpu:0 --links=collective --homes=cpu
 refuse 2 'there is no operation lnr (did you mean lrn?)' --devices=gpu:0 --without-kernel=gpu:lnr
 refuse 2 'expected operations of GPUs' --devices=gpu:0 --without-kernel=lrn

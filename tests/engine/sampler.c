@@ -294,6 +294,43 @@ static void check_change_of_strategy(void) {
         }
 }
 
+/* The same without a new sampler, at the end of each epoch, whoever was lost before; in rounds the number is
+ * a function of the round again, and of those who are left. */
+static void check_change_in_place(void) {
+    static struct play play;
+    for (int sharding = SHARDING_SHARED; sharding <= SHARDING_ALL; sharding++)
+        for (uint64_t seed = 1; seed <= 40; seed++) {
+            memset(&play, 0, sizeof play);
+            /* 40 examples for each; of a shared stream, epochs and rounds do not divide. */
+            play.stream = (struct stream){.seed = 1,
+                                          .examples = sharding == SHARDING_SHARED ? 121 : 120,
+                                          .batch = sharding == SHARDING_SHARED ? 3 : 4,
+                                          .workers = 3,
+                                          .sharding = (enum data_sharding)sharding};
+            play.epochs = 4;
+            play.lead = 3;
+            play.seed = seed;
+            play.rounds = seed % 2;
+            snprintf(play.name, sizeof play.name, "changed in place, sharding %d, seed %d", sharding,
+                     (int)seed);
+            for (int w = 0; w < MOST_WORKERS; w++) play.last[w] = -1;
+            if (!open_at(&play, 0, NULL)) return;
+            for (int epoch = 0; epoch < play.epochs; epoch++) {
+                sampler_set_limit(&play.sampler, epoch);
+                segment(&play, seed % 3 ? 1 + draw(&play, 30) : 0);
+                sampler_set_limit(&play.sampler, epoch);
+                segment(&play, 0);
+                check_standing(&play);
+                if (epoch < play.epochs - 1) play.rounds = seed % 5 ? !play.rounds : play.rounds;
+                sampler_change(&play.sampler, play.rounds);
+                memset(play.taken, 0, sizeof play.taken);
+                check_standing(&play);
+            }
+            check_end_of_play(&play);
+            sampler_close(&play.sampler);
+        }
+}
+
 /* Workers that were at different places, resumed with rounds: the total is divided evenly, and the end is
  * reached. */
 static void check_rounds_from_unequal(void) {
@@ -375,7 +412,9 @@ struct losses {
     long step[MOST_WORKERS]; /* of who is lost: the one that it had in hand, from 1 */
     bool lost[MOST_WORKERS];
     bool left[MOST_WORKERS]; /* not lost: then `step` is the last one that it has computed */
-    long in_hand;            /* batches that were lost for good */
+    bool changes;              /* with every epoch, between rounds and none */
+    long before[MOST_BATCHES]; /* times that a batch was met until the last change */
+    long in_hand;              /* batches that were lost for good */
 };
 
 static bool take(struct losses *losses, int w) {
@@ -450,7 +489,7 @@ static void segment_of_losses(struct losses *losses) {
 /* Times that a batch was computed, or was in the hands of who was lost. */
 static long times_met(const struct losses *losses, int worker, long number) {
     const bool again = losses->play.rounds && is_shared(&losses->play);
-    long times = 0;
+    long times = losses->before[number];
     for (int w = 0; w < losses->play.stream.workers; w++) {
         if (worker >= 0 && w != worker) continue;
         const long end = losses->left[w] || (losses->lost[w] && again) ? losses->step[w] : losses->count[w];
@@ -469,6 +508,17 @@ static void check_losses_standing(const struct losses *losses) {
           met);
 }
 
+/* Under another strategy steps are counted anew. */
+static void change(struct losses *losses) {
+    struct play *play = &losses->play;
+    for (long b = 0; b < sampler_total(&play->sampler); b++) losses->before[b] = times_met(losses, -1, b);
+    memset(losses->count, 0, sizeof losses->count);
+    memset(losses->step, 0, sizeof losses->step);
+    play->rounds = !play->rounds;
+    sampler_change(&play->sampler, play->rounds);
+    check_losses_standing(losses);
+}
+
 static void check_losses_of(struct losses *losses) {
     struct play *play = &losses->play;
     const int workers = play->stream.workers;
@@ -482,6 +532,7 @@ static void check_losses_of(struct losses *losses) {
             check_losses_standing(losses);
         }
         CHECK(sampler_reached(&play->sampler, epoch), "%s: epoch %d did not end", play->name, epoch);
+        if (losses->changes && epoch < play->epochs - 1) change(losses);
     }
     for (int w = 0; w < (is_shared(play) ? 1 : workers); w++)
         for (long b = 0; b < stream_epoch_end(&play->stream, w, play->epochs - 1); b++) {
@@ -505,6 +556,8 @@ static void check_losses(void) {
                                              .batch = 2,
                                              .workers = 2 + seed % 4,
                                              .sharding = seed % 7 ? SHARDING_SHARED : SHARDING_SPLIT};
+        losses.changes = seed % 11 < 4 && losses.play.stream.sharding == SHARDING_SHARED;
+        if (losses.changes) losses.play.epochs = 3;
         check_losses_of(&losses);
     }
 }
@@ -637,6 +690,7 @@ int main(void) {
     check_every_batch_once();
     check_rounds();
     check_change_of_strategy();
+    check_change_in_place();
     check_rounds_from_unequal();
     check_places();
     check_losses();

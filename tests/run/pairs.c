@@ -141,7 +141,8 @@ static const char *pair_text(const struct named *a, const char *until, const str
 }
 
 /* The pair in one run, and as two, of which the second is resumed under the other strategy. */
-static void check_like_resuming(const struct named *a, const struct named *b, int workers) {
+static void check_like_resuming(const struct named *a, const struct named *b, int workers,
+                                const char *sharding) {
     static struct simulated_cluster first, second;
     struct scenario scenario = {.strategy = pair_text(a, "epoch 1", b), .servers = -1, .workers = workers};
     char folder[128];
@@ -152,9 +153,12 @@ static void check_like_resuming(const struct named *a, const struct named *b, in
     scenario.settings[1][1] = "adam:rate=0.01";
     scenario.settings[2][0] = "average";
     scenario.settings[2][1] = "0.9";
+    scenario.settings[4][0] = "data-sharding";
+    scenario.settings[4][1] = sharding;
+    scenario.settings[3][0] = "stop-after";
+    scenario.settings[3][1] = "0";
     whole = run_scenario(&scenario);
     scenario.strategy = a->text;
-    scenario.settings[3][0] = "stop-after";
     scenario.settings[3][1] = "1";
     run_open_scenario(&first, &scenario, &part);
     snprintf(folder, sizeof folder, "%s/%s", first.folder, first.processes[0].name);
@@ -176,9 +180,10 @@ static void check_like_resuming(const struct named *a, const struct named *b, in
 }
 
 static void check_bits(const struct named *a, const struct named *b, int number) {
-    (void)number;
+    static const char *const shardings[] = {"shared", "split", "all"};
     for (int workers = 1; workers <= 3; workers += 2)
-        if (is_exact(a->traits, workers) && is_exact(b->traits, workers)) check_like_resuming(a, b, workers);
+        if (is_exact(a->traits, workers) && is_exact(b->traits, workers))
+            check_like_resuming(a, b, workers, shardings[number % 3]);
 }
 
 /* Of iris: examples to train on, in batches of 10. */
