@@ -59,6 +59,7 @@ int worker_open_own(struct worker *worker) {
 }
 
 void worker_close_own(struct worker *worker) {
+    if (!worker->training) return; /* it was never opened */
     struct store *store = worker->training->settings.store;
     const struct device *device = worker->side.device;
     if (worker->there) device->backend->release(device, worker->there);

@@ -48,7 +48,7 @@ void training_close_strategy(struct training *training); /* safe on a zeroed one
 /* On the worker's thread: what it computes on, as the strategy has it; and, before a segment, all that a
  * change of the strategy asks of it. */
 int worker_open_own(struct worker *worker);
-void worker_close_own(struct worker *worker); /* also by who ends it */
+void worker_close_own(struct worker *worker); /* also by who ends it; safe on a zeroed one */
 int worker_change(struct worker *worker);
 
 /* Records a failure and stops the world. */

@@ -6,6 +6,28 @@
 #include "../base/text.h"
 #include "open.h"
 
+/* --- what decides --- */
+
+/* What --early-stop, or a strategy with such a condition, holds out where nothing was said. */
+#define USUAL_VALIDATION 0.1
+
+/* What the epochs are judged by is never the test part. */
+int run_choose_validation(struct run *run, const struct typed *typed, struct error *error) {
+    struct config *config = &run->setup.config;
+    const bool phases = phases_validate(&run->setup.phases);
+    if ((config->early_stop == 0 && !phases) || config->validation > 0.0) return OK;
+    if (typed->given.validation && phases)
+        return error_set(error, ERROR_USAGE,
+                         "--strategy=%s: found --validation=0, expected a part to judge the epochs by",
+                         config->strategy);
+    if (typed->given.validation)
+        return error_set(error, ERROR_USAGE,
+                         "--early-stop=%d: found --validation=0, expected a part to judge the epochs by",
+                         config->early_stop);
+    config->validation = USUAL_VALIDATION;
+    return OK;
+}
+
 /* --- how far the schedule is --- */
 
 int run_batches_per_update(const struct run *run) {

@@ -9,9 +9,6 @@
 
 /* --- what is to be done --- */
 
-/* What --early-stop, or a strategy with such a condition, holds out where nothing was said. */
-#define USUAL_VALIDATION 0.1
-
 /* A plug-in that the checkpoint names, and not the command line: what is wrong with it is wrong with the
  * file. */
 static int check_choices(const struct run *run, const struct typed *typed, struct error *error) {
@@ -114,23 +111,6 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
     RETURN_IF(check_outputs(run, typed, error));
     const struct format *format = NULL;
     if (config->export_to[0]) RETURN_IF(export_format(&format, config->export_to, error));
-    return OK;
-}
-
-/* What the epochs are judged by is never the test part. */
-static int choose_validation(struct run *run, const struct typed *typed, struct error *error) {
-    struct config *config = &run->setup.config;
-    const bool phases = phases_validate(&run->setup.phases);
-    if ((config->early_stop == 0 && !phases) || config->validation > 0.0) return OK;
-    if (typed->given.validation && phases)
-        return error_set(error, ERROR_USAGE,
-                         "--strategy=%s: found --validation=0, expected a part to judge the epochs by",
-                         config->strategy);
-    if (typed->given.validation)
-        return error_set(error, ERROR_USAGE,
-                         "--early-stop=%d: found --validation=0, expected a part to judge the epochs by",
-                         config->early_stop);
-    config->validation = USUAL_VALIDATION;
     return OK;
 }
 
@@ -438,7 +418,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
     setup->own_strategy = run->embedding ? run->embedding->strategy : NULL;
     RETURN_IF(settle(run, typed, error));
     RETURN_IF(setup_choose(setup, run->crew.parts, run->crew.mirrored, error));
-    RETURN_IF(choose_validation(run, typed, error));
+    RETURN_IF(run_choose_validation(run, typed, error));
     RETURN_IF(resume_model(&run->checkpoint, setup->config.resume, &setup->choices.model, error));
     RETURN_IF(check_typed(run, error));
     RETURN_IF(name_folder(run, error));

@@ -92,6 +92,9 @@ void run_close(struct run *run);
 
 /* --- change.c; of a run with several strategies, one after the other --- */
 
+/* Where epochs are judged (--early-stop, a strategy until an accuracy), something is held out for it. Errors:
+ * ERROR_USAGE: --validation=0 was typed. */
+int run_choose_validation(struct run *run, const struct typed *typed, struct error *error);
 /* Once the epochs are known that it has been through: finds the strategy that it begins with. Errors:
  * ERROR_FILE: a checkpoint that has more of them than there are. */
 int run_open_phase(struct run *run, struct error *error);
