@@ -28,7 +28,7 @@ EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL,
           "validation_loss": "nan", "validation_accuracy": "nan"}
 TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
 SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "microbatches": int, "optimizer": str, "schedule": str, "decay": float, "loss": str, "label_smoothing": float, "clip": float,
-           "average": float, "seed": int, "freeze": str, "validation": float, "early_stop": int, "strategy": str, "data_sharding": str, "data_slice": str, "compress": str, "group": int, "place": str, "schedule_pipeline": str, "kernels": str, "precision": str, "machine": str, "devices": str,
+           "average": float, "seed": int, "freeze": str, "validation": float, "early_stop": int, "strategy": str, "data_sharding": str, "data_slice": str, "compress": str, "group": int, "place": str, "schedule_pipeline": str, "kernels": str, "precision": str, "strategies": list, "machine": str, "devices": str,
            "workers": int, "threads": int, "shards": int, "shard_bytes": list, "homes": str, "server_bytes": list, "server_imbalance": (float, int, type(None)), "faults": str, "epochs": float,
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "metric": str, "test_accuracy": float, "test_top5": float,
            "test_cost": float, "first_cost": float, "final_cost": float, "target_s": type(None), "best_epoch": int, "best_accuracy": type(None), "best_test_accuracy": type(None), "staleness": dict, "shard_staleness": list, "wait_share": float, "pull_share": float, "push_share": float,
@@ -60,6 +60,7 @@ def check_summary(run, s):
         assert fits and (kind is bool or not isinstance(s[name], bool)), f"summary.json: {name}: {s[name]}"
     sizes = [-(-size // 64) * 64 for size in array_bytes(run)]
     assert len(s["shard_bytes"]) == s["shards"] and sum(s["shard_bytes"]) == sum(sizes), (s["shard_bytes"], sizes)
+    assert s["strategies"] == [{"strategy": s["strategy"], "from_epoch": 1}], s["strategies"]
     assert sum(s["server_bytes"]) in (0, sum(sizes)) and len(s["server_bytes"]) <= s["shards"], s["server_bytes"]
     assert len(s["per_worker"]) == s["workers"] and sum(w["steps"] for w in s["per_worker"]) == s["steps"], s["per_worker"]
     assert list(s["staleness"]) == ["mean", "p50", "p99", "max"], s["staleness"]
