@@ -40,13 +40,13 @@ static long ahead_of(const struct run *run, long version) {
     return (sampler_position(&run->sampler) + per - 1) / per - version;
 }
 
-/* Under the strategy and with the workers that it had, a run goes on as it was. */
+/* Under the strategy and with the workers that it had, a run goes on as it was; and so does one of an earlier
+ * program, which does not say what they were. */
 static bool counts_as_before(const struct run *run) {
     const struct safetensors *checkpoint = &run->checkpoint;
     const char *strategy = safetensors_text(checkpoint, "strategy_now");
-    if (!strategy) strategy = safetensors_text(checkpoint, "strategy");
-    return (!strategy || strcmp(strategy, run->setup.choices.strategy.text) == 0) &&
-           checkpoint_number(checkpoint, "workers", run->workers) == run->workers;
+    return !strategy || (strcmp(strategy, run->setup.choices.strategy.text) == 0 &&
+                         checkpoint_number(checkpoint, "workers", run->workers) == run->workers);
 }
 
 long run_schedule_ahead(const struct run *run, long version) {
