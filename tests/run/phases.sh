@@ -17,6 +17,10 @@ if what == "strategies":
     print(*[f"{s['strategy']}@{s['from_epoch']}" for s in json.load(open(f"{run}/summary.json"))["strategies"]])
 if what == "texts":
     print(*[texts(run)[name] for name in names])
+if what == "rates": # the first one of an epoch
+    rate = max(float(row["learning_rate"]) for row in csv.DictReader(open(f"{run}/steps.csv")) if row["epoch"] == names[0])
+    print(rate)
+    sys.exit(not float(names[1]) <= rate <= float(names[2]))
 if what == "reached": # the first epoch with that accuracy by the validation part
     rows = csv.DictReader(open(f"{run}/epochs.csv"))
     print(next((row["epoch"] for row in rows if float(row["validation_accuracy"]) >= float(names[0])), "never"))
@@ -60,9 +64,12 @@ for stop in 1 2 3; do
         fail "stopped after $stop: $(cat out)"
 done
 # Under another list it begins with the first strategy whose epoch has not passed.
-train --out=other --epochs=4 --strategy=sync --stop-after=2
+train --out=other --epochs=4 --strategy=sync --stop-after=2 --optimizer=sgd:rate=0.1 --schedule=cosine
 resume --resume=other --strategy='async-locked until epoch 2; ssp until epoch 3; sync'
 strategies other 'async-locked@1 ssp@3 sync@4'
+# Two workers' updates were half as many under sync; the schedule is halfway down all the same.
+look rates other 3 0.04 0.055 >rate || fail "other: the rate goes on at $(cat rate)"
+look rates other 4 0.01 0.02 >rate || fail "other: the rate of the last epoch begins at $(cat rate)"
 
 # --- interrupted at moments that nobody chose ---
 often='sync until epoch 2; sync until epoch 4; sync until epoch 6; sync until epoch 8; sync'
