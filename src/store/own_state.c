@@ -132,16 +132,17 @@ static float *bring_own(struct shard *shard, int worker, float *own) {
 
 void shard_exchange(struct shard *shard, int worker, const struct state *own, float rate) {
     const struct device *home = shard->home->device;
+    struct store *store = shard->store;
     const size_t begin = shard->begin, floats = shard->end - begin;
     float *mine = own->vector[0].at, *here = bring_own(shard, worker, mine);
     struct error error = {0};
-    home_remember(shard->store,
+    home_remember(store,
                   home->backend->vectors->exchange(
                       home, here + begin, shard->home->state.vector[0].at + begin, floats, rate, &error),
                   &error);
     if (here != mine) home_queue_copy(shard, mine + begin, here + begin, floats);
-    home_finish(shard->store, home);
-    shard->store->workers[worker].own_written = true;
+    home_finish(store, home);
+    store->workers[worker].own_written = true;
 }
 
 void shard_follow(struct shard *shard, int worker, const struct state *own, float share) {
