@@ -81,13 +81,12 @@ KERNEL compensate(compensation by, const float *gradient, const float *weights, 
                   float *out) {
     EACH(i, floats) {
         const float g = gradient[i];
-        float m = 1.0f;
+        float lambda = by.lambda;
         if (by.squares) {
-            m = update_squares(by.squares[at + i], g, by.keep);
-            by.squares[at + i] = m;
-            m += UPDATE_LEAST_SQUARE;
+            by.squares[at + i] = update_squares(by.squares[at + i], g, by.keep);
+            lambda = update_adapted(lambda, by.squares[at + i], by.seen);
         }
-        out[i] = update_compensated(g, weights[i], by.then[at + i], by.lambda, m);
+        out[i] = update_compensated(g, weights[i], by.then[at + i], lambda);
     }
 }
 

@@ -12,7 +12,7 @@
  * from one begins them anew.
  *
  * Source: Zheng et al., "Asynchronous stochastic gradient descent with delay compensation", ICML 2017;
- * adapt=none is its DC-ASGD-c, mean-square its DC-ASGD-a. */
+ * adapt=none is its DC-ASGD-c, mean-square its DC-ASGD-a, whose mean is 0 at first (update.h). */
 #include "../src/store/strategy.h"
 
 enum adapt { ADAPT_NONE, ADAPT_MEAN_SQUARE };
@@ -35,7 +35,8 @@ static const struct option rows[] = {
 struct dc_state {
     float **then; /* [workers][slice floats] the weights that each has; written by its own thread, read by the
                      server while that waits for its gradient */
-    float *squares; /* [slice floats] the server's; NULL with adapt=none */
+    float *squares; /* [slice floats] the server's, as is what follows; NULL with adapt=none */
+    float unseen;   /* keep^n after n updates */
 };
 
 static int dc_open(struct shard *shard, const void *settings, struct error *error) {
@@ -46,6 +47,7 @@ static int dc_open(struct shard *shard, const void *settings, struct error *erro
     RETURN_IF(memory_array(&state->then, workers, "copies of a shard", error));
     for (int w = 0; w < workers; w++)
         RETURN_IF(shard_open_vector(shard, &state->then[w], "the weights that a worker has", error));
+    state->unseen = 1.0f;
     if (((const struct dc_settings *)settings)->adapt == ADAPT_NONE) return OK;
     return shard_open_vector(shard, &state->squares, "the mean squares of gradients", error);
 }
@@ -64,13 +66,15 @@ static void dc_close(struct shard *shard) {
 static int dc_serve(struct shard *shard, struct gradient *gradient, struct error *error) {
     const struct dc_settings *settings = choice_settings(shard->store->settings.strategy);
     struct dc_state *state = shard->state;
-    const struct compensation compensation = {.lambda = (float)settings->lambda,
-                                              .keep = (float)settings->keep,
-                                              .begin = shard->begin,
-                                              .then = state->then[gradient->worker],
-                                              .squares = state->squares};
     long version = atomic_load(&shard->version);
     if (gradient->examples > 0) {
+        state->unseen *= (float)settings->keep;
+        const struct compensation compensation = {.lambda = (float)settings->lambda,
+                                                  .keep = (float)settings->keep,
+                                                  .seen = 1.0f - state->unseen,
+                                                  .begin = shard->begin,
+                                                  .then = state->then[gradient->worker],
+                                                  .squares = state->squares};
         lock_take(&shard->lock);
         version = shard_apply_compensated(shard, gradient, &compensation);
         lock_release(&shard->lock);

@@ -38,8 +38,8 @@ static void compensate(const struct compensation *by, const float *gradient, con
     for (size_t i = 0; squares && i < floats; i++)
         squares[i] = update_squares(squares[i], gradient[i], by->keep);
     for (size_t i = 0; i < floats; i++)
-        out[i] = update_compensated(gradient[i], weights[i], then[i], by->lambda,
-                                    squares ? squares[i] + UPDATE_LEAST_SQUARE : 1.0f);
+        out[i] = update_compensated(gradient[i], weights[i], then[i],
+                                    squares ? update_adapted(by->lambda, squares[i], by->seen) : by->lambda);
 }
 
 static int update(const struct device *device, const struct update *update, const struct update_slice *slice,

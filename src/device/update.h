@@ -62,16 +62,19 @@ static inline float *state_find(const struct state *state, const char *name) {
     return NULL;
 }
 
-/* What makes up for the age of a gradient that was computed on `then`: it becomes g + l g g (w - then), with
- * l = lambda, or, with a mean of its squares m, l = lambda / sqrt(m). Source: Zheng et al., "Asynchronous
- * stochastic gradient descent with delay compensation", ICML 2017, whose outer product is cut down to its
- * diagonal so. */
+/* What makes up for the age of a gradient that was computed on `then`: it becomes g + l g g (w - then), where
+ * l is lambda, or lambda over the root of a moving mean of the squares of gradients. Source: Zheng et al.,
+ * "Asynchronous stochastic gradient descent with delay compensation", ICML 2017, whose outer product is cut
+ * down to its diagonal so. Their mean begins with 0, and its root is far too small at first; here it is
+ * divided by what it has seen, as Adam divides its own. */
 #define UPDATE_LEAST_SQUARE 1e-7f
 struct compensation {
-    float lambda, keep; /* keep: what is left of m at each update */
-    size_t begin;       /* in the layout, of the first float of both: */
-    const float *then;  /* [slice floats] */
-    float *squares;     /* [slice floats] m; NULL: lambda stays */
+    float lambda;
+    float keep;        /* what is left of the squares at each update */
+    float seen;        /* 1 - keep^n, at update n */
+    size_t begin;      /* in the layout, of the first float of both: */
+    const float *then; /* [slice floats] */
+    float *squares;    /* [slice floats] NULL: lambda stays */
 };
 
 struct world;
@@ -113,14 +116,18 @@ UPDATE_INLINE float update_shrunk(const struct update *u, float after, float w) 
     return after - u->rate * u->weight_decay * w;
 }
 
-/* m after one more gradient. */
+/* The squares after one more gradient. */
 UPDATE_INLINE float update_squares(float m, float g, float keep) {
     return keep * m + (1.0f - keep) * g * g;
 }
 
-/* m: 1 where lambda stays. */
-UPDATE_INLINE float update_compensated(float g, float w, float then, float lambda, float m) {
-    return g + lambda / sqrtf(m) * g * g * (w - then);
+/* lambda over the root of their mean. */
+UPDATE_INLINE float update_adapted(float lambda, float squares, float seen) {
+    return lambda / sqrtf(squares / seen + UPDATE_LEAST_SQUARE);
+}
+
+UPDATE_INLINE float update_compensated(float g, float w, float then, float lambda) {
+    return g + lambda * g * g * (w - then);
 }
 
 /* The gradient of the loss plus decay/2 |w|^2. */

@@ -8,13 +8,13 @@ static float weights[BY_HAND_FLOATS], moments[2][BY_HAND_FLOATS], squares[BY_HAN
     then[MOST][BY_HAND_FLOATS], gradient_of[MOST][BY_HAND_FLOATS];
 
 static void compensate(const struct rig *rig, float *gradient, const float *before, float lambda,
-                       bool adapts) {
+                       bool adapts, float seen) {
     for (int r = 0; r < rig->layout.count; r++)
         for (size_t i = rig->ranges[r].begin; i < rig->ranges[r].begin + rig->ranges[r].floats; i++) {
             const float g = gradient[i], change = weights[i] - before[i];
             if (rig->ranges[r].kind == RANGE_STATISTIC) continue;
             if (adapts) squares[i] = 0.875f * squares[i] + 0.125f * g * g;
-            const float l = adapts ? lambda / sqrtf(squares[i] + 1e-7f) : lambda;
+            const float l = adapts ? lambda / sqrtf(squares[i] / seen + 1e-7f) : lambda;
             gradient[i] = g + l * g * g * change;
         }
 }
@@ -35,6 +35,7 @@ static void check_against_serial(const char *text, int workers, const char *opti
     struct gradient *in_hand[MOST] = {NULL};
     struct rng rng;
     long applied = 0, stalest = 0, number = 0;
+    float unseen = 1.0f;
     const struct rig_settings settings = {.strategy = text,
                                           .optimizer = optimizer,
                                           .workers = workers,
@@ -68,7 +69,8 @@ static void check_against_serial(const char *text, int workers, const char *opti
         by_hand_send(&rig, in_hand[w]);
         CHECK(store_drain(&rig.store, w, &rig.error) == OK, "%s", rig.error.words);
         in_hand[w] = NULL;
-        compensate(&rig, gradient_of[w], then[w], lambda, adapts);
+        unseen *= 0.875f;
+        compensate(&rig, gradient_of[w], then[w], lambda, adapts, 1.0f - unseen);
         step(&rig, gradient_of[w], ++applied);
     }
     CHECK(by_hand_same(&rig, weights, rig.store.weights), "%s, %d workers, %s: other weights", text, workers,
