@@ -8,7 +8,7 @@
 #include "../config/config.h"
 
 /* The texts of a checkpoint, in memory of their own. */
-enum { RESUME_TEXTS = 64 };
+enum { RESUME_TEXTS = 96 };
 struct resume_texts {
     struct text_entry entries[RESUME_TEXTS];
     int count;

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Several strategies in one run, one after the other, as a user meets them: the lines, the files, stopping and going on at any
 # place, a cluster over TCP, and what compares such runs. tests/run/pairs.c has every pair of strategies.
+# shellcheck disable=SC2015,SC2046,SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
@@ -29,7 +30,6 @@ look() { python3 look.py "$@"; }
 strategies() { # folder, expected
     [ "$(look strategies "$1")" = "$2" ] || fail "$1: the strategies were $(look strategies "$1"), expected $2"
 }
-# shellcheck disable=SC2086
 train() { "$TRAINER" --dataset=iris --model=mlp:hidden=10 --batch=4 --devices=cpu:0,cpu:1 --threads=1 "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"; }
 resume() { "$TRAINER" --devices=cpu:0,cpu:1 --threads=1 "$@" >out 2>err || fail "trainer $*: exit code $?: $(cat err)"; }
 
@@ -115,18 +115,15 @@ refused 2 'found "until accuracy 0.9", but .* has numbers to predict' --dataset=
 # --- a cluster over TCP: the bits of one process ---
 mixed='local-sgd:every=3 until epoch 1; sync until epoch 2; local-sgd:every=2'
 cluster_run="--dataset=iris --model=mlp:hidden=10 --batch=4 --epochs=3 --threads=1 --timeout=20"
-# shellcheck disable=SC2086
 "$TRAINER" --quiet $cluster_run --devices=cpu:0,cpu:1 --strategy="$mixed" --replace --out=alone >out 2>err || fail "alone: $(cat err)"
 for servers in 2 0; do
     new_cluster $servers 2
     rm -rf run elsewhere
     for ((i = servers - 1; i >= 0; i--)); do
-        # shellcheck disable=SC2086
-        start ps$i "$TRAINER" --job=ps --task=$i $hosts --out=$([ $i -eq 0 ] && echo run || echo elsewhere) $cluster_run --strategy="$mixed"
+                start ps$i "$TRAINER" --job=ps --task=$i $hosts --out=$([ $i -eq 0 ] && echo run || echo elsewhere) $cluster_run --strategy="$mixed"
     done
     for i in 1 0; do
-        # shellcheck disable=SC2086
-        start_worker $i --out=$([ $servers -eq 0 ] && echo run || echo elsewhere) $cluster_run --strategy="$mixed"
+                start_worker $i --out=$([ $servers -eq 0 ] && echo run || echo elsewhere) $cluster_run --strategy="$mixed"
     done
     ends 0 $([ $servers -eq 0 ] || echo ps0 ps1) w0 w1
     same_weights "$servers parameter servers" run alone
