@@ -6,7 +6,10 @@ Each run trains MNIST (batch 100) with two workers of one thread each. Printed f
 examples/s of the threads, of one and of two parameter servers, and of a mirrored pair, each over shared
 memory and over TCP; the median of the rounds, which take turns. The bytes that a step moves over the wire are compared with the formula.
 
-    TRAINER_DATA=... bench/cluster.py [--rounds 3] [--epochs 4] [--strategies sync,async-lockfree]
+    TRAINER_DATA=... bench/cluster.py [--rounds 3] [--epochs 4] [--strategies sync,async-lockfree] [--models mlp:hidden=100]
+        [--way "1 ps, TCP"]... [--peer "NAME=COMMAND"]...
+
+--peer takes its turn in each round: a command of a shell, whose last line is JSON with examples_per_s; what it prints is printed once.
 """
 import argparse
 import json
@@ -56,6 +59,11 @@ def run(servers, workers, options, folder):
         return json.load(file)
 
 
+def run_peer(command):
+    answer = json.loads(subprocess.run(command, shell=True, check=True, stdout=subprocess.PIPE, text=True).stdout.strip().splitlines()[-1])
+    return answer, answer["examples_per_s"]
+
+
 def padded(floats):
     return (floats + 15) // 16 * 16
 
@@ -74,16 +82,28 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--strategies", default="sync,async-lockfree")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--way", action="append", help="one of those that are printed (default: all)")
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
     settings = parser.parse_args()
+    peers, answers = dict(peer.split("=", 1) for peer in settings.peer), {}
     worlds = {"threads": (-1, [])}
     for name, servers in {"1 ps": 1, "2 ps": 2, "mirrored": 0}.items():
         worlds[name] = (servers, [])
         worlds[name + ", TCP"] = (servers, ["--no-shared-memory"])
-    for model, words in MODELS.items():
+    if settings.way:
+        worlds = {name: worlds[name] for name in settings.way}
+    for model in settings.models.split(","):
+        words = MODELS[model]
         for strategy in settings.strategies.split(","):
-            speeds = {name: [] for name in worlds}
+            speeds = {name: [] for name in [*worlds, *peers]}
+            bytes_a_step = None
             for _ in range(settings.rounds):
-                for name in random.sample(list(worlds), len(worlds)):
+                for name in random.sample(list(speeds), len(speeds)):
+                    if name in peers:
+                        answers[name], speed = run_peer(peers[name])
+                        speeds[name].append(speed)
+                        continue
                     servers, link = worlds[name]
                     with tempfile.TemporaryDirectory() as folder:
                         options = [f"--model={model}", f"--strategy={strategy}", f"--epochs={settings.epochs}",
@@ -97,10 +117,13 @@ def main():
                                          f"{formula(model, summary, 2)}")
                             bytes_a_step = sum(found) / summary["steps"]
             medians = {name: statistics.median(s) for name, s in speeds.items()}
-            print(f"{words}, {strategy}: {bytes_a_step:,.0f} bytes a step on the wire, as the formula says")
-            for name in worlds:
-                print(f"  {name:13} {medians[name]:10,.0f} examples/s  {medians[name] / medians['threads']:5.2f} of threads"
+            first = next(iter(speeds))
+            print(f"{words}, {strategy}" + (f": {bytes_a_step:,.0f} bytes a step on the wire, as the formula says" if bytes_a_step else ""))
+            for name in speeds:
+                print(f"  {name:13} {medians[name]:10,.0f} examples/s  {medians[name] / medians[first]:5.2f} of {first}"
                       f"  ({' '.join(f'{s:,.0f}' for s in speeds[name])})")
+    for name, answer in answers.items():
+        print(f"{name}: {json.dumps(answer)}")
 
 
 if __name__ == "__main__":

@@ -276,12 +276,14 @@ start_ps $short
 ends 0 ps w0
 [ "$(grep -c 'has said nothing' w0.err)" -eq 1 ] || fail "a silent listener: $(cat w0.err)"
 new_cluster 1 1
-start web python3 -m http.server --bind 127.0.0.1 "$port"
+start other python3 -c 'import socket, sys
+guest = socket.create_server(("127.0.0.1", int(sys.argv[1]))).accept()[0]
+guest.sendall(b"SSH-2.0-another\r\n" + bytes(100))
+guest.recv(1)' "$port"
 start_worker 0 $short
 ends 5 w0
-says w0 "^trainer: the parameter server 127.0.0.1:$port: expected a trainer peer, found \""
-signal 9 web
-finish web
+says w0 "^trainer: the parameter server 127.0.0.1:$port: expected a trainer peer, found \"SSH-2.0-\"?"
+finish other
 
 # --- a port in use, a host that is none ---
 keep_port "$port"
