@@ -51,9 +51,9 @@ static node build(struct graph *g, node x, int classes, const void *settings) {
 static const struct option rows[] = {
     OPTION_ROW(REAL, "l2", struct alexnet_settings, l2, .fallback = "0.004", .least = 0, .most = 1000,
                .help = "L2 of the two large dense layers"),
-    OPTION_ROW(CHOICE, "init", struct alexnet_settings, init, .fallback = "tutorial",
-               .choices = "tutorial|he",
-               .help = "initial weights: the tutorial's, or by the number of inputs (He), with 0 in the last layer"),
+    OPTION_ROW(
+        CHOICE, "init", struct alexnet_settings, init, .fallback = "tutorial", .choices = "tutorial|he",
+        .help = "initial weights: the tutorial's, or by the number of inputs (He), with 0 in the last layer"),
     {0},
 };
 

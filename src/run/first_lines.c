@@ -57,8 +57,8 @@ int run_say_start(struct run *run, struct error *error) {
                    run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",
                    homes[0] ? " on " : "", homes);
     if (run->phase > 0)
-        lines_describe(lines, "goes on under %s, number %d of these strategies",
-                       setup->choices.strategy.text, run->phase + 1);
+        lines_describe(lines, "goes on under %s, number %d of these strategies", setup->choices.strategy.text,
+                       run->phase + 1);
     lines_describe(lines, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch, run->workers,
                    config->batch * run->workers, config->epochs, config->epochs == 1 ? "" : "s",
                    config->optimizer, config->schedule, config->seed);

@@ -36,7 +36,7 @@ struct member {
     _Atomic long step;                         /* the step it is in; written by the member itself */
     long earlier; /* steps of this part of the run before those, under other strategies; written while all are
                      paused */
-    _Atomic double since;                      /* world_now of its last phase change */
+    _Atomic double since; /* world_now of its last phase change */
     _Atomic double acted; /* world_now of the last one that was its own doing: not into or out of a wait */
     _Atomic bool active;  /* takes part; false once it left */
     const char *_Atomic place; /* what it waits at, a constant text; NULL otherwise */

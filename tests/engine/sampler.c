@@ -411,7 +411,7 @@ struct losses {
     long count[MOST_WORKERS];
     long step[MOST_WORKERS]; /* of who is lost: the one that it had in hand, from 1 */
     bool lost[MOST_WORKERS];
-    bool left[MOST_WORKERS]; /* not lost: then `step` is the last one that it has computed */
+    bool left[MOST_WORKERS];   /* not lost: then `step` is the last one that it has computed */
     bool changes;              /* with every epoch, between rounds and none */
     long before[MOST_BATCHES]; /* times that a batch was met until the last change */
     long in_hand;              /* batches that were lost for good */

@@ -7,8 +7,8 @@ enum { MOST = 4 };
 static float weights[BY_HAND_FLOATS], moments[2][BY_HAND_FLOATS], squares[BY_HAND_FLOATS],
     then[MOST][BY_HAND_FLOATS], gradient_of[MOST][BY_HAND_FLOATS];
 
-static void compensate(const struct rig *rig, float *gradient, const float *before, float lambda,
-                       bool adapts, float seen) {
+static void compensate(const struct rig *rig, float *gradient, const float *before, float lambda, bool adapts,
+                       float seen) {
     for (int r = 0; r < rig->layout.count; r++)
         for (size_t i = rig->ranges[r].begin; i < rig->ranges[r].begin + rig->ranges[r].floats; i++) {
             const float g = gradient[i], change = weights[i] - before[i];
