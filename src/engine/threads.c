@@ -72,7 +72,8 @@ static bool notice(void *self, char *words, size_t bytes) {
 static int change(void *self, const struct crew_change *change, struct error *error) {
     struct threads *threads = self;
     (void)change, (void)error;
-    threads->replicas.traits = threads->site->traits;
+    /* Before the first segment it is the same, and workers may be reading it. */
+    if (threads->replicas.traits != threads->site->traits) threads->replicas.traits = threads->site->traits;
     return OK;
 }
 
