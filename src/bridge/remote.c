@@ -178,7 +178,7 @@ static int beat_others(struct remote *remote, int awaited, struct error *error) 
 
 /* Not while it has stepped copies that nobody else has. */
 static bool wants_to_leave(const struct remote *remote) {
-    return remote->settings.may_leave && !remote->behind && world_terminated();
+    return remote->settings.may_leave && !remote->behind && world_dismissed(remote->world);
 }
 
 /* While this worker waits for one of several hosts, the others wait for it: they are told that it lives, so

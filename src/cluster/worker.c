@@ -245,7 +245,7 @@ static int compute_batches(struct remote_device *device) {
 /* SIGTERM ends a worker after the step in hand (remote.h). That of a mirrored cluster has weights that the
  * others need: its other half asks the leader to end the run. */
 static bool leaves(const struct remote_run *run) {
-    return world_terminated() && !run->cluster->mirrored && atomic_load(&run->begun);
+    return world_dismissed(run->world) && !run->cluster->mirrored && atomic_load(&run->begun);
 }
 
 /* The chief of a mirrored cluster leads it, too, and ends it in order. */

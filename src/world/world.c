@@ -59,6 +59,14 @@ void world_stop(struct world *world) {
     world->kind->stop(world);
 }
 
+void world_dismiss(struct world *world) {
+    atomic_store(&world->dismissed, true);
+}
+
+bool world_dismissed(const struct world *world) {
+    return world_terminated() || atomic_load(&world->dismissed);
+}
+
 bool world_stopped(const struct world *world) {
     return atomic_load(&world->stopped) != 0;
 }

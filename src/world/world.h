@@ -70,6 +70,9 @@ bool world_is_here(const char *host);
 void world_catch_interrupts(void);
 bool world_interrupted(void);
 bool world_terminated(void); /* by SIGTERM: a scheduler wants this process to go */
+/* The same of one process of a simulation, whose world that is. */
+void world_dismiss(struct world *world);
+bool world_dismissed(const struct world *world); /* or terminated */
 
 /* Waits at most so long until a pipe, terminal or socket takes a page of bytes, or tells by an error that it
  * never will; a file always does. Returns false earlier when a signal comes. */

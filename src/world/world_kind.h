@@ -32,6 +32,7 @@ struct world_kind {
 /* Each world's struct begins with this one, and each thread's with the next. */
 struct world {
     const struct world_kind *kind;
+    _Atomic bool dismissed;
     _Atomic uint32_t stopped; /* 0 or 1; real sleepers sleep on it */
     struct tls *tls;          /* of its connections (endpoint.c); NULL: none */
     /* Atomic, as one thread may say so while another connects. */
