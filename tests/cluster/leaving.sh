@@ -8,7 +8,7 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
 epochs=150
-[ -z "$slow" ] || epochs=30
+[ -z "$slow" ] || epochs=8
 settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1"
 wanted=$((epochs * 1437)) # examples
 
