@@ -49,10 +49,14 @@ def run(places, host, workers, model, epochs):
         commands = [places[0] + command("ps", 0, host[0], workers, model, epochs, folder)]
         commands += [places[1] + command("worker", w, host[1], workers, model, epochs, folder) for w in range(workers)]
         processes = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for c in commands]
-        for process in processes:
-            words = process.communicate(timeout=900)[1]
-            if process.returncode != 0:
-                sys.exit(f"exit code {process.returncode}: {words}")
+        try:
+            for process in processes:
+                words = process.communicate(timeout=900)[1]
+                if process.returncode != 0:
+                    sys.exit(f"exit code {process.returncode}: {words}")
+        finally:
+            for process in processes:
+                process.kill()
         with open(os.path.join(folder, "summary.json")) as file:
             summary = json.load(file)
     return summary["train_seconds"] * 1e3 / summary["steps"], summary["wire_sent"] / summary["steps"]
@@ -102,8 +106,9 @@ def measure_speed(settings):
                         limit(names, gbit)
                         took, sent = run(places, ["10.77.0.1:2222"] * 2, workers, model, settings.epochs)
                         times.append(took)
+                count = "1 worker" if workers == 1 else f"{workers} workers"
                 line_ms = sent / bytes_per_ms  # of a step, each way
-                report(f"{settings.gbit:g} gbit/s, {words}, {workers} worker{"s" if workers > 1 else ""}, {sent / 1e6:.2f} MB each way", free, found,
+                report(f"{settings.gbit:g} gbit/s, {words}, {count}, {sent / 1e6:.2f} MB each way", free, found,
                        lambda free_ms: max(free_ms + 2 * line_ms, workers * line_ms), workers)
     finally:
         for name in names:
