@@ -63,12 +63,13 @@ static void easgd_close(struct shard *shard) {
     shard->state = NULL;
 }
 
+/* The version counts the steps of all, so its own weights are as new as any. */
 static int easgd_push(struct shard *shard, struct gradient *gradient, struct error *error) {
     const struct state *own = shard->store->workers[gradient->worker].own;
-    const long version = gradient->version[shard->index];
+    const long version = atomic_fetch_add(&shard->version, 1);
     (void)error;
+    gradient->version[shard->index] = version;
     if (gradient->examples > 0) shard_step_own(shard, own, gradient, version);
-    atomic_fetch_add(&shard->version, 1);
     shard_done(shard, gradient, version);
     return OK;
 }
