@@ -203,4 +203,16 @@ fi
 # --- in one process ---
 run 0 --quiet --dataset=iris --epochs=1 --secret-file=nowhere --out=lone
 grep -Fqx 'trainer: --secret-file does nothing in one process, which sends nothing' err || fail "one process with a key: $(cat err)"
+# --- a key that root hands to a group, as Kubernetes mounts a Secret: its members may use it; nobody may whose key all can read ---
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+    chmod 711 "$scratch"
+    "$TRAINER" keygen handed.key >/dev/null && chgrp 65534 handed.key
+    for mode in 440:5 640:5 444:3 460:3; do # nobody is there: 5; refused: 3
+        chmod "${mode%:*}" handed.key
+        code=0
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$TRAINER" probe 127.0.0.1:1 --secret-file=handed.key --timeout=0.1 >out 2>err || code=$?
+        [ "$code" -eq "${mode#*:}" ] || fail "a key of root's with mode ${mode%:*}: exit code $code: $(cat err)"
+    done
+fi
+
 [ $failures -eq 0 ]
