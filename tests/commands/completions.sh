@@ -67,7 +67,7 @@ for command in $(complete_line 'trainer '); do
 done
 [ $count -gt 80 ] || fail "only $count options are completed"
 for name in $(listed strategies '') $(listed models '') $(listed optimizers ''); do
-    keys=$("$TRAINER" list "$name" | sed -n 's/^  \([a-z_0-9]*=\).*/\1/p' | sort | tr '\n' ' ')
+    keys=$("$TRAINER" list "$name" | sed -n 's/^  \([a-z_0-9-]*=\).*/\1/p' | sort | tr '\n' ' ')
     kind=$("$TRAINER" list "$name" | sed -n '1s/ .*//p')
     found=$(complete_line "trainer --$kind=$name:")
     [ "$found" = "${keys:- }" ] || fail "$kind $name: settings $found, expected $keys"
