@@ -69,8 +69,9 @@ void training_leave(struct training *training, int worker) {
 
 bool training_left(const struct training *training, int worker, long *steps) {
     const struct worker *leaver = &training->workers[worker];
+    if (!atomic_load(&leaver->lost) || !leaver->left) return false;
     *steps = leaver->side.step;
-    return atomic_load(&leaver->lost) && leaver->left;
+    return true;
 }
 
 bool training_lost(const struct training *training, int worker, long *step, const char **words) {

@@ -53,12 +53,13 @@ static void run_one(const char *strategy, int servers, uint64_t seed) {
     cluster_close(&all);
 }
 
-/* Who drops gradients decides in one place. */
+/* Who drops gradients, or chooses those of an update, decides in one place. */
 static bool has_parts(const struct strategy *strategy) {
     struct choice choice = {0};
     struct error error = {0};
     CHECK(plugin_choose(&choice, &strategy_kind, strategy->plugin.name, &error) == OK, "%s", error.words);
-    return !strategy_traits(strategy, choice.settings)->drops;
+    const struct traits *traits = strategy_traits(strategy, choice.settings);
+    return !traits->drops && !traits->joint;
 }
 
 int main(void) {

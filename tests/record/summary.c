@@ -78,6 +78,8 @@ static void fill_config(void) {
               error.words);
 }
 
+static const struct summary_phase two_phases[] = {{"ssp", 0}, {"sync", 3}};
+
 static const long long bytes_of_19[19] = {[0] = 64, [18] = 8000000000}, bytes_of_2[2] = {64, 8000000000};
 static const char three_members[3][MEMBER_NAME_BYTES] = {"worker 0 (cpu:0)", "worker 1 (cpu:1)", "server 0"};
 static const struct summary summary = {
@@ -131,8 +133,22 @@ static const struct summary summary = {
     .interrupted = true,
     .cluster_ps = 20,
     .cluster_workers = 21,
+    .phases = two_phases,
+    .phase_count = 2,
     .verdict = {.learnt_nothing = "nothing was learnt"},
 };
+
+static void check_phases(const struct json *json) {
+    static const struct json_value none;
+    const struct json_value *list = json_member(json, &json->values[0], "strategies");
+    CHECK(list && list->kind == JSON_ARRAY && list->children == 2, "no list of two strategies");
+    const struct json_value *last =
+        list && list->children == 2 ? &json->values[json->values[list->first].next] : &none;
+    const struct json_value *name = json_member(json, last, "strategy"),
+                            *from = json_member(json, last, "from_epoch");
+    CHECK(name && from && strcmp(name->text, "sync") == 0 && from->number > 2.5,
+          "the second strategy is wrong");
+}
 
 static void check_members(const struct json *json, const struct json_value *object, int count,
                           const char *const *names, const double *values) {
@@ -225,7 +241,8 @@ static void test_summary(const char *path) {
                                         "pipeline_idle_equal",
                                         "batch_expected_s",
                                         "batch_compute_s",
-                                        "compress"};
+                                        "compress",
+                                        "strategies"};
     static const double values[] = {
         0,       0,      0,        0,       2,    3,     4,    5.5,   6,
         7,       8e9,    9.25,     NAN,     10.5, 0.97,  NAN,  0,     0.125,
@@ -235,7 +252,7 @@ static void test_summary(const char *path) {
         1.25,    0.2,    3,        4,       0.98, 0.96,  0,    0,     2 * 8e9 / (8e9 + 64),
         0,       0,      0,        20,      21,   0,     0,    0,     0,
         0,       0.99,   0,        0,       1,    0,     0,    0,     0.375,
-        0.28125, NAN,    0.015625, 0};
+        0.28125, NAN,    0.015625, 0,       0};
     static const char *const texts[][2] = {
         {"program", "trainer 1"},     {"model", "mlp:hidden=100"},    {"dataset", "mnist"},
         {"strategy", "ssp"},          {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
@@ -280,6 +297,7 @@ static void test_summary(const char *path) {
         const struct json_value *device =
             workers ? json_member(&json, &json.values[workers->first], "device") : NULL;
         CHECK(device && device->kind == JSON_TEXT && strcmp(device->text, "cpu:0") == 0, "a worker's device");
+        check_phases(&json);
         CHECK(bytes > 0 && text[bytes - 1] == '\n', "the last line is not ended");
     }
     json_free(&json);

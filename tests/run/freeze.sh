@@ -34,7 +34,7 @@ for strategy in $("$TRAINER" list strategies | sed -n 's/^  \([a-z0-9-]*\) .*/\1
 done
 for optimizer in $("$TRAINER" list optimizers | sed -n 's/^  \([a-z0-9-]*\) .*/\1/p'); do
     # shellcheck disable=SC2086
-    run 0 $few --model="$network" --weights=base --freeze="$kept" --optimizer="$optimizer" --shards=3 --epochs=1 --decay=0.01 --clip=1 --average=0.9 \
+    run 0 $few --model="$network" --weights=base --freeze="$kept" --optimizer="$optimizer" --shards=3 --shard-by=tensor --epochs=1 --decay=0.01 --clip=1 --average=0.9 \
         --out=one --replace
     frozen "$optimizer" "$kept" base/model.safetensors one/checkpoint/state.safetensors
 done

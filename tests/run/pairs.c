@@ -266,7 +266,7 @@ static void check_cluster(const struct named *a, const struct named *b, int numb
                                 .workers = 2,
                                 .seed = (uint64_t)number,
                                 .network = network};
-    const bool drops = a->traits->drops || b->traits->drops,
+    const bool drops = a->traits->drops || b->traits->drops || a->traits->joint || b->traits->joint,
                exact = is_exact(a->traits, 2) && is_exact(b->traits, 2);
     if (!exact && !is_even(a, b)) return;
     if (drops) scenario.servers = 1;
