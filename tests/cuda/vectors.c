@@ -104,7 +104,7 @@ static void test_optimizers(void) {
         check_optimizer(optimizers[count], 0.0f, false);
         check_optimizer(optimizers[count], 0.01f, true);
     }
-    CHECK(count == 5, "%d optimizers step on a GPU", count);
+    CHECK(count == 6, "%d optimizers step on a GPU", count);
     struct error error = {0};
     const struct update unknown = {.rule = count};
     const struct state state = {.count = 1, .vector = {{"", NULL}}};

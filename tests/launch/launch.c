@@ -16,14 +16,16 @@ enum { SHOWN_BYTES = 4096 };
 static const char *environment;
 
 static char *variable(const char *name) {
-    static char value[1024];
+    static char values[64][1024]; /* of the last calls, as long as anybody looks at them */
+    static unsigned calls;
     const size_t length = strlen(name);
     for (const char *at = environment; *at != '\0'; at += strspn(at, " ")) {
         const size_t whole = strcspn(at, " ");
         if (strncmp(at, name, length) == 0 && at[length] == '=') {
+            char *value = values[calls++ % 64];
             memcpy(value, at + length + 1, whole - length - 1);
             value[whole - length - 1] = '\0';
-            return strdup(value); /* the test is short */
+            return value;
         }
         at += whole;
     }
