@@ -84,6 +84,10 @@ int frame_unpack_header(struct frame_header *header, const uint8_t bytes[FRAME_H
     if (type <= FRAME_NONE || type >= FRAME_TYPE_COUNT)
         return error_set(error, ERROR_PEER, "%s: a frame of type %d, expected 1 to %d", peer, type,
                          FRAME_TYPE_COUNT - 1);
+    for (int i = FIELDS_BYTES; i < SUMMED_BYTES; i++)
+        if (bytes[i] != 0)
+            return error_set(error, ERROR_PEER, "%s: %s has %d in byte %d of its header, expected 0", peer,
+                             type_words[type], bytes[i], i);
     const uint64_t length = bytes_little(bytes + 12, 8);
     if (length > limit)
         return error_set(error, ERROR_PEER, "%s: %s of %" PRIu64 " bytes, expected at most %" PRIu64, peer,

@@ -211,6 +211,13 @@ static void test_strangers(void) {
     snprintf(words, sizeof words, "a frame of type %d, expected 1 to %d", FRAME_TYPE_COUNT,
              FRAME_TYPE_COUNT - 1);
     expect_refusal(header, sizeof header, false, words);
+    for (int at = 24; at < SUMMED; at++) { /* what no field has */
+        frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 5});
+        header[at] = 38;
+        reseal(header);
+        snprintf(words, sizeof words, "a hello has 38 in byte %d of its header, expected 0", at);
+        expect_refusal(header, sizeof header, false, words);
+    }
     frame_pack_header(header, &(struct frame_header){.type = FRAME_GRADIENT, .bytes = LIMIT + 1});
     expect_refusal(header, sizeof header, false, "a gradient of 65537 bytes, expected at most 65536");
     frame_pack_header(header, &(struct frame_header){.type = FRAME_HELLO, .bytes = 4ull << 30});
