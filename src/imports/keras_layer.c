@@ -116,7 +116,7 @@ static bool has_number(const struct keras_network *network, const struct keras_p
 
 /* Of a ReLU, by what it says: with a slope below 0, or that ends at 6. */
 static enum layer_kind relu_kind(const struct keras_network *network, const struct keras_part *part) {
-    double slope, most;
+    double slope = 0.0, most = 0.0;
     if (has_number(network, part, "negative_slope", &slope)) return LAYER_leaky_relu;
     return has_number(network, part, "max_value", &most) && most == 6.0 ? LAYER_relu6 : LAYER_relu;
 }
