@@ -7,9 +7,10 @@
  *                now): stale gradients teach fast at first, and hold up the end.
  * What guards:   the shard's lock, for contributing, stepping and copying.
  * How old:       what the others have had applied meanwhile. The version counts gradients, not updates, so
- * ages compare with those of the other asynchronous strategies. Bytes/step:    the weights, once: its own
- * update always changes them. The gradients are read where they lie. Reproducible:  with one worker, bit for
- * bit equal to serial training; else not: who is first decides.
+ *                ages compare with those of the other asynchronous strategies.
+ * Bytes/step:    the weights, once: its own update always changes them. The gradients are read where they
+ *                lie.
+ * Reproducible:  with one worker, bit for bit equal to serial training; else not: who is first decides.
  *
  * The losses are in no checkpoint: who goes on from one measures the first loss anew, and K begins with k.
  *

@@ -1,14 +1,16 @@
 /* gossip: each worker trains a model of its own; now and then it meets another, and both take the mean. No
  * server, and between two pauses nobody waits for anybody: AD-PSGD.
  *
- * Who applies:   each worker its gradient to its own model, with its own optimizer state. Every `every` steps
- * it picks another worker, at random, and both models become their mean, also if the other one is just
- * computing: it computes on a copy, and its gradient is applied to the mean. At a pause the mean of all
- * models and optimizer states is what is tested and saved, and all go on from it. What guards:   a lock per
- * model and shard. Two are taken in the order of the workers, so nobody waits in a circle. At a pause, two
- * barriers, as in local-sgd. How old:       by what all have applied, to any model, since this worker took
- * its copy: about W-1. Bytes/step:    1/every of the weights, from one worker to another. Reproducible:  with
- * one worker equal to serial training; else not.
+ * Who applies:   each worker its gradient to its own model, with its own optimizer state. Every `every`
+ *                steps it picks another worker, at random, and both models become their mean, also if the
+ *                other one is just computing: it computes on a copy, and its gradient is applied to the
+ *                mean. At a pause the mean of all models and optimizer states is tested and saved, and all
+ *                go on from it.
+ * What guards:   a lock per model and shard. Two are taken in the order of the workers, so nobody waits in
+ *                a circle. At a pause, two barriers, as in local-sgd.
+ * How old:       by what all have applied, to any model, since this worker took its copy: about W-1.
+ * Bytes/step:    1/every of the weights, from one worker to another.
+ * Reproducible:  with one worker equal to serial training; else not.
  *
  * Over a cluster all models are where the server would be: a step moves weights and gradient, as under the
  * other strategies.
