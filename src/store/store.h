@@ -30,7 +30,7 @@
  *   shard_open_vector   a vector of the strategy's own, as long as the slice, where that lives
  *   shard_keep          copy the slice into such a vector
  *   shard_read_kept     copy such a vector into a worker's weights
- *   shard_copy_own      copy the slice from one of a worker's own vectors to another
+ *   shard_copy_own      copy a worker's own slice between two of its vectors
  *   shard_meet          both of two workers' own vectors = their mean, a slice of them
  *   shard_exchange      move a worker's own copy and the slice towards each other
  *   shard_follow        move the optimizer state of the slice towards a worker's own
