@@ -63,7 +63,8 @@ static int read_array(struct reading *reading, const struct keras_weighted *weig
     const struct layer *layer = &network->file->list.layers[weighted->layer];
     struct npy array;
     uint64_t object;
-    char own[sizeof((struct file_array *)0)->name], shape[100];
+    char own[sizeof((struct file_array *)0)->name], shape[100], words[PATH_MOST];
+    struct text label = text_into(words, sizeof words);
     RETURN_IF(hdf5_reader_find(reading->from, path, &object, reading->error));
     if (object == 0)
         return keras_wrong(network, weighted->name, reading->error, "found no array %.200s", path);
@@ -77,6 +78,8 @@ static int read_array(struct reading *reading, const struct keras_weighted *weig
         return error_set(reading->error, ERROR_FILE, "%s: its arrays are longer than all of it",
                          network->path);
     snprintf(own, sizeof own, "%s/%s", layer->name, name);
+    text_add(&label, "%s: %s", network->path, path);
+    array.name = words; /* for a number that is not finite */
     struct file_array *out = network_file_array(network->file, own, &array.shape, reading->error);
     return out ? npy_floats(&array, 0, array.count, out->values, reading->error) : reading->error->code;
 }

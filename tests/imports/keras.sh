@@ -107,6 +107,22 @@ refused 2 'import: expected --out=DIR' import net.json
 
 # --- there and back ---
 grep -q TRAINER_HDF5=1 "$BUILD/flags" || { [ $failures -eq 0 ] && echo "no libhdf5 in this build" && exit 77; exit 1; }
+# --- a number that is not finite is said with its file ---
+run 0 --model=mlp:hidden=3 --dataset=digits --epochs=1 --out=damaged --quiet
+run 0 export --checkpoint=damaged damaged.h5
+run 0 export --checkpoint=damaged damaged.npz
+python3 - <<'PYTHON'
+import struct, zipfile
+archive = zipfile.ZipFile("damaged.npz")
+name = [name for name in archive.namelist() if "bias" in name][-1]
+last = archive.read(name)[-8:]
+whole = open("damaged.h5", "rb").read()
+assert whole.count(last) == 1, name
+open("damaged.h5", "wb").write(whole.replace(last, last[:4] + struct.pack("<f", float("inf"))))
+PYTHON
+refused 3 'damaged\.h5: model_weights/[a-z_0-9]+/.*bias.*: row 10, number 1 \(from 1\): found inf, expected a finite float32' \
+    import damaged.h5 --out=none
+
 sequence='conv 6 3x3 same stride=2 no_bias; batch_norm; leaky_relu 0.2; pad 1x2; avgpool 2 same; conv 8 2x3 valid gelu; silu; maxpool 2x1; elu 0.7; dropout 0.3
     flatten; reshape 4x4; flatten; dense 20 tanh; batch_norm; dense 12 sigmoid; dense'
 branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = conv 10 3x3 same; d = concat a b; add c d; global_avgpool; dense; softmax'
