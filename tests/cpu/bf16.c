@@ -203,12 +203,6 @@ static void check_rest(int batch, int side, int channels) {
 
 /* --- a program --- */
 
-static const struct model *find_model(const char *name) {
-    for (int i = 0; models[i]; i++)
-        if (strcmp(models[i]->plugin.name, name) == 0) return models[i];
-    return NULL;
-}
-
 enum { BATCH = 128, CLASSES = 10, MOST_FETCHES = 16 };
 
 struct trained {
@@ -221,10 +215,14 @@ struct trained {
 static void open_trained(struct trained *t, const char *model, struct shape input,
                          const struct device *device) {
     node variables[MOST_FETCHES];
+    static struct choice choice;
+    struct error error = {0};
+    CHECK(plugin_choose(&choice, &model_kind, model, &error) == OK, "%s", error.words);
     graph_open(&t->g, true, 1);
     t->x = graph_placeholder(&t->g, "x", TYPE_FLOAT, input);
     t->labels = graph_placeholder(&t->g, "labels", TYPE_INT, SHAPE(BATCH));
-    const node logits = find_model(model)->build(&t->g, t->x, CLASSES, NULL);
+    const node logits =
+        ((const struct model *)choice.plugin)->build(&t->g, t->x, CLASSES, choice_settings(&choice));
     t->loss =
         graph_reduce_mean(&t->g, graph_softmax_cross_entropy(&t->g, logits, t->labels), ALL_AXES, false);
     int ranges = 0;
