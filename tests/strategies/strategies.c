@@ -145,8 +145,8 @@ static void check_many_seeds(const char *text, const struct strategy *strategy, 
 /* --- what is exchanged is neither lost nor counted twice --- */
 
 /* What each worker's first weights add up to: who comes late begins with what the store has by then. Where
- * copies meet one by one, another may have met this one before its first step: what the store has counts,
- * which changes at pauses alone. */
+ * copies meet one by one, others meet a worker before its first step, too: it begins at its first pull or at
+ * the first pause, before which the store has what it had at first, which is 0. */
 static double begun_with[HARNESS_WORKERS];
 
 static int formula_numbered(struct rig *rig, int worker, long number, float *weights, float *gradient,
@@ -156,9 +156,8 @@ static int formula_numbered(struct rig *rig, int worker, long number, float *wei
     for (size_t i = 0; i < own->floats; i++) gradient[own->begin + i] = (float)(1 + number % 3);
     const struct traits *traits = rig->training.traits;
     const bool meets = traits->conserved == CONSERVED_COPIES && !traits->rounds;
-    const float *begun = meets ? rig->store.weights : weights;
-    for (int w = 0; w < rig->settings.workers && atomic_load(&rig->computed[worker]) == 1; w++)
-        begun_with[worker] += (double)begun[rig->ranges[w].begin];
+    for (int w = 0; w < rig->settings.workers && !meets && atomic_load(&rig->computed[worker]) == 1; w++)
+        begun_with[worker] += (double)weights[rig->ranges[w].begin];
     return code;
 }
 
