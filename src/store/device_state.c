@@ -119,6 +119,7 @@ static int find_homes(struct store *store, struct error *error) {
     const struct store_settings *settings = &store->settings;
     const int workers = settings->devices ? settings->roster->workers : 0;
     store->processor = device_processor();
+    if (workers > 0) store->processor.precision = settings->devices[0].precision; /* of Muon's products */
     store->reader = &store->processor;
     RETURN_IF(memory_array(&store->homes, workers + 1, "homes of shards", error));
     for (int w = 0; w < workers; w++) {

@@ -7,6 +7,10 @@
  * end. For 384 x 2304 and three rounds that is 2.4 instead of 4.4 thousand million operations, with the same
  * values but for rounding.
  *
+ * The two products of the long side are computed in the device's precision. Where that is bf16, S is still
+ * the Gram matrix of a real matrix, X rounded, so it has no negative eigenvalue that the rounds could blow
+ * up. The rounds themselves are in float32.
+ *
  * Source: K. Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024, whose
  * coefficients these are. */
 #include "matrices.h"
@@ -34,6 +38,7 @@ struct matrix {
 
 struct matrix_room {
     struct device device; /* computes in float32 */
+    struct device coarse; /* the same in its own precision: products of the long side */
     float *sum, *ahead;   /* [layout floats] the gradient; the momentum's step */
     float *small[SMALLS]; /* [longest side squared]; EYE is the matrix's own */
     struct matrix *matrices;
@@ -116,7 +121,7 @@ static int open_matrix(struct matrix_room *room, const struct range *range, stru
     *matrix = (struct matrix){
         .range = range, .rows = rows, .columns = columns, .side = rows < columns ? rows : columns};
     for (int p = 0; p < PRODUCTS; p++) {
-        describe_product(matrix, (enum product)p, &room->device);
+        describe_product(matrix, (enum product)p, p == SQUARE ? &room->device : &room->coarse);
         RETURN_IF(open_product(&matrix->made[p], error));
     }
     return open_eye(matrix, &room->device, error);
@@ -144,7 +149,7 @@ static int open_room(const struct store *store, const struct device *device, siz
     size_t longest = 0;
     RETURN_IF(memory_array(out, 1, "room for steps of matrices", error));
     struct matrix_room *room = *out;
-    room->device = *device;
+    room->device = room->coarse = *device;
     room->device.precision = PRECISION_FP32;
     RETURN_IF(memory_array(&room->matrices, layout->count, "matrices", error));
     RETURN_IF(device_array(device, &room->sum, layout->floats, "the gradients of matrices", error));
