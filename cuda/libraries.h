@@ -78,72 +78,32 @@ extern struct library cublaslt_library;
 /* --- cuDNN --- */
 
 #define CUDNN_FUNCTIONS(X)                                                                                   \
-    X(cudnnConvolutionBackwardData)                                                                          \
-    X(cudnnConvolutionBackwardFilter)                                                                        \
-    X(cudnnConvolutionBiasActivationForward)                                                                 \
-    X(cudnnConvolutionForward)                                                                               \
+    X(cudnnBackendCreateDescriptor)                                                                          \
+    X(cudnnBackendDestroyDescriptor)                                                                         \
+    X(cudnnBackendExecute)                                                                                   \
+    X(cudnnBackendFinalize)                                                                                  \
+    X(cudnnBackendGetAttribute)                                                                              \
+    X(cudnnBackendSetAttribute)                                                                              \
     X(cudnnCreate)                                                                                           \
-    X(cudnnCreateActivationDescriptor)                                                                       \
-    X(cudnnCreateConvolutionDescriptor)                                                                      \
-    X(cudnnCreateFilterDescriptor)                                                                           \
-    X(cudnnCreateTensorDescriptor)                                                                           \
     X(cudnnDestroy)                                                                                          \
-    X(cudnnDestroyActivationDescriptor)                                                                      \
-    X(cudnnDestroyConvolutionDescriptor)                                                                     \
-    X(cudnnDestroyFilterDescriptor)                                                                          \
-    X(cudnnDestroyTensorDescriptor)                                                                          \
-    X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                           \
-    X(cudnnGetConvolutionBackwardDataWorkspaceSize)                                                          \
-    X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                                         \
-    X(cudnnGetConvolutionBackwardFilterWorkspaceSize)                                                        \
-    X(cudnnGetConvolutionForwardAlgorithm_v7)                                                                \
-    X(cudnnGetConvolutionForwardWorkspaceSize)                                                               \
     X(cudnnGetErrorString)                                                                                   \
-    X(cudnnSetActivationDescriptor)                                                                          \
-    X(cudnnSetConvolution2dDescriptor)                                                                       \
-    X(cudnnSetConvolutionGroupCount)                                                                         \
-    X(cudnnSetConvolutionMathType)                                                                           \
-    X(cudnnSetFilter4dDescriptor)                                                                            \
-    X(cudnnSetStream)                                                                                        \
-    X(cudnnSetTensor4dDescriptor)
+    X(cudnnSetStream)
 
 CUDNN_FUNCTIONS(LIBRARY_TYPE)
 enum { CUDNN_FUNCTIONS(LIBRARY_NUMBER) CUDNN_COUNT };
 extern _Atomic(void *) cudnn_functions[CUDNN_COUNT];
 extern struct library cudnn_library;
 
-#define cudnnConvolutionBackwardData LIBRARY_CALL(cudnn, cudnnConvolutionBackwardData)
-#define cudnnConvolutionBackwardFilter LIBRARY_CALL(cudnn, cudnnConvolutionBackwardFilter)
-#define cudnnConvolutionBiasActivationForward LIBRARY_CALL(cudnn, cudnnConvolutionBiasActivationForward)
-#define cudnnConvolutionForward LIBRARY_CALL(cudnn, cudnnConvolutionForward)
+#define cudnnBackendCreateDescriptor LIBRARY_CALL(cudnn, cudnnBackendCreateDescriptor)
+#define cudnnBackendDestroyDescriptor LIBRARY_CALL(cudnn, cudnnBackendDestroyDescriptor)
+#define cudnnBackendExecute LIBRARY_CALL(cudnn, cudnnBackendExecute)
+#define cudnnBackendFinalize LIBRARY_CALL(cudnn, cudnnBackendFinalize)
+#define cudnnBackendGetAttribute LIBRARY_CALL(cudnn, cudnnBackendGetAttribute)
+#define cudnnBackendSetAttribute LIBRARY_CALL(cudnn, cudnnBackendSetAttribute)
 #define cudnnCreate LIBRARY_CALL(cudnn, cudnnCreate)
-#define cudnnCreateActivationDescriptor LIBRARY_CALL(cudnn, cudnnCreateActivationDescriptor)
-#define cudnnCreateConvolutionDescriptor LIBRARY_CALL(cudnn, cudnnCreateConvolutionDescriptor)
-#define cudnnCreateFilterDescriptor LIBRARY_CALL(cudnn, cudnnCreateFilterDescriptor)
-#define cudnnCreateTensorDescriptor LIBRARY_CALL(cudnn, cudnnCreateTensorDescriptor)
 #define cudnnDestroy LIBRARY_CALL(cudnn, cudnnDestroy)
-#define cudnnDestroyActivationDescriptor LIBRARY_CALL(cudnn, cudnnDestroyActivationDescriptor)
-#define cudnnDestroyConvolutionDescriptor LIBRARY_CALL(cudnn, cudnnDestroyConvolutionDescriptor)
-#define cudnnDestroyFilterDescriptor LIBRARY_CALL(cudnn, cudnnDestroyFilterDescriptor)
-#define cudnnDestroyTensorDescriptor LIBRARY_CALL(cudnn, cudnnDestroyTensorDescriptor)
-#define cudnnGetConvolutionBackwardDataAlgorithm_v7                                                          \
-    LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardDataAlgorithm_v7)
-#define cudnnGetConvolutionBackwardDataWorkspaceSize                                                         \
-    LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardDataWorkspaceSize)
-#define cudnnGetConvolutionBackwardFilterAlgorithm_v7                                                        \
-    LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardFilterAlgorithm_v7)
-#define cudnnGetConvolutionBackwardFilterWorkspaceSize                                                       \
-    LIBRARY_CALL(cudnn, cudnnGetConvolutionBackwardFilterWorkspaceSize)
-#define cudnnGetConvolutionForwardAlgorithm_v7 LIBRARY_CALL(cudnn, cudnnGetConvolutionForwardAlgorithm_v7)
-#define cudnnGetConvolutionForwardWorkspaceSize LIBRARY_CALL(cudnn, cudnnGetConvolutionForwardWorkspaceSize)
 #define cudnnGetErrorString LIBRARY_CALL(cudnn, cudnnGetErrorString)
-#define cudnnSetActivationDescriptor LIBRARY_CALL(cudnn, cudnnSetActivationDescriptor)
-#define cudnnSetConvolution2dDescriptor LIBRARY_CALL(cudnn, cudnnSetConvolution2dDescriptor)
-#define cudnnSetConvolutionGroupCount LIBRARY_CALL(cudnn, cudnnSetConvolutionGroupCount)
-#define cudnnSetConvolutionMathType LIBRARY_CALL(cudnn, cudnnSetConvolutionMathType)
-#define cudnnSetFilter4dDescriptor LIBRARY_CALL(cudnn, cudnnSetFilter4dDescriptor)
 #define cudnnSetStream LIBRARY_CALL(cudnn, cudnnSetStream)
-#define cudnnSetTensor4dDescriptor LIBRARY_CALL(cudnn, cudnnSetTensor4dDescriptor)
 
 /* --- NCCL, where its header was found --- */
 

@@ -1,5 +1,5 @@
-/* Kernels that bring operands into the form that cuBLASLt and cuDNN want: another type, turned, framed with
- * zeros; and what is left to do to a result when the library does not do it on its way out. None has more
+/* Kernels that bring operands into the form that cuBLASLt and cuDNN want: another type, or turned; and
+ * what is left to do to a result when the library does not do it on its way out. None has more
  * than 2^31 elements, so that places are found by 32-bit divisions. */
 #include "operands.h"
 
@@ -43,31 +43,6 @@ cudaError_t operand_turn(cudaStream_t stream, void *out, enum type to, const voi
                          int rows, int columns) {
     const size_t count = (size_t)rows * (size_t)columns;
     return LAUNCH(stream, count, turn, out, to, in, from, (unsigned)rows, (unsigned)columns, count);
-}
-
-KERNEL set_frame(void *out, enum type to, const void *in, enum type from, struct frame f, size_t count) {
-    EACH(i, count) {
-        unsigned left = (unsigned)i;
-        const unsigned channel = left % (unsigned)f.channels;
-        left /= (unsigned)f.channels;
-        const int column = (int)(left % (unsigned)f.out[1]) - f.begin[1];
-        left /= (unsigned)f.out[1];
-        const int row = (int)(left % (unsigned)f.out[0]) - f.begin[0];
-        const size_t image = left / (unsigned)f.out[0];
-        float value = 0.0f;
-        if (row >= 0 && row < f.in[0] && column >= 0 && column < f.in[1]) {
-            const size_t pixel = (image * (size_t)f.in[0] + (size_t)row) * (size_t)f.in[1] + (size_t)column;
-            value = number_at(in, from, pixel * (size_t)f.channels + channel);
-        }
-        set_number(out, to, i, value);
-    }
-}
-
-cudaError_t operand_frame(cudaStream_t stream, void *out, enum type to, const void *in, enum type from,
-                          const struct frame *frame) {
-    const struct frame f = *frame;
-    const size_t count = (size_t)f.batch * (size_t)f.out[0] * (size_t)f.out[1] * (size_t)f.channels;
-    return LAUNCH(stream, count, set_frame, out, to, in, from, f, count);
 }
 
 DEVICE float activated(float x, enum finish activation) {

@@ -18,15 +18,6 @@ cudaError_t operand_convert(cudaStream_t stream, void *out, enum type to, const 
 cudaError_t operand_turn(cudaStream_t stream, void *out, enum type to, const void *in, enum type from,
                          int rows, int columns);
 
-/* Images [batch, rows, columns, channels] that get a boundary of zeros, or lose one. */
-struct frame {
-    int batch, channels;
-    int in[2], out[2]; /* rows, columns */
-    int begin[2];      /* where the first row and column of `in` are in `out`; less than 0: outside */
-};
-cudaError_t operand_frame(cudaStream_t stream, void *out, enum type to, const void *in, enum type from,
-                          const struct frame *frame);
-
 /* graph.h's enum activation, for device code, which does not see that header. */
 enum finish { FINISH_NONE, FINISH_RELU, FINISH_SIGMOID, FINISH_TANH };
 

@@ -66,9 +66,11 @@ static void check_own(void) {
     CHECK(strcmp(good, bad) != 0, "%s, %s", good, bad);
     CHECK(strcmp(cudnnGetErrorString(CUDNN_STATUS_SUCCESS), "CUDNN_STATUS_SUCCESS") == 0, "%s",
           cudnnGetErrorString(CUDNN_STATUS_SUCCESS));
-    cudnnTensorDescriptor_t tensor = NULL;
-    CHECK(cudnnCreateTensorDescriptor(&tensor) == CUDNN_STATUS_SUCCESS && tensor, "no descriptor");
-    CHECK(cudnnDestroyTensorDescriptor(tensor) == CUDNN_STATUS_SUCCESS, "the descriptor");
+    cudnnBackendDescriptor_t tensor = NULL;
+    CHECK(cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &tensor) == CUDNN_STATUS_SUCCESS &&
+              tensor,
+          "no descriptor");
+    CHECK(cudnnBackendDestroyDescriptor(tensor) == CUDNN_STATUS_SUCCESS, "the descriptor");
     cublasLtMatmulDesc_t product = NULL;
     CHECK(cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
               product,
