@@ -51,8 +51,8 @@ const struct kernel gpu_maxpool = {
 /* Which element each window found. */
 static int bind_maxpool_grad(const struct problem *problem, const void *plan, void **instance,
                              struct error *error) {
-    (void)plan;
-    return gpu_scratch_open(problem, shape_count(&problem->input[1].shape) * sizeof(int), instance, error);
+    return gpu_scratch_open(problem, shape_count(&problem->input[1].shape) * gpu_pool_which_bytes(plan),
+                            instance, error);
 }
 
 static int run_maxpool_grad(const struct call *call, struct error *error) {
@@ -119,23 +119,11 @@ static int run_lrn(const struct call *call, struct error *error) {
 }
 const struct kernel gpu_lrn = {.name = "cuda:lrn", .prepare = prepare_lrn, .run = run_lrn};
 
-/* Of each element its power and its share of the neighbours' gradients. */
-static int bind_lrn_grad(const struct problem *problem, const void *plan, void **instance,
-                         struct error *error) {
-    (void)plan;
-    return gpu_scratch_open(problem, 2 * shape_count(&problem->output.shape) * sizeof(float), instance,
-                            error);
-}
-
 static int run_lrn_grad(const struct call *call, struct error *error) {
     const struct gpu_lrn lrn = lrn_of(call->problem);
     GPU_RUN(call, queue,
             launch_lrn_grad(queue->stream, &lrn, is_narrow(call->problem), call->input[0], call->input[1],
-                            call->output, gpu_scratch_of(call)),
+                            call->output),
             error);
 }
-const struct kernel gpu_lrn_grad = {.name = "cuda:lrn_grad",
-                                    .prepare = prepare_lrn,
-                                    .bind = bind_lrn_grad,
-                                    .unbind = gpu_scratch_close,
-                                    .run = run_lrn_grad};
+const struct kernel gpu_lrn_grad = {.name = "cuda:lrn_grad", .prepare = prepare_lrn, .run = run_lrn_grad};

@@ -71,10 +71,11 @@ cudaError_t launch_dims(cudaStream_t stream, const struct gpu_dims *dims, int *y
 
 /* --- reduce.cu --- */
 
-/* A value [outer, length, inner] whose middle axis is reduced to `chunks` parts: part k is over the elements
- * k, k + chunks, k + 2 chunks, ... of it, so that neighbouring threads read neighbouring addresses. */
+/* A value [outer, length, inner] whose middle axis is reduced to `chunks` parts, each by a group of rows x
+ * columns threads, both powers of two: at most a warp, or a whole block. Neighbouring columns read
+ * neighbouring addresses; rows and parts take the elements of the middle axis in turn. */
 struct gpu_view {
-    uint32_t outer, length, inner, chunks;
+    uint32_t outer, length, inner, chunks, columns, rows;
 };
 /* y [outer, chunks, inner] = sums / divide */
 cudaError_t launch_sum(cudaStream_t stream, struct gpu_view view, const float *x, float *y, float divide);
@@ -118,22 +119,25 @@ struct gpu_pool {
 /* x, y, dx, dy are float32, or bf16 with `narrow`. */
 cudaError_t launch_maxpool(cudaStream_t stream, const struct gpu_pool *pool, int narrow, const void *x,
                            void *y);
-/* which [windows, channels]: scratch */
+/* Bytes by which the elements of a window are told apart. */
+static inline size_t gpu_pool_which_bytes(const struct gpu_pool *pool) {
+    return pool->rows.length * pool->columns.length <= 256 ? sizeof(uint8_t) : sizeof(int);
+}
+/* which [windows, channels] of so many bytes each: scratch */
 cudaError_t launch_maxpool_grad(cudaStream_t stream, const struct gpu_pool *pool, int narrow, const void *x,
-                                const void *dy, void *dx, int *which);
+                                const void *dy, void *dx, void *which);
 cudaError_t launch_avgpool(cudaStream_t stream, const struct gpu_pool *pool, const float *x, float *y);
 cudaError_t launch_avgpool_grad(cudaStream_t stream, const struct gpu_pool *pool, const float *dy, float *dx);
 
 struct gpu_lrn {
     uint32_t count, channels; /* elements; of the last axis */
-    int radius;
+    int radius;               /* at most MAX_LRN_RADIUS */
     float bias, alpha, beta;
     int positive; /* the gradient is 0 where x is not above 0 */
 };
 cudaError_t launch_lrn(cudaStream_t stream, const struct gpu_lrn *lrn, int narrow, const void *x, void *y);
-/* scratch [2][count] */
 cudaError_t launch_lrn_grad(cudaStream_t stream, const struct gpu_lrn *lrn, int narrow, const void *x,
-                            const void *dy, void *dx, float *scratch);
+                            const void *dy, void *dx);
 
 /* --- norm.cu: x [rows, channels], moments and sums [2, channels] --- */
 
@@ -174,11 +178,10 @@ struct gpu_mean {
     const float *values[GPU_MEAN_VECTORS];
 };
 cudaError_t launch_mean(cudaStream_t stream, const struct gpu_mean *mean, size_t floats, float *out);
-/* parts [chunks] in double, of every chunks-th value each */
+/* parts [chunks] in double: the sums of the squares of that many shares of the values */
+enum { GPU_SQUARES_AT_ONCE = 256 }; /* values that a share begins with */
 cudaError_t launch_squares(cudaStream_t stream, const float *values, size_t floats, double *parts,
                            size_t chunks);
-cudaError_t launch_sum_double(cudaStream_t stream, const double *values, size_t count, double *parts,
-                              size_t chunks);
 cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, float factor);
 /* by->then and by->squares begin `at` floats before the gradient. */
 cudaError_t launch_compensate(cudaStream_t stream, const struct compensation *by, const float *gradient,

@@ -1,7 +1,6 @@
-/* Kernels: softmax and cross entropy of rows [rows, length], one thread per row, which reads its row three
- * times. A row of classes is short, and all rows of a batch are some KB, so what counts is how long one
- * thread takes and not how the rows lie. That time grows with the classes: with more than a few hundred it is
- * longer than what the launch costs, and a row should be shared by threads in passes, as reduce.cu does.
+/* Kernels: softmax and cross entropy of rows [rows, length], a row by a warp, or by a block where it is long.
+ * Thread t has the elements t, t + threads, ... of it and reads them three times, from the caches after the
+ * first.
  *
  * Labels come from files. Host code cannot look at them here without waiting, so a label beyond the classes
  * gives a loss and gradients that are not numbers, which ends the run as diverged; nothing is read or
@@ -12,44 +11,60 @@
 
 namespace {
 
-DEVICE float top_of(const float *x, uint32_t length) {
-    float top = x[0];
-    for (uint32_t i = 1; i < length; i++) top = formula_largest(top, x[i]);
+struct add_up {
+    DEVICE float of(float a, float b) { return a + b; }
+};
+struct larger {
+    DEVICE float of(float most, float x) { return formula_largest(most, x); }
+};
+
+/* The largest of a row, told to all; not a number counts only as the first element. */
+template <int THREADS> DEVICE each<float, THREADS> top_of(const float *x, uint32_t length) {
+    each<float, THREADS> top;
+    ALONE(t, THREADS) {
+        float most = t == 0 ? x[0] : -INFINITY;
+        for (uint32_t i = t == 0 ? THREADS : t; i < length; i += THREADS) most = formula_largest(most, x[i]);
+        top[t] = most;
+    }
+    team_fold<larger>(top);
     return top;
 }
 
-/* y = exp(x - top); returns their sum. x and y may be the same. */
-DEVICE float exponentials(const float *x, uint32_t length, float top, float *y) {
-    float sum = 0.0f;
-    for (uint32_t i = 0; i < length; i++) {
-        y[i] = formula_exp(x[i] - top);
-        sum += y[i];
+/* y = exp(x - top); the sum of them, told to all. x and y may be the same. */
+template <int THREADS> DEVICE each<float, THREADS> exponentials(const float *x, uint32_t length, float *y) {
+    each<float, THREADS> top = top_of<THREADS>(x, length), sum;
+    ALONE(t, THREADS) {
+        sum[t] = 0.0f;
+        for (uint32_t i = t; i < length; i += THREADS) {
+            y[i] = formula_exp(x[i] - top[t]);
+            sum[t] += y[i];
+        }
     }
+    team_fold<add_up>(sum);
     return sum;
 }
 
-DEVICE float mean_of(const float *x, uint32_t length) {
-    float sum = 0.0f;
-    for (uint32_t i = 0; i < length; i++) sum += x[i];
-    return sum / (float)length;
-}
-
-KERNEL softmax(gpu_rows rows, const float *x, float *y) {
-    EACH(row, rows.rows) {
-        const float *from = x + row * rows.length;
+template <int THREADS> KERNEL softmax(gpu_rows rows, const float *x, float *y) {
+    TEAMS(row, rows.rows, THREADS) {
         float *to = y + row * rows.length;
-        const float sum = exponentials(from, rows.length, top_of(from, rows.length), to);
-        for (uint32_t i = 0; i < rows.length; i++) to[i] /= sum;
+        each<float, THREADS> sum = exponentials<THREADS>(x + row * rows.length, rows.length, to);
+        ALONE(t, THREADS)
+        for (uint32_t i = t; i < rows.length; i += THREADS) to[i] /= sum[t];
     }
 }
 
-KERNEL softmax_grad(gpu_rows rows, const float *y, const float *dy, float *dx) {
-    EACH(row, rows.rows) {
+template <int THREADS> KERNEL softmax_grad(gpu_rows rows, const float *y, const float *dy, float *dx) {
+    TEAMS(row, rows.rows, THREADS) {
         const size_t first = row * rows.length;
-        float sum = 0.0f;
-        for (uint32_t i = 0; i < rows.length; i++) sum += y[first + i] * dy[first + i];
-        for (uint32_t i = 0; i < rows.length; i++)
-            dx[first + i] = formula_softmax_grad(y[first + i], dy[first + i], sum);
+        each<float, THREADS> sum;
+        ALONE(t, THREADS) {
+            sum[t] = 0.0f;
+            for (uint32_t i = t; i < rows.length; i += THREADS) sum[t] += y[first + i] * dy[first + i];
+        }
+        team_fold<add_up>(sum);
+        ALONE(t, THREADS)
+        for (uint32_t i = t; i < rows.length; i += THREADS)
+            dx[first + i] = formula_softmax_grad(y[first + i], dy[first + i], sum[t]);
     }
 }
 
@@ -77,43 +92,66 @@ KERNEL cross_entropy_grad(gpu_rows rows, const float *p, const int *labels, cons
     }
 }
 
+template <int THREADS>
 KERNEL softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, float smoothing, float *loss) {
-    EACH(row, rows.rows) {
+    TEAMS(row, rows.rows, THREADS) {
         const float *from = x + row * rows.length;
-        const int label = labels[row];
-        const float top = top_of(from, rows.length);
-        float sum = 0.0f;
-        for (uint32_t i = 0; i < rows.length; i++) sum += formula_exp(from[i] - top);
-        loss[row] = is_class(rows, label) ? formula_softmax_cross_entropy(from[label], top, sum) : NAN;
-        if (smoothing > 0.0f && is_class(rows, label))
-            loss[row] =
-                formula_smoothed_cross_entropy(loss[row], from[label], mean_of(from, rows.length), smoothing);
+        each<float, THREADS> top = top_of<THREADS>(from, rows.length), sum, mean;
+        ALONE(t, THREADS) {
+            sum[t] = mean[t] = 0.0f;
+            for (uint32_t i = t; i < rows.length; i += THREADS) {
+                sum[t] += formula_exp(from[i] - top[t]);
+                mean[t] += from[i];
+            }
+        }
+        team_fold<add_up>(sum);
+        if (smoothing > 0.0f) team_fold<add_up>(mean);
+        ALONE(t, THREADS) {
+            const int label = labels[row];
+            if (t == 0 && is_class(rows, label)) {
+                const float plain = formula_softmax_cross_entropy(from[label], top[t], sum[t]);
+                loss[row] = smoothing > 0.0f
+                                ? formula_smoothed_cross_entropy(plain, from[label],
+                                                                 mean[t] / (float)rows.length, smoothing)
+                                : plain;
+            } else if (t == 0) {
+                loss[row] = NAN;
+            }
+        }
     }
 }
 
+template <int THREADS>
 KERNEL softmax_cross_entropy_grad(gpu_rows rows, const float *x, const int *labels, float smoothing,
                                   const float *dloss, float *dx) {
-    EACH(row, rows.rows) {
-        const float *from = x + row * rows.length;
+    const float one = formula_label_share(1, rows.length, smoothing),
+                none = formula_label_share(0, rows.length, smoothing);
+    TEAMS(row, rows.rows, THREADS) {
         float *to = dx + row * rows.length;
-        const int label = labels[row];
-        const float sum = exponentials(from, rows.length, top_of(from, rows.length), to);
-        const float weight = is_class(rows, label) ? dloss[row] : NAN;
-        const float one = formula_label_share(1, rows.length, smoothing),
-                    none = formula_label_share(0, rows.length, smoothing);
-        for (uint32_t i = 0; i < rows.length; i++)
-            to[i] = formula_softmax_cross_entropy_grad(to[i] / sum, (int)i == label ? one : none, weight);
+        each<float, THREADS> sum = exponentials<THREADS>(x + row * rows.length, rows.length, to);
+        ALONE(t, THREADS) {
+            const int label = labels[row];
+            const float weight = is_class(rows, label) ? dloss[row] : NAN;
+            for (uint32_t i = t; i < rows.length; i += THREADS)
+                to[i] =
+                    formula_softmax_cross_entropy_grad(to[i] / sum[t], (int)i == label ? one : none, weight);
+        }
     }
 }
 
 } // namespace
 
+/* A warp for a row of up to 32 elements a lane. */
+#define LAUNCH_ROWS(kernel, ...)                                                                             \
+    (rows.length <= 32 * WARP ? LAUNCH_TEAMS(stream, rows.rows, WARP, kernel<WARP>, __VA_ARGS__)             \
+                              : LAUNCH_TEAMS(stream, rows.rows, BLOCK, kernel<BLOCK>, __VA_ARGS__))
+
 cudaError_t launch_softmax(cudaStream_t stream, struct gpu_rows rows, const float *x, float *y) {
-    return LAUNCH(stream, rows.rows, softmax, rows, x, y);
+    return LAUNCH_ROWS(softmax, rows, x, y);
 }
 cudaError_t launch_softmax_grad(cudaStream_t stream, struct gpu_rows rows, const float *y, const float *dy,
                                 float *dx) {
-    return LAUNCH(stream, rows.rows, softmax_grad, rows, y, dy, dx);
+    return LAUNCH_ROWS(softmax_grad, rows, y, dy, dx);
 }
 cudaError_t launch_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *p, const int *labels,
                                  float *loss) {
@@ -125,10 +163,10 @@ cudaError_t launch_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows,
 }
 cudaError_t launch_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *x,
                                          const int *labels, float smoothing, float *loss) {
-    return LAUNCH(stream, rows.rows, softmax_cross_entropy, rows, x, labels, smoothing, loss);
+    return LAUNCH_ROWS(softmax_cross_entropy, rows, x, labels, smoothing, loss);
 }
 cudaError_t launch_softmax_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *x,
                                               const int *labels, float smoothing, const float *dloss,
                                               float *dx) {
-    return LAUNCH(stream, rows.rows, softmax_cross_entropy_grad, rows, x, labels, smoothing, dloss, dx);
+    return LAUNCH_ROWS(softmax_cross_entropy_grad, rows, x, labels, smoothing, dloss, dx);
 }

@@ -13,7 +13,7 @@ static int prepare_sums(const struct problem *problem, void **plan, struct error
     if (!gpu_takes_wide(problem)) return KERNEL_DECLINED;
     const struct gpu_rows rows = rows_of(problem);
     RETURN_IF(memory_zeroed(plan, 1, sizeof(struct gpu_passes), "passes of batch normalisation", error));
-    *(struct gpu_passes *)*plan = gpu_passes_of(1, rows.rows, rows.length);
+    *(struct gpu_passes *)*plan = gpu_passes_of(1, rows.rows, rows.length, 4, 4);
     return OK;
 }
 

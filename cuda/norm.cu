@@ -1,28 +1,30 @@
 /* Kernels: batch normalisation of [rows, channels]. Sums over rows are made in passes like those of
  * reduce.cu; the numbers of a channel are worked out anew for each element, from caches. */
 #include "../src/device/formulas.h"
-#include "kernels.h"
-#include "launch.h"
+#include "parts.h"
 
 namespace {
 
+/* Formula(x, mean, dy) over all rows, in V channels. */
+template <float (*formula)(float, float, float)> struct sum_from {
+    typedef float In, Value, Out;
+    typedef add_up Op;
+    enum { wide = 1 };
+    DEVICE float none() { return 0.0f; }
+    template <int V>
+    DEVICE pack<float, V> term(const float *x, const float *mean, const float *dy, uint32_t, uint32_t i,
+                               size_t at) {
+        const pack<float, V> value = take<V>(x + at), middle = take<V>(mean + i), slope = take<V>(dy + at);
+        pack<float, V> out;
+        UNROLL(4)
+        for (int v = 0; v < V; v++) out.at[v] = formula(value.at[v], middle.at[v], slope.at[v]);
+        return out;
+    }
+    DEVICE float result(float sum, float divide) { return sum / divide; }
+};
+
 DEVICE float square_part(float x, float mean, float) {
     return formula_square_from(x, mean);
-}
-
-/* Part `at` of [chunks, channels]: over the rows k, k + chunks, ... */
-template <float (*formula)(float, float, float)>
-KERNEL sums_from(gpu_view view, const float *x, const float *mean, const float *dy, float *parts,
-                 float divide) {
-    EACH(at, view.chunks * view.inner) {
-        const uint32_t c = (uint32_t)at % view.inner;
-        const size_t stride = (size_t)view.chunks * view.inner;
-        size_t i = at;
-        float sum = 0.0f;
-        for (uint32_t row = (uint32_t)at / view.inner; row < view.length; row += view.chunks, i += stride)
-            sum += formula(x[i], mean[c], dy[i]);
-        parts[at] = sum / divide;
-    }
 }
 
 KERNEL divide_by_deviation(uint32_t channels, const float *variance, float epsilon, float *values) {
@@ -54,12 +56,11 @@ KERNEL norm_grad(gpu_rows rows, float epsilon, const float *x, const float *mome
 
 cudaError_t launch_squares_from(cudaStream_t stream, struct gpu_view view, const float *x, const float *mean,
                                 float *parts, float divide) {
-    return LAUNCH(stream, view.chunks * view.inner, sums_from<square_part>, view, x, mean, x, parts, divide);
+    return launch_parts<sum_from<square_part>>(stream, view, x, mean, x, parts, divide);
 }
 cudaError_t launch_products_from(cudaStream_t stream, struct gpu_view view, const float *x, const float *mean,
                                  const float *dy, float *parts) {
-    return LAUNCH(stream, view.chunks * view.inner, sums_from<formula_product_from>, view, x, mean, dy, parts,
-                  1.0f);
+    return launch_parts<sum_from<formula_product_from>>(stream, view, x, mean, dy, parts, 1.0f);
 }
 cudaError_t launch_norm_divide(cudaStream_t stream, uint32_t channels, const float *moments, float epsilon,
                                float *values) {

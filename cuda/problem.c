@@ -66,28 +66,52 @@ void *gpu_scratch_of(const struct call *call) {
     return scratch ? scratch->block : NULL;
 }
 
-/* The least whole number whose power reaches `length`. */
-static size_t root_of(size_t length, int power) {
-    for (size_t root = 1;; root++) {
-        size_t product = root;
-        for (int i = 1; i < power; i++) product *= root;
-        if (product >= length) return root;
-    }
+static uint32_t power_of_two_from(size_t least, uint32_t most) {
+    uint32_t power = 1;
+    while (power < least && power < most) power *= 2;
+    return power;
 }
 
-struct gpu_passes gpu_passes_of(size_t outer, size_t length, size_t inner) {
-    enum { SHORT = 128, BUSY = 1 << 16 };
-    const size_t results = outer * inner;
-    struct gpu_passes passes = {.count = length <= SHORT || results >= BUSY ? 1
-                                         : length <= (size_t)SHORT * SHORT  ? 2
-                                                                            : GPU_MOST_PASSES};
-    const size_t each = root_of(length, passes.count); /* numbers that a thread adds up */
-    for (int pass = 0; pass < passes.count; pass++) {
-        const size_t chunks = pass == passes.count - 1 ? 1 : (length + each - 1) / each;
-        passes.view[pass] =
-            (struct gpu_view){(uint32_t)outer, (uint32_t)length, (uint32_t)inner, (uint32_t)chunks};
-        length = chunks;
-    }
+static size_t over(size_t n, size_t by) {
+    return (n + by - 1) / by;
+}
+
+/* The least whole number whose square reaches n. */
+static size_t root_of(size_t n) {
+    size_t root = 1;
+    while (root * root < n) root++;
+    return root;
+}
+
+/* A group is as wide as the inner axis, at most a warp; a warp is enough for it where no thread of it gets
+ * more than a few elements. */
+static struct gpu_view view_of(size_t outer, size_t length, size_t inner, size_t wide, size_t chunks) {
+    enum { THREADS = 256, LANES = 32, FEW = 8 };
+    const uint32_t columns = power_of_two_from(over(inner, wide), LANES), lanes = LANES / columns;
+    const size_t part = over(length, chunks);
+    return (struct gpu_view){.outer = (uint32_t)outer,
+                             .length = (uint32_t)length,
+                             .inner = (uint32_t)inner,
+                             .chunks = (uint32_t)chunks,
+                             .columns = columns,
+                             .rows = part > (size_t)FEW * lanes ? THREADS / columns
+                                                                : power_of_two_from(part, lanes)};
+}
+
+struct gpu_passes gpu_passes_of(size_t outer, size_t length, size_t inner, size_t wide, size_t wide_parts) {
+    enum { SHORT = 32, BATCH = 4, BUSY = 512, ENOUGH = 2048, LAST = 16 };
+    if (inner % wide > 0) wide = 1;
+    if (inner % wide_parts > 0) wide_parts = 1;
+    struct gpu_passes passes = {.count = 1, .view = {view_of(outer, length, inner, wide, 1)}};
+    const struct gpu_view *view = &passes.view[0];
+    const size_t groups = outer * over(inner, view->columns * wide), each = over(length, view->rows);
+    if (each <= SHORT || groups >= BUSY) return passes;
+    size_t chunks = root_of(length);
+    const size_t limits[] = {each / BATCH, over(ENOUGH, groups), (size_t)LAST * view->rows};
+    for (int i = 0; i < 3; i++) chunks = limits[i] < chunks ? limits[i] : chunks;
+    passes.count = 2;
+    passes.view[0] = view_of(outer, length, inner, wide, chunks);
+    passes.view[1] = view_of(outer, chunks, inner, wide_parts, 1);
     return passes;
 }
 

@@ -43,14 +43,16 @@ void gpu_scratch_close(void *instance);
 /* Where it is; NULL without an instance. */
 void *gpu_scratch_of(const struct call *call);
 
-/* How a sum over the middle axis of [outer, length, inner] is made: in so many passes that no thread adds up
- * more than some hundred numbers one after the other, unless the results alone keep the GPU busy. */
-enum { GPU_MOST_PASSES = 3 };
+/* How a sum over the middle axis of [outer, length, inner] is made: in one pass, or in two where one would
+ * leave most of the GPU idle while its threads add up long rows of numbers. `wide`: elements of the inner
+ * axis that a thread may read at once, and numbers that it may read of what the first pass left; only
+ * `columns` and `rows` of the views depend on it. */
+enum { GPU_MOST_PASSES = 2 };
 struct gpu_passes {
     int count;
     struct gpu_view view[GPU_MOST_PASSES];
 };
-struct gpu_passes gpu_passes_of(size_t outer, size_t length, size_t inner);
+struct gpu_passes gpu_passes_of(size_t outer, size_t length, size_t inner, size_t wide, size_t wide_parts);
 /* Numbers that all passes but the last leave in scratch memory. */
 size_t gpu_passes_parts(const struct gpu_passes *passes);
 /* Where pass number `pass` writes: 4-byte numbers in `scratch`, or the result itself. */

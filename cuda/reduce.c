@@ -1,16 +1,20 @@
-/* GPU kernels of reduce.cu: their descriptors. A reduction is made in one to three passes (problem.h), with
- * the parts between them in scratch memory of the arena. */
+/* GPU kernels of reduce.cu: their descriptors. A reduction is made in one pass or two (problem.h), with the
+ * parts between them in scratch memory of the arena. */
 #include "../src/base/memory.h"
 #include "problem.h"
 
+/* Sums of floats and bf16 are read 16 bytes at a time. */
 static struct gpu_passes passes_of(const struct problem *problem) {
     const struct shape *shape = &problem->input[0].shape;
+    const enum type type = problem->input[0].type;
     const int axis = problem->attributes->axis;
+    const bool sums = type != TYPE_INT && (problem->op == OP_reduce_sum || problem->op == OP_reduce_mean);
+    const size_t wide = sums ? 16 / type_bytes(type) : 1, wide_parts = sums ? 4 : 1;
     size_t outer = 1, inner = 1;
-    if (axis == ALL_AXES) return gpu_passes_of(1, shape_count(shape), 1);
+    if (axis == ALL_AXES) return gpu_passes_of(1, shape_count(shape), 1, wide, wide_parts);
     for (int i = 0; i < axis; i++) outer *= (size_t)shape->dims[i];
     for (int i = axis + 1; i < shape->rank; i++) inner *= (size_t)shape->dims[i];
-    return gpu_passes_of(outer, (size_t)shape->dims[axis], inner);
+    return gpu_passes_of(outer, (size_t)shape->dims[axis], inner, wide, wide_parts);
 }
 
 static int make_plan(const struct problem *problem, void **plan, struct error *error) {
@@ -82,7 +86,7 @@ KERNEL(reduce_sum, prepare_sum);
 KERNEL(reduce_mean, prepare);
 KERNEL(reduce_max, prepare);
 
-/* In one pass, so that the first of equal ones is found simply: it is for rows of classes. */
+/* In one pass, so that places need not be kept between two: it is for rows of classes. */
 static int prepare_argmax(const struct problem *problem, void **plan, struct error *error) {
     RETURN_IF(prepare(problem, plan, error));
     struct gpu_passes *passes = *plan;

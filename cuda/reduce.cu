@@ -1,114 +1,129 @@
 /* Kernels: reductions of the middle axis of [outer, length, inner]. One pass makes `chunks` parts of it, each
- * by one thread, in a fixed order; host code (reduce.c) makes as many passes as keep all threads busy and
- * every part short. A pass reads 4 bytes per element, 2 of bf16. */
+ * by a group of threads, in a fixed order (parts.h); host code (reduce.c) makes a second pass where one would
+ * leave most of the GPU idle. A pass reads 4 bytes per element, 2 of bf16. */
 #include "../src/device/formulas.h"
-#include "kernels.h"
-#include "launch.h"
-#include "narrow.h"
+#include "parts.h"
 
 namespace {
 
-using ::widen;
-DEVICE int widen(int x) {
-    return x;
-}
-DEVICE float add(float a, float b) {
-    return a + b;
-}
-DEVICE int add(int a, int b) {
-    return formula_add_int(a, b);
-}
-DEVICE float larger(float most, float x) {
-    return formula_largest(most, x);
-}
-DEVICE int larger(int most, int x) {
-    return x > most ? x : most;
-}
-DEVICE float over(float sum, float divide) {
-    return sum / divide;
-}
-DEVICE int over(int sum, float) {
-    return sum;
-}
-
-/* The first element of part k of (o, k, i), which is thread `at`. */
-struct part {
-    size_t first;
-    uint32_t k;
+struct add_ints {
+    DEVICE int of(int a, int b) { return formula_add_int(a, b); }
 };
-DEVICE part part_of(const gpu_view &view, uint32_t at) {
-    const uint32_t run = view.chunks * view.inner, o = at / run, rest = at - o * run;
-    const part part = {(size_t)o * view.length * view.inner + rest, rest / view.inner};
-    return part;
-}
+struct larger {
+    DEVICE float of(float most, float x) { return formula_largest(most, x); }
+    DEVICE int of(int most, int x) { return x > most ? x : most; }
+};
 
-template <class In, class Sum> KERNEL sums(gpu_view view, const In *x, Sum *y, float divide) {
-    EACH(at, view.outer * view.chunks * view.inner) {
-        const part part = part_of(view, (uint32_t)at);
-        const In *from = x + part.first;
-        const size_t stride = (size_t)view.chunks * view.inner;
-        Sum sum = widen(*from);
-        for (uint32_t l = part.k + view.chunks; l < view.length; l += view.chunks)
-            sum = add(sum, widen(*(from += stride)));
-        y[at] = over(sum, divide);
+struct sum_of_floats {
+    typedef float In, Value, Out;
+    typedef add_up Op;
+    enum { wide = 1 };
+    DEVICE float none() { return 0.0f; }
+    template <int V>
+    DEVICE pack<float, V> term(const float *x, const float *, const float *, uint32_t, uint32_t, size_t at) {
+        return take<V>(x + at);
     }
-}
+    DEVICE float result(float sum, float divide) { return sum / divide; }
+};
 
-/* Not a number counts only as the very first element, so no other part begins with one. */
-template <class T> KERNEL largest(gpu_view view, const T *x, T *y, T least) {
-    EACH(at, view.outer * view.chunks * view.inner) {
-        const part part = part_of(view, (uint32_t)at);
-        const T *from = x + part.first;
-        const size_t stride = (size_t)view.chunks * view.inner;
-        T most = part.k == 0 ? *from : larger(least, *from);
-        for (uint32_t l = part.k + view.chunks; l < view.length; l += view.chunks)
-            most = larger(most, *(from += stride));
-        y[at] = most;
+struct sum_of_bf16 : sum_of_floats {
+    typedef bf16 In;
+    template <int V>
+    DEVICE pack<float, V> term(const bf16 *x, const float *, const float *, uint32_t, uint32_t, size_t at) {
+        const pack<bf16, V> narrow = take<V>(x + at);
+        pack<float, V> wide;
+        UNROLL(8)
+        for (int v = 0; v < V; v++) wide.at[v] = widen(narrow.at[v]);
+        return wide;
     }
+};
+
+struct sum_of_ints {
+    typedef int In, Value, Out;
+    typedef add_ints Op;
+    enum { wide = 0 };
+    DEVICE int none() { return 0; }
+    template <int V>
+    DEVICE pack<int, V> term(const int *x, const float *, const float *, uint32_t, uint32_t, size_t at) {
+        return take<V>(x + at);
+    }
+    DEVICE int result(int sum, float) { return sum; }
+};
+
+DEVICE float least(float) {
+    return -INFINITY;
+}
+DEVICE int least(int) {
+    return INT32_MIN;
 }
 
-/* A thread a result: for rows of classes, which are short. */
-template <class T> KERNEL argmax(gpu_view view, const T *x, int *y) {
-    EACH(at, view.outer * view.inner) {
-        const T *from = x + part_of(view, (uint32_t)at).first;
-        T most = *from;
-        uint32_t best = 0;
-        for (uint32_t l = 1; l < view.length; l++) {
-            from += view.inner;
-            if (*from > most) {
-                most = *from;
-                best = l;
-            }
+/* Not a number counts only as the very first element. */
+template <class T> struct largest_of {
+    typedef T In, Value, Out;
+    typedef larger Op;
+    enum { wide = 0 };
+    DEVICE T none() { return least(T()); }
+    template <int V>
+    DEVICE pack<T, V> term(const T *x, const float *, const float *, uint32_t, uint32_t, size_t at) {
+        return take<V>(x + at);
+    }
+    DEVICE T result(T most, float) { return most; }
+};
+
+/* Of equal ones the first, wherever the threads have found them. */
+template <class T> struct found {
+    T value;
+    uint32_t at;
+};
+struct first_larger {
+    template <class T> DEVICE found<T> of(found<T> a, found<T> b) {
+        return b.value > a.value || (b.value == a.value && b.at < a.at) ? b : a;
+    }
+};
+template <class T> struct place_of_largest {
+    typedef T In;
+    typedef found<T> Value;
+    typedef int Out;
+    typedef first_larger Op;
+    enum { wide = 0 };
+    DEVICE Value none() {
+        const Value none = {least(T()), UINT32_MAX};
+        return none;
+    }
+    template <int V>
+    DEVICE pack<Value, V> term(const T *x, const float *, const float *, uint32_t l, uint32_t, size_t at) {
+        pack<Value, V> here;
+        for (int v = 0; v < V; v++) {
+            here.at[v].value = x[at + (size_t)v];
+            here.at[v].at = l;
         }
-        y[at] = (int)best;
+        return here;
     }
-}
+    DEVICE int result(Value best, float) { return (int)best.at; }
+};
 
 } // namespace
 
-static uint32_t parts_of(struct gpu_view view) {
-    return view.outer * view.chunks * view.inner;
-}
-
+#define PARTS(Work, divide) launch_parts<Work>(stream, view, x, NULL, NULL, y, divide)
 cudaError_t launch_sum(cudaStream_t stream, struct gpu_view view, const float *x, float *y, float divide) {
-    return LAUNCH(stream, parts_of(view), (sums<float, float>), view, x, y, divide);
+    return PARTS(sum_of_floats, divide);
 }
 cudaError_t launch_sum_bf16(cudaStream_t stream, struct gpu_view view, const uint16_t *x, float *y,
                             float divide) {
-    return LAUNCH(stream, parts_of(view), (sums<bf16, float>), view, x, y, divide);
+    return PARTS(sum_of_bf16, divide);
 }
 cudaError_t launch_sum_int(cudaStream_t stream, struct gpu_view view, const int *x, int *y) {
-    return LAUNCH(stream, parts_of(view), (sums<int, int>), view, x, y, 1.0f);
+    return PARTS(sum_of_ints, 1.0f);
 }
 cudaError_t launch_max(cudaStream_t stream, struct gpu_view view, const float *x, float *y) {
-    return LAUNCH(stream, parts_of(view), largest<float>, view, x, y, -INFINITY);
+    return PARTS(largest_of<float>, 1.0f);
 }
 cudaError_t launch_max_int(cudaStream_t stream, struct gpu_view view, const int *x, int *y) {
-    return LAUNCH(stream, parts_of(view), largest<int>, view, x, y, INT32_MIN);
+    return PARTS(largest_of<int>, 1.0f);
 }
 cudaError_t launch_argmax(cudaStream_t stream, struct gpu_view view, const float *x, int *y) {
-    return LAUNCH(stream, parts_of(view), argmax<float>, view, x, y);
+    return PARTS(place_of_largest<float>, 1.0f);
 }
 cudaError_t launch_argmax_int(cudaStream_t stream, struct gpu_view view, const int *x, int *y) {
-    return LAUNCH(stream, parts_of(view), argmax<int>, view, x, y);
+    return PARTS(place_of_largest<int>, 1.0f);
 }

@@ -63,24 +63,22 @@ static int update(const struct device *device, const struct update *update, cons
     return OK;
 }
 
-/* Two passes on the GPU, and the rest here: so many sums are few enough to send and many enough to be made
- * quickly. */
+/* The GPU makes so many sums that all of it is busy, and so few that they are soon sent and added up here. */
 static int squares(const struct device *device, const float *values, size_t floats, double *out,
                    struct error *error) {
-    enum { PARTS = 16384, LAST = 128 };
-    const size_t parts = floats < PARTS ? floats : PARTS, last = parts < LAST ? parts : LAST;
-    double sums[LAST] = {0};
+    enum { PARTS = 512 };
+    const size_t shares = (floats + GPU_SQUARES_AT_ONCE - 1) / GPU_SQUARES_AT_ONCE,
+                 parts = shares < PARTS ? shares : PARTS;
+    double sums[PARTS] = {0};
     void *scratch = NULL;
     struct queue *queue = gpu_queue(device, error);
     *out = 0.0;
     if (!queue) return error->code;
     if (floats == 0) return OK;
-    RETURN_IF(gpu_queue_scratch(device, queue, (PARTS + LAST) * sizeof(double), &scratch, error));
-    double *first = scratch, *second = first + PARTS;
-    GPU_TRY(device, launch_squares(queue->stream, values, floats, first, parts), error);
-    GPU_TRY(device, launch_sum_double(queue->stream, first, parts, second, last), error);
-    RETURN_IF(gpu_transfer(device, sums, second, last * sizeof *sums, error));
-    for (size_t i = 0; i < last; i++) *out += sums[i];
+    RETURN_IF(gpu_queue_scratch(device, queue, sizeof sums, &scratch, error));
+    GPU_TRY(device, launch_squares(queue->stream, values, floats, scratch, parts), error);
+    RETURN_IF(gpu_transfer(device, sums, scratch, parts * sizeof *sums, error));
+    for (size_t i = 0; i < parts; i++) *out += sums[i];
     return OK;
 }
 

@@ -61,14 +61,23 @@ KERNEL mean_of(gpu_mean mean, size_t floats, float *out) {
     }
 }
 
-template <class T> KERNEL sums(const T *values, size_t count, double *parts, size_t chunks, bool squared) {
-    EACH(k, chunks) {
-        double sum = 0.0;
-        for (size_t i = k; i < count; i += chunks) {
-            const double value = (double)values[i];
-            sum += squared ? value * value : value;
+struct add_up {
+    DEVICE double of(double a, double b) { return a + b; }
+};
+
+/* parts[k]: of the values 256 k + t + 256 chunks n, by thread t of block k. */
+KERNEL squares(const float *values, size_t floats, double *parts, size_t chunks) {
+    TEAMS(k, chunks, BLOCK) {
+        each<double, BLOCK> sum;
+        ALONE(t, BLOCK) {
+            sum[t] = 0.0;
+            UNROLL(4)
+            for (size_t i = k * BLOCK + t; i < floats; i += chunks * BLOCK)
+                sum[t] += (double)values[i] * (double)values[i];
         }
-        parts[k] = sum;
+        team_fold<add_up>(sum);
+        ALONE(t, BLOCK)
+        if (t == 0) parts[k] = sum[t];
     }
 }
 
@@ -120,11 +129,7 @@ cudaError_t launch_mean(cudaStream_t stream, const struct gpu_mean *mean, size_t
 }
 cudaError_t launch_squares(cudaStream_t stream, const float *values, size_t floats, double *parts,
                            size_t chunks) {
-    return LAUNCH(stream, chunks, sums<float>, values, floats, parts, chunks, true);
-}
-cudaError_t launch_sum_double(cudaStream_t stream, const double *values, size_t count, double *parts,
-                              size_t chunks) {
-    return LAUNCH(stream, chunks, sums<double>, values, count, parts, chunks, false);
+    return LAUNCH_TEAMS(stream, chunks, BLOCK, squares, values, floats, parts, chunks);
 }
 cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, float factor) {
     return LAUNCH(stream, floats, scale, values, floats, factor);

@@ -143,30 +143,35 @@ static bool same(const struct problem *problem, const void *found, const void *e
     return true;
 }
 
-/* On the GPU, twice: queued, and recorded and replayed onto a spoilt result. */
+/* On the GPU, three times: queued; recorded and replayed onto a spoilt result; and queued with everything an
+ * element further, where no 16 bytes can be read at once. Each time the bits are the same. */
 static void check_on_gpu(const struct trial *t, struct problem *problem, const struct kernel *kernel,
                          const void *plan, void *const *host, const void *expected) {
     const struct backend *backend = gpu.backend;
-    const size_t bytes = shape_count(&problem->output.shape) * type_bytes(problem->output.type);
+    const size_t bytes = shape_count(&problem->output.shape) * type_bytes(problem->output.type),
+                 all = TRIAL_GUARD + sizeof(float) + bytes + TRIAL_GUARD;
     struct blocks on = {0};
     struct error error = {0};
     void *instance = NULL, *recording = NULL;
-    char *back = NULL, text[80];
+    char *back = NULL, *queued = NULL, text[80];
     size_t first = 0;
     int code = kernel->bind ? kernel->bind(problem, plan, &instance, &error) : OK;
-    if (code == OK) code = memory_zeroed((void **)&back, bytes + 2 * TRIAL_GUARD, 1, "result", &error);
-    if (code == OK)
-        code = backend->allocate(&gpu, (void **)&on.output, bytes + 2 * TRIAL_GUARD, "result", &error);
+    if (code == OK) code = memory_zeroed((void **)&back, all, 1, "result", &error);
+    if (code == OK) code = memory_zeroed((void **)&queued, bytes, 1, "result", &error);
+    if (code == OK) code = backend->allocate(&gpu, (void **)&on.output, all, "result", &error);
     for (int i = 0; i < t->inputs && code == OK; i++)
-        code = backend->allocate(&gpu, &on.operand[i], shape_count(&t->shape[i]) * type_bytes(t->type[i]),
-                                 "operand", &error);
-    for (int run = 0; run < 2 && code == OK; run++) {
-        char *output = on.output + TRIAL_GUARD;
+        code = backend->allocate(&gpu, &on.operand[i],
+                                 (shape_count(&t->shape[i]) + 1) * type_bytes(t->type[i]), "operand", &error);
+    for (int run = 0; run < 3 && code == OK; run++) {
+        const size_t begin = TRIAL_GUARD + (run == 2 ? type_bytes(problem->output.type) : 0);
+        char *output = on.output + begin;
         void *operand[TRIAL_OPERANDS];
-        memset(back, 0xA5, bytes + 2 * TRIAL_GUARD);
-        code = backend->copy(&gpu, on.output, back, bytes + 2 * TRIAL_GUARD, &error);
+        memset(back, 0xA5, all);
+        code = backend->copy(&gpu, on.output, back, all, &error);
         for (int i = 0; i < t->inputs && code == OK; i++) {
-            operand[i] = i == 0 && t->onto_first ? output : on.operand[i];
+            operand[i] = i == 0 && t->onto_first
+                             ? output
+                             : (char *)on.operand[i] + (run == 2 ? type_bytes(t->type[i]) : 0);
             code = backend->copy(&gpu, operand[i], host[i],
                                  shape_count(&t->shape[i]) * type_bytes(t->type[i]), &error);
         }
@@ -177,15 +182,18 @@ static void check_on_gpu(const struct trial *t, struct problem *problem, const s
             CHECK(recording != NULL, "%s cannot be recorded", kernel->name);
             if (recording) code = backend->replay(&gpu, recording, &error);
         }
-        if (code == OK) code = backend->copy(&gpu, back, on.output, bytes + 2 * TRIAL_GUARD, &error);
+        if (code == OK) code = backend->copy(&gpu, back, on.output, all, &error);
         if (code != OK) break;
-        CHECK(same(problem, back + TRIAL_GUARD, expected, t->tolerance, &first),
+        if (run == 0) memcpy(queued, back + begin, bytes);
+        CHECK(memcmp(back + begin, queued, bytes) == 0, "%s of %s, run %d: other bits", kernel->name,
+              shape_text(&t->shape[0], text, sizeof text), run);
+        CHECK(same(problem, back + begin, expected, t->tolerance, &first),
               "%s of %s, run %d, narrow %d: element %zu is %g, expected %g", kernel->name,
               shape_text(&t->shape[0], text, sizeof text), run, t->narrow, first,
-              (double)load(back + TRIAL_GUARD, problem->output.type, first),
+              (double)load(back + begin, problem->output.type, first),
               (double)load(expected, problem->output.type, first));
-        for (size_t k = 0; k < TRIAL_GUARD; k++)
-            if ((unsigned char)back[k] != 0xA5 || (unsigned char)back[TRIAL_GUARD + bytes + k] != 0xA5) {
+        for (size_t k = 0; k < all; k++)
+            if ((k < begin || k >= begin + bytes) && (unsigned char)back[k] != 0xA5) {
                 CHECK(false, "%s of %s wrote outside", kernel->name,
                       shape_text(&t->shape[0], text, sizeof text));
                 break;
@@ -195,6 +203,7 @@ static void check_on_gpu(const struct trial *t, struct problem *problem, const s
     if (recording) backend->forget(&gpu, recording);
     for (int i = 0; i < t->inputs; i++) backend->release(&gpu, on.operand[i]);
     backend->release(&gpu, on.output);
+    memory_free(queued);
     memory_free(back);
     if (kernel->unbind) kernel->unbind(instance);
 }
