@@ -26,7 +26,7 @@ struct by_nothing {
 };
 
 /* 4 bytes read and 4 written of the weights and of each moment and average, 4 read of the gradient. */
-template <class Formula> KERNEL step(update update, gpu_step slice) {
+template <class Formula> KERNEL step(CONSTANT update update, CONSTANT gpu_step slice) {
     EACH(i, slice.floats) {
         const float before = slice.weights[i], gradient = slice.gradient[i];
         if (!isfinite(gradient)) {
@@ -52,7 +52,7 @@ template <class Formula> KERNEL step(update update, gpu_step slice) {
     }
 }
 
-KERNEL mean_of(gpu_mean mean, size_t floats, float *out) {
+KERNEL mean_of(CONSTANT gpu_mean mean, size_t floats, float *out) {
     EACH(i, floats) {
         const float first = mean.weight[0] * mean.values[0][i];
         float sum = mean.more ? out[i] + first : first;
