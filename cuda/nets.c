@@ -40,20 +40,66 @@ static int run_cross_entropy_grad(const struct call *call, struct error *error) 
 const struct kernel gpu_cross_entropy_grad = {
     .name = "cuda:cross_entropy_grad", .prepare = gpu_wide, .run = run_cross_entropy_grad};
 
-static int run_softmax_cross_entropy(const struct call *call, struct error *error) {
-    GPU_RUN(call, queue,
-            launch_softmax_cross_entropy(queue->stream, rows_of(call->problem), call->input[0],
-                                         call->input[1], call->problem->attributes->smoothing, call->output),
-            error);
+/* --- softmax and cross entropy together; a scalar result is the mean of the losses (src/program/fuse.c) ---
+ */
+
+static bool is_mean(const struct problem *problem) {
+    return problem->output.shape.rank == 0;
 }
-const struct kernel gpu_softmax_cross_entropy = {
-    .name = "cuda:softmax_cross_entropy", .prepare = gpu_wide, .run = run_softmax_cross_entropy};
+
+/* Whether one block is enough for the mean: a thread of it has some rows, and is done as soon as a second
+ * launch would begin. */
+static bool is_for_one_block(struct gpu_rows rows) {
+    return rows.rows <= 1024 && rows.length <= 64;
+}
+
+/* The losses, where they are no result. */
+static int bind_softmax_cross_entropy(const struct problem *problem, const void *plan, void **instance,
+                                      struct error *error) {
+    const struct gpu_rows rows = rows_of(problem);
+    (void)plan;
+    return gpu_scratch_open(problem,
+                            is_mean(problem) && !is_for_one_block(rows) ? rows.rows * sizeof(float) : 0,
+                            instance, error);
+}
+
+static int run_softmax_cross_entropy(const struct call *call, struct error *error) {
+    const struct problem *problem = call->problem;
+    const struct gpu_rows rows = rows_of(problem);
+    const float smoothing = problem->attributes->smoothing;
+    const bool mean = is_mean(problem);
+    if (mean && is_for_one_block(rows))
+        GPU_RUN(call, queue,
+                launch_mean_softmax_cross_entropy(queue->stream, rows, call->input[0], call->input[1],
+                                                  smoothing, call->output),
+                error);
+    struct queue *queue = gpu_call_queue(call, error);
+    if (!queue) return error->code;
+    float *losses = mean ? gpu_scratch_of(call) : call->output;
+    GPU_TRY(
+        problem->device,
+        launch_softmax_cross_entropy(queue->stream, rows, call->input[0], call->input[1], smoothing, losses),
+        error);
+    if (mean) {
+        struct gpu_view all = gpu_passes_of(1, rows.rows, 1, 1, 1).view[0];
+        all.chunks = 1;
+        GPU_TRY(problem->device, launch_sum(queue->stream, all, losses, call->output, (float)rows.rows),
+                error);
+    }
+    return OK;
+}
+const struct kernel gpu_softmax_cross_entropy = {.name = "cuda:softmax_cross_entropy",
+                                                 .prepare = gpu_wide,
+                                                 .bind = bind_softmax_cross_entropy,
+                                                 .unbind = gpu_scratch_close,
+                                                 .run = run_softmax_cross_entropy};
 
 static int run_softmax_cross_entropy_grad(const struct call *call, struct error *error) {
+    const struct problem *problem = call->problem;
     GPU_RUN(call, queue,
-            launch_softmax_cross_entropy_grad(queue->stream, rows_of(call->problem), call->input[0],
-                                              call->input[1], call->problem->attributes->smoothing,
-                                              call->input[2], call->output),
+            launch_softmax_cross_entropy_grad(queue->stream, rows_of(problem), call->input[0], call->input[1],
+                                              problem->attributes->smoothing, call->input[2],
+                                              problem->input[2].shape.rank > 0, call->output),
             error);
 }
 const struct kernel gpu_softmax_cross_entropy_grad = {

@@ -121,9 +121,43 @@ KERNEL softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, f
     }
 }
 
+/* The loss of a row, by one thread. */
+DEVICE float loss_of(const gpu_rows &rows, const float *x, int label, float smoothing) {
+    float top = x[0], sum = 0.0f, mean = 0.0f;
+    if (!is_class(rows, label)) return NAN;
+    UNROLL(4)
+    for (uint32_t i = 1; i < rows.length; i++) top = formula_largest(top, x[i]);
+    UNROLL(4)
+    for (uint32_t i = 0; i < rows.length; i++) {
+        sum += formula_exp(x[i] - top);
+        mean += x[i];
+    }
+    const float plain = formula_softmax_cross_entropy(x[label], top, sum);
+    return smoothing > 0.0f
+               ? formula_smoothed_cross_entropy(plain, x[label], mean / (float)rows.length, smoothing)
+               : plain;
+}
+
+/* The mean of all rows' losses, by one block. */
+KERNEL mean_softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, float smoothing,
+                                  float *mean) {
+    TEAMS(only, 1, BLOCK) {
+        each<float, BLOCK> sum;
+        ALONE(t, BLOCK) {
+            sum[t] = 0.0f;
+            for (size_t row = only + t; row < rows.rows; row += BLOCK)
+                sum[t] += loss_of(rows, x + row * rows.length, labels[row], smoothing);
+        }
+        team_fold<add_up>(sum);
+        ALONE(t, BLOCK)
+        if (t == 0) *mean = sum[t] / (float)rows.rows;
+    }
+}
+
+/* slopes: 1 where each row has its own dloss, 0 where one is for all. */
 template <int THREADS>
 KERNEL softmax_cross_entropy_grad(gpu_rows rows, const float *x, const int *labels, float smoothing,
-                                  const float *dloss, float *dx) {
+                                  const float *dloss, uint32_t slopes, float *dx) {
     const float one = formula_label_share(1, rows.length, smoothing),
                 none = formula_label_share(0, rows.length, smoothing);
     TEAMS(row, rows.rows, THREADS) {
@@ -131,7 +165,7 @@ KERNEL softmax_cross_entropy_grad(gpu_rows rows, const float *x, const int *labe
         each<float, THREADS> sum = exponentials<THREADS>(x + row * rows.length, rows.length, to);
         ALONE(t, THREADS) {
             const int label = labels[row];
-            const float weight = is_class(rows, label) ? dloss[row] : NAN;
+            const float weight = is_class(rows, label) ? dloss[row * slopes] : NAN;
             for (uint32_t i = t; i < rows.length; i += THREADS)
                 to[i] =
                     formula_softmax_cross_entropy_grad(to[i] / sum[t], (int)i == label ? one : none, weight);
@@ -165,8 +199,12 @@ cudaError_t launch_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows ro
                                          const int *labels, float smoothing, float *loss) {
     return LAUNCH_ROWS(softmax_cross_entropy, rows, x, labels, smoothing, loss);
 }
+cudaError_t launch_mean_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *x,
+                                              const int *labels, float smoothing, float *mean) {
+    return LAUNCH_TEAMS(stream, 1, BLOCK, mean_softmax_cross_entropy, rows, x, labels, smoothing, mean);
+}
 cudaError_t launch_softmax_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *x,
                                               const int *labels, float smoothing, const float *dloss,
-                                              float *dx) {
-    return LAUNCH_ROWS(softmax_cross_entropy_grad, rows, x, labels, smoothing, dloss, dx);
+                                              int slopes, float *dx) {
+    return LAUNCH_ROWS(softmax_cross_entropy_grad, rows, x, labels, smoothing, dloss, (uint32_t)slopes, dx);
 }

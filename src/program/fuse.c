@@ -1,6 +1,8 @@
 /* Fusion: matmul, the add of a bias and the activation become one `dense`, which writes the result once
  * where three instructions would write and read it three times; conv2d becomes a `conv2d_bias` in the same
- * way. A lrn_grad absorbs the relu_grad after it, a conv2d_grad_kernel the maxpool_grad before it.
+ * way. A lrn_grad absorbs the relu_grad after it, a conv2d_grad_kernel the maxpool_grad before it. On a
+ * device that launches what it computes, a softmax_cross_entropy gives its mean, and its gradient takes one
+ * slope for all.
  *
  * The fused instruction replaces the last of them. Instructions are fused only if nothing else reads the
  * values in between; gradients do not, because they are computed from the activation's result. On a device
@@ -97,6 +99,28 @@ static void fuse_pool_grad(struct program *program, struct value *value) {
     pool->kept = false;
 }
 
+/* On a CPU another instruction costs next to nothing, and sums keep their bits. */
+static void fuse_mean_loss(struct program *program, struct value *mean) {
+    struct value *loss = &program->values[mean->info.input[0]];
+    if (!device_apart(program->device) || loss->info.op != OP_softmax_cross_entropy ||
+        mean->info.shape.rank > 0 || !only_for_us(loss))
+        return;
+    mean->info.op = loss->info.op;
+    mean->info.attributes = loss->info.attributes;
+    mean->info.inputs = loss->info.inputs;
+    for (int i = 0; i < loss->info.inputs; i++) mean->info.input[i] = loss->info.input[i];
+    loss->kept = false;
+}
+
+static void fuse_slope(struct program *program, struct value *grad) {
+    struct value *slopes = &program->values[grad->info.input[2]];
+    if (!device_apart(program->device) || slopes->info.op != OP_broadcast_to || !only_for_us(slopes) ||
+        program->values[slopes->info.input[0]].info.shape.rank > 0)
+        return;
+    grad->info.input[2] = slopes->info.input[0];
+    slopes->kept = false;
+}
+
 void program_fuse(struct program *program) {
     if (program->assigns) return;
     for (node n = 0; n < program->count; n++) {
@@ -114,6 +138,12 @@ void program_fuse(struct program *program) {
             break;
         case OP_conv2d_grad_kernel:
             fuse_pool_grad(program, value);
+            break;
+        case OP_reduce_mean:
+            fuse_mean_loss(program, value);
+            break;
+        case OP_softmax_cross_entropy_grad:
+            fuse_slope(program, value);
             break;
         case OP_sigmoid:
             fuse_activation(program, value, ACTIVATION_SIGMOID);
