@@ -56,8 +56,9 @@ static bool same_attributes(const struct span *span, const struct range *range, 
 
 /* Fills shard->spans (room for every range) with the slice's pieces of equal attributes. */
 static void find_spans(struct shard *shard, const struct layout *layout) {
-    const struct optimizer_common *common = choice_settings(shard->store->settings.optimizer);
-    const double weight_decay = common->weight_decay;
+    const struct choice *optimizer = shard->store->settings.optimizer;
+    const struct optimizer_common *common = choice_settings(optimizer);
+    const bool matrices_alone = optimizer_of(optimizer)->matrix != NULL;
     size_t at = shard->begin;
     while (at < shard->end) {
         const struct range *range = next_range(layout, at);
@@ -65,7 +66,8 @@ static void find_spans(struct shard *shard, const struct layout *layout) {
         size_t end = range->begin + (range->floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
         if (end > shard->end) end = shard->end;
         const struct range *matrix = store_is_matrix(shard->store, range) ? range : NULL;
-        const bool decays = weight_decay > 0.0 && range->shape.rank >= 2;
+        const bool decays =
+            common->weight_decay > 0.0 && (matrices_alone ? matrix != NULL : range->shape.rank >= 2);
         struct span *last = shard->span_count > 0 ? &shard->spans[shard->span_count - 1] : NULL;
         if (last && same_attributes(last, range, decays, matrix)) {
             last->end = end;

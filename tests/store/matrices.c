@@ -157,7 +157,7 @@ static void model_range(const struct bench *bench, int i, struct model *model, c
     const int columns = range->shape.dims[range->shape.rank - 1], rows = (int)range->floats / columns;
     const bool matrix = is_matrix(i, head);
     const double momentum = matrix ? 0.7 : 0.6, rate = (matrix ? 0.2 : 0.1) * (double)range->rate_multiplier,
-                 shrink = range->shape.rank >= 2 ? 0.5 : 0.0;
+                 shrink = matrix ? 0.5 : 0.0;
     static double step[MOST];
     if (i == FROZEN) return;
     for (size_t k = 0; k < range->floats; k++) {

@@ -2,7 +2,9 @@
  *
  * Source: K. Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024. A matrix is an
  * array of at least two dimensions, seen as [all but the last, the last]; its step is long as
- * sqrt(max(1, columns / rows)). The last one, from which the classes are read, is left to the rest. */
+ * sqrt(max(1, columns / rows)). The last one, from which the classes are read, is left to the rest. Weight
+ * decay is for the matrices, whose steps have one length whatever the gradient's: it bounds how long they
+ * grow. The rest has none, as its rate would multiply it. */
 #include "../../device/update.h"
 
 enum { muon_moments = 1 };
