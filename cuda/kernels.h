@@ -102,9 +102,10 @@ cudaError_t launch_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows,
                                       const int *labels, const float *dloss, float *dx);
 cudaError_t launch_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *x,
                                          const int *labels, float smoothing, float *loss);
-/* *mean of the losses: by one block, for few and short rows */
+/* *mean of the losses, and dx for *dloss, unless both are NULL: by one block, for few and short rows */
 cudaError_t launch_mean_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *x,
-                                              const int *labels, float smoothing, float *mean);
+                                              const int *labels, float smoothing, float *mean,
+                                              const float *dloss, float *dx);
 /* dloss [rows], or [] with no slopes but that one */
 cudaError_t launch_softmax_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *x,
                                               const int *labels, float smoothing, const float *dloss,

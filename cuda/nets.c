@@ -40,8 +40,9 @@ static int run_cross_entropy_grad(const struct call *call, struct error *error) 
 const struct kernel gpu_cross_entropy_grad = {
     .name = "cuda:cross_entropy_grad", .prepare = gpu_wide, .run = run_cross_entropy_grad};
 
-/* --- softmax and cross entropy together; a scalar result is the mean of the losses (src/program/fuse.c) ---
- */
+/* --- softmax and cross entropy together. A scalar result is the mean of the losses; then there may be two
+ * more operands, a slope for all rows and the gradient of the logits, which is written (src/program/fuse.c)
+ * --- */
 
 static bool is_mean(const struct problem *problem) {
     return problem->output.shape.rank == 0;
@@ -63,29 +64,39 @@ static int bind_softmax_cross_entropy(const struct problem *problem, const void 
                             instance, error);
 }
 
+static int run_mean(const struct call *call, cudaStream_t stream, const float *losses, struct error *error) {
+    const uint32_t rows = rows_of(call->problem).rows;
+    struct gpu_view all = gpu_passes_of(1, rows, 1, 1, 1).view[0];
+    all.chunks = 1;
+    GPU_TRY(call->problem->device, launch_sum(stream, all, losses, call->output, (float)rows), error);
+    return OK;
+}
+
 static int run_softmax_cross_entropy(const struct call *call, struct error *error) {
     const struct problem *problem = call->problem;
     const struct gpu_rows rows = rows_of(problem);
-    const float smoothing = problem->attributes->smoothing;
-    const bool mean = is_mean(problem);
-    if (mean && is_for_one_block(rows))
-        GPU_RUN(call, queue,
-                launch_mean_softmax_cross_entropy(queue->stream, rows, call->input[0], call->input[1],
-                                                  smoothing, call->output),
-                error);
+    const float smoothing = problem->attributes->smoothing, *logits = call->input[0];
+    const int *labels = call->input[1];
+    const float *slope = problem->inputs > 2 ? call->input[2] : NULL;
+    float *gradient = problem->inputs > 2 ? (float *)call->input[3] : NULL;
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    float *losses = mean ? gpu_scratch_of(call) : call->output;
-    GPU_TRY(
-        problem->device,
-        launch_softmax_cross_entropy(queue->stream, rows, call->input[0], call->input[1], smoothing, losses),
-        error);
-    if (mean) {
-        struct gpu_view all = gpu_passes_of(1, rows.rows, 1, 1, 1).view[0];
-        all.chunks = 1;
-        GPU_TRY(problem->device, launch_sum(queue->stream, all, losses, call->output, (float)rows.rows),
+    if (is_mean(problem) && is_for_one_block(rows)) {
+        GPU_TRY(problem->device,
+                launch_mean_softmax_cross_entropy(queue->stream, rows, logits, labels, smoothing,
+                                                  call->output, slope, gradient),
                 error);
+        return OK;
     }
+    float *losses = is_mean(problem) ? gpu_scratch_of(call) : call->output;
+    GPU_TRY(problem->device,
+            launch_softmax_cross_entropy(queue->stream, rows, logits, labels, smoothing, losses), error);
+    if (is_mean(problem)) RETURN_IF(run_mean(call, queue->stream, losses, error));
+    if (gradient)
+        GPU_TRY(problem->device,
+                launch_softmax_cross_entropy_grad(queue->stream, rows, logits, labels, smoothing, slope, 0,
+                                                  gradient),
+                error);
     return OK;
 }
 const struct kernel gpu_softmax_cross_entropy = {.name = "cuda:softmax_cross_entropy",

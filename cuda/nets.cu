@@ -121,10 +121,13 @@ KERNEL softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, f
     }
 }
 
-/* The loss of a row, by one thread. */
-DEVICE float loss_of(const gpu_rows &rows, const float *x, int label, float smoothing) {
+/* The loss of a row, by one thread; and where dx is not NULL the gradient of its logits, with that slope. */
+DEVICE float loss_of(const gpu_rows &rows, const float *x, int label, float smoothing, float slope,
+                     float *dx) {
+    const float one = formula_label_share(1, rows.length, smoothing),
+                none = formula_label_share(0, rows.length, smoothing);
+    const float weight = is_class(rows, label) ? slope : NAN;
     float top = x[0], sum = 0.0f, mean = 0.0f;
-    if (!is_class(rows, label)) return NAN;
     UNROLL(4)
     for (uint32_t i = 1; i < rows.length; i++) top = formula_largest(top, x[i]);
     UNROLL(4)
@@ -132,21 +135,29 @@ DEVICE float loss_of(const gpu_rows &rows, const float *x, int label, float smoo
         sum += formula_exp(x[i] - top);
         mean += x[i];
     }
+    UNROLL(4)
+    for (uint32_t i = 0; dx && i < rows.length; i++)
+        dx[i] = formula_softmax_cross_entropy_grad(formula_exp(x[i] - top) / sum,
+                                                   (int)i == label ? one : none, weight);
+    if (!is_class(rows, label)) return NAN;
     const float plain = formula_softmax_cross_entropy(x[label], top, sum);
     return smoothing > 0.0f
                ? formula_smoothed_cross_entropy(plain, x[label], mean / (float)rows.length, smoothing)
                : plain;
 }
 
-/* The mean of all rows' losses, by one block. */
+/* The mean of all rows' losses, by one block, and the gradient of all logits, unless dx is NULL. */
 KERNEL mean_softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, float smoothing,
-                                  float *mean) {
+                                  float *mean, const float *dloss, float *dx) {
     TEAMS(only, 1, BLOCK) {
+        const float slope = dx ? *dloss : 0.0f;
         each<float, BLOCK> sum;
         ALONE(t, BLOCK) {
             sum[t] = 0.0f;
-            for (size_t row = only + t; row < rows.rows; row += BLOCK)
-                sum[t] += loss_of(rows, x + row * rows.length, labels[row], smoothing);
+            for (size_t row = only + t; row < rows.rows; row += BLOCK) {
+                const size_t first = row * rows.length;
+                sum[t] += loss_of(rows, x + first, labels[row], smoothing, slope, dx ? dx + first : NULL);
+            }
         }
         team_fold<add_up>(sum);
         ALONE(t, BLOCK)
@@ -200,8 +211,10 @@ cudaError_t launch_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows ro
     return LAUNCH_ROWS(softmax_cross_entropy, rows, x, labels, smoothing, loss);
 }
 cudaError_t launch_mean_softmax_cross_entropy(cudaStream_t stream, struct gpu_rows rows, const float *x,
-                                              const int *labels, float smoothing, float *mean) {
-    return LAUNCH_TEAMS(stream, 1, BLOCK, mean_softmax_cross_entropy, rows, x, labels, smoothing, mean);
+                                              const int *labels, float smoothing, float *mean,
+                                              const float *dloss, float *dx) {
+    return LAUNCH_TEAMS(stream, 1, BLOCK, mean_softmax_cross_entropy, rows, x, labels, smoothing, mean, dloss,
+                        dx);
 }
 cudaError_t launch_softmax_cross_entropy_grad(cudaStream_t stream, struct gpu_rows rows, const float *x,
                                               const int *labels, float smoothing, const float *dloss,

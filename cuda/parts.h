@@ -1,13 +1,14 @@
 /* Private to the .cu files: the middle axis of [outer, length, inner] made into parts (struct gpu_view of
  * kernels.h), by groups of threads that read neighbouring addresses, 16 bytes each where the inner axis
- * allows it. A kernel that makes parts is a `Work`:
+ * allows it. A kernel that makes parts is a `Work`, with
  *
- *     In, Value, Out                  types: of x, of what is folded, of the result
- *     Op::of(a, b)                    folds two values, of which a's elements come first; in itself not
- * ordered none()                          the value of no elements term<V>(x, mean, dy, l, i, at)  V values
- * from V neighbours: element l of the middle axis, i of the inner one, at of all result(value, divide) an
- * element of the result
- */
+ * - In, Value, Out: the types of x, of what is folded, and of the result
+ * - Op::of(a, b): two values folded, of which a is the one that may have the very first element in it
+ * - none(): the value of no elements
+ * - term<V>(x, mean, dy, l, i, at): values of V neighbours, which are element l of the middle axis, i and
+ *   following of the inner one, and `at` and following of all
+ * - result(value, divide): an element of the result
+ * - wide: whether V may be more than 1 */
 #ifndef TRAINER_CUDA_PARTS_H
 #define TRAINER_CUDA_PARTS_H
 

@@ -48,7 +48,6 @@ struct trial {
     bool narrow;      /* the result is bf16 */
     double tolerance; /* as a share of the largest result; 0: the same bits but for zeros' signs */
     bool onto_first;  /* the result lies over operand 0 */
-    bool mean;        /* of a loss: the result is the mean; of its gradient: one slope for all (fuse.c) */
 };
 
 static int trials[OPS], declined[OPS];
@@ -102,8 +101,6 @@ static bool task_of(struct trial *t, struct problem *problem) {
         t->attributes = g.nodes[n].attributes;
         problem->output.shape = g.nodes[n].shape;
         problem->output.type = t->narrow ? TYPE_BF16 : g.nodes[n].type;
-        if (t->mean && t->inputs == 2) problem->output.shape = SCALAR;
-        if (t->mean && t->inputs == 3) problem->input[2].shape = SCALAR;
     }
     graph_close(&g);
     return n != NONE;

@@ -142,52 +142,36 @@ static void smooth(const struct labelled *l, float *loss) {
     }
 }
 
-static void all_losses(const struct labelled *l, float *loss) {
-    const size_t fit = CHUNK / l->classes;
-    for (size_t i = 0; fit == 0 && i < l->batch; i++)
-        loss[i] = loss_of_long_row(l->x + i * l->classes, l->labels[i], l->classes);
-    for (size_t i = 0; fit > 0 && i < l->batch; i += fit)
-        losses_of(l->x + i * l->classes, l->labels + i, l->batch - i < fit ? l->batch - i : fit, l->classes,
-                  loss + i);
-    if (l->smoothing > 0.0f) smooth(l, loss);
-}
-
-/* A scalar result is the mean of the losses. */
 static int run_softmax_cross_entropy(const struct call *call, struct error *error) {
     struct labelled l;
     RETURN_IF(labelled_open(&l, call, error));
-    if (call->problem->output.shape.rank > 0) {
-        all_losses(&l, call->output);
-        return OK;
-    }
-    float sum = 0.0f, loss;
-    const size_t batch = l.batch;
-    l.batch = 1;
-    for (size_t i = 0; i < batch; i++, l.x += l.classes, l.labels++) {
-        all_losses(&l, &loss);
-        sum += loss;
-    }
-    *(float *)call->output = sum / (float)batch;
+    float *loss = call->output;
+    const size_t fit = CHUNK / l.classes;
+    for (size_t i = 0; fit == 0 && i < l.batch; i++)
+        loss[i] = loss_of_long_row(l.x + i * l.classes, l.labels[i], l.classes);
+    for (size_t i = 0; fit > 0 && i < l.batch; i += fit)
+        losses_of(l.x + i * l.classes, l.labels + i, l.batch - i < fit ? l.batch - i : fit, l.classes,
+                  loss + i);
+    if (l.smoothing > 0.0f) smooth(&l, loss);
     return OK;
 }
 const struct kernel reference_softmax_cross_entropy = {.name = "reference:softmax_cross_entropy",
                                                        .run = run_softmax_cross_entropy};
 
-/* logits, labels, dloss, which may be one for all: dloss (softmax - one at the label, smoothed). */
+/* logits, labels, dloss: dloss (softmax - one at the label, smoothed). */
 static int run_softmax_cross_entropy_grad(const struct call *call, struct error *error) {
     struct labelled l;
     RETURN_IF(labelled_open(&l, call, error));
     const float *dloss = call->input[2];
-    const size_t next = call->problem->input[2].shape.rank > 0;
     float *dx = call->output;
     const float one = formula_label_share(1, (uint32_t)l.classes, l.smoothing),
                 none = formula_label_share(0, (uint32_t)l.classes, l.smoothing);
     softmax_rows(l.x, l.batch, l.classes, dx);
-    for (size_t i = 0; i < l.batch; i++, dx += l.classes, dloss += next) {
+    for (size_t i = 0; i < l.batch; i++, dx += l.classes) {
         const size_t label = (size_t)l.labels[i];
-        const float own = formula_softmax_cross_entropy_grad(dx[label], one, *dloss);
+        const float own = formula_softmax_cross_entropy_grad(dx[label], one, dloss[i]);
         for (size_t c = 0; c < l.classes; c++)
-            dx[c] = formula_softmax_cross_entropy_grad(dx[c], none, *dloss);
+            dx[c] = formula_softmax_cross_entropy_grad(dx[c], none, dloss[i]);
         dx[label] = own;
     }
     return OK;

@@ -7,6 +7,8 @@
  * The fused instruction replaces the last of them. Instructions are fused only if nothing else reads the
  * values in between; gradients do not, because they are computed from the activation's result. On a device
  * without kernels for `dense` or `conv2d_bias` nothing is fused. */
+#include <string.h>
+
 #include "../graph/window.h"
 #include "passes.h"
 
@@ -99,10 +101,18 @@ static void fuse_pool_grad(struct program *program, struct value *value) {
     pool->kept = false;
 }
 
-/* On a CPU another instruction costs next to nothing, and sums keep their bits. */
+/* Where nothing is launched another instruction costs next to nothing, and sums keep their bits. A device
+ * that records has kernels that know of all this; what runs softly instead knows of none. */
+static bool is_loss_fused(const struct program *program, node logits) {
+    return program->device->backend->record && has_kernel(program, OP_softmax_cross_entropy) &&
+           !program->device->without[OP_softmax_cross_entropy] &&
+           !program->device->without[OP_softmax_cross_entropy_grad] &&
+           shape_count(&program->values[logits].info.shape) <= INT32_MAX;
+}
+
 static void fuse_mean_loss(struct program *program, struct value *mean) {
     struct value *loss = &program->values[mean->info.input[0]];
-    if (!device_apart(program->device) || loss->info.op != OP_softmax_cross_entropy ||
+    if (loss->info.op != OP_softmax_cross_entropy || !is_loss_fused(program, loss->info.input[0]) ||
         mean->info.shape.rank > 0 || !only_for_us(loss))
         return;
     mean->info.op = loss->info.op;
@@ -114,11 +124,41 @@ static void fuse_mean_loss(struct program *program, struct value *mean) {
 
 static void fuse_slope(struct program *program, struct value *grad) {
     struct value *slopes = &program->values[grad->info.input[2]];
-    if (!device_apart(program->device) || slopes->info.op != OP_broadcast_to || !only_for_us(slopes) ||
-        program->values[slopes->info.input[0]].info.shape.rank > 0)
+    if (!is_loss_fused(program, grad->info.input[0]) || slopes->info.op != OP_broadcast_to ||
+        !only_for_us(slopes) || program->values[slopes->info.input[0]].info.shape.rank > 0)
         return;
     grad->info.input[2] = slopes->info.input[0];
     slopes->kept = false;
+}
+
+/* The mean of a loss and the gradient of the logits are both made of a row's exponentials. An instruction has
+ * one result, so the mean's gets the slope, which is known before anything runs, and the gradient as
+ * operands, and writes the latter. For all the rest of the program the gradient is then a value that comes
+ * from elsewhere: no instruction makes it, and its memory is its own. */
+static void fuse_loss_grad(struct program *program, node n) {
+    struct value *grad = &program->values[n];
+    const struct node_info *info = &grad->info;
+    const struct value *slope = &program->values[info->input[2]];
+    if (!is_loss_fused(program, info->input[0]) || grad->fetched || slope->info.op != OP_constant ||
+        slope->info.shape.rank > 0)
+        return;
+    for (node m = 0; m < n; m++) {
+        struct value *mean = &program->values[m];
+        if (!mean->kept || mean->info.op != OP_softmax_cross_entropy || mean->info.shape.rank > 0 ||
+            mean->info.inputs != 2 || mean->info.input[0] != info->input[0] ||
+            mean->info.input[1] != info->input[1] ||
+            memcmp(&mean->info.attributes.smoothing, &info->attributes.smoothing, sizeof(float)) != 0)
+            continue;
+        program->values[info->input[0]].readers--;
+        program->values[info->input[1]].readers--;
+        mean->info.input[2] = info->input[2];
+        mean->info.input[3] = n;
+        mean->info.inputs = 4;
+        grad->info.op = OP_placeholder;
+        grad->info.inputs = 0;
+        grad->readers++;
+        return;
+    }
 }
 
 void program_fuse(struct program *program) {
@@ -144,6 +184,7 @@ void program_fuse(struct program *program) {
             break;
         case OP_softmax_cross_entropy_grad:
             fuse_slope(program, value);
+            fuse_loss_grad(program, n);
             break;
         case OP_sigmoid:
             fuse_activation(program, value, ACTIVATION_SIGMOID);

@@ -268,19 +268,15 @@ static void check_nets(int batch, int classes, enum fill fill) {
     t.shape[1] = t.shape[2] = one;
     t.type[1] = TYPE_INT;
     t.fill[1] = FILL_LABELS;
-    for (int kind = 0; kind < 4; kind++) {
-        t.mean = kind % 2 == 1;
-        t.attributes.smoothing = kind < 2 ? 0.0f : 0.1f;
-        t.op = OP_softmax_cross_entropy;
-        t.inputs = 2;
-        try_kernel(t);
-        t.op = OP_softmax_cross_entropy_grad;
-        t.inputs = 3;
-        t.fill[2] = FILL_BETWEEN;
-        try_kernel(t);
-    }
-    t.mean = false;
+    try_kernel(t);
+    t.attributes.smoothing = 0.1f;
+    try_kernel(t);
+    t.op = OP_softmax_cross_entropy_grad;
+    t.inputs = 3;
+    t.fill[2] = FILL_BETWEEN;
+    try_kernel(t);
     t.attributes.smoothing = 0.0f;
+    try_kernel(t);
     t.fill[0] = FILL_POSITIVE;
     t.op = OP_cross_entropy_grad;
     try_kernel(t);
@@ -294,10 +290,6 @@ static void test_nets(void) {
     for (int i = 0; i < 16; i++) check_nets(sizes[i % 4], sizes[i / 4], FILL_BETWEEN);
     check_nets(128, 10, FILL_WHOLE);
     check_nets(70, 33, FILL_BETWEEN);
-    check_nets(1000, 10, FILL_BETWEEN);
-    check_nets(1025, 10, FILL_BETWEEN);
-    check_nets(9001, 3, FILL_BETWEEN);
-    check_nets(64, 65, FILL_BETWEEN);
     check_nets(3, 1024, FILL_BETWEEN);
     check_nets(3, 1025, FILL_WHOLE);
     check_nets(5, 3000, FILL_BETWEEN);
