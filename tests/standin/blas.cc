@@ -195,6 +195,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (!descriptor || !a || !b || !c || !d || !preference || requested <= 0 || !results || !returned)
         return CUBLAS_STATUS_INVALID_VALUE;
     if (standin::fails("cublasLtMatmulAlgoGetHeuristic")) return CUBLAS_STATUS_INTERNAL_ERROR;
+    standin::contest();
     sizes s;
     *returned = 0;
     const cublasStatus_t status = check(*descriptor, *a, *b, *c, *d, &s);
@@ -297,10 +298,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     if (standin::fails("cublasLtMatmul")) return CUBLAS_STATUS_EXECUTION_FAILED;
     for (const void *address : addresses) standin::reach(stream, address, "cublasLtMatmul");
     if (has_bias(*descriptor)) standin::reach(stream, descriptor->bias, "cublasLtMatmul");
+    const std::string code = "cublasLt " + std::to_string(number) + " " + std::to_string(a_layout->type) +
+                             " " + std::to_string(d_layout->type) + " " +
+                             std::to_string(descriptor->epilogue);
+    if (standin::load(stream, code) != cudaSuccess) return CUBLAS_STATUS_INTERNAL_ERROR;
     const standin_product product = *descriptor;
     const standin_layout al = *a_layout, bl = *b_layout, dl = *d_layout;
     const float scales[2] = {*(const float *)alpha, *(const float *)beta};
-    const cudaError_t queued = standin::queue(stream, [=] {
+    const char *const name =
+        s.rows == 1 && s.columns == 1 ? "a product that is one number" : "cublasLtMatmul";
+    const cudaError_t queued = standin::queue(stream, name, [=] {
         if (needed > 0) memset(workspace, 0xA5, needed);
         multiply(product, s, scales, a, al, b, bl, c, d, dl, number == BACKWARDS);
     });

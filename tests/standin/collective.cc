@@ -106,7 +106,7 @@ ncclResult_t begin_one(const std::vector<reduction> &ranks) {
         if (broken) one.comm->state = ncclRemoteError;
         current = one.comm->device;
         const cudaError_t queued = queue(
-            one.stream,
+            one.stream, "ncclReduce",
             [=] {
                 if (!whole->aborted)
                     whole->staged[static_cast<size_t>(one.comm->rank)].assign(one.values,
@@ -120,10 +120,10 @@ ncclResult_t begin_one(const std::vector<reduction> &ranks) {
     for (const reduction &one : ranks) {
         if (one.comm->rank != one.root || code) continue;
         current = one.comm->device;
-        code = queue(one.stream, [=] {
+        code = queue(one.stream, nullptr, [=] {
             for (const auto &[there, place] : places) run(there, place);
         });
-        if (!code) code = queue(one.stream, [=] { add_up(whole, one); });
+        if (!code) code = queue(one.stream, "ncclReduce", [=] { add_up(whole, one); });
     }
     current = before;
     return code ? ncclUnhandledCudaError : ncclSuccess;

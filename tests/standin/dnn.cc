@@ -563,6 +563,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
         if (there < (size_t)r.least) return CUDNN_STATUS_BAD_PARAM;
     }
     if (!finalize(o)) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (o->kind == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR) standin::contest();
     o->finalized = true;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -620,7 +621,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     }
     const size_t needed = workspace_of(e, c);
     if (needed > 0 && !p.workspace) return CUDNN_STATUS_BAD_PARAM;
-    const cudaError_t queued = standin::queue(handle->stream, [=] {
+    const std::string code = "cudnn " + std::to_string(e.number) + " " + std::to_string((int)c.which) + " " +
+                             std::to_string(c.x.narrow) + " " + std::to_string(c.fused);
+    if (standin::load(handle->stream, code) != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;
+    const cudaError_t queued = standin::queue(handle->stream, "cudnnBackendExecute", [=] {
         if (needed > 0) memset(p.workspace, 0xA5, needed);
         compute(c, e, p);
     });

@@ -3,9 +3,11 @@
 #ifndef STANDIN_LAUNCH_HH
 #define STANDIN_LAUNCH_HH
 
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "standin.h"
 
@@ -19,9 +21,15 @@ bool forbidden_now();
 /* Counts things that have to be given back; +1 or -1. */
 void count(const char *kind, int change);
 /* Keeps work for the stream, or for the graph that is being captured there; `everywhere`: it may touch the
- * memory of all devices, as copies do; it does not begin while *held. */
-cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhere = false,
+ * memory of all devices, as copies do; it does not begin while *held. name: a constant text; NULL: it moves
+ * memory and computes nothing. */
+cudaError_t queue(cudaStream_t stream, const char *name, std::function<void()> work, bool everywhere = false,
                   std::shared_ptr<bool> held = nullptr);
+/* Brings the code of a kernel to the stream's device at its first launch there, which waits: not while the
+ * stream captures. */
+cudaError_t load(cudaStream_t stream, const std::string &kernel);
+/* A library was asked for its algorithms for a problem. */
+void contest();
 /* Ends the program with words when a kernel of this stream's device could not follow the pointer. */
 void reach(cudaStream_t stream, const void *pointer, const char *kernel);
 /* Is [pointer, pointer + bytes) memory of the device? */
@@ -46,7 +54,10 @@ cudaError_t standin_launch(cudaStream_t stream, size_t threads, const char *name
     static_assert((sizeof(Arguments) + ... + 0) <= 4096, "4 KB of arguments are what every GPU takes");
     if (standin::fails(name)) return cudaErrorUnknown;
     (standin::check(stream, name, arguments), ...);
-    return standin::queue(stream, [=] { kernel(arguments...); });
+    char code[40]; /* an instance of a template has its own */
+    snprintf(code, sizeof code, " %p", reinterpret_cast<void *>(kernel));
+    if (const cudaError_t refused = standin::load(stream, name + std::string(code))) return refused;
+    return standin::queue(stream, name, [=] { kernel(arguments...); });
 }
 
 template <class T> T standin_atomic_add(T *address, T value) {

@@ -199,7 +199,7 @@ cudaError_t cudaMemcpyAsync(void *out, const void *in, size_t bytes, cudaMemcpyK
     if (bytes == 0) return cudaSuccess;
     if (const cudaError_t code = check_copy(out, in, bytes, kind)) return done(code);
     const cudaError_t code = queue(
-        stream, [=] { memmove(out, in, bytes); }, true);
+        stream, nullptr, [=] { memmove(out, in, bytes); }, true);
     if (code || (find(out) && find(in)) || (stream && stream->capture)) return done(code);
     /* Of host memory that is not pinned the runtime needs nothing any more when the call returns. */
     const std::shared_ptr<line> there = line_of(stream);
@@ -214,7 +214,7 @@ cudaError_t cudaMemsetAsync(void *out, int value, size_t bytes, cudaStream_t str
     if (bytes == 0) return cudaSuccess;
     if (!place(out, bytes, &on_device) || !find(out)) return done(cudaErrorInvalidValue);
     return done(queue(
-        stream, [=] { memset(out, value, bytes); }, true));
+        stream, nullptr, [=] { memset(out, value, bytes); }, true));
 }
 
 /* The two that wait do so for the NULL stream only: streams made with cudaStreamNonBlocking go on. */

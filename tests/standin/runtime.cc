@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <unistd.h>
 
 namespace standin {
@@ -20,11 +21,23 @@ static long number(const char *name, long otherwise) {
     return text && *text ? atol(text) : otherwise;
 }
 
+static void say_counts() {
+    const struct standin_counts n = standin_counts();
+    fprintf(stderr,
+            "stand-in: recorded %ld queued %ld kernels %ld converts %ld scalars %ld marks %ld launches %ld "
+            "waits %ld calls %ld contests %ld\n",
+            n.recorded, n.queued, n.kernels, n.converts, n.scalars, n.marks, n.launches, n.waits, n.calls,
+            n.contests);
+    if (number("STANDIN_COUNTS", 0) < 2) return;
+    for (const auto &[name, count] : all().kinds) fprintf(stderr, "stand-in: %s %ld\n", name.c_str(), count);
+}
+
 /* What was not given back is a leak, whoever else has looked. */
 static void at_exit() {
     call c;
     int left = 0;
     if (number("STANDIN_WAITS", 0)) fprintf(stderr, "stand-in: %ld waits\n", all().waits);
+    if (number("STANDIN_COUNTS", 0)) say_counts();
     for (const auto &[kind, n] : all().open) {
         if (n != 0) fprintf(stderr, "stand-in: %d of kind \"%s\" not given back\n", n, kind.c_str());
         left += n != 0;
@@ -41,6 +54,8 @@ state::state() {
     peer = number("STANDIN_PEER", 1) != 0;
     peers = number("STANDIN_PEERS", 8);
     eager = number("STANDIN_EAGER", 0) != 0;
+    dry = number("STANDIN_DRY", 0) != 0;
+    captures = number("STANDIN_CAPTURE", 1) != 0;
     fail_at = number("STANDIN_FAIL", 0);
     hang_at = number("STANDIN_HANG", 0);
     break_at = number("STANDIN_BREAK", 0);
@@ -118,7 +133,30 @@ static void push(const std::shared_ptr<line> &there, item next) {
     if (all().eager) run(there, there->queued);
 }
 
-cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhere,
+static void note(const item &one, bool replayed) {
+    struct standin_counts &counts = all().counts;
+    (replayed ? counts.recorded : counts.queued)++;
+    counts.kernels += one.name != nullptr;
+    counts.converts += one.name && strcmp(one.name, "convert") == 0;
+    counts.scalars += one.name && strcmp(one.name, "a product that is one number") == 0;
+    all().kinds[one.name ? one.name : "a copy"]++;
+}
+
+cudaError_t load(cudaStream_t stream, const std::string &kernel) {
+    call c;
+    const bool known = !all().loaded.insert({device_of(stream), kernel}).second;
+    if (known || !stream || !all().streams.count(stream) || !stream->capture) return cudaSuccess;
+    all().loaded.erase({device_of(stream), kernel}); /* it is not brought now either */
+    stream->invalidated = true;
+    return done(cudaErrorStreamCaptureUnsupported);
+}
+
+void contest() {
+    call c;
+    all().counts.contests++;
+}
+
+cudaError_t queue(cudaStream_t stream, const char *name, std::function<void()> work, bool everywhere,
                   std::shared_ptr<bool> held) {
     call c;
     const std::shared_ptr<line> there = line_of(stream);
@@ -130,10 +168,12 @@ cudaError_t queue(cudaStream_t stream, std::function<void()> work, bool everywhe
     if (!stream && capturing) return forbidden_now(), done(cudaErrorStreamCaptureImplicit);
     if (stream && stream->capture) {
         if (stream->invalidated) return done(cudaErrorStreamCaptureInvalidated);
-        stream->capture->push_back({std::move(work), everywhere});
+        stream->capture->push_back({name, std::move(work), everywhere});
         return cudaSuccess;
     }
-    push(there, {std::move(work), everywhere, std::move(held)});
+    item next = {name, std::move(work), everywhere, std::move(held)};
+    note(next, false);
+    push(there, std::move(next));
     return cudaSuccess;
 }
 
@@ -151,7 +191,7 @@ cudaError_t run(const std::shared_ptr<line> &there, uint64_t until) {
         item next = std::move(there->items.front());
         there->items.pop_front();
         if (on.doomed && !on.lost) on.lost = on.doomed;
-        if (!on.lost) {
+        if (!on.lost && !(all().dry && next.name)) {
             expose(next.everywhere ? every_device() : 1u << there->device | on.peers);
             if (next.work) next.work();
         }
@@ -212,6 +252,13 @@ void standin_lose(int device, cudaError_t error) {
 long standin_waits(void) {
     call c;
     return all().waits;
+}
+struct standin_counts standin_counts(void) {
+    call c;
+    struct standin_counts counts = all().counts;
+    counts.waits = all().waits;
+    counts.calls = all().calls;
+    return counts;
 }
 long standin_waiting(void) {
     call c;
@@ -377,7 +424,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     call c;
     if (const cudaError_t code = obstacle("cudaLaunchHostFunc")) return done(code);
     return queue(
-        stream, [=] { function(argument); }, true);
+        stream, nullptr, [=] { function(argument); }, true);
 }
 
 /* --- events --- */
@@ -411,7 +458,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
         return done(cudaErrorNotSupported);
     }
     const auto when = std::make_shared<double>(0.0);
-    push(there, {[when] { *when = now(); }, false});
+    all().counts.marks++;
+    push(there, {nullptr, [when] { *when = now(); }, false});
     event->line = there;
     event->place = there->queued;
     event->when = when;
@@ -429,7 +477,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (!event->line || event->line == there) return cudaSuccess;
     const std::shared_ptr<line> other = event->line;
     const uint64_t place = event->place;
-    push(there, {[=] { run(other, place); }, false});
+    all().counts.marks++;
+    push(there, {nullptr, [=] { run(other, place); }, false});
     return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -469,7 +518,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     if (!stream || !line_of(stream)) return done(cudaErrorStreamCaptureUnsupported);
     if (stream->capture || capturing) return done(cudaErrorIllegalState);
     stream->capture = std::make_shared<std::vector<item>>();
-    stream->invalidated = false;
+    stream->invalidated = !all().captures;
     stream->mode = mode;
     capturing = stream;
     return cudaSuccess;
@@ -497,18 +546,35 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
                                           : cudaStreamCaptureStatusActive;
     return cudaSuccess;
 }
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count_out) {
+    call c;
+    if (const cudaError_t code = obstacle("cudaGraphGetNodes")) return done(code);
+    if (nodes) return done(cudaErrorNotSupported); /* of this stand-in */
+    *count_out = graph->items->size();
+    return cudaSuccess;
+}
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
     call c;
     if (const cudaError_t code = obstacle("cudaGraphInstantiate")) return done(code);
-    *exec = new CUgraphExec_st{graph->items, graph->device};
+    *exec = new CUgraphExec_st{graph->items, graph->device, nullptr, 0};
     count("executable graph", 1);
     return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     call c;
     if (const cudaError_t code = obstacle("cudaGraphLaunch")) return done(code);
-    for (const item &one : *exec->items)
-        if (const cudaError_t code = queue(stream, one.work, one.everywhere)) return code;
+    const std::shared_ptr<line> there = line_of(stream);
+    if (!there || there->device != exec->device) return done(cudaErrorInvalidResourceHandle);
+    if (stream && stream->capture) return stream->invalidated = true, done(cudaErrorNotSupported);
+    if (all().gpus[static_cast<size_t>(there->device)].lost)
+        return done(all().gpus[static_cast<size_t>(there->device)].lost);
+    all().counts.launches++;
+    for (const item &one : *exec->items) {
+        note(one, true);
+        push(there, {one.name, one.work, one.everywhere});
+    }
+    exec->line = there;
+    exec->place = there->queued;
     return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
@@ -517,6 +583,11 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+    call c;
+    if (exec->line && exec->line->done < exec->place && !all().gpus[static_cast<size_t>(exec->device)].lost) {
+        fprintf(stderr, "stand-in: a graph was destroyed while gpu:%d runs it\n", exec->device);
+        abort();
+    }
     delete exec;
     count("executable graph", -1);
     return cudaSuccess;

@@ -16,6 +16,7 @@
 namespace standin {
 
 struct item {
+    const char *name; /* what computes; NULL: it moves memory, or is a mark */
     std::function<void()> work;
     bool everywhere;
     std::shared_ptr<bool> held = nullptr; /* it does not begin as long as this is true; NULL: it may */
@@ -50,10 +51,15 @@ struct state {
     size_t memory;
     int capability;
     bool peer;
-    long peers; /* that a GPU may reach */
-    bool eager; /* work is done as soon as it is queued */
+    long peers;    /* that a GPU may reach */
+    bool eager;    /* work is done as soon as it is queued */
+    bool dry;      /* what computes is not done */
+    bool captures; /* no capture fails for that alone */
     long calls = 0, fail_at = 0, waits = 0;
-    long hang_at = 0, break_at = 0; /* of the collectives */
+    struct standin_counts counts = {};
+    std::map<std::string, long> kinds;            /* of work: how often each was queued */
+    std::set<std::pair<int, std::string>> loaded; /* kernels whose code is on that device */
+    long hang_at = 0, break_at = 0;               /* of the collectives */
     std::map<std::string, int> open;
     std::map<const char *, block> blocks; /* by address */
     bool exposed = false;                 /* some block is open */
@@ -110,6 +116,8 @@ struct CUgraph_st {
 struct CUgraphExec_st {
     std::shared_ptr<std::vector<standin::item>> items;
     int device;
+    std::shared_ptr<standin::line> line; /* where it was launched last; NULL: nowhere */
+    uint64_t place = 0;                  /* of its end there */
 };
 
 #endif
