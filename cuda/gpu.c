@@ -93,6 +93,7 @@ const struct backend gpu_backend = {
     .record = gpu_record,
     .recorded = gpu_recorded,
     .replay = gpu_replay,
+    .recorded_nodes = gpu_recorded_nodes,
     .forget = gpu_forget,
     .vectors = &gpu_vectors,
     .marks = &gpu_marks,

@@ -34,6 +34,8 @@ struct queue {
     cudaStream_t side;  /* of copies to other GPUs, beside the stream; NULL until gpu_send */
     cudaEvent_t before; /* what such a copy waits for; likewise */
     cudaEvent_t ended;  /* what the last gpu_finish waited for; NULL until a timed mark is set */
+    int recorded;       /* nodes of what was recorded last; 0: it could not be recorded */
+    const char *unrecorded; /* why not, a constant text */
 };
 
 /* queue.c */
@@ -97,6 +99,7 @@ int gpu_record(const struct device *device, struct error *error);
 int gpu_recorded(const struct device *device, void **recording, struct error *error);
 int gpu_replay(const struct device *device, void *recording, struct error *error);
 void gpu_forget(const struct device *device, void *recording);
+int gpu_recorded_nodes(const struct device *device, const char **why);
 
 /* scratch.c */
 

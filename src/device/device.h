@@ -186,6 +186,9 @@ struct backend {
     int (*record)(const struct device *device, struct error *error);
     int (*recorded)(const struct device *device, void **recording, struct error *error);
     int (*replay)(const struct device *device, void *recording, struct error *error);
+    /* Pieces of work in what the calling thread has recorded last; 0: it could not be, and *why says why not,
+     * a constant text. */
+    int (*recorded_nodes)(const struct device *device, const char **why);
     void (*forget)(const struct device *device, void *recording);
     /* Queues a copy to another device of this backend, beside the calling thread's queue: it begins when all
      * is done that the thread has queued on the device so far, and what the thread queues from now on does

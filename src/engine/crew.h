@@ -87,6 +87,8 @@ struct crew {
      */
     void (*tally)(const void *self, int worker, struct tally *sum);
     void (*totals)(const void *self, struct crew_totals *totals);
+    /* What has become of the recording of a worker's step; false: it is not known, or nothing is recorded. */
+    bool (*recording)(const void *self, int worker, struct recording_facts *facts);
     /* At the end: how the run ended, and its results. */
     void (*finish)(void *self, const struct error *error, const struct summary *summary);
     /* Safe on NULL and a half-open one. false: a thread of the crew's hangs: what it was given must stay. */

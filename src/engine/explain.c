@@ -19,6 +19,19 @@ struct explained {
     struct error error;
 };
 
+/* A device that records does so at the second run. */
+static int say_recording(const struct explained *explained, struct error *error) {
+    struct recording_facts facts;
+    RETURN_IF(trial_run(&explained->trial, error));
+    RETURN_IF(trial_run(&explained->trial, error));
+    if (!arena_recording(explained->trial.arena, &facts)) return OK;
+    if (facts.nodes > 0)
+        fprintf(explained->file, "recorded: a run is one graph of %d nodes\n", facts.nodes);
+    else
+        fprintf(explained->file, "not recorded: %s\n", facts.why);
+    return OK;
+}
+
 static int explain(struct explained *explained) {
     struct trial *trial = &explained->trial;
     const struct world *world = explained->world;
@@ -36,6 +49,7 @@ static int explain(struct explained *explained) {
                 explained->batch);
     fprintf(explained->file, ":\n");
     program_explain(trial->program, explained->seconds, explained->file);
+    RETURN_IF(say_recording(explained, error));
     fflush(explained->file);
     return OK;
 }

@@ -394,6 +394,15 @@ bool replicas_close(struct replicas *replicas) {
     *replicas = (struct replicas){0};
     return true;
 }
+bool replicas_recording(const struct replicas *replicas, int worker, struct recording_facts *facts) {
+    const struct replica *replica = &replicas->replicas[worker];
+    if (!atomic_load(&replica->opened)) return false;
+    if (!replica->group) return replica->arena && arena_recording(replica->arena, facts);
+    if (!replicas->devices[worker].backend->record) return false;
+    *facts = (struct recording_facts){.why = "several devices compute it"};
+    return true;
+}
+
 
 /* A group knows which of its devices it waits for. */
 static void say_hanging(void *self, int worker, char *out, size_t bytes) {

@@ -76,6 +76,9 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
 /* After training_end; safe on a zeroed one. false: a device of a group hangs (group_close): these replicas,
  * and all that they were given, must stay. */
 bool replicas_close(struct replicas *replicas);
+/* What has become of the recording of a worker's step; by any thread. False: nothing is known yet, or nothing
+ * is recorded there. */
+bool replicas_recording(const struct replicas *replicas, int worker, struct recording_facts *facts);
 struct compute replicas_compute(struct replicas *replicas);
 /* Of groups with a pipeline: the mean of group_idle, and pipeline_bubble; NAN without. While none computes.
  */

@@ -77,6 +77,11 @@ static int change(void *self, const struct crew_change *change, struct error *er
     return OK;
 }
 
+static bool recording(const void *self, int worker, struct recording_facts *facts) {
+    const struct threads *threads = self;
+    return replicas_recording(&threads->replicas, worker, facts);
+}
+
 static void totals(const void *self, struct crew_totals *totals) {
     const struct threads *threads = self;
     *totals = (struct crew_totals){0};
@@ -96,5 +101,6 @@ const struct crew threads_crew = {.parts = 1,
                                   .compute = compute,
                                   .notice = notice,
                                   .change = change,
+                                  .recording = recording,
                                   .totals = totals,
                                   .close = close_threads};

@@ -54,6 +54,11 @@ void trial_close(struct trial *trial) {
     *trial = (struct trial){0};
 }
 
+int trial_run(const struct trial *trial, struct error *error) {
+    RETURN_IF(program_run(trial->program, trial->arena, trial->weights, trial->gradients, error));
+    return trial->device->backend->finish(trial->device, error);
+}
+
 int trial_time(struct trial *trial, const struct world *world, double *seconds, struct error *error) {
     return program_time(trial->program, trial->arena, trial->weights, trial->gradients, world, seconds,
                         error);

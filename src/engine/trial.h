@@ -21,6 +21,8 @@ int trial_open(struct trial *trial, const struct network *network, const struct 
                const struct examples *examples, struct error *error);
 void trial_close(struct trial *trial); /* safe on a zeroed or half-open one */
 
+/* As program_run, and complete on return. Errors: ERROR_DEVICE. */
+int trial_run(const struct trial *trial, struct error *error);
 /* As program_time. Errors: ERROR_DEVICE. */
 int trial_time(struct trial *trial, const struct world *world, double *seconds, struct error *error);
 /* Adds a vector as long as the gradient to it, as is done after each micro-batch but the first. */

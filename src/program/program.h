@@ -53,6 +53,14 @@ int program_run(const struct program *program, struct arena *arena, float *weigh
  * seconds[program_instructions] says, it says the less from then on. Zeroed: not yet measured. */
 int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
                  const struct world *world, double *seconds, struct error *error);
+/* What has become of the recording. */
+struct recording_facts {
+    int nodes;       /* pieces of work in it; 0: a run is queued instruction by instruction */
+    const char *why; /* why it is, the arena's; "": it is not */
+};
+/* By any thread. False: nothing is known yet, or the device records nothing. */
+bool arena_recording(const struct arena *arena, struct recording_facts *facts);
+
 
 /* Writes the operations that have no kernel on the device and so run on the CPU into out[bytes]; whether
  * there are any. */

@@ -3,6 +3,7 @@
  * An arena holds the calls of all instructions, with every address that does not change; a run only sets
  * the addresses of weights and gradients, then makes the calls. */
 #include <assert.h>
+#include <stdio.h>
 
 #include "../base/memory.h"
 #include "../device/copy.h"
@@ -44,6 +45,9 @@ struct arena {
 };
 
 static const struct place *place_of(const struct program *program, node n) {
+    int recorded_nodes;   /* of the first recording; 0: */
+    char unrecorded[200]; /* why there is none; both written before: */
+    _Atomic bool is_recording_known;
     return &program->values[program->values[n].root].place;
 }
 
@@ -286,6 +290,19 @@ static int record(const struct program *program, struct arena *arena, struct rec
     if (code != OK && (ended != OK || kept)) {
         device->backend->forget(device, kept);
         *error = failure;
+static void note_recording(struct arena *arena, int nodes, const char *why) {
+    if (atomic_load_explicit(&arena->is_recording_known, memory_order_relaxed)) return;
+    arena->recorded_nodes = nodes;
+    snprintf(arena->unrecorded, sizeof arena->unrecorded, "%.*s", (int)sizeof arena->unrecorded - 1, why);
+    atomic_store_explicit(&arena->is_recording_known, true, memory_order_release);
+}
+
+bool arena_recording(const struct arena *arena, struct recording_facts *facts) {
+    if (!atomic_load_explicit(&arena->is_recording_known, memory_order_acquire)) return false;
+    *facts = (struct recording_facts){arena->recorded_nodes, arena->unrecorded};
+    return true;
+}
+
         return code;
     }
     RETURN_IF(ended);
@@ -302,7 +319,13 @@ static int run_recorded(const struct program *program, struct arena *arena, stru
     if (!arena->recordings) return run_steps(program, arena, error);
     return program->device->backend->replay(program->device, recording->kept, error);
 }
+    const char *why = "";
+    const int nodes = device->backend->recorded_nodes(device, &why);
 
+    if (kept)
+        note_recording(arena, nodes, "");
+    else
+        note_recording(arena, 0, code != OK ? failure.words : why);
 int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
                 struct error *error) {
     RETURN_IF(set_slabs(program, arena, weights, gradients, error));
@@ -323,6 +346,10 @@ int program_time(const struct program *program, struct arena *arena, float *weig
         const double now = world_now(world);
         if (seconds[s] <= 0.0 || now - began < seconds[s]) seconds[s] = now - began;
         began = now;
+    if (arena->recordings)
+        note_recording(arena, 0,
+                       is_queued(program) ? "too many of its inputs change their place"
+                                          : "the CPU computes a part of it");
     }
     return OK;
 }

@@ -34,6 +34,8 @@ static void write_workers(struct json_writer *json, const struct summary *s) {
             json_real(json, NULL, worker->waited_for_each[m]);
         json_close(json, ']');
         json_bool(json, "lost", worker->lost);
+        json_real(json, "recorded_nodes", worker->recorded_nodes < 0 ? (double)NAN : worker->recorded_nodes);
+        json_text(json, "not_recorded", worker->not_recorded);
         json_close(json, '}');
     }
     json_close(json, ']');

@@ -22,6 +22,8 @@ struct worker_result {
     double waited_for_s;
     const double *waited_for_each; /* [summary members] seconds; NULL: not known */
     bool lost;                     /* it was lost on the way, and the others went on */
+    int recorded_nodes;            /* of the graph that a step is; 0: none; -1: its device records none */
+    char not_recorded[200];        /* why it is none; "" */
 };
 
 /* Updates by others between reading the weights and applying the gradient. */

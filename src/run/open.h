@@ -76,7 +76,8 @@ struct run {
     double target_s;        /* training seconds when the target accuracy was reached, or NAN */
     double epoch_s;         /* training seconds when the epoch began */
     long long epoch_examples;
-    bool nothing_left; /* a run that is resumed where it is has no more to do: nothing is written */
+    bool nothing_left;   /* a run that is resumed where it is has no more to do: nothing is written */
+    bool told_recording; /* whether a step is recorded */
     bool interrupted, told_interrupt, stopped_early;
     bool replaces;    /* an earlier run is in the folder, until this one has a checkpoint */
     bool taken_back;  /* of a run that failed: */

@@ -48,6 +48,21 @@ static void say_notices(struct run *run) {
         progress_say(&run->progress, "%s", words);
 }
 
+/* Workers are alike, but for their devices. */
+static void say_recording(struct run *run) {
+    struct recording_facts facts;
+    char words[300];
+    for (int w = 0; w < run->workers && !run->told_recording && run->crew.recording; w++) {
+        if (!run->crew.recording(run->members, w, &facts)) continue;
+        run->told_recording = true;
+        if (facts.nodes > 0)
+            snprintf(words, sizeof words, "recorded: a step is one graph of %d nodes", facts.nodes);
+        else
+            snprintf(words, sizeof words, "not recorded: %s", facts.why);
+        lines_describe(&run->lines, "%s", words);
+    }
+}
+
 /* Programs are made, and on GPUs measured, before the clock of the training starts. */
 static int await_start(struct run *run, struct error *error) {
     const double until = world_now(run->world) + run->setup.config.start_timeout_s;
@@ -70,6 +85,7 @@ static int run_segment(struct run *run, struct error *error) {
     while (!training_wait(&run->training, LOOK_MS / 1e3)) {
         const double now = world_now(run->world);
         say_notices(run);
+        say_recording(run);
         const bool due = every > 0.0 && now - run->checkpoint_s > every;
         if (is_interrupted(run) || due) sampler_stop(&run->sampler);
         if (is_interrupted(run)) say_interrupted(run, now);
@@ -80,6 +96,7 @@ static int run_segment(struct run *run, struct error *error) {
         run->drained_s = now;
     }
     say_notices(run);
+    say_recording(run);
     run_drain(run);
     const double now = world_now(run->world);
     if (now < run->drained_s + DRAIN_MS / 1e3) return OK;

@@ -262,6 +262,10 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
                                          .staleness_max = tally.staleness_max,
                                          .lost = !atomic_load(&member->active) &&
                                                  !training_left(&run->training, w, &left_after)};
+        struct recording_facts facts = {.nodes = -1, .why = ""};
+        if (run->crew.recording) run->crew.recording(run->members, w, &facts);
+        worker->recorded_nodes = facts.nodes;
+        snprintf(worker->not_recorded, sizeof worker->not_recorded, "%s", facts.why);
         memcpy(worker->name, member->name, sizeof worker->name);
         memcpy(worker->device, run->member[w].device, sizeof worker->device);
         note_waits(run, member, result->waited_for + (size_t)w * (size_t)run->roster.count, worker);

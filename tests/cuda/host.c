@@ -255,32 +255,46 @@ static void test_recording(void) {
     queue_copy(&cell, cell.values + 1, cell.values);
     queue_copy(&cell, cell.values + 2, cell.values + 1);
     CHECK(gpu->recorded(device, &recording, &cell.error) == OK && recording, "%s", cell.error.words);
+    const char *why = "unknown";
+    CHECK(gpu->recorded_nodes(device, &why) == 2 && !why, "%d nodes, %s", gpu->recorded_nodes(device, &why),
+          why ? why : "");
     CHECK(read_cell(&cell, 2) == 0.0f, "recording does the work");
     for (int i = 0; i < 2; i++) {
         CHECK(gpu->replay(device, recording, &cell.error) == OK, "%s", cell.error.words);
         CHECK(read_cell(&cell, 2) == (i ? two : one), "replay %d: %g", i, (double)read_cell(&cell, 2));
         CHECK(gpu->copy(device, cell.values, &two, sizeof two, &cell.error) == OK, "%s", cell.error.words);
     }
-    gpu->forget(device, recording);
+    CHECK(gpu->replay(device, recording, &cell.error) == OK, "%s", cell.error.words);
+    gpu->forget(device, recording); /* under way: the stand-in would end the test */
     gpu->forget(device, NULL);
     CHECK(standin_open("graph") == 0 && standin_open("executable graph") == 0, "graphs are left");
 
-    for (int kind = 0; kind < 3; kind++) { /* what cannot be recorded */
+    for (int kind = 0; kind < 4; kind++) { /* what cannot be recorded; a kernel whose code is not there yet */
         struct error refused = {0};
         void *block = NULL;
         recording = &cell;
         CHECK(gpu->record(device, &cell.error) == OK, "%s", cell.error.words);
         queue_copy(&cell, cell.values + 3, cell.values);
-        const int code = kind == 0   ? gpu->finish(device, &refused)
-                         : kind == 1 ? gpu->allocate(device, &block, 100, "a test", &refused)
-                                     : gpu->copy(device, &block, cell.values, sizeof(float), &refused);
+        const int code =
+            kind == 0   ? gpu->finish(device, &refused)
+            : kind == 1 ? gpu->allocate(device, &block, 100, "a test", &refused)
+            : kind == 2 ? gpu->vectors->exchange(device, cell.values + 1, cell.values + 2, 1, 0.5f, &refused)
+                        : gpu->copy(device, &block, cell.values, sizeof(float), &refused);
         CHECK(code == ERROR_DEVICE && !block, "kind %d: code %d", kind, code);
         CHECK(gpu->recorded(device, &recording, &cell.error) == OK && !recording, "kind %d: %s", kind,
               cell.error.words);
+        CHECK(gpu->recorded_nodes(device, &why) == 0 && why, "kind %d: it is not said why", kind);
         CHECK(cudaPeekAtLastError() == cudaSuccess, "kind %d: %s", kind,
               cudaGetErrorName(cudaPeekAtLastError()));
         CHECK(read_cell(&cell, 3) == 0.0f, "kind %d: what could not be recorded was done", kind);
     }
+    for (int run = 0; run < 2; run++) { /* once it was launched, it can */
+        if (run == 1) CHECK(gpu->record(device, &cell.error) == OK, "%s", cell.error.words);
+        CHECK(gpu->vectors->exchange(device, cell.values + 1, cell.values + 2, 1, 0.5f, &cell.error) == OK,
+              "%s", cell.error.words);
+    }
+    CHECK(gpu->recorded(device, &recording, &cell.error) == OK && recording, "%s", cell.error.words);
+    gpu->forget(device, recording);
     queue_copy(&cell, cell.values + 3, cell.values);
     CHECK(read_cell(&cell, 3) == two, "after recordings that failed: %g", (double)read_cell(&cell, 3));
     cell_close(&cell);

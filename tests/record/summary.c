@@ -47,6 +47,7 @@ static const struct worker_result two_workers[2] = {{.name = "worker 0 (cpu:0)",
                                                      .waited_at_s = 1.25,
                                                      .waited_for = "worker 1 (cpu:1)",
                                                      .waited_for_s = 1.5,
+                                                     .recorded_nodes = 13,
                                                      .waited_for_each = waited_for_each,
                                                      .staleness_mean = 4.5,
                                                      .staleness_max = 17,
@@ -260,11 +261,12 @@ static void test_summary(const char *path) {
         {"freeze", "conv*"},          {"devices", "cpu:0,\"cpu:1\""}, {"homes", "gpu:1"},
         {"faults", "--slow=cpu:1=3x"}};
     static const char *const worker_names[] = {
-        "name",   "steps",          "examples",      "input_s",     "pull_s",         "compute_s",
-        "push_s", "wait_s",         "waited_at",     "waited_at_s", "waited_for",     "waited_for_s",
-        "lost",   "staleness_mean", "staleness_max", "device",      "waited_for_each"};
-    static const double worker_values[] = {0,    21, 22,  0.5, 0.25, 0.125, 2.5, 3.5, 0,
-                                           1.25, 0,  1.5, 1,   4.5,  17,    0,   0};
+        "name",       "steps",           "examples",       "input_s",        "pull_s",
+        "compute_s",  "push_s",          "wait_s",         "waited_at",      "waited_at_s",
+        "waited_for", "waited_for_s",    "lost",           "staleness_mean", "staleness_max",
+        "device",     "waited_for_each", "recorded_nodes", "not_recorded"};
+    static const double worker_values[] = {0, 21,  22, 0.5, 0.25, 0.125, 2.5, 3.5, 0, 1.25,
+                                           0, 1.5, 1,  4.5, 17,   0,     0,   13,  0};
     static const char *const staleness_names[] = {"mean", "p50", "p99", "max"};
     static const double staleness_values[] = {1.5, 1, 2, 3};
     struct error error = {0};
@@ -288,7 +290,7 @@ static void test_summary(const char *path) {
         CHECK(servers && servers->children == 2 &&
                   json.values[json.values[servers->first].next].number == 8e9,
               "the servers' sizes");
-        if (workers) check_members(&json, &json.values[workers->first], 17, worker_names, worker_values);
+        if (workers) check_members(&json, &json.values[workers->first], 19, worker_names, worker_values);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             const struct json_value *member = json_member(&json, &json.values[0], texts[i][0]);
             CHECK(member && member->kind == JSON_TEXT && strcmp(member->text, texts[i][1]) == 0, "%s: %s",
