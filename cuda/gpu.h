@@ -52,6 +52,8 @@ cudaError_t gpu_enter(const struct device *device);
  * all threads. Called by one thread at a time, close when nobody uses the GPU any more. */
 int gpu_open(const struct device *device, struct error *error);
 void gpu_close(const struct device *device);
+/* Those of the device's GPU, as long as it is open; then NULL. */
+struct plans *gpu_plans(const struct device *device);
 
 /* Reports a failed call in one line: "gpu:0: cudaMalloc(&block, bytes): out of memory (code 2, memory.c:41)",
  * and has the runtime forget it. code: the runtime's or the library's; 0: none to tell. Returns ERROR_DEVICE.
@@ -97,9 +99,9 @@ int gpu_finish(const struct device *device, struct error *error);
 /* record.c */
 int gpu_record(const struct device *device, struct error *error);
 int gpu_recorded(const struct device *device, void **recording, struct error *error);
+int gpu_recorded_nodes(const struct device *device, const char **why);
 int gpu_replay(const struct device *device, void *recording, struct error *error);
 void gpu_forget(const struct device *device, void *recording);
-int gpu_recorded_nodes(const struct device *device, const char **why);
 
 /* scratch.c */
 

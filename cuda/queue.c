@@ -2,13 +2,14 @@
  *
  * A stream and the libraries' handles belong to one thread: nothing that a thread queues waits for a lock,
  * and what it captures is its own. So the thread remembers its queues, and the GPU a list of all of them,
- * because who closes the GPU is another thread, and the threads may have ended by then. These two are all the
- * state that the backend has outside of what its callers hold. */
+ * because who closes the GPU is another thread, and the threads may have ended by then. These, and the plans
+ * of a GPU, are all the state that the backend has outside of what its callers hold. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../src/base/memory.h"
+#include "../src/device/plans.h"
 #include "gpu.h"
 
 /* [label] */
@@ -16,6 +17,7 @@ static struct {
     int devices;                    /* open devices of it; changed by gpu_open and gpu_close alone */
     _Atomic(struct queue *) queues; /* of all threads */
     atomic_uint closings;           /* a queue of an earlier opening is gone */
+    struct plans plans;             /* of the libraries' algorithms; as long as it is open */
 } gpus[GPUS];
 
 static _Thread_local struct {
@@ -151,14 +153,20 @@ int gpu_open(const struct device *device, struct error *error) {
         RETURN_IF(reach(device, label, other, error));
         RETURN_IF(reach(device, other, label, error));
     }
+    RETURN_IF(plans_open(&gpus[label].plans, error));
     gpus[label].devices = 1;
     return OK;
+}
+
+struct plans *gpu_plans(const struct device *device) {
+    return gpus[device->label].devices > 0 ? &gpus[device->label].plans : NULL;
 }
 
 void gpu_close(const struct device *device) {
     const int label = device->label;
     if (--gpus[label].devices > 0) return;
     gpu_enter(device); /* a lost GPU may refuse; what is the host's is freed even so */
+    plans_close(&gpus[label].plans);
     gpu_examples_close(device);
     atomic_fetch_add_explicit(&gpus[label].closings, 1, memory_order_release);
     struct queue *queue = atomic_exchange(&gpus[label].queues, NULL);

@@ -71,6 +71,7 @@ struct device_settings {
     const char *without; /* "gpu:lrn,gpu:maxpool"; NULL: nothing */
 };
 
+struct plans;   /* plans.h */
 struct checked; /* ../base/checked.h */
 
 /* Examples in host memory: the part of a data set that a device reads. */
@@ -195,6 +196,8 @@ struct backend {
      * not wait for it, nor does finish. The mark, of this device, is reached when the copy is done. */
     int (*send)(const struct device *device, void *out, const void *in, size_t bytes, void *mark,
                 struct error *error);
+    /* Where plans are kept that are made once for a problem; NULL: nowhere now. NULL slot: never. */
+    struct plans *(*plans)(const struct device *device);
     const struct collective *collective; /* what several devices compute together; NULL: nothing */
 };
 

@@ -1,6 +1,7 @@
 /* Chooses a kernel for each instruction: of the operation's kernels on the device, the first one that
  * takes the problem. */
 #include "../base/memory.h"
+#include "../device/plans.h"
 #include "passes.h"
 
 static void describe_problem(struct problem *problem, const struct program *program, node n) {
@@ -16,8 +17,16 @@ static void describe_problem(struct problem *problem, const struct program *prog
     problem->output.type = info->type;
 }
 
-static int try_kernel(struct instruction *instruction, const struct kernel *kernel, struct error *error) {
-    const int code = kernel->prepare ? kernel->prepare(&instruction->problem, &instruction->plan, error) : OK;
+/* plans: where a plan that the kernel makes is kept; NULL: the instruction has one of its own. */
+static int try_kernel(struct instruction *instruction, const struct kernel *kernel, struct plans *plans,
+                      struct error *error) {
+    const struct problem *problem = &instruction->problem;
+    int code = OK;
+    instruction->shared = plans && kernel->prepare && kernel->release;
+    if (instruction->shared)
+        code = plans_prepare(plans, kernel, problem, &instruction->plan, error);
+    else if (kernel->prepare)
+        code = kernel->prepare(problem, &instruction->plan, error);
     if (code == OK) instruction->kernel = kernel;
     return code;
 }
@@ -40,12 +49,13 @@ const struct kernel *const *program_own_kernels(enum op op) {
 static int find_kernel(struct instruction *instruction, bool soft, struct error *error) {
     const struct device *device = instruction->problem.device;
     const struct kernel *const *own = program_own_kernels(instruction->problem.op), *const *kernels = own;
+    struct plans *plans = own || !device->backend->plans ? NULL : device->backend->plans(device);
     if (!own) kernels = device->backend->kernels(device, instruction->problem.op);
     for (; *kernels && !device->without[instruction->problem.op]; kernels++) {
-        const int code = try_kernel(instruction, *kernels, error);
+        const int code = try_kernel(instruction, *kernels, plans, error);
         if (code != KERNEL_DECLINED) return code;
     }
-    return soft && !own ? try_kernel(instruction, &program_soft_kernel, error) : KERNEL_DECLINED;
+    return soft && !own ? try_kernel(instruction, &program_soft_kernel, NULL, error) : KERNEL_DECLINED;
 }
 
 int program_no_kernel(const struct program *program, node n, struct error *error) {
@@ -59,8 +69,13 @@ int program_takes(const struct program *program, node n, struct error *error) {
     struct instruction instruction = {.n = n};
     describe_problem(&instruction.problem, program, n);
     const int code = find_kernel(&instruction, program->soft, error);
-    if (code == OK && instruction.kernel->release) instruction.kernel->release(instruction.plan);
+    program_release(&instruction);
     return code;
+}
+
+void program_release(const struct instruction *instruction) {
+    if (instruction->kernel && instruction->kernel->release && !instruction->shared)
+        instruction->kernel->release(instruction->plan);
 }
 
 static bool is_instruction(const struct program *program, node n) {

@@ -32,6 +32,7 @@ struct instruction {
     struct problem problem;
     const struct kernel *kernel;
     void *plan;
+    bool shared; /* the plan is its device's (plans.h) */
 };
 
 struct program {
@@ -77,6 +78,8 @@ int program_plan(struct program *program, struct error *error);   /* plan.c: the
  * words for it. */
 int program_takes(const struct program *program, node n, struct error *error);
 int program_no_kernel(const struct program *program, node n, struct error *error);
+
+void program_release(const struct instruction *instruction); /* choose.c: its plan */
 
 /* transfer.c: the kernels of send and receive, which are the same on every device; ended by NULL. */
 const struct kernel *const *program_transfers(enum op op);

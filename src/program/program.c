@@ -62,11 +62,7 @@ int program_compile(struct program **out, const struct graph *graph, const node 
 
 void program_close(struct program *program) {
     if (!program) return;
-    for (int i = program->instruction_count - 1; i >= 0; i--) {
-        struct instruction *instruction = &program->instructions[i];
-        if (instruction->kernel && instruction->kernel->release)
-            instruction->kernel->release(instruction->plan);
-    }
+    for (int i = program->instruction_count - 1; i >= 0; i--) program_release(&program->instructions[i]);
     memory_free(program->instructions);
     memory_free(program->values);
     memory_free(program);
