@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include "../src/base/memory.h"
 #include "operands.h"
 
@@ -29,6 +30,7 @@ struct plan {
     cublasLtEpilogue_t epilogue; /* DEFAULT of a dense: bias and activation by a kernel of ours */
     int count, taken;            /* algorithms; the one that is used */
     cublasLtMatmulHeuristicResult_t found[ALGORITHMS];
+    cublasStatus_t *status; /* [ALGORITHMS] that each came to while they were measured; owned */
 };
 
 struct instance {
@@ -162,6 +164,7 @@ static void release(void *prepared) {
     if (plan->a) cublasLtMatrixLayoutDestroy(plan->a);
     if (plan->b) cublasLtMatrixLayoutDestroy(plan->b);
     if (plan->y) cublasLtMatrixLayoutDestroy(plan->y);
+    memory_free(plan->status);
     memory_free(plan);
 }
 
@@ -247,7 +250,8 @@ static int bring_bias(const struct call *call, const struct queue *queue, struct
     return OK;
 }
 
-static int multiply(const struct call *call, struct error *error) {
+/* *status: the library's, of the product itself. */
+static int multiply(const struct call *call, cublasStatus_t *status, struct error *error) {
     const struct problem *problem = call->problem;
     const struct plan *plan = call->plan;
     const struct instance *instance = call->instance;
@@ -260,11 +264,12 @@ static int multiply(const struct call *call, struct error *error) {
     RETURN_IF(bring(call, queue, 0, &a, error));
     RETURN_IF(bring(call, queue, 1, &b, error));
     if (has_epilogue_bias(plan)) RETURN_IF(bring_bias(call, queue, error));
-    const cublasStatus_t status = cublasLtMatmul(
-        queue->blas, instance->descriptor, &one, b, plan->b, a, plan->a, &zero, call->output, plan->y,
-        call->output, plan->y, &found->algo, instance->workspace, found->workspaceSize, queue->stream);
-    if (is_impossible(status)) return KERNEL_DECLINED;
-    if (status != CUBLAS_STATUS_SUCCESS) return BLAS_FAILED(problem->device, "cublasLtMatmul", status, error);
+    *status = cublasLtMatmul(queue->blas, instance->descriptor, &one, b, plan->b, a, plan->a, &zero,
+                             call->output, plan->y, call->output, plan->y, &found->algo, instance->workspace,
+                             found->workspaceSize, queue->stream);
+    if (is_impossible(*status)) return KERNEL_DECLINED;
+    if (*status != CUBLAS_STATUS_SUCCESS)
+        return BLAS_FAILED(problem->device, "cublasLtMatmul", *status, error);
     if (problem->op == OP_matmul || has_epilogue_bias(plan)) return OK;
     const enum type type = problem->output.type;
     const int *dims = problem->output.shape.dims;
@@ -276,10 +281,17 @@ static int multiply(const struct call *call, struct error *error) {
 }
 
 static int run(const struct call *call, struct error *error) {
-    const int code = multiply(call, error);
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    const int code = multiply(call, &status, error);
     if (code != KERNEL_DECLINED) return code;
     return gpu_failed(call->problem->device, "cublasLtMatmul", 0, "what was possible is no longer", __FILE__,
                       __LINE__, error);
+}
+
+/* While algorithms are measured: what keeps one from running is remembered. */
+static int try(const struct call *call, struct error *error) {
+    const struct plan *plan = call->plan;
+    return multiply(call, &plan->status[plan->taken], error);
 }
 
 static int take(const struct problem *problem, void *prepared, int number, struct error *error) {
@@ -295,15 +307,17 @@ static int plan_with(const struct problem *problem, struct plan *plan, cublasLtE
                      struct error *error) {
     plan->epilogue = epilogue;
     plan->count = 0;
+    memset(plan->status, 0, ALGORITHMS * sizeof *plan->status);
     RETURN_IF(find_algorithms(problem, plan, error));
     if (plan->count == 0) return KERNEL_DECLINED;
     const struct contest contest = {
-        .count = plan->count, .take = take, .bind = bind, .unbind = unbind, .run = multiply};
+        .count = plan->count, .take = take, .bind = bind, .unbind = unbind, .run = try};
     return gpu_measure(problem, plan, &contest, error);
 }
 
 static int make_plan(const struct problem *problem, struct plan *plan, struct error *error) {
     const struct attributes *attributes = problem->attributes;
+    RETURN_IF(memory_array(&plan->status, ALGORITHMS, "the plan of a matrix product", error));
     plan->device = problem->device;
     plan->computed = problem->device->precision == PRECISION_BF16 ? TYPE_BF16 : TYPE_FLOAT;
     plan->turned[0] = problem->op == OP_matmul && attributes->transpose_a;
@@ -330,7 +344,8 @@ static int prepare(const struct problem *problem, void **plan, struct error *err
     return code;
 }
 
-/* "cublaslt:dense, bias+relu by its epilogue, 2 of 8 algorithms, 4.0 MB workspace" */
+/* "cublaslt:fp32, bias and relu fused, algorithm 2 of 8, 1 failed (code 15), workspace 4.0 MB": the code is
+ * that of the last one. */
 static void describe(const void *prepared, char *out, size_t bytes) {
     const struct plan *plan = prepared;
     const char *type = plan->computed == TYPE_BF16                 ? "bf16"
@@ -339,8 +354,14 @@ static void describe(const void *prepared, char *out, size_t bytes) {
     const char *epilogue = plan->epilogue == CUBLASLT_EPILOGUE_BIAS        ? ", bias fused"
                            : plan->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ? ", bias and relu fused"
                                                                            : "";
-    snprintf(out, bytes, "cublaslt:%s%s, algorithm %d of %d, workspace %.1f MB", type, epilogue,
-             plan->taken + 1, plan->count, (double)plan->found[plan->taken].workspaceSize / 1e6);
+    char failed[40] = "";
+    int failures = 0;
+    for (int i = 0; i < plan->count; i++) {
+        if (plan->status[i] == CUBLAS_STATUS_SUCCESS) continue;
+        snprintf(failed, sizeof failed, ", %d failed (code %d)", ++failures, (int)plan->status[i]);
+    }
+    snprintf(out, bytes, "cublaslt:%s%s, algorithm %d of %d%s, workspace %.1f MB", type, epilogue,
+             plan->taken + 1, plan->count, failed, (double)plan->found[plan->taken].workspaceSize / 1e6);
 }
 
 #define KERNEL(op)                                                                                           \
