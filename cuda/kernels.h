@@ -201,6 +201,18 @@ enum { GPU_PICKS = 256 };
 struct gpu_indices {
     int count;
     int index[GPU_PICKS];
+/* --- decayed.cu --- */
+
+enum { SQUARES_VALUES = 7, SQUARES_FIRST = 1 << 15, SQUARES_SECOND = 1 << 7 };
+struct gpu_squares {
+    int count;
+    uint32_t floats[SQUARES_VALUES];
+    const float *values[SQUARES_VALUES];
+};
+/* *y = *x + share times the sum of the squares of all values; scratch [SQUARES_FIRST + SQUARES_SECOND] */
+cudaError_t launch_decayed(cudaStream_t stream, const struct gpu_squares *of, const float *x, float share,
+                           float *y, float *scratch);
+
 };
 struct gpu_keys {
     int drawn; /* 0: no keys, the central crop */

@@ -83,6 +83,20 @@ static int prepare_sum(const struct problem *problem, void **plan, struct error 
 const struct kernel reference_reduce_sum = {
     .name = "reference:reduce_sum", .prepare = prepare_sum, .run = run_reduce_sum};
 
+static int run_decayed(const struct call *call, struct error *error) {
+    (void)error;
+    const struct problem *problem = call->problem;
+    double sum = 0.0;
+    for (int v = 1; v < problem->inputs; v++) {
+        const float *values = call->input[v];
+        const size_t count = shape_count(&problem->input[v].shape);
+        for (size_t i = 0; i < count; i++) sum += (double)values[i] * (double)values[i];
+    }
+    *(float *)call->output = *(const float *)call->input[0] + problem->attributes->share * (float)sum;
+    return OK;
+}
+const struct kernel reference_decayed = {.name = "reference:decayed", .run = run_decayed};
+
 static int run_reduce_mean(const struct call *call, struct error *error) {
     (void)error;
     const struct view view = view_of(call->problem);

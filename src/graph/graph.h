@@ -63,6 +63,7 @@ struct attributes {
                            conv2d_grad_x, conv2d_grad_kernel, avgpool_grad, embedding_grad, cond, dequeue */
     float rate;         /* dropout: share that is dropped */
     float smoothing; /* softmax_cross_entropy and its gradient: share of the label that all classes divide */
+    float share;     /* decayed: that each square counts for */
     uint64_t seed;   /* dropout, shuffle: key of its random numbers */
     int variable;    /* variable, assign, assign_add: range number in the layout */
     int limit;       /* while: rounds at most */

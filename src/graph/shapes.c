@@ -108,6 +108,13 @@ int shape_first(struct graph *g, struct node_info *n) {
     return expect_shape(g, n, 1, &n->shape);
 }
 
+int shape_decayed(struct graph *g, struct node_info *n) {
+    for (int i = 0; i < n->inputs; i++) RETURN_IF(expect_type(g, n, i, TYPE_FLOAT));
+    n->type = TYPE_FLOAT;
+    n->shape = SCALAR;
+    return expect_shape(g, n, 0, &n->shape);
+}
+
 int shape_second(struct graph *g, struct node_info *n) {
     RETURN_IF(expect_type(g, n, 1, operand(g, n, 0)->type));
     RETURN_IF(expect_shape(g, n, 1, operand_shape(g, n, 0)));

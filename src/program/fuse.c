@@ -2,7 +2,7 @@
  * where three instructions would write and read it three times; conv2d becomes a `conv2d_bias` in the same
  * way. A lrn_grad absorbs the relu_grad after it, a conv2d_grad_kernel the maxpool_grad before it. On a
  * device that launches what it computes, a softmax_cross_entropy gives its mean, and its gradient takes one
- * slope for all.
+ * slope for all; and what the decay of the weights adds to the loss becomes one `decayed`.
  *
  * The fused instruction replaces the last of them. Instructions are fused only if nothing else reads the
  * values in between; gradients do not, because they are computed from the activation's result. On a device
@@ -161,6 +161,49 @@ static void fuse_loss_grad(struct program *program, node n) {
     }
 }
 
+/* The variable whose dot product with itself node n is, or NONE. */
+static node squared_variable(const struct program *program, node n) {
+    const struct value *scalar = &program->values[n];
+    if (scalar->info.op != OP_reshape || scalar->info.shape.rank != 0 || !only_for_us(scalar)) return NONE;
+    const struct value *product = &program->values[scalar->info.input[0]];
+    if (product->info.op != OP_matmul || product->info.input[0] != product->info.input[1] ||
+        !product->info.attributes.transpose_b || !only_for_us(product))
+        return NONE;
+    const struct value *row = &program->values[product->info.input[0]];
+    if (row->info.op != OP_reshape || row->readers != 2 || row->fetched || row->info.shape.dims[0] != 1)
+        return NONE;
+    const node variable = row->info.input[0];
+    return program->values[variable].info.op == OP_variable ? variable : NONE;
+}
+
+/* The loss plus a share of the squares of a variable. With that of others where their shares are the same. On
+ * a CPU a product of matrices is as good, and of the same bits as ever. */
+static void fuse_decay(struct program *program, struct value *add) {
+    struct value *part = &program->values[add->info.input[1]];
+    if (!device_apart(program->device) || !has_kernel(program, OP_decayed)) return;
+    if (add->info.shape.rank != 0 || part->info.op != OP_mul || !only_for_us(part)) return;
+    struct value *factor = &program->values[part->info.input[1]];
+    const node squares = part->info.input[0], variable = squared_variable(program, squares);
+    if (variable == NONE || factor->info.op != OP_constant || factor->info.shape.rank != 0) return;
+    struct value *before = &program->values[add->info.input[0]];
+    const node product = program->values[squares].info.input[0];
+    const struct attributes attributes = {.share = *(const float *)factor->info.constant};
+    add->info.op = OP_decayed;
+    add->info.attributes = attributes;
+    part->kept = program->values[squares].kept = program->values[product].kept = false;
+    program->values[program->values[product].info.input[0]].kept = false;
+    if (--factor->readers == 0 && !factor->fetched) factor->kept = false;
+    if (before->info.op == OP_decayed && only_for_us(before) && before->info.inputs < MAX_INPUTS &&
+        memcmp(&before->info.attributes.share, &attributes.share, sizeof attributes.share) == 0) {
+        add->info.inputs = before->info.inputs;
+        memcpy(add->info.input, before->info.input, sizeof add->info.input);
+        before->kept = false;
+    } else {
+        add->info.inputs = 1;
+    }
+    add->info.input[add->info.inputs++] = variable;
+}
+
 void program_fuse(struct program *program) {
     if (program->assigns) return;
     for (node n = 0; n < program->count; n++) {
@@ -169,6 +212,7 @@ void program_fuse(struct program *program) {
         switch (value->info.op) {
         case OP_add:
             fuse_bias(program, value);
+            fuse_decay(program, value);
             break;
         case OP_relu:
             fuse_activation(program, value, ACTIVATION_RELU);

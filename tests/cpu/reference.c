@@ -343,6 +343,23 @@ static void test_nets(void) {
     check_nets(7, 10, 1000);
 }
 
+static void test_decayed(void) {
+    struct graph g;
+    struct session s;
+    graph_open(&g, false, 1);
+    const node x = graph_constant(&g, SCALAR, (float[]){2.5f});
+    const node a = graph_constant(&g, SHAPE(3), (float[]){1, -2, 3}),
+               b = graph_constant(&g, SHAPE(2, 1), (float[]){4, -5});
+    struct node_info info = {.op = OP_decayed, .inputs = 3, .input = {x, a, b}};
+    info.attributes.share = 0.25f;
+    const node y = graph_make(&g, &info);
+    session_open(&s, &g, &y, 1);
+    session_run(&s);
+    covered[OP_decayed] = true;
+    CHECK(session_float(&s, y, 0) == 2.5f + 0.25f * 55.0f, "decayed: %g", session_float(&s, y, 0));
+    finish(&s, &g);
+}
+
 /* --- state --- */
 
 static void test_state(void) {
@@ -382,6 +399,7 @@ int main(void) {
     test_matrix();
     test_nets();
     test_wrong_label();
+    test_decayed();
     test_state();
     test_nothing_forgotten();
     return check_end();

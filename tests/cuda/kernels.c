@@ -252,6 +252,19 @@ static void test_order(void) {
     check_order(SHAPE(2, 40, 300), 1);
 }
 
+/* Of values shorter than the launch is wide, and longer. */
+static void check_decayed(void) {
+    const struct shape shapes[] = {SCALAR, SHAPE(3, 7), SHAPE(70001), SHAPE(1), SHAPE(257, 129)};
+    for (int inputs = 2; inputs <= 5; inputs++) {
+        struct trial t = {.op = OP_decayed, .inputs = inputs, .attributes.share = 0.5f};
+        memcpy(t.shape, shapes, sizeof shapes);
+        try_kernel(t);
+        t.tolerance = 1e-5;
+        for (int i = 0; i < inputs; i++) t.fill[i] = FILL_BETWEEN;
+        try_kernel(t);
+    }
+}
+
 /* --- nets --- */
 
 static void check_nets(int batch, int classes, enum fill fill) {
@@ -511,6 +524,7 @@ int main(void) {
     test_arrays();
     test_reductions();
     test_order();
+    check_decayed();
     test_nets();
     test_wrong_labels();
     test_images();
