@@ -163,9 +163,16 @@ cudaError_t launch_norm_grad(cudaStream_t stream, struct gpu_rows rows, float ep
 
 /* --- vectors.cu --- */
 
-/* A step of floats weights; [floats] each. */
+/* A step of the weights in some windows of the flat vector; whole vectors each. */
+struct gpu_windows {
+    int count;
+    struct {
+        size_t until; /* numbers of this window and those before it */
+        size_t ahead; /* of its first one in the vector, before which so many are in no window */
+        float rate, decay, weight_decay; /* in the place of the update's */
+    } window[UPDATE_WINDOWS];
+};
 struct gpu_step {
-    size_t floats;
     float *weights, *moments[UPDATE_MOMENTS];
     const float *gradient;
     float *average;  /* or NULL */
@@ -173,7 +180,8 @@ struct gpu_step {
     int atomic;
     int *refused; /* is set to 1 where a number of the gradient is not finite: that weight is left alone */
 };
-cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_step *step);
+cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_windows *windows,
+                          const struct gpu_step *step);
 /* out = factor (weight[0] values[0] + ...); `more`: out + that. */
 enum { GPU_MEAN_VECTORS = 64 };
 struct gpu_mean {
@@ -193,14 +201,6 @@ cudaError_t launch_compensate(cudaStream_t stream, const struct compensation *by
                               const float *weights, size_t at, size_t floats, float *out);
 cudaError_t launch_exchange(cudaStream_t stream, float *a, float *b, size_t floats, float rate);
 
-/* --- gather.cu --- */
-
-/* Which examples make a part of a batch: goes to the device as an argument of the launch, which copies it, so
- * that nothing has to be kept or waited for. 4 KB is what every GPU takes. */
-enum { GPU_PICKS = 256 };
-struct gpu_indices {
-    int count;
-    int index[GPU_PICKS];
 /* --- decayed.cu --- */
 
 enum { SQUARES_VALUES = 7, SQUARES_FIRST = 1 << 15, SQUARES_SECOND = 1 << 7 };
@@ -213,6 +213,14 @@ struct gpu_squares {
 cudaError_t launch_decayed(cudaStream_t stream, const struct gpu_squares *of, const float *x, float share,
                            float *y, float *scratch);
 
+/* --- gather.cu --- */
+
+/* Which examples make a part of a batch: goes to the device as an argument of the launch, which copies it, so
+ * that nothing has to be kept or waited for. 4 KB is what every GPU takes. */
+enum { GPU_PICKS = 256 };
+struct gpu_indices {
+    int count;
+    int index[GPU_PICKS];
 };
 struct gpu_keys {
     int drawn; /* 0: no keys, the central crop */

@@ -21,10 +21,6 @@ static int mean(const struct device *device, const float *const *values, const f
     return OK;
 }
 
-static float *at(float *vector, size_t begin) {
-    return vector ? vector + begin : NULL;
-}
-
 /* In the place of the mean, of which there is none. */
 static int compensate(const struct device *device, struct queue *queue, const struct compensation *by,
                       const struct update_slice *slice, const float **gradient, struct error *error) {
@@ -38,8 +34,23 @@ static int compensate(const struct device *device, struct queue *queue, const st
     return OK;
 }
 
-static int update(const struct device *device, const struct update *update, const struct update_slice *slice,
-                  struct error *error) {
+static struct gpu_windows gpu_windows_of(const struct update_window *windows, int count) {
+    struct gpu_windows out = {.count = count};
+    size_t before = 0;
+    for (int i = 0; i < count; i++) {
+        out.window[i].ahead = windows[i].begin - before;
+        before += windows[i].end - windows[i].begin;
+        out.window[i].until = before;
+        out.window[i].rate = windows[i].rate;
+        out.window[i].decay = windows[i].decay;
+        out.window[i].weight_decay = windows[i].weight_decay;
+    }
+    return out;
+}
+
+static int update_windows(const struct device *device, const struct update *update,
+                          const struct update_slice *slice, const struct update_window *windows, int count,
+                          struct error *error) {
     const float *gradient = slice->weight ? slice->mean : slice->gradients[0];
     struct queue *queue = gpu_queue(device, error);
     if (!queue) return error->code;
@@ -50,17 +61,26 @@ static int update(const struct device *device, const struct update *update, cons
                        slice->mean, error));
     if (slice->compensation && update->rule >= 0)
         RETURN_IF(compensate(device, queue, slice->compensation, slice, &gradient, error));
-    struct gpu_step step = {.floats = slice->end - slice->begin,
-                            .weights = at(slice->state->vector[0].at, slice->begin),
-                            .gradient = gradient ? gradient + slice->begin : NULL,
-                            .average = at(slice->average, slice->begin),
+    struct gpu_step step = {.weights = slice->state->vector[0].at,
+                            .gradient = gradient,
+                            .average = slice->average,
                             .witness = slice->witness,
                             .atomic = slice->atomic,
                             .refused = queue->refused};
-    for (int m = 0; m < update->moments; m++)
-        step.moments[m] = at(slice->state->vector[1 + m].at, slice->begin);
-    GPU_TRY(device, launch_update(queue->stream, update, &step), error);
+    for (int m = 0; m < update->moments; m++) step.moments[m] = slice->state->vector[1 + m].at;
+    const struct gpu_windows table = gpu_windows_of(windows, count);
+    GPU_TRY(device, launch_update(queue->stream, update, &table, &step), error);
     return OK;
+}
+
+static int update(const struct device *device, const struct update *update, const struct update_slice *slice,
+                  struct error *error) {
+    const struct update_window all = {.begin = slice->begin,
+                                      .end = slice->end,
+                                      .rate = update->rate,
+                                      .decay = update->decay,
+                                      .weight_decay = update->weight_decay};
+    return update_windows(device, update, slice, &all, 1, error);
 }
 
 /* The GPU makes so many sums that all of it is busy, and so few that they are soon sent and added up here. */
@@ -98,5 +118,9 @@ static int exchange(const struct device *device, float *a, float *b, size_t floa
     return OK;
 }
 
-const struct vectors gpu_vectors = {
-    .update = update, .mean = mean, .squares = squares, .scale = scale, .exchange = exchange};
+const struct vectors gpu_vectors = {.update = update,
+                                    .update_windows = update_windows,
+                                    .mean = mean,
+                                    .squares = squares,
+                                    .scale = scale,
+                                    .exchange = exchange};

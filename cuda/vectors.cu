@@ -26,8 +26,16 @@ struct by_nothing {
 };
 
 /* 4 bytes read and 4 written of the weights and of each moment and average, 4 read of the gradient. */
-template <class Formula> KERNEL step(CONSTANT update update, CONSTANT gpu_step slice) {
-    EACH(i, slice.floats) {
+template <class Formula>
+KERNEL step(CONSTANT update all, CONSTANT gpu_windows windows, CONSTANT gpu_step slice, size_t floats) {
+    EACH(n, floats) {
+        int w = 0;
+        while (n >= windows.window[w].until) w++;
+        const size_t i = n + windows.window[w].ahead;
+        update own = all;
+        own.rate = windows.window[w].rate;
+        own.decay = windows.window[w].decay;
+        own.weight_decay = windows.window[w].weight_decay;
         const float before = slice.weights[i], gradient = slice.gradient[i];
         if (!isfinite(gradient)) {
             *slice.refused = 1;
@@ -35,15 +43,14 @@ template <class Formula> KERNEL step(CONSTANT update update, CONSTANT gpu_step s
         }
         float moment[Formula::moments + 1];
         for (int m = 0; m < Formula::moments; m++) moment[m] = slice.moments[m][i];
-        const float after =
-            update_shrunk(&update, Formula::weight(&update, before, gradient, moment), before);
+        const float after = update_shrunk(&own, Formula::weight(&own, before, gradient, moment), before);
         for (int m = 0; m < Formula::moments; m++) slice.moments[m][i] = moment[m];
         if (slice.atomic)
             atomicAdd(&slice.weights[i], after - before);
         else
             slice.weights[i] = after;
-        if (slice.average) slice.average[i] = update_average(slice.average[i], after, update.towards);
-        if (slice.witness && i == slice.floats - 1) {
+        if (slice.average) slice.average[i] = update_average(slice.average[i], after, own.towards);
+        if (slice.witness && n == floats - 1) {
             if (slice.atomic)
                 atomicAdd(slice.witness, 1.0);
             else
@@ -110,16 +117,18 @@ KERNEL exchange(float *a, float *b, size_t floats, float rate) {
 
 } // namespace
 
-cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_step *slice) {
+cudaError_t launch_update(cudaStream_t stream, const struct update *update, const struct gpu_windows *windows,
+                          const struct gpu_step *slice) {
+    const size_t floats = windows->window[windows->count - 1].until;
     switch (update->rule) {
 #define STEP(number, name)                                                                                   \
     case number:                                                                                             \
-        return LAUNCH(stream, slice->floats, step<by_##name>, *update, *slice);
+        return LAUNCH(stream, floats, step<by_##name>, *update, *windows, *slice, floats);
         OPTIMIZERS(STEP)
     case UPDATE_SUBTRACT:
-        return LAUNCH(stream, slice->floats, step<by_subtracting>, *update, *slice);
+        return LAUNCH(stream, floats, step<by_subtracting>, *update, *windows, *slice, floats);
     case UPDATE_NONE:
-        return LAUNCH(stream, slice->floats, step<by_nothing>, *update, *slice);
+        return LAUNCH(stream, floats, step<by_nothing>, *update, *windows, *slice, floats);
     default:
         return cudaErrorInvalidValue;
     }

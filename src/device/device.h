@@ -186,10 +186,10 @@ struct backend {
      * called then, too. */
     int (*record)(const struct device *device, struct error *error);
     int (*recorded)(const struct device *device, void **recording, struct error *error);
-    int (*replay)(const struct device *device, void *recording, struct error *error);
     /* Pieces of work in what the calling thread has recorded last; 0: it could not be, and *why says why not,
      * a constant text. */
     int (*recorded_nodes)(const struct device *device, const char **why);
+    int (*replay)(const struct device *device, void *recording, struct error *error);
     void (*forget)(const struct device *device, void *recording);
     /* Queues a copy to another device of this backend, beside the calling thread's queue: it begins when all
      * is done that the thread has queued on the device so far, and what the thread queues from now on does
@@ -227,6 +227,11 @@ struct vectors {
      * (ERROR_DIVERGED); in the host's memory the gradient was looked at before. */
     int (*update)(const struct device *device, const struct update *update, const struct update_slice *slice,
                   struct error *error);
+    /* The same of at most UPDATE_WINDOWS windows at once, one behind the other; the slice goes from the first
+     * one's begin to the last one's end, and is not compensated. NULL: each is an update. */
+    int (*update_windows)(const struct device *device, const struct update *update,
+                          const struct update_slice *slice, const struct update_window *windows, int count,
+                          struct error *error);
     /* out[begin..end) = factor times the sum over i of weight[i] * values[i][begin..end), added in this
      * order; weight NULL: 1 each. out may be values[0] itself, else it overlaps none of the values. */
     int (*mean)(const struct device *device, const float *const *values, const float *weight, int count,

@@ -97,6 +97,13 @@ struct update_slice {
     struct world *world; /* of the calling thread */
 };
 
+/* A part of a slice, stepped with numbers of its own in the place of the update's. */
+enum { UPDATE_WINDOWS = 32 };
+struct update_window {
+    size_t begin, end;
+    float rate, decay, weight_decay;
+};
+
 /* The moving average of the weights after update n (1 for the first): its decay is small at first, so that
  * the first weights are soon forgotten. Source: TensorFlow's ExponentialMovingAverage with num_updates. What
  * is returned is one minus the decay. */

@@ -217,6 +217,26 @@ int store_copy_weights(const struct store *store, const struct device *to, float
 
 /* --- the verbs' work --- */
 
+/* Spans that are stepped by one formula, together where the device has them so. */
+struct windows {
+    struct update_window window[UPDATE_WINDOWS];
+    int count;
+};
+
+static void step_windows(struct shard *shard, const struct device *device, const struct update *update,
+                         struct update_slice *slice, struct windows *windows) {
+    struct error error = {0};
+    if (windows->count == 0) return;
+    slice->begin = windows->window[0].begin;
+    slice->end = windows->window[windows->count - 1].end;
+    slice->witness = slice->racy && slice->end == shard->end ? shard->witness : NULL;
+    home_remember(shard->store,
+                  device->backend->vectors->update_windows(device, update, slice, windows->window,
+                                                           windows->count, &error),
+                  &error);
+    windows->count = 0;
+}
+
 void home_step(struct shard *shard, const struct device *device, struct update_slice *slice, float rate,
                long number, int worker) {
     struct store *store = shard->store;
@@ -227,11 +247,15 @@ void home_step(struct shard *shard, const struct device *device, struct update_s
                                                                  : (struct matrix_rule){.rest = 1.0};
     struct matrix_room *room = worker < 0 ? shard->matrices : store->workers[worker].matrices;
     struct update trained = optimizer_update(choice, number), other = {0};
+    const bool together = device->backend->vectors->update_windows && !slice->compensation;
+    struct windows windows;
     struct error error = {0};
+    windows.count = 0;
     slice->average = state_find(slice->state, "average");
     slice->mean = shard->home->mean;
     slice->atomic = slice->racy && shard->atomic;
     slice->world = store->world;
+    trained.towards = other.towards = update_average_rate(store->settings.average, number);
     for (int i = 0; i < shard->span_count; i++) {
         const struct span *span = &shard->spans[i];
         struct update *update = span->kind == RANGE_TRAINABLE ? &trained : &other;
@@ -244,12 +268,18 @@ void home_step(struct shard *shard, const struct device *device, struct update_s
         if (!span->matrix && rule.rest != 1.0) update->rate *= (float)rule.rest;
         update->decay = span->decay;
         update->weight_decay = span->decays ? (float)common->weight_decay : 0.0f;
-        update->towards = update_average_rate(store->settings.average, number);
+        if (together && update == &trained && !span->matrix) {
+            windows.window[windows.count++] = (struct update_window){slice->begin, slice->end, update->rate,
+                                                                     update->decay, update->weight_decay};
+            if (windows.count == UPDATE_WINDOWS) step_windows(shard, device, &trained, slice, &windows);
+            continue;
+        }
         home_remember(store,
                       span->matrix ? matrix_step(room, span, &rule, update, slice, &error)
                                    : device->backend->vectors->update(device, update, slice, &error),
                       &error);
     }
+    step_windows(shard, device, &trained, slice, &windows);
 }
 
 const float *home_bring(struct shard *shard, int worker, const float *values, size_t begin, size_t end) {

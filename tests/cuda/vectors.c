@@ -96,6 +96,38 @@ static void check_optimizer(const struct optimizer *optimizer, float decay, bool
     close_rig(&rig);
 }
 
+/* Several windows in one launch are what they are one by one, and what lies between them stays. */
+static void test_windows(void) {
+    static struct rig rig;
+    const struct update_window windows[] = {{0, 48, 0.5f, 0.0f, 0.25f},
+                                            {48, 64, 0.25f, 0.125f, 0.0f},
+                                            {96, 97, 2.0f, 0.0f, 0.0f},
+                                            {112, FLOATS, 0.125f, 0.5f, 0.5f}};
+    const int count = (int)(sizeof windows / sizeof *windows);
+    struct choice choice;
+    struct error error = {0};
+    struct state state;
+    double witness = 0.0;
+    CHECK(plugin_choose(&choice, &optimizer_kind, "momentum", &error) == OK, "%s", error.words);
+    int code = open_rig(&rig, &error);
+    struct update update = optimizer_update(&choice, 1);
+    const struct update_slice slice = slice_of(&rig, &state, 1, false, true);
+    for (int w = 0; w < count; w++) {
+        float *const moments[] = {rig.here[2] + windows[w].begin};
+        struct update own = update;
+        own.rate = windows[w].rate;
+        own.decay = windows[w].decay;
+        own.weight_decay = windows[w].weight_decay;
+        own.step(&own, windows[w].end - windows[w].begin, rig.here[0] + windows[w].begin, moments,
+                 rig.here[1] + windows[w].begin);
+    }
+    if (code == OK) code = gpu_vectors.update_windows(&gpu, &update, &slice, windows, count, &error);
+    if (code == OK) CHECK(differences(&rig, &error) == 0, "windows: other bits");
+    if (code == OK) code = gpu_transfer(&gpu, &witness, rig.witness, sizeof witness, &error);
+    CHECK(code == OK && witness == 1.0, "windows: witness %g, %s", witness, error.words);
+    close_rig(&rig);
+}
+
 static void test_optimizers(void) {
     int count = 0;
     for (; optimizers[count]; count++) {
@@ -279,6 +311,7 @@ int main(void) {
     CHECK(gpu_open(&gpu, &error) == OK, "%s", error.words);
     if (error.code != OK) return check_end();
     test_optimizers();
+    test_windows();
     test_other_rules();
     for (int i = 0; optimizers[i]; i++) check_refused(optimizers[i]);
     static const int counts[] = {1, 2, 3, 63, 64, 65, 128, 130, 200};
