@@ -81,8 +81,9 @@ void home_await_reads(struct shard *shard) {
     }
 }
 
+/* With one worker nobody asks. */
 void home_stepped(struct shard *shard, int worker) {
-    set_mark(shard, &shard->order->shares[worker]);
+    if (shard->store->settings.roster->workers > 1) set_mark(shard, &shard->order->shares[worker]);
 }
 
 /* With one worker there is one queue. Two follow: that at home, by which a device that computes in the host's
