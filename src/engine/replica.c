@@ -70,8 +70,9 @@ static int open_program(const struct replicas *replicas, int worker, struct repl
     }
     RETURN_IF(replica_compile(&replica->program, network, &replicas->devices[worker], error));
     program_soft(replica->program, replica->soft, sizeof replica->soft);
+    RETURN_IF(arena_open(&replica->arena, replica->program, error));
     atomic_store(&replica->opened, true);
-    return arena_open(&replica->arena, replica->program, error);
+    return OK;
 }
 
 /* --- opening --- */
@@ -255,15 +256,13 @@ static int run_micros(const struct replicas *replicas, int worker, int buffer, f
     const struct network *network = replicas->network;
     const int microbatches = replicas->microbatches;
     const float *const sum[] = {gradient, replica->part};
-    const void *loss = arena_address(replica->arena, network->decayed_loss);
     for (int m = 0; m < microbatches; m++) {
         const int number = buffer * microbatches + m;
         if (number != replica->loaded) read_from(network, replica, m, number);
         replica->loaded = number;
+        arena_set_output(replica->arena, network->decayed_loss, &replica->losses[m], sizeof *replica->losses);
         RETURN_IF(
             program_run(replica->program, replica->arena, weights, m == 0 ? gradient : replica->part, error));
-        RETURN_IF(
-            device->backend->queue_copy(device, &replica->losses[m], loss, sizeof *replica->losses, error));
         if (m == 0) continue;
         const float factor = m < microbatches - 1 ? 1.0f : 1.0f / (float)microbatches;
         RETURN_IF(device->backend->vectors->mean(device, sum, NULL, 2, 0, network->graph.layout.floats,
@@ -394,6 +393,7 @@ bool replicas_close(struct replicas *replicas) {
     *replicas = (struct replicas){0};
     return true;
 }
+
 bool replicas_recording(const struct replicas *replicas, int worker, struct recording_facts *facts) {
     const struct replica *replica = &replicas->replicas[worker];
     if (!atomic_load(&replica->opened)) return false;
@@ -402,7 +402,6 @@ bool replicas_recording(const struct replicas *replicas, int worker, struct reco
     *facts = (struct recording_facts){.why = "several devices compute it"};
     return true;
 }
-
 
 /* A group knows which of its devices it waits for. */
 static void say_hanging(void *self, int worker, char *out, size_t bytes) {

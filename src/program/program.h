@@ -42,17 +42,17 @@ int arena_write(const struct arena *arena, node n, const void *host, size_t byte
  * fetched, itself or as a reshape. */
 void arena_set_input(struct arena *arena, node n, const void *address);
 
+/* From the next run on a run ends with a copy of the first `bytes` of a fetch that is in the arena to
+ * memory of the device's allocate_host: queued, as all of a run is. host NULL: with none. */
+void arena_set_output(struct arena *arena, node n, void *host, size_t bytes);
+
 /* Runs every instruction once. weights, gradients: [layout.floats] floats on the device; gradients may be
  * NULL when no fetch is gradient_of a range, weights when there are no variables. Padding of the gradient
  * slab is left alone. On a device that can, what is queued is recorded the first time and replayed from then
- * on, for each weights, gradients and inputs that come again. Errors: ERROR_DEVICE. */
+ * on, for each weights, gradients, inputs and output that come again. Errors: ERROR_DEVICE. */
 int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
                 struct error *error);
 
-/* Runs every instruction once, as program_run does; of those that took less than
- * seconds[program_instructions] says, it says the less from then on. Zeroed: not yet measured. */
-int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
-                 const struct world *world, double *seconds, struct error *error);
 /* What has become of the recording. */
 struct recording_facts {
     int nodes;       /* pieces of work in it; 0: a run is queued instruction by instruction */
@@ -61,6 +61,10 @@ struct recording_facts {
 /* By any thread. False: nothing is known yet, or the device records nothing. */
 bool arena_recording(const struct arena *arena, struct recording_facts *facts);
 
+/* Runs every instruction once, as program_run does; of those that took less than
+ * seconds[program_instructions] says, it says the less from then on. Zeroed: not yet measured. */
+int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
+                 const struct world *world, double *seconds, struct error *error);
 
 /* Writes the operations that have no kernel on the device and so run on the CPU into out[bytes]; whether
  * there are any. */

@@ -23,6 +23,7 @@ struct addresses {
     node fed[FED]; /* placeholders that are read elsewhere than in the arena, in the order of their setting */
     const void *at[FED];
     int fed_count; /* above FED: more than are looked at */
+    void *told;    /* where an output is copied to, or NULL */
 };
 
 /* What the device replays for these addresses. */
@@ -40,14 +41,16 @@ struct arena {
     int patch_count;
     char *constants;              /* copies on a device that has memory of its own; else NULL */
     struct addresses addresses;   /* of this run */
+    const void *output;           /* what is copied there ... */
+    size_t output_bytes;          /* ... and how much of it */
     struct recording *recordings; /* [RECORDINGS], of which recording_count are there, in a ring */
     int recording_count, recording_next;
-};
-
-static const struct place *place_of(const struct program *program, node n) {
     int recorded_nodes;   /* of the first recording; 0: */
     char unrecorded[200]; /* why there is none; both written before: */
     _Atomic bool is_recording_known;
+};
+
+static const struct place *place_of(const struct program *program, node n) {
     return &program->values[program->values[n].root].place;
 }
 
@@ -206,6 +209,12 @@ void arena_set_input(struct arena *arena, node n, const void *address) {
     note_input(&arena->addresses, n, address);
 }
 
+void arena_set_output(struct arena *arena, node n, void *host, size_t bytes) {
+    arena->addresses.told = host;
+    arena->output = host ? arena_address(arena, n) : NULL;
+    arena->output_bytes = bytes;
+}
+
 struct call *arena_call(const struct arena *arena, node n) {
     int s = 0;
     while (s < arena->program->instruction_count && arena->program->instructions[s].n != n) s++;
@@ -233,7 +242,10 @@ static int set_slabs(const struct program *program, struct arena *arena, float *
 static int run_steps(const struct program *program, struct arena *arena, struct error *error) {
     for (int s = 0; s < program->instruction_count; s++)
         RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));
-    return OK;
+    if (!arena->addresses.told) return OK;
+    const struct device *device = program->device;
+    return device->backend->queue_copy(device, arena->addresses.told, arena->output, arena->output_bytes,
+                                       error);
 }
 
 int program_run_nodes(const struct program *program, struct arena *arena, node begin, node end,
@@ -258,7 +270,8 @@ static bool is_queued(const struct program *program) {
 }
 
 static bool is_same(const struct addresses *a, const struct addresses *b) {
-    bool same = a->weights == b->weights && a->gradients == b->gradients && a->fed_count == b->fed_count;
+    bool same = a->weights == b->weights && a->gradients == b->gradients && a->fed_count == b->fed_count &&
+                a->told == b->told;
     for (int i = 0; same && i < a->fed_count; i++) same = a->fed[i] == b->fed[i] && a->at[i] == b->at[i];
     return same;
 }
@@ -277,19 +290,6 @@ static struct recording *find_recording(struct arena *arena) {
     return NULL;
 }
 
-/* Nothing of it is done yet. What a device cannot keep is not tried again; that an instruction failed counts
- * only where it could have been kept, as a library that allocates or waits fails for that alone. */
-static int record(const struct program *program, struct arena *arena, struct recording *recording,
-                  struct error *error) {
-    const struct device *device = program->device;
-    struct error failure = {0}, ignored = {0};
-    void *kept = NULL;
-    RETURN_IF(device->backend->record(device, error));
-    const int code = run_steps(program, arena, &failure);
-    const int ended = device->backend->recorded(device, &kept, code == OK ? error : &ignored);
-    if (code != OK && (ended != OK || kept)) {
-        device->backend->forget(device, kept);
-        *error = failure;
 static void note_recording(struct arena *arena, int nodes, const char *why) {
     if (atomic_load_explicit(&arena->is_recording_known, memory_order_relaxed)) return;
     arena->recorded_nodes = nodes;
@@ -303,10 +303,29 @@ bool arena_recording(const struct arena *arena, struct recording_facts *facts) {
     return true;
 }
 
+/* Nothing of it is done yet. What a device cannot keep is not tried again; that an instruction failed counts
+ * only where it could have been kept, as a library that allocates or waits fails for that alone. */
+static int record(const struct program *program, struct arena *arena, struct recording *recording,
+                  struct error *error) {
+    const struct device *device = program->device;
+    struct error failure = {0}, ignored = {0};
+    void *kept = NULL;
+    RETURN_IF(device->backend->record(device, error));
+    const int code = run_steps(program, arena, &failure);
+    const int ended = device->backend->recorded(device, &kept, code == OK ? error : &ignored);
+    if (code != OK && (ended != OK || kept)) {
+        device->backend->forget(device, kept);
+        *error = failure;
         return code;
     }
     RETURN_IF(ended);
+    const char *why = "";
+    const int nodes = device->backend->recorded_nodes(device, &why);
     recording->kept = kept;
+    if (kept)
+        note_recording(arena, nodes, "");
+    else
+        note_recording(arena, 0, code != OK ? failure.words : why);
     if (!kept) forget_all(arena);
     return OK;
 }
@@ -319,13 +338,7 @@ static int run_recorded(const struct program *program, struct arena *arena, stru
     if (!arena->recordings) return run_steps(program, arena, error);
     return program->device->backend->replay(program->device, recording->kept, error);
 }
-    const char *why = "";
-    const int nodes = device->backend->recorded_nodes(device, &why);
 
-    if (kept)
-        note_recording(arena, nodes, "");
-    else
-        note_recording(arena, 0, code != OK ? failure.words : why);
 int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
                 struct error *error) {
     RETURN_IF(set_slabs(program, arena, weights, gradients, error));
@@ -333,6 +346,10 @@ int program_run(const struct program *program, struct arena *arena, float *weigh
     arena->addresses.gradients = gradients;
     if (arena->recordings && arena->addresses.fed_count <= FED && is_queued(program))
         return run_recorded(program, arena, error);
+    if (arena->recordings)
+        note_recording(arena, 0,
+                       is_queued(program) ? "too many of its inputs change their place"
+                                          : "the CPU computes a part of it");
     return run_steps(program, arena, error);
 }
 
@@ -346,10 +363,6 @@ int program_time(const struct program *program, struct arena *arena, float *weig
         const double now = world_now(world);
         if (seconds[s] <= 0.0 || now - began < seconds[s]) seconds[s] = now - began;
         began = now;
-    if (arena->recordings)
-        note_recording(arena, 0,
-                       is_queued(program) ? "too many of its inputs change their place"
-                                          : "the CPU computes a part of it");
     }
     return OK;
 }
