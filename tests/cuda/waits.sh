@@ -61,6 +61,15 @@ expect 40 --model=alexnet --devices=gpu:0 --homes=gpu
 expect 40 --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --average=0.9 --optimizer=adam
 expect 80 --model=mlp:hidden=20 --devices=gpu:0 --homes=gpu --prefetch=2
 
+# So there is none unless it is asked for, however large a batch is.
+for prefetch in auto 0 1; do
+    timeout 120 "$TRAINER" --quiet --deterministic --checkpoint-every=0 --dataset=digits --model=softmax --batch=1024 --epochs=40 \
+        --replace --out="$scratch/run" --devices=gpu:0 --homes=gpu --prefetch=$prefetch >/dev/null 2>"$scratch/$prefetch" ||
+        fail "--prefetch=$prefetch: exit code $?: $(cat "$scratch/$prefetch")"
+done
+cmp -s "$scratch/auto" "$scratch/0" && ! cmp -s "$scratch/auto" "$scratch/1" ||
+    fail "a batch of 256 KB: $(cat "$scratch/auto"), expected $(cat "$scratch/0"), not $(cat "$scratch/1")"
+
 # And though it is looked at later, the loss of a row is that of its step: the CPU's, up to rounding.
 losses() { # options...
     timeout 120 "$TRAINER" --quiet --dataset=digits:take=160 --model=mlp:hidden=20 --batch=10 --epochs=1 --replace --out="$scratch/run" "$@" \
