@@ -57,10 +57,10 @@ static int send_rows(const struct device *device, struct queue *queue, const str
 }
 
 /* What an image gets depends on its pixels, or may. */
-static bool is_measured(const struct augment *a, const uint64_t *keys) {
+bool gpu_is_measured(const struct augment *a, bool keyed) {
     const bool contrast = a->contrast_least < 1.0f || a->contrast_least > 1.0f || a->contrast_most < 1.0f ||
                           a->contrast_most > 1.0f;
-    return a->standardize || (keys && contrast);
+    return a->standardize || (keyed && contrast);
 }
 
 /* count <= source->most examples from number `first` of the indices on. */
@@ -80,7 +80,7 @@ static int gather_part(const struct device *device, struct queue *queue, const s
         if (indices->key) memcpy(keys.key, indices->key + first, (size_t)count * sizeof *keys.key);
         GPU_TRY(device,
                 launch_augment(queue->stream, &examples->augment, &part, &keys, from, examples->scale,
-                               is_measured(&examples->augment, indices->key), source->crops, out),
+                               gpu_is_measured(&examples->augment, indices->key != NULL), source->crops, out),
                 error);
     } else if (examples->bytes) {
         GPU_TRY(

@@ -11,19 +11,31 @@ KERNEL numbers(gpu_indices indices, int *out) {
     EACH(i, (size_t)indices.count) out[i] = indices.index[i];
 }
 
-KERNEL rows(gpu_indices indices, size_t features, const float *values, float *out) {
+/* Labels and number of a batch that is picked on the device go along with what has a thread for each example;
+ * those of other batches are launched by themselves. */
+DEVICE void bring(const gpu_indices &, size_t) {}
+DEVICE void bring(const gpu_picks &picks, size_t i) {
+    if (i < (size_t)picks.count) picks.labels[i] = picks.label[i];
+    if (i == 0 && picks.step) *picks.step = picks.label[picks.count];
+}
+
+template <class Indices>
+KERNEL rows(CONSTANT Indices indices, size_t features, const float *values, float *out) {
     const uint32_t length = (uint32_t)features;
     EACH(i, (size_t)indices.count * features) {
         const uint32_t row = (uint32_t)i / length, column = (uint32_t)i % length;
         out[i] = values[(size_t)indices.index[row] * features + column];
+        bring(indices, i);
     }
 }
 
-KERNEL rows_bytes(gpu_indices indices, size_t features, const uint8_t *bytes, float scale, float *out) {
+template <class Indices>
+KERNEL rows_bytes(CONSTANT Indices indices, size_t features, const uint8_t *bytes, float scale, float *out) {
     const uint32_t length = (uint32_t)features;
     EACH(i, (size_t)indices.count * features) {
         const uint32_t row = (uint32_t)i / length, column = (uint32_t)i % length;
         out[i] = (float)bytes[(size_t)indices.index[row] * features + column] * scale;
+        bring(indices, i);
     }
 }
 
@@ -38,17 +50,19 @@ DEVICE uint8_t pixel(const augment &a, const struct augment_draw &draw, const ui
                           draw.left - a.pad + (draw.flip ? a.columns - 1 - column : column), c);
 }
 
-DEVICE const uint8_t *image_of(const augment &a, const gpu_indices &indices, uint32_t i,
-                               const uint8_t *images) {
+template <class Indices>
+DEVICE const uint8_t *image_of(const augment &a, const Indices &indices, uint32_t i, const uint8_t *images) {
     return images + (size_t)indices.index[i] * (size_t)a.height * (size_t)a.width * (size_t)a.channels;
 }
 
-DEVICE struct augment_draw draw_of(const augment &a, const gpu_keys &keys, uint32_t i) {
+template <class Keys> DEVICE struct augment_draw draw_of(const augment &a, const Keys &keys, uint32_t i) {
     return keys.drawn ? augment_draw(&a, keys.key[i]) : augment_centre(&a);
 }
 
 /* A thread sums the rows part, part + GPU_CROP_PARTS, ... of one crop. */
-KERNEL measure(augment a, gpu_indices indices, gpu_keys keys, const uint8_t *images, gpu_crops *crops) {
+template <class Indices, class Keys>
+KERNEL measure(augment a, CONSTANT Indices indices, CONSTANT Keys keys, const uint8_t *images,
+               gpu_crops *crops) {
     EACH(at, (size_t)indices.count * GPU_CROP_PARTS) {
         const uint32_t i = (uint32_t)at / GPU_CROP_PARTS, part = (uint32_t)at % GPU_CROP_PARTS;
         const uint8_t *image = image_of(a, indices, i, images);
@@ -66,9 +80,11 @@ KERNEL measure(augment a, gpu_indices indices, gpu_keys keys, const uint8_t *ima
 }
 
 /* A thread a crop. */
-KERNEL draw_lines(augment a, gpu_indices indices, gpu_keys keys, float scale, int measured,
+template <class Indices, class Keys>
+KERNEL draw_lines(augment a, CONSTANT Indices indices, CONSTANT Keys keys, float scale, int measured,
                   gpu_crops *crops) {
     EACH(i, (size_t)indices.count) {
+        bring(indices, i);
         augment_sums sums = {{0, 0, 0, 0}, 0};
         for (int part = 0; measured && part < GPU_CROP_PARTS; part++) {
             for (int c = 0; c < a.channels; c++) sums.sum[c] += crops->sums[i][part].sum[c];
@@ -80,7 +96,9 @@ KERNEL draw_lines(augment a, gpu_indices indices, gpu_keys keys, float scale, in
     }
 }
 
-KERNEL stretch(augment a, gpu_indices indices, const uint8_t *images, const gpu_crops *crops, float *out) {
+template <class Indices>
+KERNEL stretch(augment a, CONSTANT Indices indices, const uint8_t *images, const gpu_crops *crops,
+               float *out) {
     const uint32_t channels = (uint32_t)a.channels, row_bytes = (uint32_t)a.columns * channels;
     const uint32_t bytes = (uint32_t)a.rows * row_bytes;
     EACH(at, (size_t)indices.count * bytes) {
@@ -109,6 +127,21 @@ KERNEL mix_rows(augment a, gpu_mixes mixes, const float *rows, float *out) {
     }
 }
 
+template <class Indices, class Keys>
+cudaError_t augment_all(cudaStream_t stream, const augment &a, const Indices &indices, const Keys &keys,
+                        const uint8_t *images, float scale, int measured, gpu_crops *crops, float *out) {
+    const size_t count = (size_t)indices.count, floats = (size_t)a.rows * a.columns * a.channels;
+    cudaError_t code = cudaSuccess;
+    if (measured)
+        code =
+            LAUNCH(stream, count * GPU_CROP_PARTS, (measure<Indices, Keys>), a, indices, keys, images, crops);
+    if (code == cudaSuccess)
+        code = LAUNCH(stream, count, (draw_lines<Indices, Keys>), a, indices, keys, scale, measured, crops);
+    if (code == cudaSuccess)
+        code = LAUNCH(stream, count * floats, stretch<Indices>, a, indices, images, crops, out);
+    return code;
+}
+
 } // namespace
 
 cudaError_t launch_numbers(cudaStream_t stream, const struct gpu_indices *indices, int *out) {
@@ -117,24 +150,34 @@ cudaError_t launch_numbers(cudaStream_t stream, const struct gpu_indices *indice
 
 cudaError_t launch_rows(cudaStream_t stream, const struct gpu_indices *indices, size_t features,
                         const float *values, float *out) {
-    return LAUNCH(stream, indices->count * features, rows, *indices, features, values, out);
+    return LAUNCH(stream, indices->count * features, rows<gpu_indices>, *indices, features, values, out);
 }
 
 cudaError_t launch_rows_bytes(cudaStream_t stream, const struct gpu_indices *indices, size_t features,
                               const uint8_t *bytes, float scale, float *out) {
-    return LAUNCH(stream, indices->count * features, rows_bytes, *indices, features, bytes, scale, out);
+    return LAUNCH(stream, indices->count * features, rows_bytes<gpu_indices>, *indices, features, bytes,
+                  scale, out);
 }
 
 cudaError_t launch_augment(cudaStream_t stream, const struct augment *a, const struct gpu_indices *indices,
                            const struct gpu_keys *keys, const uint8_t *images, float scale, int measured,
                            struct gpu_crops *crops, float *out) {
-    const size_t count = (size_t)indices->count, floats = (size_t)a->rows * a->columns * a->channels;
-    cudaError_t code = cudaSuccess;
-    if (measured) code = LAUNCH(stream, count * GPU_CROP_PARTS, measure, *a, *indices, *keys, images, crops);
-    if (code == cudaSuccess)
-        code = LAUNCH(stream, count, draw_lines, *a, *indices, *keys, scale, measured, crops);
-    if (code == cudaSuccess) code = LAUNCH(stream, count * floats, stretch, *a, *indices, images, crops, out);
-    return code;
+    return augment_all(stream, *a, *indices, *keys, images, scale, measured, crops, out);
+}
+
+cudaError_t launch_picked_rows(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+                               const float *values, float *out) {
+    return LAUNCH(stream, picks->count * features, rows<gpu_picks>, *picks, features, values, out);
+}
+cudaError_t launch_picked_bytes(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+                                const uint8_t *bytes, float scale, float *out) {
+    return LAUNCH(stream, picks->count * features, rows_bytes<gpu_picks>, *picks, features, bytes, scale,
+                  out);
+}
+cudaError_t launch_picked_augment(cudaStream_t stream, const struct augment *a, const struct gpu_picks *picks,
+                                  const uint8_t *images, float scale, int measured, struct gpu_crops *crops,
+                                  float *out) {
+    return augment_all(stream, *a, *picks, *picks, images, scale, measured, crops, out);
 }
 
 cudaError_t launch_mix(cudaStream_t stream, const struct augment *a, const struct gpu_mixes *mixes,

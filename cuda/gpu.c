@@ -91,6 +91,7 @@ const struct backend gpu_backend = {
     .gather = gpu_gather,
     .gather_labels = gpu_gather_labels,
     .mix = gpu_mix,
+    .picker = &gpu_picker,
     .record = gpu_record,
     .recorded = gpu_recorded,
     .recorded_nodes = gpu_recorded_nodes,

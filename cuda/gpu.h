@@ -127,6 +127,12 @@ int gpu_gather_labels(const struct device *device, const struct examples *exampl
 int gpu_mix(const struct device *device, const struct augment *augment, const struct augment_mix *mix,
             int count, const float *rows, float *out, struct error *error);
 
+/* Whether what an image gets depends on its pixels, or may; keyed: it has a key to draw by. */
+bool gpu_is_measured(const struct augment *augment, bool keyed);
+
+/* picks.c */
+extern const struct picker gpu_picker;
+
 /* examples.c */
 
 /* Where the examples' bytes or floats lie on the GPU: brought there at their first use, kept until

@@ -234,6 +234,20 @@ cudaError_t launch_rows(cudaStream_t stream, const struct gpu_indices *indices, 
 cudaError_t launch_rows_bytes(cudaStream_t stream, const struct gpu_indices *indices, size_t features,
                               const uint8_t *bytes, float scale, float *out);
 
+/* The same where they lie on the device: what a recording builds a batch from, as the host has put it there.
+ */
+struct gpu_picks {
+    int count, drawn;    /* drawn 0: no keys */
+    const int *index;    /* [count] */
+    const uint64_t *key; /* [count] */
+    const int *label;    /* [count], and the batch's number */
+    int *labels, *step;  /* where these go; step NULL: nowhere */
+};
+cudaError_t launch_picked_rows(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+                               const float *values, float *out);
+cudaError_t launch_picked_bytes(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
+                                const uint8_t *bytes, float scale, float *out);
+
 /* What augmenting a part of a batch takes beside it. */
 enum { GPU_CROP_PARTS = 32 };
 struct gpu_crop_sums {
@@ -252,6 +266,9 @@ cudaError_t launch_augment(cudaStream_t stream, const struct augment *augment,
                            const struct gpu_indices *indices, const struct gpu_keys *keys,
                            const uint8_t *images, float scale, int measured, struct gpu_crops *crops,
                            float *out);
+cudaError_t launch_picked_augment(cudaStream_t stream, const struct augment *augment,
+                                  const struct gpu_picks *picks, const uint8_t *images, float scale,
+                                  int measured, struct gpu_crops *crops, float *out);
 /* How a part of a batch is mixed; an argument, too. */
 enum { GPU_MIXES = 128 };
 struct gpu_mixes {

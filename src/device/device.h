@@ -196,9 +196,25 @@ struct backend {
      * not wait for it, nor does finish. The mark, of this device, is reached when the copy is done. */
     int (*send)(const struct device *device, void *out, const void *in, size_t bytes, void *mark,
                 struct error *error);
+    const struct picker *picker; /* of batches that are built in a recording; NULL: none are */
     /* Where plans are kept that are made once for a problem; NULL: nowhere now. NULL slot: never. */
     struct plans *(*plans)(const struct device *device);
     const struct collective *collective; /* what several devices compute together; NULL: nothing */
+};
+
+/* Batches of one size that a recording builds, each of the examples that were picked since the last. */
+struct picker {
+    /* *picks NULL: such batches cannot be built so. */
+    int (*open)(const struct device *device, const struct examples *examples, int count, void **picks,
+                struct error *error);
+    void (*close)(const struct device *device, void *picks); /* NULL is fine */
+    /* Puts down what makes the next batch, which has keys, and its number. Nothing is queued, so the gather
+     * before must be over. *picked false: this one is to be built without. */
+    int (*pick)(const struct device *device, void *picks, const struct indices *indices, int number,
+                bool *picked, struct error *error);
+    /* Queues what builds the batch: its rows, labels and, where step is not NULL, number. */
+    int (*gather)(const struct device *device, const void *picks, float *out, int *labels, int *step,
+                  struct error *error);
 };
 
 /* Marks: places in a thread's queue, after which other queues can continue without a thread that waits. */

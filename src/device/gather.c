@@ -42,3 +42,11 @@ int device_gather(const struct device *device, const struct examples *examples, 
     RETURN_IF(examples_use(examples, indices, error));
     return device->backend->gather(device, examples, indices, out, error);
 }
+
+int device_pick(const struct device *device, void *picks, const struct examples *examples,
+                const struct indices *indices, int number, bool *picked, struct error *error) {
+    RETURN_IF(device->backend->picker->pick(device, picks, indices, number, picked, error));
+    if (!*picked) return OK;
+    read_ahead(examples, &indices->soon);
+    return examples_use(examples, indices, error);
+}

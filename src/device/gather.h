@@ -14,4 +14,8 @@ int examples_use_one(const struct examples *examples, int number, struct error *
 int device_gather(const struct device *device, const struct examples *examples, const struct indices *indices,
                   float *out, struct error *error);
 
+/* The same for a batch that is built later, by the gather of the backend's picker. */
+int device_pick(const struct device *device, void *picks, const struct examples *examples,
+                const struct indices *indices, int number, bool *picked, struct error *error);
+
 #endif

@@ -112,6 +112,25 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
     return OK;
 }
 
+/* Not of a prefetcher's batches, which are built beside the step, nor of a group's. */
+static int open_picks(const struct replicas *replicas, const struct device *device, struct replica *replica,
+                      struct error *error) {
+    const struct picker *picker = device->backend->picker;
+    if (!picker || replicas->buffers > 1 || replica->group || replicas->network->shares != NONE) return OK;
+    for (int i = 0; i < replicas->microbatches; i++) {
+        struct input *input = &replica->inputs[i];
+        input->device = device;
+        RETURN_IF(picker->open(device, replicas->examples, replicas->batch, &input->picks, error));
+    }
+    return OK;
+}
+
+static int gather_picked(void *argument, struct error *error) {
+    const struct input *input = argument;
+    return input->device->backend->picker->gather(input->device, input->picks, input->x, input->labels,
+                                                  input->step, error);
+}
+
 /* Where weights are brought to that the device cannot address. */
 static int open_weights(const struct replicas *replicas, int worker, const struct device *device,
                         struct replica *replica, struct error *error) {
@@ -181,7 +200,8 @@ static int open_replica(void *self, int worker, struct error *error) {
     RETURN_IF(open_program(replicas, worker, replica, error));
     RETURN_IF(open_stages(replicas, worker, device, replica, error));
     RETURN_IF(open_report(replicas, device, replica, error));
-    return open_inputs(replicas, device, replica, error);
+    RETURN_IF(open_inputs(replicas, device, replica, error));
+    return open_picks(replicas, device, replica, error);
 }
 
 /* The examples of micro-batch number `micro`, and the one that comes next where these have it. What is wanted
@@ -195,9 +215,13 @@ static struct indices indices_of(const struct indices *all, int micro, int batch
 }
 
 /* Number counts the micro-batches of all batches, so that each has random numbers of its own. */
-static int load_micro(const struct replicas *replicas, int worker, const struct input *input, int micro,
+static int load_micro(const struct replicas *replicas, int worker, struct input *input, int micro,
                       uint64_t number, const struct indices *indices, struct error *error) {
     const struct device *device = &replicas->devices[worker];
+    if (input->picks)
+        RETURN_IF(device_pick(device, input->picks, replicas->examples, indices, (int)number, &input->picked,
+                              error));
+    if (input->picked) return OK;
     if (input->shares) {
         const struct mixed out = {input->x, input->labels, input->others, input->shares};
         RETURN_IF(mixing_load(&replicas->replicas[worker].mixing, device, replicas->examples, micro, indices,
@@ -218,7 +242,7 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     const struct replicas *replicas = self;
     const struct device *device = &replicas->devices[worker];
     const int microbatches = replicas->microbatches;
-    const struct input *inputs = &replicas->replicas[worker].inputs[buffer * microbatches];
+    struct input *inputs = &replicas->replicas[worker].inputs[buffer * microbatches];
     for (int m = 0; m < microbatches; m++) {
         const struct indices part = indices_of(indices, m, replicas->batch);
         RETURN_IF(load_micro(replicas, worker, &inputs[m], m,
@@ -260,6 +284,8 @@ static int run_micros(const struct replicas *replicas, int worker, int buffer, f
         const int number = buffer * microbatches + m;
         if (number != replica->loaded) read_from(network, replica, m, number);
         replica->loaded = number;
+        struct input *input = &replica->inputs[number];
+        arena_set_before(replica->arena, input->picked ? gather_picked : NULL, input);
         arena_set_output(replica->arena, network->decayed_loss, &replica->losses[m], sizeof *replica->losses);
         RETURN_IF(
             program_run(replica->program, replica->arena, weights, m == 0 ? gradient : replica->part, error));
@@ -356,6 +382,8 @@ static void give_back(const struct replicas *replicas, int worker) {
     if (replica->gradient) device->backend->release(device, replica->gradient);
     if (replica->part) device->backend->release(device, replica->part);
     struct input *inputs = replica->inputs;
+    for (int i = 0; inputs && device->backend->picker && i < replicas->buffers * replicas->microbatches; i++)
+        device->backend->picker->close(device, inputs[i].picks);
     for (int i = replica->own_inputs; inputs && i < replicas->buffers * replicas->microbatches; i++) {
         void *const blocks[] = {inputs[i].x, inputs[i].labels, inputs[i].step, inputs[i].others,
                                 inputs[i].shares};

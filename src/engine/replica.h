@@ -22,6 +22,10 @@ struct input {
     /* Of a network for mixed examples; else NULL. */
     void *others;  /* labels of what they are mixed with */
     float *shares; /* [batch] what their own labels count */
+    /* Where batches are built in the recording of a step. */
+    const struct device *device; /* borrowed */
+    void *picks;                 /* NULL: they are not */
+    bool picked;                 /* the one that was loaded last is */
 };
 
 struct replica {

@@ -42,6 +42,11 @@ int arena_write(const struct arena *arena, node n, const void *host, size_t byte
  * fetched, itself or as a reshape. */
 void arena_set_input(struct arena *arena, node n, const void *address);
 
+/* From the next run on a run begins with `before`, which queues what builds its inputs, always the same for
+ * the same argument. NULL: with nothing. */
+typedef int arena_before(void *argument, struct error *error);
+void arena_set_before(struct arena *arena, arena_before *before, void *argument);
+
 /* From the next run on a run ends with a copy of the first `bytes` of a fetch that is in the arena to
  * memory of the device's allocate_host: queued, as all of a run is. host NULL: with none. */
 void arena_set_output(struct arena *arena, node n, void *host, size_t bytes);
@@ -49,7 +54,7 @@ void arena_set_output(struct arena *arena, node n, void *host, size_t bytes);
 /* Runs every instruction once. weights, gradients: [layout.floats] floats on the device; gradients may be
  * NULL when no fetch is gradient_of a range, weights when there are no variables. Padding of the gradient
  * slab is left alone. On a device that can, what is queued is recorded the first time and replayed from then
- * on, for each weights, gradients, inputs and output that come again. Errors: ERROR_DEVICE. */
+ * on, for each weights, gradients, inputs, output and argument that come again. Errors: ERROR_DEVICE. */
 int program_run(const struct program *program, struct arena *arena, float *weights, float *gradients,
                 struct error *error);
 

@@ -22,8 +22,10 @@ struct addresses {
     const float *weights, *gradients;
     node fed[FED]; /* placeholders that are read elsewhere than in the arena, in the order of their setting */
     const void *at[FED];
-    int fed_count; /* above FED: more than are looked at */
-    void *told;    /* where an output is copied to, or NULL */
+    int fed_count;        /* above FED: more than are looked at */
+    void *told;           /* where an output is copied to, or NULL */
+    arena_before *before; /* what a run begins with, or NULL */
+    void *argument;
 };
 
 /* What the device replays for these addresses. */
@@ -209,6 +211,11 @@ void arena_set_input(struct arena *arena, node n, const void *address) {
     note_input(&arena->addresses, n, address);
 }
 
+void arena_set_before(struct arena *arena, arena_before *before, void *argument) {
+    arena->addresses.before = before;
+    arena->addresses.argument = before ? argument : NULL;
+}
+
 void arena_set_output(struct arena *arena, node n, void *host, size_t bytes) {
     arena->addresses.told = host;
     arena->output = host ? arena_address(arena, n) : NULL;
@@ -240,6 +247,7 @@ static int set_slabs(const struct program *program, struct arena *arena, float *
 }
 
 static int run_steps(const struct program *program, struct arena *arena, struct error *error) {
+    if (arena->addresses.before) RETURN_IF(arena->addresses.before(arena->addresses.argument, error));
     for (int s = 0; s < program->instruction_count; s++)
         RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));
     if (!arena->addresses.told) return OK;
@@ -271,7 +279,7 @@ static bool is_queued(const struct program *program) {
 
 static bool is_same(const struct addresses *a, const struct addresses *b) {
     bool same = a->weights == b->weights && a->gradients == b->gradients && a->fed_count == b->fed_count &&
-                a->told == b->told;
+                a->told == b->told && a->before == b->before && a->argument == b->argument;
     for (int i = 0; same && i < a->fed_count; i++) same = a->fed[i] == b->fed[i] && a->at[i] == b->at[i];
     return same;
 }

@@ -79,6 +79,50 @@ static void check_batch(const struct examples *examples, int count, bool drawn, 
     memory_free(host);
 }
 
+static const struct picker *picker;
+
+/* The batch that is picked, recorded once and replayed for another one: rows, labels and number. Returns
+ * whether it was built so. */
+static bool check_picked(const struct examples *examples, int count, const char *kind) {
+    static float expected[MOST_INDICES * MOST_BYTES], found[MOST_INDICES * MOST_BYTES];
+    const size_t size = (size_t)count * (size_t)examples->features * sizeof(float);
+    int found_labels[MOST_INDICES + 1], *on_labels = NULL;
+    void *picks = NULL, *on = NULL, *recording = NULL;
+    struct error error = {0};
+    bool picked = true;
+    const int shift = (MOST_INDICES - count) / 3;
+    int code = picker->open(&gpu, examples, count, &picks, &error);
+    if (code == OK) code = gpu.backend->allocate(&gpu, &on, size, "batch", &error);
+    if (code == OK)
+        code = gpu.backend->allocate(&gpu, (void **)&on_labels, sizeof found_labels, "labels", &error);
+    for (int run = 0; picks && picked && run < 3 && code == OK; run++) {
+        const struct indices batch = {
+            .count = count, .index = indices + run * shift, .key = keys + run * shift};
+        code = picker->pick(&gpu, picks, &batch, 1000 + run, &picked, &error);
+        if (!picked) break;
+        if (code == OK && run == 1) code = gpu.backend->record(&gpu, &error);
+        if (code == OK && run < 2)
+            code = picker->gather(&gpu, picks, on, on_labels, on_labels + count, &error);
+        if (code == OK && run == 1) code = gpu.backend->recorded(&gpu, &recording, &error);
+        if (code == OK && run >= 1) code = gpu.backend->replay(&gpu, recording, &error);
+        if (code == OK) code = gpu.backend->copy(&gpu, found, on, size, &error);
+        if (code == OK) code = gpu.backend->copy(&gpu, found_labels, on_labels, sizeof found_labels, &error);
+        backends[0]->gather(&cpu, examples, &batch, expected, &error);
+        if (code != OK) break;
+        CHECK(memcmp(found, expected, size) == 0, "%s, %d picked, run %d: other rows", kind, count, run);
+        for (int i = 0; i < count; i++)
+            CHECK(found_labels[i] == labels[batch.index[i]], "%s: label %d is %d", kind, i, found_labels[i]);
+        CHECK(found_labels[count] == 1000 + run, "%s: number %d", kind, found_labels[count]);
+    }
+    CHECK(code == OK, "%s, picked: %s", kind, error.words);
+    const bool built = picks && picked;
+    gpu.backend->forget(&gpu, recording);
+    gpu.backend->release(&gpu, on_labels);
+    gpu.backend->release(&gpu, on);
+    picker->close(&gpu, picks);
+    return built;
+}
+
 static const struct {
     const char *kind;
     struct augment augment;
@@ -186,14 +230,18 @@ static void check_targets(void) {
 /* `count`: the examples that there are said to be. */
 static void check_all(int count) {
     struct examples examples = {.count = count, .scale = 1.0f / 255.0f, .labels = labels, .bytes = bytes};
+    const bool kept = count == EXAMPLES; /* on the GPU */
     const int counts[] = {0, 1, 5, 37, 256, 257, 600}, features[] = {1, 3, 17, 100};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         for (size_t f = 0; f < sizeof features / sizeof *features; f++) {
             examples.features = features[f];
             check_batch(&examples, counts[c], false, "bytes");
+            CHECK(check_picked(&examples, counts[c], "bytes") == (kept && counts[c] > 0), "bytes are picked");
             examples.bytes = NULL;
             examples.floats = floats;
             check_batch(&examples, counts[c], true, "floats");
+            CHECK(check_picked(&examples, counts[c], "floats") == (kept && counts[c] > 0),
+                  "floats are picked");
             examples.bytes = bytes;
         }
         for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++) {
@@ -204,6 +252,9 @@ static void check_all(int count) {
             images.features = images.augment.rows * images.augment.columns * images.augment.channels;
             check_batch(&images, counts[c], true, recipes[r].kind);
             check_batch(&images, counts[c], false, recipes[r].kind);
+            CHECK(check_picked(&images, counts[c], recipes[r].kind) ==
+                      (kept && counts[c] > 0 && counts[c] <= 256),
+                  "%d images are picked", counts[c]);
         }
     }
 }
@@ -326,6 +377,7 @@ static void check_sent(void) {
 int main(void) {
     struct error error = {0};
     fill();
+    picker = gpu.backend->picker;
     if (STANDIN) {
         test_other_gpu("STANDIN_MEMORY", on_a_small_gpu);
         test_other_gpu("STANDIN_EAGER", on_an_eager_gpu);
