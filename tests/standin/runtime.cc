@@ -171,7 +171,7 @@ cudaError_t queue(cudaStream_t stream, const char *name, std::function<void()> w
         stream->capture->push_back({name, std::move(work), everywhere});
         return cudaSuccess;
     }
-    item next = {name, std::move(work), everywhere, std::move(held)};
+    item next = {name, std::move(work), everywhere, false, std::move(held)};
     note(next, false);
     push(there, std::move(next));
     return cudaSuccess;
@@ -191,7 +191,7 @@ cudaError_t run(const std::shared_ptr<line> &there, uint64_t until) {
         item next = std::move(there->items.front());
         there->items.pop_front();
         if (on.doomed && !on.lost) on.lost = on.doomed;
-        if (!on.lost && !(all().dry && next.name)) {
+        if (!on.lost && !(all().dry && next.name && next.replayed)) {
             expose(next.everywhere ? every_device() : 1u << there->device | on.peers);
             if (next.work) next.work();
         }
@@ -571,7 +571,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     all().counts.launches++;
     for (const item &one : *exec->items) {
         note(one, true);
-        push(there, {one.name, one.work, one.everywhere});
+        push(there, {one.name, one.work, one.everywhere, true});
     }
     exec->line = there;
     exec->place = there->queued;

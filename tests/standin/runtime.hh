@@ -19,6 +19,7 @@ struct item {
     const char *name; /* what computes; NULL: it moves memory, or is a mark */
     std::function<void()> work;
     bool everywhere;
+    bool replayed = false;                /* by the launch of a graph */
     std::shared_ptr<bool> held = nullptr; /* it does not begin as long as this is true; NULL: it may */
 };
 
@@ -53,7 +54,7 @@ struct state {
     bool peer;
     long peers;    /* that a GPU may reach */
     bool eager;    /* work is done as soon as it is queued */
-    bool dry;      /* what computes is not done */
+    bool dry;      /* what computes in a graph is not done */
     bool captures; /* no capture fails for that alone */
     long calls = 0, fail_at = 0, waits = 0;
     struct standin_counts counts = {};
