@@ -4,7 +4,7 @@
 
 static int bind(const struct problem *problem, const void *plan, void **instance, struct error *error) {
     (void)plan;
-    return gpu_scratch_open(problem, (SQUARES_FIRST + SQUARES_SECOND) * sizeof(float), instance, error);
+    return gpu_scratch_open(problem, SQUARES_PARTS * sizeof(float), instance, error);
 }
 
 static int run(const struct call *call, struct error *error) {
