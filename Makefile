@@ -283,7 +283,7 @@ $(B)/tests/standin/%.o: private OPTIMIZE := $(OPTIMIZE)
 $(B)/tests/%.o: private OPTIMIZE := -O1 $(if $(SANITIZE),-fno-omit-frame-pointer,$(if $(MARCH),-march=$(MARCH)))
 
 # Private: the file of flags, which these depend on, is not to have them.
-$(B)/cuda/%.o $(B)/tests/cuda/%.o: private ALL_CFLAGS += $(CUDA_INCLUDES)
+$(B)/cuda/%.o $(B)/tests/cuda/%.o $(B)/bench/gpu_operations.o: private ALL_CFLAGS += $(CUDA_INCLUDES)
 $(B)/cuda/libraries.o: private ALL_CFLAGS += -DTRAINER_CUDA_FOLDERS='"$(CUDA_LOADED)"'
 $(B)/cuda/libraries.o: $(B)/flags.cuda
 $(B)/tests/cuda/%.o: private ALL_CFLAGS += -DSTANDIN=$(if $(filter standin,$(CUDA)),1,0)
@@ -354,6 +354,14 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 $(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
+# Linked with CUDA's runtime alone, so that it is there when nothing else of ours is.
+$(B)/bench/gpu_latency: $(B)/bench/gpu_latency.cu.o $(filter $(B)/tests/standin/%.o,$(CUDA_OBJECTS))
+	@echo '  LINK $@'
+	@$(LINK) -o $@ $^ $(CUDA_LIBS) -pthread
+# It stands between the backend and its contests.
+$(B)/bench/gpu_operations: $(B)/bench/gpu_operations.o $(B)/libtrainer.a
+	@echo '  LINK $@'
+	@$(LINK) -Wl,--wrap=gpu_measure -o $@ $^ $(LIBS)
 bench: $(PROGRAM) $(BENCHES)
 	$(B)/bench/step
 	$(B)/bench/input
