@@ -10,7 +10,7 @@
 #   make CUDA=standin B=build/standin gpu-tests      GPUs that a stand-in of tests/ plays, on any machine with g++
 #   make install         program, library, manual page and completions into PREFIX=/usr/local, below DESTDIR if set; make uninstall
 #                        removes them; make library: libtrainer.so and libtrainer.a alone
-#   make gpu-check       on a machine with a GPU: gpu-correct, gpu-speed, gpu-accuracy, each appended to docs/measurements/gpu-report.md
+#   make gpu-facts REPORT=FOLDER   on a machine with a GPU: all that can be found out there in LIMIT_S=560 seconds
 #
 # A plug-in is one file: the names in strategies/ models/ datasets/ src/store/{optimizers,schedules}/ and src/outputs/ become tables here.
 
@@ -88,17 +88,23 @@ ifeq ($(CUDA),1)
     ifneq ($(words $(CUDA_HEADERS)) $(words $(CUDA_LIBRARIES)),3 3)
         $(error CUDA=1: found nvcc: '$(NVCC)', headers in: '$(CUDA_HEADERS)', libraries: '$(CUDA_LIBRARIES)'; expected cudart, cuBLASLt and cuDNN of each)
     endif
-    # Which GPUs the kernels are compiled for: those that are here; for none, the oldest that has bf16, as PTX that the driver of any
-    # later one compiles; or all but those before 8.0, which have no bf16, and those that run what was compiled for the one before.
+    # Which GPUs the kernels are compiled for: those that are here, as the driver's library says, or nvidia-smi; for none, the oldest
+    # that has bf16, as PTX that the driver of any later one compiles; or all but those before 8.0, which have no bf16, and those that
+    # run what was compiled for the one before. One that this nvcc does not know yet gets PTX of the newest before it.
     arch_list := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
     ifeq ($(CUDA_ARCHS),native)
-        archs := $(filter $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)),$(arch_list))
+        archs_here := $(or $(shell $(PYTHON) cuda/capabilities.py 2>/dev/null),$(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null))))
+        archs := $(filter $(archs_here),$(arch_list))
+        newest_before = $(lastword $(shell for a in $(filter-out 5% 6% 7%,$(arch_list)); do [ $$a -le $(1) ] && echo $$a; done | sort -n))
+        archs_ptx := $(if $(archs),,$(foreach a,$(firstword $(archs_here)),$(call newest_before,$(a))))
     else ifeq ($(CUDA_ARCHS),all)
         archs := $(filter-out 5% 6% 7% 87 88 121,$(arch_list))
     else
         archs := $(CUDA_ARCHS)
     endif
-    ptx := $(or $(lastword $(archs)),80)
+    ptx := $(or $(lastword $(archs)),$(archs_ptx),80)
+    # Said once, before the first file of GPU code is compiled.
+    ARCHS_SAID = GPU code for $(if $(archs),$(archs:%=sm_%) and )PTX $(ptx)$(if $(filter native,$(CUDA_ARCHS)),$(if $(archs),, ($(if $(archs_here),this nvcc has none of $(archs_here:%=sm_%),no GPU here); the driver compiles it when the program starts)))
     NVCC_ARCHS := $(foreach a,$(archs),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(ptx),code=compute_$(ptx)
     NCCL := $(if $(filter 2,$(words $(NCCL_FOUND))),1,0)
     NCCL_FOUND := $(if $(filter 1,$(NCCL)),$(NCCL_FOUND))
@@ -194,8 +200,9 @@ OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(PROTOCOLS:=.o) $(TABLES:.c=.
 TEST_SOURCES = $(filter-out $(LEFT_OUT) $(if $(filter standin,$(CUDA)),,tests/cuda/$(if $(filter 1,$(CUDA)),host.c,%)),$(wildcard tests/*/*.c))
 TESTS = $(filter-out $(TEST_WITHOUT:%=$(B)/tests/%),$(TEST_SOURCES:tests/%.c=$(B)/tests/%))
 BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
+GPU_BENCHES = $(B)/bench/gpu_latency $(B)/bench/gpu_operations $(B)/bench/gpu_exchange
 
-.PHONY: all library examples tests verify mutations mutations-quick gpu-tests gpu-check gpu-correct gpu-speed gpu-accuracy bench faults real-faults fuzz fuzz-each check demo install-missing install uninstall clean format
+.PHONY: all library examples tests verify mutations mutations-quick gpu-tests gpu-facts bench faults real-faults fuzz fuzz-each check demo install-missing install uninstall clean format
 all: $(PROGRAM)
 
 $(PROGRAM): $(B)/src/main.o $(B)/libtrainer.a
@@ -289,6 +296,7 @@ $(B)/cuda/libraries.o: $(B)/flags.cuda
 $(B)/tests/cuda/%.o: private ALL_CFLAGS += -DSTANDIN=$(if $(filter standin,$(CUDA)),1,0)
 $(B)/%.cu.o: %.cu $(B)/flags.cuda
 	@mkdir -p $(@D)
+	$(if $(ARCHS_SAID),$(info   $(ARCHS_SAID))$(eval ARCHS_SAID :=))
 	@echo '  CU   $<'
 	@$(COMPILE_CU) -c -o $@ $<
 $(B)/tests/standin/%.o: tests/standin/%.cc $(B)/flags.cuda
@@ -304,7 +312,7 @@ $(B)/tests/standin/libnccl.so.0: $(B)/tests/standin/collective.o
 $(STANDIN_LIBRARIES):
 	@echo '  LINK $@'
 	@$(LINK) -shared -o $@ $^
-$(PROGRAM) $(TESTS) $(B)/bench/gpu_exchange: | $(STANDIN_LIBRARIES)
+$(PROGRAM) $(TESTS) $(GPU_BENCHES): | $(STANDIN_LIBRARIES)
 endif
 
 $(B)/%.o: %.c $(B)/flags
@@ -346,7 +354,7 @@ $(B)/cuda/vectors.cu.o: $(B)/tables/optimizers.h
 $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
 	@$(LINK) -o $@ $^ $(LIBS)
-.SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o) $(B)/tests/fail_nth.o $(BENCHES:%=%.o) $(B)/bench/gpu_exchange.o
+.SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o) $(B)/tests/fail_nth.o $(BENCHES:%=%.o) $(B)/bench/gpu_exchange.o $(B)/bench/gpu_operations.o $(B)/bench/gpu_latency.cu.o
 
 # --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/input the building of
 # batches of images, build/bench/exchange what each strategy moves beside memcpy, build/bench/wire an endpoint beside a raw socket;
@@ -383,8 +391,8 @@ $(B)/tests/fuzz_%.run: $(B)/tests/fuzz_%
 	@$< -seed=1 -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$(B)/ >$<.log 2>&1 || { echo "  FUZZ $<"; tail -n 40 $<.log; exit 1; }
 	@echo "  FUZZ $<"; grep -E '^(accepted|Done)' $<.log
 
-# tests/cuda/check.sh runs all of gpu-check on the stand-in.
-tests: $(PROGRAM) library $(EXAMPLES) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(B)/bench/gpu_exchange)
+# tests/cuda/facts.sh runs all of gpu-facts on the stand-in.
+tests: $(PROGRAM) library $(EXAMPLES) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(if $(filter standin,$(CUDA)),$(GPU_BENCHES))
 	@tests/runner $(B) $(PROGRAM)
 
 # --- faults: clusters in the simulated world, by seed; the schedule of one that fails is printed, and repeats with FIRST=N SEEDS=1, or
@@ -410,18 +418,12 @@ GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu $(B)/test
 gpu-tests: $(PROGRAM) $(GPU_TESTS)
 	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train
 
-# --- on a machine with a GPU: each is one command of less than 8 minutes, builds what it needs, and appends to docs/measurements/gpu-report.md;
-# exit code 4 where there is no GPU ---
-gpu-check:
-	@code=0; for check in tests/gpu_correct.py bench/gpu_speed.py bench/gpu_accuracy.py; do \
-	   python3 $$check; case $$? in 0) ;; 4) exit 4 ;; *) code=1 ;; esac; done; exit $$code
-gpu-correct:
-	@python3 tests/gpu_correct.py
-gpu-speed:
-	@python3 bench/gpu_speed.py
-gpu-accuracy:
-	@python3 bench/gpu_accuracy.py
-
+# --- on a machine with a GPU: one command that builds what it needs, ends within LIMIT_S seconds, and leaves in REPORT, a folder, all that can
+# be found out there; exit code 4 where there is no GPU. With CUDA=standin it shows that it works, and measures nothing ---
+LIMIT_S = 560
+gpu-facts:
+	@[ -n '$(REPORT)' ] || { echo 'gpu-facts: expected REPORT=FOLDER' >&2; exit 2; }
+	@$(PYTHON) bench/gpu_facts.py --report='$(REPORT)' --seconds=$(LIMIT_S) --build='$(B)' --cuda=$(if $(filter standin,$(CUDA)),standin,1)
 
 # These two build on all cores unless make was told -j.
 PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc || echo 2))
@@ -475,4 +477,4 @@ format:
 clean:
 	rm -rf build trainer
 
--include $(OBJECTS:.o=.d) $(B)/src/main.d $(TEST_SOURCES:%.c=$(B)/%.d) $(STANDIN_LIBRARY_SOURCES:%.cc=$(B)/%.d)
+-include $(OBJECTS:.o=.d) $(B)/src/main.d $(wildcard $(B)/bench/*.d) $(TEST_SOURCES:%.c=$(B)/%.d) $(STANDIN_LIBRARY_SOURCES:%.cc=$(B)/%.d)

@@ -1,17 +1,17 @@
 /* Times what a step of a model does on a GPU, by replays of recorded work, on random data: each algorithm
  * that cuBLASLt and cuDNN offer for each of its products and convolutions, with its status and how far its
  * result is from the first one's; each operation; the step as a whole; and the update of the weights by each
- * optimizer.
+ * optimizer. Or, with `all`, every operation that takes one or two arrays of one shape, on 1 Mi floats.
  *
- *   bench/gpu_operations MODEL INPUT BATCH fp32|tf32|bf16 [RUNS]      as in: alexnet 24x24x3 128 bf16; RUNS
- * 20 bench/gpu_operations all                                          every operation that takes one or two
- * arrays of a shape, on 1 Mi floats
+ *   bench/gpu_operations MODEL INPUT BATCH fp32|tf32|bf16 [RUNS]      as in: alexnet 24x24x3 128 bf16
+ *   bench/gpu_operations all [RUNS]
  *
- * Prints a line of JSON for each, as soon as it is known. A recording has RUNS of the work in a row and is
- * replayed five times; the time is the device's, of the fastest replay, for one of its runs. What cannot be
- * recorded is queued as often instead, and said to be so. To stderr goes what is tried next, so that the log
- * of one that hangs says what hung. The contests are those of cuda/measure.h: the linker puts
- * __wrap_gpu_measure where the backend calls gpu_measure. Exit code 4 where there is no GPU. */
+ * Prints a line of JSON for each, as soon as it is known. A recording has RUNS (20) of the work in a row and
+ * is replayed five times; the time is the device's, of the fastest replay, for one of its runs. What cannot
+ * be recorded is queued as often instead, and said to be so. To stderr goes what is tried next, so that the
+ * log of one that hangs says what hung. The contests are those of cuda/measure.h: the linker puts
+ * __wrap_gpu_measure where the backend calls gpu_measure. Exit code 4 where there is no GPU, 1 when something
+ * failed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -587,7 +587,8 @@ static int time_problem(const struct problem *problem, const struct kernel *kern
     return code;
 }
 
-static void measure_operation(enum op op, int inputs) {
+static void measure_operation(enum op op) {
+    const int inputs = operations[op].inputs;
     const struct kernel *const *kernels = bench.device->backend->kernels(bench.device, op);
     struct graph g;
     struct problem problem;
@@ -595,7 +596,8 @@ static void measure_operation(enum op op, int inputs) {
     struct error error = {0};
     char text[400];
     graph_open(&g, true, 1);
-    if (kernels && kernels[0] && !is_assign(op) && make_problem(&g, op, inputs, SHAPE(256, 4096), &problem)) {
+    if (kernels && kernels[0] && inputs > 0 && inputs <= 2 && !is_assign(op) &&
+        make_problem(&g, op, inputs, SHAPE(256, 4096), &problem)) {
         describe_problem(&problem, text, sizeof text);
         fprintf(stderr, "%s\n", text);
         const int code = time_problem(&problem, kernels[0], &timing, &error);
@@ -610,8 +612,7 @@ static void measure_operation(enum op op, int inputs) {
 }
 
 static void measure_all(void) {
-    for (int op = 0; op < OPS; op++)
-        for (int inputs = 1; inputs <= 2; inputs++) measure_operation((enum op)op, inputs);
+    for (int op = 0; op < OPS; op++) measure_operation((enum op)op);
 }
 
 /* --- what is asked for --- */
@@ -644,8 +645,9 @@ static bool parse(int count, char **arguments, struct wish *wish, struct error *
     bench.model = count > 1 ? arguments[1] : "";
     bench.precision = "fp32";
     bench.runs = 20;
-    wish->all = count == 2 && strcmp(arguments[1], "all") == 0;
-    if (wish->all) return true;
+    wish->all = count > 1 && count < 4 && strcmp(arguments[1], "all") == 0;
+    if (wish->all && count > 2) bench.runs = atoi(arguments[2]);
+    if (wish->all) return bench.runs > 0 && bench.runs <= 1000;
     if (count < 5 || count > 6 || !parse_shape(arguments[2], &wish->input)) return false;
     wish->batch = atoi(arguments[3]);
     bench.runs = count > 5 ? atoi(arguments[5]) : 20;

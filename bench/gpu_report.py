@@ -1,218 +1,243 @@
-"""What gpu-correct, gpu-speed and gpu-accuracy share: what they need, what the machine is, runs of the program, and the report.
+#!/usr/bin/env python3
+"""Makes of what bench/gpu_facts.py has found a summary of at most 200 lines, and the page docs/measurements/gpu-report.md.
 
-Each of the three is one command that ends within its --seconds: what there is no time left for is named in the report, never left out
-unseen. Without --trainer the program is built first (CUDA=1). Exit code 0: all is as it should be; 1: something is not; 4: no GPU.
+usage: bench/gpu_report.py FOLDER [--page FILE]      FOLDER as make gpu-facts REPORT=FOLDER left it; prints the summary
+
+The page is made from facts.jsonl alone, so it can be made anywhere and again.
 """
-import argparse, csv, ctypes, datetime, glob, json, os, platform, random, re, shutil, signal, subprocess, sys, tempfile, time
+import argparse, json, os, sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ERROR_INTERNAL, ERROR_DEVICE = 1, 4
-STANDIN = "stand-in"  # in the name of a GPU that tests/standin plays
+FILES = ["facts.jsonl", "log.txt", "profile.csv", "summary.txt", "report.md"]
+MOST_LINES, MOST_COLUMNS = 200, 190
+WORST = 12  # rows of what is long and of which the slowest matter
 
+INTRODUCTION = """# What was found on a machine with a GPU
 
-def first_line(command):
-    """What a command prints first; "" where it cannot be run."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip().splitlines()[0].strip() if done.returncode == 0 and done.stdout.strip() else ""
+`make gpu-facts REPORT=FOLDER` measures all of this in one run of at most `LIMIT_S` (560) seconds, on a machine with one GPU:
 
+    make gpu-facts REPORT=/tmp/facts
+    bench/gpu_report.py /tmp/facts --page docs/measurements/gpu-report.md    # makes this page from what it left
 
-def driver_gpus():
-    """How many GPUs the driver has; asks its library, as nvidia-smi need not be there."""
-    try:
-        driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
-        return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
-    except (OSError, AttributeError):
-        return 0
+* Needed: the CUDA toolkit, cuBLASLt, cuDNN 9 and NCCL (also from Python's nvidia packages), gcc, g++, make and Python; for the
+  comparison PyTorch, for profile and sanitizer `ncu` and `compute-sanitizer`.
+* Not needed: oneDNN, zlib's header, git, a network.
+* Data sets are looked for in `$TRAINER_DATA`. Speeds are measured on made-up pictures of the same shapes where they are not there.
+* FOLDER also has the full log, every single figure (`facts.jsonl`) and the rows of the profiler (`profile.csv`).
+"""
+NOBODY = "\nAs long as no section follows, no machine with a GPU has filled this page.\n"
 
 
-def nccl_version(library):
-    number = ctypes.c_int(0)
-    library.ncclGetVersion(ctypes.byref(number))
-    return number.value
+def read(folder):
+    facts = []
+    with open(os.path.join(folder, "facts.jsonl")) as file:
+        for line in file:
+            try: facts.append(json.loads(line))
+            except ValueError: continue  # the last line, of a run that was killed
+    return facts
 
 
 def table(names, rows):
     lines = [names, ["---"] * len(names), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |" for line in lines)
 
 
-class Check:
-    """One of the three commands: its options, its clock, its report."""
+def number(value, digits=1):
+    return "-" if value is None else f"{value:,.{digits}f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
-    def __init__(self, name, about, options=()):
-        p, beside = argparse.ArgumentParser(prog=name, description=about), os.path.join(os.path.dirname(ROOT), "shared", "datasets")
-        p.add_argument("--trainer", help="a program that is there already, with its build folder beside it (default: built first)")
-        p.add_argument("--report", help="file to append to (default docs/measurements/gpu-report.md)")
-        p.add_argument("--data", default=os.environ.get("TRAINER_DATA", beside if os.path.isdir(beside) else ""),
-                       help="folder of mnist/ and cifar10/ ($TRAINER_DATA, or ../shared/datasets)")
-        p.add_argument("--seconds", type=float, default=450, help="all of it ends within so many seconds")
-        p.add_argument("--quick", action="store_true", help="tiny sizes: shows that the script works, measures nothing")
-        for flag, settings in options: p.add_argument(flag, **settings)
-        self.a = p.parse_args()
-        self.name, self.began, self.parts, self.wrong, self.open = name, time.monotonic(), [], [], []
-        self.scratch = tempfile.mkdtemp(prefix=name)
-        self.command = " ".join(["make", name] if len(sys.argv) == 1 else [os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]])
-        self.build = os.path.join(ROOT, "build")
 
-    # --- what must be there ---
+class Sections:
+    """Facts as tables: (title, names, rows)."""
 
-    def stop(self, code, words):
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        print(f"{self.name}: {words}", file=sys.stderr)
-        sys.exit(code)
+    def __init__(self, facts):
+        self.facts = facts
 
-    def prepare(self, targets):
-        """Finds or builds the program; make's further targets are relative to the build folder."""
-        if self.a.trainer:
-            self.trainer = os.path.abspath(self.a.trainer)
-            beside = os.path.dirname(self.trainer)
-            if os.path.exists(os.path.join(beside, "flags")): self.build = beside
-        else:
-            self.trainer = os.path.join(ROOT, "trainer")
-            if driver_gpus() == 0: self.stop(ERROR_DEVICE, "no GPU here, nothing is checked")
-            for tool in "make", "gcc", "g++":
-                if not shutil.which(tool): self.stop(ERROR_INTERNAL, f"{tool} is not on the path; it is needed to build")
-            if not shutil.which("nvcc") and not os.path.exists("/usr/local/cuda/bin/nvcc"):
-                self.stop(ERROR_INTERNAL, "nvcc is neither on the path nor in /usr/local/cuda/bin; it is needed to build")
-            library = ["gcc", "-shared", "-o", os.path.join(self.scratch, "probe"), "-l:libz.so.1"]
-            if subprocess.run(library, capture_output=True).returncode:
-                self.stop(ERROR_INTERNAL, "zlib's library, libz.so.1, is not here (Debian: zlib1g); there is no build without")
-            print(f"{self.name}: building", flush=True)
-            code, _, said = self.run(["make", "-C", ROOT, "CUDA=1", f"PYTHON={sys.executable}", f"-j{os.cpu_count()}", "all",
-                                      *[os.path.join("build", t) for t in targets]])
-            if code == 124: self.stop(ERROR_INTERNAL, f"the build {said}")
-            said = [line for line in said.splitlines() if "error" in line or "***" in line]
-            if code: self.stop(ERROR_INTERNAL, f"the build failed: {' / '.join(said[:3])}")
-        found = subprocess.run([self.trainer, "devices"], capture_output=True, text=True)
-        lines = [line for line in found.stdout.splitlines() if line.startswith("gpu:0 ")]
-        if not lines: self.stop(ERROR_DEVICE, "no GPU here, nothing is checked" + "".join(f" ({l})" for l in found.stdout.splitlines() if l.startswith("gpu:")))
-        self.gpu = lines[0][len("gpu:0 "):].strip()
-        if STANDIN in self.gpu and not self.a.report: self.stop(2, "the stand-in's figures mean nothing: expected --report=FILE")
-        self.a.report = self.a.report or os.path.join(ROOT, "docs", "measurements", "gpu-report.md")
+    def of(self, what, **wanted):
+        return [f for f in self.facts if f["what"] == what and all(f.get(name) == value for name, value in wanted.items())]
+
+    def stages(self):
+        return ["stage", "verdict", "seconds"], [(f["stage"], f["verdict"], number(f["seconds"])) for f in self.of("stage")]
 
     def machine(self):
-        nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-        release = re.search(r"release (\S+),", subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout) if os.path.exists(nvcc) else None
-        cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
-        rows = [("GPU", self.gpu),
-                ("driver", first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]) or "unknown"),
-                ("CUDA", release.group(1) if release else "unknown"),
-                ("cuDNN", self.version_of("libcudnn.so", lambda library: library.cudnnGetVersion())),
-                ("NCCL", self.version_of("libnccl.so", nccl_version)),
-                ("CPU", f"{cpu.group(1) if cpu else platform.machine()}, {len(os.sched_getaffinity(0))} cores"),
-                ("version", first_line(["git", "-C", ROOT, "describe", "--always", "--dirty"]) or "unknown"),
-                ("command", f"`{self.command}`")]
-        return table(["machine", ""], rows)
+        return ["machine", ""], [(f["name"], f["value"]) for f in [*self.of("machine"), *self.of("built")]]
 
-    def version_of(self, name, ask):
-        """What a library says of itself that the program loads: the system's, or one in the folders that the build knows."""
-        try: folders = open(os.path.join(self.build, "flags.cuda")).read().split()[-1].split(":")
-        except (OSError, IndexError): folders = []
-        for path in [*glob.glob(f"/usr/lib/*/{name}.[0-9]*"), *[found for folder in folders for found in sorted(glob.glob(f"{folder}/{name}.[0-9]*"))]]:
-            try: number = ask(ctypes.CDLL(path))
-            except (OSError, AttributeError): continue
-            return f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
-        return "unknown"
+    def latencies(self):
+        rows = [(f["what"], f.get("way", ""), *(number(f.get(name), 2) for name in ("median_us", "least_us", "p99_us")))
+                for f in self.facts if f["stage"] == "latencies" and "median_us" in f]
+        rows += [(f["what"], f.get("way", ""), number(f["wall_us"], 2), number(f["device_us"], 2), "") for f in self.facts if f["stage"] == "latencies" and "wall_us" in f]
+        return ["us (of launches one after the other: on the clock, on the GPU)", "the thread", "median", "least", "99 %"], rows
 
-    # --- the clock ---
+    def graphs(self):
+        return (["nodes", "dependent launch", "the thread", "instantiate, us", "call, us", "waited for, us", "on the GPU, us", "a node, us"],
+                [(f["nodes"], "yes" if f["dependent"] else "no", f.get("way", ""), *(number(f[name], 2) for name in ("instantiate_us", "call_us", "waited_us", "device_us", "node_us")))
+                 for f in self.of("graph") if "node_us" in f])
 
-    def left(self):
-        return self.a.seconds - (time.monotonic() - self.began)
+    def copies(self):
+        return ["copies", "MB", "us", "GB/s", "share"], [(f["name"], f["mb"], f["us"], f["gb_per_s"], f["share"]) for f in self.of("copy")]
 
-    def has_time(self, what, seconds):
-        """Whether so many seconds are left; notes what there was no time for."""
-        if self.left() >= seconds: return True
-        self.open.append(what)
-        return False
+    def steps(self):
+        return (["model", "precision", "batch", "operations", "", "of the step on the GPU, us", "queued, us", "waited for, us"],
+                [(f["model"], f["precision"], f["batch"], f["instructions"], f.get("how", f["status"]), number(f.get("us"), 2), number(f.get("queued_us"), 2), number(f.get("waited_us"), 2))
+                 for f in self.of("step")])
 
-    # --- running ---
+    def operations(self, most):
+        rows = []
+        for model, precision in dict.fromkeys((f["model"], f["precision"]) for f in self.of("operation")):
+            found = sorted(self.of("operation", model=model, precision=precision), key=lambda f: -(f.get("us") or 0))
+            rows += [(model, precision, f["problem"], f["name"], number(f.get("us"), 2), number(f["bytes"] / f["us"] / 1e3, 0) if f.get("us") else "-",
+                      number(2e-6 * f["multiply_adds"] / f["us"], 1) if f.get("us") and f.get("multiply_adds") else "", "" if f["status"] == "ok" else f["status"]) for f in found[:most]]
+        return ["model", "precision", "operation", "by", "us", "GB/s", "TFLOP/s", ""], rows
 
-    def run(self, command, seconds=None, **more):
-        """exit code, standard output, standard error; killed with all that it has started when the time is over, which is code 124."""
-        limit = max(1.0, min(self.left(), seconds or self.left()))
-        environment = dict(os.environ)
-        if self.a.data: environment["TRAINER_DATA"] = os.path.abspath(self.a.data)
-        environment.update(more)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL,
-                              start_new_session=True) as child:
-            try: out, error = child.communicate(timeout=limit)
-            except BaseException as why:
-                os.killpg(child.pid, signal.SIGKILL)
-                if not isinstance(why, subprocess.TimeoutExpired): raise
-                return 124, "", f"took more than {limit:.0f} s"
-        return child.returncode, out, error
+    def algorithms(self, only_taken):
+        taken = {(f["model"], f["precision"], f["problem"]): f["name"] for f in self.of("taken")}
+        best = {}
+        for f in self.of("algorithm"):
+            key = f["model"], f["precision"], f["problem"]
+            if f.get("us") and f["us"] < best.get(key, 1e30): best[key] = f["us"]
+        rows = []
+        for f in self.of("algorithm"):
+            key = f["model"], f["precision"], f["problem"]
+            is_taken = taken.get(key) == f["name"]
+            if only_taken and not is_taken and f["status"] in ("ok", "declined"): continue
+            rows.append((f["model"], f["precision"], f["problem"], f["name"], number(f.get("us"), 2), number(best.get(key), 2), f"{f['apart']:.1e}" if "apart" in f else "-",
+                         "taken" if is_taken else "" if f["status"] == "ok" else f["status"]))
+        return ["model", "precision", "problem", "algorithm", "us", "the fastest, us", "from the first", ""], rows
 
-    def train(self, *options, seconds=None):
-        """A run of the program: (summary or None, folder); what went wrong is noted."""
-        out = tempfile.mkdtemp(dir=self.scratch)
-        code, _, error = self.run([self.trainer, "--quiet", "--checkpoint-every=0", "--replace", f"--out={out}", *options], seconds)
-        if code:
-            self.fail(f"`trainer {' '.join(options)}`: exit code {code}: {error.strip()[-300:]}")
-            return None, out
-        return json.load(open(os.path.join(out, "summary.json"))), out
+    def updates(self):
+        return (["optimizer", "model", "floats", "us", ""],
+                [(f["name"], f["model"], number(int(f["floats"])), number(f.get("us"), 2), f.get("how", f["status"])) for f in self.of("update", precision="fp32")])
 
-    def bench(self, *options, seconds=None):
-        """trainer bench: its rows (dicts of bench.csv), None when it left none."""
-        out = tempfile.mkdtemp(dir=self.scratch)
-        code, _, error = self.run([self.trainer, "bench", "--quiet", f"--out={out}", *options], seconds)
-        if code: self.fail(f"`trainer bench {' '.join(options)}`: exit code {code}: {error.strip()[-300:]}")
-        try: return list(csv.DictReader(open(os.path.join(out, "bench.csv"))))
-        except OSError: return None
+    def gradients(self):
+        return (["model", "data set", "batch", "precision", "error", "bound", ""],
+                [(f["model"], f["dataset"], f["batch"], f["precision"], "-" if f["error"] is None else f"{f['error']:.2e}", f"{f['bound']:g}", f["verdict"]) for f in self.of("gradients")])
 
-    # --- data ---
+    def tests(self):
+        rows = [(f["name"], f["result"], f["words"]) for f in self.of("test")]
+        rows += [(f"the same bits twice: {f['model']} on {f['dataset']}", "ok" if f["same"] else "FAIL", f"{f['first']} {f['second']}") for f in self.of("bits")]
+        rows += [(f"training curves: {f['model']} on {f['dataset']}", f"{100 * f['accuracies_apart']:.2f} % apart", f"losses {100 * f['losses_apart']:.3f} %") for f in self.of("curve")]
+        rows += [(f"the mean of a round, --links={f['links']}", f["said"], "") for f in self.of("mean")]
+        return ["test", "result", ""], rows
 
-    def has(self, dataset):
-        """Whether mnist or cifar10 is in one of the folders that the program looks through."""
-        files = {"mnist": ["mnist/train-images*"], "cifar10": ["cifar10/data_batch_1.bin*", "cifar-10-batches-bin/data_batch_1.bin*"]}
-        folders = [folder for folder in (self.a.data, os.path.expanduser("~/.cache/trainer")) if folder]
-        return any(glob.glob(os.path.join(folder, file)) for folder in folders for file in files[dataset])
+    def speeds(self):
+        ours = {(f["model"], f["precision"]): f for f in self.of("ours")}  # the last, long one
+        rows = []
+        for model, precision in dict.fromkeys([*ours, *((f["model"], f["precision"]) for f in self.of("torch"))]):
+            us, row = ours.get((model, precision)), [model, precision]
+            row += [number(us["us"], 1) if us else "-", number(us["examples_per_s"]) if us else "-"]
+            for way in "eager", "replay", "compiled":
+                them = next(iter(self.of("torch", model=model, precision=precision, way=way)), {})
+                row.append(f"{them['us']:,.1f}" + (f" ({us['examples_per_s'] / them['examples_per_s']:.2f} times)" if us and them["examples_per_s"] else "")
+                           if "us" in them else them.get("status", "-")[:60])
+            rows.append(row)
+        return ["model", "precision", "ours, us a step", "examples/s", "PyTorch eager, us (ours is)", "replayed", "compiled"], rows
 
-    def lacks(self, what, dataset):
-        """Notes what is left out because the data set is not here."""
-        self.open.append(f"{what}: {dataset}/ is not in {self.a.data or '~/.cache/trainer'} (./trainer fetch {dataset}; --data=DIR or $TRAINER_DATA says where)")
+    def strategies(self):
+        return (["strategy", "examples/s", "updates", "lost", "staleness", "most", "accuracy, %", ""],
+                [(f["name"], number(f["examples_per_s"]), f["updates"], f["lost"], number(float(f["staleness_mean"]), 2), f["staleness_max"], number(100 * (f["accuracy"] or 0.0)), f["wrong"] or "ok")
+                 for f in self.of("strategy")])
 
-    def made_up(self, dataset):
-        """A folder with files of random pixels in the data set's form and size, for where the real ones are not here."""
-        data, rng = os.path.join(self.scratch, "data"), random.Random(1)
-        folder = os.path.join(data, dataset)
-        if os.path.exists(folder): return data
-        os.makedirs(folder)
-        if dataset == "mnist":
-            for part, count in ("train", 60000), ("t10k", 10000):
-                with open(os.path.join(folder, f"{part}-images-idx3-ubyte"), "wb") as file:
-                    file.write(b"".join(n.to_bytes(4, "big") for n in (0x803, count, 28, 28)) + rng.randbytes(count * 784))
-                with open(os.path.join(folder, f"{part}-labels-idx1-ubyte"), "wb") as file:
-                    file.write(b"".join(n.to_bytes(4, "big") for n in (0x801, count)) + bytes(i % 10 for i in range(count)))
-        else:
-            for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
-                records = bytearray(rng.randbytes(10000 * 3073))
-                records[::3073] = bytes(i % 10 for i in range(10000))
-                with open(os.path.join(folder, name), "wb") as file: file.write(records)
-        return data
+    def kernels(self, most):
+        rows = []
+        for model, precision in dict.fromkeys((f["model"], f["precision"]) for f in self.of("kernel")):
+            rows += [(model, precision, f["name"], f["runs"], f["us"], f["dram"], f["sm"], f["warps"], f["registers"]) for f in self.of("kernel", model=model, precision=precision)[:most]]
+        return ["model", "precision", "kernel", "runs", "us", "memory, %", "SM, %", "warps, %", "registers"], rows
 
-    # --- the report ---
+    def sanitizer(self):
+        return ["tool", "model", "devices", "found"], [(f["tool"], f["model"], f["devices"], f["said"]) for f in self.of("sanitizer")]
 
-    def fail(self, words):
-        self.wrong.append(words)
-        print(f"{self.name}: {words}", flush=True)
+    def accuracies(self):
+        return (["model", "epochs", "seconds of training", "examples/s", "accuracy, %", "to the target", "options"],
+                [(f["model"], f["epochs"], number(float(f["train_seconds"]), 2), number(f["examples_per_s"]), number(100 * f["accuracy"], 2),
+                  f"{f['target_s']:.1f} s" if isinstance(f["target_s"], float) else "-", f"`{f['options']}`") for f in self.of("accuracy")])
 
-    def part(self, title, text):
-        """A part of the report, printed at once."""
-        self.parts.append(f"### {title}\n\n{text}\n")
-        print(f"\n{title}\n\n{text}", flush=True)
+    def told(self, what):
+        return [f"{f['stage']}: {f['words']}" for f in self.of(what)]
 
-    def end(self):
-        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-        verdict = "NOT passed" if self.wrong else "passed, as far as it went" if self.open else "passed"
-        parts = list(self.parts)
-        if self.wrong: parts.append("### What is wrong\n\n" + "\n".join(f"* {words}" for words in self.wrong) + "\n")
-        if self.open: parts.append("### What there was no time or tool for\n\n" + "\n".join(f"* {words}" for words in self.open) + "\n")
-        text = f"\n## {self.name}, {now}: {verdict}\n\n{self.machine()}\n\n" + "\n".join(parts)
-        with open(self.a.report, "a") as file: file.write(text)
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        for words in self.open: print(f"{self.name}: left out: {words}")
-        print(f"\n{self.name}: {verdict}, {len(self.wrong)} wrong; took {time.monotonic() - self.began:.0f} s; appended to {os.path.relpath(self.a.report)}")
-        sys.exit(1 if self.wrong else 0)
+    def all(self, long):
+        """(title, table) in the order of the page; `long`: every row."""
+        most = 10 ** 6 if long else WORST
+        yield "Stages", self.stages()
+        yield "Machine", self.machine()
+        yield "Steps beside PyTorch, on the same GPU", self.speeds()
+        yield "Steps of the programs, replayed", self.steps()
+        yield "Graphs", self.graphs()
+        yield "Latencies", self.latencies()
+        yield "Copies", self.copies()
+        yield "Operations by replay", self.operations(most)
+        yield "Algorithms", self.algorithms(not long)
+        yield "Updates of the weights", self.updates()
+        yield "First gradients beside the CPU's reference kernels", self.gradients()
+        yield "Tests", self.tests()
+        yield "Two workers on one GPU, mlp", self.strategies()
+        yield "Kernels, by ncu", self.kernels(most)
+        yield "compute-sanitizer", self.sanitizer()
+        yield "Accuracy", self.accuracies()
+
+
+def verdict(facts):
+    whats = {f["what"] for f in facts}
+    end = next((f for f in facts if f["what"] == "end"), None)
+    return ("NOT as it should be" if "wrong" in whats else "as it should be, as far as it went" if "open" in whats else "as it should be") + \
+        (f", after {end['seconds']:.0f} s" if end else ", so far")
+
+
+def columns(names, rows):
+    """A table as text, of columns as wide as they need to be."""
+    cells = [[str(cell) for cell in row] for row in [names, *rows]]
+    widths = [min(64, max(len(row[i]) for row in cells)) for i in range(len(names))]
+    return ["  ".join(cell[:64].ljust(width) for cell, width in zip(row, widths)).rstrip()[:MOST_COLUMNS] for row in cells]
+
+
+def summary(facts):
+    """At most MOST_LINES lines: verdict and stages, what is wrong, what is open; then of each table as many rows as there is room for."""
+    sections = Sections(facts)
+    wrong, left = sections.told("wrong"), sections.told("open")
+    lines = [f"gpu-facts: {verdict(facts)}", "", *columns(*sections.stages()), ""]
+    for title, found, most in (("wrong", wrong, 25), ("left out", left, 20)):
+        if found: lines += [f"{title}:", *[f"  {words[:MOST_COLUMNS]}" for words in found[:most]], *([f"  and {len(found) - most} more"] if len(found) > most else []), ""]
+    rest = [(title, columns(names, rows)) for title, (names, rows) in list(sections.all(False))[1:] if rows]
+    room = MOST_LINES - len(lines)
+    # Each table gets its share of the room; what a short one does not need, the others have.
+    wants, shares = [len(text) + 2 for _, text in rest], {}
+    for i in sorted(range(len(rest)), key=lambda i: wants[i]):
+        shares[i] = min(wants[i], room // max(1, len(rest) - len(shares)))
+        room -= shares[i]
+    for i, (title, text) in enumerate(rest):
+        if shares[i] < 4: continue
+        shown = text if len(text) + 2 <= shares[i] else [*text[:shares[i] - 3], f"  ... {len(text) - shares[i] + 3} more in facts.jsonl"]
+        lines += [f"{title}:", *shown, ""]
+    return "\n".join(lines[:MOST_LINES]).rstrip() + "\n"
+
+
+def page(facts):
+    sections, parts = Sections(facts), [INTRODUCTION]
+    if not facts: return INTRODUCTION + NOBODY
+    parts.append(f"\n## {verdict(facts)}\n")
+    for what, title in ("wrong", "What is wrong"), ("open", "What there was no time, tool or data for"):
+        found = sections.told(what)
+        if found: parts.append(f"\n### {title}\n\n" + "\n".join(f"* {words}" for words in found) + "\n")
+    for title, (names, rows) in sections.all(False):
+        if rows: parts.append(f"\n### {title}\n\n{table(names, rows)}\n")
+    return "".join(parts)
+
+
+def write(folder, facts):
+    """Summary and page; each is whole at any time."""
+    for name, text in ("summary.txt", summary(facts)), ("report.md", page(facts)):
+        path = os.path.join(folder, name)
+        with open(path + ".new", "w") as file: file.write(text)
+        os.replace(path + ".new", path)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("folder")
+    p.add_argument("--page", help="file to write the page to")
+    a = p.parse_args()
+    try: facts = read(a.folder)
+    except OSError as why: sys.exit(f"gpu_report: {why}; expected the folder of a run of make gpu-facts")
+    if a.page:
+        with open(a.page, "w") as file: file.write(page(facts))
+    print(summary(facts), end="")
+
+
+if __name__ == "__main__": main()

@@ -3,6 +3,8 @@
 
 usage: tests/gpu_parity.py TRAINER MODEL DATASET BATCH DEVICE [--bound 1e-4] [OPTION...]
 
+       tests/gpu_parity.py TRAINER MODEL DATASET BATCH DEVICE --each fp32=1e-4,bf16=1e-2     one precision after the other
+
        tests/gpu_parity.py --sum FILE     a sum over the arrays of a model.safetensors, to compare two by
 
 A step of plain gradient descent with rate 1 takes the gradient off the weights: what a run of one step on DEVICE leaves behind is compared
@@ -43,16 +45,24 @@ def main():
     if arguments[0] == "--sum":
         arrays = read(arguments[1])
         return print(hashlib.sha256(repr(sorted(arrays.items())).encode()).hexdigest())
-    bound = 1e-4
-    if "--bound" in arguments:
-        i = arguments.index("--bound")
-        bound = float(arguments[i + 1])
+    bounds = [("", "1e-4")]
+    for name in "--bound", "--each":
+        if name not in arguments: continue
+        i = arguments.index(name)
+        bounds = [pair.rpartition("=")[::2] for pair in arguments[i + 1].split(",")]
         del arguments[i:i + 2]
     trainer, model, dataset, batch, device, *options = arguments
     usual = ["--devices=cpu:0", "--kernels=reference"]
     start = run(trainer, model, dataset, batch, 0, usual)
     theirs = run(trainer, model, dataset, batch, 1, usual)
-    ours = run(trainer, model, dataset, batch, 1, [f"--devices={device}", *options])
+    beyond = False
+    for precision, bound in bounds:
+        chosen = [f"--precision={precision}"] if precision else []
+        beyond |= compare(model, precision, float(bound), start, theirs, run(trainer, model, dataset, batch, 1, [f"--devices={device}", *options, *chosen]))
+    sys.exit(beyond)
+
+
+def compare(model, precision, bound, start, theirs, ours):
     worst, squares, all_squares = 0.0, 0.0, 0.0
     for name in start:
         right = [a - b for a, b in zip(start[name], theirs[name])]
@@ -64,8 +74,8 @@ def main():
         worst = max(worst, error if error == error else math.inf)
         print(f"{model:8} {name:16} |g| {size:10.4g}  error {error:.2e}")
     if bound >= 1e-3: worst = math.sqrt(squares / all_squares) if squares == squares else math.inf
-    print(f"{model}: {'within' if worst <= bound else 'BEYOND'} {bound:g}: {worst:.2e}")
-    sys.exit(worst > bound)
+    print(f"{model}{precision and ' ' + precision}: {'within' if worst <= bound else 'BEYOND'} {bound:g}: {worst:.2e}", flush=True)
+    return worst > bound
 
 
 main()
