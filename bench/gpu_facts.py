@@ -377,17 +377,16 @@ def operations(f):
 # --- tests, parity, the same bits ---
 
 def run_tests(f, names, seconds):
-    f.run([os.path.join(ROOT, "tests", "runner"), f.build, f.trainer, *names], seconds, tell_tests(f, set(names)), TEST_SECONDS=f"{max(1, min(seconds, f.stage_left() - 2)):.0f}")
+    left = set(names)
 
-
-def tell_tests(f, wanted):
     def tell(line):
         found = re.match(r"(ok  |FAIL|skip) (\S+?):?(?: (.*))?$", line)
-        if not found or found.group(2) not in wanted: return
-        result = found.group(1).strip()
-        f.fact("test", name=found.group(2), result=result, words=found.group(3) or "")
-        if result != "ok": f.wrong(f"{found.group(2)}: {line}")
-    return tell
+        if not found or found.group(2) not in left: return
+        left.remove(found.group(2))
+        f.fact("test", name=found.group(2), result=found.group(1).strip(), words=found.group(3) or "")
+        if found.group(1) != "ok  ": f.wrong(line)
+    done = f.run([os.path.join(ROOT, "tests", "runner"), f.build, f.trainer, *names], seconds, tell, TEST_SECONDS=f"{max(1, min(seconds, f.stage_left() - 2)):.0f}")
+    if left: f.wrong(f"not run: {', '.join(sorted(left))}: {done.words()}")
 
 
 def parity(f, model, dataset, batch, precisions, device="gpu:0"):

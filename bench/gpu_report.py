@@ -13,16 +13,22 @@ WORST = 12  # rows of what is long and of which the slowest matter
 
 INTRODUCTION = """# What was found on a machine with a GPU
 
-`make gpu-facts REPORT=FOLDER` measures all of this in one run of at most `LIMIT_S` (560) seconds, on a machine with one GPU:
+On a machine with one GPU, one run of at most `LIMIT_S` (560) seconds measures all of this, and a
+script makes this page from what it left:
 
     make gpu-facts REPORT=/tmp/facts
-    bench/gpu_report.py /tmp/facts --page docs/measurements/gpu-report.md    # makes this page from what it left
+    bench/gpu_report.py /tmp/facts --page docs/measurements/gpu-report.md
 
-* Needed: the CUDA toolkit, cuBLASLt, cuDNN 9 and NCCL (also from Python's nvidia packages), gcc, g++, make and Python; for the
-  comparison PyTorch, for profile and sanitizer `ncu` and `compute-sanitizer`.
+* Needed: the CUDA toolkit, cuBLASLt, cuDNN 9 and NCCL (also from Python's nvidia packages), gcc,
+  g++, make and Python; for the comparison PyTorch; for profile and sanitizer `ncu` and
+  `compute-sanitizer`.
 * Not needed: oneDNN, zlib's header, git, a network.
-* Data sets are looked for in `$TRAINER_DATA`. Speeds are measured on made-up pictures of the same shapes where they are not there.
-* FOLDER also has the full log, every single figure (`facts.jsonl`) and the rows of the profiler (`profile.csv`).
+* Data sets are looked for in `$TRAINER_DATA`. Where they are missing, speeds are measured on made-up
+  pictures of the same shapes.
+* The folder also has the full log, every single figure (`facts.jsonl`) and the rows of the profiler
+  (`profile.csv`).
+* `make CUDA=standin B=build/standin gpu-facts REPORT=/tmp/facts` goes through all of it without a
+  GPU, in tiny sizes, and measures nothing.
 """
 NOBODY = "\nAs long as no section follows, no machine with a GPU has filled this page.\n"
 

@@ -19,10 +19,27 @@ runs wire 1
 gpus=0
 if [ -x "$BUILD/bench/gpu_exchange" ] && STANDIN_GPUS=1 "$TRAINER" devices | grep -q '^gpu:0 .*stand-in'; then
     gpus=1
-    STANDIN_GPUS=1 runs gpu_exchange 2 1000 5000
+    export STANDIN_GPUS=1
+    runs gpu_exchange 2 1000 5000
+    for wait in spin yield block; do runs gpu_latency $wait 10; done
+    runs gpu_operations mlp 64 4 fp32 2
+    cp "$scratch/out" "$scratch/mlp"
+    runs gpu_operations cnn 8x8x1 2 bf16 2
+    cat "$scratch/mlp" >>"$scratch/out"
+    for what in '"algorithm", .*"how": "replayed", "apart": .*"status": "ok"' '"algorithm", .*"status": "declined"' '"taken"' '"operation", .*conv2d_grad_kernel' '"step", ' '"update", .*nesterov'; do
+        grep -q "$what" "$scratch/out" || fail "gpu_operations: no line with $what"
+    done
+    grep -vE '^\{"what": "[a-z]+", .*, "status": "[^"]+"\}$' "$scratch/out" && fail "gpu_operations: no line of JSON"
+    # A call that fails is told with the line it belongs to, and the others go on.
+    STANDIN_FAIL=60 "$BUILD/bench/gpu_latency" spin 10 >"$scratch/out" 2>&1
+    code=$?
+    [ $code -eq 1 ] && [ "$(grep -c '"status": "cuda' "$scratch/out")" -eq 1 ] && grep -q futex "$scratch/out" || fail "gpu_latency with a call that fails: exit code $code: $(cat "$scratch/out")"
+    STANDIN_FAIL=150 "$BUILD/bench/gpu_operations" mlp 64 4 fp32 2 >"$scratch/out" 2>&1
+    code=$?
+    [ $code -ne 0 ] && grep -qE 'gpu:0: .*unknown' "$scratch/out" || fail "gpu_operations with a call that fails: exit code $code: $(cat "$scratch/out")"
 fi
-for source in "$root"/bench/*.c; do
-    name=$(basename "$source" .c)
+for source in "$root"/bench/*.c "$root"/bench/*.cu; do
+    name=$(basename "${source%.*}")
     [[ $name == gpu_* && $gpus -eq 0 ]] || [[ " $ran " == *" $name "* ]] || fail "bench/$name.c is not run here"
 done
 

@@ -47,6 +47,30 @@ for arch in 52 70 75 87 88 121; do has_not "compute_$arch"; done
 has '-gencode arch=compute_120,code=compute_120 '
 [ "$(grep -o 'code=compute_' "$scratch/out" | sort -u | wc -l)" -eq 1 ] || fail "more than one PTX"
 
+# --- for those that are here: as the driver's library says, else nvidia-smi; what is compiled is said once ---
+printf '#!/bin/sh\ncase $1 in *capabilities.py) [ -n "$CAPABILITIES" ] && echo $CAPABILITIES ;; *) echo asked >>%s; echo %s ;; esac\n' "$scratch/asked" "$site" >"$scratch/python"
+printf '#!/bin/sh\n[ -n "$SMI" ] && echo $SMI\n' >"$scratch/nvidia-smi"
+chmod +x "$scratch/nvidia-smi"
+native() { # CAPABILITIES, SMI
+    CAPABILITIES=$1 SMI=$2 PATH=$scratch:$PATH would CUDA=1 CUDA_ARCHS=native || fail "native: $(cat "$scratch/out")"
+    [ "$(grep -c '^GPU code for' "$scratch/out")" -eq 1 ] || fail "line ${BASH_LINENO[0]}: said $(grep -c '^GPU code for' "$scratch/out") times"
+}
+native 90 8.6
+has '^GPU code for sm_90 and PTX 90$'
+has '-gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 '
+has_not compute_86
+native '' 8.6
+has '^GPU code for sm_86 and PTX 86$'
+native '80 90' ''
+has '-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 '
+native '' ''
+has '^GPU code for PTX 80 (no GPU here; the driver compiles it when the program starts)$'
+has '-gencode arch=compute_80,code=compute_80 '
+native 105 '' # a GPU that this nvcc does not know
+has '^GPU code for PTX 103 (this nvcc has none of sm_105; the driver compiles it when the program starts)$'
+# The real one has nothing to say where there is no driver, and as many numbers as kinds of GPUs where there is one.
+said=$(python3 "$root/cuda/capabilities.py") && [[ $said =~ ^[0-9]+(\ [0-9]+)*$ ]] || [ -z "$said" ] || fail "capabilities.py: $said"
+
 # --- NCCL may be missing, and is when half of it is; cuDNN may not ---
 rm "$site/nccl/include/nccl.h"
 would CUDA=1 || fail "without NCCL: $(cat "$scratch/out")"
