@@ -29,7 +29,7 @@ class Data:
         return text if dataset not in FILES or self.real(dataset) else f"made-up pictures in the form of {text}"
 
     def words(self):
-        return ", ".join(f"{dataset} {'of ' + self.found[dataset] if self.real(dataset) else 'made up'}" for dataset in FILES)
+        return ", ".join(f"{dataset} {'itself' if self.real(dataset) else 'made up'}" for dataset in FILES)
 
 
 def make_mnist(folder):

@@ -14,7 +14,7 @@ sizes are those of docs/measurements; with it they are tiny, and nothing is meas
 `PROGRAM STAGE COMMAND...` where --through says so: a tracer, or a test that lets a stage fail. Needs a GPU, nvcc, g++, make and Python; PyTorch for the
 comparison. Exit code 0: every stage is as it should be; 1: something is wrong; 4: no GPU.
 """
-import argparse, csv, glob, json, os, re, shutil, signal, subprocess, sys, tempfile, time, traceback
+import argparse, csv, glob, json, math, os, re, shutil, signal, subprocess, sys, tempfile, time, traceback
 
 import gpu_data, gpu_report
 
@@ -68,7 +68,7 @@ class Facts:
         self.a, self.began = a, time.monotonic()
         self.folder = os.path.abspath(a.report)
         os.makedirs(self.folder, exist_ok=True)
-        for name in gpu_report.FILES: # of an earlier run
+        for name in gpu_report.FILES:  # of an earlier run
             if os.path.exists(os.path.join(self.folder, name)): os.remove(os.path.join(self.folder, name))
         self.log, self.logged = open(os.path.join(self.folder, "log.txt"), "wb", buffering=0), 0
         self.lines = open(os.path.join(self.folder, "facts.jsonl"), "w", buffering=1)
@@ -83,6 +83,7 @@ class Facts:
     # --- what is found ---
 
     def fact(self, what, **values):
+        values = {name: 1e300 if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}  # JSON has no others
         found = dict(stage=self.stage, what=what, **values)
         self.facts.append(found)
         self.lines.write(json.dumps(found, allow_nan=False, default=str) + "\n")
@@ -230,8 +231,8 @@ class Facts:
     # --- stages ---
 
     def stages(self):
-        full = [("environment", 75, environment), ("build", 170, build), ("latencies", 45, latencies), ("operations", 100, operations), ("tests", 130, tests),
-                ("speed", 170, speed), ("workers", 70, workers), ("profile", 60, profile), ("sanitizer", 80, sanitizer), ("accuracy", 200, accuracy)]
+        full = [("environment", 75, environment), ("build", 170, build), ("latencies", 45, latencies), ("operations", 100, operations), ("tests", 110, tests),
+                ("speed", 150, speed), ("workers", 70, workers), ("profile", 45, profile), ("sanitizer", 60, sanitizer), ("accuracy", 200, accuracy)]
         self.scale = min(1.0, self.a.seconds / 560)
         for name, limit, work in full:
             self.stage, began = name, time.monotonic()
