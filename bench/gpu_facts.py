@@ -198,7 +198,8 @@ class Facts:
             try: found = json.loads(line)
             except ValueError: return
             count[0] += 1
-            self.fact(**{**more, **found})
+            found.update(more)
+            self.fact(**found)
             if found.get("status", "ok") in ("ok", "declined"): return
             fails(" ".join(str(found[name]) for name in ("what", "model", "precision", "way", "problem", "name") if name in found) + f": {found['status']}")
         done = self.run(command, seconds, keep)
@@ -371,8 +372,13 @@ def operations(f):
     if not program: return
     if f.a.quick: jobs = [["mlp", "64", "4", "fp32", "2"], ["cnn", "8x8x1", "2", "bf16", "2"]]
     else: jobs = [[model, INPUT[model], str(BATCH[model]), precision] for model, precision in (("alexnet", "bf16"), ("mlp", "fp32"), ("alexnet", "fp32"), *PAIRS[3:])]
-    if not f.a.quick: jobs[3:3] = [["all"]]
+    if not f.a.quick: jobs[4:4] = [["all"], ["layers:conv 32 3x3 relu; batch_norm; dropout 0.5; avgpool 2; flatten; dense", "32x32x3", "128", "fp32"]]
     for job in dict.fromkeys(map(tuple, jobs)): f.json_lines([program, *job], 30)
+    if f.a.quick: return
+    for network, precision in ("resnet20", "bf16"), ("mobilenet", "fp32"):  # operations that the others have not
+        text = open(os.path.join(ROOT, "models", "layers", f"{network}.txt")).read()
+        layers = "; ".join(line.split("#")[0].strip() for line in text.splitlines() if line.split("#")[0].strip())
+        f.json_lines([program, f"layers:{layers}", "32x32x3", "128", precision], 30, model=network)
 
 
 # --- tests, parity, the same bits ---
