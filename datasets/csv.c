@@ -16,6 +16,7 @@ struct csv_settings {
     int missing;   /* enum csv_missing_rule */
     int separator; /* place in SEPARATORS */
     int decimal;   /* place in DECIMALS */
+    int embedding; /* learnt numbers for a category; 0: a feature for each value */
     bool standardize;
 };
 
@@ -36,6 +37,11 @@ static const struct option options[] = {
                .help = "columns to leave out: ignore=id,name"),
     OPTION_ROW(TEXT, "categories", struct csv_settings, categories, .value = "LIST", .flags = OPTION_LIST,
                .help = "columns whose numbers are names, as of months or postcodes"),
+    OPTION_ROW(INT, "embedding", struct csv_settings, embedding, .fallback = "0", .least = 0,
+               .most = COLUMNS_UNITS_MOST, .value = "N",
+               .help =
+                   "let the network learn N numbers for each value of a category (0: one feature for each "
+                   "value, 1 where it is)"),
     OPTION_ROW(CHOICE, "missing", struct csv_settings, missing, .fallback = "error",
                .choices = "error|mean|drop",
                .help = "empty cells, NA, NaN, null and ?: refuse them, take the mean (of categories: one of "
@@ -72,7 +78,8 @@ static int read_tables(struct csv_table tables[2], const struct csv_settings *cs
                                       .columns = csv->columns,
                                       .ignore = csv->ignore,
                                       .categories = csv->categories,
-                                      .missing = (enum csv_missing_rule)csv->missing};
+                                      .missing = (enum csv_missing_rule)csv->missing,
+                                      .units = csv->embedding};
     RETURN_IF(csv_read(&tables[0], csv->file, &format, NULL, error));
     if (!*csv->test_file) return split(&tables[0], csv, train, test, error);
     RETURN_IF(csv_read(&tables[1], csv->test_file, &format, &tables[0], error));

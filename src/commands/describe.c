@@ -122,10 +122,16 @@ static void print_layer(const struct graph *g, node n) {
               shape_text(&shape, text, sizeof text), parameters, graph_multiply_adds(g, n), names);
 }
 
-static int describe(const struct choice *model, const struct shape *shape, int classes, struct error *error) {
+/* codes: NULL: there are none. */
+static int describe(const struct choice *model, const struct shape *shape, const struct codes *codes,
+                    int classes, struct error *error) {
     struct network network;
-    const struct network_settings settings = {
-        .model = model, .shape = *shape, .classes = classes, .batch = 1, .shards = 1};
+    const struct network_settings settings = {.model = model,
+                                              .shape = *shape,
+                                              .codes = codes ? *codes : (struct codes){0},
+                                              .classes = classes,
+                                              .batch = 1,
+                                              .shards = 1};
     int code = network_open(&network, &settings, error);
     if (code == OK) {
         double multiply_adds = 0.0;
@@ -157,13 +163,13 @@ static int run(const void *settings_given, const char *const *arguments, int arg
         RETURN_IF(parse_input(settings->input, &shape, error));
         snprintf(input, sizeof input, "--input=%s", settings->input);
         RETURN_IF(network_fits(&model, &shape, false, input, error));
-        return describe(&model, &shape, classes, error);
+        return describe(&model, &shape, NULL, classes, error);
     }
     RETURN_IF(plugin_choose(&choice, &dataset_kind, settings->dataset, error));
     int code = dataset_open(&dataset, &choice, settings->data_dir[0] ? settings->data_dir : NULL, error);
     if (code == OK) progress_warn_of(dataset.notice);
     if (code == OK) code = network_fits(&model, &dataset.shape, dataset.measured, settings->dataset, error);
-    if (code == OK) code = describe(&model, &dataset.shape, dataset.classes, error);
+    if (code == OK) code = describe(&model, &dataset.shape, &dataset.codes, dataset.classes, error);
     dataset_close(&dataset);
     return code;
 }

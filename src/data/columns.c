@@ -1,6 +1,7 @@
 /* The columns of a table. The text has words that tabs separate, as no name has one:
  *
  *   header DECIMAL                 "." or ","
+ *   embedding UNITS                only where categories are embedded
  *   number NAME FILL               FILL: a number, or "" where missing cells are refused
  *   category NAME FILLS N VALUE... FILLS: 1 where a missing cell counts as the value ""
  *   label NAME
@@ -50,14 +51,27 @@ int columns_cells(const struct columns *columns) {
     return count;
 }
 
-static int width_of(const struct column *column) {
-    return column->role == COLUMN_CATEGORY ? column->values.count : column_is_feature(column);
+/* Features of a category. */
+static int width_of(const struct columns *columns, const struct column *column) {
+    return columns->units > 0 ? 1 : column->values.count;
 }
 
 int columns_features(const struct columns *columns) {
-    int count = 0;
-    for (int c = 0; c < columns->count; c++) count += width_of(&columns->at[c]);
+    int count = columns_of(columns, COLUMN_NUMBER);
+    for (int c = 0; c < columns->count; c++)
+        if (columns->at[c].role == COLUMN_CATEGORY) count += width_of(columns, &columns->at[c]);
     return count;
+}
+
+struct codes columns_codes(const struct columns *columns) {
+    const int categories = columns_of(columns, COLUMN_CATEGORY);
+    struct codes codes = {
+        .numbers = columns_of(columns, COLUMN_NUMBER), .vocabulary = 1, .units = columns->units};
+    if (columns->units == 0 || categories == 0) return (struct codes){0};
+    codes.columns = categories;
+    for (int c = 0; c < columns->count; c++)
+        if (columns->at[c].role == COLUMN_CATEGORY) codes.vocabulary += columns->at[c].values.count;
+    return codes;
 }
 
 int columns_find(const struct columns *columns, const char *name, size_t bytes) {
@@ -79,47 +93,68 @@ void columns_fill(const struct columns *columns, float *cells) {
     }
 }
 
+/* Into the features of one category, of which `before` codes are taken. */
+static void expand_category(const struct columns *columns, const struct column *column, float value,
+                            int before, float *features) {
+    if (columns->units > 0) {
+        *features = value >= 0 ? (float)(before + (int)value) : 0;
+        return;
+    }
+    memset(features, 0, (size_t)column->values.count * sizeof *features);
+    if (value >= 0) features[(int)value] = 1.0f;
+}
+
 int columns_expand(const struct columns *columns, const float *cells, float *features) {
-    int unseen = 0;
+    const int codes_begin = columns->units > 0 ? columns_of(columns, COLUMN_NUMBER) : 0;
+    float *categories = features + codes_begin, **const to = columns->units > 0 ? &categories : &features;
+    int unseen = 0, codes = 1;
     for (int c = 0; c < columns->count; c++) {
         const struct column *column = &columns->at[c];
-        const int width = width_of(column);
         if (!column_is_feature(column)) continue;
         if (column->role == COLUMN_CATEGORY) {
-            memset(features, 0, (size_t)width * sizeof *features);
-            if (*cells >= 0) features[(int)*cells] = 1.0f;
+            expand_category(columns, column, *cells, codes, *to);
+            *to += width_of(columns, column);
+            codes += column->values.count;
             unseen += *cells < 0;
         } else {
-            *features = *cells;
+            *features++ = *cells;
         }
-        features += width;
         cells++;
     }
     return unseen;
 }
 
-void columns_name_features(const struct columns *columns, struct text *text) {
+static void name_feature(struct text *text, const char *name, const char *value) {
+    text_add(text, "%s%s%s", name, value ? "=" : "", value ? value : "");
+    text_add_bytes(text, "", 1);
+}
+
+/* The features of one column. */
+static void name_column(const struct columns *columns, int c, struct text *text) {
+    const struct column *column = &columns->at[c];
     char number[16];
-    for (int c = 0; c < columns->count; c++) {
-        const struct column *column = &columns->at[c];
-        struct text as = text_into(number, sizeof number);
-        text_add(&as, "%d", c + 1);
-        const char *name = *column->name ? column->name : number;
-        if (column->role == COLUMN_NUMBER) {
-            text_add(text, "%s", name);
-            text_add_bytes(text, "", 1);
-        }
-        for (int v = 0; column->role == COLUMN_CATEGORY && v < column->values.count; v++) {
-            text_add(text, "%s=%s", name, column->values.at[v].text);
-            text_add_bytes(text, "", 1);
-        }
-    }
+    struct text as = text_into(number, sizeof number);
+    text_add(&as, "%d", c + 1);
+    const char *name = *column->name ? column->name : number;
+    if (column->role == COLUMN_NUMBER || (column->role == COLUMN_CATEGORY && columns->units > 0))
+        name_feature(text, name, NULL);
+    else
+        for (int v = 0; column->role == COLUMN_CATEGORY && v < column->values.count; v++)
+            name_feature(text, name, column->values.at[v].text);
+}
+
+void columns_name_features(const struct columns *columns, struct text *text) {
+    for (int c = 0; c < columns->count; c++)
+        if (columns->units == 0 || columns->at[c].role == COLUMN_NUMBER) name_column(columns, c, text);
+    for (int c = 0; columns->units > 0 && c < columns->count; c++)
+        if (columns->at[c].role == COLUMN_CATEGORY) name_column(columns, c, text);
 }
 
 /* --- as a text --- */
 
 void columns_write(const struct columns *columns, struct text *text) {
     text_add(text, "%s\t%c", columns->named ? "header" : "no header", columns->decimal);
+    if (columns->units > 0) text_add(text, "\tembedding\t%d", columns->units);
     for (int c = 0; c < columns->count; c++) {
         const struct column *column = &columns->at[c];
         text_add(text, "\t%s\t%s", roles[column->role], column->name);
@@ -186,6 +221,15 @@ static bool read_column(struct column *column, struct words *words, struct error
     return column->role < COLUMN_ROLES;
 }
 
+/* The words before the first column, if there are any. */
+static bool read_units(struct columns *columns, struct words *words) {
+    static const char word[] = "embedding\t";
+    if (!words->at || strncmp(words->at, word, sizeof word - 1) != 0) return true;
+    (void)next(words);
+    columns->units = next_count(words, COLUMNS_UNITS_MOST);
+    return columns->units > 0;
+}
+
 static bool read_columns(struct columns *columns, struct words *words, struct error *error) {
     const char *header = next(words), *decimal = next(words);
     int room = 0;
@@ -193,6 +237,7 @@ static bool read_columns(struct columns *columns, struct words *words, struct er
     columns->decimal = *decimal;
     columns->named = strcmp(header, "header") == 0;
     if (!columns->named && strcmp(header, "no header") != 0) return false;
+    if (!read_units(columns, words)) return false;
     while (words->at && columns->count < COLUMNS_MOST) {
         if (columns->count == room) {
             const int more = room ? 2 * room : 16;

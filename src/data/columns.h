@@ -2,11 +2,14 @@
  * as a text, so that `trainer predict` prepares rows as training did.
  *
  * A number is one feature. A category is one feature for each of its values, named column=value: 1 for the
- * value of the row, 0 for the others; of a value that training did not have, all are 0. */
+ * value of the row, 0 for the others; of a value that training did not have, all are 0. Where the network
+ * embeds them (../graph/codes.h), a category is one feature instead, its code, behind the numbers; that of a
+ * value that training did not have is 0. */
 #ifndef TRAINER_DATA_COLUMNS_H
 #define TRAINER_DATA_COLUMNS_H
 
 #include "../base/text.h"
+#include "../graph/codes.h"
 #include "categories.h"
 
 enum column_role {
@@ -34,7 +37,9 @@ struct columns {
     int count;
     bool named;   /* by a header */
     char decimal; /* what stands before decimals, '.' or ',' */
+    int units; /* learnt numbers that a category becomes in the network; 0: it is a feature for each value */
 };
+enum { COLUMNS_UNITS_MOST = 1000 };
 
 static inline bool column_is_feature(const struct column *column) {
     return column->role <= COLUMN_CATEGORY;
@@ -48,6 +53,8 @@ int columns_of(const struct columns *columns, enum column_role role);
 /* Columns that are features, each one cell of a row; and numbers of an example. */
 int columns_cells(const struct columns *columns);
 int columns_features(const struct columns *columns);
+/* What of an example the network embeds. */
+struct codes columns_codes(const struct columns *columns);
 
 /* The place of the column of that name, or number from 1; -1: there is none. `name` has `bytes` bytes. */
 int columns_find(const struct columns *columns, const char *name, size_t bytes);

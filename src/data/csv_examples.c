@@ -220,15 +220,16 @@ static void standardize_cells(const struct parts *parts, float *mean, float *dev
     standardize_apply(row_of(test, 0), test->rows, cells, mean, deviation);
 }
 
-/* features[] = what the cells have, for each feature of a category once. */
-static void spread(const struct columns *columns, const float *cells, float *features) {
+/* features[] = what the cells have, for each feature of a category `usual`. */
+static void spread(const struct columns *columns, const float *cells, float usual, float *features) {
     for (int c = 0; c < columns->count; c++) {
         const struct column *column = &columns->at[c];
-        const int width = column->role == COLUMN_CATEGORY ? column->values.count : 1;
-        if (!column_is_feature(column)) continue;
-        for (int i = 0; i < width; i++) *features++ = *cells;
-        cells++;
+        const bool is_wide = column->role == COLUMN_CATEGORY && columns->units == 0;
+        if (column->role == COLUMN_NUMBER) *features++ = *cells;
+        for (int v = 0; is_wide && v < column->values.count; v++) *features++ = usual;
+        cells += column_is_feature(column);
     }
+    for (int c = columns_codes(columns).columns; c > 0; c--) *features++ = usual;
 }
 
 static int standardize_parts(struct dataset *dataset, const struct parts *parts, struct error *error) {
@@ -238,8 +239,8 @@ static int standardize_parts(struct dataset *dataset, const struct parts *parts,
     RETURN_IF(memory_array(&dataset->deviation, features, "deviations", error));
     RETURN_IF(memory_array(&measured, 2 * (size_t)cells, "means", error));
     standardize_cells(parts, measured, measured + cells);
-    spread(parts->columns, measured, dataset->mean);
-    spread(parts->columns, measured + cells, dataset->deviation);
+    spread(parts->columns, measured, 0, dataset->mean);
+    spread(parts->columns, measured + cells, 1, dataset->deviation);
     memory_free(measured);
     return OK;
 }
@@ -249,13 +250,14 @@ static int standardize_parts(struct dataset *dataset, const struct parts *parts,
 static int check_size(const struct csv_table *table, int features, struct error *error) {
     const double bytes = (double)table->rows * features * sizeof(float), most = (double)memory_at_most();
     if (bytes <= most) return OK;
-    return error_set(error, ERROR_DEVICE,
-                     "%s: %d rows of %d features take %.1f GB of memory, expected at most the %.1f GB there "
-                     "are; ignore= leaves columns out, and one of many values is many features",
-                     table->name, table->rows, features, bytes * 1e-9, most * 1e-9);
+    return error_set(
+        error, ERROR_DEVICE,
+        "%s: %d rows of %d features take %.1f GB of memory, expected at most the %.1f GB there "
+        "are; ignore= leaves columns out, and embedding=8 makes one feature of a column of texts",
+        table->name, table->rows, features, bytes * 1e-9, most * 1e-9);
 }
 
-/* Where categories have several values, a row becomes longer. */
+/* Where categories have several values, a row becomes longer; where they are embedded, its order changes. */
 static int widen(struct csv_table *table, int features, struct error *error) {
     const size_t width = (size_t)features, cells = (size_t)table->cells;
     float *row;
@@ -334,6 +336,8 @@ int csv_examples(struct dataset *dataset, const struct csv_part *train, const st
     if (test->table != train->table) RETURN_IF(widen(test->table, features, error));
     write_notice(dataset, &parts);
     dataset->shape = SHAPE(features);
+    dataset->codes = columns_codes(parts.columns);
+    dataset->measured = dataset->codes.columns > 0;
     const void *const *blocks = (const void *const *)dataset->blocks;
     dataset->train = part_examples(dataset, train, features, blocks[TRAIN]);
     dataset->test =

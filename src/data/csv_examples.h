@@ -14,7 +14,8 @@ struct csv_part {
 
 /* Fills the data set: examples, shape, classes, names of classes (the labels' texts) and features (from the
  * header, if any), and, with `standardize`, mean and deviation of the training part, applied to the numbers
- * of both; features of categories have mean 0 and deviation 1. Classes, and the values of a category, are
+ * of both; features of categories have mean 0 and deviation 1. Where the columns say that categories are
+ * embedded (units), a row is its numbers, then its codes. Classes, and the values of a category, are
  * those of the training part, sorted by number if all are whole numbers, else by their bytes. A missing
  * number becomes the mean of the training part, a missing category the value "".
  *

@@ -22,6 +22,7 @@ struct csv_format {
      * not; those whose numbers are texts; those whose numbers are to be predicted. */
     const char *columns, *ignore, *categories, *target;
     enum csv_missing_rule missing;
+    int units; /* learnt numbers that a category becomes in the network (columns.h); 0: none */
 };
 
 /* Fills in what of the format is to be guessed; `rows` is open and nothing of it has been read.

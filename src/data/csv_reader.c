@@ -292,8 +292,9 @@ static int read_feature(struct csv_reader *reader, int cell, float *out, struct 
         if (csv_date(text)) return wrong_number(reader, cell, expected_of(column), error);
         column->role = COLUMN_CATEGORY;
     }
+    const int most = reader->columns->units > 0 ? CSV_MAX_EMBEDDED : CSV_MAX_CATEGORIES;
     int number;
-    RETURN_IF(read_value(reader, cell, CSV_MAX_CATEGORIES, &number, error));
+    RETURN_IF(read_value(reader, cell, most, &number, error));
     *out = (float)number;
     return OK;
 }

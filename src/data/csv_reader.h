@@ -9,7 +9,8 @@
 
 enum {
     CSV_MAX_CLASSES = 10000,   /* different labels */
-    CSV_MAX_CATEGORIES = 1000, /* different values of another column */
+    CSV_MAX_CATEGORIES = 1000, /* different values of another column, each a feature */
+    CSV_MAX_EMBEDDED = 100000, /* the same where they are embedded */
 };
 
 struct csv_reader {

@@ -89,7 +89,10 @@ static int read_table(struct csv_table *table, struct csv_rows *rows, const stru
     int code = csv_reader_open(&reader, rows, &own, table->columns, like ? like->name : NULL, false, error);
     table->format = reader.format;
     table->format.header = reader.header ? CSV_HEADER_YES : CSV_HEADER_NO;
-    if (!like) table->own.decimal = reader.format.decimal;
+    if (!like) {
+        table->own.decimal = reader.format.decimal;
+        table->own.units = format->units;
+    }
     table->cells = columns_cells(table->columns) + columns_of(table->columns, COLUMN_TARGET);
     if (code == OK) code = read_rows(table, &reader, error);
     csv_reader_close(&reader);

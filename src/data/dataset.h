@@ -5,6 +5,7 @@
 #include "../base/mapping.h"
 #include "../base/option.h"
 #include "../device/device.h"
+#include "../graph/codes.h"
 #include "metric.h"
 #include "picture.h"
 
@@ -24,6 +25,7 @@ struct dataset {
     char table[NOTICE_BYTES]; /* how its file was read, in one line for the beginning of a run; "": nothing */
     char *columns;        /* columns_write of a table's columns, owned; NULL: it is no table of the user's */
     struct shape shape;   /* of one example: [64], [784], [24, 24, 3] */
+    struct codes codes;   /* which numbers of an example the network embeds; columns 0: none */
     bool measured;        /* the numbers of an example are measurements, no pixels of an image */
     enum task task;       /* what the labels are */
     int classes;          /* or labels, or values of an example: the outputs of a network */

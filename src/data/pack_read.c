@@ -152,6 +152,7 @@ static int read_columns(const struct reader *reader, struct dataset *dataset) {
     if (!text) return OK;
     const bool is_list = text->kind == JSON_TEXT && columns_read(&columns, text->text, reader->error);
     const bool fits = is_list && columns_features(&columns) == (int)shape_count(&dataset->shape);
+    if (fits) dataset->codes = columns_codes(&columns);
     columns_close(&columns);
     if (reader->error->code != OK) return reader->error->code;
     if (!fits) return wrong(reader, "columns", "those of a table with as many features");

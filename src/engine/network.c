@@ -101,7 +101,8 @@ int network_open(struct network *network, const struct network_settings *setting
     g->frozen = settings->freeze && strcmp(settings->freeze, "none") != 0 ? settings->freeze : NULL;
     network->x = graph_placeholder(g, "x", TYPE_FLOAT, input);
     network->labels = loss_labels(g, "labels", settings->task, settings->batch, settings->classes);
-    network->logits = model->build(g, network->x, settings->classes, choice_settings(settings->model));
+    const node x = settings->codes.columns > 0 ? codes_embed(g, network->x, &settings->codes) : network->x;
+    network->logits = model->build(g, x, settings->classes, choice_settings(settings->model));
     if (settings->task == TASK_LABELS && g->error.code == OK && g->nodes[network->logits].op == OP_sigmoid)
         network->logits = g->nodes[network->logits].input[0]; /* the loss has it, as it has a softmax */
     network->losses = losses_of(network, settings, network->labels);

@@ -3,13 +3,14 @@
 #define TRAINER_TRAIN_NETWORK_H
 
 #include "../base/option.h"
+#include "../graph/codes.h"
 #include "../graph/loss.h"
 #include "../store/store.h"
 
 struct network {
     struct graph graph;
     enum task task;
-    node x;            /* [batch, features...] */
+    node x;            /* [batch, features...], as the data set has them */
     node labels;       /* int [batch], or float [batch, classes], as the task has them */
     node logits;       /* [batch, classes] */
     node outputs;      /* [batch, classes] probabilities, or values */
@@ -28,6 +29,7 @@ struct network {
 struct network_settings {
     const struct choice *model; /* descriptor: struct model */
     struct shape shape;         /* of one example */
+    struct codes codes;         /* what of it is embedded before the model gets it; columns 0: nothing */
     int classes, batch;         /* classes: or labels or values, as many as the network has outputs */
     enum task task;
     enum loss loss;   /* one of the task's */

@@ -228,6 +228,25 @@ static int write_pad(struct onnx *onnx, const struct layer_of *layer, const char
     return end_layer(onnx, &made, layer, AS_IT_IS);
 }
 
+/* From where to where, of all axes but the batch. */
+static int write_slice(struct onnx *onnx, const struct layer_of *layer, const char *operation) {
+    const struct node_info *info = &onnx->of->graph->nodes[layer->computes];
+    const int rank = info->shape.rank;
+    int starts[MAX_RANK], ends[MAX_RANK], axes[MAX_RANK];
+    if (rank == 0 || shape_of_layer(onnx, layer->input[0])->dims[0] != info->shape.dims[0])
+        return refuse(onnx, layer);
+    struct onnx_node made = begin_layer(onnx, layer, operation, AS_IT_IS);
+    for (int i = 0; i < rank - 1; i++) {
+        axes[i] = i + 1;
+        starts[i] = info->attributes.begin[i + 1];
+        ends[i] = starts[i] + info->shape.dims[i + 1];
+    }
+    add_integers(&made, layer, "starts", starts, rank - 1);
+    add_integers(&made, layer, "ends", ends, rank - 1);
+    add_integers(&made, layer, "axes", axes, rank - 1);
+    return end_layer(onnx, &made, layer, AS_IT_IS);
+}
+
 /* A number that a layer has there as an input; it lives as long as the file. */
 static void add_number(struct onnx *onnx, struct onnx_node *made, const struct layer_of *layer,
                        const char *what, const float *number) {
@@ -413,6 +432,7 @@ static const struct {
     {FOUND_OPERATION, OP_avgpool, "AveragePool", write_pool},
     {FOUND_OPERATION, OP_lrn, "LRN", write_lrn},
     {FOUND_OPERATION, OP_pad, "Pad", write_pad},
+    {FOUND_OPERATION, OP_slice, "Slice", write_slice},
     {FOUND_OPERATION, OP_concat, "Concat", write_concat},
     {FOUND_OPERATION, OP_reduce_mean, "ReduceMean", write_reduce},
     {FOUND_OPERATION, OP_reduce_max, "ReduceMax", write_reduce},

@@ -41,7 +41,8 @@ static void range_initialize(const struct range *range, struct rng *rng, float *
         return;
     }
     const float he = initial->kind == INITIAL_HE_NORMAL ? he_deviation(&range->shape) : 0.0f;
-    const float limit = initial->kind == INITIAL_GLOROT_UNIFORM ? glorot_limit(&range->shape) : 0.0f;
+    const bool is_glorot = initial->kind == INITIAL_GLOROT_UNIFORM || initial->kind == INITIAL_CODES;
+    const float limit = is_glorot ? glorot_limit(&range->shape) : 0.0f;
     for (size_t i = 0; i < range->floats; i++) switch (initial->kind) {
         case INITIAL_ZERO:
             values[i] = 0.0f;
@@ -60,6 +61,9 @@ static void range_initialize(const struct range *range, struct rng *rng, float *
             break;
         case INITIAL_HE_NORMAL:
             values[i] = he * rng_normal(rng);
+            break;
+        case INITIAL_CODES:
+            values[i] = i < (size_t)range->shape.dims[1] ? 0.0f : (2.0f * rng_uniform(rng) - 1.0f) * limit;
             break;
         }
 }

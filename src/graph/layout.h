@@ -26,6 +26,7 @@ enum initial_kind {
     INITIAL_TRUNCATED_NORMAL,
     INITIAL_GLOROT_UNIFORM,
     INITIAL_HE_NORMAL, /* deviation sqrt(2 / inputs of an output); He et al. 2015, for ReLU */
+    INITIAL_CODES,     /* [rows, units]: Glorot uniform, but row 0 is 0 */
 };
 
 struct initial {

@@ -37,6 +37,7 @@ static const struct {
                {OP_leaky_relu, "LeakyReLU", NULL},
                {OP_elu, "ELU", NULL},
                {OP_pad, "ZeroPadding2D", NULL},
+               {OP_slice, "Cropping1D", NULL},
                {OP_concat, "Concatenate", NULL}};
 
 static int place_of_operation(enum op op) {
@@ -57,6 +58,12 @@ static bool is_flatten(const struct layers_of *of, const struct layer_of *layer)
 static bool pads_an_image(const struct layers_of *of, const struct layer_of *layer) {
     const struct shape *x = value_shape(of, layer->input[0]), *y = &of->graph->nodes[layer->at].shape;
     return x->rank == 4 && x->dims[0] == y->dims[0] && x->dims[3] == y->dims[3];
+}
+
+/* Its rows only, which have channels. */
+static bool crops_rows(const struct layers_of *of, const struct layer_of *layer) {
+    const struct shape *x = value_shape(of, layer->input[0]), *y = &of->graph->nodes[layer->at].shape;
+    return x->rank == 3 && x->dims[0] == y->dims[0] && x->dims[2] == y->dims[2];
 }
 
 /* Operands have one shape; those of a product may have sizes of 1 instead, but as many of them. */
@@ -97,6 +104,7 @@ static const char *class_of(const struct layers_of *of, const struct layer_of *l
         break;
     }
     if (layer->op == OP_pad && !pads_an_image(of, layer)) return NULL;
+    if (layer->op == OP_slice && !crops_rows(of, layer)) return NULL;
     if ((layer->op == OP_leaky_relu || layer->op == OP_elu) && layer->inputs != 1) return NULL;
     for (int i = 1; i < layer->inputs; i++)
         if (!fit_together(of, layer, i)) return NULL;
@@ -228,6 +236,14 @@ static void put_padding(struct json_writer *json, const struct layers_of *of, co
     json_text(json, "data_format", "channels_last");
 }
 
+/* [before, after] */
+static void put_cropping(struct json_writer *json, const struct layers_of *of, const struct layer_of *layer) {
+    const int rows = value_shape(of, layer->input[0])->dims[1];
+    const struct node_info *info = &of->graph->nodes[layer->at];
+    const int before = info->attributes.begin[1];
+    put_dims(json, "cropping", (int[]){before, rows - before - info->shape.dims[1]}, 2);
+}
+
 static void put_operation(struct json_writer *json, const struct layers_of *of, const struct layer_of *layer,
                           const struct node_info *info) {
     const char *activation = classes[place_of_operation(layer->op)].activation;
@@ -235,6 +251,7 @@ static void put_operation(struct json_writer *json, const struct layers_of *of, 
     if (layer->op == OP_leaky_relu || layer->op == OP_elu) json_real(json, "alpha", (double)layer->alpha);
     if (layer->op == OP_relu6) json_real(json, "max_value", 6.0);
     if (layer->op == OP_pad) put_padding(json, of, layer);
+    if (layer->op == OP_slice) put_cropping(json, of, layer);
     if (layer->op == OP_maxpool || layer->op == OP_avgpool)
         put_windows(json, "pool_size", info->attributes.window, &info->attributes);
     if (layer->op == OP_concat) json_int(json, "axis", info->attributes.axis);

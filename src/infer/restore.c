@@ -179,6 +179,7 @@ static int open_parts(struct restored *restored, const char *path, bool referenc
     RETURN_IF(devices_open("cpu:0", &settings, &restored->devices, &count, &shared, error));
     const struct network_settings network = {.model = &restored->model,
                                              .shape = restored->shape,
+                                             .codes = columns_codes(&restored->columns),
                                              .classes = restored->classes,
                                              .task = restored->task,
                                              .loss = loss,

@@ -53,6 +53,13 @@ static int check(const struct tested *tested, const struct restored *restored, s
                          shape_text(&restored->shape, want, sizeof want), restored->classes,
                          task_outputs(restored->task, restored->classes));
     }
+    const struct codes codes = columns_codes(&restored->columns);
+    if (!codes_equal(&dataset->codes, &codes))
+        return error_set(error, ERROR_USAGE,
+                         "%s: found %d columns of categories with %d codes, expected %d with %d, what the "
+                         "network was trained on",
+                         dataset->name, dataset->codes.columns, dataset->codes.vocabulary, codes.columns,
+                         codes.vocabulary);
     if (tested->examples->count > 0) return OK;
     return error_set(
         error, ERROR_USAGE,

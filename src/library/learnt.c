@@ -34,6 +34,7 @@ static int keep(struct learnt *learnt, const struct output_scene *scene, const f
                           config->dataset, error));
     learnt->settings = (struct network_settings){.model = &learnt->model,
                                                  .shape = dataset->shape,
+                                                 .codes = dataset->codes,
                                                  .classes = dataset->classes,
                                                  .task = dataset->task,
                                                  .loss = loss,

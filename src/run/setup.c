@@ -230,6 +230,7 @@ struct network_settings setup_network_settings(const struct setup *setup) {
     const struct config *config = &setup->config;
     return (struct network_settings){.model = &setup->choices.model,
                                      .shape = setup->dataset.shape,
+                                     .codes = setup->dataset.codes,
                                      .classes = setup->dataset.classes,
                                      .batch = config->batch / config->microbatches,
                                      .task = setup->dataset.task,

@@ -41,6 +41,38 @@ static void check_back(void) {
     columns_close(&columns);
 }
 
+/* Embedded categories: one code each behind the numbers, those of a column after those of the one before. */
+static void check_codes(void) {
+    static const char coded[] = "no header\t.\tembedding\t4\tcategory\t\t0\t2\ta\tb\tnumber\t\t\tcategory\t"
+                                "size\t1\t3\t\tL\tS\tlabel\t";
+    struct columns columns;
+    struct error error = {0};
+    struct text text = text_growing(&error), names = text_growing(&error);
+    CHECK(columns_read(&columns, coded, &error), "%s", error.words);
+    columns_write(&columns, &text);
+    CHECK(text.bytes && strcmp(text.bytes, coded) == 0, "%s", text.bytes);
+    const struct codes codes = columns_codes(&columns);
+    CHECK(codes.numbers == 1 && codes.columns == 2 && codes.vocabulary == 6 && codes.units == 4,
+          "%d, %d, %d, %d", codes.numbers, codes.columns, codes.vocabulary, codes.units);
+    CHECK(columns_features(&columns) == 3 && columns_cells(&columns) == 3, "%d features",
+          columns_features(&columns));
+    columns_name_features(&columns, &names);
+    static const char expected[] = "2\0001\0size";
+    CHECK(names.used == sizeof expected && memcmp(names.bytes, expected, sizeof expected) == 0, "%s",
+          names.bytes);
+    float cells[3] = {1, 7.5f, NAN}, features[3];
+    columns_fill(&columns, cells);
+    CHECK(columns_expand(&columns, cells, features) == 0, "unseen");
+    CHECK(features[0] == 7.5f && features[1] == 2 && features[2] == 3, "%g, %g, %g", (double)features[0],
+          (double)features[1], (double)features[2]);
+    cells[0] = -1, cells[2] = 2;
+    CHECK(columns_expand(&columns, cells, features) == 1, "not unseen");
+    CHECK(features[1] == 0 && features[2] == 5, "%g, %g", (double)features[1], (double)features[2]);
+    memory_free(text.bytes);
+    memory_free(names.bytes);
+    columns_close(&columns);
+}
+
 static void check_none(const char *text) {
     struct columns columns;
     struct error error = {0};
@@ -60,6 +92,11 @@ static void check_damaged(void) {
                                  "header\t.\tlabel\ta",
                                  "header\t.\topen\ta",
                                  "header\t.\tnumber\ta\t\tlabel",
+                                 "header\t.\tembedding",
+                                 "header\t.\tembedding\t4",
+                                 "header\t.\tembedding\t0\tnumber\ta\t",
+                                 "header\t.\tembedding\t1001\tnumber\ta\t",
+                                 "header\t.\tembedding\tx\tnumber\ta\t",
                                  "header\t.\tcategory\ta\t0\t0",
                                  "header\t.\tcategory\ta\t0\t2\tx",
                                  "header\t.\tcategory\ta\t0\t2\tx\tx",
@@ -82,6 +119,7 @@ static void check_damaged(void) {
 
 int main(void) {
     check_back();
+    check_codes();
     check_damaged();
     return check_end();
 }

@@ -108,6 +108,36 @@ static void check_matching(const struct folder *folder) {
     dataset_close(&set);
 }
 
+/* Numbers first, then a code for each column of texts, from 1 on; 0: a value that training does not have. */
+static void check_embedded(const struct folder *folder) {
+    const char *const text = "town,age,size,kind\nWien,1,L,a\nGraz,3,S,b\nGraz,5,L,a\n";
+    const float train[] = {1, 2, 3, 3, 1, 4, 5, 1, 3}, test[] = {9, 0, 4};
+    const char *const names[] = {"age", "town", "size"};
+    struct dataset set;
+    struct error error;
+    CHECK(open_texts(folder, &set, text, "town,age,size,kind\nLinz,9,S,b\n", ",embedding=7,standardize=0",
+                     &error) == OK,
+          "%s", error.words);
+    CHECK(set.train.features == 3 && set.codes.numbers == 1 && set.codes.columns == 2 &&
+              set.codes.vocabulary == 5 && set.codes.units == 7 && set.measured,
+          "%d features, %d codes", set.train.features, set.codes.vocabulary);
+    for (int i = 0; error.code == OK && i < 9; i++)
+        CHECK(set.train.floats[i] == train[i], "number %d is %g", i, (double)set.train.floats[i]);
+    for (int f = 0; error.code == OK && f < 3; f++) {
+        CHECK(set.test.floats[f] == test[f], "number %d of the test is %g", f, (double)set.test.floats[f]);
+        CHECK(strcmp(set.feature_names[f], names[f]) == 0, "%s", set.feature_names[f]);
+    }
+    CHECK(strstr(set.notice, "no training example has: 1 cell"), "%s", set.notice);
+    dataset_close(&set);
+    CHECK(open_texts(folder, &set, text, text, ",embedding=7", &error) == OK, "%s", error.words);
+    for (int f = 1; error.code == OK && f < 3; f++)
+        CHECK(set.mean[f] == 0 && set.deviation[f] == 1, "feature %d", f);
+    dataset_close(&set);
+    CHECK(open_texts(folder, &set, "1,a\n2,b\n3,a\n", "1,a\n", ",embedding=7", &error) == OK, "%s", error.words);
+    CHECK(set.codes.columns == 0 && !set.measured, "codes without categories");
+    dataset_close(&set);
+}
+
 /* Values are sorted, as numbers where all are; they are not standardized; what is missing is filled in. */
 static void check_categories(const struct folder *folder) {
     const char *const text = "1,10,a\n3,9,b\nNA,10,a\n5,,b\n",
@@ -291,6 +321,7 @@ int main(void) {
         check_two_files(&folder);
         check_matching(&folder);
         check_categories(&folder);
+        check_embedded(&folder);
         check_dropped(&folder);
         check_texts_alone(&folder);
         check_targets(&folder);

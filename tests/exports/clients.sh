@@ -20,6 +20,7 @@ branches='a = conv 4 3x3 same relu; b = conv 6 1x1 same silu; concat a b; c = co
 squeeze='conv 3 2x2 same; a = depthwise 3x2 2 same bias=5.5 relu6; global_avgpool; dense 4 relu; dense 6 hard_sigmoid; reshape 1x1x6; multiply a
     depthwise 2 stride=2 no_bias hard_swish; global_maxpool; dense'
 seq 300 | awk '{ a = $1 * 7 % 9; b = $1 * 5 % 8; c = $1 % 9; print a "," b "," c "," (a + c) % 3 }' >things.csv
+awk -F, 'BEGIN { print "town,age,shop,kind" } { print "t" $1 "," $2 ",s" $3 "," $4 }' things.csv >towns.csv
 # shellcheck disable=SC2086
 {
     "$TRAINER" $small --dataset=digits --model=cnn --out=cnn &&
@@ -34,6 +35,7 @@ seq 300 | awk '{ a = $1 * 7 % 9; b = $1 * 5 % 8; c = $1 % 9; print a "," b "," c
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$branches" --out=branches &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:$flattened" --out=flattened &&
         "$TRAINER" $small --dataset=csv:file=things.csv,standardize=0 --model='layers:embedding 9 4; flatten; dense' --out=embedding &&
+        "$TRAINER" $small --dataset=csv:file=towns.csv,embedding=3 --model=mlp:hidden=6 --out=towns &&
         "$TRAINER" $small --dataset=digits:take=256 --model="layers:conv 4 3x3 relu; layer_norm epsilon=0.01; flatten; dense 12; layer_norm; dense" --out=layer_norm
 } >out 2>err || fail "runs: $(cat err)"
 
@@ -45,8 +47,8 @@ trainer = os.environ["TRAINER"]
 rows = np.array([list(map(int, line.split(","))) for line in gzip.open(os.environ["ROOT"] + "/datasets/embedded/digits.csv.gz", "rt")])
 things = np.loadtxt("things.csv", delimiter=",")
 
-def said(run, examples, classes): # by the program, in percent with one decimal
-    np.savetxt("rows.csv", examples, "%d", ",")
+def said(run, examples, classes, names=None): # by the program, in percent with one decimal
+    np.savetxt("rows.csv", examples, ("t%d", "%d", "s%d") if names else "%d", ",", header=names or "", comments="")
     out = subprocess.run([trainer, "predict", f"--checkpoint={run}", f"--top={classes}", "rows.csv"], capture_output=True, text=True, check=True).stdout
     answers = [dict((int(c), float(p)) for c, p in re.findall(r'"(\d)" \(([\d.]+)%\)', line)) for line in out.splitlines()]
     assert len(answers) == 200 and all(len(a) == classes for a in answers), out[:300]
@@ -75,19 +77,22 @@ def torch_forward(run, x): # as PyTorch's modules compute it: conv, ReLU and poo
         x = np.maximum(x, 0) if layer != layers[-1] else x
     return np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
 
-for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet", "squeeze", "sequence", "branches", "flattened", "embedding", "layer_norm":
-    examples, scale, classes = (things[:200, :3], 1, 3) if run == "embedding" else (rows[:200, :64], 16, 10)
+for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet", "squeeze", "sequence", "branches", "flattened", "embedding", "towns", "layer_norm":
+    examples, scale, classes = (things[:200, :3], 1, 3) if run in ("embedding", "towns") else (rows[:200, :64], 16, 10)
     x = (examples / scale).astype(np.float32)
     subprocess.run([trainer, "export", f"--checkpoint={run}", f"{run}.onnx"], check=True, stdout=subprocess.DEVNULL)
     model = onnx.load(f"{run}.onnx")
     onnx.checker.check_model(model, full_check=True)
     notes = {entry.key: entry.value for entry in model.metadata_props}
+    if run == "towns": # the number, then the codes: from 1 on those of t0 to t8, then those of s0 to s8
+        mean, deviation = (np.array(notes[name].split(","), float) for name in ("mean", "deviation"))
+        x = ((np.stack([things[:200, 1], 1 + things[:200, 0], 10 + things[:200, 2]], 1) - mean) / deviation).astype(np.float32)
     assert notes["class_names"].split("\t") == list("0123456789")[:classes] and abs(float(notes.get("scale", 1)) * scale - 1) < 1e-6, notes
     session = onnxruntime.InferenceSession(f"{run}.onnx", providers=["CPUExecutionProvider"])
     shape = session.get_inputs()[0].shape
     assert shape[0] == "N" and [o.name for o in session.get_outputs()] == ["probabilities", "logits"], shape
     probabilities, logits = session.run(None, {"x": x.reshape([-1] + shape[1:])})
-    wanted = said(run, examples, classes)
+    wanted = said(run, examples, classes, "town,age,shop" if run == "towns" else None)
     worst = abs(probabilities - wanted).max()
     assert worst < 1e-3, f"{run}: onnxruntime says {worst} else" # predict prints so many digits
     assert (probabilities.argmax(1) == logits.argmax(1)).all()
@@ -100,7 +105,7 @@ for run in "cnn", "lenet", "mlp", "softmax", "alexnet", "resnet20", "mobilenet",
         network = keras.models.load_model(f"{run}.{suffix}", compile=False)
         worst = abs(np.asarray(network(x.reshape([-1] + shape[1:]))) - probabilities).max()
         assert worst < 1e-5, f"{run}.{suffix}: Keras says {worst} else than onnxruntime"
-        assert network.layers[-1].name == "probabilities" and type(network).__name__ == ("Functional" if run in ("resnet20", "squeeze", "branches") else "Sequential"), network
+        assert network.layers[-1].name == "probabilities" and type(network).__name__ == ("Functional" if run in ("resnet20", "squeeze", "branches", "towns") else "Sequential"), network
     if run == "squeeze":
         for names in "", "--names=torch":
             subprocess.run([trainer, "export", "--checkpoint=squeeze", *names.split(), f"{run}{len(names)}.npz"], check=True, stdout=subprocess.DEVNULL)
