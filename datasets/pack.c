@@ -84,7 +84,7 @@ static void plan_reading(struct dataset *dataset, const struct pack_settings *pa
     mapping_scattered(examples_rows(train), (size_t)train->count * row);
     if (pack->order == ORDER_BLOCKS) {
         dataset->block = row < PACK_BLOCK ? (int)(pack_block(row) / row) : 1;
-        dataset->train.scarce = bytes > memory && memory / window < SCARCE_WINDOWS;
+        if (bytes > memory && memory / window < SCARCE_WINDOWS) dataset->train.scarce = &dataset->files[0];
     } else if (bytes > memory) {
         snprintf(dataset->notice, sizeof dataset->notice,
                  "%.200s has %.1f GB, more than the %.1f GB of memory: order=blocks reads it faster",

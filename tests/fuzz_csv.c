@@ -11,7 +11,15 @@
 enum { TABLES, SETS, PREDICTIONS, COLUMNS };
 static const char *const names[] = {"tables", "data sets", "prediction files", "columns", NULL};
 
-static void check_set(const struct examples *examples, int classes) {
+/* Codes are behind the numbers. */
+static void check_codes(const float *features, const struct codes *codes) {
+    for (int c = codes->numbers; c < codes->numbers + codes->columns; c++)
+        fuzz_require(features[c] >= 0 && features[c] < (float)codes->vocabulary);
+}
+
+static void check_set(const struct examples *examples, int classes, const struct codes *codes) {
+    for (int i = 0; i < examples->count; i++)
+        check_codes(examples->floats + (size_t)i * (size_t)examples->features, codes);
     for (int i = 0; i < examples->count; i++)
         fuzz_require(examples->labels[i] >= 0 && examples->labels[i] < classes);
     for (size_t i = 0; i < (size_t)examples->count * (size_t)examples->features; i++)
@@ -25,6 +33,7 @@ static void fuzz_rows(const char *text, size_t bytes, struct columns *columns) {
     struct error error = {0};
     const struct csv_format format = {.usual = '.'};
     float *cells = NULL, *features = NULL;
+    const struct codes codes = columns_codes(columns);
     bool found = true;
     int label, count = 0;
     int code = csv_rows_open(&rows, "p", text, bytes, 0, &error);
@@ -37,6 +46,7 @@ static void fuzz_rows(const char *text, size_t bytes, struct columns *columns) {
         columns_fill(columns, cells);
         fuzz_require(columns_expand(columns, cells, features) >= 0 && label >= -1);
         for (int f = 0; f < columns_features(columns); f++) fuzz_require(isfinite(features[f]));
+        check_codes(features, &codes);
         count++;
     }
     fuzz_require(code == OK || *error.words);
@@ -69,8 +79,8 @@ static void fuzz_set(struct csv_table *table, int choice, const char *text, size
                           test = {.table = table, .first = table->rows - rows, .rows = rows};
     if (csv_examples(&set, &train, &test, choice % 2 == 0, &error) == OK) {
         fuzz.accepted[SETS]++;
-        check_set(&set.train, set.classes);
-        check_set(&set.test, set.classes);
+        check_set(&set.train, set.classes, &set.codes);
+        check_set(&set.test, set.classes, &set.codes);
         fuzz_columns(table->columns, text, bytes);
     } else {
         fuzz_require(*error.words);
@@ -108,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
                                       .decimal = "\0.,\0"[choice >> 5 & 3],
                                       .header = (enum csv_header)((choice >> 2 & 3) % 3),
                                       .missing = (enum csv_missing_rule)((more >> 3 & 3) % 3),
+                                      .units = (more >> 3 & 3) == 3 ? 2 : 0,
                                       .categories = lists[more >> 5 & 3],
                                       .ignore = choice >> 4 & 1 ? lists[more >> 6 & 3] : NULL,
                                       .label = labels[choice & 3]};
@@ -153,10 +164,11 @@ static size_t make_table(char *text, uint8_t *data, unsigned seed) {
 /* What a checkpoint has of such a table, and rows for it. */
 static size_t make_columns(char *text, uint8_t *data, unsigned seed) {
     static const char kept[] =
-        "header\t.\tnumber\ta\t%.0u\tcategory\tb\t%u\t2\t\tx\tlabel\tkind%ca,b\n1,x\n,%s\n";
+        "header\t.%s\tnumber\ta\t%.0u\tcategory\tb\t%u\t2\t\tx\tlabel\tkind%ca,b\n1,x\n,%s\n";
     data[0] = 128;
     data[1] = 0;
-    return (size_t)sprintf(text, kept, seed % 3, seed & 1, 0, seed & 2 ? "y" : "x");
+    return (size_t)sprintf(text, kept, seed & 4 ? "\tembedding\t2" : "", seed % 3, seed & 1, 0,
+                           seed & 2 ? "y" : "x");
 }
 
 static size_t make_sample(uint8_t *data, size_t most, unsigned seed) {

@@ -22,7 +22,7 @@ static int map(struct mapping *mapping, const char *path, int handle, struct err
     void *bytes = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, handle, 0);
     if (bytes == MAP_FAILED)
         return error_set(error, ERROR_DEVICE, "memory: no %zu bytes of addresses left for %s", length, path);
-    *mapping = (struct mapping){.bytes = bytes, .length = length};
+    *mapping = (struct mapping){.bytes = bytes, .length = length, .handle = handle};
     return OK;
 }
 
@@ -31,7 +31,7 @@ int mapping_open(struct mapping *mapping, const char *path, struct error *error)
     const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer: no wait */
     if (handle < 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
     const int code = map(mapping, path, handle, error);
-    close(handle);
+    if (code != OK) close(handle);
     return code;
 }
 
@@ -47,12 +47,13 @@ int mapping_grow(struct mapping *mapping, size_t bytes, const char *what, struct
         return error_set(error, ERROR_DEVICE, "memory: no %zu bytes left for %s", length, what);
     /* Batches take rows from anywhere: with huge pages they miss the TLB less. A wish, not a need. */
     if (length >= 2 * HUGE_PAGE) madvise(grown, length, MADV_HUGEPAGE);
-    *mapping = (struct mapping){.bytes = grown, .length = length};
+    *mapping = (struct mapping){.bytes = grown, .length = length, .handle = -1};
     return OK;
 }
 
 void mapping_close(struct mapping *mapping) {
     if (mapping->bytes) munmap(mapping->bytes, mapping->length);
+    if (mapping->bytes && mapping->handle >= 0) close(mapping->handle);
     *mapping = (struct mapping){0};
 }
 
@@ -66,12 +67,18 @@ void mapping_soon(const void *bytes, size_t count) {
     advise(bytes, count, MADV_WILLNEED);
 }
 
-void mapping_used(const void *bytes, size_t count) {
+/* A page that nobody maps can be dropped from the file's cache, which costs the kernel half of what it takes
+ * to page it out. That is for pages that are as the file has them: unmapping forgets what was written. */
+void mapping_used(const struct mapping *mapping, const void *bytes, size_t count) {
+    const uint8_t *const from = bytes;
+    if (mapping->changed || mapping->handle < 0) {
 #ifdef MADV_PAGEOUT
-    advise(bytes, count, MADV_PAGEOUT);
-#else
-    (void)bytes, (void)count;
+        advise(bytes, count, MADV_PAGEOUT);
 #endif
+        return;
+    }
+    advise(bytes, count, MADV_DONTNEED);
+    (void)posix_fadvise(mapping->handle, from - mapping->bytes, (off_t)count, POSIX_FADV_DONTNEED);
 }
 
 void mapping_scattered(const void *bytes, size_t count) {

@@ -25,11 +25,14 @@ static void swap_bytes(uint8_t *one, uint8_t *other, size_t bytes) {
     }
 }
 
-/* Copies what the data set has borrowed, so that examples can change their places. */
+/* Copies what the data set has borrowed, so that examples can change their places; those of a file do so in
+ * copies of its pages. */
 static int own(struct dataset *dataset, struct error *error) {
     struct examples *train = &dataset->train;
     const size_t count = (size_t)train->count, bytes = examples_row_bytes(train),
                  label_bytes = examples_label_bytes(train);
+    for (size_t i = 0; i < sizeof dataset->files / sizeof *dataset->files; i++)
+        dataset->files[i].changed = true;
     if (!dataset->borrowed) return OK;
     RETURN_IF(memory_zeroed(&dataset->blocks[0], count, bytes, "features", error));
     RETURN_IF(memory_zeroed(&dataset->blocks[1], count, label_bytes, "labels", error));

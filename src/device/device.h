@@ -73,6 +73,7 @@ struct device_settings {
 
 struct plans;   /* plans.h */
 struct checked; /* ../base/checked.h */
+struct mapping; /* ../base/mapping.h */
 
 /* Examples in host memory: the part of a data set that a device reads. */
 struct examples {
@@ -87,7 +88,9 @@ struct examples {
     /* How images are cut out and changed; height 0: not at all, bytes are only scaled. */
     struct augment augment;
     struct checked *checked; /* the file that bytes or floats lie in; borrowed; NULL: none is (gather.h) */
-    bool scarce;             /* memory is: what was used of the file makes room for what is wanted */
+    /* The file that they lie in, where memory is scarce: what was used of it makes room for what is wanted;
+     * NULL: it is not. Borrowed. */
+    const struct mapping *scarce;
 };
 
 /* Bytes that one of them takes in memory. */

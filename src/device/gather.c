@@ -20,20 +20,19 @@ int examples_use(const struct examples *examples, const struct indices *indices,
     return OK;
 }
 
-/* Of the runs [begin, end); the last one may end where the examples do. */
-static void hint(const struct examples *examples, const struct soon *soon, int begin, int end,
-                 void (*give)(const void *bytes, size_t count)) {
-    for (int i = begin; i < end; i++) {
-        const int left = examples->count - soon->first[i], count = soon->length < left ? soon->length : left;
-        give(row_of(examples, soon->first[i]), (size_t)count * examples_row_bytes(examples));
-    }
+/* Of a run of rows; the last one may end where the examples do. */
+static size_t run_bytes(const struct examples *examples, const struct soon *soon, int run) {
+    const int left = examples->count - soon->first[run], count = soon->length < left ? soon->length : left;
+    return (size_t)count * examples_row_bytes(examples);
 }
 
 /* First room, then what is to fill it. */
 static void read_ahead(const struct examples *examples, const struct soon *soon) {
     if (!examples->checked) return;
-    if (examples->scarce) hint(examples, soon, soon->count, soon->count + soon->used, mapping_used);
-    hint(examples, soon, 0, soon->count, mapping_soon);
+    for (int i = soon->count; examples->scarce && i < soon->count + soon->used; i++)
+        mapping_used(examples->scarce, row_of(examples, soon->first[i]), run_bytes(examples, soon, i));
+    for (int i = 0; i < soon->count; i++)
+        mapping_soon(row_of(examples, soon->first[i]), run_bytes(examples, soon, i));
 }
 
 int device_gather(const struct device *device, const struct examples *examples, const struct indices *indices,

@@ -133,7 +133,8 @@ static void check_embedded(const struct folder *folder) {
     for (int f = 1; error.code == OK && f < 3; f++)
         CHECK(set.mean[f] == 0 && set.deviation[f] == 1, "feature %d", f);
     dataset_close(&set);
-    CHECK(open_texts(folder, &set, "1,a\n2,b\n3,a\n", "1,a\n", ",embedding=7", &error) == OK, "%s", error.words);
+    CHECK(open_texts(folder, &set, "1,a\n2,b\n3,a\n", "1,a\n", ",embedding=7", &error) == OK, "%s",
+          error.words);
     CHECK(set.codes.columns == 0 && !set.measured, "codes without categories");
     dataset_close(&set);
 }
