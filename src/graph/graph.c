@@ -166,6 +166,11 @@ void graph_decay(struct graph *g, node variable, float decay) {
     if (range) range->decay = decay;
 }
 
+void graph_rate(struct graph *g, node variable, float multiplier) {
+    struct range *range = range_of(g, "rate", variable);
+    if (range) range->rate_multiplier = multiplier;
+}
+
 node graph_statistic(struct graph *g, node variable, node batch_value, float momentum) {
     struct range *range = range_of(g, "statistic", variable);
     if (!range || range->kind == RANGE_FROZEN) return NONE;

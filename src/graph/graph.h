@@ -115,8 +115,9 @@ node graph_constant(struct graph *g, struct shape shape, const float *values); /
 node graph_constant_int(struct graph *g, struct shape shape, const int *values);
 node graph_scalar(struct graph *g, float value);
 node graph_variable(struct graph *g, const char *name, struct shape shape, struct initial initial);
-void graph_freeze(struct graph *g, node variable);             /* RANGE_FROZEN */
-void graph_decay(struct graph *g, node variable, float decay); /* L2 of that range */
+void graph_freeze(struct graph *g, node variable);                 /* RANGE_FROZEN */
+void graph_decay(struct graph *g, node variable, float decay);     /* L2 of that range */
+void graph_rate(struct graph *g, node variable, float multiplier); /* of its learning rate */
 /* RANGE_STATISTIC: from now on it follows a value of each batch, of its shape, the old counting `momentum`.
  * Its "gradient" is the node returned, which must be fetched; NONE: the variable is frozen, and stays. */
 node graph_statistic(struct graph *g, node variable, node batch_value, float momentum);

@@ -33,11 +33,55 @@ static float glorot_limit(const struct shape *shape) {
     return (float)sqrt(6.0 / (in + out));
 }
 
+/* Number `wave` of the `length` orthonormal cosines (DCT-II), at a place. */
+static double cosine(int wave, int length, int place) {
+    const double pi = 3.141592653589793;
+    return sqrt((wave > 0 ? 2.0 : 1.0) / length) * cos(pi * wave * (place + 0.5) / length);
+}
+
+/* Filter `out` of a kernel [rows, columns, in, ...], at (row, column, in). The waves of the channels change
+ * slowest: of 2x2x3, first the four of the sum of the channels. */
+static float cosine_filter(const struct shape *kernel, size_t out, size_t row, size_t column, size_t in) {
+    const int *d = kernel->dims;
+    const size_t size = (size_t)d[0] * (size_t)d[1] * (size_t)d[2], wave = out % size;
+    const int across = (int)wave % d[1], down = (int)wave / d[1] % d[0], deep = (int)wave / d[1] / d[0];
+    const double value =
+        cosine(down, d[0], (int)row) * cosine(across, d[1], (int)column) * cosine(deep, d[2], (int)in);
+    return (float)(out < size ? value : out < 2 * size ? -value : 0.0);
+}
+
+/* Of length 1 on average: deviation 1 / sqrt(inputs of an output). */
+static float passing_filter(const struct shape *kernel, size_t out, size_t row, size_t column, size_t in,
+                            float normal) {
+    const int *d = kernel->dims;
+    const bool central = row == (size_t)(d[0] - 1) / 2 && column == (size_t)(d[1] - 1) / 2;
+    if (out < (size_t)d[2]) return central && in == out ? 1.0f : 0.0f;
+    return normal / sqrtf((float)d[0] * (float)d[1] * (float)d[2]);
+}
+
+/* A convolution's kernel [rows, columns, in, out], by filters. */
+static void kernel_initialize(const struct range *range, struct rng *rng, float *values) {
+    const struct shape *kernel = &range->shape;
+    const size_t outs = (size_t)kernel->dims[3], ins = (size_t)kernel->dims[2],
+                 columns = (size_t)kernel->dims[1];
+    for (size_t i = 0; i < range->floats; i++) {
+        const size_t out = i % outs, in = i / outs % ins, column = i / outs / ins % columns,
+                     row = i / outs / ins / columns;
+        values[i] = range->initial.kind == INITIAL_COSINES
+                        ? cosine_filter(kernel, out, row, column, in)
+                        : passing_filter(kernel, out, row, column, in, rng_normal(rng));
+    }
+}
+
 /* values: [range->floats] on the host. */
 static void range_initialize(const struct range *range, struct rng *rng, float *values) {
     const struct initial *initial = &range->initial;
     if (initial->values) {
         memcpy(values, initial->values, range->floats * sizeof(float));
+        return;
+    }
+    if (initial->kind == INITIAL_COSINES || initial->kind == INITIAL_PASSING) {
+        kernel_initialize(range, rng, values);
         return;
     }
     const float he = initial->kind == INITIAL_HE_NORMAL ? he_deviation(&range->shape) : 0.0f;
@@ -64,6 +108,9 @@ static void range_initialize(const struct range *range, struct rng *rng, float *
             break;
         case INITIAL_CODES:
             values[i] = i < (size_t)range->shape.dims[1] ? 0.0f : (2.0f * rng_uniform(rng) - 1.0f) * limit;
+            break;
+        case INITIAL_PASSING: /* by filters, above */
+        case INITIAL_COSINES:
             break;
         }
 }

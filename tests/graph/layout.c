@@ -103,6 +103,56 @@ static void test_distributions(void) {
     graph_close(&g);
 }
 
+/* Filters of a convolution, [rows][columns][in][out] of weights: their product over all places and inputs. */
+static double product(const float *w, int size, int outs, int a, int b) {
+    double sum = 0;
+    for (int i = 0; i < size; i++) sum += (double)w[i * outs + a] * (double)w[i * outs + b];
+    return sum;
+}
+
+/* The cosines are orthonormal, the first one is even, the second changes along a row; then come the same with
+ * the other sign, then zeros. */
+static void test_cosines(void) {
+    enum { SIZE = 2 * 3 * 3, OUTS = 2 * SIZE + 1 };
+    struct graph g;
+    graph_open(&g, true, 1);
+    graph_variable(&g, "w", SHAPE(2, 3, 3, OUTS), (struct initial){.kind = INITIAL_COSINES});
+    float *w = initialized(&g, 3);
+    for (int a = 0; a < OUTS; a++)
+        for (int b = 0; b < OUTS; b++) {
+            const double want = a == OUTS - 1 || a % SIZE != b % SIZE || b == OUTS - 1 ? 0 : a == b ? 1 : -1;
+            CHECK(fabs(product(w, SIZE, OUTS, a, b) - want) < 1e-6, "filters %d and %d: %g, expected %g", a,
+                  b, product(w, SIZE, OUTS, a, b), want);
+        }
+    const double even = 1 / sqrt(SIZE), edge = 1 / sqrt(2.0 * 2 * 3);
+    for (int i = 0; i < SIZE; i++) {
+        const int column = i / 3 % 3;
+        CHECK(fabs((double)w[i * OUTS] - even) < 1e-6, "the first filter is not even");
+        CHECK(fabs((double)w[i * OUTS + 1] - edge * (1 - column)) < 1e-6, "the second is no edge: [%d] %g", i,
+              (double)w[i * OUTS + 1]);
+    }
+    memory_free(w);
+    graph_close(&g);
+}
+
+/* So many outputs as there are inputs pass these on; the others have length 1 on average. */
+static void test_passing(void) {
+    enum { IN = 16, OUTS = 400, SIZE = 9 * IN };
+    struct graph g;
+    graph_open(&g, true, 1);
+    graph_variable(&g, "w", SHAPE(3, 3, IN, OUTS), (struct initial){.kind = INITIAL_PASSING});
+    float *w = initialized(&g, 3);
+    double squares = 0;
+    for (int i = 0; i < SIZE; i++)
+        for (int out = 0; out < IN; out++)
+            CHECK(w[i * OUTS + out] == (i == 4 * IN + out ? 1.0f : 0.0f), "output %d, place %d: %g", out, i,
+                  (double)w[i * OUTS + out]);
+    for (int out = IN; out < OUTS; out++) squares += product(w, SIZE, OUTS, out, out) / (OUTS - IN);
+    CHECK(fabs(squares - 1) < 0.02, "the others have a mean square of %g", squares);
+    memory_free(w);
+    graph_close(&g);
+}
+
 /* A range's values depend on seed and range number, not on the size of the others. */
 static void test_streams(void) {
     float *weights[3];
@@ -149,6 +199,8 @@ static void test_hash(void) {
 int main(void) {
     test_places();
     test_distributions();
+    test_cosines();
+    test_passing();
     test_streams();
     test_hash();
     return check_end();
