@@ -28,8 +28,18 @@ static const struct kernel *const table[OPS][3] = {
 #include "../graph/ops.def"
 };
 
+/* What a device that computes in bf16 tries first. */
+extern const struct kernel narrow_gelu, narrow_gelu_grad;
+static const struct kernel *const *narrow_kernels(enum op op) {
+    static const struct kernel *const gelu[] = {&narrow_gelu, &reference_gelu, NULL},
+                                      *const gelu_grad[] = {&narrow_gelu_grad, &reference_gelu_grad, NULL};
+    return op == OP_gelu ? gelu : op == OP_gelu_grad ? gelu_grad : NULL;
+}
+
 static const struct kernel *const *kernels(const struct device *device, enum op op) {
-    const struct kernel *const *list = table[op];
+    const struct kernel *const *list = device->precision == PRECISION_BF16 ? narrow_kernels(op) : NULL;
+    if (list) return list;
+    list = table[op];
     if (device->reference_only || list[0] == &onednn_none) list++;
     if (list[0] == &reference_source) list++;
     return list;

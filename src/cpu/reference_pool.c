@@ -75,9 +75,10 @@ static int run_maxpool(const struct call *call, struct error *error) {
 const struct kernel reference_maxpool = {
     .name = "reference:maxpool", .prepare = reference_one_type, .run = run_maxpool};
 
-/* Adds dy to the first largest of the window, for `count` channels; x and dx point at the first of them. */
+/* Adds dy to the first largest of the window, for `count` channels; x and dx point at the first of them.
+ * Where windows lie apart, there is nothing yet that it would be added to. */
 INLINED void give_back(const struct pool *pool, const void *x, const void *dy, size_t count,
-                       void *restrict dx, enum type type) {
+                       void *restrict dx, enum type type, bool apart) {
     float most[CHANNELS];
     int which[CHANNELS], number = 0;
     const void *first = element(x, type, place(pool, pool->top, pool->left));
@@ -97,12 +98,13 @@ INLINED void give_back(const struct pool *pool, const void *x, const void *dy, s
         for (int column = pool->left; column < pool->right; column++, number++) {
             void *to = element_to(dx, type, place(pool, row, column));
             for (size_t c = 0; c < count; c++)
-                store(to, type, c, load(to, type, c) + (which[c] == number ? load(dy, type, c) : 0.0f));
+                store(to, type, c,
+                      (apart ? 0.0f : load(to, type, c)) + (which[c] == number ? load(dy, type, c) : 0.0f));
         }
 }
 
 /* Image by image, so that its dx is still in the near caches when the windows add to it. */
-INLINED int maxpool_grad(const struct call *call, enum type type) {
+INLINED int maxpool_grad(const struct call *call, enum type type, bool apart) {
     struct pool pool = pool_of(call->problem, &call->problem->input[0].shape);
     const char *x = call->input[0], *dy = call->input[1];
     char *dx = call->output;
@@ -116,7 +118,7 @@ INLINED int maxpool_grad(const struct call *call, enum type type) {
                 for (size_t c = 0; c < pool.channels; c += CHANNELS)
                     give_back(&pool, element(x, type, c), element(dy, type, c),
                               pool.channels - c < CHANNELS ? pool.channels - c : CHANNELS,
-                              element_to(dx, type, c), type);
+                              element_to(dx, type, c), type, apart);
             }
     }
     return OK;
@@ -124,8 +126,11 @@ INLINED int maxpool_grad(const struct call *call, enum type type) {
 
 static int run_maxpool_grad(const struct call *call, struct error *error) {
     (void)error;
-    return call->problem->input[0].type == TYPE_BF16 ? maxpool_grad(call, TYPE_BF16)
-                                                     : maxpool_grad(call, TYPE_FLOAT);
+    const struct attributes *a = call->problem->attributes;
+    const bool apart = a->stride[0] >= a->window[0] && a->stride[1] >= a->window[1];
+    if (call->problem->input[0].type == TYPE_BF16)
+        return apart ? maxpool_grad(call, TYPE_BF16, true) : maxpool_grad(call, TYPE_BF16, false);
+    return apart ? maxpool_grad(call, TYPE_FLOAT, true) : maxpool_grad(call, TYPE_FLOAT, false);
 }
 const struct kernel reference_maxpool_grad = {
     .name = "reference:maxpool_grad", .prepare = reference_one_type, .run = run_maxpool_grad};

@@ -19,6 +19,10 @@ static bool writes_narrow(enum op op) {
     case OP_lrn:
     case OP_lrn_grad:
     case OP_relu_grad:
+    case OP_gelu:
+    case OP_gelu_grad:
+    case OP_batch_norm:
+    case OP_batch_norm_grad:
         return true;
     default:
         return false;
@@ -30,7 +34,7 @@ static bool reads_narrow(const struct program *program, node n) {
     if (info->op == OP_reduce_sum) /* rows, as the gradient of a bias sums them */
         return info->attributes.axis == 0 && info->shape.rank == 1;
     return writes_narrow(info->op) || info->op == OP_conv2d_grad_kernel ||
-           info->op == OP_conv2d_pool_grad_kernel;
+           info->op == OP_conv2d_pool_grad_kernel || info->op == OP_moments || info->op == OP_batch_norm_sums;
 }
 
 static bool is_instruction(const struct value *value, node n) {

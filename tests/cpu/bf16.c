@@ -32,7 +32,7 @@ static void test_rounding(void) {
 
 /* --- kernel by kernel --- */
 
-enum { OPERANDS = 3, FLOATS = 40000 };
+enum { OPERANDS = 5, FLOATS = 40000 };
 static float values[OPERANDS][FLOATS], results[2][FLOATS];
 static bf16 halves[OPERANDS][FLOATS], half_result[FLOATS];
 
@@ -199,6 +199,92 @@ static void check_rest(int batch, int side, int channels) {
     problem.input[0].shape = rows;
     problem.output.shape = SHAPE(channels);
     if (batch * side > 0) check_problem(problem, true);
+}
+
+static void check_norms(int batch, int side, int channels) {
+    const struct attributes attributes = {.epsilon = 2.0f}; /* the made-up variance is down to -1 */
+    const struct shape x = SHAPE(batch, side, side, channels), pair = SHAPE(2, channels),
+                       row = SHAPE(channels);
+    check_problem((struct problem){.op = OP_moments,
+                                   .attributes = &attributes,
+                                   .inputs = 1,
+                                   .input = {{.shape = x}},
+                                   .output = {.shape = pair}},
+                  false);
+    check_problem((struct problem){.op = OP_batch_norm,
+                                   .attributes = &attributes,
+                                   .inputs = 4,
+                                   .input = {{.shape = x}, {.shape = pair}, {.shape = row}, {.shape = row}},
+                                   .output = {.shape = x}},
+                  false);
+    check_problem((struct problem){.op = OP_batch_norm_sums,
+                                   .attributes = &attributes,
+                                   .inputs = 3,
+                                   .input = {{.shape = x}, {.shape = pair}, {.shape = x}},
+                                   .output = {.shape = pair}},
+                  false);
+    check_problem(
+        (struct problem){
+            .op = OP_batch_norm_grad,
+            .attributes = &attributes,
+            .inputs = 5,
+            .input = {{.shape = x}, {.shape = pair}, {.shape = row}, {.shape = pair}, {.shape = x}},
+            .output = {.shape = x}},
+        false);
+}
+
+/* GELU by polynomials, of all types, against the plain kernel in float32: as near as they promise over the
+ * whole range, and what is not a number stays so. */
+static void check_gelu(void) {
+    enum { STEPS = 5000 };
+    const struct attributes none = {0};
+    const float ends[] = {-INFINITY, INFINITY, NAN, -3e38f, 3e38f, 0.0f};
+    for (int gradient = 0; gradient < 2; gradient++) {
+        struct problem problem = {.op = gradient ? OP_gelu_grad : OP_gelu,
+                                  .attributes = &none,
+                                  .inputs = 1 + gradient,
+                                  .input = {{.shape = SHAPE(STEPS)}, {.shape = SHAPE(STEPS)}},
+                                  .output = {.shape = SHAPE(STEPS)}};
+        for (int types = 0; types < 1 << (problem.inputs + 1); types++) {
+            void *operands[2] = {values[0], values[1]};
+            for (int i = 0; i < STEPS; i++) {
+                halves[0][i] = bf16_nearest(-12.0f + 24.0f * (float)i / STEPS);
+                halves[1][i] = bf16_nearest(1.0f + (float)(i % 7));
+                for (int k = 0; k < 2; k++) values[k][i] = bf16_float(halves[k][i]);
+            }
+            for (int k = 0; k < problem.inputs; k++) problem.input[k].type = TYPE_FLOAT;
+            problem.output.type = TYPE_FLOAT;
+            CHECK(run_problem(&problem, &wide, operands, results[0]) == OK, "no float32");
+            for (int k = 0; k < problem.inputs; k++)
+                if (types >> k & 1) {
+                    problem.input[k].type = TYPE_BF16;
+                    operands[k] = halves[k];
+                }
+            const bool half = types >> problem.inputs;
+            problem.output.type = half ? TYPE_BF16 : TYPE_FLOAT;
+            CHECK(run_problem(&problem, &narrow, operands, half ? (void *)half_result : (void *)results[1]) ==
+                      OK,
+                  "types %d are declined", types);
+            taken[problem.op]++;
+            for (int i = 0; i < STEPS; i++) {
+                const double want = (double)results[0][i],
+                             found = half ? (double)bf16_float(half_result[i]) : (double)results[1][i];
+                CHECK(fabs(found - want) <= (gradient ? 1.1e-4 * 7 : 6e-5) + (half ? fabs(want) / 256 : 0),
+                      "%s of %g, types %d: %.9g, expected %.9g", op_name(problem.op), (double)values[0][i],
+                      types, found, want);
+            }
+        }
+    }
+    struct problem problem = {.op = OP_gelu,
+                              .attributes = &none,
+                              .inputs = 1,
+                              .input = {{.shape = SHAPE(6)}},
+                              .output = {.shape = SHAPE(6)}};
+    memcpy(values[0], ends, sizeof ends);
+    run_problem(&problem, &narrow, (void *[]){values[0]}, results[1]);
+    CHECK(isnan(results[1][2]) && isinf(results[1][1]) && results[1][4] > 2e38f && results[1][5] == 0.0f,
+          "gelu at the ends: %g %g %g %g", (double)results[1][1], (double)results[1][2],
+          (double)results[1][4], (double)results[1][5]);
 }
 
 /* --- a program --- */
@@ -369,10 +455,29 @@ int main(void) {
     check_rest(2, 5, 17);
     check_rest(2, 6, 64);
     check_rest(1, 2, 1100);
-    const enum op all[] = {
-        OP_conv2d,  OP_conv2d_bias,  OP_conv2d_grad_x, OP_conv2d_grad_kernel, OP_conv2d_pool_grad_kernel,
-        OP_maxpool, OP_maxpool_grad, OP_lrn,           OP_lrn_grad,           OP_relu_grad,
-        OP_matmul,  OP_dense,        OP_reduce_sum};
+    check_norms(1, 1, 1);
+    check_norms(3, 6, 24);
+    check_norms(2, 2, 600);
+    check_gelu();
+    const enum op all[] = {OP_conv2d,
+                           OP_conv2d_bias,
+                           OP_conv2d_grad_x,
+                           OP_conv2d_grad_kernel,
+                           OP_conv2d_pool_grad_kernel,
+                           OP_maxpool,
+                           OP_maxpool_grad,
+                           OP_lrn,
+                           OP_lrn_grad,
+                           OP_relu_grad,
+                           OP_matmul,
+                           OP_dense,
+                           OP_reduce_sum,
+                           OP_gelu,
+                           OP_gelu_grad,
+                           OP_moments,
+                           OP_batch_norm,
+                           OP_batch_norm_sums,
+                           OP_batch_norm_grad};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         CHECK(taken[all[i]] > 0, "%s: nothing in bf16 was compared", op_name(all[i]));
     test_widened();
