@@ -274,6 +274,7 @@ int follow_train(const struct typed *typed, const struct members_settings *setti
     result->config = run->setup.config;
     result->summary = (struct summary){.metric = finish.metric,
                                        .test_score = finish.test_score,
+                                       .views_score = (double)NAN,
                                        .final_cost = finish.final_cost,
                                        .train_seconds = finish.train_seconds};
     run_close(run);

@@ -9,7 +9,7 @@
 
 struct evaluate_settings {
     char checkpoint[PATH_BYTES], dataset[1024], data_dir[PATH_BYTES];
-    int part, kernels;
+    int part, views, kernels;
 };
 
 static const struct option rows[] = {
@@ -23,6 +23,10 @@ static const struct option rows[] = {
     OPTION_ROW(CHOICE, "part", struct evaluate_settings, part, .fallback = "test",
                .choices = "test|train|validation",
                .help = "which of its examples; validation: those that --validation held out of the training"),
+    OPTION_ROW(
+        CHOICE, "views", struct evaluate_settings, views, .fallback = "plain", .choices = VIEWS_CHOICES,
+        .help = "also the accuracy where each image is seen so often and the probabilities are averaged; "
+                "flip: mirrored, too; flip+shift: these also moved by a pixel"),
     OPTION_ROW(CHOICE, "kernels", struct evaluate_settings, kernels, .fallback = "auto",
                .choices = "auto|reference", .help = "reference: only the plain kernels, without libraries"),
     {0},
@@ -56,16 +60,31 @@ static int evaluate_all(struct ensemble *ensemble, const struct tested *tested, 
     return code;
 }
 
-static int evaluate_on(struct ensemble *ensemble, const struct tested *tested, struct error *error) {
+static int evaluate_views(struct restored *restored, const struct tested *tested, enum views views,
+                          struct error *error) {
+    const char *name = names[tested->part], *by = views_titles[views];
+    struct evaluation result;
+    char words[METRIC_BYTES];
+    RETURN_IF(evaluator_run_views(&restored->evaluator, tested->examples, restored->weights, views, &result,
+                                  error));
+    printf("%s-Accuracy-By-%s: %s\n%s-Cost-By-%s: %.4f\n", name, by,
+           metric_plain(METRIC_ACCURACY, result.score, words), name, by, result.cost);
+    return OK;
+}
+
+static int evaluate_on(struct ensemble *ensemble, const struct tested *tested, enum views views,
+                       struct error *error) {
     struct restored *restored = &ensemble->members[0];
     const char *name = names[tested->part];
     struct evaluation result;
+    if (ensemble->listed && views != VIEWS_PLAIN)
+        return error_set(error, ERROR_USAGE, "--views: found an ensemble, expected a single network");
     if (ensemble->listed) return evaluate_all(ensemble, tested, error);
     RETURN_IF(evaluator_run(&restored->evaluator, tested->examples, restored->weights, &result, error));
     printf("Examples: %d\n", result.examples);
     print_metrics(name, result.value);
     printf("%s-Cost: %.4f\n", name, result.cost);
-    return OK;
+    return views == VIEWS_PLAIN ? OK : evaluate_views(restored, tested, views, error);
 }
 
 static int run(const void *settings_given, const char *const *arguments, int argument_count,
@@ -81,7 +100,7 @@ static int run(const void *settings_given, const char *const *arguments, int arg
                                          .part = (enum tested_part)settings->part};
     int code = ensemble_open(&ensemble, settings->checkpoint, settings->kernels == KERNELS_REFERENCE, error);
     if (code == OK) code = tested_open(&tested, &ensemble.members[0], &test, error);
-    if (code == OK) code = evaluate_on(&ensemble, &tested, error);
+    if (code == OK) code = evaluate_on(&ensemble, &tested, (enum views)settings->views, error);
     tested_close(&tested);
     ensemble_close(&ensemble);
     return code;

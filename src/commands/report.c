@@ -110,8 +110,8 @@ static int look(struct again *again, struct error *error) {
     int seen[3];
     bool there = false;
     if (!restored_seen(restored, seen)) return OK;
-    RETURN_IF(looks_for_open(&again->looks_for, seen, &restored->evaluator.network.graph, restored->weights,
-                             &there, error));
+    RETURN_IF(looks_for_open(&again->looks_for, seen, &restored->evaluator.pass[EVALUATE_WHOLE].network.graph,
+                             restored->weights, &there, error));
     if (there) again->sections[again->count++] = looks_for_section(&again->looks_for);
     return OK;
 }

@@ -196,7 +196,7 @@ static int check_images(const struct network_shown *shown, struct example_sizes 
 static int show_filters(const struct network_shown *shown, const struct example_sizes *sizes,
                         struct error *error) {
     const struct show_settings *settings = shown->settings;
-    const struct graph *graph = &shown->restored.evaluator.network.graph;
+    const struct graph *graph = &shown->restored.evaluator.pass[EVALUATE_WHOLE].network.graph;
     struct sheet sheet = {0};
     int width = 0;
     RETURN_IF(filters_width(&width, graph, sizes->seen, error));

@@ -25,6 +25,13 @@
 
 enum { AUGMENT_CHANNELS = 4, AUGMENT_BYTES = 1 << 16 }; /* at most; bytes of a crop */
 
+/* How a test looks at an image; all 0: at the central crop. */
+struct augment_view {
+    int flip; /* 1: mirrored left to right */
+    int down,
+        right; /* pixels that the crop is moved by; what it then takes from outside the image is black */
+};
+
 /* The recipe of a data set. height 0: the examples are no images, or their bytes are only scaled. */
 struct augment {
     int height, width, channels;         /* of the stored images, channels last */
@@ -37,8 +44,9 @@ struct augment {
     int cutout;   /* a square of this side is 0, its centre anywhere in the crop; 0: none */
     float mixup;  /* alpha of the Beta distribution that shares are drawn by; 0: no mixing of whole images */
     float cutmix; /* the same for boxes of images */
-    int standardize; /* 1: (x - mean) / max(deviation, 1/sqrt(n)) over the n numbers of the crop */
-    int whitened;    /* 1: the stored images are whitened ones; the chain does not look at it */
+    int standardize;          /* 1: (x - mean) / max(deviation, 1/sqrt(n)) over the n numbers of the crop */
+    int whitened;             /* 1: the stored images are whitened ones; the chain does not look at it */
+    struct augment_view view; /* of tests */
 };
 
 enum { AUGMENT_ONE = 1 << 16 }; /* what sine and cosine are multiplied by */
@@ -90,11 +98,12 @@ AUGMENT_INLINE int augment_is_turned(const struct augment_draw *draw) {
     return draw->turn.sine != 0 || draw->turn.cosine != AUGMENT_ONE;
 }
 
-/* For a test: the central crop, and nothing else. */
+/* For a test: the central crop, as the view has it, and nothing else. */
 AUGMENT_INLINE struct augment_draw augment_centre(const struct augment *a) {
     struct augment_draw draw = {0, 0, 0, {0, AUGMENT_ONE}, 0.0f, 1.0f, 0, 0, 0, 0};
-    draw.top = (a->height + 2 * a->pad - a->rows) / 2;
-    draw.left = (a->width + 2 * a->pad - a->columns) / 2;
+    draw.top = (a->height + 2 * a->pad - a->rows) / 2 + a->view.down;
+    draw.left = (a->width + 2 * a->pad - a->columns) / 2 + a->view.right;
+    draw.flip = a->view.flip;
     return draw;
 }
 

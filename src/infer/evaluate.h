@@ -8,21 +8,32 @@
 #include "../program/program.h"
 #include "../engine/network.h"
 
-enum { EVALUATE_BATCH = 256 };
+enum { EVALUATE_BATCH = 256, EVALUATE_FEW = 16 };
 
-struct evaluator {
+/* The network for batches of one size. */
+struct evaluator_pass {
+    int batch;
     struct network network;
-    struct device device;
     struct program *program;
     struct arena *arena;
-    int batch;
+};
+
+/* One or a few examples that are asked for alone go through a network for 1 or EVALUATE_FEW of them, which is
+ * compiled when it is first needed; all else goes through in batches of EVALUATE_BATCH. */
+enum evaluator_size { EVALUATE_ONE, EVALUATE_SOME, EVALUATE_WHOLE, EVALUATE_SIZES };
+
+struct evaluator {
+    struct evaluator_pass pass[EVALUATE_SIZES]; /* the network of EVALUATE_WHOLE is always there */
+    struct network_settings settings;
+    struct device device;
+    bool entered;
     int classes;
     enum task task;
     struct units units; /* of values; borrowed, set by who opened it */
-    int *index;         /* [batch] */
-    float *losses;      /* [batch] of the batch in hand */
-    float *outputs;     /* [batch][classes] likewise */
-    int *predicted;     /* [batch] likewise */
+    int *index;         /* [EVALUATE_BATCH] */
+    float *losses;      /* [EVALUATE_BATCH] of the batch in hand */
+    float *outputs;     /* [EVALUATE_BATCH][classes] likewise */
+    int *predicted;     /* [EVALUATE_BATCH] likewise */
     float *weights;     /* [layout floats] on a device that has memory of its own; else NULL */
 };
 
@@ -33,17 +44,31 @@ struct evaluation {
     double value[METRICS]; /* of each metric; NAN: it is none of this network's */
 };
 
-/* settings: batch and training are set here. The device is copied. Only the network is there: how large its
- * weights are. */
+/* How often each image is looked at, with the mean of the probabilities as what is said of it. FLIP: as it is
+ * and mirrored, both alike. SHIFT: both also a pixel up and left, and down and right, which count half as
+ * much.
+ */
+enum views { VIEWS_PLAIN, VIEWS_FLIP, VIEWS_FLIP_SHIFT };
+#define VIEWS_CHOICES "plain|flip|flip+shift"
+extern const char *const views_titles[]; /* of each, as lines have them: "Flip+Shift" */
+/* Errors: ERROR_USAGE: they are no images with one class each, or only scaled. */
+int views_check(enum views views, enum task task, const struct examples *examples, struct error *error);
+
+/* settings: batch and training are set here; what they point to is borrowed. The device is copied. Only the
+ * network is there: how large its weights are. */
 int evaluator_open(struct evaluator *evaluator, const struct network_settings *settings,
                    const struct device *device, struct error *error);
-/* Makes it ready to run; the calling thread enters the device. */
+/* Makes it ready to run whole batches; the calling thread enters the device. What is not ready when it is
+ * first run is made so then. */
 int evaluator_compile(struct evaluator *evaluator, struct error *error);
 void evaluator_close(struct evaluator *evaluator); /* safe on a zeroed or half-open one */
 
 /* weights: [layout floats]. */
 int evaluator_run(struct evaluator *evaluator, const struct examples *examples, float *weights,
                   struct evaluation *result, struct error *error);
+/* The same by such views. Errors: as views_check, too. */
+int evaluator_run_views(struct evaluator *evaluator, const struct examples *examples, float *weights,
+                        enum views views, struct evaluation *result, struct error *error);
 /* outputs[examples->count][classes]: probabilities, or values in their units; predicted[examples->count], the
  * classes that evaluator_run counts, or NULL. */
 int evaluator_predict(struct evaluator *evaluator, const struct examples *examples, float *weights,

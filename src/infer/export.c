@@ -51,9 +51,10 @@ int export_write(const char *checkpoint, const char *path, bool torch, struct er
                          format->plugin.name);
     int code = restored_open(&restored, checkpoint, true, error);
     const struct exported exported = {.restored = &restored, .layers = &layers, .torch = torch};
-    if (code == OK) code = layers_of_open(&layers, &restored.evaluator.network, error);
+    if (code == OK) code = layers_of_open(&layers, &restored.evaluator.pass[EVALUATE_WHOLE].network, error);
     if (code == OK)
-        code = units_give(&restored.evaluator.network, &restored.units, path, restored.weights, error);
+        code = units_give(&restored.evaluator.pass[EVALUATE_WHOLE].network, &restored.units, path,
+                          restored.weights, error);
     if (code == OK) code = write_file(format, path, &exported, error);
     layers_of_close(&layers);
     restored_close(&restored);

@@ -186,10 +186,9 @@ static int open_parts(struct restored *restored, const char *path, bool referenc
                                              .shards = 1};
     RETURN_IF(evaluator_open(&restored->evaluator, &network, &restored->devices[0], error));
     restored->evaluator.units = restored->units;
-    const struct layout *layout = &restored->evaluator.network.graph.layout;
+    const struct layout *layout = &restored->evaluator.pass[EVALUATE_WHOLE].network.graph.layout;
     const char *prefix = checkpoint_has(&restored->content, "average", layout) ? "average:" : "";
     RETURN_IF(checkpoint_fits(path, &restored->content, prefix, layout, false, error));
-    RETURN_IF(evaluator_compile(&restored->evaluator, error));
     RETURN_IF(memory_array(&restored->weights, layout->floats, "the weights", error));
     return checkpoint_load(path, &restored->content, prefix, layout, false, restored->weights, error);
 }

@@ -92,7 +92,7 @@ int trainer_training_save(const struct trainer_training *training, const char *p
 
 /* The layout of the training may have the weights in another order (--shard-by=round-robin). */
 static int order(struct learnt *learnt, struct error *error) {
-    const struct layout *to = &learnt->evaluator.network.graph.layout;
+    const struct layout *to = &learnt->evaluator.pass[EVALUATE_WHOLE].network.graph.layout;
     RETURN_IF(memory_array(&learnt->ordered, to->floats, "what was learnt", error));
     for (int i = 0; i < to->count; i++) {
         const struct range *range = &to->ranges[i], *from = layout_find(&learnt->layout, range->name);

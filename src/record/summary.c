@@ -126,6 +126,7 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_real(json, "examples_per_s", s->examples_per_s);
     write_scores(json, s);
     json_real(json, "test_cost", s->test_cost);
+    json_real(json, "test_accuracy_by_views", s->views_score);
     json_real(json, "first_cost", s->first_cost);
     json_real(json, "final_cost", s->final_cost);
     json_real(json, "target_s", s->target_s);

@@ -75,7 +75,8 @@ struct summary {
     enum metric metric;    /* that the scores are of */
     double test_score, test_cost;
     const double
-        *test_value; /* [METRICS] of each metric; NAN: it is none of these labels'; NULL: not known */
+        *test_value;    /* [METRICS] of each metric; NAN: it is none of these labels'; NULL: not known */
+    double views_score; /* accuracy of the tests by --views; NAN: there is none */
     double first_cost, final_cost; /* training loss of this part's first batches, and at the end */
     int best_epoch;                /* by the validation part; 0: there is none, and nothing in the two */
     double best_score, best_test_score;

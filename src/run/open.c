@@ -291,7 +291,7 @@ static int open_evaluator(struct run *run, struct error *error) {
     RETURN_IF(evaluator_open(&run->evaluator, &settings, &device, error));
     RETURN_IF(evaluator_compile(&run->evaluator, error));
     run->evaluator.units = setup->dataset.units;
-    return OK;
+    return views_check((enum views)setup->config.views, setup->dataset.task, &setup->dataset.test, error);
 }
 
 /* What is wrong whoever takes part: said before anybody is waited for. */

@@ -54,6 +54,7 @@ struct run {
     bool *lost;         /* [workers] */
     struct training training;
     struct evaluation tested, validated; /* at the last epoch's end */
+    double viewed;                       /* score of the tests by --views; NAN: there is none */
     struct best_epoch best;
     int epoch;                   /* epochs complete */
     int phase, next_phase;       /* of setup.phases: that it is in; that the next segment is in */

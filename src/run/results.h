@@ -6,7 +6,9 @@
 
 struct results {
     enum metric metric;
-    double test_score; /* not a number: nothing was tested */
+    double test_score;  /* not a number: nothing was tested */
+    double views_score; /* the same by views; not a number: it was not asked for */
+    const char *views;  /* their title; NULL: none */
     double train_seconds, final_cost;
 };
 

@@ -274,9 +274,22 @@ static void say_best(struct run *run) {
               metric_figure(run_metric(run), run->best.score, best), tested, run->setup.config.out);
 }
 
+/* The tests once more, by views. */
+static int test_by_views(struct run *run, struct error *error) {
+    const enum views views = (enum views)run->setup.config.views;
+    struct evaluation seen;
+    run->viewed = (double)NAN;
+    if (views == VIEWS_PLAIN || run->tested.examples == 0 || run->interrupted) return OK;
+    RETURN_IF(evaluator_run_views(&run->evaluator, &run->setup.dataset.test, store_tested(&run->store), views,
+                                  &seen, error));
+    run->viewed = seen.score;
+    return OK;
+}
+
 static int finish(struct run *run, struct run_result *result, struct error *error) {
     if (run->interrupted || run->epoch == run->epochs_before) RETURN_IF(test(run, error));
     RETURN_IF(run_check_diverged(run, error));
+    RETURN_IF(test_by_views(run, error));
     run_drain(run);
     RETURN_IF(run_keep(run, error));
     RETURN_IF(run_keep_model(run, error));
@@ -294,6 +307,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
         .test_score = run->tested.score,
         .test_value = run->tested.value,
         .test_cost = run->tested.cost,
+        .views_score = run->viewed,
         .target_s = run->target_s,
         .best_epoch = run->best.epoch,
         .best_score = run->best.score,
@@ -331,6 +345,7 @@ static int look_back(struct run *run, struct run_result *result, struct error *e
     result->summary = (struct summary){.metric = run_metric(run),
                                        .test_score = run->tested.score,
                                        .test_cost = run->tested.cost,
+                                       .views_score = (double)NAN,
                                        .final_cost = run->cost_before,
                                        .train_seconds = run->seconds_before};
     run_say_missed_faults(run);

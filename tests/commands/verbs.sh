@@ -99,6 +99,30 @@ good evaluate --checkpoint=run3 --dataset=iris:standardize=0
 good evaluate --checkpoint=run4 --dataset=iris:standardize
 good evaluate --checkpoint=run5 --dataset=csv:test=0.30,file=table.csv
 
+# --- views: beside the plain figure, by the run as by evaluate, and only of images that can be looked at again ---
+good --quiet --dataset=digits:standardize=image --model=softmax --epochs=2 --views=flip --devices=cpu:0 --out=views
+printed=$(grep '^Test-Accuracy' out)
+[ "$(wc -l <<<"$printed")" -eq 2 ] && grep -q '^Test-Accuracy-By-Flip: [01][.]' <<<"$printed" || fail "--views=flip: $(cat out)"
+[ "$(cut -d' ' -f2 <<<"$printed" | sort -u | wc -l)" -eq 2 ] || fail "--views=flip changes nothing: $printed" # digits are no mirror images
+python3 -c '
+import json, sys
+summary = json.load(open("views/summary.json"))
+found = ["%.4f" % summary[name] for name in ("test_accuracy", "test_accuracy_by_views")]
+sys.exit(0 if summary["views"] == "flip" and found == sys.argv[1:] else f"found {found}")' $(cut -d' ' -f2 <<<"$printed") || fail "summary.json has other figures than $printed"
+good evaluate --checkpoint=views --views=flip
+[ "$(grep '^Test-Accuracy' out)" = "$printed" ] || fail "evaluate --views=flip: $(cat out), expected $printed"
+good evaluate --checkpoint=views --views=flip+shift
+has '^Test-Accuracy-By-Flip[+]Shift: [01][.]'
+has '^Test-Cost-By-Flip[+]Shift: [0-9]'
+good evaluate --checkpoint=views
+! grep -q By- out || fail "evaluate without views: $(cat out)"
+for scaled in "--quiet --epochs=1 --views=flip --out=none" "evaluate --checkpoint=run1 --views=flip"; do
+    # shellcheck disable=SC2086
+    "$TRAINER" $scaled >out 2>err
+    [ $? -eq 2 ] && grep -q '^trainer: --views: found examples that are only scaled, expected images ' err || fail "$scaled: $(cat err)"
+    [ ! -e none ] || fail "$scaled: left a folder"
+done
+
 # --- predict: the three flowers ---
 good --quiet --dataset=iris --model=mlp:hidden=10-10,activation=relu --batch=20 --optimizer=adam:rate=0.02 --epochs=60 --strategy=sync --devices=cpu:0,cpu:1 --out=flowers
 awk '$1 == "Test-Accuracy:" { exit !($2 >= 0.93) }' out || fail "iris: $(cat out), expected an accuracy of 0.93 or more"

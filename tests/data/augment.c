@@ -135,6 +135,8 @@ static void check_pixels(void) {
         {.height = 3, .width = 2, .channels = 4, .pad = 6, .rows = 15, .columns = 14},
         {.height = 1, .width = 1, .channels = 1, .pad = 5, .rows = 1, .columns = 1},
         {.height = 17, .width = 3, .channels = 4, .rows = 17, .columns = 3},
+        {.height = 8, .width = 8, .channels = 3, .rows = 8, .columns = 8, .view = {1, -1, 2}},
+        {.height = 8, .width = 9, .channels = 1, .pad = 2, .rows = 8, .columns = 8, .view = {0, 3, -1}},
     };
     for (size_t i = 0; i < sizeof images; i++)
         images[i] = (uint8_t)(rng_philox(3, 0, i / 5).word[i % 4] >> (i % 3 * 8));

@@ -108,6 +108,7 @@ static const struct summary summary = {
     .test_score = 0.97,
     .test_value = (const double[METRICS]){0.97, 0.99, NAN, NAN, NAN, NAN},
     .test_cost = NAN,
+    .views_score = 0.9375,
     .final_cost = INFINITY,
     .staleness = {.mean = 1.5, .p50 = 1, .p99 = 2, .max = 3},
     .wait_share = 0.125,
@@ -243,17 +244,19 @@ static void test_summary(const char *path) {
                                         "batch_expected_s",
                                         "batch_compute_s",
                                         "compress",
-                                        "strategies"};
+                                        "strategies",
+                                        "views",
+                                        "test_accuracy_by_views"};
     static const double values[] = {
-        0,       0,      0,        0,       2,    3,     4,    5.5,   6,
-        7,       8e9,    9.25,     NAN,     10.5, 0.97,  NAN,  0,     0.125,
-        0.25,    0.0625, 0.5,      0.03125, 12e9, 11,    1,    3.75,  13,
-        1,       14,     0,        15e9,    16,   0,     0,    0,     0,
-        0,       0,      0,        0,       18,   0.375, 0.75, 0.875, 19,
-        1.25,    0.2,    3,        4,       0.98, 0.96,  0,    0,     2 * 8e9 / (8e9 + 64),
-        0,       0,      0,        20,      21,   0,     0,    0,     0,
-        0,       0.99,   0,        0,       1,    0,     0,    0,     0.375,
-        0.28125, NAN,    0.015625, 0,       0};
+        0,       0,      0,        0,       2,    3,     4,     5.5,   6,
+        7,       8e9,    9.25,     NAN,     10.5, 0.97,  NAN,   0,     0.125,
+        0.25,    0.0625, 0.5,      0.03125, 12e9, 11,    1,     3.75,  13,
+        1,       14,     0,        15e9,    16,   0,     0,     0,     0,
+        0,       0,      0,        0,       18,   0.375, 0.75,  0.875, 19,
+        1.25,    0.2,    3,        4,       0.98, 0.96,  0,     0,     2 * 8e9 / (8e9 + 64),
+        0,       0,      0,        20,      21,   0,     0,     0,     0,
+        0,       0.99,   0,        0,       1,    0,     0,     0,     0.375,
+        0.28125, NAN,    0.015625, 0,       0,    0,     0.9375};
     static const char *const texts[][2] = {
         {"program", "trainer 1"},     {"model", "mlp:hidden=100"},    {"dataset", "mnist"},
         {"strategy", "ssp"},          {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
