@@ -199,7 +199,7 @@ OBJECTS = $(SOURCES:%.c=$(B)/%.o) $(CUDA_OBJECTS) $(PROTOCOLS:=.o) $(TABLES:.c=.
 # tests/cuda/*.c need the backend; tests/cuda/host.c the stand-in.
 TEST_SOURCES = $(filter-out $(LEFT_OUT) $(if $(filter standin,$(CUDA)),,tests/cuda/$(if $(filter 1,$(CUDA)),host.c,%)),$(wildcard tests/*/*.c))
 TESTS = $(filter-out $(TEST_WITHOUT:%=$(B)/tests/%),$(TEST_SOURCES:tests/%.c=$(B)/tests/%))
-BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire
+BENCHES = $(B)/bench/step $(B)/bench/input $(B)/bench/exchange $(B)/bench/wire $(B)/bench/predict
 GPU_BENCHES = $(B)/bench/gpu_latency $(B)/bench/gpu_operations $(B)/bench/gpu_exchange
 
 .PHONY: all library examples tests verify mutations mutations-quick gpu-tests gpu-facts bench faults real-faults fuzz fuzz-each check demo install-missing install uninstall clean format
@@ -357,7 +357,8 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/libtrainer.a
 .SECONDARY: $(TEST_SOURCES:%.c=$(B)/%.o) $(B)/tests/fail_nth.o $(BENCHES:%=%.o) $(B)/bench/gpu_exchange.o $(B)/bench/gpu_operations.o $(B)/bench/gpu_latency.cu.o
 
 # --- measuring: build/bench/step times every kernel of one step beside the peak of a core, build/bench/input the building of
-# batches of images, build/bench/exchange what each strategy moves beside memcpy, build/bench/wire an endpoint beside a raw socket;
+# batches of images, build/bench/exchange what each strategy moves beside memcpy, build/bench/wire an endpoint beside a raw socket,
+# build/bench/predict one example predicted alone and in a batch;
 # bench/compare.py needs PyTorch ---
 $(B)/bench/%: $(B)/bench/%.o $(B)/libtrainer.a
 	@echo '  LINK $@'
@@ -375,6 +376,7 @@ bench: $(PROGRAM) $(BENCHES)
 	$(B)/bench/input
 	$(B)/bench/exchange
 	$(B)/bench/wire
+	$(B)/bench/predict
 
 # --- fuzzing, with clang: every tests/fuzz_*.c for FUZZ_SECONDS, under the address and undefined sanitizers. Each fails when it
 # finds something, which is left in the build folder as crash-*, and when nothing of what it made was accepted ---

@@ -28,7 +28,7 @@ enum initial_kind {
     INITIAL_HE_NORMAL, /* deviation sqrt(2 / inputs of an output); He et al. 2015, for ReLU */
     INITIAL_CODES,     /* [rows, units]: Glorot uniform, but row 0 is 0 */
     INITIAL_PASSING,   /* of a convolution: output i passes on input i while there is one; the others are
-                        * normal,   of length 1 on average */
+                        * normal, of length 1 on average */
     INITIAL_COSINES,   /* of a convolution: the orthonormal cosines of window and inputs, the smoothest first,
                         * then the same with the other sign; zeros where there are no more */
 };

@@ -16,6 +16,7 @@ runs step mlp 64 4 fp32
 runs input 4
 runs exchange 2 1000
 runs wire 1
+runs predict 1 softmax
 gpus=0
 if [ -x "$BUILD/bench/gpu_exchange" ] && STANDIN_GPUS=1 "$TRAINER" devices | grep -q '^gpu:0 .*stand-in'; then
     gpus=1
