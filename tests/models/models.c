@@ -47,7 +47,9 @@ static float run_model(const char *model, struct shape shape, double decay, floa
     open_network(&network, &choice, model, shape, BATCH, decay);
     const struct layout *layout = &network.graph.layout;
     const int count = fetches_of(&network, fetches);
-    CHECK(count == layout->count + 2, "%s: %d gradients of %d ranges", model, count - 2, layout->count);
+    int moving = 0;
+    for (int r = 0; r < layout->count; r++) moving += layout->ranges[r].kind != RANGE_FROZEN;
+    CHECK(count == moving + 2, "%s: %d gradients of %d ranges", model, count - 2, moving);
     for (int i = 0; i < count; i++) CHECK(fetches[i] != NONE, "%s: fetch %d is no node", model, i);
     CHECK(shape_equal(&network.graph.nodes[network.logits].shape, &SHAPE(BATCH, CLASSES)), "%s: logits",
           model);
@@ -58,7 +60,7 @@ static float run_model(const char *model, struct shape shape, double decay, floa
     session_run(&s);
     double squares = 0;
     for (int r = 0; r < layout->count; r++)
-        for (size_t i = 0; i < layout->ranges[r].floats; i++) {
+        for (size_t i = 0; i < layout->ranges[r].floats && layout->ranges[r].kind != RANGE_FROZEN; i++) {
             const double w = s.weights[layout->ranges[r].begin + i];
             squares += 0.5 * layout->ranges[r].decay * w * w;
         }
@@ -129,6 +131,8 @@ static void test_parameters(void) {
         struct shape shape;
         size_t parameters;
     } known[] = {{"alexnet", SHAPE(24, 24, 3), 1068298},
+                 {"fast", SHAPE(32, 32, 3), 1975178},
+                 {"fast", SHAPE(28, 28, 1), 1965642},
                  {"cnn", SHAPE(28, 28, 1), 693962},
                  {"cnn", SHAPE(784), 693962},
                  {"mlp", SHAPE(784), 79510}};
@@ -242,6 +246,28 @@ static void check_first_loss(const struct device *device) {
     network_close(&network);
 }
 
+/* --- fast --- */
+
+/* The first layer and the scales of the norms stay; shifts alone have a rate of their own, which is said. */
+static void test_fast_ranges(void) {
+    struct network network;
+    struct choice choice;
+    int frozen = 0, shifts = 0;
+    open_network(&network, &choice, "fast:shift-rate=64", SHAPE(32, 32, 3), 1, 0);
+    for (int r = 0; r < network.graph.layout.count; r++) {
+        const struct range *range = &network.graph.layout.ranges[r];
+        const bool stays = strcmp(range->name, "conv1/kernel") == 0 || strstr(range->name, "/scale"),
+                   is_shift = strstr(range->name, "/shift") != NULL;
+        frozen += stays;
+        shifts += is_shift;
+        CHECK((range->kind == RANGE_FROZEN) == stays, "fast: %s moves or stays", range->name);
+        CHECK(range->rate_multiplier == (is_shift ? 64.0f : 1.0f),
+              "fast: %s has a rate of %g times the others'", range->name, (double)range->rate_multiplier);
+    }
+    CHECK(frozen == 8 && shifts == 7, "fast: %d ranges that stay, %d shifts", frozen, shifts);
+    network_close(&network);
+}
+
 static void test_first_weights(void) {
     struct network network;
     struct choice choice;
@@ -279,6 +305,7 @@ int main(void) {
     test_parameters();
     test_activations();
     test_first_weights();
+    test_fast_ranges();
     check_table(&reference_device);
     if (TRAINER_ONEDNN) check_table(&fastest);
     check_first_loss(&fastest);

@@ -74,14 +74,15 @@ for run in alexnet-explained plain; do
 done
 
 # A weight is laid out anew at most once a step in fp32; once for each direction in bf16, where that is its rounding too, and where
-# oneDNN's convolutions for AVX2 want another form for each. Rows whose result is a weight's gradient have no weight among their operands.
+# oneDNN's convolutions for AVX2, and those of fast's 256 channels, want another form for each. Rows whose result is a weight's gradient have no weight among their operands.
 reorders() { # name of the run: most reorders of one weight
     awk '/, reordered (x\+)?kernel/ && / \[8, / { for (i = 1; i <= NF; i++) if ($i ~ /\/kernel$/) { n[$i]++; if (n[$i] > most) most = n[$i] } } END { print most + 0 }' "$scratch/$1.out"
 }
 most=1
 grep -q avx512 /proc/cpuinfo || most=2
 for model in $models; do
-    [ "$(reorders "$model-explained")" -le $most ] || fail "$model: a weight is reordered $(reorders "$model-explained") times a step"
+    [ "$model" = fast ] && allowed=2 || allowed=$most
+    [ "$(reorders "$model-explained")" -le $allowed ] || fail "$model: a weight is reordered $(reorders "$model-explained") times a step"
 done
 
 # --- bf16: other bits, a loss that falls, and named in --explain; or a clear line ---
