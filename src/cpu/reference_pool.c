@@ -103,6 +103,29 @@ INLINED void give_back(const struct pool *pool, const void *x, const void *dy, s
         }
 }
 
+/* The same for a window of 2x2 that is all there and touches no other: nothing is kept beside the registers.
+ */
+INLINED void give_back_four(const struct pool *pool, const void *x, const void *dy, size_t count,
+                            void *restrict dx, enum type type) {
+    const size_t upper = place(pool, pool->top, pool->left), lower = place(pool, pool->top + 1, pool->left),
+                 right = pool->channels;
+    for (size_t c = 0; c < count; c++) {
+        const float one[] = {load(x, type, upper + c), load(x, type, upper + right + c),
+                             load(x, type, lower + c), load(x, type, lower + right + c)};
+        const float value = load(dy, type, c);
+        float most = one[0];
+        int which = 0;
+        for (int i = 1; i < 4; i++) {
+            which = one[i] > most ? i : which;
+            most = formula_largest(most, one[i]);
+        }
+        store(dx, type, upper + c, 0.0f + (which == 0 ? value : 0.0f));
+        store(dx, type, upper + right + c, 0.0f + (which == 1 ? value : 0.0f));
+        store(dx, type, lower + c, 0.0f + (which == 2 ? value : 0.0f));
+        store(dx, type, lower + right + c, 0.0f + (which == 3 ? value : 0.0f));
+    }
+}
+
 /* Image by image, so that its dx is still in the near caches when the windows add to it. */
 INLINED int maxpool_grad(const struct call *call, enum type type, bool apart) {
     struct pool pool = pool_of(call->problem, &call->problem->input[0].shape);
@@ -115,6 +138,10 @@ INLINED int maxpool_grad(const struct call *call, enum type type, bool apart) {
             for (int column = 0; column < pool.columns.out;
                  column++, dy += pool.channels * type_bytes(type)) {
                 pool_at(&pool, row, column);
+                if (apart && pool.bottom - pool.top == 2 && pool.right - pool.left == 2) {
+                    give_back_four(&pool, x, dy, pool.channels, dx, type);
+                    continue;
+                }
                 for (size_t c = 0; c < pool.channels; c += CHANNELS)
                     give_back(&pool, element(x, type, c), element(dy, type, c),
                               pool.channels - c < CHANNELS ? pool.channels - c : CHANNELS,
