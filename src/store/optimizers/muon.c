@@ -13,7 +13,8 @@ enum { MUON_MOMENTUM, MUON_REST_MOMENTUM /* of the constants */ };
 /* v = momentum v + g. Of a matrix, g + momentum v is what becomes orthogonal, and a step w -= rate g; of the
  * rest w -= rate (g + momentum v). */
 UPDATE_INLINE float muon_weight(const struct update *u, float w, float g, float *v) {
-    const float momentum = u->constant[u->phase == UPDATE_ALONE ? MUON_REST_MOMENTUM : MUON_MOMENTUM];
+    const float rest = u->constant[MUON_REST_MOMENTUM], matrix = u->constant[MUON_MOMENTUM];
+    const float momentum = u->phase == UPDATE_ALONE ? rest : matrix; /* no index: a GPU would need memory */
     if (u->phase == UPDATE_STEPS) return w - u->rate * g;
     *v = momentum * *v + g;
     const float ahead = g + momentum * *v;
