@@ -8,11 +8,13 @@
 enum { THREADS = 4 };
 
 static _Atomic int made, inside, crowded, released;
-static int answer = OK; /* of `prepare` */
+static int answer = OK;      /* of `prepare` */
+static struct world *slowly; /* in which it takes its time; NULL: it is done at once */
 
 static int prepare(const struct problem *problem, void **plan, struct error *error) {
     if (atomic_fetch_add(&inside, 1) > 0) atomic_fetch_add(&crowded, 1);
     atomic_fetch_add(&made, 1);
+    if (slowly) world_sleep(slowly, 2e-3);
     int code = answer;
     if (code == OK) code = memory_zeroed(plan, 1, sizeof(struct problem), "a plan", error);
     if (code == OK) *(struct problem *)*plan = *problem;
@@ -104,12 +106,14 @@ static void test_threads(struct plans *plans) {
     struct world_thread *threads[THREADS] = {0};
     const int before = atomic_load(&made);
     CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
+    slowly = world;
     for (int t = 0; t < THREADS; t++) {
         visitors[t].plans = plans;
         CHECK(world_spawn(world, "visitor", NULL, visit, &visitors[t], &threads[t], &error) == OK, "%s",
               error.words);
     }
     for (int t = 0; t < THREADS; t++) world_join(threads[t]);
+    slowly = NULL;
     world_close(world);
     CHECK(atomic_load(&made) == before + 3 && atomic_load(&crowded) == 0, "%d made, %d at the same time",
           atomic_load(&made) - before, atomic_load(&crowded));
