@@ -4,20 +4,22 @@
 
 static int bind(const struct problem *problem, const void *plan, void **instance, struct error *error) {
     (void)plan;
-    return gpu_scratch_open(problem, SQUARES_PARTS * sizeof(float), instance, error);
+    return gpu_scratch_open(problem, (size_t)problem->inputs * SQUARES_PARTS * sizeof(float), instance,
+                            error);
 }
 
 static int run(const struct call *call, struct error *error) {
     const struct problem *problem = call->problem;
-    struct gpu_squares of = {.count = problem->inputs - 1};
-    _Static_assert(SQUARES_VALUES >= MAX_INPUTS - 1, "a launch takes all operands");
+    const int first = problem->attributes->keep ? 0 : 1;
+    struct gpu_squares of = {.count = problem->inputs - first};
+    _Static_assert((int)SQUARES_VALUES >= (int)MAX_INPUTS, "a launch takes all operands");
     for (int i = 0; i < of.count; i++) {
-        of.values[i] = call->input[i + 1];
-        of.floats[i] = gpu_count(&problem->input[i + 1].shape);
+        of.values[i] = call->input[i + first];
+        of.floats[i] = gpu_count(&problem->input[i + first].shape);
     }
     GPU_RUN(call, queue,
-            launch_decayed(queue->stream, &of, call->input[0], problem->attributes->share, call->output,
-                           gpu_scratch_of(call)),
+            launch_decayed(queue->stream, &of, first ? call->input[0] : NULL, problem->attributes->share,
+                           call->output, gpu_scratch_of(call)),
             error);
 }
 

@@ -203,13 +203,14 @@ cudaError_t launch_exchange(cudaStream_t stream, float *a, float *b, size_t floa
 
 /* --- decayed.cu --- */
 
-enum { SQUARES_VALUES = 7, SQUARES_PARTS = 512 };
+enum { SQUARES_VALUES = 8, SQUARES_PARTS = 512 };
 struct gpu_squares {
     int count;
     uint32_t floats[SQUARES_VALUES];
     const float *values[SQUARES_VALUES];
 };
-/* *y = *x + share times the sum of the squares of all values; scratch [SQUARES_PARTS] */
+/* *y = *x, or 0 without it, plus share times the sum of the squares of each value in turn; scratch
+ * [values][SQUARES_PARTS] */
 cudaError_t launch_decayed(cudaStream_t stream, const struct gpu_squares *of, const float *x, float share,
                            float *y, float *scratch);
 

@@ -86,13 +86,16 @@ const struct kernel reference_reduce_sum = {
 static int run_decayed(const struct call *call, struct error *error) {
     (void)error;
     const struct problem *problem = call->problem;
-    double sum = 0.0;
-    for (int v = 1; v < problem->inputs; v++) {
+    const int first = problem->attributes->keep ? 0 : 1;
+    float y = first ? *(const float *)call->input[0] : 0.0f;
+    for (int v = first; v < problem->inputs; v++) {
         const float *values = call->input[v];
         const size_t count = shape_count(&problem->input[v].shape);
+        double sum = 0.0;
         for (size_t i = 0; i < count; i++) sum += (double)values[i] * (double)values[i];
+        y += problem->attributes->share * (float)sum;
     }
-    *(float *)call->output = *(const float *)call->input[0] + problem->attributes->share * (float)sum;
+    *(float *)call->output = y;
     return OK;
 }
 const struct kernel reference_decayed = {.name = "reference:decayed", .run = run_decayed};

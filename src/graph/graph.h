@@ -42,8 +42,8 @@ enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_SIGMOID, ACTIVATI
 
 /* Settings of a node; which of them matter stands beside the operation's row in ops.def. */
 struct attributes {
-    int axis;                      /* reduce_*, argmax, concat; ALL_AXES: over everything */
-    bool keep;                     /* reduce_*: keep the axis with length 1 */
+    int axis;  /* reduce_*, argmax, concat; ALL_AXES: over everything */
+    bool keep; /* reduce_*: keep the axis with length 1; decayed: all operands are values */
     bool transpose_a, transpose_b; /* matmul: last two axes of an operand swapped */
     enum activation activation;    /* dense, conv2d_bias, lrn_grad */
     int order[MAX_RANK];           /* transpose: output axis i is input axis order[i] */

@@ -112,7 +112,7 @@ int shape_decayed(struct graph *g, struct node_info *n) {
     for (int i = 0; i < n->inputs; i++) RETURN_IF(expect_type(g, n, i, TYPE_FLOAT));
     n->type = TYPE_FLOAT;
     n->shape = SCALAR;
-    return expect_shape(g, n, 0, &n->shape);
+    return n->attributes.keep ? OK : expect_shape(g, n, 0, &n->shape);
 }
 
 int shape_second(struct graph *g, struct node_info *n) {

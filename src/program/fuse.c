@@ -176,30 +176,41 @@ static node squared_variable(const struct program *program, node n) {
     return program->values[variable].info.op == OP_variable ? variable : NONE;
 }
 
-/* The loss plus a share of the squares of a variable. With that of others where their shares are the same. On
- * a CPU a product of matrices is as good, and of the same bits as ever. */
-static void fuse_decay(struct program *program, struct value *add) {
-    struct value *part = &program->values[add->info.input[1]];
-    if (!device_apart(program->device) || !has_kernel(program, OP_decayed)) return;
-    if (add->info.shape.rank != 0 || part->info.op != OP_mul || !only_for_us(part)) return;
-    struct value *factor = &program->values[part->info.input[1]];
-    const node squares = part->info.input[0], variable = squared_variable(program, squares);
-    if (variable == NONE || factor->info.op != OP_constant || factor->info.shape.rank != 0) return;
-    struct value *before = &program->values[add->info.input[0]];
+/* A share of the squares of a variable. On a CPU a product of matrices is as good, and of the same bits as
+ * ever. */
+static void fuse_squares(struct program *program, struct value *mul) {
+    struct value *factor = &program->values[mul->info.input[1]];
+    if (!device_apart(program->device) || !has_kernel(program, OP_decayed) || mul->info.shape.rank != 0)
+        return;
+    if (factor->info.op != OP_constant || factor->info.shape.rank != 0) return;
+    const node squares = mul->info.input[0], variable = squared_variable(program, squares);
+    if (variable == NONE) return;
     const node product = program->values[squares].info.input[0];
-    const struct attributes attributes = {.share = *(const float *)factor->info.constant};
-    add->info.op = OP_decayed;
-    add->info.attributes = attributes;
-    part->kept = program->values[squares].kept = program->values[product].kept = false;
+    program->values[squares].kept = program->values[product].kept = false;
     program->values[program->values[product].info.input[0]].kept = false;
     if (--factor->readers == 0 && !factor->fetched) factor->kept = false;
-    if (before->info.op == OP_decayed && only_for_us(before) && before->info.inputs < MAX_INPUTS &&
-        memcmp(&before->info.attributes.share, &attributes.share, sizeof attributes.share) == 0) {
+    mul->info.op = OP_decayed;
+    mul->info.attributes = (struct attributes){.share = *(const float *)factor->info.constant, .keep = true};
+    mul->info.inputs = 1;
+    mul->info.input[0] = variable;
+}
+
+/* The loss plus that; with that of others before it where their shares are the same. */
+static void fuse_decay(struct program *program, struct value *add) {
+    struct value *part = &program->values[add->info.input[1]], *before = &program->values[add->info.input[0]];
+    if (add->info.shape.rank != 0 || part->info.op != OP_decayed || !only_for_us(part)) return;
+    const node variable = part->info.input[0];
+    part->kept = false;
+    add->info.op = OP_decayed;
+    add->info.attributes = part->info.attributes;
+    add->info.attributes.keep = false;
+    add->info.inputs = 1;
+    if (before->info.op == OP_decayed && !before->info.attributes.keep && only_for_us(before) &&
+        before->info.inputs < MAX_INPUTS &&
+        memcmp(&before->info.attributes.share, &add->info.attributes.share, sizeof(float)) == 0) {
         add->info.inputs = before->info.inputs;
         memcpy(add->info.input, before->info.input, sizeof add->info.input);
         before->kept = false;
-    } else {
-        add->info.inputs = 1;
     }
     add->info.input[add->info.inputs++] = variable;
 }
@@ -213,6 +224,9 @@ void program_fuse(struct program *program) {
         case OP_add:
             fuse_bias(program, value);
             fuse_decay(program, value);
+            break;
+        case OP_mul:
+            fuse_squares(program, value);
             break;
         case OP_relu:
             fuse_activation(program, value, ACTIVATION_RELU);
