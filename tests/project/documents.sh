@@ -85,7 +85,7 @@ short_dataset() { # only the data sets that need files are long
     local settings
     case $1 in
     mnist*) settings=take=320 ;;
-    cifar10*) settings=take=128,crop=8 ;; # there are always 10,000 images to test on
+    cifar10*) settings=take=320,crop=8 ;; # there are always 10,000 images to test on
     *) echo "$1" && return ;;
     esac
     [[ $1 == *:* ]] && settings+=,$(sed -E 's/(^|,)(take|crop)=[0-9]+//g; s/^,//' <<<"${1#*:}")
