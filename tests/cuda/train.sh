@@ -142,7 +142,7 @@ case $nccl in
 NCCL*)
     together 1 gpu:0
     [ "$second" = gpu:0 ] || together 1 gpu:1,gpu:0
-    [ "$second" = gpu:0 ] || together 1 gpu:1,gpu:0 --strategy='sync until epoch 1; async-locked until epoch 2; sync'
+    [ "$second" = gpu:0 ] || together 1 gpu:1,gpu:0 --strategy='sync until epoch 1; local-sgd:every=3 until epoch 2; sync'
     [ -z "${STANDIN_GPUS:-}" ] || together 5 "$gpus" --average=0.99 --clip=0.5
     [ -z "${STANDIN_GPUS:-}" ] || together 3 "$gpus" --batch=13 ;; # the last round is not whole
 esac
