@@ -210,7 +210,7 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                          .strategy = &rig->strategy,
                                          .optimizer = &rig->optimizer,
                                          .schedule = &rig->schedule,
-                                         .total_updates = sampler_updates(&rig->sampler, traits->merged),
+                                         .total_updates = sampler_updates(&rig->sampler, traits->merged ? rig->sampler.stream.workers : 1),
                                          .devices = settings->devices,
                                          .on_devices = settings->devices != NULL,
                                          .average = settings->average,

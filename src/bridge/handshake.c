@@ -8,6 +8,7 @@
 #include "../base/text.h"
 #include "followers.h"
 #include "guests.h"
+#include "joins.h"
 
 enum { BEATS_A_LOOK = 8 };
 #define SILENCE_S 10.0 /* where a timeout is shorter: other processes may have been given a longer one */
@@ -48,8 +49,12 @@ static int check_worker(const struct host *host, const struct hello *hello, cons
     if (hello->devices < 1 || hello->devices > DEVICES_MOST || hello->device >= hello->devices)
         return error_set(error, ERROR_PEER, "%s has device %d of %d, expected at most %d", peer,
                          hello->device, hello->devices, DEVICES_MOST);
+    if (host->settings.least > 0 && hello->devices > 1)
+        return error_set(error, ERROR_PEER,
+                         "%s is worker %d with %d devices, expected one, with --workers=%s", peer,
+                         hello->task, hello->devices, host->settings.config->workers);
     *flags = FAILURE_FOR_NOW;
-    if (handshake_find_peer(host, hello->task, hello->device) ||
+    if (joins_is_held(host, hello->task) || handshake_find_peer(host, hello->task, hello->device) ||
         (sibling && (sibling->process != hello->process || sibling->devices != hello->devices)))
         return error_set(error, ERROR_PEER, "%s is worker %d, which has come already", peer, hello->task);
     return OK;
@@ -192,7 +197,8 @@ static void answer_probe(const struct host *host, struct guest *guest) {
     struct error ignored = {0};
     char words[LAST_WORDS_BYTES];
     frame_read_header(guest->endpoint, "a probe", 0, &header, 0.0, &ignored);
-    describe_host(host, guest_is_trusted(host, guest->endpoint), words, sizeof words);
+    describe_host(host->trains ? host->trains : host, guest_is_trusted(host, guest->endpoint), words,
+                  sizeof words);
     const struct piece piece = {words, strlen(words)};
     frame_write(guest->endpoint, FRAME_STATUS, 0, &piece, 1, 0.0, &ignored);
     guest->leaving = true;

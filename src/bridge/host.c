@@ -11,6 +11,7 @@
 #include "followers.h"
 #include "guests.h"
 #include "handshake.h"
+#include "joins.h"
 
 /* Between two looks, as long as nothing comes: twice as long each time. */
 #define LEAST_S 1e-3
@@ -118,7 +119,7 @@ static int wait_for_all(struct host *host, struct error *error) {
     while (true) {
         bool moved = false;
         RETURN_IF(followers_meet(host, error));
-        if (name_missing(host, words, sizeof host->waits_for)[0] == '\0') return OK;
+        if (name_missing(host, words, sizeof host->waits_for)[0] == '\0' || joins_enough(host)) return OK;
         RETURN_IF(check_waiting(host, world_now(world) - began, words, error));
         RETURN_IF(look(host, &looked, &said, words, error));
         RETURN_IF(host_let_in(host, pause_s, &moved, error));
@@ -134,12 +135,15 @@ int host_open(struct host *host, const struct host_settings *settings, struct er
     RETURN_IF(wait_for_all(host, error));
     guests_end(host);
     qsort(host->peers, (size_t)host->count, sizeof *host->peers, by_place);
+    RETURN_IF(joins_open(host, error));
+    host->present = host->count;
     host->full = true;
     return door_open(host, error);
 }
 
 void host_close(struct host *host) {
     door_close(host);
+    joins_close(host);
     guests_end(host);
     for (int i = 0; i < host->count; i++) {
         packed_close(&host->peers[i].packed);
@@ -210,7 +214,12 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
     if (host->leader) RETURN_IF(send_welcome(host->leader, &own, host->leader_process, timeout_s, error));
     for (int i = 0; i < host->count; i++) {
         own.worker = i;
-        RETURN_IF(send_welcome(host->peers[i].endpoint, &own, host->peers[i].process, timeout_s, error));
+        if (host->peers[i].endpoint) RETURN_IF(host_welcome_one(host, &host->peers[i], &own, error));
     }
     return OK;
+}
+
+int host_welcome_one(struct host *host, const struct peer *peer, const struct welcome *welcome,
+                     struct error *error) {
+    return send_welcome(peer->endpoint, welcome, peer->process, host->settings.timeout_s, error);
 }

@@ -67,6 +67,7 @@ struct host_settings {
     const struct cluster *cluster; /* borrowed, as all here */
     const struct config *config;
     const struct fingerprint *fingerprint;
+    int least;                   /* workers to begin with, which others may join; 0: all, and nobody does */
     double start_s;              /* how long all may take to come */
     double timeout_s;            /* for a peer's next word */
     const _Atomic bool *give_up; /* set when it is not to wait any longer; NULL: never */
@@ -101,8 +102,12 @@ struct host {
     struct refusals refusals;
     struct peer *peers; /* [count], room for as many as `room`; by task, then by device once open */
     int count, room;
-    uint32_t sessions;          /* so far */
-    struct follower *followers; /* [follower_count] of the leader, the first ps: all others */
+    int present;                            /* of them those who share what is owed */
+    struct joins *joins;                    /* joins.h; NULL: nobody joins */
+    const struct host *trains;              /* of the room of those who join: where they want to go */
+    long long sent_before, received_before; /* bytes, of those whose places others have taken */
+    uint32_t sessions;                      /* so far */
+    struct follower *followers;             /* [follower_count] of the leader, the first ps: all others */
     int follower_count;
     struct endpoint *leader; /* of the others */
     uint32_t leader_session; /* it repeats it: no recording of it does */
@@ -134,6 +139,10 @@ void host_close(struct host *host); /* safe on a zeroed or half-open one */
  * the ps's slice; their places in the roster are those in host->peers. Errors: ERROR_PEER: slices that do
  * not make one vector, a follower that refuses, one of all that has gone meanwhile. */
 int host_welcome(struct host *host, const struct welcome *welcome, struct error *error);
+
+/* Likewise one that has joined. Errors: ERROR_PEER: it has gone. */
+int host_welcome_one(struct host *host, const struct peer *peer, const struct welcome *welcome,
+                     struct error *error);
 
 /* At a follower, until the leader's first word: errors: ERROR_PEER: a worker has gone, or is silent. */
 int host_watch(struct host *host, struct error *error);

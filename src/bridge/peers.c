@@ -180,7 +180,7 @@ int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struc
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = frame_expect(peer->endpoint, &header, FRAME_OWED, bytes, error);
     if (code == OK) code = frame_read_payload(peer->endpoint, &header, peer->packed.kept, timeout_s, error);
-    if (code == OK && !peer->packed.known) packed_add_share(&peer->packed, peer->owed, host->count);
+    if (code == OK && !peer->packed.known) packed_add_share(&peer->packed, peer->owed, host->present);
     peer->packed.known = false;
     peer->owes = code == OK;
     return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
@@ -199,7 +199,7 @@ static int send_weights(struct host *host, struct peer *peer, const struct reque
         pieces[1] = packed_weights(packed, weights);
         return frame_write(peer->endpoint, FRAME_WEIGHTS, FRAME_PACKED, pieces, 2, timeout_s, error);
     }
-    packed_begin(packed, weights, peer->owed, host->count);
+    packed_begin(packed, weights, peer->owed, host->present);
     pieces[2] = (struct piece){packed->sent, floats * sizeof(float)};
     return frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 3, timeout_s, error);
 }
@@ -322,14 +322,16 @@ int peer_step(struct host *host, struct peer *peer, const struct request *reques
 }
 
 long long host_sent(const struct host *host) {
-    long long bytes = 0;
-    for (int i = 0; i < host->count; i++) bytes += endpoint_sent(host->peers[i].endpoint);
+    long long bytes = host->sent_before;
+    for (int i = 0; i < host->count; i++)
+        if (host->peers[i].endpoint) bytes += endpoint_sent(host->peers[i].endpoint);
     return bytes;
 }
 
 long long host_received(const struct host *host) {
-    long long bytes = 0;
-    for (int i = 0; i < host->count; i++) bytes += endpoint_received(host->peers[i].endpoint);
+    long long bytes = host->received_before;
+    for (int i = 0; i < host->count; i++)
+        if (host->peers[i].endpoint) bytes += endpoint_received(host->peers[i].endpoint);
     return bytes;
 }
 
@@ -388,8 +390,9 @@ static int list_farewells(const struct host *host, const struct finish *finish, 
         farewells[count++] =
             (struct farewell){host->leader, FRAME_FAILURE, {finish->words, strlen(finish->words)}, false};
     for (int i = 0; i < host->count; i++)
-        farewells[count++] =
-            (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, *goodbye, host->peers[i].cut};
+        if (host->peers[i].endpoint)
+            farewells[count++] =
+                (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, *goodbye, host->peers[i].cut};
     return count;
 }
 

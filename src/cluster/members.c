@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../bridge/door.h"
+#include "../bridge/joins.h"
 
 /* What waits for a peer that may be waiting itself, or evaluates, has so many times the timeout. */
 #define TIMEOUT_TIMES 3.0
@@ -19,11 +21,15 @@ static int wait_for_all(struct members *members, struct error *error) {
     const struct cluster *cluster = members->settings.cluster;
     const struct layout *layout = &site->network->graph.layout;
     char words[400];
+    int least = 0;
     members->fingerprint = (struct fingerprint){.examples = (uint64_t)site->dataset->train.count,
                                                 .floats = layout->floats,
                                                 .layout = layout_hash(layout)};
-    snprintf(words, sizeof words, "the %s %s waits for %d worker%s%s%s", cluster_server(cluster),
-             cluster->ps.list[cluster->task].text, cluster->workers.count,
+    RETURN_IF(joins_read(site->config, cluster, &least, error));
+    char range[40] = "";
+    if (least > 0) snprintf(range, sizeof range, "%d of ", least);
+    snprintf(words, sizeof words, "the %s %s waits for %s%d worker%s%s%s", cluster_server(cluster),
+             cluster->ps.list[cluster->task].text, range, cluster->workers.count,
              cluster->workers.count == 1 ? "" : "s", cluster_by(cluster).words,
              cluster->secret.there ? "; all that they send is encrypted" : "");
     site->say(site->argument, words);
@@ -31,6 +37,7 @@ static int wait_for_all(struct members *members, struct error *error) {
                                            .cluster = cluster,
                                            .config = site->config,
                                            .fingerprint = &members->fingerprint,
+                                           .least = least,
                                            .start_s = site->config->start_timeout_s,
                                            .timeout_s = site->config->timeout_s,
                                            .give_up = members->settings.give_up,
@@ -71,6 +78,7 @@ static void member(const void *self, int worker, struct crew_member *member) {
     const struct peer *peer = &((const struct members *)self)->host.peers[worker];
     memcpy(member->name, peer->name, sizeof member->name);
     memcpy(member->device, peer->device_name, sizeof member->device);
+    member->absent = !peer->endpoint;
 }
 
 /* --- a proxy --- */
@@ -197,7 +205,9 @@ static long long wire(const void *self, int worker) {
 
 /* It hears of it by the end of the connection, and so do the followers, from it. */
 static void lose(void *self, int worker) {
-    endpoint_interrupt(((struct members *)self)->host.peers[worker].endpoint);
+    struct host *host = &((struct members *)self)->host;
+    endpoint_interrupt(host->peers[worker].endpoint);
+    joins_release(host, worker);
 }
 
 static int open_copies(struct members *members, struct error *error) {
@@ -213,16 +223,18 @@ static int open_copies(struct members *members, struct error *error) {
 }
 
 /* For --compress. */
-static int open_packed(struct members *members, struct error *error) {
+static int open_packed_of(struct members *members, int worker, struct error *error) {
     const struct store *store = members->site->store;
     const float *owed = state_find(&store->kept, "owed");
+    struct peer *peer = &members->host.peers[worker];
+    peer->owed = owed ? owed + store->begin : NULL;
+    return packed_open(&peer->packed, &members->compressor, store->settings.layout, store->begin, store->end,
+                       error);
+}
+
+static int open_packed(struct members *members, struct error *error) {
     RETURN_IF(plugin_choose(&members->compressor, &compressor_kind, members->site->config->compress, error));
-    for (int w = 0; w < members->host.count; w++) {
-        struct peer *peer = &members->host.peers[w];
-        RETURN_IF(packed_open(&peer->packed, &members->compressor, store->settings.layout, store->begin,
-                              store->end, error));
-        peer->owed = owed ? owed + store->begin : NULL;
-    }
+    for (int w = 0; w < members->host.count; w++) RETURN_IF(open_packed_of(members, w, error));
     return OK;
 }
 
@@ -294,6 +306,7 @@ static int go(void *self, struct error *error) {
         members->received_before = host_received(&members->host);
         members->counting = true;
     }
+    if (members->host.joins) members->host.present = roster_active_workers(members->site->roster);
     members->went++;
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
@@ -303,6 +316,18 @@ static int go(void *self, struct error *error) {
                   error));
     }
     return OK;
+}
+
+static bool joining(void *self) {
+    return joins_wait(&((struct members *)self)->host);
+}
+
+static int admit(void *self, const bool *is_free, int *worker, struct error *error) {
+    struct members *members = self;
+    const struct store *store = members->site->store;
+    const struct welcome welcome = {.begin = store->begin, .end = store->end};
+    joins_take(&members->host, &welcome, is_free, worker);
+    return *worker < 0 ? OK : open_packed_of(members, *worker, error);
 }
 
 /* Followers change as the leader does. */
@@ -482,6 +507,8 @@ static void finish(void *self, const struct error *error, const struct summary *
     if (members->host.count == 0 && !members->host.leader && followers_of(members) == 0) return;
     if (members->settings.cluster->mirrored && error->code == OK) spread(members, true, &ignored);
     snprintf(last.words, sizeof last.words, "%s", error->words);
+    if (members->host.joins) door_close(&members->host);
+    joins_dismiss(&members->host, &last);
     host_finish(&members->host, &last);
 }
 
@@ -497,6 +524,8 @@ struct crew members_crew(const struct members_settings *settings) {
                          .compute = compute,
                          .begin = begin,
                          .go = go,
+                         .joining = joining,
+                         .admit = admit,
                          .asked = asked,
                          .change = change,
                          .fetch = fetch,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../bridge/joins.h"
 #include "../cluster/follower.h"
 #include "../cluster/mirrored.h"
 #include "../launch/start.h"
@@ -74,6 +75,8 @@ static void say_idle(const struct given *given) {
 
 /* As what this process is in the cluster: alone, a parameter server, or a worker. */
 static int train_as(const struct typed *typed, const struct cluster *cluster, struct error *error) {
+    int least;
+    RETURN_IF(joins_read(&typed->value, cluster, &least, error));
     if (cluster->role == CLUSTER_NONE) {
         say_idle(&typed->given);
         return train_alone(typed, error);

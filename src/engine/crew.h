@@ -36,6 +36,7 @@ struct crew_member {
     char name[MEMBER_NAME_BYTES];  /* "worker 1 (cpu:1)" */
     char device[GROUP_NAME_BYTES]; /* "cpu:1" */
     const struct cores *cores;     /* where its thread runs; NULL: anywhere */
+    bool absent;                   /* it has not come yet: it takes part once `admit` has let it in */
 };
 
 /* Which strategy the run goes on under, and from where: for those who have other shards of it. */
@@ -79,6 +80,12 @@ struct crew {
      * workers run. */
     bool (*asked)(void *self);
     int (*go)(void *self, struct error *error); /* a segment begins */
+    /* Whether somebody is there who could take a worker's place, so that a pause is wanted. Also while
+     * workers run. */
+    bool (*joining)(void *self);
+    /* While all pause: lets one in, for a worker that is_free[worker] is set of, which `member` describes
+     * anew: *worker; -1: nobody. Errors: memory. */
+    int (*admit)(void *self, const bool *is_free, int *worker, struct error *error);
     /* The strategy has changed while all pause: site->traits are those of the new one. */
     int (*change)(void *self, const struct crew_change *change, struct error *error);
     /* A segment is over, all pause: what other parts have becomes what the store here has. */

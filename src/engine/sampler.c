@@ -228,7 +228,9 @@ int sampler_leave(struct sampler *sampler, int worker, long steps, struct error 
 }
 
 void sampler_take_back(struct sampler *sampler, long rounds) {
-    if (atomic_load(&sampler->generation_count) > 1 || rounds >= rounds_opened(sampler)) return;
+    if (atomic_load(&sampler->generation_count) > 1 || sampler->generations[0].again_count > 0 ||
+        rounds >= rounds_opened(sampler))
+        return;
     atomic_store(&sampler->opened, rounds);
     for (int w = 0; w < sampler->stream.workers; w++) atomic_store(&sampler->lines[w].done, rounds);
 }
@@ -245,30 +247,68 @@ static void level_own(struct sampler *sampler) {
         if (!atomic_load(&sampler->lines[w].gone)) sampler->lines[w].base = sum / count;
 }
 
-/* Those that are gone were so before the first round. */
+static void count_anew(struct sampler_line *line) {
+    line->base += atomic_load(&line->done);
+    atomic_store(&line->done, 0);
+}
+
+/* Those that are gone were so before the first round. The last generation assigns `again`, which is its own
+ * from now on, and then the stream from `fresh` on. */
+static void begin_rounds(struct sampler *sampler, long *again, long again_count, long fresh) {
+    const int workers = sampler->stream.workers;
+    int count = 1;
+    for (int e = 0; e < atomic_load(&sampler->generation_count); e++)
+        memory_free(sampler->generations[e].again);
+    sampler->generations[0] = (struct sampler_generation){.lost = -1, .fresh = fresh};
+    for (int w = 0; w < workers; w++)
+        if (atomic_load(&sampler->lines[w].gone))
+            sampler->generations[count++] = (struct sampler_generation){.lost = w, .fresh = fresh};
+    sampler->generations[count - 1].again = again;
+    sampler->generations[count - 1].again_count = again_count;
+    atomic_store(&sampler->generation_count, count);
+    atomic_store(&sampler->opened, 0);
+}
+
 void sampler_change(struct sampler *sampler, bool rounds) {
     const int workers = sampler->stream.workers;
     const long position = sampler_position(sampler);
-    int count = 1;
-    for (int w = 0; w < workers; w++) {
-        struct sampler_line *line = &sampler->lines[w];
-        if (atomic_load(&line->gone)) continue;
-        line->base += atomic_load(&line->done);
-        atomic_store(&line->done, 0);
-    }
-    for (int e = 0; e < atomic_load(&sampler->generation_count); e++)
-        memory_free(sampler->generations[e].again);
-    sampler->generations[0] = (struct sampler_generation){.lost = -1, .fresh = position};
     for (int w = 0; w < workers; w++)
-        if (atomic_load(&sampler->lines[w].gone))
-            sampler->generations[count++] = (struct sampler_generation){.lost = w, .fresh = position};
-    atomic_store(&sampler->generation_count, count);
+        if (!atomic_load(&sampler->lines[w].gone)) count_anew(&sampler->lines[w]);
+    begin_rounds(sampler, NULL, 0, position);
     atomic_store(&sampler->cursor, position);
-    atomic_store(&sampler->opened, 0);
     atomic_store(&sampler->stopping, false);
     sampler->base = position;
     sampler->rounds = rounds;
     if (rounds && !shared(sampler)) level_own(sampler);
+}
+
+bool sampler_may_join(struct sampler *sampler, int worker) {
+    _Atomic long *back = &sampler->lines[worker].back;
+    if (atomic_load(back) == 0) return true;
+    for (int w = 0; w < sampler->stream.workers; w++) {
+        if (atomic_load(&sampler->lines[w].back) != 0) continue;
+        atomic_store(&sampler->lines[w].back, atomic_exchange(back, 0));
+        return true;
+    }
+    return false;
+}
+
+int sampler_join(struct sampler *sampler, int worker, struct error *error) {
+    const struct sampler_generation *before =
+        &sampler->generations[atomic_load(&sampler->generation_count) - 1];
+    const long assigned = sampler->rounds ? assigned_before(sampler, rounds_opened(sampler)) : 0;
+    const long past = assigned < before->again_count ? assigned : before->again_count;
+    const long owed = before->again_count - past, fresh = before->fresh + assigned - past;
+    long *again = NULL;
+    if (sampler->rounds && shared(sampler)) {
+        RETURN_IF(memory_array(&again, owed, "what is handed out again", error));
+        for (long i = 0; i < owed; i++) again[i] = before->again[past + i];
+    }
+    atomic_store(&sampler->lines[worker].gone, false);
+    for (int w = 0; w < sampler->stream.workers; w++) count_anew(&sampler->lines[w]);
+    if (sampler->rounds && shared(sampler))
+        begin_rounds(sampler, again, owed, fresh < sampler->total ? fresh : sampler->total);
+    return OK;
 }
 
 long sampler_own(const struct sampler *sampler, int worker) {
@@ -317,8 +357,8 @@ long sampler_total(const struct sampler *sampler) {
     return sum;
 }
 
-long sampler_updates(const struct sampler *sampler, bool merged) {
-    return merged ? up(sampler_total(sampler), sampler->stream.workers) : sampler_total(sampler);
+long sampler_updates(const struct sampler *sampler, int batches_in_one) {
+    return up(sampler_total(sampler), batches_in_one);
 }
 
 void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,

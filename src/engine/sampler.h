@@ -32,8 +32,9 @@ struct sampler_line {
         back; /* shared, no rounds: 1 + the number that it has given back; 0: none, or assigned anew */
 };
 
-/* From one loss to the next, with rounds on the shared stream. Generation e has e workers fewer than the
- * first. */
+/* From one loss to the next, with rounds on the shared stream. Generation e has e workers fewer than there
+ * are places: those that are missing from the beginning, or when steps were last counted anew, have a
+ * generation each, too, from round 0 on. */
 struct sampler_generation {
     long from;   /* its first round, of this run */
     int lost;    /* the worker whose loss began it; -1: none */
@@ -87,14 +88,19 @@ int sampler_leave(struct sampler *sampler, int worker, long steps, struct error 
 void sampler_take_back(struct sampler *sampler, long rounds);
 /* The strategy has changed: goes on from where it is, in rounds or not. Steps are counted anew. */
 void sampler_change(struct sampler *sampler, bool rounds);
+/* One that took no part, as it had not come yet, was lost or has left, is assigned batches from now on. Steps
+ * are counted anew. Only where it may: what it gave back, and nobody has taken yet, finds another place;
+ * false: not before somebody takes some. Errors: memory. */
+bool sampler_may_join(struct sampler *sampler, int worker);
+int sampler_join(struct sampler *sampler, int worker, struct error *error);
 bool sampler_reached(const struct sampler *sampler, int epoch); /* whether epoch `epoch` is complete */
 long sampler_position(
     const struct sampler *sampler); /* batches assigned since training began, over all workers */
 long sampler_own(const struct sampler *sampler,
                  int worker); /* split, all: batches of this worker since training began */
 long sampler_total(const struct sampler *sampler); /* batches in the whole training, over all workers */
-/* Updates that makes of each shard: one per batch, or, merged, one per round. */
-long sampler_updates(const struct sampler *sampler, bool merged);
+/* Updates that makes of each shard, with so many batches in one. */
+long sampler_updates(const struct sampler *sampler, int batches_in_one);
 
 /* Epoch (from 0) of a batch, its place in it (from 0), and the batches of that epoch. */
 void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,

@@ -141,11 +141,8 @@ static int start_workers(struct training *training, struct error *error) {
         RETURN_IF(open_worker_memory(training, worker, error));
         RETURN_IF(prefetcher_open(&worker->prefetcher, &training->settings, w, error));
     }
-    for (int w = 0; w < roster->workers; w++) {
-        const struct cores *cores = training->settings.cores ? &training->settings.cores[w] : NULL;
-        RETURN_IF(world_spawn(training->settings.world, roster->members[w].name, cores, worker_body,
-                              &training->workers[w], &training->workers[w].thread, error));
-    }
+    for (int w = 0; w < roster->workers; w++)
+        if (atomic_load(&roster->members[w].active)) RETURN_IF(training_start(training, w, error));
     return OK;
 }
 

@@ -363,12 +363,14 @@ static int run_segment(struct worker *worker) {
 static int open_worker(struct worker *worker) {
     const struct training_settings *settings = &worker->training->settings;
     const struct store *store = settings->store;
+    if (worker->opened) return OK; /* by a thread before, which has ended */
     if (settings->compute.open)
         RETURN_IF(settings->compute.open(settings->compute.self, worker->index, &worker->error));
     RETURN_IF(worker_open_own(worker));
     for (int i = 0; i < worker->slab_count; i++)
         RETURN_IF(
             store_own_vector(store, worker->index, &worker->slabs[i], "a worker's gradient", &worker->error));
+    worker->opened = true;
     return OK;
 }
 
@@ -406,11 +408,12 @@ void worker_body(void *argument) {
         roster_phase(roster, worker->index, PHASE_PAUSED);
         event_post(&training->bell);
     }
-    for (uint64_t segment = 1; code == OK; segment++) {
+    const uint64_t first = (uint64_t)atomic_load(&worker->pauses) + 1;
+    for (uint64_t segment = first; code == OK; segment++) {
         roster_phase(roster, worker->index, PHASE_PAUSED);
         if (event_wait(&training->go, segment, INFINITY) != WAIT_DONE || atomic_load(&training->ending))
             break;
-        if (segment == 1) take_wire(worker); /* what it took to come together is in no row */
+        if (segment == first) take_wire(worker); /* what it took to come together is in no row */
         code = run_segment(worker);
         if (code == OK) {
             roster_phase(roster, worker->index, PHASE_PAUSED);

@@ -235,8 +235,8 @@ static int epoch(void *self, const struct output_epoch *epoch, struct error *err
 
 static int event(void *self, const struct output_event *event, struct error *error) {
     struct metrics *metrics = self;
-    if (event->kind != EVENT_LOST) return OK;
-    metrics->worker[event->worker].lost = true;
+    if (event->kind != EVENT_LOST && event->kind != EVENT_JOINED) return OK;
+    metrics->worker[event->worker].lost = event->kind == EVENT_LOST;
     return write(metrics, error);
 }
 

@@ -228,6 +228,8 @@ static int open_roster(struct run *run, struct error *error) {
         roster_open(&run->roster, run->world, run->workers, servers, run->setup.config.timeout_s, error));
     for (int w = 0; w < run->workers; w++)
         memcpy(run->roster.members[w].name, run->member[w].name, sizeof run->member[w].name);
+    RETURN_IF(memory_array(&run->lost, run->workers, "who was lost", error));
+    run_note_absent(run);
     return OK;
 }
 
@@ -275,7 +277,11 @@ static int open_sampler(struct run *run, const struct typed *typed, struct error
     const int code =
         sampler_open(&run->sampler, &stream, run_traits(run)->rounds, config->epochs, base, own, error);
     memory_free(own);
-    return code;
+    if (code != OK || run->present == run->workers) return code;
+    for (int w = 0; w < run->workers; w++)
+        if (run->lost[w]) sampler_bar(&run->sampler, w);
+    sampler_change(&run->sampler, run_traits(run)->rounds);
+    return OK;
 }
 
 /* Evaluation has all the cores of the run's devices for itself. */
@@ -311,7 +317,7 @@ static int open_faults(struct run *run, struct faults *faults, struct error *err
     RETURN_IF(faults_check(faults, (const char *const *)run->device_lists, run->workers, servers, error));
     RETURN_IF(memory_array(&run->slowness, run->workers, "the workers' slowness", error));
     for (int w = 0; w < run->workers; w++) run->slowness[w] = faults_factor(faults, run->device_lists[w]);
-    return memory_array(&run->lost, run->workers, "who was lost", error);
+    return OK;
 }
 
 /* --- what is left of it --- */
@@ -380,10 +386,11 @@ static bool is_over(const struct run *run) {
            file_join(model, config->out, "model.safetensors", &ignored) == OK && file_exists(model);
 }
 
-/* Where all step together, one who is missing is missed. */
+/* Where all step together, one who is missing is missed, unless he may come again. */
 bool run_goes_on(const struct run *run) {
     const int on_loss = run->setup.config.on_loss;
-    return on_loss == ON_LOSS_CONTINUE || (on_loss == ON_LOSS_AUTO && !run_traits(run)->rounds);
+    return on_loss == ON_LOSS_CONTINUE ||
+           (on_loss == ON_LOSS_AUTO && (!run_traits(run)->rounds || run_may_be_joined(run)));
 }
 
 static int open_training(struct run *run, const struct faults *faults, struct error *error) {
@@ -496,6 +503,7 @@ void run_close(struct run *run) {
     memory_free(run->steps_of);
     memory_free(run->slowness);
     memory_free(run->lost);
+    memory_free(run->joins);
     setup_close(&run->setup);
     safetensors_free(&run->checkpoint);
 }

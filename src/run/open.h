@@ -51,7 +51,12 @@ struct run {
     struct progress progress;
     struct lines lines; /* on standard output */
     double *slowness;   /* [workers] of --slow */
-    bool *lost;         /* [workers] */
+    bool *lost;         /* [workers] it takes no part: lost, left, or not there yet */
+    int present;        /* workers that the schedule counts with: all, or in a run that others may join those
+                           that were there when it began, or when the last one came */
+    int lost_before;    /* losses of workers that have come again */
+    struct summary_join *joins; /* [join_count] */
+    int join_count;
     struct training training;
     struct evaluation tested, validated; /* at the last epoch's end */
     double viewed;                       /* score of the tests by --views; NAN: there is none */
@@ -105,12 +110,25 @@ void run_look_at_phase(struct run *run);
 /* Then, while all pause: goes on under that one, and tells so. Errors: those of store_change and
  * training_change; ERROR_PEER: a follower is gone. */
 int run_change_phase(struct run *run, struct error *error);
+/* What `schedule_ahead` is with the strategy and the workers of the moment. */
+long run_ahead_of(const struct run *run, long version);
 /* The same in a process that is led, as it is told. */
 int run_apply_change(struct run *run, const struct crew_change *change, struct error *error);
+/* Of it what is left once phase and sampler are as they are to be: store, workers and crew begin anew. */
+int run_begin_anew(struct run *run, const struct crew_change *change, struct error *error);
 /* Batches that make one update of a shard. */
 int run_batches_per_update(const struct run *run);
 /* What schedule_ahead (store_settings) is in a run that begins, or is resumed, with this version. */
 long run_schedule_ahead(const struct run *run, long version);
+
+/* --- join.c; of a run that workers may join --- */
+
+bool run_may_be_joined(const struct run *run);
+/* Once the roster is open: those who have not come yet take no part. */
+void run_note_absent(struct run *run);
+/* While all pause, behind the losses: lets in whoever is there, and tells so. Errors: those of store_change,
+ * training_change and threads; memory. */
+int run_let_in(struct run *run, struct error *error);
 
 /* Whether the loss of a worker ends it alone, under the strategy of the moment. */
 bool run_goes_on(const struct run *run);

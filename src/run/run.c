@@ -87,7 +87,8 @@ static int run_segment(struct run *run, struct error *error) {
         say_notices(run);
         say_recording(run);
         const bool due = every > 0.0 && now - run->checkpoint_s > every;
-        if (is_interrupted(run) || due) sampler_stop(&run->sampler);
+        const bool joins = run->crew.joining && run->crew.joining(run->members);
+        if (is_interrupted(run) || due || joins) sampler_stop(&run->sampler);
         if (is_interrupted(run)) say_interrupted(run, now);
         if (!atomic_exchange(&run->training.log_full, false) && now < run->drained_s + DRAIN_MS / 1e3)
             continue;
@@ -158,8 +159,9 @@ static int finish_epoch(struct run *run, struct error *error) {
 
 static int note_leaver(struct run *run, int worker, long steps, struct error *error) {
     char words[200];
-    snprintf(words, sizeof words, "%s after %ld steps, as it was asked to", run->roster.members[worker].name,
-             steps);
+    const struct member *member = &run->roster.members[worker];
+    snprintf(words, sizeof words, "%s after %ld steps, as it was asked to", member->name,
+             member->earlier + steps);
     progress_say(&run->progress, "left: %s", words);
     run_tell_event(run, EVENT_LEFT, worker, words);
     return sampler_leave(&run->sampler, worker, steps, error);
@@ -226,6 +228,7 @@ static int coordinate(struct run *run, struct error *error) {
             is_interrupted(run) && !sampler_reached(&run->sampler, run->setup.config.epochs - 1);
         while (run->epoch < run->setup.config.epochs && sampler_reached(&run->sampler, run->epoch))
             RETURN_IF(finish_epoch(run, error));
+        if (run->epoch < last && !run->interrupted) RETURN_IF(run_let_in(run, error));
         run->stopped_early = run_is_stale(run);
         const double every = run->setup.config.checkpoint_every_s;
         if (every > 0.0 && world_now(run->world) - run->checkpoint_s > every && !run_is_hopeless(run))
@@ -453,6 +456,7 @@ int run_keep_first(const struct typed *typed, struct error *error) {
 
 void run_result_free(struct run_result *result) {
     memory_free(result->workers);
+    memory_free(result->joins);
     memory_free(result->waited_for);
     memory_free(result->member_names);
     memory_free(result->shard_staleness);

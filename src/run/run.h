@@ -18,6 +18,7 @@ struct run_result {
     char (*member_names)[MEMBER_NAME_BYTES];   /* [summary.members] */
     struct summary_staleness *shard_staleness; /* [summary.shards_here] */
     struct summary_phase phases[SUMMARY_PHASES];
+    struct summary_join *joins; /* [summary.join_count] */
     char machine[400];
     char *devices;                         /* of the workers: "cpu:0,cpu:1" */
     long long *shard_bytes, *server_bytes; /* [summary.shards], [summary.servers] */

@@ -230,6 +230,22 @@ static int name_members(const struct run *run, struct run_result *result, struct
     return OK;
 }
 
+static int copy_joins(const struct run *run, struct run_result *result, struct error *error) {
+    RETURN_IF(memory_array(&result->joins, run->join_count, "who has joined", error));
+    for (int j = 0; j < run->join_count; j++) result->joins[j] = run->joins[j];
+    result->summary.joins = result->joins;
+    result->summary.join_count = run->join_count;
+    return OK;
+}
+
+/* It is gone, and did not leave in order. */
+static bool is_lost(const struct run *run, int worker) {
+    long step, left_after;
+    const char *words;
+    return training_lost(&run->training, worker, &step, &words) &&
+           !training_left(&run->training, worker, &left_after);
+}
+
 int run_totals(const struct run *run, struct run_result *result, struct error *error) {
     sum_staleness(run, &result->summary);
     RETURN_IF(sum_shards(run, result, error));
@@ -250,7 +266,6 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
         const struct member *member = &run->roster.members[w];
         const struct tally tally = tally_of(run, w);
         struct worker_result *worker = &result->workers[w];
-        long left_after;
         *worker = (struct worker_result){.steps = totals->steps,
                                          .examples = totals->examples,
                                          .input_s = totals->input_s,
@@ -260,8 +275,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
                                          .wait_s = totals->wait_s,
                                          .staleness_mean = mean_staleness(&tally),
                                          .staleness_max = tally.staleness_max,
-                                         .lost = !atomic_load(&member->active) &&
-                                                 !training_left(&run->training, w, &left_after)};
+                                         .lost = is_lost(run, w)};
         struct recording_facts facts = {.nodes = -1, .why = ""};
         if (run->crew.recording) run->crew.recording(run->members, w, &facts);
         worker->recorded_nodes = facts.nodes;
@@ -272,5 +286,6 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
         result->summary.lost_workers += worker->lost;
     }
     result->summary.per_worker = result->workers;
-    return OK;
+    result->summary.lost_workers += run->lost_before;
+    return copy_joins(run, result, error);
 }

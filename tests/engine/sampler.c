@@ -184,8 +184,8 @@ static void check_end_of_play(struct play *play) {
     }
     CHECK(sampler_total(&play->sampler) == all, "%s: %ld batches in all, expected %ld", play->name,
           sampler_total(&play->sampler), all);
-    CHECK(sampler_updates(&play->sampler, play->rounds) == (play->rounds ? up(all, workers) : all),
-          "%s: %ld updates", play->name, sampler_updates(&play->sampler, play->rounds));
+    CHECK(sampler_updates(&play->sampler, play->rounds ? workers : 1) == (play->rounds ? up(all, workers) : all),
+          "%s: %ld updates", play->name, sampler_updates(&play->sampler, play->rounds ? workers : 1));
 }
 
 /* `stops`: a stop somewhere in each epoch; `resumes`: and then a new sampler. */
