@@ -202,21 +202,22 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                   .workers = settings->workers,
                                   .sharding = settings->sharding};
     RETURN_IF(sampler_open(&rig->sampler, &stream, traits->rounds, 1, 0, NULL, error));
-    const struct store_settings store = {.layout = &rig->layout,
-                                         .roster = &rig->roster,
-                                         .shards = settings->shards,
-                                         .shard_by = settings->shard_by,
-                                         .slots = traits->servers ? settings->slots : 0,
-                                         .strategy = &rig->strategy,
-                                         .optimizer = &rig->optimizer,
-                                         .schedule = &rig->schedule,
-                                         .total_updates = sampler_updates(&rig->sampler, traits->merged ? rig->sampler.stream.workers : 1),
-                                         .devices = settings->devices,
-                                         .on_devices = settings->devices != NULL,
-                                         .average = settings->average,
-                                         .divides = settings->divides,
-                                         .finished = rig_finished,
-                                         .finished_argument = rig};
+    const struct store_settings store = {
+        .layout = &rig->layout,
+        .roster = &rig->roster,
+        .shards = settings->shards,
+        .shard_by = settings->shard_by,
+        .slots = traits->servers ? settings->slots : 0,
+        .strategy = &rig->strategy,
+        .optimizer = &rig->optimizer,
+        .schedule = &rig->schedule,
+        .total_updates = sampler_updates(&rig->sampler, traits->merged ? rig->sampler.stream.workers : 1),
+        .devices = settings->devices,
+        .on_devices = settings->devices != NULL,
+        .average = settings->average,
+        .divides = settings->divides,
+        .finished = rig_finished,
+        .finished_argument = rig};
     RETURN_IF(store_open(&rig->store, &store, error));
     struct faults faults;
     RETURN_IF(faults_parse(&faults, settings->fail ? settings->fail : "",

@@ -226,14 +226,6 @@ void joins_take(struct host *host, const struct welcome *welcome, const bool *is
     }
 }
 
-void joins_dismiss(struct host *host, const struct finish *finish) {
-    if (!host->joins) return;
-    const char *why = finish->code == OK ? "the training is over" : finish->words;
-    struct host *room = &host->joins->room;
-    while (room->count > 0) {
-        struct guest guest = {.endpoint = room->peers[--room->count].endpoint};
-        guest_refuse(room, &guest, why, 0, true);
-        endpoint_finish(guest.endpoint, HOST_GOODBYE_S);
-        endpoint_close(guest.endpoint);
-    }
+struct endpoint *joins_waiting(const struct host *host, int index) {
+    return host->joins && index < host->joins->room.count ? host->joins->room.peers[index].endpoint : NULL;
 }

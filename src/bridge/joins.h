@@ -29,7 +29,7 @@ void joins_release(struct host *host, int place);
 bool joins_wait(struct host *host);
 /* While all pause: who is ready for a place that is free takes it, and is welcomed; *place: -1: nobody. */
 void joins_take(struct host *host, const struct welcome *welcome, const bool *is_free, int *place);
-/* Tells those in the room why nothing becomes of it; behind the door's thread. */
-void joins_dismiss(struct host *host, const struct finish *finish);
+/* Behind the door's thread: those who are in the room still; NULL behind the last. */
+struct endpoint *joins_waiting(const struct host *host, int index);
 
 #endif

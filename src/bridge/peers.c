@@ -4,6 +4,7 @@
 #include "../base/finite.h"
 #include "../base/memory.h"
 #include "host.h"
+#include "joins.h"
 
 /* A worker that waits for another host says so for so many times the timeout at most: then it gives up by
  * itself (remote.c, and its own TIMEOUT_TIMES). */
@@ -381,6 +382,7 @@ static void say_farewell(struct world *world, struct farewell *farewells, int co
 /* To the leader only why this process, a follower, ends before it said so. */
 static int list_farewells(const struct host *host, const struct finish *finish, const struct piece *goodbye,
                           struct farewell *farewells) {
+    const char *why = finish->code == OK ? "the training is over" : finish->words; /* to who came for it */
     int count = 0;
     for (int f = 0; f < host->follower_count; f++)
         if (host->followers[f].endpoint)
@@ -393,6 +395,9 @@ static int list_farewells(const struct host *host, const struct finish *finish, 
         if (host->peers[i].endpoint)
             farewells[count++] =
                 (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, *goodbye, host->peers[i].cut};
+    for (int i = 0; joins_waiting(host, i); i++)
+        farewells[count++] =
+            (struct farewell){joins_waiting(host, i), FRAME_FAILURE, {why, strlen(why)}, false};
     return count;
 }
 
@@ -401,8 +406,11 @@ void host_finish(struct host *host, const struct finish *finish) {
     struct error ignored = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     struct farewell *farewells = NULL;
+    int waiting = 0;
+    while (joins_waiting(host, waiting)) waiting++;
     if (finish_put(finish, &writer, &ignored) != OK ||
-        memory_array(&farewells, host->count + host->follower_count + 1, "last words", &ignored) != OK)
+        memory_array(&farewells, host->count + host->follower_count + 1 + waiting, "last words", &ignored) !=
+            OK)
         return;
     const struct piece goodbye = {bytes, writer.used};
     const int count = list_farewells(host, finish, &goodbye, farewells);

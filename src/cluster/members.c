@@ -508,7 +508,6 @@ static void finish(void *self, const struct error *error, const struct summary *
     if (members->settings.cluster->mirrored && error->code == OK) spread(members, true, &ignored);
     snprintf(last.words, sizeof last.words, "%s", error->words);
     if (members->host.joins) door_close(&members->host);
-    joins_dismiss(&members->host, &last);
     host_finish(&members->host, &last);
 }
 

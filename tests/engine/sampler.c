@@ -184,7 +184,8 @@ static void check_end_of_play(struct play *play) {
     }
     CHECK(sampler_total(&play->sampler) == all, "%s: %ld batches in all, expected %ld", play->name,
           sampler_total(&play->sampler), all);
-    CHECK(sampler_updates(&play->sampler, play->rounds ? workers : 1) == (play->rounds ? up(all, workers) : all),
+    CHECK(sampler_updates(&play->sampler, play->rounds ? workers : 1) ==
+              (play->rounds ? up(all, workers) : all),
           "%s: %ld updates", play->name, sampler_updates(&play->sampler, play->rounds ? workers : 1));
 }
 
@@ -413,6 +414,7 @@ struct losses {
     bool lost[MOST_WORKERS];
     bool left[MOST_WORKERS];   /* not lost: then `step` is the last one that it has computed */
     bool changes;              /* with every epoch, between rounds and none */
+    bool joins;                /* some come again at a pause */
     long before[MOST_BATCHES]; /* times that a batch was met until the last change */
     long in_hand;              /* batches that were lost for good */
 };
@@ -508,12 +510,30 @@ static void check_losses_standing(const struct losses *losses) {
           met);
 }
 
+static void count_anew(struct losses *losses) {
+    for (long b = 0; b < sampler_total(&losses->play.sampler); b++)
+        losses->before[b] = times_met(losses, -1, b);
+    memset(losses->count, 0, sizeof losses->count);
+    memset(losses->step, 0, sizeof losses->step);
+}
+
+/* Of those who are gone some come again: all count anew. */
+static void join(struct losses *losses) {
+    struct play *play = &losses->play;
+    struct error error = {0};
+    for (int w = 0; w < play->stream.workers; w++) {
+        if (!losses->lost[w] || draw(play, 2) || !sampler_may_join(&play->sampler, w)) continue;
+        count_anew(losses);
+        CHECK(sampler_join(&play->sampler, w, &error) == OK, "%s", error.words);
+        losses->lost[w] = losses->left[w] = false;
+        check_losses_standing(losses);
+    }
+}
+
 /* Under another strategy steps are counted anew. */
 static void change(struct losses *losses) {
     struct play *play = &losses->play;
-    for (long b = 0; b < sampler_total(&play->sampler); b++) losses->before[b] = times_met(losses, -1, b);
-    memset(losses->count, 0, sizeof losses->count);
-    memset(losses->step, 0, sizeof losses->step);
+    count_anew(losses);
     play->rounds = !play->rounds;
     sampler_change(&play->sampler, play->rounds);
     check_losses_standing(losses);
@@ -530,6 +550,7 @@ static void check_losses_of(struct losses *losses) {
             sampler_set_limit(&play->sampler, epoch);
             segment_of_losses(losses);
             check_losses_standing(losses);
+            if (losses->joins) join(losses);
         }
         CHECK(sampler_reached(&play->sampler, epoch), "%s: epoch %d did not end", play->name, epoch);
         if (losses->changes && epoch < play->epochs - 1) change(losses);
@@ -558,6 +579,7 @@ static void check_losses(void) {
                                              .sharding = seed % 7 ? SHARDING_SHARED : SHARDING_SPLIT};
         losses.changes = seed % 11 < 4 && losses.play.stream.sharding == SHARDING_SHARED;
         if (losses.changes) losses.play.epochs = 3;
+        losses.joins = seed % 5 < 3 && losses.play.stream.sharding == SHARDING_SHARED;
         check_losses_of(&losses);
     }
 }

@@ -33,7 +33,7 @@ SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "microbat
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "metric": str, "test_accuracy": float, "test_top5": float,
            "test_cost": float, "test_accuracy_by_views": type(None), "first_cost": float, "final_cost": float, "target_s": type(None), "best_epoch": int, "best_accuracy": type(None), "best_test_accuracy": type(None), "staleness": dict, "shard_staleness": list, "wait_share": float, "pull_share": float, "push_share": float,
            "compute_share": float, "input_share": float, "pipeline_idle": type(None), "pipeline_idle_equal": type(None), "batch_expected_s": type(None), "batch_compute_s": float, "lost_updates": int, "dropped": int, "lost_workers": int,
-           "lost_batches": int, "bytes_moved": int, "cluster_ps": int, "cluster_workers": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "diverged": str, "learnt_nothing": str, "members": list, "per_worker": list}
+           "lost_batches": int, "joins": list, "bytes_moved": int, "cluster_ps": int, "cluster_workers": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "diverged": str, "learnt_nothing": str, "members": list, "per_worker": list}
 
 def types(rows, wanted):
     for row in rows:
