@@ -44,6 +44,7 @@ struct rig_settings {
     double slowness[HARNESS_WORKERS]; /* 0: 1 */
     double ending_s;                  /* 0: 10 */
     double timeout_s;                 /* 0: 20 */
+    int absent;                       /* so many of the last workers have not come yet (rig_join) */
     double opening_s; /* that the last worker takes to open what it computes with; less than 0: it fails */
 };
 
@@ -202,6 +203,12 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                   .workers = settings->workers,
                                   .sharding = settings->sharding};
     RETURN_IF(sampler_open(&rig->sampler, &stream, traits->rounds, 1, 0, NULL, error));
+    for (int w = settings->workers - settings->absent; w < settings->workers; w++) {
+        rig->lost[w] = true;
+        roster_leave(&rig->roster, w, PHASE_DONE);
+        sampler_bar(&rig->sampler, w);
+    }
+    if (settings->absent > 0) sampler_change(&rig->sampler, traits->rounds);
     const struct store_settings store = {
         .layout = &rig->layout,
         .roster = &rig->roster,
@@ -266,6 +273,26 @@ static inline int rig_note_losses(struct rig *rig) {
         snprintf(rig->lost_words, sizeof rig->lost_words, "%s", words);
         RETURN_IF(sampler_lose(&rig->sampler, w, step, &rig->error));
     }
+    return OK;
+}
+
+/* What a coordinator does, while all pause, about those who may come: all whose places are free do. */
+static inline int rig_join(struct rig *rig, int *joined) {
+    bool comes[HARNESS_WORKERS] = {false};
+    *joined = 0;
+    for (int w = 0; w < rig->settings.workers; w++) {
+        comes[w] =
+            rig->lost[w] && training_place_is_free(&rig->training, w) && sampler_may_join(&rig->sampler, w);
+        if (!comes[w]) continue;
+        *joined += 1;
+        rig->lost[w] = false;
+        training_join(&rig->training, w);
+        RETURN_IF(sampler_join(&rig->sampler, w, &rig->error));
+    }
+    RETURN_IF(store_change(&rig->store, &rig->store.settings, &rig->error));
+    RETURN_IF(training_change(&rig->training, rig->settings.go_on, &rig->error));
+    for (int w = 0; w < rig->settings.workers; w++)
+        if (comes[w]) RETURN_IF(training_start(&rig->training, w, &rig->error));
     return OK;
 }
 

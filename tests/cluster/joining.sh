@@ -6,7 +6,7 @@
 set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
-epochs=600
+epochs=300
 [ -z "$slow" ] || epochs=40
 settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1 --epochs=$epochs"
 wanted=$((epochs * 1437 / 16)) # batches
