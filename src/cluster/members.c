@@ -20,7 +20,7 @@ static int wait_for_all(struct members *members, struct error *error) {
     const struct crew_site *site = members->site;
     const struct cluster *cluster = members->settings.cluster;
     const struct layout *layout = &site->network->graph.layout;
-    char words[400];
+    char words[440];
     int least = 0;
     members->fingerprint = (struct fingerprint){.examples = (uint64_t)site->dataset->train.count,
                                                 .floats = layout->floats,

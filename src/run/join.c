@@ -48,7 +48,9 @@ static int describe_again(struct run *run, int worker, struct error *error) {
     text_add(&list, "%s", member->device);
     memory_free(run->device_lists[worker]);
     run->device_lists[worker] = list.bytes;
-    return text_end(&list);
+    RETURN_IF(text_end(&list));
+    run->slowness[worker] = faults_factor(&run->training.settings.faults, list.bytes);
+    return OK;
 }
 
 /* Lets one in, where somebody is there; *worker: -1: nobody is. */
