@@ -15,7 +15,9 @@ static void name_workers(const struct run *run, char *out, size_t bytes) {
         return;
     }
     for (int w = 0; w < run->workers && text.used + 40 < bytes; w++)
-        if (run->crew.elsewhere)
+        if (run->member[w].absent)
+            continue;
+        else if (run->crew.elsewhere)
             text_item(&text, ", ", "%s", run->member[w].name);
         else
             text_item(&text, ", ", "%s x%d", run->setup.devices[w].name, run->setup.devices[w].threads);
@@ -43,7 +45,7 @@ int run_say_start(struct run *run, struct error *error) {
     const struct config *config = &setup->config;
     const struct dataset *dataset = &setup->dataset;
     struct lines *lines = &run->lines;
-    char workers[200], homes[200], others[400], held[40] = "", model[MODEL_SHORT_BYTES];
+    char workers[200], homes[200], others[400], held[40] = "", here[24] = "", model[MODEL_SHORT_BYTES];
     store_name_homes(&run->store, homes, sizeof homes);
     name_workers(run, workers, sizeof workers);
     if (dataset->validation.count > 0)
@@ -53,14 +55,15 @@ int run_say_start(struct run *run, struct error *error) {
                    dataset->train.count, held, dataset->test.count, dataset->classes,
                    task_outputs(dataset->task, dataset->classes));
     if (dataset->table[0]) lines_describe(lines, "%s", dataset->table);
-    lines_describe(lines, "%s, %d worker%s (%s), %d shard%s%s%s", config->strategy, run->workers,
+    if (run->present < run->workers) snprintf(here, sizeof here, "%d of ", run->present);
+    lines_describe(lines, "%s, %s%d worker%s (%s), %d shard%s%s%s", config->strategy, here, run->workers,
                    run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",
                    homes[0] ? " on " : "", homes);
     if (run->phase > 0)
         lines_describe(lines, "goes on under %s, number %d of these strategies", setup->choices.strategy.text,
                        run->phase + 1);
-    lines_describe(lines, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch, run->workers,
-                   config->batch * run->workers, config->epochs, config->epochs == 1 ? "" : "s",
+    lines_describe(lines, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch, run->present,
+                   config->batch * run->present, config->epochs, config->epochs == 1 ? "" : "s",
                    config->optimizer, config->schedule, config->seed);
     config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed,loss", others,
                    sizeof others);

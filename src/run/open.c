@@ -305,6 +305,9 @@ static int check_typed(const struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
     struct faults faults;
     RETURN_IF(faults_parse(&faults, config->fail, config->stall, config->slow, error));
+    if (config->workers[0] && !run->crew.admit)
+        return error_set(error, ERROR_USAGE, "--workers=%s: expected a cluster, whose workers may join it",
+                         config->workers);
     if (run->crew.elsewhere && !run->led && config->weights[0])
         return run_check_weights(config->weights, error);
     return OK;
