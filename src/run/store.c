@@ -110,29 +110,30 @@ struct store_settings run_store_settings(const struct run *run) {
     const struct traits *traits = run_traits(run);
     const int here = run_shards_here(run);
     const bool compressed = run->crew.elsewhere && compress_is_on(&choices->compressor);
+    const int per_update = run_batches_per_update(run);
     bool servers = false;
     for (int p = 0; p < run->setup.phases.count; p++) servers = servers || traits_in(run, p)->servers;
-    return (struct store_settings){
-        .layout = &run->setup.network.graph.layout,
-        .roster = (struct roster *)&run->roster,
-        .shards = here,
-        .shard_first = run->crew.part * here,
-        .shards_all = run->setup.shards,
-        .shard_by = (enum shard_by)config->shard_by,
-        .slots = traits->servers ? config->slots : 0,
-        .slots_most = servers ? config->slots : 0,
-        .strategy = &choices->strategy,
-        .optimizer = &choices->optimizer,
-        .schedule = &choices->schedule,
-        .total_updates = sampler_updates(&run->sampler, traits->merged ? run->present : 1),
-        .devices = run->crew.elsewhere ? NULL : run->setup.devices,
-        .links = choose_links(run),
-        .average = config->average,
-        .divides = config->staleness == STALENESS_DIVIDE,
-        .far = run->crew.elsewhere && strategy_of(&choices->strategy)->shares && !compressed,
-        .owes = compressed,
-        .finished = training_finished,
-        .finished_argument = (void *)&run->training};
+    return (struct store_settings){.layout = &run->setup.network.graph.layout,
+                                   .roster = (struct roster *)&run->roster,
+                                   .shards = here,
+                                   .shard_first = run->crew.part * here,
+                                   .shards_all = run->setup.shards,
+                                   .shard_by = (enum shard_by)config->shard_by,
+                                   .slots = traits->servers ? config->slots : 0,
+                                   .slots_most = servers ? config->slots : 0,
+                                   .strategy = &choices->strategy,
+                                   .optimizer = &choices->optimizer,
+                                   .schedule = &choices->schedule,
+                                   .total_updates = sampler_updates(&run->sampler, per_update),
+                                   .devices = run->crew.elsewhere ? NULL : run->setup.devices,
+                                   .links = choose_links(run),
+                                   .average = config->average,
+                                   .divides = config->staleness == STALENESS_DIVIDE,
+                                   .far = run->crew.elsewhere && strategy_of(&choices->strategy)->shares &&
+                                          !compressed,
+                                   .owes = compressed,
+                                   .finished = training_finished,
+                                   .finished_argument = (void *)&run->training};
 }
 
 int run_open_store(struct run *run, struct error *error) {
