@@ -163,6 +163,8 @@ static void keep_what_is_left(struct run *run) {
     struct error ignored = {0};
     const bool ended = training_failed(&run->training) && !run->training.abandoned;
     if (!ended || run->crew.parts > 1 || run_is_hopeless(run)) return;
+    const struct traits *traits = run_traits(run);
+    if (traits->rounds && traits->merged && !store_is_between_rounds(&run->store)) return;
     if (store_check(&run->store, &ignored) != OK || store_fetch(&run->store, &ignored) != OK) return;
     if (store_version(&run->store) == run->version_before) return;
     take_back(run);

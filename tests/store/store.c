@@ -631,6 +631,26 @@ static void check_versions(void) {
     bench_close(&bench);
 }
 
+/* What a run that fails in the middle must not keep. */
+static void check_rounds(void) {
+    static struct bench bench;
+    const struct bench_settings settings = {.optimizer = "sgd", .schedule = "constant", .shards = 2};
+    if (!bench_open(&bench, &settings)) return;
+    struct gradient *gradient = give(&bench, 0, 0, 4, 2);
+    CHECK(store_is_between_rounds(&bench.store), "a new store");
+    for (int s = 0; s < 2; s++) {
+        struct shard *shard = &bench.store.shards[s];
+        shard_contribute(shard, gradient);
+        CHECK(store_is_between_rounds(&bench.store) == (s == 0), "a gradient for shard %d", s);
+        shard_step_share(shard, 0, 0, 2);
+        CHECK(!store_is_between_rounds(&bench.store), "one of two shares of shard %d is stepped", s);
+        shard_step_share(shard, 0, 1, 2);
+        shard_end_round(shard);
+        CHECK(store_is_between_rounds(&bench.store) == (s == 1), "shard %d has ended the round", s);
+    }
+    bench_close(&bench);
+}
+
 static void check_tallies(void) {
     static struct bench bench;
     const struct bench_settings settings = {
@@ -856,6 +876,7 @@ int main(void) {
     check_reading();
     check_overtaken_reader();
     check_versions();
+    check_rounds();
     check_tallies();
     check_slots();
     check_posting();
