@@ -401,9 +401,10 @@ tests: $(PROGRAM) library $(EXAMPLES) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(
 # with FAULTS=FILE where it was put into a file (TELL=FILE). real-faults FAULTS=FILE: the same with real processes ---
 FIRST = 1
 SEEDS = 10000
-faults: $(B)/tests/cluster/faults
+faults: $(B)/tests/cluster/faults $(B)/tests/cluster/returns
 	@cd $(B) && FIRST=$(FIRST) SEEDS=$(SEEDS) $(if $(FAULTS),FAULTS='$(abspath $(FAULTS))') $(if $(TELL),TELL='$(if $(filter 1,$(TELL)),1,$(abspath $(TELL)))') \
 	   tests/cluster/faults
+	$(if $(FAULTS)$(TELL),,@cd $(B) && FIRST=$(FIRST) SEEDS=$(SEEDS) tests/cluster/returns)
 real-faults: $(PROGRAM)
 	@TRAINER=$(dir $(PROGRAM))$(notdir $(PROGRAM)) tests/real_faults.py --verbose --faults='$(FAULTS)'
 

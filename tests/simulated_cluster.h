@@ -11,6 +11,7 @@
 #include "../src/base/memory.h"
 #include "../src/base/rng.h"
 #include "../src/cluster/follower.h"
+#include "../src/cluster/leader.h"
 #include "../src/cluster/mirrored.h"
 #include "../src/engine/threads.h"
 #include "../src/record/sentence.h"
@@ -49,6 +50,7 @@ struct process {
     char name[NAME]; /* "ps-0", "worker-1" */
     double begins_s, ended_s;
     bool ended;
+    bool struck; /* it was killed, and another one may have its place */
 };
 
 struct simulated_cluster {
@@ -141,8 +143,6 @@ static inline void add_process(struct simulated_cluster *all, enum cluster_role 
 /* As the verb train does it. */
 static inline void process_body(void *argument) {
     struct process *process = argument;
-    const struct members_settings members = {.cluster = &process->cluster};
-    const struct crew crew = members_crew(&members);
     struct finish *finish = &process->finish;
     bool abandoned;
     char sentence[SENTENCE_BYTES];
@@ -156,9 +156,9 @@ static inline void process_body(void *argument) {
         worker_train(process->typed, &process->cluster, process->world, NULL, finish, &abandoned,
                      &process->error);
     else if (process->cluster.task > 0)
-        follow_train(process->typed, &members, process->world, &process->result, &process->error);
+        follow_train(process->typed, &process->cluster, process->world, &process->result, &process->error);
     else
-        run_train(process->typed, &crew, process->world, &process->result, &process->error);
+        leader_train(process->typed, &process->cluster, process->world, &process->result, &process->error);
     process->ended_s = world_now(process->world);
     process->ended = true;
 }

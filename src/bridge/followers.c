@@ -177,6 +177,7 @@ static int hear(struct host *host, struct follower *follower, bool *gone, bool *
         const struct frame_header *header = &word.header;
         *for_now = header->type == FRAME_FAILURE && header->flags == FAILURE_FOR_NOW;
         if (*for_now) return OK;
+        host->refused = host->refused || header->type == FRAME_FAILURE;
         if (header->type == FRAME_FAILURE)
             return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name, word.bytes);
         if (header->type == FRAME_HEARTBEAT) continue;

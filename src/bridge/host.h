@@ -27,6 +27,7 @@ struct peer {
     bool left;                 /* it has said that it goes */
     bool paused;               /* since it was last assigned a batch */
     double heard_s, took_s;    /* its last sign of life; when it last took a word */
+    long seen;                 /* as in its hello */
     char device_name[GROUP_NAME_BYTES];
     char name[MEMBER_NAME_BYTES]; /* "worker 1 (127.0.0.1:4000 cpu:0)" */
     struct packed packed;         /* of the slice */
@@ -116,6 +117,7 @@ struct host {
     struct door *door;
     _Atomic long epoch, step; /* of the newest batch that a worker was sent, from 1 */
     bool asked;               /* a follower has said that it has to go: the run is to end */
+    bool refused;             /* a follower will not have this leader */
     struct roster *roster;    /* borrowed; NULL or where a peer's signs of life are noted, by its place */
 };
 
@@ -173,6 +175,8 @@ bool followers_ask(struct host *host);
 int follower_hear(struct host *host, int follower, const char *what, struct frame_header *header,
                   double timeout_s, struct error *error);
 
+/* Updates of the newest weights that one of the workers had in the session before. */
+long host_seen(const struct host *host);
 /* Bytes to and from all workers so far. */
 long long host_sent(const struct host *host);
 long long host_received(const struct host *host);

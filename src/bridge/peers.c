@@ -321,6 +321,13 @@ int peer_step(struct host *host, struct peer *peer, const struct request *reques
     return answer_get(loss, request, answer, peer->name, error);
 }
 
+long host_seen(const struct host *host) {
+    long most = 0;
+    for (int i = 0; i < host->count; i++)
+        if (host->peers[i].seen > most) most = host->peers[i].seen;
+    return most;
+}
+
 long long host_sent(const struct host *host) {
     long long bytes = 0;
     for (int i = 0; i < host->count; i++) bytes += endpoint_sent(host->peers[i].endpoint);

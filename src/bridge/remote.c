@@ -39,9 +39,11 @@ int remote_read_end(struct remote *remote, struct remote_host *host, struct erro
     switch (host->header.type) {
     case FRAME_FAILURE:
         RETURN_IF(remote_read_words(remote, host, words, error));
+        remote->over = remote->over || host->header.flags != FAILURE_FOR_NOW;
         return error_set(error, ERROR_PEER, "%s refuses: %s", peer, words);
     case FRAME_GOODBYE:
         RETURN_IF(read_finish(remote, host, &finish, error));
+        remote->over = remote->over || (host == remote->hosts && finish.code != ERROR_PEER);
         return error_set(error, ERROR_PEER, "%s ended: %s", peer, finish.words);
     default:
         return error_set(error, ERROR_PEER, "%s: an unexpected frame, %s", peer,

@@ -58,6 +58,7 @@ struct remote {
     struct state own;    /* the worker's copies, where it steps them; count 0: it does not; borrowed */
     bool behind;         /* it has stepped them since it gave them back */
     bool left;           /* it has told the hosts that it goes */
+    bool over;           /* the leader has ended the run, or a host refuses this worker for good */
     struct typed agreed; /* the settings of the run, as the leader has told them */
     const struct fingerprint *built; /* once this worker is ready; borrowed */
     double deadline, beaten_s;

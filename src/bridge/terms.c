@@ -136,6 +136,7 @@ int hello_put(const struct hello *hello, struct frame_writer *writer, struct err
     put_whole(writer, hello->devices);
     frame_put_u64(writer, hello->process);
     frame_put_text(writer, hello->device_name);
+    put_whole(writer, hello->seen);
     return frame_put_end(writer, "a hello", error);
 }
 
@@ -150,6 +151,7 @@ int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer
     hello->devices = (int)get_whole(reader, MOST);
     hello->process = frame_get_u64(reader);
     device_name_get(reader, hello->device_name, sizeof hello->device_name);
+    hello->seen = get_whole(reader, most_long);
     return frame_get_end(reader, "a hello", peer, error);
 }
 

@@ -26,6 +26,7 @@ struct hello {
     int task, device, devices;      /* which worker; which of its devices, of how many */
     uint64_t process;               /* drawn by lot: the same in all hellos of a process, no other has it */
     char device_name[GROUP_NAME_BYTES]; /* "cpu:0" */
+    long seen; /* updates of the newest weights that it had in the session before (src/cluster/sessions.h) */
 };
 
 /* WELCOME: all have come. */

@@ -49,6 +49,7 @@ static int open_members(void **self, const void *settings, const struct crew_sit
     members->settings = *(const struct members_settings *)settings;
     members->timeout_s = site->config->timeout_s;
     members->fetch_s = TIMEOUT_TIMES * site->config->timeout_s;
+    if (members->settings.session) atomic_store(&members->settings.session->met, true);
     RETURN_IF(wait_for_all(members, error));
     *workers = members->host.count;
     RETURN_IF(memory_array(&members->numbers, *workers, "batches in hand", error));
@@ -58,6 +59,9 @@ static int open_members(void **self, const void *settings, const struct crew_sit
 static bool close_members(void *self) {
     struct members *members = self;
     if (!members) return true;
+    struct cluster_session *session = members->settings.session;
+    if (session && members->host.refused)
+        atomic_store(&session->over, true); /* waiting would change nothing */
     for (int w = 0; members->copies && w < members->host.count; w++) memory_free(members->copies[w]);
     host_close(&members->host);
     memory_free(members->copies);
@@ -279,7 +283,9 @@ static int begin(void *self, struct error *error) {
     struct members *members = self;
     const struct store *store = members->site->store;
     const struct welcome welcome = {.begin = store->begin, .end = store->end};
+    struct cluster_session *session = members->settings.session;
     RETURN_IF(host_welcome(&members->host, &welcome, error));
+    if (session && !members->host.leader) atomic_store(&session->begun, true);
     return spread(members, false, error);
 }
 
@@ -459,6 +465,7 @@ static void totals(const void *self, struct crew_totals *totals) {
     const struct cluster *cluster = members->settings.cluster;
     *totals = (struct crew_totals){.ps = cluster->mirrored ? 0 : cluster->ps.count,
                                    .workers = cluster->workers.count,
+                                   .seen_before = host_seen(&members->host),
                                    .lost_updates = members->far_lost_updates,
                                    .sent = host_sent(&members->host) - members->sent_before,
                                    .received = host_received(&members->host) - members->received_before,

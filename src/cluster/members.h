@@ -8,12 +8,14 @@
 #include "../bridge/host.h"
 #include "../bridge/lead.h"
 #include "../engine/crew.h"
+#include "sessions.h"
 
 /* What the crew is made for; borrowed until it is closed. */
 struct members_settings {
     const struct cluster *cluster;
-    const _Atomic bool *give_up; /* set when the rest of this process has failed; NULL: there is none */
-    const struct error *because; /* what it failed with, once give_up is set */
+    const _Atomic bool *give_up;     /* set when the rest of this process has failed; NULL: there is none */
+    const struct error *because;     /* what it failed with, once give_up is set */
+    struct cluster_session *session; /* told of what becomes of it; NULL: none */
 };
 
 /* The crew of this process, a parameter server of the cluster. */

@@ -27,7 +27,8 @@ enum { LOOK_MS = 50 };
 #define TIMEOUT_TIMES 3.0
 
 struct remote_run {
-    const struct typed *typed; /* borrowed, as the next two */
+    struct cluster_session *session; /* borrowed, as the next three */
+    const struct typed *typed;       /* the session's */
     const struct cluster *cluster;
     const _Atomic bool *give_up;
     struct setup setup;
@@ -132,7 +133,8 @@ static int connect_remote(struct remote_device *device) {
                             .task = run->cluster->task,
                             .device = device->index,
                             .devices = run->setup.device_count,
-                            .process = run->cluster->process};
+                            .process = run->cluster->process,
+                            .seen = run->session->seen_before};
     snprintf(hello->program, sizeof hello->program, "%s", TRAINER_VERSION);
     memcpy(hello->device_name, device->name, sizeof hello->device_name);
     const struct remote_settings remote = {.world = run->world,
@@ -152,6 +154,7 @@ static int open_device(struct remote_device *device) {
     struct remote_run *run = device->run;
     struct error *error = &device->error;
     RETURN_IF(connect_remote(device));
+    atomic_store(&run->session->met, true);
     RETURN_IF(build_once(device));
     const size_t floats = run->setup.network.graph.layout.floats;
     const int batch = run->setup.config.batch;
@@ -207,6 +210,7 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     RETURN_IF(compute.load(compute.self, device->index, 0, number, &indices, error));
     RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
     if (*over) return OK;
+    session_see(run->session, request.version - 1);
     RETURN_IF(
         compute.run(compute.self, device->index, 0, device->weights, device->gradient, &outcome.loss, error));
     RETURN_IF(compute.synchronize(compute.self, device->index, false, &outcome, error));
@@ -231,6 +235,7 @@ static int compute_batches(struct remote_device *device) {
     bool over = false;
     device->began_s = world_now(run->world);
     atomic_store(&run->begun, true);
+    atomic_store(&run->session->begun, true);
     while (!over) {
         enum next next = NEXT_PAUSE;
         long number = 0;
@@ -262,6 +267,7 @@ static void device_body(void *argument) {
         device->error = (struct error){0};
         code = error_set(&device->error, ERROR_INTERRUPTED, "interrupted");
     }
+    if (device->remote.over) atomic_store(&device->run->session->over, true);
     if (code != OK) remote_fail(&device->remote, &device->error);
     int none = -1;
     if (code != OK) atomic_compare_exchange_strong(&device->run->failed, &none, device->index);
@@ -367,6 +373,7 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
         *finish = (struct finish){.left = true};
     if (finish->left) progress_say(&run->progress, "left, as it was asked to");
     if (finish->code == OK) return OK;
+    if (finish->code != ERROR_PEER) atomic_store(&run->session->over, true);
     return error_set(error, ERROR_PEER, "the %s %s ended: %s", cluster_server(run->cluster),
                      run->cluster->ps.list[0].text, finish->words);
 }
@@ -405,18 +412,21 @@ static void say_pipeline(struct remote_run *run) {
     if (bytes[0]) progress_say(&run->progress, "%s", bytes);
 }
 
-int worker_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
-                 const _Atomic bool *give_up, struct finish *finish, bool *abandoned, struct error *error) {
+int worker_session(struct cluster_session *session, const _Atomic bool *give_up, struct finish *finish,
+                   bool *abandoned, struct error *error) {
+    const struct cluster *cluster = session->cluster;
     struct remote_run *run = NULL;
     *abandoned = false;
+    *finish = (struct finish){0};
     world_catch_interrupts();
     RETURN_IF(memory_array(&run, 1, "the worker", error));
-    run->typed = typed;
+    run->session = session;
+    run->typed = session->typed;
     run->cluster = cluster;
-    run->world = world;
+    run->world = session->world;
     run->give_up = give_up;
     run->failed = -1;
-    progress_open(&run->progress, stderr, typed->value.quiet);
+    progress_open(&run->progress, stderr, run->typed->value.quiet);
     lines_open(&run->lines, stdout, NULL); /* there is no bar */
     int code = open_run(run, error);
     if (code == OK) {
@@ -435,4 +445,20 @@ int worker_train(const struct typed *typed, const struct cluster *cluster, struc
     *abandoned = !close_run(run);
     if (!*abandoned) memory_free(run);
     return code;
+}
+
+struct working {
+    const _Atomic bool *give_up;
+    struct finish *finish;
+};
+
+static int train(void *argument, struct cluster_session *session, bool *abandoned, struct error *error) {
+    const struct working *working = argument;
+    return worker_session(session, working->give_up, working->finish, abandoned, error);
+}
+
+int worker_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
+                 const _Atomic bool *give_up, struct finish *finish, bool *abandoned, struct error *error) {
+    struct working working = {give_up, finish};
+    return sessions_train(typed, cluster, world, train, &working, abandoned, error);
 }

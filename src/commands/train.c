@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../cluster/follower.h"
+#include "../cluster/leader.h"
 #include "../cluster/mirrored.h"
 #include "../launch/start.h"
 #include "../library/training.h"
@@ -28,13 +29,11 @@ static int train_alone(const struct typed *typed, struct error *error) {
 
 /* A parameter server: the first of them leads the others. */
 static int serve(const struct typed *typed, const struct cluster *cluster, struct error *error) {
-    const struct members_settings settings = {.cluster = cluster};
-    const struct crew crew = members_crew(&settings);
     struct run_result result = {0};
     struct world *world = NULL;
     RETURN_IF(world_open_threads(&world, error));
-    const int code = cluster->task > 0 ? follow_train(typed, &settings, world, &result, error)
-                                       : run_train(typed, &crew, world, &result, error);
+    const int code = cluster->task > 0 ? follow_train(typed, cluster, world, &result, error)
+                                       : leader_train(typed, cluster, world, &result, error);
     if (!result.abandoned) world_close(world);
     run_print_results(code, &result);
     run_result_free(&result);
@@ -70,6 +69,8 @@ static void say_idle(const struct given *given) {
     char words[100];
     snprintf(words, sizeof words, "%s does nothing in one process, which sends nothing", name ? name : "");
     if (name) progress_warn_of(words);
+    if (given->restart_wait_s)
+        progress_warn_of("--restart-wait does nothing in one process, which waits for nobody");
 }
 
 /* As what this process is in the cluster: alone, a parameter server, or a worker. */

@@ -47,7 +47,8 @@ struct crew_change {
 
 /* What the crew alone has counted: outside this process, or between the devices of groups. */
 struct crew_totals {
-    int ps, workers; /* processes of the cluster; ps 0: it is mirrored */
+    int ps, workers;  /* processes of the cluster; ps 0: it is mirrored */
+    long seen_before; /* updates of the newest weights that a worker had before this process was lost */
     long lost_updates;
     long long sent, received; /* bytes, to and from the workers, since the first batch */
     double idle, idle_equal;  /* of groups here, as group_idle; NAN where there is no pipeline */

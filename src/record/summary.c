@@ -148,6 +148,7 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_real(json, "batch_expected_s", s->batch_expected_s);
     json_real(json, "batch_compute_s", s->batch_compute_s);
     json_int(json, "lost_updates", s->lost_updates);
+    if (s->config->restart_wait_s > 0.0) json_int(json, "redone_updates", s->redone_updates);
     json_int(json, "dropped", s->dropped);
     json_int(json, "lost_workers", s->lost_workers);
     json_int(json, "lost_batches", s->lost_batches);

@@ -91,10 +91,11 @@ struct summary {
     double pipeline_idle, pipeline_idle_equal;
     /* A worker's computing of a batch: by --place=auto, or NAN; in the mean, NAN: none was computed. */
     double batch_expected_s, batch_compute_s;
-    long lost_updates; /* in place: overwritten by another worker */
-    long dropped;      /* gradients that came too late and were thrown away, by some shard */
-    int lost_workers;  /* that failed or fell silent, while the others went on */
-    long lost_batches; /* in their hands */
+    long lost_updates;   /* in place: overwritten by another worker */
+    long redone_updates; /* lost with a process since the last checkpoint, and made again */
+    long dropped;        /* gradients that came too late and were thrown away, by some shard */
+    int lost_workers;    /* that failed or fell silent, while the others went on */
+    long lost_batches;   /* in their hands */
     long long bytes_moved;
     int cluster_ps, cluster_workers; /* processes; no workers: no cluster; no ps: a mirrored one */
     long long wire_sent,

@@ -38,6 +38,26 @@ static int say_servers(struct run *run, struct error *error) {
     return code;
 }
 
+/* A leader that others wait for when it is lost, or that begins again when they are. */
+static void say_restart(struct run *run) {
+    const struct config *config = &run->setup.config;
+    const long version = store_version(&run->store);
+    struct crew_totals totals;
+    if (config->restart_wait_s <= 0.0 || !run->crew.elsewhere) return;
+    run->crew.totals(run->members, &totals);
+    const long lost = totals.seen_before > version ? totals.seen_before - version : 0;
+    run->redone_updates =
+        lost + (run->resumes ? (long)checkpoint_number(&run->checkpoint, "redone_updates", 0) : 0);
+    if (run->resumes)
+        lines_describe(&run->lines, "goes on from the snapshot in %s: update %ld, %.1f of %d epochs",
+                       config->resume, version, run_epochs(run), config->epochs);
+    else
+        lines_describe(&run->lines, "begins: there is no snapshot in %s", config->out);
+    if (lost > 0)
+        lines_describe(&run->lines, "%ld update%s since then %s lost, and made again", lost,
+                       lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
+}
+
 int run_say_start(struct run *run, struct error *error) {
     const struct setup *setup = &run->setup;
     const struct config *config = &setup->config;
@@ -76,6 +96,7 @@ int run_say_start(struct run *run, struct error *error) {
     if (setup->cores_shared && !run->crew.elsewhere)
         lines_describe(lines, "more devices than cores: they share them");
     RETURN_IF(say_servers(run, error));
+    say_restart(run);
     lines_say(lines, "logs, model and checkpoint go to %s", config->out);
     lines_flush(lines);
     return OK;

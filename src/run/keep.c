@@ -35,6 +35,7 @@ static struct standing standing_of(struct run *run, const long *own) {
                              .schedule_ahead = run->store.settings.schedule_ahead,
                              .target_accuracy = run->setup.config.target_accuracy,
                              .target_s = run->target_s,
+                             .redone_updates = run->redone_updates,
                              .train_seconds = run->seconds_before + training_seconds(&run->training)};
 }
 
@@ -59,6 +60,7 @@ int run_write_model(const struct run *run, const float *weights, const struct st
     char path[PATH_BYTES];
     timeless.train_seconds = timeless.test_score = timeless.target_s = (double)NAN;
     timeless.best = (struct best_epoch){0};
+    timeless.redone_updates = 0;
     RETURN_IF(file_join(path, run->setup.config.out, "model.safetensors", error));
     int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, &timeless, error);
     if (code == OK)
@@ -176,7 +178,8 @@ int run_keep_rest(struct run *run, int code, struct error *error) {
     if (code != ERROR_DEVICE && code != ERROR_PEER && code != ERROR_DIVERGED) return code;
     if (code != ERROR_DIVERGED) keep_what_is_left(run);
     run_drain(run);
-    if (!run_keeps(run)) return code;
+    const bool goes_on = code == ERROR_PEER && run->crew.elsewhere && run->setup.config.restart_wait_s > 0.0;
+    if (!run_keeps(run) || goes_on) return code; /* which its next session says */
     if (run->has_checkpoint && run->crew.elsewhere)
         text_add(&words,
                  "; to go on from update %ld, start all processes again, the leader with --resume=%.200s",

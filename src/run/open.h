@@ -77,6 +77,8 @@ struct run {
     double target_s;        /* training seconds when the target accuracy was reached, or NAN */
     double epoch_s;         /* training seconds when the epoch began */
     long long epoch_examples;
+    long redone_updates; /* that were lost with a process since a checkpoint: of earlier sessions, and this
+                            one's */
     bool nothing_left;   /* a run that is resumed where it is has no more to do: nothing is written */
     bool told_recording; /* whether a step is recorded */
     bool interrupted, told_interrupt, stopped_early;

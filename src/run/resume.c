@@ -164,6 +164,8 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
     }
     RETURN_IF(add_phases(texts, standing, error));
     RETURN_IF(add_times(texts, standing, error));
+    if (standing->redone_updates > 0)
+        RETURN_IF(add_format(texts, error, "redone_updates", "%ld", standing->redone_updates));
     RETURN_IF(add_longs(texts, "own_batches", standing->own, standing->workers, error));
     return add_dataset(texts, dataset, error);
 }
@@ -188,7 +190,7 @@ struct counted {
     double epochs_done, final_cost, train_seconds, target_accuracy, target_s;
     double test_accuracy, best_accuracy, best_test_accuracy, test_rmse, best_rmse, best_test_rmse, best_loss;
     int best_epoch;
-    long schedule_ahead;
+    long schedule_ahead, redone_updates;
 };
 
 static const struct option counted_rows[] = {
@@ -204,6 +206,8 @@ static const struct option counted_rows[] = {
     OPTION_ROW(REAL, "target_s", struct counted, target_s, .most = SECONDS_MOST, .unit = "s"),
     OPTION_ROW(LONG, "schedule_ahead", struct counted, schedule_ahead, .least = -BATCHES_MOST,
                .most = BATCHES_MOST, .unit = "updates"),
+    OPTION_ROW(LONG, "redone_updates", struct counted, redone_updates, .most = BATCHES_MOST,
+               .unit = "updates"),
     OPTION_ROW(REAL, "test_accuracy", struct counted, test_accuracy, .most = 1),
     OPTION_ROW(INT, "best_epoch", struct counted, best_epoch, .least = 1, .most = EPOCHS_MOST),
     OPTION_ROW(REAL, "best_accuracy", struct counted, best_accuracy, .most = 1),

@@ -42,6 +42,7 @@ struct standing {
     long schedule_ahead;
     double train_seconds; /* NAN: not to be told, as in what two equal runs are to leave alike: nor is what
                               each worker did, nor target_s */
+    long redone_updates;  /* as in the summary */
     double target_accuracy, target_s; /* seconds of training until the first; or NAN, both or the latter */
 };
 

@@ -237,6 +237,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
     struct crew_totals crew;
     run->crew.totals(run->members, &crew);
     result->summary.lost_updates = store_lost_updates(&run->store) + crew.lost_updates;
+    result->summary.redone_updates = run->redone_updates;
     result->summary.cluster_ps = crew.ps;
     result->summary.cluster_workers = crew.workers;
     result->summary.wire_sent = crew.sent;
