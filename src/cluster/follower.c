@@ -16,7 +16,8 @@ enum { LOOK_MS = 20 };
 
 #define LEAVE_S 20.0 /* for the leader to end the run: a scheduler gives 30 s */
 
-#define TIMEOUT_TIMES 3.0 /* the leader may be waiting itself, or evaluate */
+#define TIMEOUT_TIMES                                                                                        \
+    4.0 /* the leader may evaluate, or wait itself, three times the timeout for another slice */
 
 struct led_run {
     struct run *run;
