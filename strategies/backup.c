@@ -40,6 +40,7 @@ static const struct traits backup_traits = {
     .own_weights = true,
     .merged = true,
     .drops = true,
+    .weighs = true,
     .whole_reads = true,
     .staleness_bound = strategy_never_stale,
     .bytes_moved = strategy_bytes_changed,

@@ -24,6 +24,8 @@ struct rig_settings {
     const char *strategy, *optimizer;
     const char *schedule; /* NULL: constant */
     int workers, shards, slots, batches, block;
+    const int
+        *sizes; /* [workers] examples of each worker's batches, whose numbers then count examples; NULL: 4 */
     bool simulated;
     uint64_t seed;
     rig_formula *formula;
@@ -71,6 +73,8 @@ struct rig {
     _Atomic long finished;   /* gradients reported, empty ones too */
     _Atomic long wrong_rows; /* of them, with a row of another step, or a slot that was free already */
     float loss_of[4096];     /* of each batch of the shared stream, as its row should say */
+    int applied[4096]
+               [HARNESS_WORKERS]; /* examples that each worker has given to the update with this version */
 };
 
 static int rig_load(void *self, int worker, int buffer, long number, const struct indices *indices,
@@ -152,8 +156,13 @@ static inline void rig_finished(void *argument, struct gradient *gradient) {
     const float rate = store_rate(&rig->store, gradient->version[0]);
     bool right = atomic_load(&gradient->left) != 0 && row->worker == gradient->worker &&
                  row->step == gradient->step + 1 && row->examples == gradient->examples;
+    const int *sizes = rig->settings.sizes;
+    if (row->examples > 0) right = right && row->examples == (sizes ? sizes[row->worker] : 4);
+    const long version = atomic_load(&gradient->applied_version);
+    if (!atomic_load(&gradient->dropped) && version < 4096)
+        rig->applied[version][gradient->worker] = gradient->examples;
     if (row->examples > 0) right = right && memcmp(&row->learning_rate, &rate, sizeof rate) == 0;
-    if (row->examples > 0 && rig->settings.sharding == SHARDING_SHARED && rig->sampler.epochs == 1)
+    if (row->examples > 0 && rig->settings.sharding == SHARDING_SHARED && rig->sampler.epochs == 1 && !sizes)
         right = right && memcmp(&row->loss, &rig->loss_of[row->batch - 1], sizeof rate) == 0;
     if (!right) atomic_fetch_add(&rig->wrong_rows, 1);
     atomic_fetch_add(&rig->finished, 1);
@@ -200,7 +209,8 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                   .examples = settings->batches * 4,
                                   .batch = 4,
                                   .workers = settings->workers,
-                                  .sharding = settings->sharding};
+                                  .sharding = settings->sharding,
+                                  .sizes = settings->sizes};
     RETURN_IF(sampler_open(&rig->sampler, &stream, traits->rounds, 1, 0, NULL, error));
     const struct store_settings store = {.layout = &rig->layout,
                                          .roster = &rig->roster,

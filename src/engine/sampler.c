@@ -52,15 +52,25 @@ void sampler_close(struct sampler *sampler) {
 
 /* --- rounds --- */
 
-/* Workers that take part in generation `e`, and how many of them stand before `worker`. */
-static int generation_workers(const struct sampler *sampler, int e) {
-    return sampler->stream.workers - e;
+/* Numbers that a batch of this worker takes. */
+static long width_of(const struct sampler *sampler, int worker) {
+    return sampler->stream.sizes ? sampler->stream.sizes[worker] : 1;
 }
 
-static int generation_rank(const struct sampler *sampler, int e, int worker) {
-    int rank = worker;
-    for (int i = 1; i <= e; i++) rank -= sampler->generations[i].lost < worker;
-    return rank;
+/* In a round of generation `e`: numbers of those who take part and stand before `worker`; of all of them. */
+static long numbers_before(const struct sampler *sampler, int e, int worker) {
+    long numbers = worker;
+    if (sampler->stream.sizes) numbers = 0;
+    for (int w = 0; sampler->stream.sizes && w < worker; w++) numbers += width_of(sampler, w);
+    for (int i = 1; i <= e; i++) {
+        const int lost = sampler->generations[i].lost;
+        if (lost < worker) numbers -= width_of(sampler, lost);
+    }
+    return numbers;
+}
+
+static long round_numbers(const struct sampler *sampler, int e) {
+    return numbers_before(sampler, e, sampler->stream.workers);
 }
 
 /* The number assigned to a worker in a round of no later generation than that of its loss. */
@@ -69,7 +79,7 @@ static long number_of(const struct sampler *sampler, int worker, long round) {
     while (sampler->generations[e].from > round) e--;
     const struct sampler_generation *generation = &sampler->generations[e];
     const long k =
-        (round - generation->from) * generation_workers(sampler, e) + generation_rank(sampler, e, worker);
+        (round - generation->from) * round_numbers(sampler, e) + numbers_before(sampler, e, worker);
     return k < generation->again_count ? generation->again[k]
                                        : generation->fresh + k - generation->again_count;
 }
@@ -77,7 +87,7 @@ static long number_of(const struct sampler *sampler, int worker, long round) {
 /* Numbers that the newest generation has assigned, when all its rounds before `round` are assigned. */
 static long assigned_before(const struct sampler *sampler, long round) {
     const int e = atomic_load(&sampler->generation_count) - 1;
-    return (round - sampler->generations[e].from) * generation_workers(sampler, e);
+    return (round - sampler->generations[e].from) * round_numbers(sampler, e);
 }
 
 static long rounds_opened(const struct sampler *sampler) {
@@ -144,7 +154,8 @@ bool sampler_next(struct sampler *sampler, int worker, long *number) {
     }
     const long limit = atomic_load(&sampler->limit);
     *number = atomic_load(&sampler->cursor);
-    while (*number < limit && !atomic_compare_exchange_weak(&sampler->cursor, number, *number + 1)) {
+    const long width = width_of(sampler, worker);
+    while (*number < limit && !atomic_compare_exchange_weak(&sampler->cursor, number, *number + width)) {
     }
     if (*number >= limit) return false;
     atomic_fetch_add(&line->done, 1);
@@ -163,7 +174,7 @@ static long rounds_until(const struct sampler *sampler, long end) {
     const int e = atomic_load(&sampler->generation_count) - 1;
     const struct sampler_generation *generation = &sampler->generations[e];
     const long left = generation->again_count + (end > generation->fresh ? end - generation->fresh : 0);
-    return generation->from + up(left, generation_workers(sampler, e));
+    return generation->from + up(left, round_numbers(sampler, e));
 }
 
 /* Own batches before the first round, of all that are there. */
@@ -219,7 +230,8 @@ int sampler_lose(struct sampler *sampler, int worker, long step, struct error *e
     const bool generations = shared(sampler) && sampler->rounds;
     const bool waited = generations && step > rounds_opened(sampler); /* for a round that nobody has begun */
     if (step > 0 && !waited)
-        sampler->in_flight += generations ? 1 : atomic_load(&sampler->lines[worker].done) - (step - 1);
+        sampler->in_flight += (generations ? 1 : atomic_load(&sampler->lines[worker].done) - (step - 1)) *
+                              width_of(sampler, worker);
     return generations ? begin_generation(sampler, worker, step, error) : OK;
 }
 
@@ -275,15 +287,30 @@ long sampler_own(const struct sampler *sampler, int worker) {
     return sampler->lines[worker].base + atomic_load(&sampler->lines[worker].done);
 }
 
+/* Where the last round ends, which goes over the total to `position`: whose part would begin behind the total
+ * was assigned nothing. */
+static long end_of_last(const struct sampler *sampler, long position) {
+    const int e = atomic_load(&sampler->generation_count) - 1;
+    const long begin = position - round_numbers(sampler, e);
+    if (!sampler->stream.sizes) return sampler->total;
+    for (int w = 0; w < sampler->stream.workers; w++) {
+        const long at = begin + numbers_before(sampler, e, w);
+        if (at >= sampler->total) return at;
+    }
+    return position;
+}
+
 long sampler_position(const struct sampler *sampler) {
     if (shared(sampler) && !sampler->rounds)
         return atomic_load(&sampler->cursor) - atomic_load(&sampler->given_back);
     if (shared(sampler)) {
         const struct sampler_generation *generation =
             &sampler->generations[atomic_load(&sampler->generation_count) - 1];
-        const long position =
-            generation->fresh - generation->again_count + assigned_before(sampler, rounds_opened(sampler));
-        return position < sampler->total ? position : sampler->total;
+        const long assigned = assigned_before(sampler, rounds_opened(sampler));
+        const long position = generation->fresh - generation->again_count + assigned;
+        return position <= sampler->total || (sampler->stream.sizes && assigned == 0)
+                   ? position
+                   : end_of_last(sampler, position);
     }
     long sum = 0;
     for (int w = 0; w < sampler->stream.workers; w++) sum += sampler_own(sampler, w);
@@ -318,15 +345,22 @@ long sampler_total(const struct sampler *sampler) {
 }
 
 long sampler_updates(const struct sampler *sampler, bool merged) {
-    return merged ? up(sampler_total(sampler), sampler->stream.workers) : sampler_total(sampler);
+    const long batches = sampler_batches(sampler, sampler_total(sampler));
+    return merged ? up(batches, sampler->stream.workers) : batches;
+}
+
+long sampler_batches(const struct sampler *sampler, long numbers) {
+    return sampler->stream.sizes ? up(numbers, sampler->stream.batch) : numbers;
 }
 
 void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,
                    long *batches) {
     const long long examples = stream_epoch_examples(&sampler->stream, worker);
-    const int e = (int)((long long)number * sampler->stream.batch / examples);
-    const long begin = e > 0 ? stream_epoch_end(&sampler->stream, worker, e - 1) : 0;
+    const int e = (int)((long long)number * stream_unit(&sampler->stream) / examples);
+    const long begin =
+        e > 0 ? sampler_batches(sampler, stream_epoch_end(&sampler->stream, worker, e - 1)) : 0;
     *epoch = e;
-    *place = number - begin;
-    *batches = stream_epoch_end(&sampler->stream, worker, e) - begin;
+    *batches = sampler_batches(sampler, stream_epoch_end(&sampler->stream, worker, e)) - begin;
+    *place = sampler_batches(sampler, number) - begin;
+    if (*place >= *batches) *place = *batches - 1;
 }

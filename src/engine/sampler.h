@@ -5,6 +5,12 @@
  * number from one cursor, so a slow worker does not slow the others. With --data-sharding=split|all each
  * worker counts its own batches.
  *
+ * Where workers have shares of different sizes (stream.sizes; shared stream alone), numbers count examples:
+ * a round goes over a run of the stream, of which each worker is assigned a contiguous part of its size, in
+ * roster order; without rounds the cursor goes on by the size of whoever takes a batch. So positions, limits
+ * and totals are places in the stream, whatever the shares are. Nothing can be handed out anew then: with
+ * rounds the loss of a worker must end the run.
+ *
  * Workers stop at a limit (the end of an epoch), or soon after sampler_stop. With rounds all must stop
  * after the same round: the last one that any worker was assigned. A worker computes everything it was
  * assigned before it pauses, including what a prefetcher asked for in advance.
@@ -46,8 +52,8 @@ struct sampler {
     struct stream stream;
     bool rounds;
     int epochs;
-    long base;                        /* shared: batches assigned before this run */
-    long total;                       /* shared: batches in the whole training */
+    long base;                        /* shared: numbers assigned before this run */
+    long total;                       /* shared: numbers in the whole training */
     _Alignas(64) _Atomic long cursor; /* shared, no rounds: next number */
     _Alignas(64) _Atomic long limit;  /* rounds: rounds of this run; shared: numbers */
     _Alignas(
@@ -58,7 +64,7 @@ struct sampler {
     struct sampler_generation
         *generations; /* [workers + 1], generation_count of them in use; added while paused */
     _Atomic int generation_count;
-    long in_flight; /* batches that were lost with their workers */
+    long in_flight; /* numbers that were lost with their workers */
 };
 
 /* done[workers]: own batches of each worker before this run (split, all; may be NULL); base: shared ones. */
@@ -89,14 +95,16 @@ void sampler_take_back(struct sampler *sampler, long rounds);
 void sampler_change(struct sampler *sampler, bool rounds);
 bool sampler_reached(const struct sampler *sampler, int epoch); /* whether epoch `epoch` is complete */
 long sampler_position(
-    const struct sampler *sampler); /* batches assigned since training began, over all workers */
+    const struct sampler *sampler); /* numbers assigned since training began, over all workers */
 long sampler_own(const struct sampler *sampler,
                  int worker); /* split, all: batches of this worker since training began */
-long sampler_total(const struct sampler *sampler); /* batches in the whole training, over all workers */
+long sampler_total(const struct sampler *sampler); /* numbers in the whole training, over all workers */
+/* So many numbers in batches of --batch examples, rounded up. */
+long sampler_batches(const struct sampler *sampler, long numbers);
 /* Updates that makes of each shard: one per batch, or, merged, one per round. */
 long sampler_updates(const struct sampler *sampler, bool merged);
 
-/* Epoch (from 0) of a batch, its place in it (from 0), and the batches of that epoch. */
+/* Epoch (from 0) of a batch, its place in it (from 0), and the batches of that epoch, of --batch examples. */
 void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,
                    long *batches);
 

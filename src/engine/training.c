@@ -337,15 +337,13 @@ long long training_bytes_moved(const struct training *training, int worker) {
     return training->workers[worker].side.bytes_moved;
 }
 
-void training_take_loss(struct training *training, double *sum, long *steps) {
-    *sum = 0.0;
-    *steps = 0;
+void training_take_loss(struct training *training, double *sum, double *steps) {
+    *sum = *steps = 0.0;
     for (int w = 0; w < training->settings.roster->workers; w++) {
         struct worker_totals *totals = &training->workers[w].totals;
         *sum += totals->loss_sum;
         *steps += totals->loss_steps;
-        totals->loss_sum = 0.0;
-        totals->loss_steps = 0;
+        totals->loss_sum = totals->loss_steps = 0.0;
     }
 }
 

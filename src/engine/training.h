@@ -83,8 +83,8 @@ struct training_settings {
 
 struct worker_totals {
     long steps, examples;
-    double loss_sum; /* over steps since the coordinator last took it */
-    long loss_steps;
+    /* Over steps since the coordinator last took it: each counts as often as its examples make a batch. */
+    double loss_sum, loss_steps;
     float first_loss, last_loss;
     double input_s, pull_s, compute_s, push_s,
         wait_s; /* together: the time of training, as long as it takes part */
@@ -152,7 +152,7 @@ const struct worker_totals *training_totals(const struct training *training,
                                             int worker);                     /* while paused or ended */
 long long training_bytes_moved(const struct training *training, int worker); /* likewise */
 void training_take_loss(struct training *training, double *sum,
-                        long *steps); /* while paused: mean loss since the last call, over all workers */
+                        double *steps); /* while paused: mean loss since the last call, over all workers */
 /* Whether a worker was lost, at which step, and why; while paused or ended. */
 bool training_lost(const struct training *training, int worker, long *step, const char **words);
 /* Whether it was not lost but has left, and after how many steps; while paused or ended. */

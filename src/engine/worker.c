@@ -127,7 +127,8 @@ static int compute(struct worker *worker, struct step_taken *step) {
     float *slab = worker->slabs[gradient->slot];
     for (int s = 0; s < store->settings.shards; s++) gradient->version[s] = worker->side.version[s];
     gradient->values = slab;
-    gradient->examples = step->feed.number == NO_BATCH ? 0 : settings->sampler->stream.batch;
+    gradient->examples =
+        step->feed.number == NO_BATCH ? 0 : stream_size(&settings->sampler->stream, worker->index);
     if (step->feed.number == NO_BATCH) return OK;
     RETURN_IF(inject_fault(worker, steps_earlier(worker) + worker->side.step + 1));
     const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
@@ -158,8 +159,9 @@ static void count_step(struct worker *worker, const struct log_row *row) {
     if (totals->steps == 0) totals->first_loss = row->loss;
     totals->steps++;
     totals->examples += row->examples;
-    totals->loss_sum += (double)row->loss;
-    totals->loss_steps++;
+    const double counts = (double)row->examples / worker->training->settings.sampler->stream.batch;
+    totals->loss_sum += (double)row->loss * counts;
+    totals->loss_steps += counts;
     totals->last_loss = row->loss;
 }
 

@@ -37,7 +37,7 @@ int run_batches_per_update(const struct run *run) {
 /* Updates that this strategy takes for the batches so far, less those that there were. */
 static long ahead_of(const struct run *run, long version) {
     const long per = run_batches_per_update(run);
-    return (sampler_position(&run->sampler) + per - 1) / per - version;
+    return (sampler_batches(&run->sampler, sampler_position(&run->sampler)) + per - 1) / per - version;
 }
 
 /* Under the strategy and with the workers that it had, a run goes on as it was; and so does one of an earlier

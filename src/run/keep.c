@@ -7,7 +7,8 @@
 #include <string.h>
 
 long long run_examples(const struct run *run) {
-    return (long long)(sampler_position(&run->sampler) - run->sampler.in_flight) * run->setup.config.batch;
+    const struct sampler *sampler = &run->sampler;
+    return (long long)(sampler_position(sampler) - sampler->in_flight) * stream_unit(&sampler->stream);
 }
 
 double run_epochs(const struct run *run) {
@@ -16,8 +17,10 @@ double run_epochs(const struct run *run) {
 }
 
 static struct standing standing_of(struct run *run, const long *own) {
+    const long position = sampler_position(&run->sampler);
     run_count_steps(run);
-    return (struct standing){.position = sampler_position(&run->sampler),
+    return (struct standing){.position = sampler_batches(&run->sampler, position),
+                             .place = run->sampler.stream.sizes ? position : -1,
                              .workers = run->workers,
                              .own = run->setup.config.data_sharding != SHARDING_SHARED ? own : NULL,
                              .epochs_done = run_epochs(run),

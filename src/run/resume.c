@@ -148,6 +148,7 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
     RETURN_IF(config_each(config, OPTION_SAVED, add_setting, &saving));
     RETURN_IF(add_format(texts, error, "workers", "%d", standing->workers));
     RETURN_IF(add_format(texts, error, "position", "%ld", standing->position));
+    if (standing->place >= 0) RETURN_IF(add_format(texts, error, "place", "%ld", standing->place));
     RETURN_IF(add_format(texts, error, "epochs_done", "%.17g", standing->epochs_done));
     RETURN_IF(add_format(texts, error, "final_cost", "%.9g", standing->final_cost));
     RETURN_IF(add_format(texts, error, "version", "%ld", standing->version));
@@ -183,7 +184,7 @@ void resume_texts_free(struct resume_texts *texts) {
 #define SECONDS_MOST 1e9
 
 struct counted {
-    long position, version, steps, examples;
+    long position, place, version, steps, examples;
     int workers;
     double epochs_done, final_cost, train_seconds, target_accuracy, target_s;
     double test_accuracy, best_accuracy, best_test_accuracy, test_rmse, best_rmse, best_test_rmse, best_loss;
@@ -193,6 +194,7 @@ struct counted {
 
 static const struct option counted_rows[] = {
     OPTION_ROW(LONG, "position", struct counted, position, .most = BATCHES_MOST, .unit = "batches"),
+    OPTION_ROW(LONG, "place", struct counted, place, .most = EXAMPLES_MOST, .unit = "examples"),
     OPTION_ROW(LONG, "version", struct counted, version, .most = BATCHES_MOST, .unit = "updates"),
     OPTION_ROW(LONG, "steps", struct counted, steps, .most = BATCHES_MOST, .unit = "steps"),
     OPTION_ROW(LONG, "examples", struct counted, examples, .most = EXAMPLES_MOST, .unit = "examples"),
@@ -341,8 +343,10 @@ void resume_position(const struct safetensors *checkpoint, const struct stream *
                      long *own) {
     const double epochs = checkpoint_real(checkpoint, "epochs_done", 0.0);
     const bool same = counts_alike(checkpoint, stream);
-    *base = same ? (long)checkpoint_number(checkpoint, "position", 0)
-                 : (long)floor(epochs * stream->examples / stream->batch + 1e-6);
+    const long position = (long)checkpoint_number(checkpoint, "position", 0);
+    *base = same ? position * (stream->sizes ? stream->batch : 1)
+                 : (long)floor(epochs * stream->examples / stream_unit(stream) + 1e-6);
+    if (same && stream->sizes) *base = (long)checkpoint_number(checkpoint, "place", *base);
     if (same && saved_own(checkpoint, stream->workers, own)) return;
     for (int w = 0; w < stream->workers; w++)
         own[w] = (long)floor(epochs * stream_epoch_examples(stream, w) / stream->batch + 1e-6);

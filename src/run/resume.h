@@ -25,6 +25,7 @@ struct best_epoch {
 /* Where a run stands. */
 struct standing {
     long position; /* batches over all workers */
+    long place;    /* the same in examples, where workers have shares of different sizes; -1: they have not */
     int workers;
     const long *own;    /* [workers] batches of each (split, all), or NULL */
     double epochs_done; /* how often the data has been gone through: by all together, or (all) by each */

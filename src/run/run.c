@@ -24,7 +24,7 @@ static bool is_interrupted(const struct run *run) {
 }
 
 static void show_progress(struct run *run) {
-    const double total = (double)sampler_total(&run->sampler) * run->setup.config.batch;
+    const double total = (double)sampler_total(&run->sampler) * stream_unit(&run->sampler.stream);
     const double updates = (double)(store_version(&run->store) - run->phase_version);
     const double done =
         (double)run->phase_examples + updates * run->setup.config.batch * run_batches_per_update(run);
@@ -127,8 +127,7 @@ static int test(struct run *run, struct error *error) {
 }
 
 static int finish_epoch(struct run *run, struct error *error) {
-    double sum = 0.0;
-    long steps = 0;
+    double sum = 0.0, steps = 0.0;
     const double seconds = training_seconds(&run->training);
     const long long examples = run_examples(run);
     training_take_loss(&run->training, &sum, &steps);
@@ -136,7 +135,7 @@ static int finish_epoch(struct run *run, struct error *error) {
     const double took = seconds - run->epoch_s;
     const struct epoch_row row = {.epoch = run->epoch + 1,
                                   .time_s = run->seconds_before + seconds,
-                                  .train_loss = steps > 0 ? sum / (double)steps : (double)NAN,
+                                  .train_loss = steps > 0.0 ? sum / steps : (double)NAN,
                                   .metric = run_metric(run),
                                   .test_loss = run->tested.cost,
                                   .test_score = run->tested.score,
@@ -312,7 +311,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
         .best_epoch = run->best.epoch,
         .best_score = run->best.score,
         .best_test_score = run->best.test_score,
-        .lost_batches = run->sampler.in_flight,
+        .lost_batches = sampler_batches(&run->sampler, run->sampler.in_flight),
         .interrupted = run->interrupted};
     RETURN_IF(run_describe(run, result, error));
     RETURN_IF(run_totals(run, result, error));

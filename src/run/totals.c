@@ -147,18 +147,19 @@ void run_count_steps(struct run *run) {
         run->steps_of[w] = run->steps_of_before[w] + (w < run->workers ? steps_of(run, w) : 0);
 }
 
-/* Of the workers' first steps, or of the last of those who are still there: what somebody who was lost had
- * last is no result of the run. `unknown` when none has made any. */
+/* Of the workers' first steps, or of the last of those who are still there, by their examples: what somebody
+ * who was lost had last is no result of the run. `unknown` when none has made any. */
 static double mean_loss(const struct run *run, bool last, double unknown) {
-    double sum = 0.0;
-    int counted = 0;
+    const struct stream *stream = &run->sampler.stream;
+    double sum = 0.0, counted = 0.0;
     for (int w = 0; w < run->workers; w++) {
         const struct worker_totals *totals = training_totals(&run->training, w);
+        const double counts = (double)stream_size(stream, w) / stream->batch;
         if (totals->steps == 0 || (last && !atomic_load(&run->roster.members[w].active))) continue;
-        sum += (double)(last ? totals->last_loss : totals->first_loss);
-        counted++;
+        sum += (double)(last ? totals->last_loss : totals->first_loss) * counts;
+        counted += counts;
     }
-    return counted > 0 ? sum / counted : unknown;
+    return counted > 0.0 ? sum / counted : unknown;
 }
 
 double run_final_cost(const struct run *run) {
