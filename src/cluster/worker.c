@@ -12,6 +12,7 @@
 #include "../engine/explain.h"
 #include "../engine/faults.h"
 #include "../engine/replica.h"
+#include "../engine/shares.h"
 #include "../record/lines.h"
 #include "../record/output.h"
 #include "../record/progress.h"
@@ -31,6 +32,7 @@ struct remote_run {
     const struct cluster *cluster;
     const _Atomic bool *give_up;
     struct setup setup;
+    struct network_settings network_settings; /* of its network */
     struct replicas replicas;
     struct groups groups;           /* of its devices, where they are groups */
     struct fingerprint fingerprint; /* of what was built */
@@ -61,8 +63,10 @@ struct remote_run {
         struct far far;
         float *own;                /* [layout floats] NULL where far has them: */
         float *weights, *gradient; /* [layout floats] */
-        int *numbers;              /* [batch + 1] examples, and the next one */
-        uint64_t *keys;            /* [batch + 1] what they are augmented by */
+        int *sizes;                /* [workers] examples of their batches; NULL: all have as many */
+        struct stream stream;      /* once all have come; so the next ones: */
+        int *numbers;              /* [stream_size + 1] examples, and the next one */
+        uint64_t *keys;            /* [stream_size + 1] what they are augmented by */
         int *soon;                 /* [stream_soon_room] what is read meanwhile */
     } * remotes;                   /* [setup.device_count] */
 };
@@ -93,6 +97,7 @@ static int build(struct remote_run *run, const struct typed *agreed, struct erro
     run->fingerprint = (struct fingerprint){.examples = (uint64_t)setup->dataset.train.count,
                                             .floats = layout->floats,
                                             .layout = layout_hash(layout)};
+    run->network_settings = setup_network_settings(setup);
     RETURN_IF(replicas_open(&run->replicas, &setup->network, setup->devices, setup->device_count,
                             &setup->dataset.train, setup->config.microbatches, 1, error));
     run->replicas.groups = setup_groups(setup, run->world, &run->groups);
@@ -148,26 +153,66 @@ static int connect_remote(struct remote_device *device) {
     return remote_open(&device->remote, &remote, &device->error);
 }
 
+static int open_compute(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    const struct compute compute = replicas_compute(&run->replicas);
+    RETURN_IF(compute.open(compute.self, device->index, &device->error));
+    const struct group *group = run->replicas.replicas[device->index].group;
+    for (int i = 0; group && group_line(group, i); i++) say(device, group_line(group, i));
+    return OK;
+}
+
+/* Where workers have shares, how large this one's is depends on its place among them. */
+static int open_share(struct remote_device *device, const struct welcome *welcome) {
+    struct remote_run *run = device->run;
+    const struct config *config = &run->setup.config;
+    struct error *error = &device->error;
+    if (shares_are_even(config->share)) return OK;
+    device->remote.settings.may_leave = false; /* nobody would take its share over */
+    RETURN_IF(memory_array(&device->sizes, welcome->workers, "shares", error));
+    RETURN_IF(shares_cut(config->share, welcome->workers, config->batch, config->microbatches, device->sizes,
+                         error));
+    replicas_resize(&run->replicas, device->index, &run->network_settings, device->sizes[welcome->worker]);
+    return OK;
+}
+
+static int open_stream(struct remote_device *device) {
+    const struct setup *setup = &device->run->setup;
+    const struct welcome *welcome = &device->remote.hosts[0].welcome;
+    struct error *error = &device->error;
+    RETURN_IF(open_share(device, welcome));
+    device->stream = (struct stream){.seed = (uint64_t)setup->config.seed,
+                                     .examples = setup->dataset.train.count,
+                                     .batch = setup->config.batch,
+                                     .workers = welcome->workers,
+                                     .sharding = (enum data_sharding)setup->config.data_sharding,
+                                     .block = setup->dataset.block,
+                                     .sizes = device->sizes};
+    const struct stream *stream = &device->stream;
+    if (device->sizes && shares_equal(device->sizes, welcome->workers, stream->batch))
+        device->stream.sizes = NULL;
+    const int size = stream_size(stream, welcome->worker);
+    RETURN_IF(memory_array(&device->numbers, size + 1, "a batch's numbers", error));
+    RETURN_IF(memory_array(&device->keys, size + 1, "a batch's keys", error));
+    return memory_array(&device->soon, stream_soon_room(size), "numbers of later batches", error);
+}
+
 static int open_device(struct remote_device *device) {
     struct remote_run *run = device->run;
     struct error *error = &device->error;
     RETURN_IF(connect_remote(device));
     RETURN_IF(build_once(device));
     const size_t floats = run->setup.network.graph.layout.floats;
-    const int batch = run->setup.config.batch;
-    const struct compute compute = replicas_compute(&run->replicas);
-    RETURN_IF(compute.open(compute.self, device->index, error));
-    const struct group *group = run->replicas.replicas[device->index].group;
-    for (int i = 0; group && group_line(group, i); i++) say(device, group_line(group, i));
+    const bool even = shares_are_even(run->setup.config.share);
+    if (even) RETURN_IF(open_compute(device));
     RETURN_IF(far_open(&device->far, &run->setup, run->world, error));
     if (device->far.is_on) device->remote.own = device->far.store.host;
     if (!device->far.is_on) RETURN_IF(memory_array(&device->own, floats, "weights", error));
     device->weights = device->far.is_on ? device->far.store.host.vector[0].at : device->own;
     RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
-    RETURN_IF(memory_array(&device->numbers, batch + 1, "a batch's numbers", error));
-    RETURN_IF(memory_array(&device->keys, batch + 1, "a batch's keys", error));
-    RETURN_IF(memory_array(&device->soon, stream_soon_room(batch), "numbers of later batches", error));
     RETURN_IF(remote_ready(&device->remote, &run->fingerprint, error));
+    RETURN_IF(open_stream(device));
+    if (!even) RETURN_IF(open_compute(device));
     return remote_compress(&device->remote, &run->setup.choices.compressor, &run->setup.network.graph.layout,
                            error);
 }
@@ -182,15 +227,17 @@ static void log_step(struct remote_device *device, const struct request *request
                                 .batches = request->batches,
                                 .loss = loss,
                                 .learning_rate = (float)request->rate,
-                                .examples = run->setup.config.batch,
+                                .examples =
+                                    stream_size(&device->stream, device->remote.hosts[0].welcome.worker),
                                 .version = request->version};
     if (!log_wants(&run->log, row.step)) return;
     while (!log_put(&run->log, &row) && !world_stopped(run->world)) world_sleep(run->world, 1e-3);
 }
 
 /* Of the numbered batch, which is built while the hosts wait for each other. */
-static int compute_batch(struct remote_device *device, const struct stream *stream, long number, bool *over) {
+static int compute_batch(struct remote_device *device, long number, bool *over) {
     struct remote_run *run = device->run;
+    const struct stream *stream = &device->stream;
     const int worker = device->remote.hosts[0].welcome.worker;
     const float clip = (float)run->setup.config.clip;
     const struct compute compute = replicas_compute(&run->replicas);
@@ -198,12 +245,13 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     struct request request;
     struct outcome outcome = {0};
     const struct device here = device_processor();
-    struct indices indices = {.count = stream->batch, .index = device->numbers, .key = device->keys};
+    const int size = stream_size(stream, worker);
+    struct indices indices = {.count = size, .index = device->numbers, .key = device->keys};
     RETURN_IF(stream_check(stream, worker, number, run->cluster->ps.list[0].text, error));
     stream_soon(stream, worker, number, &indices.soon, device->soon);
     stream_batch(stream, worker, number, device->numbers);
     stream_keys(stream, worker, number, device->keys);
-    stream_next(stream, worker, number, &device->numbers[stream->batch], &device->keys[stream->batch]);
+    stream_next(stream, worker, number, &device->numbers[size], &device->keys[size]);
     RETURN_IF(compute.load(compute.self, device->index, 0, number, &indices, error));
     RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
     if (*over) return OK;
@@ -221,13 +269,6 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
 
 static int compute_batches(struct remote_device *device) {
     struct remote_run *run = device->run;
-    const struct config *config = &run->setup.config;
-    const struct stream stream = {.seed = (uint64_t)config->seed,
-                                  .examples = run->setup.dataset.train.count,
-                                  .batch = config->batch,
-                                  .workers = device->remote.hosts[0].welcome.workers,
-                                  .sharding = (enum data_sharding)config->data_sharding,
-                                  .block = run->setup.dataset.block};
     bool over = false;
     device->began_s = world_now(run->world);
     atomic_store(&run->begun, true);
@@ -236,16 +277,17 @@ static int compute_batches(struct remote_device *device) {
         long number = 0;
         if (world_stopped(run->world)) return error_set(&device->error, ERROR_PEER, "this process ends");
         RETURN_IF(remote_next(&device->remote, &next, &number, &over, &device->finish, &device->error));
-        if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, &stream, number, &over));
+        if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, number, &over));
     }
     device->finish.left = device->remote.left;
     return OK;
 }
 
-/* SIGTERM ends a worker after the step in hand (remote.h). That of a mirrored cluster has weights that the
- * others need: its other half asks the leader to end the run. */
+/* SIGTERM ends a worker after the step in hand (remote.h), unless it has a share of its own size. That of a
+ * mirrored cluster has weights that the others need: its other half asks the leader to end the run. */
 static bool leaves(const struct remote_run *run) {
-    return world_dismissed(run->world) && !run->cluster->mirrored && atomic_load(&run->begun);
+    return world_dismissed(run->world) && !run->cluster->mirrored && atomic_load(&run->begun) &&
+           shares_are_even(run->setup.config.share);
 }
 
 /* The chief of a mirrored cluster leads it, too, and ends it in order. */
@@ -382,6 +424,7 @@ static bool close_run(struct remote_run *run) {
         far_close(&device->far);
         memory_free(device->own);
         memory_free(device->gradient);
+        memory_free(device->sizes);
         memory_free(device->numbers);
         memory_free(device->keys);
         memory_free(device->soon);

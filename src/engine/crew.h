@@ -19,7 +19,8 @@ struct crew_site {
     const struct config *config;
     const struct dataset *dataset;
     const struct network *network;
-    const struct device *devices; /* [device_count] of this process */
+    const struct network_settings *network_settings; /* that it was made from */
+    const struct device *devices;                    /* [device_count] of this process */
     int device_count;
     const struct groups *groups; /* that these are the first devices of; NULL: they are no groups */
     struct store *store;

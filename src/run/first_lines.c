@@ -38,12 +38,20 @@ static int say_servers(struct run *run, struct error *error) {
     return code;
 }
 
+/* "100 x 2", or "160 + 40". */
+static const char *name_sizes(const struct run *run, char *out, size_t bytes) {
+    struct text text = text_into(out, bytes);
+    if (!run->sizes) text_add(&text, "%d x %d", run->setup.config.batch, run->workers);
+    for (int w = 0; run->sizes && w < run->workers; w++) text_item(&text, " + ", "%d", run->sizes[w]);
+    return out;
+}
+
 int run_say_start(struct run *run, struct error *error) {
     const struct setup *setup = &run->setup;
     const struct config *config = &setup->config;
     const struct dataset *dataset = &setup->dataset;
     struct lines *lines = &run->lines;
-    char workers[200], homes[200], others[400], held[40] = "", model[MODEL_SHORT_BYTES];
+    char workers[200], sizes[200], homes[200], others[400], held[40] = "", model[MODEL_SHORT_BYTES];
     store_name_homes(&run->store, homes, sizeof homes);
     name_workers(run, workers, sizeof workers);
     if (dataset->validation.count > 0)
@@ -59,7 +67,7 @@ int run_say_start(struct run *run, struct error *error) {
     if (run->phase > 0)
         lines_describe(lines, "goes on under %s, number %d of these strategies", setup->choices.strategy.text,
                        run->phase + 1);
-    lines_describe(lines, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch, run->workers,
+    lines_describe(lines, "batch %s = %d, %d epoch%s, %s, %s, seed %ld", name_sizes(run, sizes, sizeof sizes),
                    config->batch * run->workers, config->epochs, config->epochs == 1 ? "" : "s",
                    config->optimizer, config->schedule, config->seed);
     config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed,loss", others,

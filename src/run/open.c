@@ -108,6 +108,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
         RETURN_IF(config_begin(config, typed, error));
     }
     RETURN_IF(check_microbatches(run, typed, error));
+    RETURN_IF(run_check_share(run, typed, error));
     RETURN_IF(check_outputs(run, typed, error));
     const struct format *format = NULL;
     if (config->export_to[0]) RETURN_IF(export_format(&format, config->export_to, error));
@@ -188,10 +189,12 @@ static int list_devices(const struct run *run, int worker, char **list, struct e
 
 static int open_crew(struct run *run, struct error *error) {
     struct setup *setup = &run->setup;
+    run->network_settings = setup_network_settings(setup);
     run->site = (struct crew_site){.world = run->world,
                                    .config = &setup->config,
                                    .dataset = &setup->dataset,
                                    .network = &setup->network,
+                                   .network_settings = &run->network_settings,
                                    .devices = setup->devices,
                                    .device_count = setup->device_count,
                                    .groups = setup_groups(setup, run->world, &run->groups),
@@ -259,7 +262,8 @@ static int open_sampler(struct run *run, const struct typed *typed, struct error
                                   .batch = config->batch,
                                   .workers = run->workers,
                                   .sharding = (enum data_sharding)config->data_sharding,
-                                  .block = setup->dataset.block};
+                                  .block = setup->dataset.block,
+                                  .sizes = run->sizes};
     long *own = NULL, base = 0;
     if (config->batch > stream.examples && run->resumes && !typed->given.batch && !typed->given.dataset)
         return error_set(error, ERROR_FILE, "%s: batch=%d: expected at most %d, the training examples of %s",
@@ -443,6 +447,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
                       setup->config.compress);
     RETURN_IF(open_roster(run, error));
     RETURN_IF(check_epochs(run, error));
+    RETURN_IF(run_open_share(run, typed, error));
     RETURN_IF(open_sampler(run, typed, error));
     RETURN_IF(open_steps(run, error));
     while (run->epoch < setup->config.epochs && sampler_reached(&run->sampler, run->epoch)) run->epoch++;
@@ -494,6 +499,7 @@ void run_close(struct run *run) {
     memory_free(run->member);
     memory_free(run->steps_of_before);
     memory_free(run->steps_of);
+    memory_free(run->sizes);
     memory_free(run->slowness);
     memory_free(run->lost);
     setup_close(&run->setup);

@@ -28,7 +28,9 @@ struct run {
     void *folder;           /* where its files go, held against other runs */
     size_t folder_existing; /* bytes of its path that were there before */
     enum folder_state folder_state;
-    struct groups groups; /* of the devices here, where they are groups */
+    struct groups groups;                     /* of the devices here, where they are groups */
+    struct network_settings network_settings; /* of setup.network */
+    int *sizes; /* [workers] examples of their batches, where they have shares of different sizes; or NULL */
     struct crew_site site;
     void *members; /* the crew's own */
     int workers;
@@ -137,6 +139,14 @@ int run_open_store(struct run *run, struct error *error);
 int run_take_weights(struct run *run, float *weights, struct error *error);
 /* Whether there is such a file. Errors: ERROR_FILE. */
 int run_check_weights(const char *path, struct error *error);
+
+/* --- share.c --- */
+
+/* What is wrong with --share whoever takes part. Errors: ERROR_USAGE; ERROR_FILE: in the checkpoint. */
+int run_check_share(const struct run *run, const struct typed *typed, struct error *error);
+/* Once the workers are known: run->sizes, and config.share as it turned out to be. Errors: another number of
+ * weights; those of paces_settle. */
+int run_open_share(struct run *run, const struct typed *typed, struct error *error);
 
 /* --- keep.c; all while the workers are paused or have ended --- */
 

@@ -6,8 +6,10 @@
 
 #include "../base/text.h"
 #include "../bridge/compressor.h"
+#include "../data/stream.h"
 #include "../device/groups.h"
 #include "../engine/group.h"
+#include "../engine/shares.h"
 #include "../graph/model.h"
 #include "../record/progress.h"
 
@@ -94,6 +96,23 @@ static int choose_strategies(struct setup *setup, struct error *error) {
     return OK;
 }
 
+/* Unequal parts of a round are for strategies whose mean counts examples. */
+static int check_share(const struct setup *setup, const struct choice *choice, struct error *error) {
+    const struct config *config = &setup->config;
+    const struct traits *traits = strategy_traits(strategy_of(choice), choice_settings(choice));
+    if (shares_are_even(config->share)) return OK;
+    if (!traits->weighs)
+        return error_set(
+            error, ERROR_USAGE,
+            "--share=%.200s: --strategy=%.200s does not weight gradients by their examples: expected "
+            "even, or another strategy, such as sync",
+            config->share, choice->text);
+    if (config->data_sharding == SHARDING_SHARED) return OK;
+    return error_set(error, ERROR_USAGE,
+                     "--share=%.200s: expected --data-sharding=shared, as shares are parts of one stream",
+                     config->share);
+}
+
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error) {
     struct choices *choices = &setup->choices;
     struct config *config = &setup->config;
@@ -106,6 +125,7 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
         const struct choice *choice = &setup->phases.list[p].strategy;
         RETURN_IF(check_parts(setup, choice, parts, mirrored, error));
         RETURN_IF(check_matrices(setup, choice, error));
+        RETURN_IF(check_share(setup, choice, error));
     }
     RETURN_IF(check_staleness(setup, error));
     RETURN_IF(plugin_choose(&choices->schedule, &schedule_kind, config->schedule, error));
