@@ -298,9 +298,8 @@ int handshake_hear_guests(struct host *host, bool *moved, struct error *error) {
 /* --- those who build what they compute with, and those who have --- */
 
 static int read_ready(const struct host *host, struct endpoint *endpoint, uint32_t session,
-                      struct error *error) {
+                      struct fingerprint *fingerprint, struct error *error) {
     struct frame_header header;
-    struct fingerprint fingerprint;
     uint8_t bytes[LAST_WORDS_BYTES + 1] = {0};
     RETURN_IF(frame_read_header(endpoint, "a ready", LAST_WORDS_BYTES, &header, 0.0, error));
     if (header.type != FRAME_FAILURE)
@@ -312,8 +311,8 @@ static int read_ready(const struct host *host, struct endpoint *endpoint, uint32
         return error_set(error, ERROR_PEER, "%s: a ready of session %08x, expected %08x: a recording?",
                          endpoint_name(endpoint), (unsigned)header.flags, (unsigned)session);
     struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
-    RETURN_IF(fingerprint_get(&fingerprint, &reader, endpoint_name(endpoint), error));
-    return fingerprints_agree(host->settings.fingerprint, &fingerprint, our_name(host),
+    RETURN_IF(fingerprint_get(fingerprint, &reader, endpoint_name(endpoint), error));
+    return fingerprints_agree(host->settings.fingerprint, fingerprint, our_name(host),
                               endpoint_name(endpoint), error);
 }
 
@@ -341,10 +340,10 @@ static bool hear_beats(const struct host *host, struct endpoint *endpoint, doubl
 /* A second word after its READY can only be why it goes. */
 static int hear_word(const struct host *host, struct peer *peer, struct error *error) {
     if (peer->ready) {
-        RETURN_IF(read_ready(host, peer->endpoint, peer->session, error));
+        RETURN_IF(read_ready(host, peer->endpoint, peer->session, &(struct fingerprint){0}, error));
         return error_set(error, ERROR_PEER, "%s: a ready, expected nothing but signs of life", peer->name);
     }
-    RETURN_IF(read_ready(host, peer->endpoint, peer->session, error));
+    RETURN_IF(read_ready(host, peer->endpoint, peer->session, &peer->built, error));
     peer->ready = true;
     peer->heard_s = world_now(host->settings.world);
     return OK;
@@ -384,7 +383,8 @@ static const char *read_leader_end(struct host *host, uint8_t bytes[FINISH_BYTES
 static void hear_leader_ready(struct host *host) {
     struct error why = {0};
     struct guest guest = {.endpoint = host->leader};
-    host->leader_ready = read_ready(host, host->leader, host->leader_session, &why) == OK;
+    host->leader_ready =
+        read_ready(host, host->leader, host->leader_session, &(struct fingerprint){0}, &why) == OK;
     if (host->leader_ready) return;
     host->leader = NULL;
     guest_refuse(host, &guest, why.words, 0, true);

@@ -23,6 +23,8 @@ struct peer {
     uint64_t process;          /* what that process calls itself */
     uint32_t session;          /* that its READY has to repeat: no recording of an earlier one does */
     bool ready;                /* it has built what it computes with */
+    struct fingerprint built;  /* then that */
+    int examples;              /* as the NEXT has them that it is told, or that a follower has heard */
     bool cut;                  /* a part of a frame went to it, and no more can */
     bool left;                 /* it has said that it goes */
     bool paused;               /* since it was last assigned a batch */

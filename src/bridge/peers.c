@@ -155,7 +155,7 @@ int peer_look(struct host *host, struct peer *peer, double timeout_s, struct err
 
 int peer_tell_next(struct host *host, struct peer *peer, enum next next, long number, double timeout_s,
                    struct error *error) {
-    const int code = next_write(peer->endpoint, next, number, timeout_s, error);
+    const int code = next_write(peer->endpoint, next, number, peer->examples, timeout_s, error);
     peer->paused = next == NEXT_PAUSE;
     return code == OK ? OK : after_leave(host, peer, timeout_s, error);
 }
@@ -166,7 +166,8 @@ int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *
     int code = read_word(host, peer, "a batch's number", 500, &header, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
-    if (code == OK) code = next_read(peer->endpoint, &header, next, number, timeout_s, error);
+    if (code == OK)
+        code = next_read(peer->endpoint, &header, next, number, &peer->examples, timeout_s, error);
     return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
 }
 

@@ -266,11 +266,14 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
                                 remote->timeout_s, error));
     *over = leader->header.type == FRAME_GOODBYE;
     if (*over) return read_finish(remote, leader, finish, error);
-    RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, remote->timeout_s, error));
+    RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, &remote->examples, remote->timeout_s,
+                        error));
     remote->number = *number;
     for (int h = 1; h < remote->count; h++)
         RETURN_IF(ask_why(
-            remote, next_write(remote->hosts[h].endpoint, *next, *number, remote->timeout_s, error), error));
+            remote,
+            next_write(remote->hosts[h].endpoint, *next, *number, remote->examples, remote->timeout_s, error),
+            error));
     if (*next != NEXT_BATCH) RETURN_IF(give_own(remote, error));
     return *next == NEXT_PAUSE ? say_owed(remote, error) : OK;
 }

@@ -54,7 +54,8 @@ struct remote {
     int count, transfer_count;  /* transfer_count: that were begun */
     const char *server;         /* what a host is called: "parameter server" */
     double timeout_s, beat_s;
-    long number;         /* of the batch that was assigned last */
+    long number; /* of the batch that was assigned last; and its size, as NEXT has it: */
+    int examples;
     struct state own;    /* the worker's copies, where it steps them; count 0: it does not; borrowed */
     bool behind;         /* it has stepped them since it gave them back */
     bool left;           /* it has told the hosts that it goes */

@@ -112,12 +112,23 @@ void fingerprint_put(const struct fingerprint *fingerprint, struct frame_writer 
     frame_put_u64(writer, fingerprint->examples);
     frame_put_u64(writer, fingerprint->floats);
     frame_put_u64(writer, fingerprint->layout);
+    frame_put_f64(writer, fingerprint->constant_s);
+    frame_put_f64(writer, fingerprint->each_s);
+}
+
+static double get_seconds(struct frame_reader *reader) {
+    const double seconds = frame_get_f64(reader);
+    if (seconds >= 0.0 && seconds <= 1e9) return seconds;
+    if (!reader->wrong) reader->wrong = "has a time out of its range";
+    return 0.0;
 }
 
 static void get_fingerprint(struct fingerprint *fingerprint, struct frame_reader *reader) {
     fingerprint->examples = frame_get_u64(reader);
     fingerprint->floats = frame_get_u64(reader);
     fingerprint->layout = frame_get_u64(reader);
+    fingerprint->constant_s = get_seconds(reader);
+    fingerprint->each_s = get_seconds(reader);
 }
 
 int fingerprint_get(struct fingerprint *fingerprint, struct frame_reader *reader, const char *peer,
@@ -196,7 +207,7 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
     return frame_get_end(&reader, "weights", peer, error);
 }
 
-enum { NEXT_BYTES = 64, NUMBER_BYTES = 8 }; /* a cache line; what is used of it */
+enum { NEXT_BYTES = 64, NUMBER_BYTES = 16 }; /* a cache line; what is used of it */
 
 void answer_put(float loss, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]) {
     struct frame_writer writer = {.bytes = bytes, .room = LOSS_BYTES};
@@ -217,17 +228,18 @@ int answer_get(float *loss, const struct request *request, const uint8_t bytes[L
                      step, request->number, request->step);
 }
 
-int next_write(struct endpoint *endpoint, enum next next, long number, double timeout_s,
+int next_write(struct endpoint *endpoint, enum next next, long number, int examples, double timeout_s,
                struct error *error) {
     uint8_t bytes[NEXT_BYTES] = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     put_whole(&writer, next == NEXT_BATCH ? number : 0);
+    put_whole(&writer, next == NEXT_BATCH ? examples : 0);
     const struct piece piece = {bytes, sizeof bytes};
     return frame_write(endpoint, FRAME_NEXT, (uint32_t)next, &piece, 1, timeout_s, error);
 }
 
 int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,
-              double timeout_s, struct error *error) {
+              int *examples, double timeout_s, struct error *error) {
     uint8_t bytes[NEXT_BYTES];
     struct frame_reader reader = {.bytes = bytes, .length = NUMBER_BYTES};
     RETURN_IF(frame_expect(endpoint, header, FRAME_NEXT, sizeof bytes, error));
@@ -237,6 +249,7 @@ int next_read(struct endpoint *endpoint, const struct frame_header *header, enum
     RETURN_IF(frame_read_payload(endpoint, header, bytes, timeout_s, error));
     *next = (enum next)header->flags;
     *number = get_whole(&reader, most_long);
+    *examples = (int)get_whole(&reader, MOST);
     return frame_get_end(&reader, "a batch's number", endpoint_name(endpoint), error);
 }
 

@@ -14,6 +14,9 @@ struct fingerprint {
     uint64_t examples; /* training examples */
     uint64_t floats;   /* of the flat vector */
     uint64_t layout;   /* layout_hash */
+    /* Of a worker with --share=auto, and no part of the comparison: seconds of a batch without examples, and
+     * of each example; else 0. */
+    double constant_s, each_s;
 };
 
 /* HELLO, from each device of a worker, and from the first parameter server to the others. */
@@ -67,7 +70,7 @@ enum { DEVICES_MOST = 256 /* of a worker */, DEVICES_OF_ALL = ADDRESSES_MOST * D
 enum {
     SETTINGS_BYTES = 8192 + PLUGIN_TEXT_BYTES, /* at most, as for the next: all rows that are agreed on */
     HELLO_BYTES = SETTINGS_BYTES + 256,
-    READY_BYTES = 24, /* exactly */
+    READY_BYTES = 40, /* exactly */
     WELCOME_BYTES = 128,
     FINISH_BYTES = 640,
     LAST_WORDS_BYTES = 499, /* of a FAILURE */
@@ -102,10 +105,12 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
 void answer_put(float loss, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]);
 int answer_get(float *loss, const struct request *request, const uint8_t bytes[LOSS_BYTES], const char *peer,
                struct error *error);
-int next_write(struct endpoint *endpoint, enum next next, long number, double timeout_s, struct error *error);
+/* examples: of this worker's batches, where they have a size of their own; 0: --batch. */
+int next_write(struct endpoint *endpoint, enum next next, long number, int examples, double timeout_s,
+               struct error *error);
 /* After its header was read. */
 int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,
-              double timeout_s, struct error *error);
+              int *examples, double timeout_s, struct error *error);
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error);
 int finish_get(struct finish *finish, struct frame_reader *reader, const char *peer, struct error *error);
 

@@ -73,7 +73,24 @@ static void member(const void *self, int worker, struct crew_member *member) {
     memcpy(member->device, peer->device_name, sizeof member->device);
 }
 
+static void pace(const void *self, int worker, struct pace *pace) {
+    const struct fingerprint *built = &((const struct members *)self)->host.peers[worker].built;
+    *pace = (struct pace){built->constant_s, built->each_s};
+}
+
 /* --- a proxy --- */
+
+/* Of a worker's batches: from the leader, which is the one that has settled it. */
+static int hear_size(const struct members *members, const struct peer *peer, int worker,
+                     struct error *error) {
+    const struct crew_site *site = members->site;
+    if (peer->examples == 0) return OK;
+    if (!site->sizes || peer->examples > (long)site->config->batch * site->roster->workers)
+        return error_set(error, ERROR_PEER, "%s: a batch of %d examples, expected %d", peer->name,
+                         peer->examples, site->config->batch);
+    site->sizes[worker] = peer->examples;
+    return OK;
+}
 
 /* The worker's copies of this process's slice. */
 static struct state own_slice(const struct store *store, int worker) {
@@ -102,6 +119,7 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
     if (members->host.leader) {
         RETURN_IF(peer_hear_next(&members->host, peer, &what, number, members->timeout_s, error));
         *pause = what == NEXT_PAUSE;
+        RETURN_IF(hear_size(members, peer, worker, error));
         if (what == NEXT_BATCH)
             RETURN_IF(stream_check(&members->site->sampler->stream, worker, *number, peer->name, error));
         if (what == NEXT_EMPTY) *number = NO_BATCH;
@@ -110,6 +128,7 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
     }
     *pause = !sampler_next(members->site->sampler, worker, number);
     what = *pause ? NEXT_PAUSE : *number == NO_BATCH ? NEXT_EMPTY : NEXT_BATCH;
+    peer->examples = members->site->sizes ? members->site->sizes[worker] : 0;
     RETURN_IF(peer_tell_next(&members->host, peer, what, *number, members->timeout_s, error));
     if (what != NEXT_BATCH) RETURN_IF(take_back(members, worker, error));
     return *pause ? peer_hear_owed(&members->host, peer, members->timeout_s, error) : OK;
@@ -494,6 +513,7 @@ struct crew members_crew(const struct members_settings *settings) {
                          .open = open_members,
                          .settings = settings,
                          .member = member,
+                         .pace = pace,
                          .compute = compute,
                          .begin = begin,
                          .go = go,

@@ -33,6 +33,7 @@ struct remote_run {
     const _Atomic bool *give_up;
     struct setup setup;
     struct network_settings network_settings; /* of its network */
+    struct pace *paces;                       /* [setup.device_count] for --share=auto; or NULL */
     struct replicas replicas;
     struct groups groups;           /* of its devices, where they are groups */
     struct fingerprint fingerprint; /* of what was built */
@@ -63,10 +64,12 @@ struct remote_run {
         struct far far;
         float *own;                /* [layout floats] NULL where far has them: */
         float *weights, *gradient; /* [layout floats] */
-        int *sizes;                /* [workers] examples of their batches; NULL: all have as many */
-        struct stream stream;      /* once all have come; so the next ones: */
-        int *numbers;              /* [stream_size + 1] examples, and the next one */
-        uint64_t *keys;            /* [stream_size + 1] what they are augmented by */
+        struct fingerprint built;  /* of what was built, and this device's pace */
+        struct stream stream;      /* once all have come */
+        int size;                  /* examples of its batches; 0: it is not known yet, so the next ones: */
+        int *sizes;                /* [workers] all `size`, where it has a share; else NULL */
+        int *numbers;              /* [size + 1] examples, and the next one */
+        uint64_t *keys;            /* [size + 1] what they are augmented by */
         int *soon;                 /* [stream_soon_room] what is read meanwhile */
     } * remotes;                   /* [setup.device_count] */
 };
@@ -81,6 +84,16 @@ struct adoption {
 static int adopt_row(void *argument, const struct option *row, const char *value) {
     struct adoption *adoption = argument;
     return option_set(config_options, adoption->config, "--", row->name, value, adoption->error);
+}
+
+/* How fast its devices are, all at once: the leader shares out by that. */
+static int measure(struct remote_run *run, struct error *error) {
+    struct setup *setup = &run->setup;
+    const struct paces_work work =
+        setup_paces_work(setup, run->world, false, run->replicas.groups, &run->network_settings);
+    RETURN_IF(memory_array(&run->paces, setup->device_count, "paces", error));
+    progress_say(&run->progress, "--share=auto: measuring this worker");
+    return paces_measure(&work, run->paces, &setup->balanced.abandoned, error);
 }
 
 /* Under the lock. */
@@ -101,6 +114,7 @@ static int build(struct remote_run *run, const struct typed *agreed, struct erro
     RETURN_IF(replicas_open(&run->replicas, &setup->network, setup->devices, setup->device_count,
                             &setup->dataset.train, setup->config.microbatches, 1, error));
     run->replicas.groups = setup_groups(setup, run->world, &run->groups);
+    if (shares_are_measured(setup->config.share)) RETURN_IF(measure(run, error));
     if (!setup->config.explain) return OK;
     if (run->replicas.groups)
         return explain_group(run->replicas.groups, &setup->network, run->world, stdout, error);
@@ -153,48 +167,40 @@ static int connect_remote(struct remote_device *device) {
     return remote_open(&device->remote, &remote, &device->error);
 }
 
-static int open_compute(struct remote_device *device) {
+/* What it computes with, for batches of so many examples. */
+static int open_batches(struct remote_device *device, int size) {
     struct remote_run *run = device->run;
+    struct error *error = &device->error;
     const struct compute compute = replicas_compute(&run->replicas);
-    RETURN_IF(compute.open(compute.self, device->index, &device->error));
+    RETURN_IF(compute.open(compute.self, device->index, error));
     const struct group *group = run->replicas.replicas[device->index].group;
     for (int i = 0; group && group_line(group, i); i++) say(device, group_line(group, i));
-    return OK;
-}
-
-/* Where workers have shares, how large this one's is depends on its place among them. */
-static int open_share(struct remote_device *device, const struct welcome *welcome) {
-    struct remote_run *run = device->run;
-    const struct config *config = &run->setup.config;
-    struct error *error = &device->error;
-    if (shares_are_even(config->share)) return OK;
-    device->remote.settings.may_leave = false; /* nobody would take its share over */
-    RETURN_IF(memory_array(&device->sizes, welcome->workers, "shares", error));
-    RETURN_IF(shares_cut(config->share, welcome->workers, config->batch, config->microbatches, device->sizes,
-                         error));
-    replicas_resize(&run->replicas, device->index, &run->network_settings, device->sizes[welcome->worker]);
-    return OK;
-}
-
-static int open_stream(struct remote_device *device) {
-    const struct setup *setup = &device->run->setup;
-    const struct welcome *welcome = &device->remote.hosts[0].welcome;
-    struct error *error = &device->error;
-    RETURN_IF(open_share(device, welcome));
-    device->stream = (struct stream){.seed = (uint64_t)setup->config.seed,
-                                     .examples = setup->dataset.train.count,
-                                     .batch = setup->config.batch,
-                                     .workers = welcome->workers,
-                                     .sharding = (enum data_sharding)setup->config.data_sharding,
-                                     .block = setup->dataset.block,
-                                     .sizes = device->sizes};
-    const struct stream *stream = &device->stream;
-    if (device->sizes && shares_equal(device->sizes, welcome->workers, stream->batch))
-        device->stream.sizes = NULL;
-    const int size = stream_size(stream, welcome->worker);
     RETURN_IF(memory_array(&device->numbers, size + 1, "a batch's numbers", error));
     RETURN_IF(memory_array(&device->keys, size + 1, "a batch's keys", error));
-    return memory_array(&device->soon, stream_soon_room(size), "numbers of later batches", error);
+    RETURN_IF(memory_array(&device->soon, stream_soon_room(size), "numbers of later batches", error));
+    device->size = size;
+    return OK;
+}
+
+/* Where workers have shares, the leader says with the first batch how large this one's is. */
+static int open_share(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    const struct config *config = &run->setup.config;
+    struct stream *stream = &device->stream;
+    struct error *error = &device->error;
+    const int told = device->remote.examples, size = told > 0 ? told : stream->batch;
+    if (device->size == size && (told > 0) == (device->sizes != NULL)) return OK;
+    if (device->size > 0 || size % config->microbatches != 0 || size / stream->batch > stream->workers)
+        return error_set(error, ERROR_PEER, "%s: a batch of %d examples, expected %d",
+                         run->cluster->ps.list[0].text, size,
+                         device->size > 0 ? device->size : stream->batch);
+    if (told > 0) {
+        RETURN_IF(memory_array(&device->sizes, stream->workers, "shares", error));
+        for (int w = 0; w < stream->workers; w++) device->sizes[w] = told; /* nobody asks for another's */
+        stream->sizes = device->sizes;
+        replicas_resize(&run->replicas, device->index, &run->network_settings, told);
+    }
+    return open_batches(device, size);
 }
 
 static int open_device(struct remote_device *device) {
@@ -204,15 +210,17 @@ static int open_device(struct remote_device *device) {
     RETURN_IF(build_once(device));
     const size_t floats = run->setup.network.graph.layout.floats;
     const bool even = shares_are_even(run->setup.config.share);
-    if (even) RETURN_IF(open_compute(device));
+    if (even) RETURN_IF(open_batches(device, run->setup.config.batch));
+    device->remote.settings.may_leave = even && !run->cluster->mirrored; /* nobody would take a share over */
     RETURN_IF(far_open(&device->far, &run->setup, run->world, error));
     if (device->far.is_on) device->remote.own = device->far.store.host;
     if (!device->far.is_on) RETURN_IF(memory_array(&device->own, floats, "weights", error));
     device->weights = device->far.is_on ? device->far.store.host.vector[0].at : device->own;
     RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
-    RETURN_IF(remote_ready(&device->remote, &run->fingerprint, error));
-    RETURN_IF(open_stream(device));
-    if (!even) RETURN_IF(open_compute(device));
+    device->built = run->fingerprint;
+    if (run->paces) device->built.constant_s = run->paces[device->index].constant_s;
+    if (run->paces) device->built.each_s = run->paces[device->index].each_s;
+    RETURN_IF(remote_ready(&device->remote, &device->built, error));
     return remote_compress(&device->remote, &run->setup.choices.compressor, &run->setup.network.graph.layout,
                            error);
 }
@@ -227,8 +235,7 @@ static void log_step(struct remote_device *device, const struct request *request
                                 .batches = request->batches,
                                 .loss = loss,
                                 .learning_rate = (float)request->rate,
-                                .examples =
-                                    stream_size(&device->stream, device->remote.hosts[0].welcome.worker),
+                                .examples = device->size,
                                 .version = request->version};
     if (!log_wants(&run->log, row.step)) return;
     while (!log_put(&run->log, &row) && !world_stopped(run->world)) world_sleep(run->world, 1e-3);
@@ -245,7 +252,7 @@ static int compute_batch(struct remote_device *device, long number, bool *over) 
     struct request request;
     struct outcome outcome = {0};
     const struct device here = device_processor();
-    const int size = stream_size(stream, worker);
+    const int size = device->size;
     struct indices indices = {.count = size, .index = device->numbers, .key = device->keys};
     RETURN_IF(stream_check(stream, worker, number, run->cluster->ps.list[0].text, error));
     stream_soon(stream, worker, number, &indices.soon, device->soon);
@@ -269,7 +276,14 @@ static int compute_batch(struct remote_device *device, long number, bool *over) 
 
 static int compute_batches(struct remote_device *device) {
     struct remote_run *run = device->run;
+    const struct config *config = &run->setup.config;
     bool over = false;
+    device->stream = (struct stream){.seed = (uint64_t)config->seed,
+                                     .examples = run->setup.dataset.train.count,
+                                     .batch = config->batch,
+                                     .workers = device->remote.hosts[0].welcome.workers,
+                                     .sharding = (enum data_sharding)config->data_sharding,
+                                     .block = run->setup.dataset.block};
     device->began_s = world_now(run->world);
     atomic_store(&run->begun, true);
     while (!over) {
@@ -277,6 +291,7 @@ static int compute_batches(struct remote_device *device) {
         long number = 0;
         if (world_stopped(run->world)) return error_set(&device->error, ERROR_PEER, "this process ends");
         RETURN_IF(remote_next(&device->remote, &next, &number, &over, &device->finish, &device->error));
+        if (!over && next == NEXT_BATCH) RETURN_IF(open_share(device));
         if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, number, &over));
     }
     device->finish.left = device->remote.left;
@@ -430,6 +445,7 @@ static bool close_run(struct remote_run *run) {
         memory_free(device->soon);
     }
     memory_free(run->remotes);
+    memory_free(run->paces);
     lines_close(&run->lines);
     telling_close(&run->telling);
     log_close(&run->log);

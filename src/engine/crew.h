@@ -10,6 +10,7 @@
 #include "../record/summary.h"
 #include "group.h"
 #include "network.h"
+#include "paces.h"
 #include "training.h"
 
 /* What a run has open, for its crew. What `open` is given may not be open yet: store, sampler and roster are
@@ -25,6 +26,8 @@ struct crew_site {
     const struct groups *groups; /* that these are the first devices of; NULL: they are no groups */
     struct store *store;
     struct sampler *sampler;
+    int *sizes; /* [workers] that the sampler's stream has; where this process is told by another what they
+                   are, it fills them in as it hears; NULL: all are even. There when `compute` is called. */
     struct roster *roster;
     const struct traits *traits;
     int prefetch;                                   /* batches built ahead of a worker */
@@ -70,6 +73,9 @@ struct crew {
                 struct error *error);
     const void *settings; /* of `open`, borrowed */
     void (*member)(const void *self, int worker, struct crew_member *member);
+    /* How long a worker takes for its batches, as its process has measured; NULL: they are here, and nobody
+     * has. */
+    void (*pace)(const void *self, int worker, struct pace *pace);
     /* How they compute, with `site` all open. */
     int (*compute)(void *self, struct compute *compute, struct error *error);
     /* All threads of the run are there and wait for the first go. */

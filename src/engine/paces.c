@@ -79,101 +79,127 @@ static int measure_all(struct measured *m, int workers, bool *abandoned, struct 
     return code;
 }
 
-/* --- from pass to pass --- */
+/* --- what is made of them --- */
 
-/* Seconds of a batch of no examples, and of each example. At least half of the time goes with the size: what
- * is measured has noise, and two sizes may be near each other. */
-static void line_of(const struct pace *pace, double *constant, double *each) {
-    const double mean = pace->seconds[1] / pace->count[1];
-    const double apart = pace->count[1] - pace->count[0];
-    *each = mean;
-    if (pace->count[0] > 0.0 && fabs(apart) > 0.0) *each = (pace->seconds[1] - pace->seconds[0]) / apart;
-    if (!(*each >= mean / 2.0)) *each = mean / 2.0;
-    if (*each > mean) *each = mean;
-    *constant = (mean - *each) * pace->count[1];
+/* At least half of the time goes with the size: what is measured has noise, and two sizes may be near each
+ * other. */
+struct pace paces_line(const struct measurements *m) {
+    const double mean = m->seconds[1] / m->count[1], apart = m->count[1] - m->count[0];
+    double each = mean;
+    if (m->count[0] > 0.0 && fabs(apart) > 0.0) each = (m->seconds[1] - m->seconds[0]) / apart;
+    if (!(each >= mean / 2.0)) each = mean / 2.0;
+    if (each > mean) each = mean;
+    return (struct pace){(mean - each) * m->count[1], each};
 }
 
-void paces_level(const struct pace *pace, int workers, double total, double *parts) {
-    double ahead = total, speeds = 0.0, constant, each;
-    for (int w = 0; w < workers; w++) {
-        line_of(&pace[w], &constant, &each);
-        ahead += constant / each;
-        speeds += 1.0 / each;
-    }
-    for (int w = 0; w < workers; w++) {
-        line_of(&pace[w], &constant, &each);
-        parts[w] = (ahead / speeds - constant) / each;
-        if (!(parts[w] > 0.0)) parts[w] = 0.0;
-    }
-}
-
-/* Whole weights, fine enough for shares_cut. */
-static int cut(const struct paces_work *work, const double *parts, int *sizes, struct error *error) {
-    char text[SHARES_BYTES];
-    double sum = 0.0;
-    for (int w = 0; w < work->workers; w++) sum += parts[w];
-    for (int w = 0; w < work->workers; w++) sizes[w] = 1 + (int)(1e6 * parts[w] / sum);
-    RETURN_IF(shares_write(sizes, work->workers, text, sizeof text, error));
-    return shares_cut(text, work->workers, work->size, work->batch.microbatches, sizes, error);
-}
-
-/* Seconds of a round with these sizes: those of the slowest. */
-static int pass(const struct paces_work *work, const int *sizes, struct measured *m, struct pace *pace,
-                double *slowest, bool *abandoned, struct error *error) {
-    for (int w = 0; w < work->workers; w++)
-        m[w] = (struct measured){.work = work, .worker = w, .size = sizes[w]};
-    RETURN_IF(measure_all(m, work->workers, abandoned, error));
-    *slowest = 0.0;
-    for (int w = 0; w < work->workers; w++) {
-        pace[w].count[0] = pace[w].count[1];
-        pace[w].seconds[0] = pace[w].seconds[1];
-        pace[w].count[1] = (double)sizes[w];
-        pace[w].seconds[1] = m[w].seconds;
-        *slowest = fmax(*slowest, m[w].seconds);
-    }
-    return OK;
-}
-
-/* A clock that stands still has measured nothing: then shares stay even. */
-static bool all_took_time(const struct pace *pace, int workers) {
+/* A clock that stands still has measured nothing. */
+static bool all_took_time(const struct pace *paces, int workers) {
     for (int w = 0; w < workers; w++)
-        if (!(pace[w].seconds[1] > 0.0)) return false;
+        if (!(paces[w].each_s > 0.0)) return false;
     return true;
 }
 
+/* With the seconds T that all take together, worker w computes (T - constant) / each examples. As weights,
+ * millionths of the whole, and one at least. */
+int paces_cut(const struct pace *paces, int workers, int batch, int microbatches, int *sizes,
+              struct error *error) {
+    const double total = (double)batch * workers;
+    char text[SHARES_BYTES];
+    double ahead = total, speeds = 0.0;
+    for (int w = 0; w < workers; w++) sizes[w] = batch;
+    if (!all_took_time(paces, workers)) return OK;
+    for (int w = 0; w < workers; w++) {
+        ahead += paces[w].constant_s / paces[w].each_s;
+        speeds += 1.0 / paces[w].each_s;
+    }
+    for (int w = 0; w < workers; w++) {
+        const double part = (ahead / speeds - paces[w].constant_s) / paces[w].each_s / total;
+        sizes[w] = 1 + (int)(1e6 * fmin(fmax(part, 0.0), 1.0));
+    }
+    RETURN_IF(shares_write(sizes, workers, text, sizeof text, error));
+    return shares_cut(text, workers, batch, microbatches, sizes, error);
+}
+
+/* --- from pass to pass --- */
+
 struct settling {
     struct measured *m; /* [workers], as all here */
-    struct pace *pace;
-    double *parts;
+    struct measurements *measurements;
+    struct pace *paces;
     int *tried;
 };
+
+/* *slowest: seconds of a round with the sizes that are tried: those of the slowest. */
+static int pass(const struct paces_work *work, struct settling *s, double *slowest, bool *abandoned,
+                struct error *error) {
+    for (int w = 0; w < work->workers; w++)
+        s->m[w] = (struct measured){.work = work, .worker = w, .size = s->tried[w]};
+    RETURN_IF(measure_all(s->m, work->workers, abandoned, error));
+    *slowest = 0.0;
+    for (int w = 0; w < work->workers; w++) {
+        struct measurements *measurements = &s->measurements[w];
+        measurements->count[0] = measurements->count[1];
+        measurements->seconds[0] = measurements->seconds[1];
+        measurements->count[1] = (double)s->tried[w];
+        measurements->seconds[1] = s->m[w].seconds;
+        s->paces[w] = paces_line(measurements);
+        *slowest = fmax(*slowest, s->m[w].seconds);
+    }
+    return OK;
+}
 
 static int settle(const struct paces_work *work, struct settling *s, int *sizes, bool *abandoned,
                   struct error *error) {
     double least = INFINITY, slowest;
     for (int w = 0; w < work->workers; w++) sizes[w] = s->tried[w] = work->size;
     for (int i = 0; i < PASSES; i++) {
-        RETURN_IF(pass(work, s->tried, s->m, s->pace, &slowest, abandoned, error));
-        if (!all_took_time(s->pace, work->workers)) return OK;
+        RETURN_IF(pass(work, s, &slowest, abandoned, error));
         for (int w = 0; slowest < least && w < work->workers; w++) sizes[w] = s->tried[w];
         least = fmin(least, slowest);
-        paces_level(s->pace, work->workers, (double)work->size * work->workers, s->parts);
-        RETURN_IF(cut(work, s->parts, s->tried, error));
+        RETURN_IF(paces_cut(s->paces, work->workers, work->size, work->batch.microbatches, s->tried, error));
     }
     return OK;
 }
 
+/* Half of a batch, then all of it. */
+static int measure_twice(const struct paces_work *work, struct settling *s, struct pace *paces,
+                         bool *abandoned, struct error *error) {
+    const int parts = work->batch.microbatches, half = work->size / parts / 2 * parts;
+    double slowest;
+    for (int i = half > 0 ? 0 : 1; i < 2; i++) {
+        for (int w = 0; w < work->workers; w++) s->tried[w] = i == 0 ? half : work->size;
+        RETURN_IF(pass(work, s, &slowest, abandoned, error));
+    }
+    for (int w = 0; w < work->workers; w++) paces[w] = s->paces[w];
+    return OK;
+}
+
+static int open_settling(struct settling *s, int workers, struct error *error) {
+    RETURN_IF(memory_array(&s->m, workers, "paces", error));
+    RETURN_IF(memory_array(&s->measurements, workers, "paces", error));
+    RETURN_IF(memory_array(&s->paces, workers, "paces", error));
+    return memory_array(&s->tried, workers, "paces", error);
+}
+
+static void close_settling(struct settling *s, bool abandoned) {
+    memory_free(s->tried);
+    memory_free(s->paces);
+    memory_free(s->measurements);
+    if (!abandoned) memory_free(s->m); /* else what hangs may still use it */
+}
+
 int paces_settle(const struct paces_work *work, int *sizes, bool *abandoned, struct error *error) {
     struct settling s = {0};
-    int code = memory_array(&s.m, work->workers, "paces", error);
-    if (code == OK) code = memory_array(&s.pace, work->workers, "paces", error);
-    if (code == OK) code = memory_array(&s.parts, work->workers, "paces", error);
-    if (code == OK) code = memory_array(&s.tried, work->workers, "paces", error);
+    int code = open_settling(&s, work->workers, error);
     if (code == OK) code = settle(work, &s, sizes, abandoned, error);
-    if (*abandoned) return code; /* what hangs may still use them */
-    memory_free(s.tried);
-    memory_free(s.parts);
-    memory_free(s.pace);
-    memory_free(s.m);
+    close_settling(&s, *abandoned);
+    return code;
+}
+
+int paces_measure(const struct paces_work *work, struct pace *paces, bool *abandoned, struct error *error) {
+    struct settling s = {0};
+    int code = open_settling(&s, work->workers, error);
+    if (code == OK) code = measure_twice(work, &s, paces, abandoned, error);
+    close_settling(&s, *abandoned);
     return code;
 }

@@ -14,15 +14,27 @@ struct paces_work {
     const double *slowness;                 /* [workers] that they are slowed down by; NULL: none is */
 };
 
+/* How long a worker takes: for a batch without examples, and for each example more. */
+struct pace {
+    double constant_s, each_s;
+};
+
 /* sizes[workers] = the shares, as shares_cut makes them. Takes two seconds. *abandoned: as batch_time has it.
  * Errors: those of batch_time and network_open. */
 int paces_settle(const struct paces_work *work, int *sizes, bool *abandoned, struct error *error);
 
-/* What sizes would take equally long, by two measurements of each worker: seconds[i] for count[i] examples,
- * which are taken for a constant and a part for each example. parts[workers] of `total`, not whole. */
-struct pace {
-    double count[2], seconds[2]; /* the earlier one, or 0; the later one */
+/* For workers of several processes: paces[workers] of those here, from two sizes; without slowness. Takes a
+ * second. Errors: the same. */
+int paces_measure(const struct paces_work *work, struct pace *paces, bool *abandoned, struct error *error);
+/* The sizes that take equally long, as shares_cut makes them, of workers * batch examples. Errors: those of
+ * shares_write: too many workers. */
+int paces_cut(const struct pace *paces, int workers, int batch, int microbatches, int *sizes,
+              struct error *error);
+
+/* The line through two measurements, of `count` examples each; the first one may be missing: 0. */
+struct measurements {
+    double count[2], seconds[2];
 };
-void paces_level(const struct pace *pace, int workers, double total, double *parts);
+struct pace paces_line(const struct measurements *measurements);
 
 #endif

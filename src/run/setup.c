@@ -227,22 +227,37 @@ bool setup_lives_on_gpus(const struct setup *setup) {
     return setup->config.homes == HOMES_GPU || apart == setup->device_count;
 }
 
+struct batch_work setup_batch_work(const struct setup *setup, struct world *world, bool has_store) {
+    const struct config *config = &setup->config;
+    return (struct batch_work){.network = &setup->network,
+                               .examples = &setup->dataset.train,
+                               .strategy = &setup->choices.strategy,
+                               .optimizer = &setup->choices.optimizer,
+                               .schedule = &setup->choices.schedule,
+                               .on_devices = has_store && setup_lives_on_gpus(setup),
+                               .average = config->average,
+                               .clip = (float)config->clip,
+                               .seed = (uint64_t)config->seed,
+                               .microbatches = config->microbatches,
+                               .world = world,
+                               .timeout_s = config->timeout_s};
+}
+
+struct paces_work setup_paces_work(const struct setup *setup, struct world *world, bool has_store,
+                                   const struct groups *groups, const struct network_settings *network) {
+    return (struct paces_work){.batch = setup_batch_work(setup, world, has_store),
+                               .network = network,
+                               .devices = setup->devices,
+                               .groups = groups,
+                               .workers = setup->device_count,
+                               .size = setup->config.batch};
+}
+
 int setup_place(struct setup *setup, struct world *world, bool has_store, struct error *error) {
     struct config *config = &setup->config;
     struct groups groups;
     if (!is_automatic(setup) || !setup_groups(setup, world, &groups)) return OK;
-    const struct batch_work work = {.network = &setup->network,
-                                    .examples = &setup->dataset.train,
-                                    .strategy = &setup->choices.strategy,
-                                    .optimizer = &setup->choices.optimizer,
-                                    .schedule = &setup->choices.schedule,
-                                    .on_devices = has_store && setup_lives_on_gpus(setup),
-                                    .average = config->average,
-                                    .clip = (float)config->clip,
-                                    .seed = (uint64_t)config->seed,
-                                    .microbatches = config->microbatches,
-                                    .world = world,
-                                    .timeout_s = config->timeout_s};
+    const struct batch_work work = setup_batch_work(setup, world, has_store);
     return balanced_place(&setup->balanced, config->place, sizeof config->place, &groups, &work, error);
 }
 

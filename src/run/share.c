@@ -10,10 +10,6 @@ int run_check_share(const struct run *run, const struct typed *typed, struct err
     const struct config *config = &run->setup.config;
     struct error why = {0};
     int weights = 0;
-    if (run->crew.elsewhere && shares_are_measured(config->share))
-        return error_set(error, ERROR_USAGE,
-                         "--share=auto: found workers in other processes, expected a weight for each, as in "
-                         "--share=3,1");
     if (shares_check(config->share, &weights, &why) == OK) return OK;
     if (typed->given.share || !run->resumes) return error_set(error, ERROR_USAGE, "%s", why.words);
     return error_set(error, ERROR_FILE, "%s: %s", config->resume, why.words);
@@ -57,40 +53,35 @@ static int find_slowness(const struct run *run, double *slowness, struct error *
     return OK;
 }
 
-static struct paces_work work_of(struct run *run, const double *slowness) {
-    const struct setup *setup = &run->setup;
-    const struct config *config = &setup->config;
-    return (struct paces_work){.batch = {.network = &setup->network,
-                                         .examples = &setup->dataset.train,
-                                         .strategy = &setup->choices.strategy,
-                                         .optimizer = &setup->choices.optimizer,
-                                         .schedule = &setup->choices.schedule,
-                                         .on_devices = setup_lives_on_gpus(setup),
-                                         .average = config->average,
-                                         .clip = (float)config->clip,
-                                         .seed = (uint64_t)config->seed,
-                                         .microbatches = config->microbatches,
-                                         .world = run->world,
-                                         .timeout_s = config->timeout_s},
-                               .network = &run->network_settings,
-                               .devices = setup->devices,
-                               .groups = run->site.groups,
-                               .workers = run->workers,
-                               .size = config->batch,
-                               .slowness = slowness};
+/* All that are here at once, or as they were measured in their processes. */
+static int measure(struct run *run, const double *slowness, struct error *error) {
+    const struct config *config = &run->setup.config;
+    struct pace *paces = NULL;
+    if (!run->crew.pace) {
+        progress_say(&run->progress, "--share=auto: measuring the workers");
+        struct paces_work work =
+            setup_paces_work(&run->setup, run->world, true, run->site.groups, &run->network_settings);
+        work.slowness = slowness;
+        return paces_settle(&work, run->sizes, &run->training.abandoned, error);
+    }
+    RETURN_IF(memory_array(&paces, run->workers, "the workers' paces", error));
+    for (int w = 0; w < run->workers; w++) {
+        run->crew.pace(run->members, w, &paces[w]);
+        paces[w].constant_s *= slowness[w];
+        paces[w].each_s *= slowness[w];
+    }
+    const int code = paces_cut(paces, run->workers, config->batch, config->microbatches, run->sizes, error);
+    memory_free(paces);
+    return code;
 }
 
 /* What auto comes to is what the run has been given, from here on. */
-static int measure(struct run *run, struct error *error) {
+static int settle(struct run *run, struct error *error) {
     struct config *config = &run->setup.config;
     double *slowness = NULL;
     RETURN_IF(memory_array(&slowness, run->workers, "the workers' slowness", error));
     int code = find_slowness(run, slowness, error);
-    if (code == OK) {
-        progress_say(&run->progress, "--share=auto: measuring the workers");
-        const struct paces_work work = work_of(run, slowness);
-        code = paces_settle(&work, run->sizes, &run->training.abandoned, error);
-    }
+    if (code == OK) code = measure(run, slowness, error);
     memory_free(slowness);
     if (code != OK) return code;
     return shares_write(run->sizes, run->workers, config->share, sizeof config->share, error);
@@ -109,11 +100,16 @@ int run_open_share(struct run *run, const struct typed *typed, struct error *err
     if (shares_are_even(config->share)) return OK;
     if (!run->led) RETURN_IF(check_losses(run, error));
     RETURN_IF(memory_array(&run->sizes, run->workers, "shares", error));
-    if (shares_are_measured(config->share)) RETURN_IF(measure(run, error));
+    run->site.sizes = run->sizes;
+    if (shares_are_measured(config->share) && run->led) { /* the leader settles them */
+        for (int w = 0; w < run->workers; w++) run->sizes[w] = config->batch;
+        return OK;
+    }
+    if (shares_are_measured(config->share)) RETURN_IF(settle(run, error));
     RETURN_IF(
         shares_cut(config->share, run->workers, config->batch, config->microbatches, run->sizes, error));
     if (!shares_equal(run->sizes, run->workers, config->batch)) return OK;
     memory_free(run->sizes);
-    run->sizes = NULL;
+    run->site.sizes = run->sizes = NULL;
     return OK;
 }

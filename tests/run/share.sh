@@ -75,7 +75,8 @@ grep -q '"share": "even"' other/summary.json || fail "two workers for three weig
 # --- auto: what it settled to repeats it ---
 run 0 ${few/--quiet/} --devices=cpu:0,cpu:1 --slow=cpu:1=4x --epochs=2 --share=auto --out=auto
 grep -q 'measuring the workers' err || fail "--share=auto: said $(cat err)"
-share=$(python3 -c 'import json; print(json.load(open("auto/summary.json"))["share"])')
+share_of() { python3 -c 'import json, sys; print(json.load(open(f"{sys.argv[1]}/summary.json"))["share"])' "$1"; }
+share=$(share_of auto)
 [[ $share =~ ^([0-9]+),([0-9]+)$ ]] && [ $((BASH_REMATCH[1] + BASH_REMATCH[2])) -eq 24 ] || fail "--share=auto came to $share"
 run 0 $few --devices=cpu:0,cpu:1 --epochs=2 --share="$share" --out=typed
 same_weights "--share=auto, then $share" auto typed
@@ -106,20 +107,26 @@ refused_with 2 '--share=4,1,1: found --on-loss=continue, expected stop: under --
 # --- processes ---
 run 0 $few --devices=cpu:0,cpu:1 --epochs=2 --share=3,1 --out=alone
 for servers in 0 1 2; do
-    new_cluster $servers 2
-    rm -rf pair
-    for ((s = 0; s < servers; s++)); do
-        start ps$s "$TRAINER" --job=ps --task=$s $hosts $few --share=3,1 --epochs=2 --out=pair
+    for share in 3,1 auto; do
+        new_cluster $servers 2
+        rm -rf pair
+        for ((s = 0; s < servers; s++)); do
+            start ps$s "$TRAINER" --job=ps --task=$s $hosts $few --share=$share --epochs=2 --out=pair
+        done
+        for w in 0 1; do
+            options="--job=worker --task=$w --devices=cpu:$w --threads=1 --quiet"
+            [ $servers -gt 0 ] || options+=" ${few/--quiet/} --share=$share --epochs=2 --out=pair"
+            [ $servers -gt 0 ] || [ $w -gt 0 ] || options+=" --slow=cpu:1=4x"
+            start w$w "$TRAINER" $hosts $options
+        done
+        ends 0 w0 w1
+        for ((s = 0; s < servers; s++)); do ends 0 ps$s; done
+        if [ $share = auto ]; then
+            share=$(share_of pair)
+            run 0 $few --devices=cpu:0,cpu:1 --epochs=2 --share="$share" --out=alone
+        fi
+        same_weights "$servers parameter servers, --share=$share" alone pair
     done
-    for w in 0 1; do
-        options="--job=worker --task=$w --devices=cpu:0 --threads=1 --quiet"
-        [ $servers -gt 0 ] || options+=" ${few/--quiet/} --share=3,1 --epochs=2 --out=pair"
-        start w$w "$TRAINER" $hosts $options
-    done
-    ends 0 w0 w1
-    for ((s = 0; s < servers; s++)); do ends 0 ps$s; done
-    same_weights "$servers parameter servers" alone pair
+    run 0 $few --devices=cpu:0,cpu:1 --epochs=2 --share=3,1 --out=alone
 done
-new_cluster 1 2
-refused_with 2 '--share=auto: found workers in other processes, expected a weight for each, as in --share=3,1' --job=ps --task=0 $hosts $few --share=auto
 [ $failures -eq 0 ]
