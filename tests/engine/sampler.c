@@ -743,16 +743,22 @@ static void check_equal_shares(bool rounds) {
  * takes it all. */
 static void check_union(const struct stream *shares, long place, int total) {
     struct stream whole = *shares;
-    int all[SHARE_PLACES], part[SHARE_PLACES], filled = 0;
-    uint64_t all_keys[SHARE_PLACES], part_keys[SHARE_PLACES];
+    int all[SHARE_PLACES + 1], part[SHARE_PLACES], filled = 0;
+    uint64_t all_keys[SHARE_PLACES + 1], part_keys[SHARE_PLACES];
     whole.sizes = NULL;
     whole.batch = total;
     stream_batch(&whole, 0, place / total, all);
     stream_keys(&whole, 0, place / total, all_keys);
+    stream_next(&whole, 0, place / total, &all[total], &all_keys[total]);
     for (int w = 0; w < shares->workers; w++) {
+        int next = -1;
+        uint64_t next_key = 0;
         stream_batch(shares, w, place + filled, part + filled);
         stream_keys(shares, w, place + filled, part_keys + filled);
+        stream_next(shares, w, place + filled, &next, &next_key);
         filled += stream_size(shares, w);
+        CHECK(next == all[filled] && next_key == all_keys[filled], "what comes behind the part at %ld",
+              place);
     }
     CHECK(filled == total && memcmp(all, part, (size_t)total * sizeof *all) == 0 &&
               memcmp(all_keys, part_keys, (size_t)total * sizeof *all_keys) == 0,

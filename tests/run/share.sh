@@ -67,6 +67,9 @@ for share in even 1,2,3; do
     python3 -c 'import json; s = json.load(open("other/summary.json")); exit(not 1200 <= s["examples"] < 1236)' ||
         fail "--resume --share=$share: $(grep '"examples"' other/summary.json)"
 done
+run 0 $few --dataset=digits:take=301 --devices=cpu:0,cpu:1 --epochs=2 --share=5,1 --out=odd
+run 0 --resume=odd --devices=cpu:0,cpu:1 --threads=1 --quiet --epochs=4 # from 620 on, in rounds of 20 + 4
+grep -q '"examples": 1216,' odd/summary.json || fail "--resume at a place that is no batch's: $(grep '"examples"' odd/summary.json)"
 rm -rf other
 run 0 --resume=part --out=other --devices=cpu:0,cpu:1 --threads=1 --epochs=4
 grep -q -e '--share=4,1,1 was for other workers' err || fail "two workers for three weights: $(cat err)"
