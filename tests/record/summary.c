@@ -71,7 +71,8 @@ static void fill_config(void) {
                                             {"seed", "4"},
                                             {"validation", "0.2"},
                                             {"early-stop", "3"},
-                                            {"freeze", "conv*"}};
+                                            {"freeze", "conv*"},
+                                            {"share", "3,1"}};
     struct error error = {0};
     option_defaults(config_options, &config);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
@@ -244,25 +245,27 @@ static void test_summary(const char *path) {
                                         "batch_expected_s",
                                         "batch_compute_s",
                                         "compress",
+                                        "share",
                                         "strategies",
                                         "views",
                                         "test_accuracy_by_views"};
     static const double values[] = {
-        0,       0,      0,        0,       2,    3,     4,     5.5,   6,
-        7,       8e9,    9.25,     NAN,     10.5, 0.97,  NAN,   0,     0.125,
-        0.25,    0.0625, 0.5,      0.03125, 12e9, 11,    1,     3.75,  13,
-        1,       14,     0,        15e9,    16,   0,     0,     0,     0,
-        0,       0,      0,        0,       18,   0.375, 0.75,  0.875, 19,
-        1.25,    0.2,    3,        4,       0.98, 0.96,  0,     0,     2 * 8e9 / (8e9 + 64),
-        0,       0,      0,        20,      21,   0,     0,     0,     0,
-        0,       0.99,   0,        0,       1,    0,     0,     0,     0.375,
-        0.28125, NAN,    0.015625, 0,       0,    0,     0.9375};
-    static const char *const texts[][2] = {
-        {"program", "trainer 1"},     {"model", "mlp:hidden=100"},    {"dataset", "mnist"},
-        {"strategy", "ssp"},          {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
-        {"precision", "bf16"},        {"kernels", "reference"},       {"data_sharding", "split"},
-        {"freeze", "conv*"},          {"devices", "cpu:0,\"cpu:1\""}, {"homes", "gpu:1"},
-        {"faults", "--slow=cpu:1=3x"}};
+        0,       0,      0,        0,       2,    3,     4,    5.5,   6,
+        7,       8e9,    9.25,     NAN,     10.5, 0.97,  NAN,  0,     0.125,
+        0.25,    0.0625, 0.5,      0.03125, 12e9, 11,    1,    3.75,  13,
+        1,       14,     0,        15e9,    16,   0,     0,    0,     0,
+        0,       0,      0,        0,       18,   0.375, 0.75, 0.875, 19,
+        1.25,    0.2,    3,        4,       0.98, 0.96,  0,    0,     2 * 8e9 / (8e9 + 64),
+        0,       0,      0,        20,      21,   0,     0,    0,     0,
+        0,       0.99,   0,        0,       1,    0,     0,    0,     0.375,
+        0.28125, NAN,    0.015625, 0,       0,    0,     0,    0.9375};
+    static const char *const texts[][2] = {{"program", "trainer 1"},       {"model", "mlp:hidden=100"},
+                                           {"dataset", "mnist"},           {"strategy", "ssp"},
+                                           {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
+                                           {"precision", "bf16"},          {"kernels", "reference"},
+                                           {"data_sharding", "split"},     {"freeze", "conv*"},
+                                           {"devices", "cpu:0,\"cpu:1\""}, {"homes", "gpu:1"},
+                                           {"faults", "--slow=cpu:1=3x"},  {"share", "3,1"}};
     static const char *const worker_names[] = {
         "name",       "steps",           "examples",       "input_s",        "pull_s",
         "compute_s",  "push_s",          "wait_s",         "waited_at",      "waited_at_s",
