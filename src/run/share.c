@@ -1,6 +1,5 @@
 /* --share of a run: what it must not be combined with, and the sizes that it comes to. */
-#include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "../engine/paces.h"
 #include "../engine/shares.h"
