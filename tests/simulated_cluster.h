@@ -27,7 +27,7 @@ struct scenario {
     struct simulated_network network;
     bool real;                  /* nothing is simulated */
     bool encrypted;             /* all hold one key */
-    bool tcp_alone;             /* real: no memory is shared */
+    bool tcp_alone, ucx;        /* real: no memory is shared; over UCX */
     const char *settings[8][2]; /* more of them: name and value */
     struct {
         bool absent; /* somebody else plays it, or nobody */
@@ -119,6 +119,7 @@ static inline void add_process(struct simulated_cluster *all, enum cluster_role 
     process->cluster.task = task;
     process->cluster.process = rng_mix(all->scenario.seed, (uint64_t)all->count);
     process->cluster.tcp_alone = all->scenario.tcp_alone;
+    process->cluster.ucx = all->scenario.ucx;
     process->cluster.secret.there = all->scenario.encrypted;
     memset(process->cluster.secret.key, 0x5a,
            all->scenario.encrypted ? sizeof process->cluster.secret.key : 0);

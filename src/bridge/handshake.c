@@ -8,6 +8,7 @@
 #include "../base/text.h"
 #include "followers.h"
 #include "guests.h"
+#include "upgrade.h"
 
 enum { BEATS_A_LOOK = 8 };
 #define SILENCE_S 10.0 /* where a timeout is shorter: other processes may have been given a longer one */
@@ -17,7 +18,7 @@ _Static_assert(FRAME_HEADER_BYTES + HELLO_BYTES <= ENDPOINT_AHEAD_BYTES, "a whol
 /* --- who comes --- */
 
 /* All of it is there, or no more will come. */
-static int read_hello(struct endpoint *endpoint, struct hello *hello, struct error *error) {
+static int read_hello(struct endpoint *endpoint, struct hello *hello, uint32_t *offers, struct error *error) {
     struct frame_header header;
     uint8_t bytes[HELLO_BYTES];
     RETURN_IF(frame_read_header(endpoint, "a hello", sizeof bytes, &header, 0.0, error));
@@ -26,6 +27,7 @@ static int read_hello(struct endpoint *endpoint, struct hello *hello, struct err
                          frame_type_words(header.type));
     RETURN_IF(frame_read_payload(endpoint, &header, bytes, 0.0, error));
     struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
+    *offers = header.flags;
     return hello_get(hello, &reader, endpoint_name(endpoint), error);
 }
 
@@ -199,18 +201,30 @@ static void answer_probe(const struct host *host, struct guest *guest) {
     guest->since_s = world_now(host->settings.world);
 }
 
+static int check_link(const struct host *host, const struct endpoint *endpoint, struct error *error) {
+    if (!host->settings.cluster->shm_alone || endpoint_shares_memory(endpoint)) return OK;
+    return error_set(error, ERROR_PEER, "%s came over TCP, %s has --link=shm", endpoint_name(endpoint),
+                     our_name(host));
+}
+
+static void say_upgrade(const struct host *host, const struct endpoint *endpoint, uint32_t offers) {
+    char words[200];
+    if (upgrade_failed(endpoint, offers, endpoint_name(endpoint), words, sizeof words))
+        host->settings.say(host->settings.argument, words);
+}
+
 /* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
 static int receive_peer(struct host *host, struct guest *guest, struct error *error) {
     struct hello *hello = &host->hello;
     struct endpoint *endpoint = guest->endpoint;
     struct error why = {0};
-    uint32_t flags = 0;
+    uint32_t flags = 0, offers = 0;
     const char *name = endpoint_name(endpoint);
     if (is_probe(endpoint)) {
         answer_probe(host, guest);
         return OK;
     }
-    int code = read_hello(endpoint, hello, &why);
+    int code = read_hello(endpoint, hello, &offers, &why);
     const bool is_ours = code == OK;
     if (is_ours && host->full) {
         flags = FAILURE_FOR_NOW; /* another run may follow this one */
@@ -219,6 +233,7 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
         return OK;
     }
     if (is_ours) drop_gone(host);
+    if (code == OK) code = check_link(host, endpoint, &why);
     if (code == OK) code = programs_agree(hello->program, our_name(host), name, &why);
     if (code == OK) code = settings_agree(host->settings.config, &hello->agreed, our_name(host), name, &why);
     if (code == OK)
@@ -233,6 +248,11 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
         guest_refuse(host, guest, why.words, 0, false); /* it takes none: it may come again */
         return OK;
     }
+    if (upgrade_begin(endpoint, offers, &why) != OK) {
+        guest_refuse(host, guest, why.words, 0, true);
+        return OK;
+    }
+    say_upgrade(host, endpoint, offers);
     if (!hello->leader) RETURN_IF(add_peer(host, endpoint, hello, session, error));
     if (hello->leader) {
         host->leader = endpoint;
@@ -340,6 +360,8 @@ static bool hear_beats(const struct host *host, struct endpoint *endpoint, doubl
 
 /* A second word after its READY can only be why it goes. */
 static int hear_word(const struct host *host, struct peer *peer, struct error *error) {
+    bool whole = false;
+    if (upgrade_is_next(peer->endpoint, &whole)) return whole ? upgrade_hear(peer->endpoint, 0.0, error) : OK;
     if (peer->ready) {
         RETURN_IF(read_ready(host, peer->endpoint, peer->session, error));
         return error_set(error, ERROR_PEER, "%s: a ready, expected nothing but signs of life", peer->name);
@@ -380,15 +402,23 @@ static const char *read_leader_end(struct host *host, uint8_t bytes[FINISH_BYTES
     return finish_get(finish, &reader, "", &ignored) == OK ? finish->words : NULL;
 }
 
-/* Its first word: who does not repeat the session is no leader of ours, and another one may come. */
+/* It is no leader of ours, and another one may come. */
+static void refuse_leader(struct host *host, const struct error *why) {
+    struct guest guest = {.endpoint = host->leader};
+    host->leader = NULL;
+    guest_refuse(host, &guest, why->words, 0, true);
+    guests_add(host, &guest);
+}
+
 static void hear_leader_ready(struct host *host) {
     struct error why = {0};
-    struct guest guest = {.endpoint = host->leader};
     host->leader_ready = read_ready(host, host->leader, host->leader_session, &why) == OK;
-    if (host->leader_ready) return;
-    host->leader = NULL;
-    guest_refuse(host, &guest, why.words, 0, true);
-    guests_add(host, &guest);
+    if (!host->leader_ready) refuse_leader(host, &why);
+}
+
+static void hear_leader_link(struct host *host) {
+    struct error why = {0};
+    if (upgrade_hear(host->leader, 0.0, &why) != OK) refuse_leader(host, &why);
 }
 
 /* It may end, and another one come in its place. What else it says is for later. */
@@ -401,7 +431,13 @@ static void hear_leader(struct host *host, bool *moved) {
     bool ended = false;
     if (!host->leader) return;
     const bool speaks = hear_beats(host, host->leader, &host->leader_heard_s, &ended);
+    bool whole = false;
     *moved = *moved || (speaks && !host->leader_ready);
+    if (speaks && upgrade_is_next(host->leader, &whole)) {
+        if (whole) hear_leader_link(host);
+        *moved = *moved || whole;
+        return;
+    }
     const size_t count = endpoint_peek(host->leader, bytes, sizeof bytes, 0.0, &(bool){false});
     if (count >= FRAME_HEADER_BYTES &&
         frame_unpack_header(&header, bytes, FINISH_BYTES, "", &ignored) == OK &&
@@ -446,9 +482,9 @@ int handshake_watch(struct host *host, struct error *error) {
 }
 
 bool handshake_is_busy(const struct host *host) {
-    if (host->leader && !host->leader_ready) return true;
+    if (host->leader && (!host->leader_ready || upgrade_is_pending(host->leader))) return true;
     for (int i = 0; i < host->count; i++)
-        if (!host->peers[i].ready) return true;
+        if (!host->peers[i].ready || upgrade_is_pending(host->peers[i].endpoint)) return true;
     for (int g = 0; g < host->guest_count; g++)
         if (!host->guests[g].leaving) return true;
     return false;

@@ -11,6 +11,7 @@
 #include "followers.h"
 #include "guests.h"
 #include "handshake.h"
+#include "upgrade.h"
 
 /* Between two looks, as long as nothing comes: twice as long each time. */
 #define LEAST_S 1e-3
@@ -40,7 +41,9 @@ static int check_waiting(const struct host *host, double waited_s, const char *w
 static bool is_missing(const struct host *host, int task) {
     const struct peer *first = handshake_find_peer(host, task, -1);
     int come = 0;
-    for (int i = 0; i < host->count; i++) come += host->peers[i].task == task && host->peers[i].ready;
+    for (int i = 0; i < host->count; i++)
+        come += host->peers[i].task == task && host->peers[i].ready &&
+                !upgrade_is_pending(host->peers[i].endpoint);
     return !first || come < first->devices;
 }
 
@@ -54,7 +57,7 @@ static const char *name_missing(const struct host *host, char *words, size_t byt
     struct text names = text_into(words, bytes);
     char server[64];
     snprintf(server, sizeof server, "the %s", cluster_server(cluster));
-    if (cluster->task > 0 && !(host->leader && host->leader_ready))
+    if (cluster->task > 0 && !(host->leader && host->leader_ready && !upgrade_is_pending(host->leader)))
         add_name(&names, server, 0, address_of(host, 0)->text);
     for (int f = 0; f < host->follower_count; f++)
         if (!followers_are_met(host, f)) add_name(&names, server, f + 1, address_of(host, f + 1)->text);
@@ -73,8 +76,7 @@ static int listen_for_all(struct host *host, struct error *error) {
     struct world *world = host->settings.world;
     const int descriptors = world_descriptors();
     host->guests_most = descriptors / 4 < HOST_GUESTS ? descriptors / 4 + 1 : HOST_GUESTS;
-    RETURN_IF(secret_use(&cluster->secret, cluster->insecure, world, error));
-    if (cluster->tcp_alone) endpoint_keep_to_tcp(world);
+    RETURN_IF(link_use(cluster, world, error));
     RETURN_IF(endpoint_listen(world, address_of(host, cluster->task)->text, &host->listener, error));
     return followers_open(host, error);
 }

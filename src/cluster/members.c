@@ -25,7 +25,9 @@ static int wait_for_all(struct members *members, struct error *error) {
     snprintf(words, sizeof words, "the %s %s waits for %d worker%s%s%s", cluster_server(cluster),
              cluster->ps.list[cluster->task].text, cluster->workers.count,
              cluster->workers.count == 1 ? "" : "s", cluster_by(cluster).words,
-             cluster->secret.there ? "; all that they send is encrypted" : "");
+             cluster->secret.there ? "; all that they send is encrypted"
+             : cluster->ucx        ? "; what they send goes over UCX"
+                                   : "");
     site->say(site->argument, words);
     const struct host_settings settings = {.world = site->world,
                                            .cluster = cluster,

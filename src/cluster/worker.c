@@ -8,6 +8,7 @@
 
 #include "../base/memory.h"
 #include "../bridge/remote.h"
+#include "../bridge/upgrade.h"
 #include "../engine/clip.h"
 #include "../engine/explain.h"
 #include "../engine/faults.h"
@@ -288,8 +289,7 @@ static int open_run(struct remote_run *run, struct error *error) {
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
     setup->processes = cluster_workers_here(run->cluster);
     RETURN_IF(setup_open_devices(setup, error));
-    RETURN_IF(secret_use(&run->cluster->secret, run->cluster->insecure, run->world, error));
-    if (run->cluster->tcp_alone) endpoint_keep_to_tcp(run->world);
+    RETURN_IF(link_use(run->cluster, run->world, error));
     lock_open(&run->say, run->world);
     lock_open(&run->build, run->world);
     event_open(&run->ended, run->world);

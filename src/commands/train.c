@@ -66,6 +66,7 @@ static void say_idle(const struct given *given) {
     const char *name = given->secret_file ? "--secret-file"
                        : certificates     ? "--tls-cert"
                        : given->insecure  ? "--insecure"
+                       : given->link      ? "--link"
                                           : NULL;
     char words[100];
     snprintf(words, sizeof words, "%s does nothing in one process, which sends nothing", name ? name : "");
@@ -102,8 +103,12 @@ static int run(const void *settings, const char *const *arguments, int argument_
     RETURN_IF(launch_resolve(&cluster, &typed->value, getenv, error));
     int code = OK;
     cluster.insecure = typed->value.insecure;
-    cluster.tcp_alone = !typed->value.shared_memory;
-    if (cluster.role != CLUSTER_NONE || getenv("TRAINER_RANK"))
+    cluster.tcp_alone = !typed->value.shared_memory || typed->value.link == LINK_TCP;
+    cluster.shm_alone = typed->value.link == LINK_SHM;
+    cluster.ucx = typed->value.link == LINK_UCX;
+    if (cluster.shm_alone && cluster.tcp_alone)
+        code = error_set(error, ERROR_USAGE, "--link=shm contradicts --no-shared-memory");
+    if (code == OK && (cluster.role != CLUSTER_NONE || getenv("TRAINER_RANK")))
         code = find_secret(&cluster, &typed->value, error);
     if (code == OK) code = train_as(typed, &cluster, error);
     cluster_free(&cluster);
