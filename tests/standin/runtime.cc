@@ -309,6 +309,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
     properties->major = all().capability / 10;
     properties->minor = all().capability % 10;
     properties->multiProcessorCount = 1;
+    const char *machine = getenv("STANDIN_MACHINE");
+    const std::string uuid = std::to_string(device) + " " + (machine ? machine : std::to_string(getpid()));
+    strncpy(properties->uuid.bytes, uuid.c_str(), sizeof properties->uuid.bytes - 1);
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
