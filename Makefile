@@ -418,7 +418,7 @@ verify:
 # --- the GPU backend's own tests, on the stand-in (make CUDA=standin B=build/standin gpu-tests) or on a GPU ---
 GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu $(B)/tests/engine/balanced $(B)/tests/engine/group $(B)/tests/engine/microbatches $(B)/tests/engine/pipeline $(B)/tests/library/place
 gpu-tests: $(PROGRAM) $(GPU_TESTS) $(GPU_BENCHES)
-	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train cuda/facts cuda/facts_hang
+	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train cuda/ranks cuda/facts cuda/facts_hang
 
 # --- on a machine with a GPU: one command that builds what it needs, ends within LIMIT_S seconds, and leaves in REPORT, a folder, all that can
 # be found out there; exit code 4 where there is no GPU. With CUDA=standin it shows that it works, and measures nothing ---

@@ -84,6 +84,7 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
                           .devices = hello->devices,
                           .process = hello->process,
                           .session = session,
+                          .offer = hello->offer,
                           .heard_s = world_now(host->settings.world),
                           .took_s = world_now(host->settings.world)};
     memcpy(peer->device_name, hello->device_name, sizeof peer->device_name);

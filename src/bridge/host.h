@@ -32,6 +32,8 @@ struct peer {
     struct packed packed;         /* of the slice */
     const float *owed;            /* [slice] by all workers, where anything is packed; borrowed */
     bool owes;                    /* packed.kept is what it owes: it has said so at a pause */
+    struct rank_offer offer;      /* as in its hello */
+    bool sums, root; /* the gradient of the batch in hand goes into a sum; this worker receives it */
 };
 
 /* A try to connect, on a thread of its own: a name may be looked up, or a machine not answer. */

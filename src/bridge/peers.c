@@ -194,7 +194,8 @@ static int send_weights(struct host *host, struct peer *peer, const struct reque
     struct piece pieces[3] = {{bytes, sizeof bytes}, {weights, floats * sizeof(float)}};
     request_put(request, bytes);
     if (!packed_is_on(packed))
-        return frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 2, timeout_s, error);
+        return frame_write(peer->endpoint, FRAME_WEIGHTS, peer->sums ? FRAME_SUM : 0, pieces, 2, timeout_s,
+                           error);
     if (packed->known) {
         pieces[1] = packed_weights(packed, weights);
         return frame_write(peer->endpoint, FRAME_WEIGHTS, FRAME_PACKED, pieces, 2, timeout_s, error);
@@ -220,6 +221,11 @@ static int read_gradient(struct peer *peer, struct frame_header *header, uint8_t
                          float *gradient, size_t floats, double timeout_s, struct error *error) {
     const size_t bytes = floats * sizeof(float);
     const bool packed = packed_is_on(&peer->packed) && header->type == FRAME_GRADIENT;
+    if (peer->sums && !peer->root) { /* its gradient is in what the root sends */
+        memset(gradient, 0, bytes);
+        RETURN_IF(frame_expect(peer->endpoint, header, FRAME_GRADIENT, LOSS_BYTES, error));
+        return frame_read_part(peer->endpoint, header, answer, LOSS_BYTES, timeout_s, error);
+    }
     if (!packed) RETURN_IF(frame_expect(peer->endpoint, header, FRAME_GRADIENT, LOSS_BYTES + bytes, error));
     RETURN_IF(frame_read_part(peer->endpoint, header, answer, LOSS_BYTES, timeout_s, error));
     if (packed) return read_packed(peer, header, gradient, timeout_s, error);

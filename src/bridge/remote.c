@@ -176,6 +176,17 @@ static int beat_others(struct remote *remote, int awaited, struct error *error) 
     return OK;
 }
 
+int remote_look(struct remote *remote, struct error *error) {
+    const double now = world_now(remote->world);
+    if (world_stopped(remote->world)) return remote_stopped(remote, 0, "other workers", error);
+    int code = look_at_others(remote, -1, error);
+    if (code == OK && now - remote->beaten_s >= remote->beat_s) {
+        remote->beaten_s = now;
+        code = beat_others(remote, -1, error);
+    }
+    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
+}
+
 /* Not while it has stepped copies that nobody else has. */
 static bool wants_to_leave(const struct remote *remote) {
     return remote->settings.may_leave && !remote->behind && world_dismissed(remote->world);
@@ -312,6 +323,7 @@ static int check_weights(const struct remote *remote, struct remote_host *host, 
     const uint32_t flags = host->header.flags;
     host->steps = remote->own.count > 0 && (flags & FRAME_STEP);
     host->gives = host->steps && (flags & FRAME_GIVE);
+    host->sums = host->welcome.root >= 0 && (flags & FRAME_SUM);
     if (host->steps) {
         const uint64_t taken = flags & FRAME_TAKE ? (uint64_t)remote->own.count * slice : 0;
         return frame_expect(host->endpoint, &host->header, FRAME_WEIGHTS, REQUEST_BYTES + taken, error);
@@ -341,6 +353,9 @@ static int read_headers(struct remote *remote, bool *over, struct finish *finish
         if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
             return remote_read_end(remote, host, error);
         RETURN_IF(check_weights(remote, host, error));
+        if (host->sums != remote->hosts[0].sums)
+            return error_set(error, ERROR_PEER, "%s: weights for a gradient of another kind than %s",
+                             endpoint_name(host->endpoint), endpoint_name(remote->hosts[0].endpoint));
     }
     return OK;
 }
@@ -413,10 +428,15 @@ bool remote_steps(const struct remote *remote) {
     return remote->hosts[0].steps;
 }
 
+bool remote_sums(const struct remote *remote) {
+    return remote->hosts[0].sums;
+}
+
 /* What follows the head of an answer. */
 static int answer_pieces(const struct remote *remote, struct remote_host *host, const float *gradient,
                          bool stepped, struct piece *pieces) {
     if (stepped) return host->gives ? own_pieces(remote, host, pieces) : 0;
+    if (host->sums && host->welcome.root != host->welcome.worker) return 0;
     gradient += host->welcome.begin;
     pieces[0] = packed_is_on(&host->packed) ? packed_gradient(&host->packed, gradient)
                                             : (struct piece){gradient, slice_bytes(host)};

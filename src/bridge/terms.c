@@ -126,6 +126,28 @@ int fingerprint_get(struct fingerprint *fingerprint, struct frame_reader *reader
     return frame_get_end(reader, "a ready", peer, error);
 }
 
+static void put_words(const uint64_t *words, int count, struct frame_writer *writer) {
+    for (int i = 0; i < count; i++) frame_put_u64(writer, words[i]);
+}
+
+static void get_words(uint64_t *words, int count, struct frame_reader *reader) {
+    for (int i = 0; i < count; i++) words[i] = frame_get_u64(reader);
+}
+
+static void put_offer(const struct rank_offer *offer, struct frame_writer *writer) {
+    put_whole(writer, offer->able);
+    frame_put_text(writer, offer->words);
+    put_words(offer->device, 2, writer);
+    put_words(offer->id, COLLECTIVE_ID_WORDS, writer);
+}
+
+static void get_offer(struct rank_offer *offer, struct frame_reader *reader) {
+    offer->able = get_whole(reader, 1) == 1;
+    frame_get_text(reader, offer->words, sizeof offer->words);
+    get_words(offer->device, 2, reader);
+    get_words(offer->id, COLLECTIVE_ID_WORDS, reader);
+}
+
 int hello_put(const struct hello *hello, struct frame_writer *writer, struct error *error) {
     put_whole(writer, hello->leader);
     frame_put_text(writer, hello->program);
@@ -136,6 +158,7 @@ int hello_put(const struct hello *hello, struct frame_writer *writer, struct err
     put_whole(writer, hello->devices);
     frame_put_u64(writer, hello->process);
     frame_put_text(writer, hello->device_name);
+    put_offer(&hello->offer, writer);
     return frame_put_end(writer, "a hello", error);
 }
 
@@ -150,6 +173,7 @@ int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer
     hello->devices = (int)get_whole(reader, MOST);
     hello->process = frame_get_u64(reader);
     device_name_get(reader, hello->device_name, sizeof hello->device_name);
+    get_offer(&hello->offer, reader);
     return frame_get_end(reader, "a hello", peer, error);
 }
 
@@ -158,6 +182,9 @@ int welcome_put(const struct welcome *welcome, struct frame_writer *writer, stru
     put_whole(writer, welcome->workers);
     frame_put_u64(writer, welcome->begin);
     frame_put_u64(writer, welcome->end);
+    put_whole(writer, welcome->root + 1);
+    frame_put_text(writer, welcome->means);
+    put_words(welcome->id, COLLECTIVE_ID_WORDS, writer);
     return frame_put_end(writer, "a welcome", error);
 }
 
@@ -167,6 +194,9 @@ int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char
     welcome->workers = (int)get_whole(reader, DEVICES_OF_ALL);
     welcome->begin = frame_get_u64(reader);
     welcome->end = frame_get_u64(reader);
+    welcome->root = (int)get_whole(reader, DEVICES_OF_ALL) - 1;
+    frame_get_text(reader, welcome->means, sizeof welcome->means);
+    get_words(welcome->id, COLLECTIVE_ID_WORDS, reader);
     return frame_get_end(reader, "a welcome", peer, error);
 }
 

@@ -26,12 +26,18 @@ struct hello {
     int task, device, devices;      /* which worker; which of its devices, of how many */
     uint64_t process;               /* drawn by lot: the same in all hellos of a process, no other has it */
     char device_name[GROUP_NAME_BYTES]; /* "cpu:0" */
+    struct rank_offer offer;            /* whether it can add gradients with the other workers' devices */
 };
 
 /* WELCOME: all have come. */
 struct welcome {
     int worker, workers; /* place in the roster, and its size */
     uint64_t begin, end; /* the host's slice of the flat vector */
+    /* The worker to whose device the sum of this slice's gradients comes; -1: the host adds them. By what, or
+     * why the host does, "" where there is nothing to say; the id by which the devices meet (means.h). */
+    int root;
+    char means[200];
+    uint64_t id[COLLECTIVE_ID_WORDS];
 };
 
 /* NEXT: a batch, by its number; an empty one, to take part in the round; or none until the next segment. */
@@ -51,6 +57,9 @@ struct request {
  * before that it takes new ones, all vectors; after it, it gives them back. Flags of GRADIENT, which then has
  * none: it has stepped them. */
 enum { FRAME_STEP = 2, FRAME_TAKE = 4, FRAME_GIVE = 8 };
+/* A flag of WEIGHTS: the workers' devices add the gradients. Then the root's GRADIENT has the sum behind its
+ * head, and those of the others have nothing. */
+enum { FRAME_SUM = 16 };
 
 /* GOODBYE: how it ended. */
 struct finish {
@@ -66,9 +75,9 @@ struct finish {
 enum { DEVICES_MOST = 256 /* of a worker */, DEVICES_OF_ALL = ADDRESSES_MOST * DEVICES_MOST };
 enum {
     SETTINGS_BYTES = 8192 + PLUGIN_TEXT_BYTES, /* at most, as for the next: all rows that are agreed on */
-    HELLO_BYTES = SETTINGS_BYTES + 256,
+    HELLO_BYTES = SETTINGS_BYTES + 512,
     READY_BYTES = 24, /* exactly */
-    WELCOME_BYTES = 128,
+    WELCOME_BYTES = 512,
     FINISH_BYTES = 640,
     LAST_WORDS_BYTES = 499, /* of a FAILURE */
     REQUEST_BYTES = 64,     /* exactly; before the weights, whose place stays a cache line's */

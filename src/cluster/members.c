@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../bridge/means.h"
 
 /* What waits for a peer that may be waiting itself, or evaluates, has so many times the timeout. */
 #define TIMEOUT_TIMES 3.0
@@ -159,6 +160,19 @@ static int run_far(struct members *members, int worker, const struct request *re
                      gradient + store->begin, loss, store->end - store->begin, members->timeout_s, error);
 }
 
+/* Whether the strategy takes one mean of all workers' gradients, which are not its own weights'. */
+static bool makes_means(const struct members *members) {
+    const struct traits *traits = members->site->traits;
+    return traits->rounds && traits->merged && !traits->own_weights;
+}
+
+/* Whether every worker has a batch in the round of this one: else some would not come to the sum. */
+static bool is_whole(const struct members *members, int worker, long number) {
+    const struct sampler *sampler = members->site->sampler;
+    return sampler->stream.sharding != SHARDING_SHARED ||
+           number - worker + members->host.count <= sampler_total(sampler);
+}
+
 static bool left(const void *self, int worker) {
     return ((const struct members *)self)->host.peers[worker].left;
 }
@@ -175,6 +189,8 @@ static int run(void *self, int worker, int buffer, float *weights, float *gradie
     (void)buffer;
     int code;
     sampler_place(members->site->sampler, worker, number, &request.epoch, &request.batch, &request.batches);
+    members->host.peers[worker].sums =
+        members->sums && makes_means(members) && is_whole(members, worker, number);
     request.epoch++;
     request.batch++;
     atomic_store_explicit(&members->host.epoch, request.epoch, memory_order_relaxed);
@@ -275,10 +291,21 @@ static int spread(struct members *members, bool whole, struct error *error) {
     return OK;
 }
 
+/* Why the workers' devices cannot add their gradients, whatever they are; "": and nobody expects it. */
+static const char *sum_obstacle(const struct members *members) {
+    const struct cluster *cluster = members->settings.cluster;
+    if (!cluster->mirrored) return "";
+    if (!makes_means(members)) return "the strategy makes no mean of all workers' gradients";
+    if (compress_is_on(&members->compressor)) return "--compress is for what the bridge sends";
+    if (cluster->secret.there) return "it would not be encrypted";
+    return NULL;
+}
+
 static int begin(void *self, struct error *error) {
     struct members *members = self;
     const struct store *store = members->site->store;
-    const struct welcome welcome = {.begin = store->begin, .end = store->end};
+    struct welcome welcome = {.begin = store->begin, .end = store->end};
+    members->sums = means_agree(&members->host, sum_obstacle(members), &welcome);
     RETURN_IF(host_welcome(&members->host, &welcome, error));
     return spread(members, false, error);
 }

@@ -27,6 +27,7 @@ struct members {
     struct host host;          /* where the workers are */
     double timeout_s, fetch_s; /* for a worker's word; for a follower's slice, which may be waiting itself */
     long *numbers;             /* [workers] the batch in hand */
+    bool sums;                 /* the workers' devices can add their gradients (means.h) */
     bool moves;                /* weights change while they are sent, which are then copied to: */
     float **copies;            /* [workers] each [floats of the slice]; NULL: none was needed yet */
     struct tally *far;         /* [workers] of the leader: what the followers have counted */

@@ -18,6 +18,7 @@
 #include "../record/sentence.h"
 #include "../run/setup.h"
 #include "far.h"
+#include "ranks.h"
 
 enum { LOOK_MS = 50 };
 
@@ -59,6 +60,7 @@ struct remote_run {
         double began_s; /* when all had come */
         struct error error;
         struct far far;
+        struct ranked ranked;
         float *own;                /* [layout floats] NULL where far has them: */
         float *weights, *gradient; /* [layout floats] */
         int *numbers;              /* [batch + 1] examples, and the next one */
@@ -135,6 +137,8 @@ static int connect_remote(struct remote_device *device) {
                             .process = run->cluster->process};
     snprintf(hello->program, sizeof hello->program, "%s", TRAINER_VERSION);
     memcpy(hello->device_name, device->name, sizeof hello->device_name);
+    RETURN_IF(ranked_offer(&run->setup.devices[device->index], config, run->cluster->mirrored,
+                           hello->task == 0 && device->index == 0, &hello->offer, &device->error));
     const struct remote_settings remote = {.world = run->world,
                                            .hosts = &run->cluster->ps,
                                            .server = cluster_server(run->cluster),
@@ -146,6 +150,21 @@ static int connect_remote(struct remote_device *device) {
                                            .say = say,
                                            .argument = device};
     return remote_open(&device->remote, &remote, &device->error);
+}
+
+/* All have come, and the hosts have said who adds the gradients. */
+static int open_ranked(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    const struct welcome *welcome = &device->remote.hosts[0].welcome;
+    const bool asked = run->cluster->mirrored && (enum links)run->setup.config.links == LINKS_COLLECTIVE;
+    char words[300];
+    snprintf(words, sizeof words,
+             welcome->root >= 0 ? "the mean of a round: %s"
+                                : "the mean of a round: copies, in roster order (%s)",
+             welcome->means);
+    if (welcome->means[0] && (!asked || welcome->root >= 0)) say(device, words);
+    return ranked_open(&device->ranked, &run->setup.devices[device->index], &device->remote,
+                       replicas_gradient(&run->replicas, device->index), asked, &device->error);
 }
 
 static int open_device(struct remote_device *device) {
@@ -168,6 +187,7 @@ static int open_device(struct remote_device *device) {
     RETURN_IF(memory_array(&device->keys, batch + 1, "a batch's keys", error));
     RETURN_IF(memory_array(&device->soon, stream_soon_room(batch), "numbers of later batches", error));
     RETURN_IF(remote_ready(&device->remote, &run->fingerprint, error));
+    RETURN_IF(open_ranked(device));
     return remote_compress(&device->remote, &run->setup.choices.compressor, &run->setup.network.graph.layout,
                            error);
 }
@@ -197,7 +217,7 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     struct error *error = &device->error;
     struct request request;
     struct outcome outcome = {0};
-    const struct device here = device_processor();
+    const struct device processor = device_processor();
     struct indices indices = {.count = stream->batch, .index = device->numbers, .key = device->keys};
     RETURN_IF(stream_check(stream, worker, number, run->cluster->ps.list[0].text, error));
     stream_soon(stream, worker, number, &indices.soon, device->soon);
@@ -207,11 +227,13 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
     RETURN_IF(compute.load(compute.self, device->index, 0, number, &indices, error));
     RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
     if (*over) return OK;
-    RETURN_IF(
-        compute.run(compute.self, device->index, 0, device->weights, device->gradient, &outcome.loss, error));
+    const bool sums = remote_sums(&device->remote);
+    const struct device *const home = sums ? device->ranked.device : &processor;
+    float *const gradient = sums ? device->ranked.gradient : device->gradient;
+    RETURN_IF(compute.run(compute.self, device->index, 0, device->weights, gradient, &outcome.loss, error));
     RETURN_IF(compute.synchronize(compute.self, device->index, false, &outcome, error));
-    if (clip > 0.0f)
-        RETURN_IF(gradient_clip(&run->setup.network.graph.layout, &here, device->gradient, clip, error));
+    if (clip > 0.0f) RETURN_IF(gradient_clip(&run->setup.network.graph.layout, home, gradient, clip, error));
+    if (sums) RETURN_IF(ranked_sum(&device->ranked, device->gradient, error));
     const bool stepped = remote_steps(&device->remote) &&
                          far_step(&device->far, device->gradient, request.version, request.rate);
     RETURN_IF(remote_answer(&device->remote, outcome.loss, device->gradient, stepped, error));
@@ -374,7 +396,10 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
 /* false: a device of a group hangs, and may still use any of it. */
 static bool close_run(struct remote_run *run) {
     world_stop(run->world);
-    for (int d = 0; run->remotes && d < run->setup.device_count; d++) world_join(run->remotes[d].thread);
+    for (int d = 0; run->remotes && d < run->setup.device_count; d++) {
+        world_join(run->remotes[d].thread);
+        ranked_close(&run->remotes[d].ranked, run->remotes[d].error.code == OK);
+    }
     if (run->setup.balanced.abandoned || !replicas_close(&run->replicas)) return false;
     for (int d = 0; run->remotes && d < run->setup.device_count; d++) {
         struct remote_device *device = &run->remotes[d];

@@ -371,6 +371,10 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
     return memory_array(&replicas->replicas, count, "replicas", error);
 }
 
+float *replicas_gradient(const struct replicas *replicas, int worker) {
+    return replicas->replicas[worker].gradient;
+}
+
 /* The device gets back what it gave: all but the arena's own. */
 static void give_back(const struct replicas *replicas, int worker) {
     const struct device *device = &replicas->devices[worker];

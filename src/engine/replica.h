@@ -84,6 +84,9 @@ bool replicas_close(struct replicas *replicas);
  * is recorded there. */
 bool replicas_recording(const struct replicas *replicas, int worker, struct recording_facts *facts);
 struct compute replicas_compute(struct replicas *replicas);
+/* Where a worker's gradient is on its device, [layout floats], while the caller's is elsewhere; else NULL. A
+ * run that is handed this memory for the gradient leaves it there. */
+float *replicas_gradient(const struct replicas *replicas, int worker);
 /* Of groups with a pipeline: the mean of group_idle, and pipeline_bubble; NAN without. While none computes.
  */
 void replicas_idle(const struct replicas *replicas, double *idle, double *idle_equal);

@@ -96,10 +96,12 @@ static bool makes_means(const struct traits *traits) {
     return traits->rounds && traits->merged && !traits->own_weights;
 }
 
-/* --links=collective is for the strategies that make a mean, if there are any. */
+/* --links=collective is for the strategies that make a mean, if there are any; in a mirrored cluster, for the
+ * workers' halves of the processes. */
 static enum links choose_links(const struct run *run) {
     const enum links links = (enum links)run->setup.config.links;
     bool others = false;
+    if (run->crew.mirrored) return LINKS_AUTO;
     for (int p = 0; p < run->setup.phases.count; p++) others = others || makes_means(traits_in(run, p));
     return links == LINKS_COLLECTIVE && others && !makes_means(run_traits(run)) ? LINKS_AUTO : links;
 }
