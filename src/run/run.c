@@ -352,13 +352,16 @@ static int look_back(struct run *run, struct run_result *result, struct error *e
     return OK;
 }
 
-/* From the model that was kept: what other programs read is what `trainer export` would write. */
+/* From the model that was kept, or the checkpoint, where the optimizer's state goes along: what other
+ * programs read is what `trainer export` would write. */
 static int export_model(struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
     char model[PATH_BYTES];
     if (!config->export_to[0]) return OK;
     RETURN_IF(file_join(model, config->out, "model.safetensors", error));
-    RETURN_IF(export_write(model, config->export_to, false, error));
+    const struct format *format = NULL;
+    RETURN_IF(export_format(&format, config->export_to, error));
+    RETURN_IF(export_write(format->trains ? config->out : model, config->export_to, false, error));
     lines_fit(&run->lines, "the network is in %s, too", config->export_to);
     return OK;
 }
