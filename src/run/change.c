@@ -50,7 +50,7 @@ static bool counts_as_before(const struct run *run) {
 }
 
 long run_schedule_ahead(const struct run *run, long version) {
-    if (!run->resumes) return 0;
+    if (!run->resumes) return -version; /* an import's updates were no part of this schedule */
     if (!counts_as_before(run)) return ahead_of(run, version);
     return (long)checkpoint_number(&run->checkpoint, "schedule_ahead", 0);
 }

@@ -22,6 +22,7 @@ struct run {
     const struct embedding *embedding; /* borrowed; NULL: none */
     bool silent; /* embedded: prints nothing, heeds no signals, and names no folder of its own */
     struct safetensors checkpoint; /* that is resumed, or zero */
+    bool imports;                  /* --weights brings the optimizer's state, too */
     bool resumes, led;             /* led: another process coordinates, evaluates and writes */
     struct setup setup;
     bool folder_named;      /* by the user, not by the program */

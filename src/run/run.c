@@ -386,6 +386,16 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     return code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
 }
 
+/* The state that it would begin with. */
+static int keep_first(struct run *run, struct run_result *result, struct error *error) {
+    result->summary.updates = store_version(&run->store);
+    if (run->fresh[0]) return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.weights, run->fresh);
+    run->target_s = run->cost_before = (double)NAN;
+    RETURN_IF(await_start(run, error));
+    RETURN_IF(run_keep(run, error));
+    return run_keep_model(run, error);
+}
+
 /* Opens a run, does with it what is to be done, and closes it. */
 static int run_through(const struct typed *typed, const struct crew *crew, struct world *world,
                        const struct embedding *embedding,
@@ -400,6 +410,7 @@ static int run_through(const struct typed *typed, const struct crew *crew, struc
     run->world = world;
     run->embedding = embedding;
     run->silent = silent;
+    run->imports = go == keep_first;
     progress_open(&run->progress, silent ? NULL : stderr, quiet);
     lines_open(&run->lines, quiet ? NULL : stdout, &run->progress);
     int code = run_open(run, typed, error);
@@ -440,18 +451,11 @@ int run_train_here(const struct typed *typed, struct run_result *result, struct 
     return run_train_embedded(typed, NULL, result, error);
 }
 
-static int keep_first(struct run *run, struct run_result *result, struct error *error) {
-    (void)result;
-    if (run->fresh[0]) return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.weights, run->fresh);
-    run->target_s = run->cost_before = (double)NAN;
-    RETURN_IF(await_start(run, error));
-    RETURN_IF(run_keep(run, error));
-    return run_keep_model(run, error);
-}
-
-int run_keep_first(const struct typed *typed, struct error *error) {
+int run_keep_first(const struct typed *typed, long *updates, struct error *error) {
     struct run_result result;
-    return run_through_here(typed, NULL, keep_first, &result, error);
+    const int code = run_through_here(typed, NULL, keep_first, &result, error);
+    *updates = result.summary.updates;
+    return code;
 }
 
 void run_result_free(struct run_result *result) {
