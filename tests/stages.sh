@@ -53,7 +53,7 @@ format_check() { git -c safe.directory='*' ls-files '*.c' '*.h' '*.cu' '*.cc' '*
 
 # What has no part in a compiler's or a sanitizer's business: installing, formats that others read, words on a terminal, tools.
 apart="project/zlib_header project/install project/install_missing project/demo project/floors project/stranger project/standin_headers \
-project/cuda project/cuda_search cuda/registers project/documents project/mutate library/symbols library/python formats/safetensors exports/clients imports/clients imports/onnx_clients datasets/npz_numpy datasets/elsewhere outputs/tensorboard_reader outputs/terminal \
+project/cuda project/cuda_search cuda/registers project/documents project/mutate library/symbols library/python formats/safetensors exports/clients imports/clients imports/onnx_clients imports/optimizer_clients datasets/npz_numpy datasets/elsewhere outputs/tensorboard_reader outputs/terminal \
 commands/help commands/completions"
 
 # What must work without oneDNN, libcurl, stb_image, libpng and CUDA, of which no trace may be left, on any processor of the
