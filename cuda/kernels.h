@@ -169,6 +169,7 @@ struct gpu_windows {
     struct {
         size_t until; /* numbers of this window and those before it */
         size_t ahead; /* of its first one in the vector, before which so many are in no window */
+        int rule;     /* the update's, UPDATE_SUBTRACT or UPDATE_NONE */
         float rate, decay, weight_decay; /* in the place of the update's */
     } window[UPDATE_WINDOWS];
 };
