@@ -52,6 +52,7 @@ struct kernel {
     void (*unbind)(void *instance);
     /* Computes. Runs on the worker's own thread; allocates nothing. Returns OK or ERROR_DEVICE. */
     int (*run)(const struct call *call, struct error *error);
+    bool writes_host; /* its result may be in memory of allocate_host, on no boundary but a number's */
     /* Writes which implementation a plan has, and what it reorders, into out[bytes], for --explain. NULL: its
      * name says it all. */
     void (*describe)(const void *plan, char *out, size_t bytes);
