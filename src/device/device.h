@@ -26,7 +26,24 @@ struct problem {
         struct shape shape;
         enum type type;
     } input[MAX_INPUTS], output;
+    unsigned ready; /* bit i: operand i comes in the form that the kernel wants, made by the program */
     const struct device *device;
+};
+
+/* The form in which a kernel wants an operand: of that type, and, where turned, [columns, rows] instead of
+ * [rows, columns]. */
+struct form {
+    enum type type;
+    bool turned;
+    int rows, columns;
+};
+
+/* A float32 operand that is brought into a form; both are on the device. */
+enum { REFORMINGS = 64 };
+struct reforming {
+    const float *from; /* [rows * columns] */
+    void *to;
+    struct form form;
 };
 
 /* A call of a kernel in one arena. */
@@ -53,6 +70,9 @@ struct kernel {
     /* Computes. Runs on the worker's own thread; allocates nothing. Returns OK or ERROR_DEVICE. */
     int (*run)(const struct call *call, struct error *error);
     bool writes_host; /* its result may be in memory of allocate_host, on no boundary but a number's */
+    /* Whether `run` brings operand i, which is float32, into another form first, and which. Of weights the
+     * program makes that once for all that want it (problem.ready). NULL: none. */
+    bool (*wants)(const struct problem *problem, const void *plan, int i, struct form *form);
     /* Writes which implementation a plan has, and what it reorders, into out[bytes], for --explain. NULL: its
      * name says it all. */
     void (*describe)(const void *plan, char *out, size_t bytes);
@@ -180,6 +200,8 @@ struct backend {
                int count, const float *rows, float *out, struct error *error);
 
     /* --- only of a backend with memory of its own; else NULL --- */
+    /* Brings at most REFORMINGS operands into other forms, of one type all of them. Queued. */
+    int (*reform)(const struct device *device, const struct reforming *list, int count, struct error *error);
     /* Opens what the device needs beside its threads' queues, or says why it cannot. Called by
      * devices_open for each device, and undone by close, when no thread uses the device any more. */
     int (*open)(const struct device *device, struct error *error);

@@ -100,7 +100,9 @@ static void set_call(struct arena *arena, int s) {
     for (int i = 0; i < instruction->problem.inputs; i++) {
         const node operand = program->values[instruction->n].info.input[i];
         const struct place *place = place_of(program, operand);
-        if (place->base == BASE_CONSTANT && arena->constants)
+        if (instruction->problem.ready >> i & 1)
+            call->input[i] = arena->memory + program->formed[instruction->formed[i]].offset;
+        else if (place->base == BASE_CONSTANT && arena->constants)
             call->input[i] = arena->constants + constant_offset(program, program->values[operand].root);
         else if (place->base == BASE_CONSTANT)
             call->input[i] = place->constant;
@@ -270,6 +272,7 @@ static int set_slabs(const struct program *program, struct arena *arena, float *
 
 static int run_steps(const struct program *program, struct arena *arena, struct error *error) {
     if (arena->addresses.before) RETURN_IF(arena->addresses.before(arena->addresses.argument, error));
+    RETURN_IF(program_make_forms(program, arena->addresses.weights, arena->memory, error));
     for (int s = 0; s < program->instruction_count; s++)
         RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));
     const struct addresses *addresses = &arena->addresses;
@@ -282,6 +285,7 @@ static int run_steps(const struct program *program, struct arena *arena, struct 
 int program_run_nodes(const struct program *program, struct arena *arena, node begin, node end,
                       float *weights, float *gradients, _Atomic int *at, struct error *error) {
     RETURN_IF(set_slabs(program, arena, weights, gradients, error));
+    RETURN_IF(program_make_forms(program, weights, arena->memory, error));
     for (int s = 0; s < program->instruction_count; s++) {
         const node n = program->instructions[s].n;
         if (n < begin || n >= end) continue;
@@ -388,6 +392,7 @@ int program_run(const struct program *program, struct arena *arena, float *weigh
 int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
                  const struct world *world, double *seconds, struct error *error) {
     RETURN_IF(set_slabs(program, arena, weights, gradients, error));
+    RETURN_IF(program_make_forms(program, weights, arena->memory, error));
     double began = world_now(world);
     for (int s = 0; s < program->instruction_count; s++) {
         RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));

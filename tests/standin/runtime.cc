@@ -137,7 +137,8 @@ static void note(const item &one, bool replayed) {
     struct standin_counts &counts = all().counts;
     (replayed ? counts.recorded : counts.queued)++;
     counts.kernels += one.name != nullptr;
-    counts.converts += one.name && strcmp(one.name, "convert") == 0;
+    counts.converts +=
+        one.name && (strcmp(one.name, "convert") == 0 || strcmp(one.name, "reform<bf16>") == 0);
     counts.scalars += one.name && strcmp(one.name, "a product that is one number") == 0;
     all().kinds[one.name ? one.name : "a copy"]++;
 }
