@@ -385,39 +385,6 @@ static void check_staleness(const char *text, const struct strategy *strategy, v
     }
 }
 
-/* With rates that are divided by the age, the final weights tell the ages: each update of a worker took 1 or
- * a part of it from its block. Where a gradient is never stale nothing changes. */
-static void check_divided(const char *text, const struct strategy *strategy, void *argument) {
-    struct choice choice;
-    struct error error = {0};
-    (void)argument;
-    plugin_choose(&choice, &strategy_kind, text, &error);
-    const struct traits *traits = strategy_traits(strategy, choice.settings);
-    if (!traits->exactly_once || (traits->merged && traits->staleness_bound != strategy_never_stale)) return;
-    long stale = 0;
-    for (int simulated = 0; simulated < 2; simulated++)
-        for (size_t w = 0; w < sizeof worker_counts / sizeof *worker_counts; w++) {
-            static struct rig rig;
-            struct rig_settings settings = usual(text, simulated, worker_counts[w], 2);
-            settings.divides = true;
-            CHECK(rig_run(&rig, &settings, true) == OK, "%s: %s", text, rig.error.words);
-            for (int v = 0; v < settings.workers && !traits->merged; v++) {
-                const size_t at = rig.ranges[v].begin;
-                const int s = at < rig.store.shards[1].begin ? 0 : 1;
-                const struct tally *tally = &rig.store.shards[s].tallies[v];
-                double expected = 0.0;
-                for (int b = 0; b < STALENESS_BINS; b++)
-                    expected += (double)tally->staleness[b] / (b > 1 ? b : 1);
-                for (int b = 2; b < STALENESS_BINS; b++) stale += tally->staleness[b];
-                CHECK(fabs(expected + (double)rig.store.weights[at]) < 1e-4,
-                      "%s, %d workers: weight %zu is %g, by the ages of its gradients %g", text,
-                      settings.workers, at, (double)rig.store.weights[at], -expected);
-            }
-            rig_close(&rig);
-        }
-    CHECK(stale > 0 || traits->merged, "%s: nothing was ever stale: is the test awake?", text);
-}
-
 /* With the servers held, a worker that is answered before its gradient is applied runs exactly `slots` steps
  * ahead, or as far as its lead allows, and one more is in hand. */
 static void check_held_server(const char *text, const struct strategy *strategy, void *argument) {
@@ -645,7 +612,6 @@ int main(void) {
     each_strategy(check_repeatable, NULL);
     each_strategy(check_own_update, NULL);
     each_strategy(check_staleness, NULL);
-    each_strategy(check_divided, NULL);
     each_strategy(check_held_server, NULL);
     each_strategy(check_stalest, NULL);
     each_strategy(check_failing, NULL);
