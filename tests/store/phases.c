@@ -64,6 +64,8 @@ static const struct {
     {"", "strategy \"\": unknown"},
     {"sync until", "strategy 1, at character 6: found \"until \""},
     {"sync until epoch 2", "strategy 1, at character 6: found sync until epoch 2 and nothing after it"},
+    {"sync until 0.5", "strategy 1, at character 6: found sync until accuracy 0.5 and nothing after it"},
+    {"sync until epoch 2; ssp until plateau 3", "found ssp until plateau 3 and nothing after it"},
     {"sync until epoch 2;", "strategy 2, at character 20: found no strategy"},
     {"; sync", "strategy 1, at character 1: found no strategy"},
     {"sync until 0.5; ; sync", "strategy 2, at character 17: found no strategy"},
