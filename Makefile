@@ -49,6 +49,8 @@ HDF5_LINKED = libhdf5$(if $(HDF5_INCLUDE),_serial).so
 ifneq ($(HDF5),0)
     HDF5_FILE := $(or $(shell readelf -d "$$($(CC) -print-file-name=$(HDF5_LINKED))" 2>/dev/null | sed -n 's/.*(SONAME).*\[\(.*\)\].*/\1/p'),$(HDF5_LINKED))
 endif
+# UCX moves what clusters send with --link=ucx; UCX=0 builds without. It is not linked but loaded when it is asked for.
+UCX := $(shell printf '\043include <ucp/api/ucp.h>\n\043if UCP_API_MAJOR != 1 || UCP_API_MINOR < 13\n\043error\n\043endif\n' | $(CC) -E - >/dev/null 2>&1 && echo 1 || echo 0)
 # protobuf-c, its library and its compiler, encodes what TensorBoard reads; PROTOBUF=0 builds without --outputs=tensorboard.
 PROTOBUF := $(shell printf '\043include <protobuf-c/protobuf-c.h>\n' | $(CC) -E - >/dev/null 2>&1 && command -v protoc-c >/dev/null && echo 1 || echo 0)
 
@@ -139,9 +141,9 @@ LDFLAGS =
 FOR_LIBRARY = -fPIC -fvisibility=hidden
 ALL_CFLAGS = -std=c17 -D_GNU_SOURCE $(WARNINGS) $(OPTIMIZE) -ffp-contract=off -fno-math-errno -fno-trapping-math $(FOR_LIBRARY) $(CFLAGS)
 VERSION = 0.1.0
-DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_TLS=$(TLS) -DTRAINER_STB=$(STB) -DTRAINER_TURBO=$(TURBO) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_HDF5=$(HDF5) $(if $(HDF5_FILE),-DTRAINER_HDF5_FILE='"$(HDF5_FILE)"') -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
+DEFINES = -DTRAINER_ONEDNN=$(ONEDNN) -DTRAINER_CURL=$(CURL) -DTRAINER_TLS=$(TLS) -DTRAINER_UCX=$(UCX) -DTRAINER_STB=$(STB) -DTRAINER_TURBO=$(TURBO) -DTRAINER_PROTOBUF=$(PROTOBUF) -DTRAINER_PNG=$(PNG) -DTRAINER_HDF5=$(HDF5) $(if $(HDF5_FILE),-DTRAINER_HDF5_FILE='"$(HDF5_FILE)"') -DTRAINER_CUDA=$(if $(filter 0,$(CUDA)),0,1) $(if $(NCCL),-DTRAINER_NCCL=$(NCCL)) \
           -DTRAINER_VERSION='"$(VERSION)"' $(if $(filter 0,$(ZLIB)),-Isrc/base/zlib)
-LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl) $(if $(filter 1,$(TLS)),-lssl) $(if $(filter 1,$(CURL) $(TLS)),-lcrypto) $(if $(filter 1,$(PROTOBUF)),-lprotobuf-c) $(if $(filter 1,$(TURBO)),-lturbojpeg) $(if $(filter 1,$(PNG)),-lpng) $(if $(filter 1,$(HDF5)),-ldl) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
+LIBS = $(if $(filter 1,$(ONEDNN)),-ldnnl -lgomp) $(if $(filter 1,$(CURL)),-lcurl) $(if $(filter 1,$(TLS)),-lssl) $(if $(filter 1,$(CURL) $(TLS)),-lcrypto) $(if $(filter 1,$(PROTOBUF)),-lprotobuf-c) $(if $(filter 1,$(TURBO)),-lturbojpeg) $(if $(filter 1,$(PNG)),-lpng) $(if $(filter 1,$(HDF5) $(UCX)),-ldl) $(CUDA_LIBS) $(if $(filter 0,$(ZLIB)),-l:libz.so.1,-lz) -lm -pthread
 LINK = $(if $(filter 0,$(CUDA)),$(CC),$(CXX)) $(SANITIZER) $(LDFLAGS)
 
 # --- plug-ins: folder -> table of descriptors ---
@@ -183,6 +185,7 @@ LEFT_OUT = $(if $(filter 0,$(ONEDNN)),src/cpu/onednn%.c) \
            $(if $(filter 0,$(TLS)),src/world/tls.c src/world/certificates.c) \
            $(if $(filter 0,$(PROTOBUF)),src/formats/events.c src/formats/graph_def.c src/formats/onnx_file.c src/tensorboard/%.c tests/formats/events.c \
              src/imports/onnx_%.c tests/imports/onnx.c) \
+           $(if $(filter 0,$(UCX)),src/world/ucx.c src/world/ucx_context.c src/world/ucx_library.c,src/world/without_ucx.c) \
            $(if $(filter 0,$(HDF5)),src/formats/hdf5.c src/formats/hdf5_library.c)
 plugins_of = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
 TABLES = $(foreach f,$(PLUGIN_FOLDERS),$(B)/tables/$(notdir $(f)).c)
@@ -401,9 +404,10 @@ tests: $(PROGRAM) library $(EXAMPLES) $(TESTS) $(BENCHES) $(B)/tests/fail_nth $(
 # with FAULTS=FILE where it was put into a file (TELL=FILE). real-faults FAULTS=FILE: the same with real processes ---
 FIRST = 1
 SEEDS = 10000
-faults: $(B)/tests/cluster/faults
+faults: $(B)/tests/cluster/faults $(B)/tests/cluster/returns
 	@cd $(B) && FIRST=$(FIRST) SEEDS=$(SEEDS) $(if $(FAULTS),FAULTS='$(abspath $(FAULTS))') $(if $(TELL),TELL='$(if $(filter 1,$(TELL)),1,$(abspath $(TELL)))') \
 	   tests/cluster/faults
+	$(if $(FAULTS)$(TELL),,@cd $(B) && FIRST=$(FIRST) SEEDS=$(SEEDS) tests/cluster/returns)
 real-faults: $(PROGRAM)
 	@TRAINER=$(dir $(PROGRAM))$(notdir $(PROGRAM)) tests/real_faults.py --verbose --faults='$(FAULTS)'
 
@@ -418,7 +422,7 @@ verify:
 # --- the GPU backend's own tests, on the stand-in (make CUDA=standin B=build/standin gpu-tests) or on a GPU ---
 GPU_TESTS = $(filter $(B)/tests/cuda/%,$(TESTS)) $(B)/tests/device/gpu $(B)/tests/engine/balanced $(B)/tests/engine/group $(B)/tests/engine/microbatches $(B)/tests/engine/pipeline $(B)/tests/library/place
 gpu-tests: $(PROGRAM) $(GPU_TESTS) $(GPU_BENCHES)
-	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train cuda/facts cuda/facts_hang
+	@tests/runner $(B) $(PROGRAM) $(GPU_TESTS:$(B)/tests/%=%) cuda/train cuda/ranks cuda/facts cuda/facts_hang
 
 # --- on a machine with a GPU: one command that builds what it needs, ends within LIMIT_S seconds, and leaves in REPORT, a folder, all that can
 # be found out there; exit code 4 where there is no GPU. With CUDA=standin it shows that it works, and measures nothing ---

@@ -4,7 +4,7 @@ as threads of one process.
 
 Each run trains MNIST (batch 100) with two workers of one thread each. Printed for each model and strategy:
 examples/s of the threads, of one and of two parameter servers, and of a mirrored pair, each over shared
-memory and over TCP; the median of the rounds, which take turns. The bytes that a step moves over the wire are compared with the formula.
+memory, over TCP, and over UCX with and without its shared memory; the median of the rounds, which take turns. The bytes that a step moves over the wire are compared with the formula.
 
     TRAINER_DATA=... bench/cluster.py [--rounds 3] [--epochs 4] [--strategies sync,async-lockfree] [--models mlp:hidden=100]
         [--way "1 ps, TCP"]... [--peer "NAME=COMMAND"]...
@@ -91,6 +91,8 @@ def main():
     for name, servers in {"1 ps": 1, "2 ps": 2, "mirrored": 0}.items():
         worlds[name] = (servers, [])
         worlds[name + ", TCP"] = (servers, ["--no-shared-memory"])
+        worlds[name + ", UCX"] = (servers, ["--link=ucx"])
+        worlds[name + ", UCX over TCP"] = (servers, ["--link=ucx", "--no-shared-memory"])
     if settings.way:
         worlds = {name: worlds[name] for name in settings.way}
     for model in settings.models.split(","):
@@ -120,7 +122,7 @@ def main():
             first = next(iter(speeds))
             print(f"{words}, {strategy}" + (f": {bytes_a_step:,.0f} bytes a step on the wire, as the formula says" if bytes_a_step else ""))
             for name in speeds:
-                print(f"  {name:13} {medians[name]:10,.0f} examples/s  {medians[name] / medians[first]:5.2f} of {first}"
+                print(f"  {name:22} {medians[name]:10,.0f} examples/s  {medians[name] / medians[first]:5.2f} of {first}"
                       f"  ({' '.join(f'{s:,.0f}' for s in speeds[name])})")
     for name, answer in answers.items():
         print(f"{name}: {json.dumps(answer)}")

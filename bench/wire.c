@@ -1,5 +1,6 @@
 /* bench/wire: what an endpoint costs beside a raw socket, on loopback: over TCP, as frames with checksums,
- * over shared memory, and encrypted, which check by themselves.
+ * over shared memory, over UCX, with its shared memory and with its TCP, and encrypted. Shared memory and
+ * encryption check by themselves.
  *
  * A ping-pong between two threads: one sends a message, the other sends as much back. The raw loop is
  * blocking send and recv with nothing around them. All take turns, round by round, so that what disturbs the
@@ -15,6 +16,7 @@
 
 #include "../src/base/memory.h"
 #include "../src/bridge/frame.h"
+#include "../tests/over_ucx.h"
 
 enum { MOST_ROUNDS = 200, SMALL = 64, LARGE = 4273192 /* AlexNet's floats */ };
 #define TIMEOUT_S 10.0
@@ -134,7 +136,12 @@ static void connect_endpoints(struct side sides[2]) {
     listener_close(listener);
 }
 
-enum { RAW, CLEAR, FRAMED, SHARED, ENCRYPTED, KINDS };
+enum { RAW, CLEAR, FRAMED, SHARED, UCX, UCX_TCP, ENCRYPTED, KINDS };
+
+/* In this build. */
+static bool is_here(int kind) {
+    return kind == ENCRYPTED ? TRAINER_TLS : kind == UCX || kind == UCX_TCP ? TRAINER_UCX : true;
+}
 
 static struct world *open_world(int kind) {
     static const uint8_t key[ENDPOINT_KEY_BYTES] = "any key";
@@ -142,6 +149,7 @@ static struct world *open_world(int kind) {
     struct error error = {0};
     if (world_open_threads(&world, &error) != OK) fail(error.words);
     if (kind == CLEAR || kind == FRAMED) endpoint_keep_to_tcp(world);
+    if ((kind == UCX || kind == UCX_TCP) && ucx_use(world, kind == UCX, &error) != OK) fail(error.words);
     if (kind == ENCRYPTED && endpoint_encrypt(world, key, &error) != OK) fail(error.words);
     return world;
 }
@@ -159,6 +167,8 @@ static void open_sides(struct side sides[2], int kind) {
         connect_raw(sides);
     else
         connect_endpoints(sides);
+    if ((kind == UCX || kind == UCX_TCP) && over_ucx(sides[0].endpoint, sides[1].endpoint, &error) != OK)
+        fail(error.words);
 }
 
 /* Where there is no memory to share, both ends have come over TCP. */
@@ -177,21 +187,23 @@ static void close_sides(struct side sides[2], int kind) {
 
 int main(int count, char **arguments) {
     const int rounds = count > 1 ? atoi(arguments[1]) : 15;
-    const int kinds = TRAINER_TLS ? KINDS : ENCRYPTED;
     static double seconds[2][KINDS][MOST_ROUNDS]; /* [small, large] */
     static const char *const names[] = {"raw socket", "endpoint, TCP", "frames, TCP", "shared memory",
-                                        "encrypted"};
+                                        "UCX",        "UCX, TCP",      "encrypted"};
     struct side sides[KINDS][2] = {0}; /* [ping, pong] */
     if (rounds < 1 || rounds > MOST_ROUNDS) fail("usage: wire [ROUNDS]");
-    for (int kind = 0; kind < kinds; kind++) open_sides(sides[kind], kind);
+    for (int kind = 0; kind < KINDS; kind++)
+        if (is_here(kind)) open_sides(sides[kind], kind);
     for (int round = 0; round < rounds; round++)
-        for (int kind = 0; kind < kinds; kind++) {
+        for (int kind = 0; kind < KINDS; kind++) {
+            if (!is_here(kind)) continue;
             seconds[0][kind][round] = time_round(sides[kind], SMALL, 2000);
             seconds[1][kind][round] = time_round(sides[kind], LARGE, 20);
         }
     printf("%-22s %22s   %22s\n", "loopback, 2 threads", "64 bytes, round trip", "4.27 MB there and back");
     const double raw_s = median(seconds[0][RAW], rounds), raw_large_s = median(seconds[1][RAW], rounds);
-    for (int kind = 0; kind < kinds; kind++) {
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (!is_here(kind)) continue;
         const double small_s = median(seconds[0][kind], rounds), large_s = median(seconds[1][kind], rounds);
         if (is_as_named(sides[kind], kind))
             printf("%-22s %9.1f us %7.2f x   %7.2f GB/s %7.2f x\n", names[kind], 1e6 * small_s,
@@ -199,6 +211,7 @@ int main(int count, char **arguments) {
         else
             printf("%-22s none here: it went over TCP\n", names[kind]);
     }
-    for (int kind = 0; kind < kinds; kind++) close_sides(sides[kind], kind);
+    for (int kind = 0; kind < KINDS; kind++)
+        if (is_here(kind)) close_sides(sides[kind], kind);
     return 0;
 }

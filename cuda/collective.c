@@ -1,4 +1,5 @@
-/* The mean over several GPUs, by NCCL: the backend's struct collective.
+/* The mean over several GPUs, by NCCL: the backend's struct collective. Those of one process are here, those
+ * of several in ranks.c.
  *
  * One thread drives all GPUs, each with a communicator and a stream of the group's own: its calls stand
  * between ncclGroupStart and ncclGroupEnd, and nothing begins before the second. The communicators are
@@ -6,20 +7,13 @@
  * none is in progress, then at the streams; it ends in time, and with what NCCL finds out meanwhile. After a
  * failure all communicators are aborted, which also ends what still runs on the GPUs. */
 #include "../src/base/text.h"
-#include "libraries.h"
+#include "ranks.h"
 
 #if TRAINER_NCCL
 
 #    include <stdio.h>
 
 #    include "../src/base/memory.h"
-#    include "gpu.h"
-
-struct rank {
-    const struct device *device;
-    cudaStream_t stream;
-    ncclComm_t comm; /* NULL: not yet, or aborted */
-};
 
 struct group {
     struct world *world;
@@ -43,28 +37,6 @@ static int fail(struct group *group, const char *call, const char *why, int line
     return error_set(error, ERROR_DEVICE, "%s: %s: %s (collective.c:%d)", group->names, call, why, line);
 }
 
-/* A call that only begins something succeeds, or is in progress. */
-static bool is_begun(ncclResult_t code) {
-    return code == ncclSuccess || code == ncclInProgress;
-}
-
-/* How far rank i has come: ncclInProgress as long as its communicator, or, with `streams`, its stream is
- * busy. *why: what has failed. */
-static bool is_settled(const struct rank *rank, bool streams, const char **why) {
-    ncclResult_t state = ncclInProgress;
-    const ncclResult_t code = ncclCommGetAsyncError(rank->comm, &state);
-    if (code != ncclSuccess || !is_begun(state)) {
-        *why = ncclGetErrorString(code != ncclSuccess ? code : state);
-        return false;
-    }
-    if (state == ncclInProgress || !streams) return state == ncclSuccess;
-    const cudaError_t there = cudaStreamQuery(rank->stream);
-    if (there == cudaSuccess) return true;
-    cudaGetLastError(); /* it remembers that something is not ready, too */
-    if (there != cudaErrorNotReady) *why = cudaGetErrorString(there);
-    return false;
-}
-
 /* Waits until what was begun on all ranks is done. First it looks again and again, because a mean takes some
  * ten microseconds; then it leaves the core to others. */
 static int settle(struct group *group, bool streams, const char *call, struct error *error) {
@@ -72,7 +44,7 @@ static int settle(struct group *group, bool streams, const char *call, struct er
     char words[80];
     for (int i = 0; i < group->count;) {
         const char *why = NULL;
-        if (is_settled(&group->ranks[i], streams, &why)) {
+        if (rank_is_settled(&group->ranks[i], streams, &why)) {
             i++;
             continue;
         }
@@ -125,7 +97,7 @@ static int join(struct group *group, struct error *error) {
         return fail(group, "ncclGetUniqueId(&id)", ncclGetErrorString(code), __LINE__, error);
     code = ncclGroupStart();
     cudaError_t entered = cudaSuccess;
-    for (int i = 0; i < group->count && is_begun(code) && entered == cudaSuccess; i++) {
+    for (int i = 0; i < group->count && rank_is_begun(code) && entered == cudaSuccess; i++) {
         entered = gpu_enter(group->ranks[i].device);
         if (entered == cudaSuccess)
             code = ncclCommInitRankConfig(&group->ranks[i].comm, group->count, id, i, &config);
@@ -133,8 +105,8 @@ static int join(struct group *group, struct error *error) {
     const ncclResult_t ended = ncclGroupEnd();
     if (entered != cudaSuccess)
         return fail(group, "cudaSetDevice(label)", cudaGetErrorString(entered), __LINE__, error);
-    if (is_begun(code)) code = ended;
-    if (!is_begun(code))
+    if (rank_is_begun(code)) code = ended;
+    if (!rank_is_begun(code))
         return fail(group, "ncclCommInitRankConfig(&comm, count, id, i, &config)", ncclGetErrorString(code),
                     __LINE__, error);
     return settle(group, false, "ncclCommInitRankConfig(&comm, count, id, i, &config)", error);
@@ -174,25 +146,29 @@ static int mean(void *self, const float *const *values, size_t floats, int root,
     if (group->failed)
         return error_set(error, ERROR_DEVICE, "%s: not used again after a failure", group->names);
     ncclResult_t code = ncclGroupStart();
-    for (int i = 0; i < group->count && is_begun(code); i++) {
+    for (int i = 0; i < group->count && rank_is_begun(code); i++) {
         const struct rank *rank = &group->ranks[i];
         code = ncclReduce(values[i], i == root ? out : NULL, floats, ncclFloat, ncclAvg, root, rank->comm,
                           rank->stream);
     }
     const ncclResult_t ended = ncclGroupEnd();
-    if (is_begun(code)) code = ended;
-    if (!is_begun(code)) return fail(group, call, ncclGetErrorString(code), __LINE__, error);
+    if (rank_is_begun(code)) code = ended;
+    if (!rank_is_begun(code)) return fail(group, call, ncclGetErrorString(code), __LINE__, error);
     return settle(group, true, call, error);
 }
 
 static void describe(const void *group, char *out, size_t bytes) {
-    int version = 0;
     (void)group;
-    if (ncclGetVersion(&version) != ncclSuccess) version = 0;
-    snprintf(out, bytes, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    rank_describe(out, bytes);
 }
 
-const struct collective gpu_collective = {
-    .open = open_group, .close = close_group, .mean = mean, .describe = describe};
+const struct collective gpu_collective = {.open = open_group,
+                                          .close = close_group,
+                                          .mean = mean,
+                                          .describe = describe,
+                                          .offer = rank_offer,
+                                          .join = rank_join,
+                                          .sum = rank_sum,
+                                          .leave = rank_leave};
 
 #endif

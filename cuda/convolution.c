@@ -1,10 +1,10 @@
 /* Convolution and its gradients by cuDNN.
  *
  * Images stay as the graph has them, [batch, rows, columns, channels]. A kernel is [rows, columns, in, out]
- * in the graph and [out, rows, columns, in] to cuDNN: it is turned in each run, and its gradient is turned
- * back; that moves twice the kernel's bytes, little beside the images. What is float32 in memory and computed
- * in bf16 is converted on the same way. Bias and activation are cuDNN's own where it can and is faster so,
- * else a kernel of ours in one pass over y.
+ * in the graph and [out, rows, columns, in] to cuDNN: it is turned in each run, unless the program has turned
+ * it, and its gradient is turned back; that moves twice the kernel's bytes, little beside the images. What is
+ * float32 in memory and computed in bf16 is converted on the same way. Bias and activation are cuDNN's own
+ * where it can and is faster so, else a kernel of ours in one pass over y.
  *
  * cuDNN's ReLU makes 0 of what is not a number; a diverged run is seen all the same, as the logits have no
  * ReLU. */
@@ -40,22 +40,40 @@ static bool is_bias_copied(const struct convolution_plan *plan) {
     return plan->ways[plan->taken].fused && plan->told.type != TYPE_FLOAT;
 }
 
+/* Whether the program has brought the operand into the form that cuDNN gets. */
+static bool is_ready(const struct problem *problem, int operand) {
+    return operand != OUTPUT && (problem->ready >> operand & 1);
+}
+
+static bool wants(const struct problem *problem, const void *prepared, int i, struct form *form) {
+    const struct convolution_plan *plan = prepared;
+    if (i == plan->kernel) {
+        *form = (struct form){plan->told.type, true, plan->window, plan->out};
+        return true;
+    }
+    *form = (struct form){plan->told.type, false, 1, plan->out};
+    return problem->op == OP_conv2d_bias && i == 2 && is_bias_copied(plan);
+}
+
 static int add_memory(const struct problem *problem, const struct convolution_plan *plan,
                       size_t workspace_bytes, struct instance *made, struct error *error) {
     const size_t element = type_bytes(plan->told.type);
     const size_t x_bytes = copy_bytes(problem, plan, plan->x), y_bytes = copy_bytes(problem, plan, plan->y);
     size_t bytes = 0;
-    const size_t kernel = gpu_part(&bytes, (size_t)plan->window * (size_t)plan->out * element);
+    const size_t kernel = gpu_part(
+        &bytes, is_ready(problem, plan->kernel) ? 0 : (size_t)plan->window * (size_t)plan->out * element);
     const size_t x = gpu_part(&bytes, x_bytes);
     const size_t y = gpu_part(&bytes, y_bytes);
-    const size_t bias = gpu_part(&bytes, is_bias_copied(plan) ? (size_t)plan->out * element : 0);
+    const bool bias_copied = is_bias_copied(plan) && !is_ready(problem, 2);
+    const size_t bias = gpu_part(&bytes, bias_copied ? (size_t)plan->out * element : 0);
     const size_t workspace = gpu_part(&bytes, workspace_bytes);
+    if (bytes == 0) return OK;
     RETURN_IF(gpu_allocate(problem->device, &made->block, bytes, "room for a convolution", error));
     char *block = made->block;
-    made->kernel = block + kernel;
+    if (!is_ready(problem, plan->kernel)) made->kernel = block + kernel;
     if (x_bytes > 0) made->x = block + x;
     if (y_bytes > 0) made->y = block + y;
-    if (is_bias_copied(plan)) made->bias = block + bias;
+    if (bias_copied) made->bias = block + bias;
     if (workspace_bytes > 0) made->workspace = block + workspace;
     return OK;
 }
@@ -104,7 +122,7 @@ static int bring(const struct call *call, const struct queue *queue, struct dnn_
     const enum type computed = plan->told.type;
     o->x = instance->x ? instance->x : plan->x == OUTPUT ? call->output : call->input[plan->x];
     o->y = instance->y ? instance->y : plan->y == OUTPUT ? call->output : call->input[plan->y];
-    o->kernel = instance->kernel;
+    o->kernel = is_ready(problem, plan->kernel) ? call->input[plan->kernel] : instance->kernel;
     o->workspace = instance->workspace;
     *result = (void *)(plan->x == OUTPUT ? o->x : plan->y == OUTPUT ? o->y : o->kernel);
     if (plan->x != OUTPUT && instance->x)
@@ -112,7 +130,7 @@ static int bring(const struct call *call, const struct queue *queue, struct dnn_
                 operand_convert(queue->stream, instance->x, computed, call->input[plan->x],
                                 type_of(problem, plan->x), count_of(problem, plan->x)),
                 error);
-    if (plan->kernel != OUTPUT)
+    if (plan->kernel != OUTPUT && instance->kernel)
         GPU_TRY(device,
                 operand_turn(queue->stream, instance->kernel, computed, call->input[plan->kernel],
                              type_of(problem, plan->kernel), plan->window, plan->out),
@@ -244,6 +262,7 @@ static void describe(const void *prepared, char *out, size_t bytes) {
                                     .bind = bind,                                                            \
                                     .unbind = unbind,                                                        \
                                     .run = run,                                                              \
+                                    .wants = wants,                                                          \
                                     .describe = describe}
 KERNEL(conv2d);
 KERNEL(conv2d_bias);

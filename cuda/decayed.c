@@ -23,5 +23,9 @@ static int run(const struct call *call, struct error *error) {
             error);
 }
 
-const struct kernel gpu_decayed = {
-    .name = "cuda:decayed", .prepare = gpu_wide, .bind = bind, .unbind = gpu_scratch_close, .run = run};
+const struct kernel gpu_decayed = {.name = "cuda:decayed",
+                                   .prepare = gpu_wide,
+                                   .bind = bind,
+                                   .unbind = gpu_scratch_close,
+                                   .run = run,
+                                   .writes_host = true};

@@ -81,6 +81,7 @@ const struct backend gpu_backend = {
     .open = gpu_open,
     .close = gpu_close,
     .plans = gpu_plans,
+    .reform = gpu_reform,
     .allocate = gpu_allocate,
     .release = gpu_release,
     .allocate_host = gpu_allocate_host,

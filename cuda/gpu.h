@@ -85,6 +85,9 @@ int gpu_failed(const struct device *device, const char *call, int code, const ch
         if (gpu_code_ != CUDNN_STATUS_SUCCESS) return DNN_FAILED(device, #call, gpu_code_, error);           \
     } while (0)
 
+/* reform.c */
+int gpu_reform(const struct device *device, const struct reforming *list, int count, struct error *error);
+
 /* memory.c */
 int gpu_allocate(const struct device *device, void **out, size_t bytes, const char *what,
                  struct error *error); /* zeroed */

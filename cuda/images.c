@@ -48,11 +48,11 @@ static int run_maxpool(const struct call *call, struct error *error) {
 const struct kernel gpu_maxpool = {
     .name = "cuda:maxpool", .prepare = prepare_pool, .release = gpu_plan_free, .run = run_maxpool};
 
-/* Which element each window found. */
+/* Which element each window found, unless these need not be asked by more than one. */
 static int bind_maxpool_grad(const struct problem *problem, const void *plan, void **instance,
                              struct error *error) {
-    return gpu_scratch_open(problem, shape_count(&problem->input[1].shape) * gpu_pool_which_bytes(plan),
-                            instance, error);
+    const size_t windows = gpu_pool_tiles(plan) ? 0 : shape_count(&problem->input[1].shape);
+    return gpu_scratch_open(problem, windows * gpu_pool_which_bytes(plan), instance, error);
 }
 
 static int run_maxpool_grad(const struct call *call, struct error *error) {

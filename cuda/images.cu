@@ -157,6 +157,33 @@ KERNEL give_back(CONSTANT grid grid, const Which *which, const T *dy, T *dx) {
     }
 }
 
+/* Where every element is in one window: that one's gradient, or 0; what is read is read once. */
+template <class T, int V> KERNEL give_back_apart(CONSTANT grid grid, const T *x, const T *dy, T *dx) {
+    EACH(i, grid.count) {
+        const gpu_pool &pool = grid.pool;
+        const place at = place_of<V>(grid, (uint32_t)i);
+        const winners<V> best = find_largest<T, V>(pool, at, x);
+        const extent rows = part_of(pool.rows, at.row), columns = part_of(pool.columns, at.column);
+        const int top = first_of(pool.rows, at.row), left = first_of(pool.columns, at.column);
+        const pack<T, V> slope = take<V>(dy + i * V);
+        for (int row = rows.begin; row < rows.end; row++)
+            for (int column = columns.begin; column < columns.end; column++) {
+                const int here = (row - top) * pool.columns.length + column - left;
+                pack<T, V> gradient;
+                UNROLL(8)
+                for (int v = 0; v < V; v++)
+                    put(&gradient.at[v], best.which[v] == here ? 0.0f + widen(slope.at[v]) : 0.0f);
+                give(dx + in_at(pool, at, row, column), gradient);
+            }
+    }
+}
+
+template <class T, int V>
+cudaError_t maxpool_grad_apart(cudaStream_t stream, const gpu_pool &pool, const T *x, const T *dy, T *dx) {
+    const grid windows = grid_of<V>(pool, true);
+    return LAUNCH(stream, windows.count, (give_back_apart<T, V>), windows, x, dy, dx);
+}
+
 template <class T, int V, class Which>
 cudaError_t maxpool_grad(cudaStream_t stream, const gpu_pool &pool, const T *x, const T *dy, T *dx,
                          Which *which) {
@@ -372,6 +399,9 @@ cudaError_t maxpool_back(cudaStream_t stream, const gpu_pool &pool, const void *
                          void *dx_, void *which) {
     const T *x = (const T *)x_, *dy = (const T *)dy_;
     T *dx = (T *)dx_;
+    if (gpu_pool_tiles(&pool) && packs<T>(pool.channels, x, dy, dx))
+        return maxpool_grad_apart<T, full<T>()>(stream, pool, x, dy, dx);
+    if (gpu_pool_tiles(&pool)) return maxpool_grad_apart<T, 1>(stream, pool, x, dy, dx);
     if (gpu_pool_which_bytes(&pool) > 1) return maxpool_grad<T, 1>(stream, pool, x, dy, dx, (int *)which);
     if (packs<T>(pool.channels, x, dy, dx))
         return maxpool_grad<T, full<T>()>(stream, pool, x, dy, dx, (uint8_t *)which);

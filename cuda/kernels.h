@@ -128,7 +128,14 @@ cudaError_t launch_maxpool(cudaStream_t stream, const struct gpu_pool *pool, int
 static inline size_t gpu_pool_which_bytes(const struct gpu_pool *pool) {
     return pool->rows.length * pool->columns.length <= 256 ? sizeof(uint8_t) : sizeof(int);
 }
-/* which [windows, channels] of so many bytes each: scratch */
+/* Whether every element is in one window. */
+static inline int gpu_windows_tile(const struct gpu_window *window) {
+    return window->stride == window->length && window->out * window->stride - window->before >= window->in;
+}
+static inline int gpu_pool_tiles(const struct gpu_pool *pool) {
+    return gpu_windows_tile(&pool->rows) && gpu_windows_tile(&pool->columns);
+}
+/* which [windows, channels] of so many bytes each: scratch, unused where the windows tile */
 cudaError_t launch_maxpool_grad(cudaStream_t stream, const struct gpu_pool *pool, int narrow, const void *x,
                                 const void *dy, void *dx, void *which);
 cudaError_t launch_avgpool(cudaStream_t stream, const struct gpu_pool *pool, const float *x, float *y);
@@ -169,6 +176,7 @@ struct gpu_windows {
     struct {
         size_t until; /* numbers of this window and those before it */
         size_t ahead; /* of its first one in the vector, before which so many are in no window */
+        int rule;     /* the update's, UPDATE_SUBTRACT or UPDATE_NONE */
         float rate, decay, weight_decay; /* in the place of the update's */
     } window[UPDATE_WINDOWS];
 };

@@ -2,9 +2,9 @@
  *
  * cuBLASLt counts matrices by columns, so that ours are transposed ones to it: it is asked for y^T = b^T a^T,
  * whose memory is y, and the bias that it adds to each row of y^T is added to each column of y. fp32 is
- * float32 throughout; tf32 only by choice. In bf16 what is float32 in memory, as weights are, is converted in
- * each run; sums are float32 always. Sums of parts of a product are kept in float32 and added in a fixed
- * order, so that a product is repeatable bit for bit.
+ * float32 throughout; tf32 only by choice. In bf16 what is float32 in memory is converted in each run, but
+ * for weights that the program has converted; sums are float32 always. Sums of parts of a product are kept in
+ * float32 and added in a fixed order, so that a product is repeatable bit for bit.
  *
  * cuBLASLt's ReLU is max(x, 0), which makes 0 of what is not a number; a diverged run is seen all the same,
  * as the logits have no ReLU. */
@@ -37,8 +37,8 @@ struct instance {
     const struct device *device;
     cublasLtMatmulDesc_t descriptor;
     void *block;        /* of GPU memory, owned; in it: */
-    void *converted[2]; /* operands in bf16; NULL: they are */
-    void *bias;         /* in bf16; NULL: as it is */
+    void *converted[2]; /* operands in bf16; NULL: they come so */
+    void *bias;         /* in bf16; NULL: as it comes */
     void *workspace;
 };
 
@@ -168,14 +168,30 @@ static void release(void *prepared) {
     memory_free(plan);
 }
 
+/* In each run, by the kernel itself. */
 static bool is_converted(const struct problem *problem, const struct plan *plan, int i) {
-    return problem->input[i].type != plan->computed;
+    return problem->input[i].type != plan->computed && !(problem->ready >> i & 1);
+}
+
+/* Whether cuBLASLt adds the bias in bf16. */
+static bool is_bias_narrow(const struct problem *problem, const struct plan *plan) {
+    return has_epilogue_bias(plan) && problem->output.type == TYPE_BF16;
+}
+
+static bool wants(const struct problem *problem, const void *prepared, int i, struct form *form) {
+    const struct plan *plan = prepared;
+    const int *dims = problem->input[i].shape.dims;
+    *form = (struct form){.type = TYPE_BF16, .rows = 1, .columns = dims[0]};
+    if (i == 2) return is_bias_narrow(problem, plan);
+    form->rows = dims[0];
+    form->columns = dims[1];
+    return problem->input[i].type == TYPE_FLOAT && plan->computed == TYPE_BF16;
 }
 
 static int add_memory(const struct problem *problem, const struct plan *plan, struct instance *made,
                       struct error *error) {
     size_t bytes = 0, converted[2] = {0};
-    const bool narrow_bias = has_epilogue_bias(plan) && problem->output.type == TYPE_BF16;
+    const bool narrow_bias = is_bias_narrow(problem, plan) && !(problem->ready >> 2 & 1);
     for (int i = 0; i < 2; i++)
         if (is_converted(problem, plan, i))
             converted[i] =
@@ -371,6 +387,7 @@ static void describe(const void *prepared, char *out, size_t bytes) {
                                     .bind = bind,                                                            \
                                     .unbind = unbind,                                                        \
                                     .run = run,                                                              \
+                                    .wants = wants,                                                          \
                                     .describe = describe}
 KERNEL(matmul);
 KERNEL(dense);

@@ -103,7 +103,8 @@ const struct kernel gpu_softmax_cross_entropy = {.name = "cuda:softmax_cross_ent
                                                  .prepare = gpu_wide,
                                                  .bind = bind_softmax_cross_entropy,
                                                  .unbind = gpu_scratch_close,
-                                                 .run = run_softmax_cross_entropy};
+                                                 .run = run_softmax_cross_entropy,
+                                                 .writes_host = true};
 
 static int run_softmax_cross_entropy_grad(const struct call *call, struct error *error) {
     const struct problem *problem = call->problem;

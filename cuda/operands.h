@@ -18,6 +18,21 @@ cudaError_t operand_convert(cudaStream_t stream, void *out, enum type to, const 
 cudaError_t operand_turn(cudaStream_t stream, void *out, enum type to, const void *in, enum type from,
                          int rows, int columns);
 
+/* Operands brought into other forms by one launch: to[rows * columns] from what is float32, turned where
+ * `turned`. At most 64 of them, of one type all. */
+enum { OPERAND_FORMS = 64 }; /* as many as device.h's REFORMINGS */
+struct operand_forms {
+    int count;
+    struct {
+        const float *from;
+        void *to;
+        size_t until; /* numbers of this one and those before it */
+        unsigned rows, columns;
+        int turned;
+    } form[OPERAND_FORMS];
+};
+cudaError_t operand_reform(cudaStream_t stream, const struct operand_forms *forms, enum type to);
+
 /* graph.h's enum activation, for device code, which does not see that header. */
 enum finish { FINISH_NONE, FINISH_RELU, FINISH_SIGMOID, FINISH_TANH };
 

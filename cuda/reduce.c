@@ -81,7 +81,8 @@ static int run_reduce_max(const struct call *call, struct error *error) {
                                     .release = gpu_plan_free,                                                \
                                     .bind = bind,                                                            \
                                     .unbind = gpu_scratch_close,                                             \
-                                    .run = run_##op}
+                                    .run = run_##op,                                                         \
+                                    .writes_host = true}
 KERNEL(reduce_sum, prepare_sum);
 KERNEL(reduce_mean, prepare);
 KERNEL(reduce_max, prepare);

@@ -41,6 +41,7 @@ static struct gpu_windows gpu_windows_of(const struct update_window *windows, in
         out.window[i].ahead = windows[i].begin - before;
         before += windows[i].end - windows[i].begin;
         out.window[i].until = before;
+        out.window[i].rule = windows[i].rule;
         out.window[i].rate = windows[i].rate;
         out.window[i].decay = windows[i].decay;
         out.window[i].weight_decay = windows[i].weight_decay;
@@ -77,6 +78,7 @@ static int update(const struct device *device, const struct update *update, cons
                   struct error *error) {
     const struct update_window all = {.begin = slice->begin,
                                       .end = slice->end,
+                                      .rule = update->rule,
                                       .rate = update->rate,
                                       .decay = update->decay,
                                       .weight_decay = update->weight_decay};

@@ -15,15 +15,22 @@ namespace {
     };
 OPTIMIZERS(FORMULA)
 
-struct by_subtracting {
-    enum { moments = 0 };
-    UPDATE_INLINE float weight(const update *, float w, float g, float *) { return w - g; }
-};
-
+/* Where no weight is trained. */
 struct by_nothing {
     enum { moments = 0 };
     UPDATE_INLINE float weight(const update *, float w, float, float *) { return w; }
 };
+
+/* Weight i before it is shrunk. Statistics and frozen weights have moments, too, which stay as they are. */
+template <class Formula>
+DEVICE float stepped(const update &own, const gpu_step &slice, size_t i, float w, float g) {
+    if (own.rule < 0) return own.rule == UPDATE_SUBTRACT ? w - g : w;
+    float moment[Formula::moments + 1];
+    for (int m = 0; m < Formula::moments; m++) moment[m] = slice.moments[m][i];
+    const float after = Formula::weight(&own, w, g, moment);
+    for (int m = 0; m < Formula::moments; m++) slice.moments[m][i] = moment[m];
+    return after;
+}
 
 /* 4 bytes read and 4 written of the weights and of each moment and average, 4 read of the gradient. */
 template <class Formula>
@@ -33,6 +40,7 @@ KERNEL step(CONSTANT update all, CONSTANT gpu_windows windows, CONSTANT gpu_step
         while (n >= windows.window[w].until) w++;
         const size_t i = n + windows.window[w].ahead;
         update own = all;
+        own.rule = windows.window[w].rule;
         own.rate = windows.window[w].rate;
         own.decay = windows.window[w].decay;
         own.weight_decay = windows.window[w].weight_decay;
@@ -41,10 +49,7 @@ KERNEL step(CONSTANT update all, CONSTANT gpu_windows windows, CONSTANT gpu_step
             *slice.refused = 1;
             continue;
         }
-        float moment[Formula::moments + 1];
-        for (int m = 0; m < Formula::moments; m++) moment[m] = slice.moments[m][i];
-        const float after = update_shrunk(&own, Formula::weight(&own, before, gradient, moment), before);
-        for (int m = 0; m < Formula::moments; m++) slice.moments[m][i] = moment[m];
+        const float after = update_shrunk(&own, stepped<Formula>(own, slice, i, before, gradient), before);
         if (slice.atomic)
             atomicAdd(&slice.weights[i], after - before);
         else
@@ -126,7 +131,6 @@ cudaError_t launch_update(cudaStream_t stream, const struct update *update, cons
         return LAUNCH(stream, floats, step<by_##name>, *update, *windows, *slice, floats);
         OPTIMIZERS(STEP)
     case UPDATE_SUBTRACT:
-        return LAUNCH(stream, floats, step<by_subtracting>, *update, *windows, *slice, floats);
     case UPDATE_NONE:
         return LAUNCH(stream, floats, step<by_nothing>, *update, *windows, *slice, floats);
     default:

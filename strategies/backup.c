@@ -27,7 +27,7 @@ static int backup_open(struct shard *shard, const void *settings, struct error *
     struct quorum *quorum = NULL;
     RETURN_IF(memory_array(&quorum, 1, "the round of a shard", error));
     shard->state = quorum;
-    return quorum_open(shard, shard->store->settings.roster->workers - backups, false, error);
+    return quorum_open(shard, roster_active_workers(shard->store->settings.roster) - backups, false, error);
 }
 
 static void backup_close(struct shard *shard) {
@@ -40,6 +40,7 @@ static const struct traits backup_traits = {
     .own_weights = true,
     .merged = true,
     .drops = true,
+    .weighs = true,
     .whole_reads = true,
     .staleness_bound = strategy_never_stale,
     .bytes_moved = strategy_bytes_changed,

@@ -41,6 +41,7 @@ struct easgd_state {
     struct easgd_line *lines; /* [workers] */
     long pause;               /* which one the next two belong to; these three under the lock */
     int resting;              /* workers whose optimizer state is in the mean of this pause */
+    int workers;              /* W: those that were there when it was opened */
 };
 
 static const struct easgd_settings *settings_of(const struct shard *shard) {
@@ -48,12 +49,13 @@ static const struct easgd_settings *settings_of(const struct shard *shard) {
 }
 
 static int easgd_open(struct shard *shard, const void *settings, struct error *error) {
-    const size_t workers = (size_t)shard->store->settings.roster->workers;
+    const struct roster *roster = shard->store->settings.roster;
     struct easgd_state *state = NULL;
     (void)settings;
     RETURN_IF(memory_array(&state, 1, "exchanges of a shard", error));
     shard->state = state;
-    return memory_array(&state->lines, workers, "steps of a shard", error);
+    state->workers = roster_active_workers(roster);
+    return memory_array(&state->lines, roster->workers, "steps of a shard", error);
 }
 
 static void easgd_close(struct shard *shard) {
@@ -75,10 +77,10 @@ static int easgd_push(struct shard *shard, struct gradient *gradient, struct err
 }
 
 static void exchange(struct shard *shard, struct worker_side *side) {
-    const int workers = shard->store->settings.roster->workers;
     struct easgd_state *state = shard->state;
     state->lines[side->worker].unshared = 0;
-    shard_exchange(shard, side->worker, &side->own, (float)(settings_of(shard)->elastic / (double)workers));
+    shard_exchange(shard, side->worker, &side->own,
+                   (float)(settings_of(shard)->elastic / (double)state->workers));
     side->bytes_moved += strategy_slice_bytes(shard);
 }
 

@@ -107,6 +107,7 @@ static const struct traits sync_traits = {
     .exactly_once = true,
     .repeatable = true,
     .like_serial = true,
+    .weighs = true,
     .own_update_in_reply = true,
     .whole_reads = true,
     .lock_free = true,

@@ -9,15 +9,25 @@
 #include "../src/formats/zip_write.h"
 #include "../src/graph/layers_text.h"
 #include "../src/imports/keras.h"
+#include "../src/store/optimizer.h"
 #include "fuzz.h"
 
 #if TRAINER_HDF5
 #    include "../src/formats/hdf5.h"
-static const char *const names[] = {"configurations", ".h5 files", ".keras files", NULL};
+static const char *const names[] = {"configurations", ".h5 files", ".keras files", "with an optimizer", NULL};
 #else
 static const char *const names[] = {"configurations", NULL};
 #endif
 enum { FORMS = 3, SAMPLE_MOST = 1 << 16 };
+
+/* One that --optimizer takes. */
+static void check_optimizer(const struct file_optimizer *optimizer) {
+    struct choice choice;
+    struct error error = {0};
+    fuzz.accepted[FORMS]++;
+    fuzz_require(plugin_choose(&choice, &optimizer_kind, optimizer->text, &error) == OK);
+    fuzz_require(optimizer->updates > 0);
+}
 
 static void check(const struct network_file *file, enum keras_form form) {
     struct error error = {0};
@@ -30,6 +40,7 @@ static void check(const struct network_file *file, enum keras_form form) {
     fuzz_require(again.count == file->list.count);
     layers_close(&again);
     memory_free(text.bytes);
+    if (form != KERAS_JSON && file->optimizer.text[0]) check_optimizer(&file->optimizer);
     for (int i = 0; i < file->count; i++) {
         const struct file_array *array = &file->arrays[i];
         const size_t floats = shape_count(&array->shape);
@@ -43,7 +54,20 @@ static const char before[] = "{\"class_name\": \"Functional\", \"config\": {\"na
 static const char input[] =
     "{\"class_name\": \"InputLayer\", \"config\": {\"name\": \"in\", \"batch_shape\": [null, 4, 4, 1]}, "
     "\"inbound_nodes\": []}";
-static const char behind[] = "], \"input_layers\": [[\"in\", 0, 0]], \"output_layers\": [[\"out\", 0, 0]]}}";
+static const char behind[] = "], \"input_layers\": [[\"in\", 0, 0]], \"output_layers\": [[\"out\", 0, 0]]}";
+
+/* Optimizers that a model may have been compiled with, and how many arrays each of its variables has. */
+static const struct {
+    const char *settings;
+    int slots;
+} optimizers_there[] = {
+    {"\"class_name\": \"Adam\", \"config\": {\"learning_rate\": 0.01, \"beta_1\": 0.9, \"weight_decay\": "
+     "0.1}",
+     2},
+    {"\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.5, \"momentum\": 0.9, \"nesterov\": true}",
+     1},
+    {"\"class_name\": \"Adagrad\", \"config\": {\"learning_rate\": 0.1, \"epsilon\": 0.001}", 1}};
+enum { OPTIMIZERS = (int)(sizeof optimizers_there / sizeof *optimizers_there) };
 
 /* Layers between the input and the end: each takes `%s`, in one of the two ways. */
 static const char *const layers[][2] = {
@@ -91,7 +115,8 @@ static void make_config(struct text *text, unsigned seed) {
         memcpy(name, next, sizeof name);
     }
     add_layer(text, "Dense", "out", "\"units\": 2, \"use_bias\": false", name, false, seed);
-    text_add(text, "%s", behind);
+    text_add(text, "%s, \"compile_config\": {\"optimizer\": {%s}}}", behind,
+             optimizers_there[seed % OPTIMIZERS].settings);
 }
 
 #if TRAINER_HDF5
@@ -113,7 +138,30 @@ static void add_arrays(struct hdf5 *file, const char *layer, const char *class_n
     if (!by_class) hdf5_texts(file, group, "weight_names", list, count, error);
 }
 
-static void make_hdf5(const char *config, bool by_class, void **bytes, size_t *count) {
+/* Steps, learning rate, and the arrays of the five variables, one after the other. */
+static void add_optimizer(struct hdf5 *file, unsigned seed, bool by_class, struct error *error) {
+    static const float values[16] = {1, 2, 3};
+    const struct shape shapes[] = {SHAPE(1, 1, 1, 2), SHAPE(2), SHAPE(2), SHAPE(2), SHAPE(4, 2)};
+    const int slots = optimizers_there[seed % OPTIMIZERS].slots, count = 2 + slots * 5;
+    char path[60], places[2 + 2 * 5][8], training[300];
+    const char *list[2 + 2 * 5];
+    for (int i = 0; i < count; i++) {
+        snprintf(places[i], sizeof places[i], "%d", i);
+        snprintf(path, sizeof path, by_class ? "optimizer/vars/%d" : "optimizer_weights/%d", i);
+        list[i] = places[i];
+        if (i == 0)
+            hdf5_number(file, path, 7, error);
+        else
+            hdf5_array(file, path, i == 1 ? &(struct shape){0} : &shapes[(i - 2) / slots], values, error);
+    }
+    if (by_class) return;
+    snprintf(training, sizeof training, "{\"optimizer_config\": {%s}}",
+             optimizers_there[seed % OPTIMIZERS].settings);
+    hdf5_text(file, "", "training_config", training, error);
+    hdf5_texts(file, "optimizer_weights", "weight_names", list, count, error);
+}
+
+static void make_hdf5(const char *config, unsigned seed, bool by_class, void **bytes, size_t *count) {
     struct error error = {0};
     struct hdf5 *file = NULL;
     fuzz_require(hdf5_open(&file, &error) == OK);
@@ -121,16 +169,17 @@ static void make_hdf5(const char *config, bool by_class, void **bytes, size_t *c
     add_arrays(file, "l0", "conv2d", &SHAPE(1, 1, 1, 2), 2, by_class, &error);
     add_arrays(file, "l1", "batch_normalization", &SHAPE(2), 4, by_class, &error);
     add_arrays(file, "out", "dense", &SHAPE(4, 2), 1, by_class, &error);
+    add_optimizer(file, seed, by_class, &error);
     fuzz_require(hdf5_image(file, bytes, count, &error) == OK && error.code == OK);
     hdf5_close(file);
 }
 
-static size_t make_archive(const char *config, uint8_t *out) {
+static size_t make_archive(const char *config, unsigned seed, uint8_t *out) {
     struct error error = {0};
     void *weights = NULL;
     char *archive = NULL;
     size_t count = 0, bytes = 0;
-    make_hdf5(config, true, &weights, &count);
+    make_hdf5(config, seed, true, &weights, &count);
     FILE *stream = open_memstream(&archive, &bytes);
     struct zip_writing zip = {.file = stream};
     static const char metadata[] = "{\"keras_version\": \"3.0.0\"}";
@@ -158,8 +207,8 @@ static size_t make_sample(uint8_t *out, enum keras_form form, unsigned seed) {
     void *bytes = NULL;
     size_t count = 0;
     make_config(&text, seed);
-    if (form == KERAS_ARCHIVE) return make_archive(config, out);
-    make_hdf5(config, false, &bytes, &count);
+    if (form == KERAS_ARCHIVE) return make_archive(config, seed, out);
+    make_hdf5(config, seed, false, &bytes, &count);
     fuzz_require(count < SAMPLE_MOST);
     memcpy(out, bytes, count);
     memory_free(bytes);

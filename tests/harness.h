@@ -24,6 +24,8 @@ struct rig_settings {
     const char *strategy, *optimizer;
     const char *schedule; /* NULL: constant */
     int workers, shards, slots, batches, block;
+    const int
+        *sizes; /* [workers] examples of each worker's batches, whose numbers then count examples; NULL: 4 */
     bool simulated;
     uint64_t seed;
     rig_formula *formula;
@@ -44,6 +46,7 @@ struct rig_settings {
     double slowness[HARNESS_WORKERS]; /* 0: 1 */
     double ending_s;                  /* 0: 10 */
     double timeout_s;                 /* 0: 20 */
+    int absent;                       /* so many of the last workers have not come yet (rig_join) */
     double opening_s; /* that the last worker takes to open what it computes with; less than 0: it fails */
 };
 
@@ -71,6 +74,8 @@ struct rig {
     _Atomic long finished;   /* gradients reported, empty ones too */
     _Atomic long wrong_rows; /* of them, with a row of another step, or a slot that was free already */
     float loss_of[4096];     /* of each batch of the shared stream, as its row should say */
+    int applied[4096]
+               [HARNESS_WORKERS]; /* examples that each worker has given to the update with this version */
 };
 
 static int rig_load(void *self, int worker, int buffer, long number, const struct indices *indices,
@@ -152,8 +157,13 @@ static inline void rig_finished(void *argument, struct gradient *gradient) {
     const float rate = store_rate(&rig->store, gradient->version[0]);
     bool right = atomic_load(&gradient->left) != 0 && row->worker == gradient->worker &&
                  row->step == gradient->step + 1 && row->examples == gradient->examples;
+    const int *sizes = rig->settings.sizes;
+    if (row->examples > 0) right = right && row->examples == (sizes ? sizes[row->worker] : 4);
+    const long version = atomic_load(&gradient->applied_version);
+    if (!atomic_load(&gradient->dropped) && version < 4096)
+        rig->applied[version][gradient->worker] = gradient->examples;
     if (row->examples > 0) right = right && memcmp(&row->learning_rate, &rate, sizeof rate) == 0;
-    if (row->examples > 0 && rig->settings.sharding == SHARDING_SHARED && rig->sampler.epochs == 1)
+    if (row->examples > 0 && rig->settings.sharding == SHARDING_SHARED && rig->sampler.epochs == 1 && !sizes)
         right = right && memcmp(&row->loss, &rig->loss_of[row->batch - 1], sizeof rate) == 0;
     if (!right) atomic_fetch_add(&rig->wrong_rows, 1);
     atomic_fetch_add(&rig->finished, 1);
@@ -200,23 +210,31 @@ static inline int rig_open(struct rig *rig, const struct rig_settings *settings)
                                   .examples = settings->batches * 4,
                                   .batch = 4,
                                   .workers = settings->workers,
-                                  .sharding = settings->sharding};
+                                  .sharding = settings->sharding,
+                                  .sizes = settings->sizes};
     RETURN_IF(sampler_open(&rig->sampler, &stream, traits->rounds, 1, 0, NULL, error));
-    const struct store_settings store = {.layout = &rig->layout,
-                                         .roster = &rig->roster,
-                                         .shards = settings->shards,
-                                         .shard_by = settings->shard_by,
-                                         .slots = traits->servers ? settings->slots : 0,
-                                         .strategy = &rig->strategy,
-                                         .optimizer = &rig->optimizer,
-                                         .schedule = &rig->schedule,
-                                         .total_updates = sampler_updates(&rig->sampler, traits->merged),
-                                         .devices = settings->devices,
-                                         .on_devices = settings->devices != NULL,
-                                         .average = settings->average,
-                                         .divides = settings->divides,
-                                         .finished = rig_finished,
-                                         .finished_argument = rig};
+    for (int w = settings->workers - settings->absent; w < settings->workers; w++) {
+        rig->lost[w] = true;
+        roster_leave(&rig->roster, w, PHASE_DONE);
+        sampler_bar(&rig->sampler, w);
+    }
+    if (settings->absent > 0) sampler_change(&rig->sampler, traits->rounds);
+    const struct store_settings store = {
+        .layout = &rig->layout,
+        .roster = &rig->roster,
+        .shards = settings->shards,
+        .shard_by = settings->shard_by,
+        .slots = traits->servers ? settings->slots : 0,
+        .strategy = &rig->strategy,
+        .optimizer = &rig->optimizer,
+        .schedule = &rig->schedule,
+        .total_updates = sampler_updates(&rig->sampler, traits->merged ? rig->sampler.stream.workers : 1),
+        .devices = settings->devices,
+        .on_devices = settings->devices != NULL,
+        .average = settings->average,
+        .divides = settings->divides,
+        .finished = rig_finished,
+        .finished_argument = rig};
     RETURN_IF(store_open(&rig->store, &store, error));
     struct faults faults;
     RETURN_IF(faults_parse(&faults, settings->fail ? settings->fail : "",
@@ -265,6 +283,26 @@ static inline int rig_note_losses(struct rig *rig) {
         snprintf(rig->lost_words, sizeof rig->lost_words, "%s", words);
         RETURN_IF(sampler_lose(&rig->sampler, w, step, &rig->error));
     }
+    return OK;
+}
+
+/* What a coordinator does, while all pause, about those who may come: all whose places are free do. */
+static inline int rig_join(struct rig *rig, int *joined) {
+    bool comes[HARNESS_WORKERS] = {false};
+    *joined = 0;
+    for (int w = 0; w < rig->settings.workers; w++) {
+        comes[w] =
+            rig->lost[w] && training_place_is_free(&rig->training, w) && sampler_may_join(&rig->sampler, w);
+        if (!comes[w]) continue;
+        *joined += 1;
+        rig->lost[w] = false;
+        training_join(&rig->training, w);
+        RETURN_IF(sampler_join(&rig->sampler, w, &rig->error));
+    }
+    RETURN_IF(store_change(&rig->store, &rig->store.settings, &rig->error));
+    RETURN_IF(training_change(&rig->training, rig->settings.go_on, &rig->error));
+    for (int w = 0; w < rig->settings.workers; w++)
+        if (comes[w]) RETURN_IF(training_start(&rig->training, w, &rig->error));
     return OK;
 }
 

@@ -20,6 +20,8 @@ A schedule has a line for each of these; a line that begins with # says nothing:
     latency S                 of the network: seconds, and a random part on top for each piece
     jitter S
     bytes-per-second N        of a connection each way; 0: as many as one likes
+    least N                   so many workers begin, and others join them; without such a line all begin
+    late NAME at S            it is started then
     fault WHAT NAME OTHER at S for S
 
 of which WHAT is, for the process NAME ("ps-0", "worker-1"):
@@ -74,14 +76,16 @@ def read_schedule(path):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
-            if words[0] == "fault" and len(words) == 8 and words[1] in WHATS and words[4] == "at" and words[6] == "for":
+            if words[0] == "late" and len(words) == 4 and words[2] == "at":
+                faults.append(Fault("late", words[1], words[1], float(words[3]) * AT_TIMES, float("inf")))
+            elif words[0] == "fault" and len(words) == 8 and words[1] in WHATS and words[4] == "at" and words[6] == "for":
                 faults.append(Fault(*words[1:4], float(words[5]) * AT_TIMES, float(words[7]) * FOR_TIMES))
             elif words[0] != "fault" and len(words) == 2:
                 schedule[words[0]] = words[1]
             else:
                 sys.exit(f"{path}: {line.strip()!r}, expected a line of a schedule")
-    for key in "servers", "workers", "encrypted", "seed":
-        schedule[key] = int(schedule[key])
+    for key in "servers", "workers", "encrypted", "seed", "least":
+        schedule[key] = int(schedule.get(key, 0))
     for key in "latency", "jitter", "bytes-per-second":
         schedule[key] = float(schedule[key])
     return schedule, faults
@@ -240,7 +244,7 @@ class Process:
         self.gone = process is self.process
 
     def strike(self):
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             self.struck = True
             self.process.kill()
             self.process.wait()
@@ -270,6 +274,8 @@ def open_processes(schedule, network, folder):
         leads = ["--out=" + os.path.join(folder, "ps-0" if index == 0 else process.name), "--replace"]
         if any(fault.what == "disk" for fault in schedule["faults"]) and index == 0:
             leads.append("--checkpoint-every=0.02")
+        if schedule["least"] and index == 0:
+            leads.append(f"--workers={schedule['least']}..{workers}")
         process.command = [TRAINER, *settings_of(schedule), *lists, *key, f"--job={job}", f"--task={task}", "--devices=cpu:0",
                            "--no-shared-memory", f"--timeout={TIMEOUT_S:g}", f"--start-timeout={START_S:g}",
                            "--on-loss=" + schedule["on-loss"], *(leads if process in hosts else [])]
@@ -286,7 +292,11 @@ def settings_of(schedule):
 def put_in(fault, processes, network, on):
     by_name = {process.name: process for process in processes}
     one = by_name[fault.name]
-    if fault.what == "kill" and on:
+    if fault.what == "late":
+        one.start()
+    elif one.process is None: # it is still to come
+        return
+    elif fault.what == "kill" and on:
         one.strike()
     elif fault.what == "return":
         one.strike() if on else one.start()
@@ -310,9 +320,11 @@ def run_schedule(schedule, folder):
     events = [(fault.at_s, True, fault) for fault in schedule["faults"]]
     events += [(fault.at_s + fault.for_s, False, fault) for fault in schedule["faults"] if fault.for_s != float("inf")]
     began = time.monotonic()
+    late = {fault.name for fault in schedule["faults"] if fault.what == "late"}
     for process in processes:
-        process.start()
-    waiting = lambda: [p for p in processes if p.process.poll() is None and not p.stopped]
+        if process.name not in late:
+            process.start()
+    waiting = lambda: [p for p in processes if p.process and p.process.poll() is None and not p.stopped]
     for at_s, on, fault in sorted(events, key=lambda event: event[0]):
         while time.monotonic() < began + at_s and (waiting() or any(p.stopped for p in processes)):
             time.sleep(0.01)
@@ -347,6 +359,11 @@ def weights_alone(schedule, folder, known={}):
     return known[key]
 
 
+def came_too_late(schedule, process, words):
+    """A worker that joins may find that all is done, and nobody there any more."""
+    return schedule["least"] and process.name.startswith("worker") and re.search("training is over|not connected after|closed by", words)
+
+
 def check_end(schedule, process):
     disk = any(fault.what == "disk" for fault in schedule["faults"])
     words = process.lines[-1] if process.lines else ""
@@ -356,7 +373,7 @@ def check_end(schedule, process):
         yield f"{process.name}: exit code {process.code}, \"{words}\""
     elif process.code != 0 and not (words.startswith("trainer: ") and NAMED.search(words)):
         yield f"{process.name}: exit code {process.code}, and nobody is named: \"{words}\""
-    elif process.code != 0 and is_harmless(schedule):
+    elif process.code != 0 and is_harmless(schedule) and not came_too_late(schedule, process, words):
         yield f"{process.name}: exit code {process.code} without a fault that lasts: \"{words}\""
 
 
@@ -377,7 +394,7 @@ def check_run(schedule, processes, folder):
     if summary["examples"] != total or summary["steps"] != total // BATCH:
         yield f"{summary['examples']} examples in {summary['steps']} steps, expected {total} in {total // BATCH}"
     path = os.path.join(folder, "ps-0", "model.safetensors")
-    if schedule["strategy"] in ("sync", "local-sgd") and os.path.exists(path):
+    if schedule["strategy"] in ("sync", "local-sgd") and not schedule["least"] and os.path.exists(path):
         if tensors(path) != weights_alone(schedule, folder):
             yield "not the bits of one process"
 

@@ -11,6 +11,7 @@
 #include "../src/base/memory.h"
 #include "../src/base/rng.h"
 #include "../src/cluster/follower.h"
+#include "../src/cluster/leader.h"
 #include "../src/cluster/mirrored.h"
 #include "../src/engine/threads.h"
 #include "../src/record/sentence.h"
@@ -27,7 +28,7 @@ struct scenario {
     struct simulated_network network;
     bool real;                  /* nothing is simulated */
     bool encrypted;             /* all hold one key */
-    bool tcp_alone;             /* real: no memory is shared */
+    bool tcp_alone, ucx;        /* real: no memory is shared; over UCX */
     const char *settings[8][2]; /* more of them: name and value */
     struct {
         bool absent; /* somebody else plays it, or nobody */
@@ -49,6 +50,7 @@ struct process {
     char name[NAME]; /* "ps-0", "worker-1" */
     double begins_s, ended_s;
     bool ended;
+    bool struck; /* it was killed, and another one may have its place */
 };
 
 struct simulated_cluster {
@@ -119,6 +121,7 @@ static inline void add_process(struct simulated_cluster *all, enum cluster_role 
     process->cluster.task = task;
     process->cluster.process = rng_mix(all->scenario.seed, (uint64_t)all->count);
     process->cluster.tcp_alone = all->scenario.tcp_alone;
+    process->cluster.ucx = all->scenario.ucx;
     process->cluster.secret.there = all->scenario.encrypted;
     memset(process->cluster.secret.key, 0x5a,
            all->scenario.encrypted ? sizeof process->cluster.secret.key : 0);
@@ -141,8 +144,6 @@ static inline void add_process(struct simulated_cluster *all, enum cluster_role 
 /* As the verb train does it. */
 static inline void process_body(void *argument) {
     struct process *process = argument;
-    const struct members_settings members = {.cluster = &process->cluster};
-    const struct crew crew = members_crew(&members);
     struct finish *finish = &process->finish;
     bool abandoned;
     char sentence[SENTENCE_BYTES];
@@ -156,9 +157,9 @@ static inline void process_body(void *argument) {
         worker_train(process->typed, &process->cluster, process->world, NULL, finish, &abandoned,
                      &process->error);
     else if (process->cluster.task > 0)
-        follow_train(process->typed, &members, process->world, &process->result, &process->error);
+        follow_train(process->typed, &process->cluster, process->world, &process->result, &process->error);
     else
-        run_train(process->typed, &crew, process->world, &process->result, &process->error);
+        leader_train(process->typed, &process->cluster, process->world, &process->result, &process->error);
     process->ended_s = world_now(process->world);
     process->ended = true;
 }

@@ -34,6 +34,14 @@ end_of_stages() {
     [ -z "${counts:-}" ] || echo "$counts"
 }
 
+# What `make check` does not install, as only who asks for --link=ucx has it: 2 MB. Without it those tests skip themselves.
+install_ucx() {
+    local as_root=
+    printf '#include <ucp/api/ucp.h>\n' | ${CC:-gcc} -E - >/dev/null 2>&1 && return
+    [ "$(id -u)" -eq 0 ] || as_root="sudo -n"
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq libucx-dev || echo "libucx-dev cannot be installed"
+}
+
 check_all() {
     stage "make check" "$1" make "$jobs" WERROR=1 check
     counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/out" | tail -n 1)
@@ -53,12 +61,12 @@ format_check() { git -c safe.directory='*' ls-files '*.c' '*.h' '*.cu' '*.cc' '*
 
 # What has no part in a compiler's or a sanitizer's business: installing, formats that others read, words on a terminal, tools.
 apart="project/zlib_header project/install project/install_missing project/demo project/floors project/stranger project/standin_headers \
-project/cuda project/cuda_search cuda/registers project/documents project/mutate library/symbols library/python formats/safetensors exports/clients imports/clients imports/onnx_clients datasets/npz_numpy datasets/elsewhere outputs/tensorboard_reader outputs/terminal \
+project/cuda project/cuda_search cuda/registers project/documents project/mutate library/symbols library/python formats/safetensors exports/clients imports/clients imports/onnx_clients imports/optimizer_clients datasets/npz_numpy datasets/elsewhere outputs/tensorboard_reader outputs/terminal \
 commands/help commands/completions"
 
-# What must work without oneDNN, libcurl, stb_image, libpng and CUDA, of which no trace may be left, on any processor of the
+# What must work without oneDNN, libcurl, stb_image, libpng, UCX and CUDA, of which no trace may be left, on any processor of the
 # architecture; and warnings of clang.
-plain=(CC=clang LDFLAGS=-fuse-ld=lld WERROR=1 ONEDNN=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 CUDA=0 MARCH=)
+plain=(CC=clang LDFLAGS=-fuse-ld=lld WERROR=1 ONEDNN=0 CURL=0 TLS=0 STB=0 PROTOBUF=0 PNG=0 HDF5=0 UCX=0 CUDA=0 MARCH=)
 clang_build() { TEST_WITHOUT="${apart/project\/cuda /}" make "$jobs" B=build/clang "${plain[@]}" tests; }
 # The program alone, and scripts.
 clang_scripts() { # scripts...

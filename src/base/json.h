@@ -21,6 +21,8 @@ void json_int(struct json_writer *json, const char *name, long long value);
 void json_digits(FILE *file, double value); /* as few digits as give the finite number back */
 void json_real(struct json_writer *json, const char *name,
                double value); /* shortest that reads back; null when not finite */
+/* The same, never as a whole number: 1.0, for readers that tell it from 1. */
+void json_float(struct json_writer *json, const char *name, double value);
 void json_bool(struct json_writer *json, const char *name, bool value);
 
 /* --- reader --- */

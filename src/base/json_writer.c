@@ -85,6 +85,11 @@ void json_real(struct json_writer *json, const char *name, double value) {
     json_digits(json->file, value);
 }
 
+void json_float(struct json_writer *json, const char *name, double value) {
+    json_real(json, name, value);
+    if (fabs(value) < 1e15 && floor(value) == value) fputs(".0", json->file);
+}
+
 void json_bool(struct json_writer *json, const char *name, bool value) {
     begin_value(json, name);
     fputs(value ? "true" : "false", json->file);

@@ -25,6 +25,9 @@ enum cluster_role {
     CLUSTER_CHIEF,  /* worker 0, whether it was called chief or worker */
 };
 
+/* --link: in the order of its choices. */
+enum link_choice { LINK_AUTO, LINK_TCP, LINK_SHM, LINK_UCX };
+
 struct cluster {
     struct addresses ps, workers; /* both empty: no cluster; else at least one worker */
     bool chief_is_job; /* the chief is workers[0] in any case; task N of the job `worker` is workers[N + 1] */
@@ -32,9 +35,10 @@ struct cluster {
     enum cluster_role role;
     int task;             /* of this process: its place in ps or in workers; -1 without a role */
     uint64_t process;     /* drawn by lot: no other process has it */
-    struct secret secret; /* cluster_resolve leaves this to its caller, and the next two */
+    struct secret secret; /* cluster_resolve leaves this to its caller, and the next */
     bool insecure;        /* other machines may be spoken to without a secret */
     bool tcp_alone;       /* no memory is shared with other processes of this machine */
+    bool shm_alone, ucx;  /* --link=shm, --link=ucx */
     /* Of a launcher that has started this process (launch/launch.h): */
     const char *by; /* "Slurm"; NULL: none has */
     int here, turn; /* workers of this machine, 0: they are counted by their hosts; and this one among them */

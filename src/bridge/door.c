@@ -4,6 +4,7 @@
 #include "../base/memory.h"
 #include "guests.h"
 #include "handshake.h"
+#include "joins.h"
 
 #define LOOK_S 0.05 /* at most between two looks at who is there, and until the thread ends */
 
@@ -20,6 +21,10 @@ static void door_body(void *argument) {
     while (!atomic_load(&door->ending) && !world_stopped(host->settings.world)) {
         struct error ignored = {0};
         bool moved = false;
+        if (host->joins) {
+            joins_attend(host, LOOK_S);
+            continue;
+        }
         if (host_let_in(host, LOOK_S, &moved, &ignored) != OK) world_sleep(host->settings.world, LOOK_S);
         handshake_hear_guests(host, &moved, &ignored);
     }

@@ -1,5 +1,6 @@
 /* The door of a host once all have come: a thread that answers who asks how the host is (probe.h), and lets
- * nobody in. Strangers there have as little room as before (guests.h), and cost the training nothing else. */
+ * nobody in, but where the training may be joined (joins.h). Strangers there have as little room as before
+ * (guests.h), and cost the training nothing else. */
 #ifndef TRAINER_BRIDGE_DOOR_H
 #define TRAINER_BRIDGE_DOOR_H
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "../base/memory.h"
 #include "handshake.h"
+#include "upgrade.h"
 
 enum { WORDS_BYTES = 600, FRAMES_A_LOOK = 8, REACHING_MOST = 16 /* at a time */ };
 _Static_assert((int)WORDS_BYTES >= (int)WELCOME_BYTES, "a welcome can be looked at");
@@ -108,7 +109,8 @@ static int greet(struct host *host, struct follower *follower, struct error *err
     RETURN_IF(hello_put(hello, &writer, error));
     const struct piece piece = {bytes, writer.used};
     const long long sent = endpoint_sent(follower->endpoint);
-    follower->greeted = frame_write(follower->endpoint, FRAME_HELLO, 0, &piece, 1, 0.0, &why) == OK;
+    follower->greeted = frame_write(follower->endpoint, FRAME_HELLO, upgrade_flags(follower->endpoint),
+                                    &piece, 1, 0.0, &why) == OK;
     if (follower->greeted) return OK;
     const bool late = now_of(host) - follower->since_s >= HANDSHAKE_S;
     if (late || endpoint_sent(follower->endpoint) > sent || has_ended(follower->endpoint))
@@ -173,10 +175,18 @@ static int hear(struct host *host, struct follower *follower, bool *gone, bool *
                 struct error *error) {
     for (int frames = 0; frames < FRAMES_A_LOOK && !follower->welcomed; frames++) {
         struct word word;
+        bool whole;
+        if (upgrade_is_next(follower->endpoint, &whole)) {
+            if (!whole) return OK;
+            RETURN_IF(upgrade_hear(follower->endpoint, host->settings.timeout_s, error));
+            follower->heard_s = now_of(host);
+            continue;
+        }
         if (!take_word(host, follower, &word, gone)) return OK;
         const struct frame_header *header = &word.header;
         *for_now = header->type == FRAME_FAILURE && header->flags == FAILURE_FOR_NOW;
         if (*for_now) return OK;
+        host->refused = host->refused || header->type == FRAME_FAILURE;
         if (header->type == FRAME_FAILURE)
             return error_set(error, ERROR_PEER, "%s refuses: %s", follower->name, word.bytes);
         if (header->type == FRAME_HEARTBEAT) continue;
@@ -219,10 +229,11 @@ static bool tells_session(struct follower *follower) {
 int followers_meet(struct host *host, struct error *error) {
     for (int f = 0; f < host->follower_count; f++) {
         struct follower *follower = &host->followers[f];
-        bool gone = false, for_now = false;
+        bool gone = false, for_now = false, whole = false;
         if (!follower->endpoint) RETURN_IF(connect_to(host, follower, error));
         if (follower->endpoint && !follower->greeted) RETURN_IF(greet(host, follower, error));
-        if (follower->greeted && !follower->ready && tells_session(follower))
+        if (follower->greeted && (follower->ready ? upgrade_is_next(follower->endpoint, &whole) && whole
+                                                  : tells_session(follower)))
             RETURN_IF(hear(host, follower, &gone, &for_now, error));
     }
     return OK;

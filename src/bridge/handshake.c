@@ -8,6 +8,8 @@
 #include "../base/text.h"
 #include "followers.h"
 #include "guests.h"
+#include "joins.h"
+#include "upgrade.h"
 
 enum { BEATS_A_LOOK = 8 };
 #define SILENCE_S 10.0 /* where a timeout is shorter: other processes may have been given a longer one */
@@ -17,7 +19,7 @@ _Static_assert(FRAME_HEADER_BYTES + HELLO_BYTES <= ENDPOINT_AHEAD_BYTES, "a whol
 /* --- who comes --- */
 
 /* All of it is there, or no more will come. */
-static int read_hello(struct endpoint *endpoint, struct hello *hello, struct error *error) {
+static int read_hello(struct endpoint *endpoint, struct hello *hello, uint32_t *offers, struct error *error) {
     struct frame_header header;
     uint8_t bytes[HELLO_BYTES];
     RETURN_IF(frame_read_header(endpoint, "a hello", sizeof bytes, &header, 0.0, error));
@@ -26,6 +28,7 @@ static int read_hello(struct endpoint *endpoint, struct hello *hello, struct err
                          frame_type_words(header.type));
     RETURN_IF(frame_read_payload(endpoint, &header, bytes, 0.0, error));
     struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
+    *offers = header.flags;
     return hello_get(hello, &reader, endpoint_name(endpoint), error);
 }
 
@@ -48,8 +51,12 @@ static int check_worker(const struct host *host, const struct hello *hello, cons
     if (hello->devices < 1 || hello->devices > DEVICES_MOST || hello->device >= hello->devices)
         return error_set(error, ERROR_PEER, "%s has device %d of %d, expected at most %d", peer,
                          hello->device, hello->devices, DEVICES_MOST);
+    if (host->settings.least > 0 && hello->devices > 1)
+        return error_set(error, ERROR_PEER,
+                         "%s is worker %d with %d devices, expected one, with --workers=%s", peer,
+                         hello->task, hello->devices, host->settings.config->workers);
     *flags = FAILURE_FOR_NOW;
-    if (handshake_find_peer(host, hello->task, hello->device) ||
+    if (joins_is_held(host, hello->task) || handshake_find_peer(host, hello->task, hello->device) ||
         (sibling && (sibling->process != hello->process || sibling->devices != hello->devices)))
         return error_set(error, ERROR_PEER, "%s is worker %d, which has come already", peer, hello->task);
     return OK;
@@ -84,6 +91,8 @@ static int add_peer(struct host *host, struct endpoint *endpoint, const struct h
                           .devices = hello->devices,
                           .process = hello->process,
                           .session = session,
+                          .seen = hello->seen,
+                          .offer = hello->offer,
                           .heard_s = world_now(host->settings.world),
                           .took_s = world_now(host->settings.world)};
     memcpy(peer->device_name, hello->device_name, sizeof peer->device_name);
@@ -192,11 +201,24 @@ static void answer_probe(const struct host *host, struct guest *guest) {
     struct error ignored = {0};
     char words[LAST_WORDS_BYTES];
     frame_read_header(guest->endpoint, "a probe", 0, &header, 0.0, &ignored);
-    describe_host(host, guest_is_trusted(host, guest->endpoint), words, sizeof words);
+    describe_host(host->trains ? host->trains : host, guest_is_trusted(host, guest->endpoint), words,
+                  sizeof words);
     const struct piece piece = {words, strlen(words)};
     frame_write(guest->endpoint, FRAME_STATUS, 0, &piece, 1, 0.0, &ignored);
     guest->leaving = true;
     guest->since_s = world_now(host->settings.world);
+}
+
+static int check_link(const struct host *host, const struct endpoint *endpoint, struct error *error) {
+    if (!host->settings.cluster->shm_alone || endpoint_shares_memory(endpoint)) return OK;
+    return error_set(error, ERROR_PEER, "%s came over TCP, %s has --link=shm", endpoint_name(endpoint),
+                     our_name(host));
+}
+
+static void say_upgrade(const struct host *host, const struct endpoint *endpoint, uint32_t offers) {
+    char words[200];
+    if (upgrade_failed(endpoint, offers, endpoint_name(endpoint), words, sizeof words))
+        host->settings.say(host->settings.argument, words);
 }
 
 /* One who has said something: comes in, or is refused. Who has gone makes room for who comes again. */
@@ -204,13 +226,13 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
     struct hello *hello = &host->hello;
     struct endpoint *endpoint = guest->endpoint;
     struct error why = {0};
-    uint32_t flags = 0;
+    uint32_t flags = 0, offers = 0;
     const char *name = endpoint_name(endpoint);
     if (is_probe(endpoint)) {
         answer_probe(host, guest);
         return OK;
     }
-    int code = read_hello(endpoint, hello, &why);
+    int code = read_hello(endpoint, hello, &offers, &why);
     const bool is_ours = code == OK;
     if (is_ours && host->full) {
         flags = FAILURE_FOR_NOW; /* another run may follow this one */
@@ -219,6 +241,7 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
         return OK;
     }
     if (is_ours) drop_gone(host);
+    if (code == OK) code = check_link(host, endpoint, &why);
     if (code == OK) code = programs_agree(hello->program, our_name(host), name, &why);
     if (code == OK) code = settings_agree(host->settings.config, &hello->agreed, our_name(host), name, &why);
     if (code == OK)
@@ -233,6 +256,11 @@ static int receive_peer(struct host *host, struct guest *guest, struct error *er
         guest_refuse(host, guest, why.words, 0, false); /* it takes none: it may come again */
         return OK;
     }
+    if (upgrade_begin(endpoint, offers, &why) != OK) {
+        guest_refuse(host, guest, why.words, 0, true);
+        return OK;
+    }
+    say_upgrade(host, endpoint, offers);
     if (!hello->leader) RETURN_IF(add_peer(host, endpoint, hello, session, error));
     if (hello->leader) {
         host->leader = endpoint;
@@ -298,9 +326,8 @@ int handshake_hear_guests(struct host *host, bool *moved, struct error *error) {
 /* --- those who build what they compute with, and those who have --- */
 
 static int read_ready(const struct host *host, struct endpoint *endpoint, uint32_t session,
-                      struct error *error) {
+                      struct fingerprint *fingerprint, struct error *error) {
     struct frame_header header;
-    struct fingerprint fingerprint;
     uint8_t bytes[LAST_WORDS_BYTES + 1] = {0};
     RETURN_IF(frame_read_header(endpoint, "a ready", LAST_WORDS_BYTES, &header, 0.0, error));
     if (header.type != FRAME_FAILURE)
@@ -312,8 +339,8 @@ static int read_ready(const struct host *host, struct endpoint *endpoint, uint32
         return error_set(error, ERROR_PEER, "%s: a ready of session %08x, expected %08x: a recording?",
                          endpoint_name(endpoint), (unsigned)header.flags, (unsigned)session);
     struct frame_reader reader = {.bytes = bytes, .length = header.bytes};
-    RETURN_IF(fingerprint_get(&fingerprint, &reader, endpoint_name(endpoint), error));
-    return fingerprints_agree(host->settings.fingerprint, &fingerprint, our_name(host),
+    RETURN_IF(fingerprint_get(fingerprint, &reader, endpoint_name(endpoint), error));
+    return fingerprints_agree(host->settings.fingerprint, fingerprint, our_name(host),
                               endpoint_name(endpoint), error);
 }
 
@@ -340,11 +367,13 @@ static bool hear_beats(const struct host *host, struct endpoint *endpoint, doubl
 
 /* A second word after its READY can only be why it goes. */
 static int hear_word(const struct host *host, struct peer *peer, struct error *error) {
+    bool whole = false;
+    if (upgrade_is_next(peer->endpoint, &whole)) return whole ? upgrade_hear(peer->endpoint, 0.0, error) : OK;
     if (peer->ready) {
-        RETURN_IF(read_ready(host, peer->endpoint, peer->session, error));
+        RETURN_IF(read_ready(host, peer->endpoint, peer->session, &(struct fingerprint){0}, error));
         return error_set(error, ERROR_PEER, "%s: a ready, expected nothing but signs of life", peer->name);
     }
-    RETURN_IF(read_ready(host, peer->endpoint, peer->session, error));
+    RETURN_IF(read_ready(host, peer->endpoint, peer->session, &peer->built, error));
     peer->ready = true;
     peer->heard_s = world_now(host->settings.world);
     return OK;
@@ -380,15 +409,24 @@ static const char *read_leader_end(struct host *host, uint8_t bytes[FINISH_BYTES
     return finish_get(finish, &reader, "", &ignored) == OK ? finish->words : NULL;
 }
 
-/* Its first word: who does not repeat the session is no leader of ours, and another one may come. */
+/* It is no leader of ours, and another one may come. */
+static void refuse_leader(struct host *host, const struct error *why) {
+    struct guest guest = {.endpoint = host->leader};
+    host->leader = NULL;
+    guest_refuse(host, &guest, why->words, 0, true);
+    guests_add(host, &guest);
+}
+
 static void hear_leader_ready(struct host *host) {
     struct error why = {0};
-    struct guest guest = {.endpoint = host->leader};
-    host->leader_ready = read_ready(host, host->leader, host->leader_session, &why) == OK;
-    if (host->leader_ready) return;
-    host->leader = NULL;
-    guest_refuse(host, &guest, why.words, 0, true);
-    guests_add(host, &guest);
+    host->leader_ready =
+        read_ready(host, host->leader, host->leader_session, &(struct fingerprint){0}, &why) == OK;
+    if (!host->leader_ready) refuse_leader(host, &why);
+}
+
+static void hear_leader_link(struct host *host) {
+    struct error why = {0};
+    if (upgrade_hear(host->leader, 0.0, &why) != OK) refuse_leader(host, &why);
 }
 
 /* It may end, and another one come in its place. What else it says is for later. */
@@ -401,7 +439,13 @@ static void hear_leader(struct host *host, bool *moved) {
     bool ended = false;
     if (!host->leader) return;
     const bool speaks = hear_beats(host, host->leader, &host->leader_heard_s, &ended);
+    bool whole = false;
     *moved = *moved || (speaks && !host->leader_ready);
+    if (speaks && upgrade_is_next(host->leader, &whole)) {
+        if (whole) hear_leader_link(host);
+        *moved = *moved || whole;
+        return;
+    }
     const size_t count = endpoint_peek(host->leader, bytes, sizeof bytes, 0.0, &(bool){false});
     if (count >= FRAME_HEADER_BYTES &&
         frame_unpack_header(&header, bytes, FINISH_BYTES, "", &ignored) == OK &&
@@ -446,9 +490,9 @@ int handshake_watch(struct host *host, struct error *error) {
 }
 
 bool handshake_is_busy(const struct host *host) {
-    if (host->leader && !host->leader_ready) return true;
+    if (host->leader && (!host->leader_ready || upgrade_is_pending(host->leader))) return true;
     for (int i = 0; i < host->count; i++)
-        if (!host->peers[i].ready) return true;
+        if (!host->peers[i].ready || upgrade_is_pending(host->peers[i].endpoint)) return true;
     for (int g = 0; g < host->guest_count; g++)
         if (!host->guests[g].leaving) return true;
     return false;

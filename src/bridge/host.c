@@ -11,6 +11,8 @@
 #include "followers.h"
 #include "guests.h"
 #include "handshake.h"
+#include "joins.h"
+#include "upgrade.h"
 
 /* Between two looks, as long as nothing comes: twice as long each time. */
 #define LEAST_S 1e-3
@@ -40,7 +42,9 @@ static int check_waiting(const struct host *host, double waited_s, const char *w
 static bool is_missing(const struct host *host, int task) {
     const struct peer *first = handshake_find_peer(host, task, -1);
     int come = 0;
-    for (int i = 0; i < host->count; i++) come += host->peers[i].task == task && host->peers[i].ready;
+    for (int i = 0; i < host->count; i++)
+        come += host->peers[i].task == task && host->peers[i].ready &&
+                !upgrade_is_pending(host->peers[i].endpoint);
     return !first || come < first->devices;
 }
 
@@ -54,7 +58,7 @@ static const char *name_missing(const struct host *host, char *words, size_t byt
     struct text names = text_into(words, bytes);
     char server[64];
     snprintf(server, sizeof server, "the %s", cluster_server(cluster));
-    if (cluster->task > 0 && !(host->leader && host->leader_ready))
+    if (cluster->task > 0 && !(host->leader && host->leader_ready && !upgrade_is_pending(host->leader)))
         add_name(&names, server, 0, address_of(host, 0)->text);
     for (int f = 0; f < host->follower_count; f++)
         if (!followers_are_met(host, f)) add_name(&names, server, f + 1, address_of(host, f + 1)->text);
@@ -73,8 +77,7 @@ static int listen_for_all(struct host *host, struct error *error) {
     struct world *world = host->settings.world;
     const int descriptors = world_descriptors();
     host->guests_most = descriptors / 4 < HOST_GUESTS ? descriptors / 4 + 1 : HOST_GUESTS;
-    RETURN_IF(secret_use(&cluster->secret, cluster->insecure, world, error));
-    if (cluster->tcp_alone) endpoint_keep_to_tcp(world);
+    RETURN_IF(link_use(cluster, world, error));
     RETURN_IF(endpoint_listen(world, address_of(host, cluster->task)->text, &host->listener, error));
     return followers_open(host, error);
 }
@@ -118,7 +121,7 @@ static int wait_for_all(struct host *host, struct error *error) {
     while (true) {
         bool moved = false;
         RETURN_IF(followers_meet(host, error));
-        if (name_missing(host, words, sizeof host->waits_for)[0] == '\0') return OK;
+        if (name_missing(host, words, sizeof host->waits_for)[0] == '\0' || joins_enough(host)) return OK;
         RETURN_IF(check_waiting(host, world_now(world) - began, words, error));
         RETURN_IF(look(host, &looked, &said, words, error));
         RETURN_IF(host_let_in(host, pause_s, &moved, error));
@@ -134,12 +137,15 @@ int host_open(struct host *host, const struct host_settings *settings, struct er
     RETURN_IF(wait_for_all(host, error));
     guests_end(host);
     qsort(host->peers, (size_t)host->count, sizeof *host->peers, by_place);
+    RETURN_IF(joins_open(host, error));
+    host->present = host->count;
     host->full = true;
     return door_open(host, error);
 }
 
 void host_close(struct host *host) {
     door_close(host);
+    joins_close(host);
     guests_end(host);
     for (int i = 0; i < host->count; i++) {
         packed_close(&host->peers[i].packed);
@@ -210,7 +216,12 @@ int host_welcome(struct host *host, const struct welcome *welcome, struct error 
     if (host->leader) RETURN_IF(send_welcome(host->leader, &own, host->leader_process, timeout_s, error));
     for (int i = 0; i < host->count; i++) {
         own.worker = i;
-        RETURN_IF(send_welcome(host->peers[i].endpoint, &own, host->peers[i].process, timeout_s, error));
+        if (host->peers[i].endpoint) RETURN_IF(host_welcome_one(host, &host->peers[i], &own, error));
     }
     return OK;
+}
+
+int host_welcome_one(struct host *host, const struct peer *peer, const struct welcome *welcome,
+                     struct error *error) {
+    return send_welcome(peer->endpoint, welcome, peer->process, host->settings.timeout_s, error);
 }

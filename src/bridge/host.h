@@ -23,15 +23,20 @@ struct peer {
     uint64_t process;          /* what that process calls itself */
     uint32_t session;          /* that its READY has to repeat: no recording of an earlier one does */
     bool ready;                /* it has built what it computes with */
+    struct fingerprint built;  /* then that */
+    int examples;              /* as the NEXT has them that it is told, or that a follower has heard */
     bool cut;                  /* a part of a frame went to it, and no more can */
     bool left;                 /* it has said that it goes */
     bool paused;               /* since it was last assigned a batch */
     double heard_s, took_s;    /* its last sign of life; when it last took a word */
+    long seen;                 /* as in its hello */
     char device_name[GROUP_NAME_BYTES];
     char name[MEMBER_NAME_BYTES]; /* "worker 1 (127.0.0.1:4000 cpu:0)" */
     struct packed packed;         /* of the slice */
     const float *owed;            /* [slice] by all workers, where anything is packed; borrowed */
     bool owes;                    /* packed.kept is what it owes: it has said so at a pause */
+    struct rank_offer offer;      /* as in its hello */
+    bool sums, root; /* the gradient of the batch in hand goes into a sum; this worker receives it */
 };
 
 /* A try to connect, on a thread of its own: a name may be looked up, or a machine not answer. */
@@ -67,6 +72,7 @@ struct host_settings {
     const struct cluster *cluster; /* borrowed, as all here */
     const struct config *config;
     const struct fingerprint *fingerprint;
+    int least;                   /* workers to begin with, which others may join; 0: all, and nobody does */
     double start_s;              /* how long all may take to come */
     double timeout_s;            /* for a peer's next word */
     const _Atomic bool *give_up; /* set when it is not to wait any longer; NULL: never */
@@ -101,8 +107,12 @@ struct host {
     struct refusals refusals;
     struct peer *peers; /* [count], room for as many as `room`; by task, then by device once open */
     int count, room;
-    uint32_t sessions;          /* so far */
-    struct follower *followers; /* [follower_count] of the leader, the first ps: all others */
+    int present;                            /* of them those who share what is owed */
+    struct joins *joins;                    /* joins.h; NULL: nobody joins */
+    const struct host *trains;              /* of the room of those who join: where they want to go */
+    long long sent_before, received_before; /* bytes, of those whose places others have taken */
+    uint32_t sessions;                      /* so far */
+    struct follower *followers;             /* [follower_count] of the leader, the first ps: all others */
     int follower_count;
     struct endpoint *leader; /* of the others */
     uint32_t leader_session; /* it repeats it: no recording of it does */
@@ -116,6 +126,7 @@ struct host {
     struct door *door;
     _Atomic long epoch, step; /* of the newest batch that a worker was sent, from 1 */
     bool asked;               /* a follower has said that it has to go: the run is to end */
+    bool refused;             /* a follower will not have this leader */
     struct roster *roster;    /* borrowed; NULL or where a peer's signs of life are noted, by its place */
 };
 
@@ -134,6 +145,10 @@ void host_close(struct host *host); /* safe on a zeroed or half-open one */
  * the ps's slice; their places in the roster are those in host->peers. Errors: ERROR_PEER: slices that do
  * not make one vector, a follower that refuses, one of all that has gone meanwhile. */
 int host_welcome(struct host *host, const struct welcome *welcome, struct error *error);
+
+/* Likewise one that has joined. Errors: ERROR_PEER: it has gone. */
+int host_welcome_one(struct host *host, const struct peer *peer, const struct welcome *welcome,
+                     struct error *error);
 
 /* At a follower, until the leader's first word: errors: ERROR_PEER: a worker has gone, or is silent. */
 int host_watch(struct host *host, struct error *error);
@@ -173,6 +188,8 @@ bool followers_ask(struct host *host);
 int follower_hear(struct host *host, int follower, const char *what, struct frame_header *header,
                   double timeout_s, struct error *error);
 
+/* Updates of the newest weights that one of the workers had in the session before. */
+long host_seen(const struct host *host);
 /* Bytes to and from all workers so far. */
 long long host_sent(const struct host *host);
 long long host_received(const struct host *host);

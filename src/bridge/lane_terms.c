@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster.h"
 #include "secret.h"
 
 /* Heartbeats in the time after which one would be missed. */
@@ -100,7 +101,10 @@ int lane_end_get(struct lane_end *end, struct frame_reader *reader, const char *
 int lane_use_secret(const struct config *config, struct world *world, struct error *error) {
     struct secret secret;
     RETURN_IF(secret_find(&secret, config, getenv(SECRET_VARIABLE), error));
-    if (!config->shared_memory) endpoint_keep_to_tcp(world);
+    if (config->link == LINK_UCX)
+        return error_set(error, ERROR_USAGE,
+                         "--link=ucx: the lanes of a sweep have no use for it, expected auto or tcp");
+    if (!config->shared_memory || config->link == LINK_TCP) endpoint_keep_to_tcp(world);
     return secret_use(&secret, config->insecure, world, error);
 }
 

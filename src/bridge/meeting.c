@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "../base/memory.h"
+#include "../world/ucx.h"
+#include "upgrade.h"
 
 #define TRY_S 1.0       /* before it reports who is not there yet; between two tries, at most */
 #define LOOK_S 0.1      /* between two checks of whether to continue waiting; between the first two tries */
@@ -25,12 +27,26 @@ static double now_of(const struct remote *remote) {
 
 /* --- what a host says --- */
 
+/* Once the host has welcomed us: whether it has gone over. */
+static void say_link(struct remote *remote, const struct remote_host *host) {
+    char name[300], words[400];
+    const int index = (int)(host - remote->hosts);
+    snprintf(name, sizeof name, "the %s %d (%s)", remote->settings.server, index,
+             remote->settings.hosts->list[index].text);
+    if (upgrade_failed(host->endpoint, ucx_sends(host->endpoint) ? HELLO_OFFERS_UCX : 0, name, words,
+                       sizeof words))
+        remote->settings.say(remote->settings.argument, words);
+}
+
 /* The next frame of a host before the training begins. *for_now: it refuses, and may not in a while. */
 static int hear_host(struct remote *remote, struct remote_host *host, bool *for_now, struct error *error) {
     const struct remote_settings *settings = &remote->settings;
     const char *peer = endpoint_name(host->endpoint);
     char words[500];
     uint8_t bytes[SETTINGS_BYTES];
+    bool whole;
+    if (host->told && upgrade_is_next(host->endpoint, &whole))
+        return upgrade_hear(host->endpoint, remote->timeout_s, error);
     RETURN_IF(frame_read_header(host->endpoint, "a welcome", sizeof bytes, &host->header, remote->timeout_s,
                                 error));
     if (host->header.type == FRAME_HEARTBEAT) {
@@ -52,6 +68,7 @@ static int hear_host(struct remote *remote, struct remote_host *host, bool *for_
     if (!host->told) host->session = host->header.flags;
     host->welcomed = welcomes;
     host->told = true;
+    if (welcomes) say_link(remote, host);
     if (welcomes) return welcome_get(&host->welcome, &reader, peer, error);
     return host == remote->hosts ? settings_get(&remote->agreed, &reader, peer, error) : OK;
 }
@@ -134,8 +151,8 @@ static int say_hello(struct remote *remote, struct remote_host *host, struct err
     RETURN_IF(hello_put(remote->settings.hello, &writer, error));
     const struct piece piece = {bytes, writer.used};
     host->since_s = now_of(remote);
-    const int code =
-        frame_write(host->endpoint, FRAME_HELLO, 0, &piece, 1, fmin(SILENT_S, remote->timeout_s), &why);
+    const int code = frame_write(host->endpoint, FRAME_HELLO, upgrade_flags(host->endpoint), &piece, 1,
+                                 fmin(SILENT_S, remote->timeout_s), &why);
     if (code == OK) return OK;
     const bool silent = now_of(remote) - host->since_s >= fmin(SILENT_S, remote->timeout_s);
     if (world_stopped(remote->world) || !(silent || strstr(why.words, closed)))

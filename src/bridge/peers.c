@@ -4,6 +4,7 @@
 #include "../base/finite.h"
 #include "../base/memory.h"
 #include "host.h"
+#include "joins.h"
 
 /* A worker that waits for another host says so for so many times the timeout at most: then it gives up by
  * itself (remote.c, and its own TIMEOUT_TIMES). */
@@ -155,7 +156,7 @@ int peer_look(struct host *host, struct peer *peer, double timeout_s, struct err
 
 int peer_tell_next(struct host *host, struct peer *peer, enum next next, long number, double timeout_s,
                    struct error *error) {
-    const int code = next_write(peer->endpoint, next, number, timeout_s, error);
+    const int code = next_write(peer->endpoint, next, number, peer->examples, timeout_s, error);
     peer->paused = next == NEXT_PAUSE;
     return code == OK ? OK : after_leave(host, peer, timeout_s, error);
 }
@@ -166,7 +167,8 @@ int peer_hear_next(struct host *host, struct peer *peer, enum next *next, long *
     int code = read_word(host, peer, "a batch's number", 500, &header, timeout_s, error);
     if (code == OK && header.type == FRAME_FAILURE)
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
-    if (code == OK) code = next_read(peer->endpoint, &header, next, number, timeout_s, error);
+    if (code == OK)
+        code = next_read(peer->endpoint, &header, next, number, &peer->examples, timeout_s, error);
     return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
 }
 
@@ -180,7 +182,7 @@ int peer_hear_owed(struct host *host, struct peer *peer, double timeout_s, struc
         return read_failure(peer->endpoint, peer->name, &header, timeout_s, error);
     if (code == OK) code = frame_expect(peer->endpoint, &header, FRAME_OWED, bytes, error);
     if (code == OK) code = frame_read_payload(peer->endpoint, &header, peer->packed.kept, timeout_s, error);
-    if (code == OK && !peer->packed.known) packed_add_share(&peer->packed, peer->owed, host->count);
+    if (code == OK && !peer->packed.known) packed_add_share(&peer->packed, peer->owed, host->present);
     peer->packed.known = false;
     peer->owes = code == OK;
     return code == OK ? OK : host_blame(peer->endpoint, peer->name, error);
@@ -194,12 +196,13 @@ static int send_weights(struct host *host, struct peer *peer, const struct reque
     struct piece pieces[3] = {{bytes, sizeof bytes}, {weights, floats * sizeof(float)}};
     request_put(request, bytes);
     if (!packed_is_on(packed))
-        return frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 2, timeout_s, error);
+        return frame_write(peer->endpoint, FRAME_WEIGHTS, peer->sums ? FRAME_SUM : 0, pieces, 2, timeout_s,
+                           error);
     if (packed->known) {
         pieces[1] = packed_weights(packed, weights);
         return frame_write(peer->endpoint, FRAME_WEIGHTS, FRAME_PACKED, pieces, 2, timeout_s, error);
     }
-    packed_begin(packed, weights, peer->owed, host->count);
+    packed_begin(packed, weights, peer->owed, host->present);
     pieces[2] = (struct piece){packed->sent, floats * sizeof(float)};
     return frame_write(peer->endpoint, FRAME_WEIGHTS, 0, pieces, 3, timeout_s, error);
 }
@@ -220,6 +223,11 @@ static int read_gradient(struct peer *peer, struct frame_header *header, uint8_t
                          float *gradient, size_t floats, double timeout_s, struct error *error) {
     const size_t bytes = floats * sizeof(float);
     const bool packed = packed_is_on(&peer->packed) && header->type == FRAME_GRADIENT;
+    if (peer->sums && !peer->root) { /* its gradient is in what the root sends */
+        memset(gradient, 0, bytes);
+        RETURN_IF(frame_expect(peer->endpoint, header, FRAME_GRADIENT, LOSS_BYTES, error));
+        return frame_read_part(peer->endpoint, header, answer, LOSS_BYTES, timeout_s, error);
+    }
     if (!packed) RETURN_IF(frame_expect(peer->endpoint, header, FRAME_GRADIENT, LOSS_BYTES + bytes, error));
     RETURN_IF(frame_read_part(peer->endpoint, header, answer, LOSS_BYTES, timeout_s, error));
     if (packed) return read_packed(peer, header, gradient, timeout_s, error);
@@ -321,15 +329,24 @@ int peer_step(struct host *host, struct peer *peer, const struct request *reques
     return answer_get(loss, request, answer, peer->name, error);
 }
 
+long host_seen(const struct host *host) {
+    long most = 0;
+    for (int i = 0; i < host->count; i++)
+        if (host->peers[i].seen > most) most = host->peers[i].seen;
+    return most;
+}
+
 long long host_sent(const struct host *host) {
-    long long bytes = 0;
-    for (int i = 0; i < host->count; i++) bytes += endpoint_sent(host->peers[i].endpoint);
+    long long bytes = host->sent_before;
+    for (int i = 0; i < host->count; i++)
+        if (host->peers[i].endpoint) bytes += endpoint_sent(host->peers[i].endpoint);
     return bytes;
 }
 
 long long host_received(const struct host *host) {
-    long long bytes = 0;
-    for (int i = 0; i < host->count; i++) bytes += endpoint_received(host->peers[i].endpoint);
+    long long bytes = host->received_before;
+    for (int i = 0; i < host->count; i++)
+        if (host->peers[i].endpoint) bytes += endpoint_received(host->peers[i].endpoint);
     return bytes;
 }
 
@@ -379,6 +396,7 @@ static void say_farewell(struct world *world, struct farewell *farewells, int co
 /* To the leader only why this process, a follower, ends before it said so. */
 static int list_farewells(const struct host *host, const struct finish *finish, const struct piece *goodbye,
                           struct farewell *farewells) {
+    const char *why = finish->code == OK ? "the training is over" : finish->words; /* to who came for it */
     int count = 0;
     for (int f = 0; f < host->follower_count; f++)
         if (host->followers[f].endpoint)
@@ -388,8 +406,12 @@ static int list_farewells(const struct host *host, const struct finish *finish, 
         farewells[count++] =
             (struct farewell){host->leader, FRAME_FAILURE, {finish->words, strlen(finish->words)}, false};
     for (int i = 0; i < host->count; i++)
+        if (host->peers[i].endpoint)
+            farewells[count++] =
+                (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, *goodbye, host->peers[i].cut};
+    for (int i = 0; joins_waiting(host, i); i++)
         farewells[count++] =
-            (struct farewell){host->peers[i].endpoint, FRAME_GOODBYE, *goodbye, host->peers[i].cut};
+            (struct farewell){joins_waiting(host, i), FRAME_FAILURE, {why, strlen(why)}, false};
     return count;
 }
 
@@ -398,8 +420,11 @@ void host_finish(struct host *host, const struct finish *finish) {
     struct error ignored = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     struct farewell *farewells = NULL;
+    int waiting = 0;
+    while (joins_waiting(host, waiting)) waiting++;
     if (finish_put(finish, &writer, &ignored) != OK ||
-        memory_array(&farewells, host->count + host->follower_count + 1, "last words", &ignored) != OK)
+        memory_array(&farewells, host->count + host->follower_count + 1 + waiting, "last words", &ignored) !=
+            OK)
         return;
     const struct piece goodbye = {bytes, writer.used};
     const int count = list_farewells(host, finish, &goodbye, farewells);

@@ -39,9 +39,11 @@ int remote_read_end(struct remote *remote, struct remote_host *host, struct erro
     switch (host->header.type) {
     case FRAME_FAILURE:
         RETURN_IF(remote_read_words(remote, host, words, error));
+        remote->over = remote->over || host->header.flags != FAILURE_FOR_NOW;
         return error_set(error, ERROR_PEER, "%s refuses: %s", peer, words);
     case FRAME_GOODBYE:
         RETURN_IF(read_finish(remote, host, &finish, error));
+        remote->over = remote->over || (host == remote->hosts && finish.code != ERROR_PEER);
         return error_set(error, ERROR_PEER, "%s ended: %s", peer, finish.words);
     default:
         return error_set(error, ERROR_PEER, "%s: an unexpected frame, %s", peer,
@@ -176,6 +178,17 @@ static int beat_others(struct remote *remote, int awaited, struct error *error) 
     return OK;
 }
 
+int remote_look(struct remote *remote, struct error *error) {
+    const double now = world_now(remote->world);
+    if (world_stopped(remote->world)) return remote_stopped(remote, 0, "other workers", error);
+    int code = look_at_others(remote, -1, error);
+    if (code == OK && now - remote->beaten_s >= remote->beat_s) {
+        remote->beaten_s = now;
+        code = beat_others(remote, -1, error);
+    }
+    return code == OK ? OK : error_prefix(error, "the %s ", remote->server);
+}
+
 /* Not while it has stepped copies that nobody else has. */
 static bool wants_to_leave(const struct remote *remote) {
     return remote->settings.may_leave && !remote->behind && world_dismissed(remote->world);
@@ -266,11 +279,14 @@ static int read_next(struct remote *remote, enum next *next, long *number, bool 
                                 remote->timeout_s, error));
     *over = leader->header.type == FRAME_GOODBYE;
     if (*over) return read_finish(remote, leader, finish, error);
-    RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, remote->timeout_s, error));
+    RETURN_IF(next_read(leader->endpoint, &leader->header, next, number, &remote->examples, remote->timeout_s,
+                        error));
     remote->number = *number;
     for (int h = 1; h < remote->count; h++)
         RETURN_IF(ask_why(
-            remote, next_write(remote->hosts[h].endpoint, *next, *number, remote->timeout_s, error), error));
+            remote,
+            next_write(remote->hosts[h].endpoint, *next, *number, remote->examples, remote->timeout_s, error),
+            error));
     if (*next != NEXT_BATCH) RETURN_IF(give_own(remote, error));
     return *next == NEXT_PAUSE ? say_owed(remote, error) : OK;
 }
@@ -312,6 +328,7 @@ static int check_weights(const struct remote *remote, struct remote_host *host, 
     const uint32_t flags = host->header.flags;
     host->steps = remote->own.count > 0 && (flags & FRAME_STEP);
     host->gives = host->steps && (flags & FRAME_GIVE);
+    host->sums = host->welcome.root >= 0 && (flags & FRAME_SUM);
     if (host->steps) {
         const uint64_t taken = flags & FRAME_TAKE ? (uint64_t)remote->own.count * slice : 0;
         return frame_expect(host->endpoint, &host->header, FRAME_WEIGHTS, REQUEST_BYTES + taken, error);
@@ -341,6 +358,9 @@ static int read_headers(struct remote *remote, bool *over, struct finish *finish
         if (host->header.type == FRAME_GOODBYE || host->header.type == FRAME_FAILURE)
             return remote_read_end(remote, host, error);
         RETURN_IF(check_weights(remote, host, error));
+        if (host->sums != remote->hosts[0].sums)
+            return error_set(error, ERROR_PEER, "%s: weights for a gradient of another kind than %s",
+                             endpoint_name(host->endpoint), endpoint_name(remote->hosts[0].endpoint));
     }
     return OK;
 }
@@ -413,10 +433,15 @@ bool remote_steps(const struct remote *remote) {
     return remote->hosts[0].steps;
 }
 
+bool remote_sums(const struct remote *remote) {
+    return remote->hosts[0].sums;
+}
+
 /* What follows the head of an answer. */
 static int answer_pieces(const struct remote *remote, struct remote_host *host, const float *gradient,
                          bool stepped, struct piece *pieces) {
     if (stepped) return host->gives ? own_pieces(remote, host, pieces) : 0;
+    if (host->sums && host->welcome.root != host->welcome.worker) return 0;
     gradient += host->welcome.begin;
     pieces[0] = packed_is_on(&host->packed) ? packed_gradient(&host->packed, gradient)
                                             : (struct piece){gradient, slice_bytes(host)};

@@ -27,7 +27,9 @@ struct remote_host {
     uint8_t request[REQUEST_BYTES], answer[LOSS_BYTES];
     struct piece pieces[2 + STATE_VECTORS]; /* of a gradient, or of what is given back */
     struct packed packed;                   /* of the slice */
-    bool steps, gives; /* of the batch in hand: the worker steps its copies; and gives them back */
+    /* Of the batch in hand: the worker steps its copies; and gives them back; or the workers' devices add
+     * their gradients. */
+    bool steps, gives, sums;
 };
 
 /* Is called with a text: whom all are waiting for. */
@@ -54,10 +56,12 @@ struct remote {
     int count, transfer_count;  /* transfer_count: that were begun */
     const char *server;         /* what a host is called: "parameter server" */
     double timeout_s, beat_s;
-    long number;         /* of the batch that was assigned last */
+    long number; /* of the batch that was assigned last; and its size, as NEXT has it: */
+    int examples;
     struct state own;    /* the worker's copies, where it steps them; count 0: it does not; borrowed */
     bool behind;         /* it has stepped them since it gave them back */
     bool left;           /* it has told the hosts that it goes */
+    bool over;           /* the leader has ended the run, or a host refuses this worker for good */
     struct typed agreed; /* the settings of the run, as the leader has told them */
     const struct fingerprint *built; /* once this worker is ready; borrowed */
     double deadline, beaten_s;
@@ -91,9 +95,15 @@ int remote_weights(struct remote *remote, struct request *request, float *weight
                    struct finish *finish, struct error *error);
 /* Whether the worker is to step its copies with the gradient, before it answers. */
 bool remote_steps(const struct remote *remote);
-/* stepped: it has. Else the gradient is sent. */
+/* Whether its device is to add the gradient with those of the other workers, before it answers. */
+bool remote_sums(const struct remote *remote);
+/* stepped: it has. Else the gradient is sent, or, where it is in a sum, that sum's slices whose root this
+ * worker is. */
 int remote_answer(struct remote *remote, float loss, const float *gradient, bool stepped,
                   struct error *error);
+/* While the worker waits for other workers: tells the hosts that it lives. Errors: ERROR_PEER: one of them
+ * has gone; this process ends. */
+int remote_look(struct remote *remote, struct error *error);
 /* Instead of an answer: tells all that are still connected why there will be none. */
 void remote_fail(struct remote *remote, const struct error *why);
 

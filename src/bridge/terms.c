@@ -112,18 +112,51 @@ void fingerprint_put(const struct fingerprint *fingerprint, struct frame_writer 
     frame_put_u64(writer, fingerprint->examples);
     frame_put_u64(writer, fingerprint->floats);
     frame_put_u64(writer, fingerprint->layout);
+    frame_put_f64(writer, fingerprint->constant_s);
+    frame_put_f64(writer, fingerprint->each_s);
+}
+
+static double get_seconds(struct frame_reader *reader) {
+    const double seconds = frame_get_f64(reader);
+    if (seconds >= 0.0 && seconds <= 1e9) return seconds;
+    if (!reader->wrong) reader->wrong = "has a time out of its range";
+    return 0.0;
 }
 
 static void get_fingerprint(struct fingerprint *fingerprint, struct frame_reader *reader) {
     fingerprint->examples = frame_get_u64(reader);
     fingerprint->floats = frame_get_u64(reader);
     fingerprint->layout = frame_get_u64(reader);
+    fingerprint->constant_s = get_seconds(reader);
+    fingerprint->each_s = get_seconds(reader);
 }
 
 int fingerprint_get(struct fingerprint *fingerprint, struct frame_reader *reader, const char *peer,
                     struct error *error) {
     get_fingerprint(fingerprint, reader);
     return frame_get_end(reader, "a ready", peer, error);
+}
+
+static void put_words(const uint64_t *words, int count, struct frame_writer *writer) {
+    for (int i = 0; i < count; i++) frame_put_u64(writer, words[i]);
+}
+
+static void get_words(uint64_t *words, int count, struct frame_reader *reader) {
+    for (int i = 0; i < count; i++) words[i] = frame_get_u64(reader);
+}
+
+static void put_offer(const struct rank_offer *offer, struct frame_writer *writer) {
+    put_whole(writer, offer->able);
+    frame_put_text(writer, offer->words);
+    put_words(offer->device, 2, writer);
+    put_words(offer->id, COLLECTIVE_ID_WORDS, writer);
+}
+
+static void get_offer(struct rank_offer *offer, struct frame_reader *reader) {
+    offer->able = get_whole(reader, 1) == 1;
+    frame_get_text(reader, offer->words, sizeof offer->words);
+    get_words(offer->device, 2, reader);
+    get_words(offer->id, COLLECTIVE_ID_WORDS, reader);
 }
 
 int hello_put(const struct hello *hello, struct frame_writer *writer, struct error *error) {
@@ -136,6 +169,8 @@ int hello_put(const struct hello *hello, struct frame_writer *writer, struct err
     put_whole(writer, hello->devices);
     frame_put_u64(writer, hello->process);
     frame_put_text(writer, hello->device_name);
+    put_whole(writer, hello->seen);
+    put_offer(&hello->offer, writer);
     return frame_put_end(writer, "a hello", error);
 }
 
@@ -150,6 +185,8 @@ int hello_get(struct hello *hello, struct frame_reader *reader, const char *peer
     hello->devices = (int)get_whole(reader, MOST);
     hello->process = frame_get_u64(reader);
     device_name_get(reader, hello->device_name, sizeof hello->device_name);
+    hello->seen = get_whole(reader, most_long);
+    get_offer(&hello->offer, reader);
     return frame_get_end(reader, "a hello", peer, error);
 }
 
@@ -158,6 +195,9 @@ int welcome_put(const struct welcome *welcome, struct frame_writer *writer, stru
     put_whole(writer, welcome->workers);
     frame_put_u64(writer, welcome->begin);
     frame_put_u64(writer, welcome->end);
+    put_whole(writer, welcome->root + 1);
+    frame_put_text(writer, welcome->means);
+    put_words(welcome->id, COLLECTIVE_ID_WORDS, writer);
     return frame_put_end(writer, "a welcome", error);
 }
 
@@ -167,6 +207,9 @@ int welcome_get(struct welcome *welcome, struct frame_reader *reader, const char
     welcome->workers = (int)get_whole(reader, DEVICES_OF_ALL);
     welcome->begin = frame_get_u64(reader);
     welcome->end = frame_get_u64(reader);
+    welcome->root = (int)get_whole(reader, DEVICES_OF_ALL) - 1;
+    frame_get_text(reader, welcome->means, sizeof welcome->means);
+    get_words(welcome->id, COLLECTIVE_ID_WORDS, reader);
     return frame_get_end(reader, "a welcome", peer, error);
 }
 
@@ -196,7 +239,7 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
     return frame_get_end(&reader, "weights", peer, error);
 }
 
-enum { NEXT_BYTES = 64, NUMBER_BYTES = 8 }; /* a cache line; what is used of it */
+enum { NEXT_BYTES = 64, NUMBER_BYTES = 16 }; /* a cache line; what is used of it */
 
 void answer_put(float loss, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]) {
     struct frame_writer writer = {.bytes = bytes, .room = LOSS_BYTES};
@@ -217,17 +260,18 @@ int answer_get(float *loss, const struct request *request, const uint8_t bytes[L
                      step, request->number, request->step);
 }
 
-int next_write(struct endpoint *endpoint, enum next next, long number, double timeout_s,
+int next_write(struct endpoint *endpoint, enum next next, long number, int examples, double timeout_s,
                struct error *error) {
     uint8_t bytes[NEXT_BYTES] = {0};
     struct frame_writer writer = {.bytes = bytes, .room = sizeof bytes};
     put_whole(&writer, next == NEXT_BATCH ? number : 0);
+    put_whole(&writer, next == NEXT_BATCH ? examples : 0);
     const struct piece piece = {bytes, sizeof bytes};
     return frame_write(endpoint, FRAME_NEXT, (uint32_t)next, &piece, 1, timeout_s, error);
 }
 
 int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,
-              double timeout_s, struct error *error) {
+              int *examples, double timeout_s, struct error *error) {
     uint8_t bytes[NEXT_BYTES];
     struct frame_reader reader = {.bytes = bytes, .length = NUMBER_BYTES};
     RETURN_IF(frame_expect(endpoint, header, FRAME_NEXT, sizeof bytes, error));
@@ -237,6 +281,7 @@ int next_read(struct endpoint *endpoint, const struct frame_header *header, enum
     RETURN_IF(frame_read_payload(endpoint, header, bytes, timeout_s, error));
     *next = (enum next)header->flags;
     *number = get_whole(&reader, most_long);
+    *examples = (int)get_whole(&reader, MOST);
     return frame_get_end(&reader, "a batch's number", endpoint_name(endpoint), error);
 }
 

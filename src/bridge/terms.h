@@ -14,6 +14,9 @@ struct fingerprint {
     uint64_t examples; /* training examples */
     uint64_t floats;   /* of the flat vector */
     uint64_t layout;   /* layout_hash */
+    /* Of a worker with --share=auto, and no part of the comparison: seconds of a batch without examples, and
+     * of each example; else 0. */
+    double constant_s, each_s;
 };
 
 /* HELLO, from each device of a worker, and from the first parameter server to the others. */
@@ -26,12 +29,19 @@ struct hello {
     int task, device, devices;      /* which worker; which of its devices, of how many */
     uint64_t process;               /* drawn by lot: the same in all hellos of a process, no other has it */
     char device_name[GROUP_NAME_BYTES]; /* "cpu:0" */
+    long seen; /* updates of the newest weights that it had in the session before (src/cluster/sessions.h) */
+    struct rank_offer offer; /* whether it can add gradients with the other workers' devices */
 };
 
 /* WELCOME: all have come. */
 struct welcome {
     int worker, workers; /* place in the roster, and its size */
     uint64_t begin, end; /* the host's slice of the flat vector */
+    /* The worker to whose device the sum of this slice's gradients comes; -1: the host adds them. By what, or
+     * why the host does, "" where there is nothing to say; the id by which the devices meet (means.h). */
+    int root;
+    char means[200];
+    uint64_t id[COLLECTIVE_ID_WORDS];
 };
 
 /* NEXT: a batch, by its number; an empty one, to take part in the round; or none until the next segment. */
@@ -51,6 +61,9 @@ struct request {
  * before that it takes new ones, all vectors; after it, it gives them back. Flags of GRADIENT, which then has
  * none: it has stepped them. */
 enum { FRAME_STEP = 2, FRAME_TAKE = 4, FRAME_GIVE = 8 };
+/* A flag of WEIGHTS: the workers' devices add the gradients. Then the root's GRADIENT has the sum behind its
+ * head, and those of the others have nothing. */
+enum { FRAME_SUM = 16 };
 
 /* GOODBYE: how it ended. */
 struct finish {
@@ -66,9 +79,9 @@ struct finish {
 enum { DEVICES_MOST = 256 /* of a worker */, DEVICES_OF_ALL = ADDRESSES_MOST * DEVICES_MOST };
 enum {
     SETTINGS_BYTES = 8192 + PLUGIN_TEXT_BYTES, /* at most, as for the next: all rows that are agreed on */
-    HELLO_BYTES = SETTINGS_BYTES + 256,
-    READY_BYTES = 24, /* exactly */
-    WELCOME_BYTES = 128,
+    HELLO_BYTES = SETTINGS_BYTES + 576,
+    READY_BYTES = 40, /* exactly */
+    WELCOME_BYTES = 512,
     FINISH_BYTES = 640,
     LAST_WORDS_BYTES = 499, /* of a FAILURE */
     REQUEST_BYTES = 64,     /* exactly; before the weights, whose place stays a cache line's */
@@ -102,10 +115,12 @@ int request_get(struct request *request, const uint8_t bytes[REQUEST_BYTES], con
 void answer_put(float loss, const uint8_t request[REQUEST_BYTES], uint8_t bytes[LOSS_BYTES]);
 int answer_get(float *loss, const struct request *request, const uint8_t bytes[LOSS_BYTES], const char *peer,
                struct error *error);
-int next_write(struct endpoint *endpoint, enum next next, long number, double timeout_s, struct error *error);
+/* examples: of this worker's batches, where they have a size of their own; 0: --batch. */
+int next_write(struct endpoint *endpoint, enum next next, long number, int examples, double timeout_s,
+               struct error *error);
 /* After its header was read. */
 int next_read(struct endpoint *endpoint, const struct frame_header *header, enum next *next, long *number,
-              double timeout_s, struct error *error);
+              int *examples, double timeout_s, struct error *error);
 int finish_put(const struct finish *finish, struct frame_writer *writer, struct error *error);
 int finish_get(struct finish *finish, struct frame_reader *reader, const char *peer, struct error *error);
 

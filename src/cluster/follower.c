@@ -16,7 +16,8 @@ enum { LOOK_MS = 20 };
 
 #define LEAVE_S 20.0 /* for the leader to end the run: a scheduler gives 30 s */
 
-#define TIMEOUT_TIMES 3.0 /* the leader may be waiting itself, or evaluate */
+#define TIMEOUT_TIMES                                                                                        \
+    4.0 /* the leader may evaluate, or wait itself, three times the timeout for another slice */
 
 struct led_run {
     struct run *run;
@@ -56,6 +57,7 @@ static int read_finish(struct led_run *led, const struct frame_header *header, s
     struct frame_reader reader = {.bytes = bytes, .length = header->bytes};
     RETURN_IF(finish_get(&led->finish, &reader, name, error));
     if (led->finish.code == OK) return OK;
+    if (led->finish.code != ERROR_PEER) atomic_store(&led->members->settings.session->over, true);
     const bool wanted = led->asked && led->finish.code == ERROR_INTERRUPTED;
     return error_set(error, wanted ? ERROR_INTERRUPTED : ERROR_PEER, "the %s 0 (%s) ended: %s",
                      cluster_server(led->cluster), name, led->finish.words);
@@ -119,6 +121,7 @@ static int read_header(struct led_run *led, struct frame_header *header, struct 
                                error);
     } while (header->type == FRAME_HEARTBEAT);
     led->begun = true;
+    atomic_store(&led->members->settings.session->begun, true);
     return OK;
 }
 
@@ -257,15 +260,15 @@ static int follow_opened(struct run *run, const struct cluster *cluster, struct 
     return code;
 }
 
-int follow_train(const struct typed *typed, const struct members_settings *settings, struct world *world,
-                 struct run_result *result, struct error *error) {
+int follow_session(const struct members_settings *settings, struct run_result *result, struct error *error) {
+    const struct typed *typed = settings->session->typed;
     struct run *run = NULL;
     struct finish finish = {0};
     *result = (struct run_result){0};
     world_catch_interrupts();
     RETURN_IF(memory_array(&run, 1, "the run", error));
     run->crew = members_crew(settings);
-    run->world = world;
+    run->world = settings->session->world;
     run->led = true;
     progress_open(&run->progress, stderr, typed->value.quiet);
     int code = run_open(run, typed, error);
@@ -281,4 +284,19 @@ int follow_train(const struct typed *typed, const struct members_settings *setti
     result->abandoned = run->training.abandoned;
     if (!result->abandoned) memory_free(run);
     return code;
+}
+
+static int train(void *argument, struct cluster_session *session, bool *abandoned, struct error *error) {
+    const struct members_settings settings = {.cluster = session->cluster, .session = session};
+    struct run_result *result = argument;
+    follow_session(&settings, result, error);
+    *abandoned = result->abandoned;
+    return error->code;
+}
+
+int follow_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
+                 struct run_result *result, struct error *error) {
+    bool abandoned;
+    *result = (struct run_result){0};
+    return sessions_train(typed, cluster, world, train, result, &abandoned, error);
 }

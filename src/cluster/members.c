@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "../base/memory.h"
+#include "../bridge/door.h"
+#include "../bridge/joins.h"
+#include "../bridge/means.h"
 
 /* What waits for a peer that may be waiting itself, or evaluates, has so many times the timeout. */
 #define TIMEOUT_TIMES 3.0
@@ -18,19 +21,26 @@ static int wait_for_all(struct members *members, struct error *error) {
     const struct crew_site *site = members->site;
     const struct cluster *cluster = members->settings.cluster;
     const struct layout *layout = &site->network->graph.layout;
-    char words[400];
+    char words[440];
+    int least = 0;
     members->fingerprint = (struct fingerprint){.examples = (uint64_t)site->dataset->train.count,
                                                 .floats = layout->floats,
                                                 .layout = layout_hash(layout)};
-    snprintf(words, sizeof words, "the %s %s waits for %d worker%s%s%s", cluster_server(cluster),
-             cluster->ps.list[cluster->task].text, cluster->workers.count,
+    RETURN_IF(joins_read(site->config, cluster, &least, error));
+    char range[40] = "";
+    if (least > 0) snprintf(range, sizeof range, "%d of ", least);
+    snprintf(words, sizeof words, "the %s %s waits for %s%d worker%s%s%s", cluster_server(cluster),
+             cluster->ps.list[cluster->task].text, range, cluster->workers.count,
              cluster->workers.count == 1 ? "" : "s", cluster_by(cluster).words,
-             cluster->secret.there ? "; all that they send is encrypted" : "");
+             cluster->secret.there ? "; all that they send is encrypted"
+             : cluster->ucx        ? "; what they send goes over UCX"
+                                   : "");
     site->say(site->argument, words);
     const struct host_settings settings = {.world = site->world,
                                            .cluster = cluster,
                                            .config = site->config,
                                            .fingerprint = &members->fingerprint,
+                                           .least = least,
                                            .start_s = site->config->start_timeout_s,
                                            .timeout_s = site->config->timeout_s,
                                            .give_up = members->settings.give_up,
@@ -49,6 +59,7 @@ static int open_members(void **self, const void *settings, const struct crew_sit
     members->settings = *(const struct members_settings *)settings;
     members->timeout_s = site->config->timeout_s;
     members->fetch_s = TIMEOUT_TIMES * site->config->timeout_s;
+    if (members->settings.session) atomic_store(&members->settings.session->met, true);
     RETURN_IF(wait_for_all(members, error));
     *workers = members->host.count;
     RETURN_IF(memory_array(&members->numbers, *workers, "batches in hand", error));
@@ -58,6 +69,9 @@ static int open_members(void **self, const void *settings, const struct crew_sit
 static bool close_members(void *self) {
     struct members *members = self;
     if (!members) return true;
+    struct cluster_session *session = members->settings.session;
+    if (session && members->host.refused)
+        atomic_store(&session->over, true); /* waiting would change nothing */
     for (int w = 0; members->copies && w < members->host.count; w++) memory_free(members->copies[w]);
     host_close(&members->host);
     memory_free(members->copies);
@@ -71,9 +85,27 @@ static void member(const void *self, int worker, struct crew_member *member) {
     const struct peer *peer = &((const struct members *)self)->host.peers[worker];
     memcpy(member->name, peer->name, sizeof member->name);
     memcpy(member->device, peer->device_name, sizeof member->device);
+    member->absent = !peer->endpoint;
+}
+
+static void pace(const void *self, int worker, struct pace *pace) {
+    const struct fingerprint *built = &((const struct members *)self)->host.peers[worker].built;
+    *pace = (struct pace){built->constant_s, built->each_s};
 }
 
 /* --- a proxy --- */
+
+/* Of a worker's batches: from the leader, which is the one that has settled it. */
+static int hear_size(const struct members *members, const struct peer *peer, int worker,
+                     struct error *error) {
+    const struct crew_site *site = members->site;
+    if (peer->examples == 0) return OK;
+    if (!site->sizes || peer->examples > (long)site->config->batch * site->roster->workers)
+        return error_set(error, ERROR_PEER, "%s: a batch of %d examples, expected %d", peer->name,
+                         peer->examples, site->config->batch);
+    site->sizes[worker] = peer->examples;
+    return OK;
+}
 
 /* The worker's copies of this process's slice. */
 static struct state own_slice(const struct store *store, int worker) {
@@ -102,6 +134,7 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
     if (members->host.leader) {
         RETURN_IF(peer_hear_next(&members->host, peer, &what, number, members->timeout_s, error));
         *pause = what == NEXT_PAUSE;
+        RETURN_IF(hear_size(members, peer, worker, error));
         if (what == NEXT_BATCH)
             RETURN_IF(stream_check(&members->site->sampler->stream, worker, *number, peer->name, error));
         if (what == NEXT_EMPTY) *number = NO_BATCH;
@@ -110,6 +143,7 @@ static int next(void *self, int worker, long *number, bool *pause, struct error 
     }
     *pause = !sampler_next(members->site->sampler, worker, number);
     what = *pause ? NEXT_PAUSE : *number == NO_BATCH ? NEXT_EMPTY : NEXT_BATCH;
+    peer->examples = members->site->sizes ? members->site->sizes[worker] : 0;
     RETURN_IF(peer_tell_next(&members->host, peer, what, *number, members->timeout_s, error));
     if (what != NEXT_BATCH) RETURN_IF(take_back(members, worker, error));
     return *pause ? peer_hear_owed(&members->host, peer, members->timeout_s, error) : OK;
@@ -159,6 +193,19 @@ static int run_far(struct members *members, int worker, const struct request *re
                      gradient + store->begin, loss, store->end - store->begin, members->timeout_s, error);
 }
 
+/* Whether the strategy takes one mean of all workers' gradients, which are not its own weights'. */
+static bool makes_means(const struct members *members) {
+    const struct traits *traits = members->site->traits;
+    return traits->rounds && traits->merged && !traits->own_weights;
+}
+
+/* Whether every worker has a batch in the round of this one: else some would not come to the sum. */
+static bool is_whole(const struct members *members, int worker, long number) {
+    const struct sampler *sampler = members->site->sampler;
+    return sampler->stream.sharding != SHARDING_SHARED ||
+           number - worker + members->host.count <= sampler_total(sampler);
+}
+
 static bool left(const void *self, int worker) {
     return ((const struct members *)self)->host.peers[worker].left;
 }
@@ -175,6 +222,8 @@ static int run(void *self, int worker, int buffer, float *weights, float *gradie
     (void)buffer;
     int code;
     sampler_place(members->site->sampler, worker, number, &request.epoch, &request.batch, &request.batches);
+    members->host.peers[worker].sums =
+        members->sums && makes_means(members) && is_whole(members, worker, number);
     request.epoch++;
     request.batch++;
     atomic_store_explicit(&members->host.epoch, request.epoch, memory_order_relaxed);
@@ -197,7 +246,9 @@ static long long wire(const void *self, int worker) {
 
 /* It hears of it by the end of the connection, and so do the followers, from it. */
 static void lose(void *self, int worker) {
-    endpoint_interrupt(((struct members *)self)->host.peers[worker].endpoint);
+    struct host *host = &((struct members *)self)->host;
+    endpoint_interrupt(host->peers[worker].endpoint);
+    joins_release(host, worker);
 }
 
 static int open_copies(struct members *members, struct error *error) {
@@ -213,16 +264,18 @@ static int open_copies(struct members *members, struct error *error) {
 }
 
 /* For --compress. */
-static int open_packed(struct members *members, struct error *error) {
+static int open_packed_of(struct members *members, int worker, struct error *error) {
     const struct store *store = members->site->store;
     const float *owed = state_find(&store->kept, "owed");
+    struct peer *peer = &members->host.peers[worker];
+    peer->owed = owed ? owed + store->begin : NULL;
+    return packed_open(&peer->packed, &members->compressor, store->settings.layout, store->begin, store->end,
+                       error);
+}
+
+static int open_packed(struct members *members, struct error *error) {
     RETURN_IF(plugin_choose(&members->compressor, &compressor_kind, members->site->config->compress, error));
-    for (int w = 0; w < members->host.count; w++) {
-        struct peer *peer = &members->host.peers[w];
-        RETURN_IF(packed_open(&peer->packed, &members->compressor, store->settings.layout, store->begin,
-                              store->end, error));
-        peer->owed = owed ? owed + store->begin : NULL;
-    }
+    for (int w = 0; w < members->host.count; w++) RETURN_IF(open_packed_of(members, w, error));
     return OK;
 }
 
@@ -275,11 +328,25 @@ static int spread(struct members *members, bool whole, struct error *error) {
     return OK;
 }
 
+/* Why the workers' devices cannot add their gradients, whatever they are; "": and nobody expects it. */
+static const char *sum_obstacle(const struct members *members) {
+    const struct cluster *cluster = members->settings.cluster;
+    if (!cluster->mirrored) return "";
+    if (!makes_means(members)) return "the strategy makes no mean of all workers' gradients";
+    if (members->site->sizes) return "--share gives the workers parts of different sizes";
+    if (compress_is_on(&members->compressor)) return "--compress is for what the bridge sends";
+    if (cluster->secret.there) return "it would not be encrypted";
+    return NULL;
+}
+
 static int begin(void *self, struct error *error) {
     struct members *members = self;
     const struct store *store = members->site->store;
-    const struct welcome welcome = {.begin = store->begin, .end = store->end};
+    struct welcome welcome = {.begin = store->begin, .end = store->end};
+    struct cluster_session *session = members->settings.session;
+    members->sums = means_agree(&members->host, sum_obstacle(members), &welcome);
     RETURN_IF(host_welcome(&members->host, &welcome, error));
+    if (session && !members->host.leader) atomic_store(&session->begun, true);
     return spread(members, false, error);
 }
 
@@ -294,6 +361,7 @@ static int go(void *self, struct error *error) {
         members->received_before = host_received(&members->host);
         members->counting = true;
     }
+    if (members->host.joins) members->host.present = roster_active_workers(members->site->roster);
     members->went++;
     for (int f = 0; f < followers_of(members); f++) {
         const struct follower *follower = &members->host.followers[f];
@@ -303,6 +371,18 @@ static int go(void *self, struct error *error) {
                   error));
     }
     return OK;
+}
+
+static bool joining(void *self) {
+    return joins_wait(&((struct members *)self)->host);
+}
+
+static int admit(void *self, const bool *is_free, int *worker, struct error *error) {
+    struct members *members = self;
+    const struct store *store = members->site->store;
+    const struct welcome welcome = {.begin = store->begin, .end = store->end, .root = -1};
+    joins_take(&members->host, &welcome, is_free, worker);
+    return *worker < 0 ? OK : open_packed_of(members, *worker, error);
 }
 
 /* Followers change as the leader does. */
@@ -459,6 +539,7 @@ static void totals(const void *self, struct crew_totals *totals) {
     const struct cluster *cluster = members->settings.cluster;
     *totals = (struct crew_totals){.ps = cluster->mirrored ? 0 : cluster->ps.count,
                                    .workers = cluster->workers.count,
+                                   .seen_before = host_seen(&members->host),
                                    .lost_updates = members->far_lost_updates,
                                    .sent = host_sent(&members->host) - members->sent_before,
                                    .received = host_received(&members->host) - members->received_before,
@@ -482,6 +563,7 @@ static void finish(void *self, const struct error *error, const struct summary *
     if (members->host.count == 0 && !members->host.leader && followers_of(members) == 0) return;
     if (members->settings.cluster->mirrored && error->code == OK) spread(members, true, &ignored);
     snprintf(last.words, sizeof last.words, "%s", error->words);
+    if (members->host.joins) door_close(&members->host);
     host_finish(&members->host, &last);
 }
 
@@ -494,9 +576,12 @@ struct crew members_crew(const struct members_settings *settings) {
                          .open = open_members,
                          .settings = settings,
                          .member = member,
+                         .pace = pace,
                          .compute = compute,
                          .begin = begin,
                          .go = go,
+                         .joining = joining,
+                         .admit = admit,
                          .asked = asked,
                          .change = change,
                          .fetch = fetch,

@@ -8,12 +8,14 @@
 #include "../bridge/host.h"
 #include "../bridge/lead.h"
 #include "../engine/crew.h"
+#include "sessions.h"
 
 /* What the crew is made for; borrowed until it is closed. */
 struct members_settings {
     const struct cluster *cluster;
-    const _Atomic bool *give_up; /* set when the rest of this process has failed; NULL: there is none */
-    const struct error *because; /* what it failed with, once give_up is set */
+    const _Atomic bool *give_up;     /* set when the rest of this process has failed; NULL: there is none */
+    const struct error *because;     /* what it failed with, once give_up is set */
+    struct cluster_session *session; /* told of what becomes of it; NULL: none */
 };
 
 /* The crew of this process, a parameter server of the cluster. */
@@ -27,6 +29,7 @@ struct members {
     struct host host;          /* where the workers are */
     double timeout_s, fetch_s; /* for a worker's word; for a follower's slice, which may be waiting itself */
     long *numbers;             /* [workers] the batch in hand */
+    bool sums;                 /* the workers' devices can add their gradients (means.h) */
     bool moves;                /* weights change while they are sent, which are then copied to: */
     float **copies;            /* [workers] each [floats of the slice]; NULL: none was needed yet */
     struct tally *far;         /* [workers] of the leader: what the followers have counted */

@@ -10,13 +10,14 @@
 #include "../record/sentence.h"
 #include "../run/run.h"
 #include "follower.h"
+#include "leader.h"
 
 /* The half that is a parameter server. */
 struct server_half {
     struct typed typed;
-    struct cluster cluster; /* of both halves; borrows its lists */
+    struct cluster cluster;         /* of both halves; borrows its lists */
+    struct cluster_session session; /* as this half sees it */
     struct members_settings members;
-    struct world *world;
     struct run_result result;
     struct error error;
     _Atomic bool failed, worker_failed;
@@ -26,12 +27,10 @@ struct server_half {
 static void server_body(void *argument) {
     struct server_half *server = argument;
     int code = OK;
-    if (server->cluster.task == 0) {
-        const struct crew crew = members_crew(&server->members);
-        code = run_train(&server->typed, &crew, server->world, &server->result, &server->error);
-    } else {
-        code = follow_train(&server->typed, &server->members, server->world, &server->result, &server->error);
-    }
+    if (server->cluster.task == 0)
+        code = leader_session(&server->members, &server->result, &server->error);
+    else
+        code = follow_session(&server->members, &server->result, &server->error);
     if (code == OK) return;
     server->was_first = !atomic_load(&server->worker_failed);
     atomic_store(&server->failed, true);
@@ -48,23 +47,33 @@ static int choose_error(const struct server_half *server, struct error *error) {
     return error->code;
 }
 
+/* What either half has seen counts for both. */
+static void join_sessions(struct cluster_session *session, const struct cluster_session *other) {
+    session_see(session, atomic_load(&other->seen));
+    if (atomic_load(&other->begun)) atomic_store(&session->begun, true);
+    if (atomic_load(&other->over)) atomic_store(&session->over, true);
+}
+
 /* The halves have a world each: when one fails, it stops its own, and the other one ends in order. */
-static int train_halves(struct server_half *server, const struct typed *typed, struct world *world,
-                        struct finish *finish, bool *abandoned, struct error *error) {
-    struct world *own = NULL;
+static int train_halves(struct server_half *server, struct cluster_session *session, struct finish *finish,
+                        bool *abandoned, struct error *error) {
+    struct world *const world = session->world;
     struct world_thread *thread = NULL;
-    RETURN_IF(world_open_beside(&own, world, error));
+    RETURN_IF(world_open_beside(&session->world, world, error));
     server->members.because = error;
-    int code = world_open_beside(&server->world, world, error);
+    int code = world_open_beside(&server->session.world, world, error);
     if (code == OK) code = world_spawn(world, "server", NULL, server_body, server, &thread, error);
     if (code == OK) {
-        code = worker_train(typed, &server->cluster, own, &server->failed, finish, abandoned, error);
+        code = worker_session(session, &server->failed, finish, abandoned, error);
         if (code != OK) atomic_store(&server->worker_failed, true);
         world_join(thread);
         code = choose_error(server, error);
     }
-    if (!server->result.abandoned) world_close(server->world);
-    if (!*abandoned) world_close(own);
+    join_sessions(session, &server->session);
+    if (!server->result.abandoned) world_close(server->session.world);
+    if (*abandoned) return code;
+    world_close(session->world);
+    session->world = world;
     return code;
 }
 
@@ -82,25 +91,39 @@ static void share_device(struct server_half *server) {
         devices_in_turn(server->cluster.turn, config->devices, sizeof config->devices);
 }
 
-int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
-                   struct finish *finish, char *sentence, bool *abandoned, struct error *error) {
+struct mirroring {
+    struct finish *finish;
+    char *sentence;
+};
+
+static int train(void *argument, struct cluster_session *session, bool *abandoned, struct error *error) {
+    const struct mirroring *mirroring = argument;
+    const struct cluster *cluster = session->cluster;
     struct server_half *server = NULL;
-    *abandoned = false;
     world_catch_interrupts();
     RETURN_IF(memory_array(&server, 1, "a mirrored process", error));
-    server->typed = *typed;
+    server->typed = *session->typed;
     server->cluster = *cluster;
     server->cluster.ps = cluster->workers;
     server->cluster.mirrored = true;
-    server->members =
-        (struct members_settings){.cluster = &server->cluster, .give_up = &server->worker_failed};
+    session->cluster = &server->cluster;
+    server->session = (struct cluster_session){
+        .typed = &server->typed, .cluster = session->cluster, .seen_before = session->seen_before};
+    server->members = (struct members_settings){
+        .cluster = &server->cluster, .give_up = &server->worker_failed, .session = &server->session};
     if (cluster->task > 0) server->typed.value.quiet = true;
     share_device(server);
-    const int code = train_halves(server, typed, world, finish, abandoned, error);
-    if (code == OK && cluster->task > 0 && !typed->value.quiet) say_where(server);
-    sentence_of_run(&server->result.summary, sentence, SENTENCE_BYTES);
+    const int code = train_halves(server, session, mirroring->finish, abandoned, error);
+    if (code == OK && cluster->task > 0 && !session->typed->value.quiet) say_where(server);
+    sentence_of_run(&server->result.summary, mirroring->sentence, SENTENCE_BYTES);
     *abandoned = *abandoned || server->result.abandoned;
     run_result_free(&server->result);
     if (!*abandoned) memory_free(server);
     return code;
+}
+
+int mirrored_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
+                   struct finish *finish, char *sentence, bool *abandoned, struct error *error) {
+    struct mirroring mirroring = {finish, sentence};
+    return sessions_train(typed, cluster, world, train, &mirroring, abandoned, error);
 }

@@ -8,16 +8,19 @@
 
 #include "../base/memory.h"
 #include "../bridge/remote.h"
+#include "../bridge/upgrade.h"
 #include "../engine/clip.h"
 #include "../engine/explain.h"
 #include "../engine/faults.h"
 #include "../engine/replica.h"
+#include "../engine/shares.h"
 #include "../record/lines.h"
 #include "../record/output.h"
 #include "../record/progress.h"
 #include "../record/sentence.h"
 #include "../run/setup.h"
 #include "far.h"
+#include "ranks.h"
 
 enum { LOOK_MS = 50 };
 
@@ -27,10 +30,13 @@ enum { LOOK_MS = 50 };
 #define TIMEOUT_TIMES 3.0
 
 struct remote_run {
-    const struct typed *typed; /* borrowed, as the next two */
+    struct cluster_session *session; /* borrowed, as the next three */
+    const struct typed *typed;       /* the session's */
     const struct cluster *cluster;
     const _Atomic bool *give_up;
     struct setup setup;
+    struct network_settings network_settings; /* of its network */
+    struct pace *paces;                       /* [setup.device_count] for --share=auto; or NULL */
     struct replicas replicas;
     struct groups groups;           /* of its devices, where they are groups */
     struct fingerprint fingerprint; /* of what was built */
@@ -59,10 +65,15 @@ struct remote_run {
         double began_s; /* when all had come */
         struct error error;
         struct far far;
+        struct ranked ranked;
         float *own;                /* [layout floats] NULL where far has them: */
         float *weights, *gradient; /* [layout floats] */
-        int *numbers;              /* [batch + 1] examples, and the next one */
-        uint64_t *keys;            /* [batch + 1] what they are augmented by */
+        struct fingerprint built;  /* of what was built, and this device's pace */
+        struct stream stream;      /* once all have come */
+        int size;                  /* examples of its batches; 0: it is not known yet, so the next ones: */
+        int *sizes;                /* [workers] all `size`, where it has a share; else NULL */
+        int *numbers;              /* [size + 1] examples, and the next one */
+        uint64_t *keys;            /* [size + 1] what they are augmented by */
         int *soon;                 /* [stream_soon_room] what is read meanwhile */
     } * remotes;                   /* [setup.device_count] */
 };
@@ -79,6 +90,16 @@ static int adopt_row(void *argument, const struct option *row, const char *value
     return option_set(config_options, adoption->config, "--", row->name, value, adoption->error);
 }
 
+/* How fast its devices are, all at once: the leader shares out by that. */
+static int measure(struct remote_run *run, struct error *error) {
+    struct setup *setup = &run->setup;
+    const struct paces_work work =
+        setup_paces_work(setup, run->world, false, run->replicas.groups, &run->network_settings);
+    RETURN_IF(memory_array(&run->paces, setup->device_count, "paces", error));
+    progress_say(&run->progress, "--share=auto: measuring this worker");
+    return paces_measure(&work, run->paces, &setup->balanced.abandoned, error);
+}
+
 /* Under the lock. */
 static int build(struct remote_run *run, const struct typed *agreed, struct error *error) {
     struct setup *setup = &run->setup;
@@ -93,9 +114,11 @@ static int build(struct remote_run *run, const struct typed *agreed, struct erro
     run->fingerprint = (struct fingerprint){.examples = (uint64_t)setup->dataset.train.count,
                                             .floats = layout->floats,
                                             .layout = layout_hash(layout)};
+    run->network_settings = setup_network_settings(setup);
     RETURN_IF(replicas_open(&run->replicas, &setup->network, setup->devices, setup->device_count,
                             &setup->dataset.train, setup->config.microbatches, 1, error));
     run->replicas.groups = setup_groups(setup, run->world, &run->groups);
+    if (shares_are_measured(setup->config.share)) RETURN_IF(measure(run, error));
     if (!setup->config.explain) return OK;
     if (run->replicas.groups)
         return explain_group(run->replicas.groups, &setup->network, run->world, stdout, error);
@@ -132,9 +155,12 @@ static int connect_remote(struct remote_device *device) {
                             .task = run->cluster->task,
                             .device = device->index,
                             .devices = run->setup.device_count,
-                            .process = run->cluster->process};
+                            .process = run->cluster->process,
+                            .seen = run->session->seen_before};
     snprintf(hello->program, sizeof hello->program, "%s", TRAINER_VERSION);
     memcpy(hello->device_name, device->name, sizeof hello->device_name);
+    RETURN_IF(ranked_offer(&run->setup.devices[device->index], config, run->cluster->mirrored,
+                           hello->task == 0 && device->index == 0, &hello->offer, &device->error));
     const struct remote_settings remote = {.world = run->world,
                                            .hosts = &run->cluster->ps,
                                            .server = cluster_server(run->cluster),
@@ -148,26 +174,77 @@ static int connect_remote(struct remote_device *device) {
     return remote_open(&device->remote, &remote, &device->error);
 }
 
-static int open_device(struct remote_device *device) {
+/* All have come, and the hosts have said who adds the gradients. */
+static int open_ranked(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    const struct welcome *welcome = &device->remote.hosts[0].welcome;
+    const bool asked = run->cluster->mirrored && (enum links)run->setup.config.links == LINKS_COLLECTIVE;
+    char words[300];
+    snprintf(words, sizeof words,
+             welcome->root >= 0 ? "the mean of a round: %s"
+                                : "the mean of a round: copies, in roster order (%s)",
+             welcome->means);
+    if (welcome->means[0] && (!asked || welcome->root >= 0)) say(device, words);
+    return ranked_open(&device->ranked, &run->setup.devices[device->index], &device->remote,
+                       replicas_gradient(&run->replicas, device->index), asked, &device->error);
+}
+
+/* What it computes with, for batches of so many examples. */
+static int open_batches(struct remote_device *device, int size) {
     struct remote_run *run = device->run;
     struct error *error = &device->error;
-    RETURN_IF(connect_remote(device));
-    RETURN_IF(build_once(device));
-    const size_t floats = run->setup.network.graph.layout.floats;
-    const int batch = run->setup.config.batch;
     const struct compute compute = replicas_compute(&run->replicas);
     RETURN_IF(compute.open(compute.self, device->index, error));
     const struct group *group = run->replicas.replicas[device->index].group;
     for (int i = 0; group && group_line(group, i); i++) say(device, group_line(group, i));
+    RETURN_IF(memory_array(&device->numbers, size + 1, "a batch's numbers", error));
+    RETURN_IF(memory_array(&device->keys, size + 1, "a batch's keys", error));
+    RETURN_IF(memory_array(&device->soon, stream_soon_room(size), "numbers of later batches", error));
+    device->size = size;
+    return OK;
+}
+
+/* Where workers have shares, the leader says with the first batch how large this one's is. */
+static int open_share(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    const struct config *config = &run->setup.config;
+    struct stream *stream = &device->stream;
+    struct error *error = &device->error;
+    const int told = device->remote.examples, size = told > 0 ? told : stream->batch;
+    if (device->size == size && (told > 0) == (device->sizes != NULL)) return OK;
+    if (device->size > 0 || size % config->microbatches != 0 || size / stream->batch > stream->workers)
+        return error_set(error, ERROR_PEER, "%s: a batch of %d examples, expected %d",
+                         run->cluster->ps.list[0].text, size,
+                         device->size > 0 ? device->size : stream->batch);
+    if (told > 0) {
+        RETURN_IF(memory_array(&device->sizes, stream->workers, "shares", error));
+        for (int w = 0; w < stream->workers; w++) device->sizes[w] = told; /* nobody asks for another's */
+        stream->sizes = device->sizes;
+        replicas_resize(&run->replicas, device->index, &run->network_settings, told);
+    }
+    return open_batches(device, size);
+}
+
+static int open_device(struct remote_device *device) {
+    struct remote_run *run = device->run;
+    struct error *error = &device->error;
+    RETURN_IF(connect_remote(device));
+    atomic_store(&run->session->met, true);
+    RETURN_IF(build_once(device));
+    const size_t floats = run->setup.network.graph.layout.floats;
+    const bool even = shares_are_even(run->setup.config.share);
+    if (even) RETURN_IF(open_batches(device, run->setup.config.batch));
+    device->remote.settings.may_leave = even && !run->cluster->mirrored; /* nobody would take a share over */
     RETURN_IF(far_open(&device->far, &run->setup, run->world, error));
     if (device->far.is_on) device->remote.own = device->far.store.host;
     if (!device->far.is_on) RETURN_IF(memory_array(&device->own, floats, "weights", error));
     device->weights = device->far.is_on ? device->far.store.host.vector[0].at : device->own;
     RETURN_IF(memory_array(&device->gradient, floats, "a gradient", error));
-    RETURN_IF(memory_array(&device->numbers, batch + 1, "a batch's numbers", error));
-    RETURN_IF(memory_array(&device->keys, batch + 1, "a batch's keys", error));
-    RETURN_IF(memory_array(&device->soon, stream_soon_room(batch), "numbers of later batches", error));
-    RETURN_IF(remote_ready(&device->remote, &run->fingerprint, error));
+    device->built = run->fingerprint;
+    if (run->paces) device->built.constant_s = run->paces[device->index].constant_s;
+    if (run->paces) device->built.each_s = run->paces[device->index].each_s;
+    RETURN_IF(remote_ready(&device->remote, &device->built, error));
+    RETURN_IF(open_ranked(device));
     return remote_compress(&device->remote, &run->setup.choices.compressor, &run->setup.network.graph.layout,
                            error);
 }
@@ -182,36 +259,41 @@ static void log_step(struct remote_device *device, const struct request *request
                                 .batches = request->batches,
                                 .loss = loss,
                                 .learning_rate = (float)request->rate,
-                                .examples = run->setup.config.batch,
+                                .examples = device->size,
                                 .version = request->version};
     if (!log_wants(&run->log, row.step)) return;
     while (!log_put(&run->log, &row) && !world_stopped(run->world)) world_sleep(run->world, 1e-3);
 }
 
 /* Of the numbered batch, which is built while the hosts wait for each other. */
-static int compute_batch(struct remote_device *device, const struct stream *stream, long number, bool *over) {
+static int compute_batch(struct remote_device *device, long number, bool *over) {
     struct remote_run *run = device->run;
+    const struct stream *stream = &device->stream;
     const int worker = device->remote.hosts[0].welcome.worker;
     const float clip = (float)run->setup.config.clip;
     const struct compute compute = replicas_compute(&run->replicas);
     struct error *error = &device->error;
     struct request request;
     struct outcome outcome = {0};
-    const struct device here = device_processor();
-    struct indices indices = {.count = stream->batch, .index = device->numbers, .key = device->keys};
+    const struct device processor = device_processor();
+    const int size = device->size;
+    struct indices indices = {.count = size, .index = device->numbers, .key = device->keys};
     RETURN_IF(stream_check(stream, worker, number, run->cluster->ps.list[0].text, error));
     stream_soon(stream, worker, number, &indices.soon, device->soon);
     stream_batch(stream, worker, number, device->numbers);
     stream_keys(stream, worker, number, device->keys);
-    stream_next(stream, worker, number, &device->numbers[stream->batch], &device->keys[stream->batch]);
+    stream_next(stream, worker, number, &device->numbers[size], &device->keys[size]);
     RETURN_IF(compute.load(compute.self, device->index, 0, number, &indices, error));
     RETURN_IF(remote_weights(&device->remote, &request, device->weights, over, &device->finish, error));
     if (*over) return OK;
-    RETURN_IF(
-        compute.run(compute.self, device->index, 0, device->weights, device->gradient, &outcome.loss, error));
+    session_see(run->session, request.version - 1);
+    const bool sums = remote_sums(&device->remote);
+    const struct device *const home = sums ? device->ranked.device : &processor;
+    float *const gradient = sums ? device->ranked.gradient : device->gradient;
+    RETURN_IF(compute.run(compute.self, device->index, 0, device->weights, gradient, &outcome.loss, error));
     RETURN_IF(compute.synchronize(compute.self, device->index, false, &outcome, error));
-    if (clip > 0.0f)
-        RETURN_IF(gradient_clip(&run->setup.network.graph.layout, &here, device->gradient, clip, error));
+    if (clip > 0.0f) RETURN_IF(gradient_clip(&run->setup.network.graph.layout, home, gradient, clip, error));
+    if (sums) RETURN_IF(ranked_sum(&device->ranked, device->gradient, error));
     const bool stepped = remote_steps(&device->remote) &&
                          far_step(&device->far, device->gradient, request.version, request.rate);
     RETURN_IF(remote_answer(&device->remote, outcome.loss, device->gradient, stepped, error));
@@ -222,30 +304,33 @@ static int compute_batch(struct remote_device *device, const struct stream *stre
 static int compute_batches(struct remote_device *device) {
     struct remote_run *run = device->run;
     const struct config *config = &run->setup.config;
-    const struct stream stream = {.seed = (uint64_t)config->seed,
-                                  .examples = run->setup.dataset.train.count,
-                                  .batch = config->batch,
-                                  .workers = device->remote.hosts[0].welcome.workers,
-                                  .sharding = (enum data_sharding)config->data_sharding,
-                                  .block = run->setup.dataset.block};
     bool over = false;
+    device->stream = (struct stream){.seed = (uint64_t)config->seed,
+                                     .examples = run->setup.dataset.train.count,
+                                     .batch = config->batch,
+                                     .workers = device->remote.hosts[0].welcome.workers,
+                                     .sharding = (enum data_sharding)config->data_sharding,
+                                     .block = run->setup.dataset.block};
     device->began_s = world_now(run->world);
     atomic_store(&run->begun, true);
+    atomic_store(&run->session->begun, true);
     while (!over) {
         enum next next = NEXT_PAUSE;
         long number = 0;
         if (world_stopped(run->world)) return error_set(&device->error, ERROR_PEER, "this process ends");
         RETURN_IF(remote_next(&device->remote, &next, &number, &over, &device->finish, &device->error));
-        if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, &stream, number, &over));
+        if (!over && next == NEXT_BATCH) RETURN_IF(open_share(device));
+        if (!over && next == NEXT_BATCH) RETURN_IF(compute_batch(device, number, &over));
     }
     device->finish.left = device->remote.left;
     return OK;
 }
 
-/* SIGTERM ends a worker after the step in hand (remote.h). That of a mirrored cluster has weights that the
- * others need: its other half asks the leader to end the run. */
+/* SIGTERM ends a worker after the step in hand (remote.h), unless it has a share of its own size. That of a
+ * mirrored cluster has weights that the others need: its other half asks the leader to end the run. */
 static bool leaves(const struct remote_run *run) {
-    return world_dismissed(run->world) && !run->cluster->mirrored && atomic_load(&run->begun);
+    return world_dismissed(run->world) && !run->cluster->mirrored && atomic_load(&run->begun) &&
+           shares_are_even(run->setup.config.share);
 }
 
 /* The chief of a mirrored cluster leads it, too, and ends it in order. */
@@ -262,6 +347,7 @@ static void device_body(void *argument) {
         device->error = (struct error){0};
         code = error_set(&device->error, ERROR_INTERRUPTED, "interrupted");
     }
+    if (device->remote.over) atomic_store(&device->run->session->over, true);
     if (code != OK) remote_fail(&device->remote, &device->error);
     int none = -1;
     if (code != OK) atomic_compare_exchange_strong(&device->run->failed, &none, device->index);
@@ -288,8 +374,7 @@ static int open_run(struct remote_run *run, struct error *error) {
     RETURN_IF(setup_choose(setup, run->cluster->ps.count, run->cluster->mirrored, error));
     setup->processes = cluster_workers_here(run->cluster);
     RETURN_IF(setup_open_devices(setup, error));
-    RETURN_IF(secret_use(&run->cluster->secret, run->cluster->insecure, run->world, error));
-    if (run->cluster->tcp_alone) endpoint_keep_to_tcp(run->world);
+    RETURN_IF(link_use(run->cluster, run->world, error));
     lock_open(&run->say, run->world);
     lock_open(&run->build, run->world);
     event_open(&run->ended, run->world);
@@ -367,6 +452,7 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
         *finish = (struct finish){.left = true};
     if (finish->left) progress_say(&run->progress, "left, as it was asked to");
     if (finish->code == OK) return OK;
+    if (finish->code != ERROR_PEER) atomic_store(&run->session->over, true);
     return error_set(error, ERROR_PEER, "the %s %s ended: %s", cluster_server(run->cluster),
                      run->cluster->ps.list[0].text, finish->words);
 }
@@ -374,7 +460,10 @@ static int wait_for_devices(struct remote_run *run, struct finish *finish, struc
 /* false: a device of a group hangs, and may still use any of it. */
 static bool close_run(struct remote_run *run) {
     world_stop(run->world);
-    for (int d = 0; run->remotes && d < run->setup.device_count; d++) world_join(run->remotes[d].thread);
+    for (int d = 0; run->remotes && d < run->setup.device_count; d++) {
+        world_join(run->remotes[d].thread);
+        ranked_close(&run->remotes[d].ranked, run->remotes[d].error.code == OK);
+    }
     if (run->setup.balanced.abandoned || !replicas_close(&run->replicas)) return false;
     for (int d = 0; run->remotes && d < run->setup.device_count; d++) {
         struct remote_device *device = &run->remotes[d];
@@ -382,11 +471,13 @@ static bool close_run(struct remote_run *run) {
         far_close(&device->far);
         memory_free(device->own);
         memory_free(device->gradient);
+        memory_free(device->sizes);
         memory_free(device->numbers);
         memory_free(device->keys);
         memory_free(device->soon);
     }
     memory_free(run->remotes);
+    memory_free(run->paces);
     lines_close(&run->lines);
     telling_close(&run->telling);
     log_close(&run->log);
@@ -405,18 +496,21 @@ static void say_pipeline(struct remote_run *run) {
     if (bytes[0]) progress_say(&run->progress, "%s", bytes);
 }
 
-int worker_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
-                 const _Atomic bool *give_up, struct finish *finish, bool *abandoned, struct error *error) {
+int worker_session(struct cluster_session *session, const _Atomic bool *give_up, struct finish *finish,
+                   bool *abandoned, struct error *error) {
+    const struct cluster *cluster = session->cluster;
     struct remote_run *run = NULL;
     *abandoned = false;
+    *finish = (struct finish){0};
     world_catch_interrupts();
     RETURN_IF(memory_array(&run, 1, "the worker", error));
-    run->typed = typed;
+    run->session = session;
+    run->typed = session->typed;
     run->cluster = cluster;
-    run->world = world;
+    run->world = session->world;
     run->give_up = give_up;
     run->failed = -1;
-    progress_open(&run->progress, stderr, typed->value.quiet);
+    progress_open(&run->progress, stderr, run->typed->value.quiet);
     lines_open(&run->lines, stdout, NULL); /* there is no bar */
     int code = open_run(run, error);
     if (code == OK) {
@@ -435,4 +529,20 @@ int worker_train(const struct typed *typed, const struct cluster *cluster, struc
     *abandoned = !close_run(run);
     if (!*abandoned) memory_free(run);
     return code;
+}
+
+struct working {
+    const _Atomic bool *give_up;
+    struct finish *finish;
+};
+
+static int train(void *argument, struct cluster_session *session, bool *abandoned, struct error *error) {
+    const struct working *working = argument;
+    return worker_session(session, working->give_up, working->finish, abandoned, error);
+}
+
+int worker_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
+                 const _Atomic bool *give_up, struct finish *finish, bool *abandoned, struct error *error) {
+    struct working working = {give_up, finish};
+    return sessions_train(typed, cluster, world, train, &working, abandoned, error);
 }

@@ -5,7 +5,7 @@
 
 #include "../bridge/cluster.h"
 #include "../bridge/terms.h"
-#include "../world/world.h"
+#include "sessions.h"
 
 /* Takes part, in this world, in the training until the ps says that it is over, and how it ended; or until
  * *give_up (NULL: there is none) is set. Step lines go to standard output, as in a run in one process.
@@ -13,5 +13,8 @@
  * exit codes say; what the ps ended with, in its words. */
 int worker_train(const struct typed *typed, const struct cluster *cluster, struct world *world,
                  const _Atomic bool *give_up, struct finish *finish, bool *abandoned, struct error *error);
+/* One session of it, in the session's world. */
+int worker_session(struct cluster_session *session, const _Atomic bool *give_up, struct finish *finish,
+                   bool *abandoned, struct error *error);
 
 #endif

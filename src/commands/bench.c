@@ -36,6 +36,7 @@ static const struct refusal refused[] = {
     {"ps-hosts", "a comparison is made in one process"},
     {"worker-hosts", "a comparison is made in one process"},
     {"cluster", "a comparison is made in one process"},
+    {"workers", "a comparison is made in one process"},
     {0},
 };
 

@@ -42,6 +42,7 @@ static const struct refusal refused[] = {
     {"ps-hosts", "an ensemble is made in one process"},
     {"worker-hosts", "an ensemble is made in one process"},
     {"cluster", "an ensemble is made in one process"},
+    {"workers", "an ensemble is made in one process"},
     {0},
 };
 

@@ -29,6 +29,7 @@ static int type(struct typed *typed, const char *name, const char *value, struct
 
 static int type_all(struct typed *typed, const struct import_settings *settings, const char *path,
                     struct error *error) {
+    struct file_optimizer optimizer = {0};
     bool has_weights = false;
     option_defaults(run_options, typed);
     RETURN_IF(type(typed, "dataset", settings->dataset, error));
@@ -38,7 +39,11 @@ static int type_all(struct typed *typed, const struct import_settings *settings,
     typed->value.replace = settings->replace;
     typed->value.quiet = true;
     RETURN_IF(network_file_text(path, FILE_HEAD_SAME, typed->value.model, sizeof typed->value.model,
-                                &has_weights, error));
+                                &has_weights, &optimizer, error));
+    if (optimizer.text[0]) { /* which has one rate there */
+        RETURN_IF(type(typed, "optimizer", optimizer.text, error));
+        RETURN_IF(type(typed, "schedule", "constant", error));
+    }
     if (has_weights) return OK;
     return error_set(error, ERROR_FILE, "%s: found a network without weights, expected some", path);
 }
@@ -47,12 +52,16 @@ static int run(const void *settings_given, const char *const *arguments, int arg
                struct error *error) {
     const struct import_settings *settings = settings_given;
     struct typed typed;
+    long updates = 0;
     if (argument_count != 1)
         return error_set(error, ERROR_USAGE, "import: found %d files, expected one to read", argument_count);
     if (!settings->out[0]) return error_set(error, ERROR_USAGE, "import: expected --out=DIR");
     RETURN_IF(type_all(&typed, settings, arguments[0], error));
-    RETURN_IF(run_keep_first(&typed, error));
+    RETURN_IF(run_keep_first(&typed, &updates, error));
     printf("The network is in %s, as a run that has not begun\n", settings->out);
+    if (updates > 0)
+        printf("Its optimizer goes on from update %ld: %s, %s\n", updates, typed.value.optimizer,
+               typed.value.schedule);
     return OK;
 }
 

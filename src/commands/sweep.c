@@ -68,6 +68,7 @@ static const struct refusal refused[] = {
     {"ps-hosts", "machines take part in a sweep by --join"},
     {"worker-hosts", "machines take part in a sweep by --join"},
     {"cluster", "machines take part in a sweep by --join"},
+    {"workers", "machines take part in a sweep by --join"},
     {0},
 };
 

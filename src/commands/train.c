@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../bridge/joins.h"
 #include "../cluster/follower.h"
+#include "../cluster/leader.h"
 #include "../cluster/mirrored.h"
 #include "../launch/start.h"
 #include "../library/training.h"
@@ -28,13 +30,11 @@ static int train_alone(const struct typed *typed, struct error *error) {
 
 /* A parameter server: the first of them leads the others. */
 static int serve(const struct typed *typed, const struct cluster *cluster, struct error *error) {
-    const struct members_settings settings = {.cluster = cluster};
-    const struct crew crew = members_crew(&settings);
     struct run_result result = {0};
     struct world *world = NULL;
     RETURN_IF(world_open_threads(&world, error));
-    const int code = cluster->task > 0 ? follow_train(typed, &settings, world, &result, error)
-                                       : run_train(typed, &crew, world, &result, error);
+    const int code = cluster->task > 0 ? follow_train(typed, cluster, world, &result, error)
+                                       : leader_train(typed, cluster, world, &result, error);
     if (!result.abandoned) world_close(world);
     run_print_results(code, &result);
     run_result_free(&result);
@@ -66,14 +66,28 @@ static void say_idle(const struct given *given) {
     const char *name = given->secret_file ? "--secret-file"
                        : certificates     ? "--tls-cert"
                        : given->insecure  ? "--insecure"
+                       : given->link      ? "--link"
                                           : NULL;
     char words[100];
     snprintf(words, sizeof words, "%s does nothing in one process, which sends nothing", name ? name : "");
     if (name) progress_warn_of(words);
+    if (given->restart_wait_s)
+        progress_warn_of("--restart-wait does nothing in one process, which waits for nobody");
+}
+
+/* Other programs have this name for the devices of one process. */
+static int refuse_workers(const char *workers, struct error *error) {
+    char devices[200];
+    return error_set(error, ERROR_USAGE, "--workers=%s: there is no cluster to join; did you mean %s?",
+                     workers, habit_instead("option", "workers", workers, devices, sizeof devices));
 }
 
 /* As what this process is in the cluster: alone, a parameter server, or a worker. */
 static int train_as(const struct typed *typed, const struct cluster *cluster, struct error *error) {
+    int least;
+    if (cluster->role == CLUSTER_NONE && typed->value.workers[0])
+        return refuse_workers(typed->value.workers, error);
+    RETURN_IF(joins_read(&typed->value, cluster, &least, error));
     if (cluster->role == CLUSTER_NONE) {
         say_idle(&typed->given);
         return train_alone(typed, error);
@@ -102,8 +116,12 @@ static int run(const void *settings, const char *const *arguments, int argument_
     RETURN_IF(launch_resolve(&cluster, &typed->value, getenv, error));
     int code = OK;
     cluster.insecure = typed->value.insecure;
-    cluster.tcp_alone = !typed->value.shared_memory;
-    if (cluster.role != CLUSTER_NONE || getenv("TRAINER_RANK"))
+    cluster.tcp_alone = !typed->value.shared_memory || typed->value.link == LINK_TCP;
+    cluster.shm_alone = typed->value.link == LINK_SHM;
+    cluster.ucx = typed->value.link == LINK_UCX;
+    if (cluster.shm_alone && cluster.tcp_alone)
+        code = error_set(error, ERROR_USAGE, "--link=shm contradicts --no-shared-memory");
+    if (code == OK && (cluster.role != CLUSTER_NONE || getenv("TRAINER_RANK")))
         code = find_secret(&cluster, &typed->value, error);
     if (code == OK) code = train_as(typed, &cluster, error);
     cluster_free(&cluster);

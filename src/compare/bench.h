@@ -39,7 +39,8 @@ struct bench_row {
     double waited_at_share;
     const char *waited_for;
     double waited_for_share;
-    int failure; /* enum error_code of the first run that failed */
+    bool may_share; /* the workers have even shares, and --share=auto could make them others */
+    int failure;    /* enum error_code of the first run that failed */
     char failure_words[500];
 };
 

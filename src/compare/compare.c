@@ -10,6 +10,7 @@
 #include "../base/memory.h"
 #include "../base/text.h"
 #include "../device/device.h"
+#include "../engine/shares.h"
 #include "../record/digits.h"
 #include "../record/progress.h"
 #include "folder.h"
@@ -58,6 +59,7 @@ static void add_baseline(struct comparison *comparison, const char *name, int th
     snprintf(settings->devices, sizeof settings->devices, "%s", comparison->first);
     settings->threads = threads;
     settings->group = 0;
+    snprintf(settings->share, sizeof settings->share, "even");
     settings->schedule_pipeline = PIPELINE_NONE;
     settings->place[0] = settings->fail[0] = settings->stall[0] = settings->slow[0] = '\0';
     if (settings->prefetch == PREFETCH_AUTO && !spare_cores) settings->prefetch = 0;
@@ -95,6 +97,20 @@ static void name_devices(struct comparison *comparison, const struct setup *setu
     snprintf(comparison->first, sizeof comparison->first, "%s", setup->devices[0].name);
 }
 
+/* --share is for those strategies that can have it: the others have even shares. */
+static bool takes_shares(const char *strategy) {
+    struct error ignored = {0};
+    struct phases *phases = NULL;
+    bool takes = memory_array(&phases, 1, "a list of strategies", &ignored) == OK &&
+                 phases_parse(phases, strategy, &ignored) == OK;
+    for (int p = 0; takes && p < phases->count; p++) {
+        const struct choice *choice = &phases->list[p].strategy;
+        takes = strategy_traits(strategy_of(choice), choice_settings(choice))->weighs;
+    }
+    memory_free(phases);
+    return takes;
+}
+
 /* A second baseline has all cores; for a device with cores of its own there is no such thing, and for one
  * that has them all already it would be the first one again. */
 static void add_contenders(struct comparison *comparison, const struct setup *setup) {
@@ -115,6 +131,10 @@ static void add_contenders(struct comparison *comparison, const struct setup *se
         struct config *settings = &comparison->contenders[comparison->bench.count].typed.value;
         add_contender(comparison, comparison->list.texts[i], comparison->devices, workers, threads);
         snprintf(settings->strategy, sizeof settings->strategy, "%s", comparison->list.texts[i]);
+        const bool shares = takes_shares(settings->strategy);
+        if (!shares) snprintf(settings->share, sizeof settings->share, "even");
+        comparison->rows[comparison->bench.count - 1].may_share =
+            shares && workers > 1 && shares_are_even(settings->share);
     }
 }
 
@@ -166,6 +186,8 @@ static int check_validation(const struct comparison *comparison, struct error *e
 /* Whether all runs can be had: plug-ins, devices, places, faults; and the devices' names for the rows. */
 static int look_at(struct comparison *comparison, struct setup *setup, struct error *error) {
     struct config *config = &comparison->typed.value;
+    int weights = 0;
+    RETURN_IF(shares_check(config->share, &weights, error));
     RETURN_IF(config_begin(&comparison->config, &comparison->typed, error));
     setup->config = comparison->config;
     RETURN_IF(setup_choose(setup, 1, false, error));

@@ -12,6 +12,8 @@
 /* Shares of the time, speeds apart, updates and points from which on they are worth a word. */
 static const double wait_matters = 0.2, exchange_matters = 0.2, speed_matters = 0.05, points_matter = 0.5,
                     updates_matter = 0.25;
+/* Of the waiting, as the words "mostly for" have it. */
+static const double wait_is_for_one = 0.6;
 
 /* --- speed --- */
 
@@ -80,6 +82,12 @@ static struct spent spent_by(const struct bench_row *row) {
                           .dropped = statistic_mean(&row->dropped)};
 }
 
+/* Where all wait for one, it could have less to do. */
+static void add_advice(struct text *words, const struct bench_row *row) {
+    if (!row->may_share || !row->waited_for || !(row->waited_for_share > wait_is_for_one)) return;
+    text_item(words, "; ", "--share=auto would give it fewer examples");
+}
+
 /* --- what it costs --- */
 
 static void add_accuracy(struct text *words, const struct bench_row *row) {
@@ -121,7 +129,9 @@ const char *bench_sentence(const struct bench_row *row, double target_accuracy, 
     const struct spent spent = spent_by(row);
     if (row->finished > 0 && !row->baseline) {
         const char *before = add_speeds(&words, row) ? ": " : "; "; /* where the time goes is why */
-        if (sentence_waiting(&words, before, &spent, wait_matters)) before = "; ";
+        const bool waits = sentence_waiting(&words, before, &spent, wait_matters);
+        if (waits) before = "; ";
+        if (waits) add_advice(&words, row);
         sentence_exchange(&words, before, &spent, exchange_matters);
         sentence_staleness(&words, &spent);
         add_accuracy(&words, row);

@@ -313,7 +313,7 @@ static int check_typed(const struct sweep_settings *settings, struct error *erro
     static const char *const own[] = {
         "devices",  "threads",  "kernels", "deterministic", "without-kernel", "no-soft-placement",
         "data-dir", "out",      "quiet",   "secret-file",   "tls-cert",       "tls-key",
-        "tls-ca",   "insecure", "timeout", "start-timeout", "shared-memory"};
+        "tls-ca",   "insecure", "timeout", "start-timeout", "shared-memory",  "link"};
     const char *found = settings->listen[0] ? "listen" : sweep_own_typed(settings);
     for (const struct option *row = run_options; row->name && !found; row++) {
         bool given, is_own = false;

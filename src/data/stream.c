@@ -69,7 +69,7 @@ struct position {
 static struct position position_of(const struct stream *stream, int worker, long number) {
     const int examples = stream_epoch_examples(stream, worker);
     assert(number >= 0 && examples > 0);
-    const uint64_t position = (uint64_t)number * (uint64_t)stream->batch;
+    const uint64_t position = (uint64_t)number * (uint64_t)stream_unit(stream);
     return (struct position){.base = rng_mix(worker_seed(stream, worker), PURPOSE),
                              .epoch = position / (uint64_t)examples,
                              .place = (uint32_t)(position % (uint64_t)examples)};
@@ -77,11 +77,12 @@ static struct position position_of(const struct stream *stream, int worker, long
 
 void stream_batch(const struct stream *stream, int worker, long number, int *index) {
     const uint32_t examples = (uint32_t)stream_epoch_examples(stream, worker);
-    const int stride = stride_of(stream), first = first_of(stream, worker);
+    const int stride = stride_of(stream), first = first_of(stream, worker),
+              size = stream_size(stream, worker);
     struct position at = position_of(stream, worker, number);
-    for (int filled = 0; filled < stream->batch; at.epoch++, at.place = 0) {
+    for (int filled = 0; filled < size; at.epoch++, at.place = 0) {
         const uint64_t key = rng_mix(at.base, at.epoch);
-        for (; filled < stream->batch && at.place < examples; filled++, at.place++)
+        for (; filled < size && at.place < examples; filled++, at.place++)
             index[filled] = first + stride * (int)pick(stream, key, examples, at.place);
     }
 }
@@ -132,10 +133,10 @@ static int list_blocks(const struct stream *stream, int worker, uint64_t key, co
 static int list_share(const struct stream *stream, int worker, long number, choose_window *choose,
                       int *first) {
     const uint32_t examples = (uint32_t)stream_epoch_examples(stream, worker);
-    const int room = stream->batch + STREAM_WINDOW;
+    const int room = stream_size(stream, worker) + STREAM_WINDOW;
     struct position at = position_of(stream, worker, number);
     int count = 0;
-    for (uint32_t left = (uint32_t)stream->batch, part; left > 0; left -= part) {
+    for (uint32_t left = (uint32_t)stream_size(stream, worker), part; left > 0; left -= part) {
         const struct window window = window_at(stream, examples, at.place);
         const struct other other = choose(stream, examples, &window);
         const uint32_t from = at.place - window.begin, blocks = window_blocks(stream, &other.window);
@@ -153,8 +154,8 @@ static int list_share(const struct stream *stream, int worker, long number, choo
     return count;
 }
 
-int stream_soon_room(int batch) {
-    return 2 * (batch + STREAM_WINDOW) + STREAM_WINDOW;
+int stream_soon_room(int size) {
+    return 2 * (size + STREAM_WINDOW) + STREAM_WINDOW;
 }
 
 void stream_soon(const struct stream *stream, int worker, long number, struct soon *soon, int *first) {
@@ -173,22 +174,25 @@ void stream_soon(const struct stream *stream, int worker, long number, struct so
 
 void stream_keys(const struct stream *stream, int worker, long number, uint64_t *key) {
     const uint64_t base = rng_mix(worker_seed(stream, worker), AUGMENT_PURPOSE);
-    const uint64_t position = (uint64_t)number * (uint64_t)stream->batch;
-    for (int i = 0; i < stream->batch; i++) key[i] = rng_mix(base, position + (uint64_t)i);
+    const uint64_t position = (uint64_t)number * (uint64_t)stream_unit(stream);
+    for (int i = 0; i < stream_size(stream, worker); i++) key[i] = rng_mix(base, position + (uint64_t)i);
 }
 
 void stream_next(const struct stream *stream, int worker, long number, int *index, uint64_t *key) {
     struct stream single = *stream;
+    const long behind = number * stream_unit(stream) + stream_size(stream, worker);
     single.batch = 1;
-    stream_batch(&single, worker, (number + 1) * stream->batch, index);
-    stream_keys(&single, worker, (number + 1) * stream->batch, key);
+    single.sizes = NULL;
+    stream_batch(&single, worker, behind, index);
+    stream_keys(&single, worker, behind, key);
 }
 
 /* Its place, and that of the batch behind it, can be counted; so can its epoch. */
 static bool has(const struct stream *stream, int worker, long number) {
     if (worker < 0 || worker >= stream->workers || stream_epoch_examples(stream, worker) < 1) return false;
-    if (number < 0 || number >= LONG_MAX / stream->batch - 2) return false;
-    return number * stream->batch / stream_epoch_examples(stream, worker) < INT_MAX - 1;
+    const int unit = stream_unit(stream);
+    if (number < 0 || number >= LONG_MAX / unit - 2) return false;
+    return number * unit / stream_epoch_examples(stream, worker) < INT_MAX - 1;
 }
 
 int stream_check(const struct stream *stream, int worker, long number, const char *peer,
@@ -205,5 +209,5 @@ int stream_epoch_examples(const struct stream *stream, int worker) {
 
 long stream_epoch_end(const struct stream *stream, int worker, int epoch) {
     const long examples = (epoch + 1L) * stream_epoch_examples(stream, worker);
-    return (examples + stream->batch - 1) / stream->batch;
+    return (examples + stream_unit(stream) - 1) / stream_unit(stream);
 }

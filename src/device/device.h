@@ -26,7 +26,24 @@ struct problem {
         struct shape shape;
         enum type type;
     } input[MAX_INPUTS], output;
+    unsigned ready; /* bit i: operand i comes in the form that the kernel wants, made by the program */
     const struct device *device;
+};
+
+/* The form in which a kernel wants an operand: of that type, and, where turned, [columns, rows] instead of
+ * [rows, columns]. */
+struct form {
+    enum type type;
+    bool turned;
+    int rows, columns;
+};
+
+/* A float32 operand that is brought into a form; both are on the device. */
+enum { REFORMINGS = 64 };
+struct reforming {
+    const float *from; /* [rows * columns] */
+    void *to;
+    struct form form;
 };
 
 /* A call of a kernel in one arena. */
@@ -52,6 +69,10 @@ struct kernel {
     void (*unbind)(void *instance);
     /* Computes. Runs on the worker's own thread; allocates nothing. Returns OK or ERROR_DEVICE. */
     int (*run)(const struct call *call, struct error *error);
+    bool writes_host; /* its result may be in memory of allocate_host, on no boundary but a number's */
+    /* Whether `run` brings operand i, which is float32, into another form first, and which. Of weights the
+     * program makes that once for all that want it (problem.ready). NULL: none. */
+    bool (*wants)(const struct problem *problem, const void *plan, int i, struct form *form);
     /* Writes which implementation a plan has, and what it reorders, into out[bytes], for --explain. NULL: its
      * name says it all. */
     void (*describe)(const void *plan, char *out, size_t bytes);
@@ -179,6 +200,8 @@ struct backend {
                int count, const float *rows, float *out, struct error *error);
 
     /* --- only of a backend with memory of its own; else NULL --- */
+    /* Brings at most REFORMINGS operands into other forms, of one type all of them. Queued. */
+    int (*reform)(const struct device *device, const struct reforming *list, int count, struct error *error);
     /* Opens what the device needs beside its threads' queues, or says why it cannot. Called by
      * devices_open for each device, and undone by close, when no thread uses the device any more. */
     int (*open)(const struct device *device, struct error *error);
@@ -268,6 +291,33 @@ struct vectors {
     void (*copy_racy)(float *out, const float *in, size_t floats, struct world *world);
 };
 
+/* What a process says of a device that may be a rank of several processes' (struct collective). */
+enum { COLLECTIVE_ID_WORDS = 16 };
+struct rank_offer {
+    bool able;                        /* it can be one */
+    char words[96];                   /* by what, "NCCL 2.28.9", which all must agree on; or why not */
+    uint64_t device[2];               /* no other device has the same, in whichever process */
+    uint64_t id[COLLECTIVE_ID_WORDS]; /* by which the ranks find each other; one of them draws it */
+};
+
+/* Where a rank stands, and how it waits for the others. */
+struct rank_place {
+    const uint64_t *id; /* [COLLECTIVE_ID_WORDS] */
+    int rank, ranks;
+    struct world *world;
+    double timeout_s;
+    /* Called now and then while it waits, and for a while once the library has failed: who has gone? An
+     * error, ERROR_PEER, ends the wait. */
+    int (*look)(void *argument, struct error *error);
+    void *argument;
+};
+
+/* A window of a vector, whose sum goes to one of the ranks. */
+struct rank_window {
+    size_t begin, end;
+    int root;
+};
+
 /* Devices of one backend, no two of them the same, that compute as a group: they compute the mean of a
  * round's gradients without sending all of them to one device. The backend chooses the order in which they
  * are added. */
@@ -285,6 +335,20 @@ struct collective {
     int (*mean)(void *group, const float *const *values, size_t floats, int root, float *out,
                 struct error *error);
     void (*describe)(const void *group, char *out, size_t bytes); /* "NCCL 2.28.9" */
+
+    /* --- a group over several processes: a rank for each device, driven by that device's thread --- */
+    /* Whether the device can be a rank; draws: with an id. */
+    void (*offer)(const struct device *device, bool draws, struct rank_offer *offer);
+    /* Waits until all ranks have come. Errors: ERROR_DEVICE, or what place->look has said; so does the next.
+     * place: borrowed until `leave`, but for its id. */
+    int (*join)(const struct device *device, const struct rank_place *place, void **rank,
+                struct error *error);
+    /* All ranks call it with the same windows: on the root of each, values[begin..end) = the sum over all
+     * ranks' values, which are known to be done. Complete on return. After an error it is not called again.
+     */
+    int (*sum)(void *rank, float *values, const struct rank_window *windows, int count, struct error *error);
+    /* well: all that was begun has ended; else the other ranks may be gone. NULL is fine. */
+    void (*leave)(void *rank, bool well);
 };
 
 struct device {

@@ -98,9 +98,10 @@ struct update_slice {
 };
 
 /* A part of a slice, stepped with numbers of its own in the place of the update's. */
-enum { UPDATE_WINDOWS = 32 };
+enum { UPDATE_WINDOWS = 64 };
 struct update_window {
     size_t begin, end;
+    int rule; /* the update's, UPDATE_SUBTRACT or UPDATE_NONE */
     float rate, decay, weight_decay;
 };
 

@@ -10,6 +10,7 @@
 #include "../record/summary.h"
 #include "group.h"
 #include "network.h"
+#include "paces.h"
 #include "training.h"
 
 /* What a run has open, for its crew. What `open` is given may not be open yet: store, sampler and roster are
@@ -19,11 +20,14 @@ struct crew_site {
     const struct config *config;
     const struct dataset *dataset;
     const struct network *network;
-    const struct device *devices; /* [device_count] of this process */
+    const struct network_settings *network_settings; /* that it was made from */
+    const struct device *devices;                    /* [device_count] of this process */
     int device_count;
     const struct groups *groups; /* that these are the first devices of; NULL: they are no groups */
     struct store *store;
     struct sampler *sampler;
+    int *sizes; /* [workers] that the sampler's stream has; where this process is told by another what they
+                   are, it fills them in as it hears; NULL: all are even. There when `compute` is called. */
     struct roster *roster;
     const struct traits *traits;
     int prefetch;                                   /* batches built ahead of a worker */
@@ -36,6 +40,7 @@ struct crew_member {
     char name[MEMBER_NAME_BYTES];  /* "worker 1 (cpu:1)" */
     char device[GROUP_NAME_BYTES]; /* "cpu:1" */
     const struct cores *cores;     /* where its thread runs; NULL: anywhere */
+    bool absent;                   /* it has not come yet: it takes part once `admit` has let it in */
 };
 
 /* Which strategy the run goes on under, and from where: for those who have other shards of it. */
@@ -47,7 +52,8 @@ struct crew_change {
 
 /* What the crew alone has counted: outside this process, or between the devices of groups. */
 struct crew_totals {
-    int ps, workers; /* processes of the cluster; ps 0: it is mirrored */
+    int ps, workers;  /* processes of the cluster; ps 0: it is mirrored */
+    long seen_before; /* updates of the newest weights that a worker had before this process was lost */
     long lost_updates;
     long long sent, received; /* bytes, to and from the workers, since the first batch */
     double idle, idle_equal;  /* of groups here, as group_idle; NAN where there is no pipeline */
@@ -69,6 +75,9 @@ struct crew {
                 struct error *error);
     const void *settings; /* of `open`, borrowed */
     void (*member)(const void *self, int worker, struct crew_member *member);
+    /* How long a worker takes for its batches, as its process has measured; NULL: they are here, and nobody
+     * has. */
+    void (*pace)(const void *self, int worker, struct pace *pace);
     /* How they compute, with `site` all open. */
     int (*compute)(void *self, struct compute *compute, struct error *error);
     /* All threads of the run are there and wait for the first go. */
@@ -79,6 +88,12 @@ struct crew {
      * workers run. */
     bool (*asked)(void *self);
     int (*go)(void *self, struct error *error); /* a segment begins */
+    /* Whether somebody is there who could take a worker's place, so that a pause is wanted. Also while
+     * workers run. */
+    bool (*joining)(void *self);
+    /* While all pause: lets one in, for a worker that is_free[worker] is set of, which `member` describes
+     * anew: *worker; -1: nobody. Errors: memory. */
+    int (*admit)(void *self, const bool *is_free, int *worker, struct error *error);
     /* The strategy has changed while all pause: site->traits are those of the new one. */
     int (*change)(void *self, const struct crew_change *change, struct error *error);
     /* A segment is over, all pause: what other parts have becomes what the store here has. */

@@ -17,13 +17,13 @@ static void build(struct prefetcher *prefetcher, int buffer, struct feed *feed) 
         feed->pause = !sampler_next(settings->sampler, prefetcher->worker, &feed->number);
     if (feed->code != OK || feed->pause || feed->number == NO_BATCH) return;
     const struct stream *stream = &settings->sampler->stream;
-    struct indices indices = {
-        .count = stream->batch, .index = prefetcher->index_of, .key = prefetcher->key_of};
+    const int size = stream_size(stream, prefetcher->worker);
+    struct indices indices = {.count = size, .index = prefetcher->index_of, .key = prefetcher->key_of};
     stream_soon(stream, prefetcher->worker, feed->number, &indices.soon, prefetcher->soon_of);
     stream_batch(stream, prefetcher->worker, feed->number, prefetcher->index_of);
     stream_keys(stream, prefetcher->worker, feed->number, prefetcher->key_of);
-    stream_next(stream, prefetcher->worker, feed->number, &prefetcher->index_of[stream->batch],
-                &prefetcher->key_of[stream->batch]);
+    stream_next(stream, prefetcher->worker, feed->number, &prefetcher->index_of[size],
+                &prefetcher->key_of[size]);
     feed->code = settings->compute.load(settings->compute.self, prefetcher->worker, buffer, feed->number,
                                         &indices, &prefetcher->error);
 }
@@ -84,11 +84,13 @@ int prefetcher_open(struct prefetcher *prefetcher, const struct training_setting
     char name[16];
     *prefetcher =
         (struct prefetcher){.settings = settings, .worker = worker, .buffers = settings->prefetch + 1};
-    const size_t count = (size_t)settings->sampler->stream.batch + 1;
+    const struct stream *stream = &settings->sampler->stream;
+    /* Where another process says what the sizes are, it does so later. */
+    const int size = stream->sizes ? stream->batch * stream->workers : stream->batch;
+    const size_t count = (size_t)size + 1;
     RETURN_IF(memory_array(&prefetcher->index_of, count, "a batch's numbers", error));
     RETURN_IF(memory_array(&prefetcher->key_of, count, "a batch's keys", error));
-    RETURN_IF(memory_array(&prefetcher->soon_of, stream_soon_room(settings->sampler->stream.batch),
-                           "numbers of later batches", error));
+    RETURN_IF(memory_array(&prefetcher->soon_of, stream_soon_room(size), "numbers of later batches", error));
     if (settings->prefetch == 0) return OK;
     RETURN_IF(memory_array(&prefetcher->feeds, prefetcher->buffers, "a prefetcher's ring", error));
     event_open(&prefetcher->begun, settings->world);

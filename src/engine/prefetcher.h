@@ -25,8 +25,9 @@ struct prefetcher {
     const struct training_settings *settings; /* borrowed */
     int worker;
     int buffers;      /* prefetch + 1 */
-    int *index_of;    /* [batch + 1] example numbers of the batch that is being built, and the next one ... */
-    uint64_t *key_of; /* [batch + 1] ... and what they are augmented by */
+    int *index_of;    /* [largest size + 1] example numbers of the batch that is being built, and the next one
+                         ... */
+    uint64_t *key_of; /* [largest size + 1] ... and what they are augmented by */
     int *soon_of;     /* [stream_soon_room] ... and what is read meanwhile */
     struct feed *feeds; /* [buffers] */
     struct event begun; /* one post per segment, and one to end; by the worker */

@@ -46,6 +46,30 @@ int replica_placeable(struct placeable *placeable, const struct network *network
     return code;
 }
 
+/* --- of what size --- */
+
+void replicas_resize(struct replicas *replicas, int worker, const struct network_settings *settings,
+                     int examples) {
+    const int batch = examples / replicas->microbatches;
+    replicas->settings = settings;
+    replicas->replicas[worker].batch = batch == replicas->batch ? 0 : batch;
+}
+
+static int open_resized(const struct replicas *replicas, struct replica *replica, struct error *error) {
+    if (replica->batch == 0) return OK;
+    struct network_settings settings = *replicas->settings;
+    settings.batch = replica->batch;
+    return network_open(&replica->resized, &settings, error);
+}
+
+static int batch_of(const struct replicas *replicas, const struct replica *replica) {
+    return replica->batch > 0 ? replica->batch : replicas->batch;
+}
+
+static const struct network *network_of(const struct replicas *replicas, const struct replica *replica) {
+    return replica->batch > 0 ? &replica->resized : replicas->network;
+}
+
 /* --- a program on one device, or a group's on several --- */
 
 static void *address_of(const struct replica *replica, int micro, node n) {
@@ -62,7 +86,7 @@ static void set_input(const struct replica *replica, int micro, node n, const vo
 
 static int open_program(const struct replicas *replicas, int worker, struct replica *replica,
                         struct error *error) {
-    const struct network *network = replicas->network;
+    const struct network *network = network_of(replicas, replica);
     if (replicas->groups) {
         RETURN_IF(group_open(&replica->group, replicas->groups, worker, network, error));
         atomic_store(&replica->opened, true);
@@ -82,8 +106,8 @@ static int open_program(const struct replicas *replicas, int worker, struct repl
  */
 static int open_inputs(const struct replicas *replicas, const struct device *device, struct replica *replica,
                        struct error *error) {
-    const struct network *network = replicas->network;
-    const size_t batch = (size_t)replicas->batch, features = (size_t)replicas->examples->features;
+    const struct network *network = network_of(replicas, replica);
+    const size_t batch = (size_t)batch_of(replicas, replica), features = (size_t)replicas->examples->features;
     const bool mixed = network->shares != NONE;
     const struct node_info *label = &network->graph.nodes[network->labels];
     const size_t labels = shape_count(&label->shape) * type_bytes(label->type);
@@ -97,7 +121,7 @@ static int open_inputs(const struct replicas *replicas, const struct device *dev
                                             .others = address_of(replica, i, network->others),
                                             .shares = address_of(replica, i, network->shares)};
     if (mixed)
-        RETURN_IF(mixing_open(&replica->mixing, device, replicas->examples, replicas->batch,
+        RETURN_IF(mixing_open(&replica->mixing, device, replicas->examples, batch_of(replicas, replica),
                               replicas->microbatches, error));
     for (int i = replica->own_inputs; i < count; i++) {
         struct input *input = &replica->inputs[i];
@@ -120,7 +144,8 @@ static int open_picks(const struct replicas *replicas, const struct device *devi
     for (int i = 0; i < replicas->microbatches; i++) {
         struct input *input = &replica->inputs[i];
         input->device = device;
-        RETURN_IF(picker->open(device, replicas->examples, replicas->batch, &input->picks, error));
+        RETURN_IF(
+            picker->open(device, replicas->examples, batch_of(replicas, replica), &input->picks, error));
     }
     return OK;
 }
@@ -197,6 +222,7 @@ static int open_replica(void *self, int worker, struct error *error) {
     struct replica *replica = &replicas->replicas[worker];
     const struct device *device = &replicas->devices[worker];
     device->backend->enter(device);
+    RETURN_IF(open_resized(replicas, replica, error));
     RETURN_IF(open_program(replicas, worker, replica, error));
     RETURN_IF(open_stages(replicas, worker, device, replica, error));
     RETURN_IF(open_report(replicas, device, replica, error));
@@ -242,9 +268,10 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     const struct replicas *replicas = self;
     const struct device *device = &replicas->devices[worker];
     const int microbatches = replicas->microbatches;
-    struct input *inputs = &replicas->replicas[worker].inputs[buffer * microbatches];
+    const struct replica *replica = &replicas->replicas[worker];
+    struct input *inputs = &replica->inputs[buffer * microbatches];
     for (int m = 0; m < microbatches; m++) {
-        const struct indices part = indices_of(indices, m, replicas->batch);
+        const struct indices part = indices_of(indices, m, batch_of(replicas, replica));
         RETURN_IF(load_micro(replicas, worker, &inputs[m], m,
                              (uint64_t)number * (uint64_t)microbatches + (uint64_t)m, &part, error));
     }
@@ -277,7 +304,7 @@ static int run_micros(const struct replicas *replicas, int worker, int buffer, f
                       float *gradient, struct error *error) {
     struct replica *replica = &replicas->replicas[worker];
     const struct device *device = &replicas->devices[worker];
-    const struct network *network = replicas->network;
+    const struct network *network = network_of(replicas, replica);
     const int microbatches = replicas->microbatches;
     const float *const sum[] = {gradient, replica->part};
     for (int m = 0; m < microbatches; m++) {
@@ -311,7 +338,7 @@ static void feed(void *argument, int micro) {
 
 static int run_group(const struct replicas *replicas, const struct replica *replica, int buffer,
                      float *weights, float *gradient, struct error *error) {
-    struct feeding feeding = {replicas->network, replica, buffer * replicas->microbatches};
+    struct feeding feeding = {network_of(replicas, replica), replica, buffer * replicas->microbatches};
     const struct group_batch batch = {.weights = weights,
                                       .gradients = gradient,
                                       .losses = replica->losses,
@@ -371,6 +398,10 @@ int replicas_open(struct replicas *replicas, const struct network *network, cons
     return memory_array(&replicas->replicas, count, "replicas", error);
 }
 
+float *replicas_gradient(const struct replicas *replicas, int worker) {
+    return replicas->replicas[worker].gradient;
+}
+
 /* The device gets back what it gave: all but the arena's own. */
 static void give_back(const struct replicas *replicas, int worker) {
     const struct device *device = &replicas->devices[worker];
@@ -416,6 +447,7 @@ bool replicas_close(struct replicas *replicas) {
         give_back(replicas, i);
         arena_close(replicas->replicas[i].arena);
         program_close(replicas->replicas[i].program);
+        network_close(&replicas->replicas[i].resized);
     }
     memory_free(replicas->replicas);
     *replicas = (struct replicas){0};

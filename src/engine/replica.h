@@ -29,6 +29,8 @@ struct input {
 };
 
 struct replica {
+    int batch;               /* examples of its micro-batches, where these are not the network's; or 0 */
+    struct network resized;  /* then the network for so many, made by its worker's thread; else zeroed */
     char soft[200];          /* operations that run on the CPU, because the device has no kernel for them */
     int told;                /* by the coordinator: lines of this and of the group */
     _Atomic bool opened;     /* by its worker's thread: what is above is there */
@@ -50,13 +52,14 @@ struct replica {
 
 /* All replicas of a run; the `self` of its compute. */
 struct replicas {
-    const struct network *network; /* for training */
-    const struct device *devices;  /* [count] */
+    const struct network *network;           /* for training */
+    const struct network_settings *settings; /* that it was made from; where a replica is resized */
+    const struct device *devices;            /* [count] */
     const struct examples *examples;
     const struct store *store;   /* whose weights are computed on; NULL: some in the host's memory */
     const struct traits *traits; /* of the strategy; NULL: it has no part in what is computed on */
     int count;
-    int batch;                   /* examples of a micro-batch */
+    int batch;                   /* examples of a micro-batch, unless a replica has its own */
     int microbatches;            /* a batch */
     int buffers;                 /* a replica */
     const struct groups *groups; /* of devices that are one worker each; NULL: a device each */
@@ -77,6 +80,10 @@ int replica_placeable(struct placeable *placeable, const struct network *network
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
                   int count, const struct examples *examples, int microbatches, int buffers,
                   struct error *error);
+/* Before its worker's thread opens it: that replica computes batches of so many examples, a multiple of the
+ * micro-batches. settings: the network's, borrowed. */
+void replicas_resize(struct replicas *replicas, int worker, const struct network_settings *settings,
+                     int examples);
 /* After training_end; safe on a zeroed one. false: a device of a group hangs (group_close): these replicas,
  * and all that they were given, must stay. */
 bool replicas_close(struct replicas *replicas);
@@ -84,6 +91,9 @@ bool replicas_close(struct replicas *replicas);
  * is recorded there. */
 bool replicas_recording(const struct replicas *replicas, int worker, struct recording_facts *facts);
 struct compute replicas_compute(struct replicas *replicas);
+/* Where a worker's gradient is on its device, [layout floats], while the caller's is elsewhere; else NULL. A
+ * run that is handed this memory for the gradient leaves it there. */
+float *replicas_gradient(const struct replicas *replicas, int worker);
 /* Of groups with a pipeline: the mean of group_idle, and pipeline_bubble; NAN without. While none computes.
  */
 void replicas_idle(const struct replicas *replicas, double *idle, double *idle_equal);

@@ -52,15 +52,25 @@ void sampler_close(struct sampler *sampler) {
 
 /* --- rounds --- */
 
-/* Workers that take part in generation `e`, and how many of them stand before `worker`. */
-static int generation_workers(const struct sampler *sampler, int e) {
-    return sampler->stream.workers - e;
+/* Numbers that a batch of this worker takes. */
+static long width_of(const struct sampler *sampler, int worker) {
+    return sampler->stream.sizes ? sampler->stream.sizes[worker] : 1;
 }
 
-static int generation_rank(const struct sampler *sampler, int e, int worker) {
-    int rank = worker;
-    for (int i = 1; i <= e; i++) rank -= sampler->generations[i].lost < worker;
-    return rank;
+/* In a round of generation `e`: numbers of those who take part and stand before `worker`; of all of them. */
+static long numbers_before(const struct sampler *sampler, int e, int worker) {
+    long numbers = worker;
+    if (sampler->stream.sizes) numbers = 0;
+    for (int w = 0; sampler->stream.sizes && w < worker; w++) numbers += width_of(sampler, w);
+    for (int i = 1; i <= e; i++) {
+        const int lost = sampler->generations[i].lost;
+        if (lost < worker) numbers -= width_of(sampler, lost);
+    }
+    return numbers;
+}
+
+static long round_numbers(const struct sampler *sampler, int e) {
+    return numbers_before(sampler, e, sampler->stream.workers);
 }
 
 /* The number assigned to a worker in a round of no later generation than that of its loss. */
@@ -69,7 +79,7 @@ static long number_of(const struct sampler *sampler, int worker, long round) {
     while (sampler->generations[e].from > round) e--;
     const struct sampler_generation *generation = &sampler->generations[e];
     const long k =
-        (round - generation->from) * generation_workers(sampler, e) + generation_rank(sampler, e, worker);
+        (round - generation->from) * round_numbers(sampler, e) + numbers_before(sampler, e, worker);
     return k < generation->again_count ? generation->again[k]
                                        : generation->fresh + k - generation->again_count;
 }
@@ -77,7 +87,7 @@ static long number_of(const struct sampler *sampler, int worker, long round) {
 /* Numbers that the newest generation has assigned, when all its rounds before `round` are assigned. */
 static long assigned_before(const struct sampler *sampler, long round) {
     const int e = atomic_load(&sampler->generation_count) - 1;
-    return (round - sampler->generations[e].from) * generation_workers(sampler, e);
+    return (round - sampler->generations[e].from) * round_numbers(sampler, e);
 }
 
 static long rounds_opened(const struct sampler *sampler) {
@@ -144,7 +154,8 @@ bool sampler_next(struct sampler *sampler, int worker, long *number) {
     }
     const long limit = atomic_load(&sampler->limit);
     *number = atomic_load(&sampler->cursor);
-    while (*number < limit && !atomic_compare_exchange_weak(&sampler->cursor, number, *number + 1)) {
+    const long width = width_of(sampler, worker);
+    while (*number < limit && !atomic_compare_exchange_weak(&sampler->cursor, number, *number + width)) {
     }
     if (*number >= limit) return false;
     atomic_fetch_add(&line->done, 1);
@@ -163,7 +174,7 @@ static long rounds_until(const struct sampler *sampler, long end) {
     const int e = atomic_load(&sampler->generation_count) - 1;
     const struct sampler_generation *generation = &sampler->generations[e];
     const long left = generation->again_count + (end > generation->fresh ? end - generation->fresh : 0);
-    return generation->from + up(left, generation_workers(sampler, e));
+    return generation->from + up(left, round_numbers(sampler, e));
 }
 
 /* Own batches before the first round, of all that are there. */
@@ -219,7 +230,8 @@ int sampler_lose(struct sampler *sampler, int worker, long step, struct error *e
     const bool generations = shared(sampler) && sampler->rounds;
     const bool waited = generations && step > rounds_opened(sampler); /* for a round that nobody has begun */
     if (step > 0 && !waited)
-        sampler->in_flight += generations ? 1 : atomic_load(&sampler->lines[worker].done) - (step - 1);
+        sampler->in_flight += (generations ? 1 : atomic_load(&sampler->lines[worker].done) - (step - 1)) *
+                              width_of(sampler, worker);
     return generations ? begin_generation(sampler, worker, step, error) : OK;
 }
 
@@ -228,7 +240,9 @@ int sampler_leave(struct sampler *sampler, int worker, long steps, struct error 
 }
 
 void sampler_take_back(struct sampler *sampler, long rounds) {
-    if (atomic_load(&sampler->generation_count) > 1 || rounds >= rounds_opened(sampler)) return;
+    if (atomic_load(&sampler->generation_count) > 1 || sampler->generations[0].again_count > 0 ||
+        rounds >= rounds_opened(sampler))
+        return;
     atomic_store(&sampler->opened, rounds);
     for (int w = 0; w < sampler->stream.workers; w++) atomic_store(&sampler->lines[w].done, rounds);
 }
@@ -245,34 +259,85 @@ static void level_own(struct sampler *sampler) {
         if (!atomic_load(&sampler->lines[w].gone)) sampler->lines[w].base = sum / count;
 }
 
-/* Those that are gone were so before the first round. */
+static void count_anew(struct sampler_line *line) {
+    line->base += atomic_load(&line->done);
+    atomic_store(&line->done, 0);
+}
+
+/* Those that are gone were so before the first round. The last generation assigns `again`, which is its own
+ * from now on, and then the stream from `fresh` on. */
+static void begin_rounds(struct sampler *sampler, long *again, long again_count, long fresh) {
+    const int workers = sampler->stream.workers;
+    int count = 1;
+    for (int e = 0; e < atomic_load(&sampler->generation_count); e++)
+        memory_free(sampler->generations[e].again);
+    sampler->generations[0] = (struct sampler_generation){.lost = -1, .fresh = fresh};
+    for (int w = 0; w < workers; w++)
+        if (atomic_load(&sampler->lines[w].gone))
+            sampler->generations[count++] = (struct sampler_generation){.lost = w, .fresh = fresh};
+    sampler->generations[count - 1].again = again;
+    sampler->generations[count - 1].again_count = again_count;
+    atomic_store(&sampler->generation_count, count);
+    atomic_store(&sampler->opened, 0);
+}
+
 void sampler_change(struct sampler *sampler, bool rounds) {
     const int workers = sampler->stream.workers;
     const long position = sampler_position(sampler);
-    int count = 1;
-    for (int w = 0; w < workers; w++) {
-        struct sampler_line *line = &sampler->lines[w];
-        if (atomic_load(&line->gone)) continue;
-        line->base += atomic_load(&line->done);
-        atomic_store(&line->done, 0);
-    }
-    for (int e = 0; e < atomic_load(&sampler->generation_count); e++)
-        memory_free(sampler->generations[e].again);
-    sampler->generations[0] = (struct sampler_generation){.lost = -1, .fresh = position};
     for (int w = 0; w < workers; w++)
-        if (atomic_load(&sampler->lines[w].gone))
-            sampler->generations[count++] = (struct sampler_generation){.lost = w, .fresh = position};
-    atomic_store(&sampler->generation_count, count);
+        if (!atomic_load(&sampler->lines[w].gone)) count_anew(&sampler->lines[w]);
+    begin_rounds(sampler, NULL, 0, position);
     atomic_store(&sampler->cursor, position);
-    atomic_store(&sampler->opened, 0);
     atomic_store(&sampler->stopping, false);
     sampler->base = position;
     sampler->rounds = rounds;
     if (rounds && !shared(sampler)) level_own(sampler);
 }
 
+bool sampler_may_join(struct sampler *sampler, int worker) {
+    _Atomic long *back = &sampler->lines[worker].back;
+    if (atomic_load(back) == 0) return true;
+    for (int w = 0; w < sampler->stream.workers; w++) {
+        if (atomic_load(&sampler->lines[w].back) != 0) continue;
+        atomic_store(&sampler->lines[w].back, atomic_exchange(back, 0));
+        return true;
+    }
+    return false;
+}
+
+int sampler_join(struct sampler *sampler, int worker, struct error *error) {
+    const struct sampler_generation *before =
+        &sampler->generations[atomic_load(&sampler->generation_count) - 1];
+    const long assigned = sampler->rounds ? assigned_before(sampler, rounds_opened(sampler)) : 0;
+    const long past = assigned < before->again_count ? assigned : before->again_count;
+    const long owed = before->again_count - past, fresh = before->fresh + assigned - past;
+    long *again = NULL;
+    if (sampler->rounds && shared(sampler)) {
+        RETURN_IF(memory_array(&again, owed, "what is handed out again", error));
+        for (long i = 0; i < owed; i++) again[i] = before->again[past + i];
+    }
+    atomic_store(&sampler->lines[worker].gone, false);
+    for (int w = 0; w < sampler->stream.workers; w++) count_anew(&sampler->lines[w]);
+    if (sampler->rounds && shared(sampler))
+        begin_rounds(sampler, again, owed, fresh < sampler->total ? fresh : sampler->total);
+    return OK;
+}
+
 long sampler_own(const struct sampler *sampler, int worker) {
     return sampler->lines[worker].base + atomic_load(&sampler->lines[worker].done);
+}
+
+/* Where the last round ends, which goes over the total to `position`: whose part would begin behind the total
+ * was assigned nothing. */
+static long end_of_last(const struct sampler *sampler, long position) {
+    const int e = atomic_load(&sampler->generation_count) - 1;
+    const long begin = position - round_numbers(sampler, e);
+    if (!sampler->stream.sizes) return sampler->total;
+    for (int w = 0; w < sampler->stream.workers; w++) {
+        const long at = begin + numbers_before(sampler, e, w);
+        if (at >= sampler->total) return at;
+    }
+    return position;
 }
 
 long sampler_position(const struct sampler *sampler) {
@@ -281,9 +346,11 @@ long sampler_position(const struct sampler *sampler) {
     if (shared(sampler)) {
         const struct sampler_generation *generation =
             &sampler->generations[atomic_load(&sampler->generation_count) - 1];
-        const long position =
-            generation->fresh - generation->again_count + assigned_before(sampler, rounds_opened(sampler));
-        return position < sampler->total ? position : sampler->total;
+        const long assigned = assigned_before(sampler, rounds_opened(sampler));
+        const long position = generation->fresh - generation->again_count + assigned;
+        return position <= sampler->total || (sampler->stream.sizes && assigned == 0)
+                   ? position
+                   : end_of_last(sampler, position);
     }
     long sum = 0;
     for (int w = 0; w < sampler->stream.workers; w++) sum += sampler_own(sampler, w);
@@ -317,16 +384,22 @@ long sampler_total(const struct sampler *sampler) {
     return sum;
 }
 
-long sampler_updates(const struct sampler *sampler, bool merged) {
-    return merged ? up(sampler_total(sampler), sampler->stream.workers) : sampler_total(sampler);
+long sampler_updates(const struct sampler *sampler, int batches_in_one) {
+    return up(sampler_batches(sampler, sampler_total(sampler)), batches_in_one);
+}
+
+long sampler_batches(const struct sampler *sampler, long numbers) {
+    return sampler->stream.sizes ? up(numbers, sampler->stream.batch) : numbers;
 }
 
 void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,
                    long *batches) {
     const long long examples = stream_epoch_examples(&sampler->stream, worker);
-    const int e = (int)((long long)number * sampler->stream.batch / examples);
-    const long begin = e > 0 ? stream_epoch_end(&sampler->stream, worker, e - 1) : 0;
+    const int e = (int)((long long)number * stream_unit(&sampler->stream) / examples);
+    const long begin =
+        e > 0 ? sampler_batches(sampler, stream_epoch_end(&sampler->stream, worker, e - 1)) : 0;
     *epoch = e;
-    *place = number - begin;
-    *batches = stream_epoch_end(&sampler->stream, worker, e) - begin;
+    *batches = sampler_batches(sampler, stream_epoch_end(&sampler->stream, worker, e)) - begin;
+    *place = sampler_batches(sampler, number) - begin;
+    if (*place >= *batches) *place = *batches - 1;
 }

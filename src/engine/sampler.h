@@ -5,6 +5,12 @@
  * number from one cursor, so a slow worker does not slow the others. With --data-sharding=split|all each
  * worker counts its own batches.
  *
+ * Where workers have shares of different sizes (stream.sizes; shared stream alone), numbers count examples:
+ * a round goes over a run of the stream, of which each worker is assigned a contiguous part of its size, in
+ * roster order; without rounds the cursor goes on by the size of whoever takes a batch. So positions, limits
+ * and totals are places in the stream, whatever the shares are. Nothing can be handed out anew then: with
+ * rounds the loss of a worker must end the run.
+ *
  * Workers stop at a limit (the end of an epoch), or soon after sampler_stop. With rounds all must stop
  * after the same round: the last one that any worker was assigned. A worker computes everything it was
  * assigned before it pauses, including what a prefetcher asked for in advance.
@@ -32,8 +38,9 @@ struct sampler_line {
         back; /* shared, no rounds: 1 + the number that it has given back; 0: none, or assigned anew */
 };
 
-/* From one loss to the next, with rounds on the shared stream. Generation e has e workers fewer than the
- * first. */
+/* From one loss to the next, with rounds on the shared stream. Generation e has e workers fewer than there
+ * are places: those that are missing from the beginning, or when steps were last counted anew, have a
+ * generation each, too, from round 0 on. */
 struct sampler_generation {
     long from;   /* its first round, of this run */
     int lost;    /* the worker whose loss began it; -1: none */
@@ -46,8 +53,8 @@ struct sampler {
     struct stream stream;
     bool rounds;
     int epochs;
-    long base;                        /* shared: batches assigned before this run */
-    long total;                       /* shared: batches in the whole training */
+    long base;                        /* shared: numbers assigned before this run */
+    long total;                       /* shared: numbers in the whole training */
     _Alignas(64) _Atomic long cursor; /* shared, no rounds: next number */
     _Alignas(64) _Atomic long limit;  /* rounds: rounds of this run; shared: numbers */
     _Alignas(
@@ -58,7 +65,7 @@ struct sampler {
     struct sampler_generation
         *generations; /* [workers + 1], generation_count of them in use; added while paused */
     _Atomic int generation_count;
-    long in_flight; /* batches that were lost with their workers */
+    long in_flight; /* numbers that were lost with their workers */
 };
 
 /* done[workers]: own batches of each worker before this run (split, all; may be NULL); base: shared ones. */
@@ -87,16 +94,23 @@ int sampler_leave(struct sampler *sampler, int worker, long steps, struct error 
 void sampler_take_back(struct sampler *sampler, long rounds);
 /* The strategy has changed: goes on from where it is, in rounds or not. Steps are counted anew. */
 void sampler_change(struct sampler *sampler, bool rounds);
+/* One that took no part, as it had not come yet, was lost or has left, is assigned batches from now on. Steps
+ * are counted anew. Only where it may: what it gave back, and nobody has taken yet, finds another place;
+ * false: not before somebody takes some. Errors: memory. */
+bool sampler_may_join(struct sampler *sampler, int worker);
+int sampler_join(struct sampler *sampler, int worker, struct error *error);
 bool sampler_reached(const struct sampler *sampler, int epoch); /* whether epoch `epoch` is complete */
 long sampler_position(
-    const struct sampler *sampler); /* batches assigned since training began, over all workers */
+    const struct sampler *sampler); /* numbers assigned since training began, over all workers */
 long sampler_own(const struct sampler *sampler,
                  int worker); /* split, all: batches of this worker since training began */
-long sampler_total(const struct sampler *sampler); /* batches in the whole training, over all workers */
-/* Updates that makes of each shard: one per batch, or, merged, one per round. */
-long sampler_updates(const struct sampler *sampler, bool merged);
+long sampler_total(const struct sampler *sampler); /* numbers in the whole training, over all workers */
+/* So many numbers in batches of --batch examples, rounded up. */
+long sampler_batches(const struct sampler *sampler, long numbers);
+/* Updates that makes of each shard, with so many batches in one. */
+long sampler_updates(const struct sampler *sampler, int batches_in_one);
 
-/* Epoch (from 0) of a batch, its place in it (from 0), and the batches of that epoch. */
+/* Epoch (from 0) of a batch, its place in it (from 0), and the batches of that epoch, of --batch examples. */
 void sampler_place(const struct sampler *sampler, int worker, long number, int *epoch, long *place,
                    long *batches);
 

@@ -39,6 +39,9 @@ static int compute(void *self, struct compute *compute, struct error *error) {
     threads->replicas.groups = site->groups;
     threads->replicas.store = site->store;
     threads->replicas.traits = site->traits;
+    const int *sizes = site->sampler->stream.sizes;
+    for (int w = 0; sizes && w < site->device_count; w++)
+        replicas_resize(&threads->replicas, w, site->network_settings, sizes[w]);
     *compute = replicas_compute(&threads->replicas);
     return OK;
 }

@@ -141,11 +141,8 @@ static int start_workers(struct training *training, struct error *error) {
         RETURN_IF(open_worker_memory(training, worker, error));
         RETURN_IF(prefetcher_open(&worker->prefetcher, &training->settings, w, error));
     }
-    for (int w = 0; w < roster->workers; w++) {
-        const struct cores *cores = training->settings.cores ? &training->settings.cores[w] : NULL;
-        RETURN_IF(world_spawn(training->settings.world, roster->members[w].name, cores, worker_body,
-                              &training->workers[w], &training->workers[w].thread, error));
-    }
+    for (int w = 0; w < roster->workers; w++)
+        if (atomic_load(&roster->members[w].active)) RETURN_IF(training_start(training, w, error));
     return OK;
 }
 
@@ -337,15 +334,13 @@ long long training_bytes_moved(const struct training *training, int worker) {
     return training->workers[worker].side.bytes_moved;
 }
 
-void training_take_loss(struct training *training, double *sum, long *steps) {
-    *sum = 0.0;
-    *steps = 0;
+void training_take_loss(struct training *training, double *sum, double *steps) {
+    *sum = *steps = 0.0;
     for (int w = 0; w < training->settings.roster->workers; w++) {
         struct worker_totals *totals = &training->workers[w].totals;
         *sum += totals->loss_sum;
         *steps += totals->loss_steps;
-        totals->loss_sum = 0.0;
-        totals->loss_steps = 0;
+        totals->loss_sum = totals->loss_steps = 0.0;
     }
 }
 

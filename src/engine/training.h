@@ -62,8 +62,9 @@ struct compute {
 
 struct training_settings {
     struct world *world;
-    struct roster *roster;         /* opened, with names; workers first, then servers */
-    struct store *store;           /* opened, with weights; its `finished` is training_finished */
+    struct roster *roster; /* opened, with names; workers first, then servers; one that is not active has not
+                              come yet */
+    struct store *store;   /* opened, with weights; its `finished` is training_finished */
     const struct choice *strategy; /* descriptor: struct strategy */
     struct sampler *sampler;
     struct compute compute;
@@ -83,8 +84,8 @@ struct training_settings {
 
 struct worker_totals {
     long steps, examples;
-    double loss_sum; /* over steps since the coordinator last took it */
-    long loss_steps;
+    /* Over steps since the coordinator last took it: each counts as often as its examples make a batch. */
+    double loss_sum, loss_steps;
     float first_loss, last_loss;
     double input_s, pull_s, compute_s, push_s,
         wait_s; /* together: the time of training, as long as it takes part */
@@ -152,7 +153,7 @@ const struct worker_totals *training_totals(const struct training *training,
                                             int worker);                     /* while paused or ended */
 long long training_bytes_moved(const struct training *training, int worker); /* likewise */
 void training_take_loss(struct training *training, double *sum,
-                        long *steps); /* while paused: mean loss since the last call, over all workers */
+                        double *steps); /* while paused: mean loss since the last call, over all workers */
 /* Whether a worker was lost, at which step, and why; while paused or ended. */
 bool training_lost(const struct training *training, int worker, long *step, const char **words);
 /* Whether it was not lost but has left, and after how many steps; while paused or ended. */
@@ -160,6 +161,12 @@ bool training_left(const struct training *training, int worker, long *steps);
 /* Removes a worker that was lost elsewhere. In the middle of an exchange it does nothing, and must be
  * called again. */
 void training_give_up(struct training *training, int worker);
+/* A worker whose place is free has not come yet, or its thread has ended after it was lost or has left: while
+ * all are paused, another may take the place. training_join: it takes part from the next segment on; behind
+ * it comes training_change, and then training_start, which makes its thread. Errors: those of threads. */
+bool training_place_is_free(struct training *training, int worker);
+void training_join(struct training *training, int worker);
+int training_start(struct training *training, int worker, struct error *error);
 /* While all are paused, or before the first go: goes on under the strategy that settings.strategy has become,
  * once the store has (store_change). Steps and rounds begin anew for it; totals go on. go_on: as in the
  * settings. Errors: those of the strategy's `open`. */

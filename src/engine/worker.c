@@ -127,7 +127,8 @@ static int compute(struct worker *worker, struct step_taken *step) {
     float *slab = worker->slabs[gradient->slot];
     for (int s = 0; s < store->settings.shards; s++) gradient->version[s] = worker->side.version[s];
     gradient->values = slab;
-    gradient->examples = step->feed.number == NO_BATCH ? 0 : settings->sampler->stream.batch;
+    gradient->examples =
+        step->feed.number == NO_BATCH ? 0 : stream_size(&settings->sampler->stream, worker->index);
     if (step->feed.number == NO_BATCH) return OK;
     RETURN_IF(inject_fault(worker, steps_earlier(worker) + worker->side.step + 1));
     const double began_s = settings->slowness ? world_now(settings->world) : 0.0;
@@ -158,8 +159,9 @@ static void count_step(struct worker *worker, const struct log_row *row) {
     if (totals->steps == 0) totals->first_loss = row->loss;
     totals->steps++;
     totals->examples += row->examples;
-    totals->loss_sum += (double)row->loss;
-    totals->loss_steps++;
+    const double counts = (double)row->examples / worker->training->settings.sampler->stream.batch;
+    totals->loss_sum += (double)row->loss * counts;
+    totals->loss_steps += counts;
     totals->last_loss = row->loss;
 }
 
@@ -363,12 +365,14 @@ static int run_segment(struct worker *worker) {
 static int open_worker(struct worker *worker) {
     const struct training_settings *settings = &worker->training->settings;
     const struct store *store = settings->store;
+    if (worker->opened) return OK; /* by a thread before, which has ended */
     if (settings->compute.open)
         RETURN_IF(settings->compute.open(settings->compute.self, worker->index, &worker->error));
     RETURN_IF(worker_open_own(worker));
     for (int i = 0; i < worker->slab_count; i++)
         RETURN_IF(
             store_own_vector(store, worker->index, &worker->slabs[i], "a worker's gradient", &worker->error));
+    worker->opened = true;
     return OK;
 }
 
@@ -406,11 +410,12 @@ void worker_body(void *argument) {
         roster_phase(roster, worker->index, PHASE_PAUSED);
         event_post(&training->bell);
     }
-    for (uint64_t segment = 1; code == OK; segment++) {
+    const uint64_t first = (uint64_t)atomic_load(&worker->pauses) + 1;
+    for (uint64_t segment = first; code == OK; segment++) {
         roster_phase(roster, worker->index, PHASE_PAUSED);
         if (event_wait(&training->go, segment, INFINITY) != WAIT_DONE || atomic_load(&training->ending))
             break;
-        if (segment == 1) take_wire(worker); /* what it took to come together is in no row */
+        if (segment == first) take_wire(worker); /* what it took to come together is in no row */
         code = run_segment(worker);
         if (code == OK) {
             roster_phase(roster, worker->index, PHASE_PAUSED);

@@ -13,11 +13,12 @@ struct worker {
     const struct traits *traits; /* of side.strategy */
     int changes;                 /* of the strategy that it has followed */
     float *there; /* [layout floats] its copy, when it lies in its device's memory for that alone to read */
-    _Atomic long pauses; /* segments it has finished */
+    _Atomic long pauses; /* segments it has finished, or that were over before it came */
     int hopeless_steps;  /* in a row */
     bool by_itself;      /* at what concerns nobody else, its input or its computation, or it failed there */
     _Atomic bool lost;
     bool left;         /* it was not lost but has left; written before `lost` */
+    bool opened;       /* it has what it computes with */
     long lost_step;    /* and why; written before `lost` */
     struct error loss; /* by its own thread or by who expelled it */
     float **slabs;     /* [slots + 1] gradients, [layout floats] each */

@@ -36,6 +36,28 @@ static int write_layer(struct hdf5 *file, const struct exported *exported, const
     return OK;
 }
 
+/* Steps, learning rate, then the arrays of one variable after the other. */
+static int write_optimizer(struct hdf5 *file, const struct exported *exported, const int *order,
+                           struct error *error) {
+    const struct keras_training *training = exported->training;
+    const int slots = training->slots;
+    const float rate = (float)training->rate;
+    char path[80];
+    int at = 2;
+    RETURN_IF(hdf5_number(file, "optimizer/vars/0", training->updates, error));
+    RETURN_IF(hdf5_array(file, "optimizer/vars/1", &(struct shape){0}, &rate, error));
+    for (int i = 0; i <= exported->layers->count; i++) {
+        struct keras_layer layer;
+        RETURN_IF(keras_layer(&layer, exported->layers, order[i], error));
+        for (int v = 0; v < layer.trained * slots; v++, at++) {
+            const struct range *range = layer.weight[v / slots];
+            snprintf(path, sizeof path, "optimizer/vars/%d", at);
+            RETURN_IF(hdf5_array(file, path, &range->shape, training->slot[v % slots] + range->begin, error));
+        }
+    }
+    return OK;
+}
+
 static int make_weights(const struct exported *exported, void **bytes, size_t *count, struct error *error) {
     struct hdf5 *file = NULL;
     int *order = NULL;
@@ -45,6 +67,7 @@ static int make_weights(const struct exported *exported, void **bytes, size_t *c
     if (code == OK) code = hdf5_group(file, "vars", error);
     for (int i = 0; code == OK && i <= exported->layers->count; i++)
         code = write_layer(file, exported, order, i, error);
+    if (code == OK && exported->training->there) code = write_optimizer(file, exported, order, error);
     if (code == OK) code = hdf5_image(file, bytes, count, error);
     hdf5_close(file);
     memory_free(order);
@@ -57,7 +80,7 @@ static int write(FILE *file, const struct exported *exported, struct error *erro
     struct zip_piece notes = {metadata, sizeof metadata - 1}, config = {0}, weights = {0};
     char *text = NULL;
     void *bytes = NULL;
-    int code = keras_config_text(&text, exported->layers, true, error);
+    int code = keras_config_text(&text, exported->layers, exported->training, KERAS_THIRD, error);
     if (code == OK) code = make_weights(exported, &bytes, &weights.bytes, error);
     config = (struct zip_piece){text, text ? strlen(text) : 0};
     weights.at = bytes;
@@ -72,7 +95,7 @@ static int write(FILE *file, const struct exported *exported, struct error *erro
 }
 
 const struct format format_keras = {
-    .plugin = {.name = "keras", .help = HELP}, .ready = hdf5_ready, .write = write};
+    .plugin = {.name = "keras", .help = HELP}, .trains = KERAS_THIRD, .ready = hdf5_ready, .write = write};
 
 #else
 

@@ -100,6 +100,18 @@ int hdf5_texts(struct hdf5 *file, const char *path, const char *name, const char
     return code;
 }
 
+/* `space` is closed here. */
+static int put_values(struct hdf5 *file, const char *path, hid_t space, hid_t kept_type, hid_t type,
+                      const void *values, struct error *error) {
+    const struct hdf5_library *h5 = &file->h5;
+    const hid_t array =
+        h5->H5Dcreate2(file->file, path, kept_type, space, file->links, H5P_DEFAULT, H5P_DEFAULT);
+    const bool written = array >= 0 && h5->H5Dwrite(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
+    if (array >= 0) h5->H5Dclose(array);
+    h5->H5Sclose(space);
+    return check(written ? 0 : -1, path, error);
+}
+
 int hdf5_array(struct hdf5 *file, const char *path, const struct shape *shape, const float *values,
                struct error *error) {
     const struct hdf5_library *h5 = &file->h5;
@@ -107,13 +119,13 @@ int hdf5_array(struct hdf5 *file, const char *path, const struct shape *shape, c
     for (int i = 0; i < shape->rank; i++) dims[i] = (hsize_t)shape->dims[i];
     const hid_t space =
         shape->rank > 0 ? h5->H5Screate_simple(shape->rank, dims, NULL) : h5->H5Screate(H5S_SCALAR);
-    const hid_t array =
-        h5->H5Dcreate2(file->file, path, h5->H5T_IEEE_F32LE_g, space, file->links, H5P_DEFAULT, H5P_DEFAULT);
-    const bool written =
-        array >= 0 && h5->H5Dwrite(array, h5->H5T_NATIVE_FLOAT_g, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
-    if (array >= 0) h5->H5Dclose(array);
-    h5->H5Sclose(space);
-    return check(written ? 0 : -1, path, error);
+    return put_values(file, path, space, h5->H5T_IEEE_F32LE_g, h5->H5T_NATIVE_FLOAT_g, values, error);
+}
+
+int hdf5_number(struct hdf5 *file, const char *path, long long value, struct error *error) {
+    const struct hdf5_library *h5 = &file->h5;
+    return put_values(file, path, h5->H5Screate(H5S_SCALAR), h5->H5T_STD_I64LE_g, h5->H5T_NATIVE_LLONG_g,
+                      &value, error);
 }
 
 int hdf5_image(struct hdf5 *file, void **bytes, size_t *count, struct error *error) {

@@ -1,5 +1,6 @@
-/* HDF5 files, writing: groups, texts as their attributes, arrays of float32. Made in memory by libhdf5, which
- * is loaded for it, and then written to a stream. Paths are those in the file: "model_weights/conv1". */
+/* HDF5 files, writing: groups, texts as their attributes, arrays of float32, numbers. Made in memory by
+ * libhdf5, which is loaded for it, and then written to a stream. Paths are those in the file:
+ * "model_weights/conv1". */
 #ifndef TRAINER_FORMATS_HDF5_H
 #define TRAINER_FORMATS_HDF5_H
 
@@ -23,6 +24,8 @@ int hdf5_texts(struct hdf5 *file, const char *path, const char *name, const char
 /* An array, in groups that are made where they are not there. */
 int hdf5_array(struct hdf5 *file, const char *path, const struct shape *shape, const float *values,
                struct error *error);
+/* A whole number, which is an array of no dimensions. */
+int hdf5_number(struct hdf5 *file, const char *path, long long value, struct error *error);
 /* The whole file as it stands: bytes are owned by the caller (memory_free). */
 int hdf5_image(struct hdf5 *file, void **bytes, size_t *count, struct error *error);
 void hdf5_close(struct hdf5 *file); /* NULL is fine */

@@ -51,6 +51,8 @@
     X(H5P_CLS_LINK_CREATE_ID_g)                                                                              \
     X(H5T_C_S1_g)                                                                                            \
     X(H5T_IEEE_F32LE_g)                                                                                      \
+    X(H5T_STD_I64LE_g)                                                                                       \
+    X(H5T_NATIVE_LLONG_g)                                                                                    \
     X(H5T_NATIVE_FLOAT_g)
 
 struct hdf5_library {

@@ -35,13 +35,14 @@ int hdf5_messages(struct hdf5_reader *file, uint64_t object,
 
 /* --- what a value is: hdf5_values.c --- */
 
-enum hdf5_kind { HDF5_FLOATS, HDF5_FIXED_TEXTS, HDF5_TEXTS, HDF5_OTHER };
+enum hdf5_kind { HDF5_FLOATS, HDF5_INTEGERS, HDF5_FIXED_TEXTS, HDF5_TEXTS, HDF5_OTHER };
 
 struct hdf5_type {
     enum hdf5_kind kind;
     size_t item; /* bytes */
     bool big_endian;
-    const char *what; /* HDF5_OTHER: "integers" */
+    bool is_signed;   /* of integers */
+    const char *what; /* in words: "integers" */
 };
 
 /* Of a datatype's and a dataspace's message. Errors: ERROR_FILE. A shape may have sizes of 0. */

@@ -40,4 +40,8 @@ void hdf5_texts_close(struct hdf5_texts *texts); /* safe on a zeroed one */
 int hdf5_reader_array(struct hdf5_reader *file, uint64_t object, const char *path, struct npy *array,
                       struct error *error);
 
+/* The one number there: an integer, or a float as above; of any number of dimensions. */
+int hdf5_reader_number(struct hdf5_reader *file, uint64_t object, const char *path, double *number,
+                       struct error *error);
+
 #endif

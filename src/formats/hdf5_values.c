@@ -1,4 +1,5 @@
 /* See hdf5_reader.h: what values are, attributes of texts, and arrays. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,12 @@ static bool is_ieee(const uint8_t *data, size_t item) {
     return false;
 }
 
+/* All bits of 1, 2, 4 or 8 bytes. */
+static bool is_whole(const uint8_t *data, size_t item) {
+    const bool is_wide = item == 1 || item == 2 || item == 4 || item == 8;
+    return is_wide && bytes_little(data + 8, 2) == 0 && bytes_little(data + 10, 2) == 8 * item;
+}
+
 int hdf5_type_read(const struct hdf5_reader *file, const uint8_t *data, size_t bytes, struct hdf5_type *type,
                    struct error *error) {
     static const char *const classes[] = {"integers",     "floats of another format",
@@ -32,15 +39,27 @@ int hdf5_type_read(const struct hdf5_reader *file, const uint8_t *data, size_t b
                                           "compounds",    "references",
                                           "enumerations", "variable lists",
                                           "arrays"};
-    enum { HEAD = 8, FLOAT = 20, CLASS_FLOAT = 1, CLASS_TEXT = 3, CLASS_LIST = 9, LISTED_TEXT = 1 };
+    enum {
+        HEAD = 8,
+        FLOAT = 20,
+        WHOLE = 12,
+        SIGNED = 8,
+        CLASS_WHOLE = 0,
+        CLASS_FLOAT = 1,
+        CLASS_TEXT = 3,
+        CLASS_LIST = 9,
+        LISTED_TEXT = 1
+    };
     if (bytes < HEAD) return hdf5_damaged(file, "a datatype is cut", error);
     const int class = data[0] & 15;
     *type = (struct hdf5_type){.kind = HDF5_OTHER,
                                .item = (size_t)bytes_little(data + 4, 4),
                                .big_endian = data[1] & 1,
+                               .is_signed = data[1] & SIGNED,
                                .what = class < (int)(sizeof classes / sizeof *classes) ? classes[class]
                                                                                        : "items"};
     if (class == CLASS_FLOAT && bytes >= FLOAT && is_ieee(data, type->item)) type->kind = HDF5_FLOATS;
+    if (class == CLASS_WHOLE && bytes >= WHOLE && is_whole(data, type->item)) type->kind = HDF5_INTEGERS;
     if (class == CLASS_TEXT && type->item > 0) type->kind = HDF5_FIXED_TEXTS;
     if (class == CLASS_LIST && (data[1] & 15) == LISTED_TEXT && type->item == 2 * OFFSET)
         type->kind = HDF5_TEXTS;
@@ -255,17 +274,41 @@ static int read_part(void *argument, const struct hdf5_message *message, bool *s
     return message->type == HDF5_LAYOUT ? read_layout(array, message, error) : OK;
 }
 
+/* Its parts are there; *count: items that its shape says, -1 where it has not as many bytes. */
+static int find_array(struct hdf5_reader *file, uint64_t object, const char *path, struct array *array,
+                      long long *count, struct error *error) {
+    *array = (struct array){.file = file};
+    RETURN_IF(hdf5_messages(file, object, read_part, array, error));
+    if (!array->typed || !array->shaped || !array->placed)
+        return error_set(error, ERROR_FILE, "%s: %s: found a group, expected an array", file->name, path);
+    *count = items_in(&array->shape, array->type.item, array->bytes);
+    return OK;
+}
+
+static int other_type(const struct array *array, const char *path, const char *expected,
+                      struct error *error) {
+    const enum hdf5_kind kind = array->type.kind;
+    return error_set(error, ERROR_FILE, "%s: %s: found %s, expected %s", array->file->name, path,
+                     kind == HDF5_TEXTS || kind == HDF5_FIXED_TEXTS ? "texts" : array->type.what, expected);
+}
+
+static struct npy items_of(const struct array *array, const char *path, char kind, long long count) {
+    return (struct npy){.name = path,
+                        .kind = kind,
+                        .item = (int)array->type.item,
+                        .big_endian = array->type.big_endian,
+                        .shape = array->shape,
+                        .count = (size_t)count,
+                        .values = array->data};
+}
+
 int hdf5_reader_array(struct hdf5_reader *file, uint64_t object, const char *path, struct npy *out,
                       struct error *error) {
-    struct array array = {.file = file};
+    struct array array;
     char shape[SPACE_BYTES];
-    RETURN_IF(hdf5_messages(file, object, read_part, &array, error));
-    if (!array.typed || !array.shaped || !array.placed)
-        return error_set(error, ERROR_FILE, "%s: %s: found a group, expected an array", file->name, path);
-    if (array.type.kind != HDF5_FLOATS)
-        return error_set(error, ERROR_FILE, "%s: %s: found %s, expected float16, float32 or float64",
-                         file->name, path, array.type.kind == HDF5_OTHER ? array.type.what : "texts");
-    const long long count = items_in(&array.shape, array.type.item, array.bytes);
+    long long count = 0;
+    RETURN_IF(find_array(file, object, path, &array, &count, error));
+    if (array.type.kind != HDF5_FLOATS) return other_type(&array, path, "float16, float32 or float64", error);
     shape_text(&array.shape, shape, sizeof shape);
     if (array.shape.rank == 0 || count == 0)
         return error_set(error, ERROR_FILE, "%s: %s: found the shape %s, expected sizes of 1 or more",
@@ -274,12 +317,26 @@ int hdf5_reader_array(struct hdf5_reader *file, uint64_t object, const char *pat
         return error_set(error, ERROR_FILE,
                          "%s: %s: found %llu bytes, expected as many as the shape %s needs", file->name, path,
                          (unsigned long long)array.bytes, shape);
-    *out = (struct npy){.name = path,
-                        .kind = 'f',
-                        .item = (int)array.type.item,
-                        .big_endian = array.type.big_endian,
-                        .shape = array.shape,
-                        .count = (size_t)count,
-                        .values = array.data};
+    *out = items_of(&array, path, 'f', count);
+    return OK;
+}
+
+int hdf5_reader_number(struct hdf5_reader *file, uint64_t object, const char *path, double *number,
+                       struct error *error) {
+    struct array array;
+    int64_t whole = 0;
+    long long count = 0;
+    RETURN_IF(find_array(file, object, path, &array, &count, error));
+    if (array.type.kind != HDF5_FLOATS && array.type.kind != HDF5_INTEGERS)
+        return other_type(&array, path, "a number", error);
+    if (count != 1)
+        return error_set(error, ERROR_FILE, "%s: %s: found other than one number, expected one", file->name,
+                         path);
+    const char kind = array.type.kind == HDF5_FLOATS ? 'f' : array.type.is_signed ? 'i' : 'u';
+    const struct npy item = items_of(&array, path, kind, count);
+    if (kind == 'f')
+        *number = (double)npy_float(&item, 0);
+    else
+        *number = npy_integer(&item, 0, &whole) ? (double)whole : (double)INFINITY;
     return OK;
 }

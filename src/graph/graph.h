@@ -59,6 +59,7 @@ struct attributes {
         float bias, alpha, beta;
     } lrn;
     float epsilon;      /* batch_norm and its gradients */
+    float momentum;     /* batch_norm: of what follows its moments, for other programs' files */
     struct shape shape; /* reshape, broadcast_to, slice (sizes), pad (full shape), placeholder, constant,
                            conv2d_grad_x, conv2d_grad_kernel, avgpool_grad, embedding_grad, cond, dequeue */
     float rate;         /* dropout: share that is dropped */

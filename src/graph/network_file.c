@@ -84,6 +84,12 @@ struct file_array *network_file_array(struct network_file *file, const char *nam
     return array;
 }
 
+const struct file_array *network_file_find(const struct network_file *file, const char *name) {
+    for (int i = 0; i < file->count; i++)
+        if (strcmp(file->arrays[i].name, name) == 0) return &file->arrays[i];
+    return NULL;
+}
+
 /* --- names --- */
 
 static bool is_taken(const struct layer_list *list, const struct layer *layer, const char *name) {
@@ -165,12 +171,13 @@ static int write_text(const struct network_file *file, const char *path, char *t
 }
 
 int network_file_text(const char *path, enum file_head head, char *text, size_t bytes, bool *has_weights,
-                      struct error *error) {
+                      struct file_optimizer *optimizer, struct error *error) {
     struct network_file file;
     int code = network_file_open(&file, path, error);
     if (code == OK && head == FILE_HEAD_FIT) code = fit_head(&file, path, error);
     if (code == OK) code = write_text(&file, path, text, bytes, error);
     *has_weights = file.count > 0;
+    if (optimizer) *optimizer = file.optimizer;
     network_file_close(&file);
     return code;
 }
@@ -191,7 +198,8 @@ int network_file_typed(char *text, size_t bytes, char *weights, struct error *er
     if (reader && &reader->plugin != choice.plugin)
         return error_set(error, ERROR_USAGE, "%s: found the file %s, expected one that %s reads", name, path,
                          name);
-    RETURN_IF(network_file_text(path, (enum file_head)settings->head, text, bytes, &has_weights, error));
+    RETURN_IF(
+        network_file_text(path, (enum file_head)settings->head, text, bytes, &has_weights, NULL, error));
     snprintf(weights, PATH_BYTES, "%s",
              has_weights && settings->weights == FILE_WEIGHTS_SAME ? settings->file : "");
     return OK;

@@ -14,6 +14,14 @@ struct file_array {
                       flattened, `in` is in the order rows, columns, channels */
 };
 
+/* The optimizer that the network was trained with there, as far as it has a counterpart here. Its vectors are
+ * among the file's arrays, named as in a checkpoint: "momentum:conv1/kernel". */
+struct file_optimizer {
+    char text[200];  /* as --optimizer takes it: "adam:rate=0.001,..."; empty: none */
+    long updates;    /* that it has made */
+    char words[240]; /* why it is left out, or what of it is; or "" */
+};
+
 struct network_file {
     struct layer_list list;    /* layers with weights have names, and those are in the arrays' names; count 0:
                                   the    file has weights only */
@@ -21,7 +29,8 @@ struct network_file {
     int count, room;
     struct shape input; /* of one example: {features} or {rows, columns, channels}; rank 0: not said */
     int classes;        /* outputs of the last layer; 0: not said */
-    char notice[240];   /* what is said there and not heeded here, for who takes the weights; or "" */
+    struct file_optimizer optimizer;
+    char notice[240]; /* what is said there and not heeded here, for who takes the weights; or "" */
 };
 
 /* What a network of a file is set by on the command line, after the reader's name: the settings of all
@@ -61,10 +70,13 @@ bool network_file_has_reader(const char *path);
 int network_file_classes(const struct network_file *file);
 
 /* The network in a file as a model's text, "layers:...", in text[bytes]. *has_weights: the file has its
- * weights. Errors: as network_file_open; ERROR_FILE: it is longer as a text than `bytes`, or its end is no
- * dense layer that could be made to fit. */
+ * weights. *optimizer: what it has of one; NULL: nobody asks. Errors: as network_file_open; ERROR_FILE: it is
+ * longer as a text than `bytes`, or its end is no dense layer that could be made to fit. */
 int network_file_text(const char *path, enum file_head head, char *text, size_t bytes, bool *has_weights,
-                      struct error *error);
+                      struct file_optimizer *optimizer, struct error *error);
+
+/* The array of that name, or NULL. */
+const struct file_array *network_file_find(const struct network_file *file, const char *name);
 
 /* Whether that names a reader: "keras:...". */
 bool network_file_is_named(const char *text);

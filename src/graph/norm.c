@@ -117,6 +117,7 @@ node graph_batch_norm_of(struct graph *g, node x, const char *name, float moment
     const node moments = norm_moments(g, x, mean, variance, channels, momentum);
     struct node_info info = {.op = OP_batch_norm, .inputs = 4, .input = {x, moments, scale, shift}};
     info.attributes.epsilon = epsilon;
+    info.attributes.momentum = momentum;
     return graph_make(g, &info);
 }
 

@@ -22,6 +22,7 @@ struct keras_weighted {
     const char *name;       /* in the file */
     const char *class_name; /* in the file */
     int number;             /* of its class, from 0 */
+    bool is_fixed;          /* not trainable */
 };
 
 struct keras_network {
@@ -64,6 +65,11 @@ __attribute__((format(printf, 4, 5))) int keras_wrong(const struct keras_network
 
 bool keras_has_weights(enum layer_kind kind);
 
+/* What a layer's weights are called here, in Keras' order; returns how many. Those from the third on are
+ * statistics. */
+enum { KERAS_WEIGHTS_MOST = 4, KERAS_TRAINED_MOST = 2 };
+int keras_weights_of(const struct layer *layer, const char *names[KERAS_WEIGHTS_MOST]);
+
 /* How the weights of a layer are found: in .h5 files by the layer's name and what `weight_names` says; in
  * .keras files by its class and number. */
 enum keras_places { KERAS_BY_NAME, KERAS_BY_CLASS };
@@ -71,6 +77,18 @@ enum keras_places { KERAS_BY_NAME, KERAS_BY_CLASS };
 /* Adds the arrays of all layers with weights to the file. */
 int keras_weights_read(const struct keras_network *network, struct hdf5_reader *from,
                        enum keras_places places, struct error *error);
+
+/* --- keras_optimizer.c --- */
+
+/* Takes the optimizer that a model was compiled with, and its state, as file->optimizer and arrays, behind
+ * those of the layers. `compiled` of `json`: {"class_name": "Adam", "config": {...}}; NULL: there is none.
+ * What has no counterpart here is left out, and file->optimizer.words says so. Errors: as above; arrays that
+ * are damaged. */
+int keras_optimizer_read(const struct keras_network *network, const struct json *json,
+                         const struct json_value *compiled, struct hdf5_reader *from,
+                         enum keras_places places, struct error *error);
+
+/* --- keras_weights.c again --- */
 
 /* "MaxPooling2D" is max_pooling2d in the weights of .keras files, the second one max_pooling2d_1. */
 enum { KERAS_GROUP_BYTES = 200 };

@@ -151,12 +151,15 @@ static int number_of_class(const struct reading *reading, const struct json_valu
     return number;
 }
 
-static void note_fixed(struct reading *reading, const struct keras_part *part, const struct layer *layer) {
-    struct keras_network *network = reading->network;
+static bool is_fixed(const struct reading *reading, const struct keras_part *part) {
     const struct json_value *trainable = member(reading, part->config, "trainable");
+    return trainable && trainable->kind == JSON_BOOL && !(trainable->number > 0.0);
+}
+
+static void note_fixed(struct reading *reading, const struct layer *layer) {
+    struct keras_network *network = reading->network;
     char *notice = network->file->notice;
     const size_t room = sizeof network->file->notice;
-    if (!trainable || trainable->kind != JSON_BOOL || trainable->number > 0.0) return;
     if (network->fixed++ == 0)
         snprintf(notice, room, "%.60s: layer %s is not trainable there; here it is, unless --freeze names it",
                  network->path, layer->name);
@@ -175,8 +178,8 @@ static void note_weights(struct reading *reading, const struct keras_part *part,
     if (!keras_has_weights(list->layers[first].kind)) return;
     network_file_name(list, &list->layers[first], part->name);
     network->weighted[network->weighted_count++] =
-        (struct keras_weighted){first, part->name, part->class_name, number};
-    note_fixed(reading, part, &list->layers[first]);
+        (struct keras_weighted){first, part->name, part->class_name, number, is_fixed(reading, part)};
+    if (is_fixed(reading, part)) note_fixed(reading, &list->layers[first]);
 }
 
 static int read_layer(struct reading *reading, const struct json_value *first, const struct json_value *layer,

@@ -8,6 +8,28 @@
 
 enum { CONFIG_MOST = 16 << 20 }; /* bytes of a model's configuration */
 
+/* What the model was compiled with, an attribute of the root, too; without it there is no optimizer. */
+static int read_h5_optimizer(const struct keras_network *network, struct hdf5_reader *from,
+                             struct error *error) {
+    struct hdf5_texts training = {0};
+    struct json json = {0};
+    struct error why = {0};
+    int code = hdf5_reader_texts(from, from->root, "training_config", &training, error);
+    if (code != OK || training.count != 1) goto end;
+    if (json_parse(&json, training.texts[0], strlen(training.texts[0]), &why) != OK) {
+        code = error_set(error, why.code, "%s: training_config: %s", network->path, why.words);
+        goto end;
+    }
+    const struct json_value *root = &json.values[0];
+    if (root->kind == JSON_OBJECT)
+        code = keras_optimizer_read(network, &json, json_member(&json, root, "optimizer_config"), from,
+                                    KERAS_BY_NAME, error);
+end:
+    json_free(&json);
+    hdf5_texts_close(&training);
+    return code;
+}
+
 /* The configuration is an attribute of the root. */
 static int read_h5(struct network_file *file, const char *path, const uint8_t *bytes, size_t length,
                    struct error *error) {
@@ -24,6 +46,7 @@ static int read_h5(struct network_file *file, const char *path, const uint8_t *b
         code = keras_network_open(&network, file, path, version.count > 0 ? version.texts[0] : NULL,
                                   config.texts[0], strlen(config.texts[0]), error);
     if (code == OK) code = keras_weights_read(&network, &from, KERAS_BY_NAME, error);
+    if (code == OK) code = read_h5_optimizer(&network, &from, error);
     keras_network_close(&network);
     hdf5_texts_close(&config);
     hdf5_texts_close(&version);
@@ -89,6 +112,15 @@ static size_t unpacked_most(const struct zip *zip) {
     return most > FILE_UNPACKED_FREE ? most : FILE_UNPACKED_FREE;
 }
 
+static int read_archive_optimizer(const struct keras_network *network, struct hdf5_reader *from,
+                                  struct error *error) {
+    const struct json_value *compiled =
+        json_member(&network->json, &network->json.values[0], "compile_config");
+    if (!compiled || compiled->kind != JSON_OBJECT) return OK;
+    return keras_optimizer_read(network, &network->json, json_member(&network->json, compiled, "optimizer"),
+                                from, KERAS_BY_CLASS, error);
+}
+
 static int read_archive(struct network_file *file, const char *path, const uint8_t *bytes, size_t length,
                         struct error *error) {
     struct keras_network network = {0};
@@ -107,6 +139,7 @@ static int read_archive(struct network_file *file, const char *path, const uint8
         code = unpack(&zip, "model.weights.h5", unpacked_most(&zip), &weights, &weights_bytes, error);
     if (code == OK && weights) code = hdf5_reader_open(&from, path, weights, weights_bytes, error);
     if (code == OK && weights) code = keras_weights_read(&network, &from, KERAS_BY_CLASS, error);
+    if (code == OK && weights) code = read_archive_optimizer(&network, &from, error);
     memory_free(weights);
     memory_free(config);
     keras_network_close(&network);

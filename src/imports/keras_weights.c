@@ -5,7 +5,7 @@
 
 #include "keras.h"
 
-enum { PATH_MOST = 500, WEIGHTS_MOST = 4 };
+enum { PATH_MOST = 500 };
 
 void keras_group_name(const char *class_name, int number, char name[KERAS_GROUP_BYTES]) {
     size_t at = 0;
@@ -26,9 +26,8 @@ bool keras_has_weights(enum layer_kind kind) {
     return kind == LAYER_embedding || has(kind, "no_bias") || has(kind, "epsilon");
 }
 
-/* What a layer's weights are called here, in Keras' order; returns how many. */
-static int weights_of(const struct layer *layer, const char *names[WEIGHTS_MOST]) {
-    static const char *const statistics[WEIGHTS_MOST] = {"scale", "shift", "mean", "variance"};
+int keras_weights_of(const struct layer *layer, const char *names[KERAS_WEIGHTS_MOST]) {
+    static const char *const statistics[KERAS_WEIGHTS_MOST] = {"scale", "shift", "mean", "variance"};
     static const char *const products[] = {"kernel", "bias"};
     const bool is_norm = has(layer->kind, "epsilon");
     const bool has_bias = has(layer->kind, "no_bias") && !layer->values.no_bias;
@@ -86,8 +85,8 @@ static int read_array(struct reading *reading, const struct keras_weighted *weig
 
 static int read_layer(struct reading *reading, const struct keras_weighted *weighted, const char *group,
                       const struct hdf5_texts *stored, enum keras_places places) {
-    const char *names[WEIGHTS_MOST] = {0};
-    const int count = weights_of(&reading->network->file->list.layers[weighted->layer], names);
+    const char *names[KERAS_WEIGHTS_MOST] = {0};
+    const int count = keras_weights_of(&reading->network->file->list.layers[weighted->layer], names);
     if (places == KERAS_BY_NAME && stored->count != count)
         return keras_wrong(reading->network, weighted->name, reading->error, "found %d weights, expected %d",
                            stored->count, count);

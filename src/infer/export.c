@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/text.h"
+#include "../record/progress.h"
 #include "units.h"
 
 static void all_suffixes(char *out, size_t bytes) {
@@ -40,22 +41,35 @@ static int write_file(const struct format *format, const char *path, const struc
     return code;
 }
 
+/* Said once it is there. */
+static void say_left_out(const char *path, const struct keras_training *training) {
+    char words[sizeof training->words + 300];
+    snprintf(words, sizeof words, "%.200s: left out: %s", path, training->words);
+    if (training->words[0]) progress_warn_of(words);
+}
+
 int export_write(const char *checkpoint, const char *path, bool torch, struct error *error) {
     const struct format *format = NULL;
     struct restored restored = {0};
     struct layers_of layers = {0};
+    struct keras_training training = {0};
     RETURN_IF(export_format(&format, path, error));
     if (torch && !format->arrays)
         return error_set(error, ERROR_USAGE,
                          "--names=torch: .%s files have layouts of their own; expected .npz or .safetensors",
                          format->plugin.name);
     int code = restored_open(&restored, checkpoint, true, error);
-    const struct exported exported = {.restored = &restored, .layers = &layers, .torch = torch};
+    const struct exported exported = {
+        .restored = &restored, .layers = &layers, .training = &training, .torch = torch};
+    if (code == OK && format->trains)
+        code = keras_training_open(&training, &restored, checkpoint, format->trains, error);
     if (code == OK) code = layers_of_open(&layers, &restored.evaluator.pass[EVALUATE_WHOLE].network, error);
     if (code == OK)
         code = units_give(&restored.evaluator.pass[EVALUATE_WHOLE].network, &restored.units, path,
                           restored.weights, error);
     if (code == OK) code = write_file(format, path, &exported, error);
+    if (code == OK) say_left_out(path, &training);
+    keras_training_close(&training);
     layers_of_close(&layers);
     restored_close(&restored);
     return code;

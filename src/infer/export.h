@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include "../base/option.h"
+#include "keras_training.h"
 #include "layers_of.h"
 #include "restore.h"
 
@@ -12,13 +13,16 @@
 struct exported {
     const struct restored *restored; /* the weights, and what the training knew of its examples */
     const struct layers_of *layers;
-    bool torch; /* names and layouts of arrays as PyTorch has them, where the format is one of arrays */
+    const struct keras_training
+        *training; /* what Keras goes on from, where the format asks and it is there */
+    bool torch;    /* names and layouts of arrays as PyTorch has them, where the format is one of arrays */
 };
 
 struct format {
     struct plugin plugin;
-    const char *needs; /* the package that this build lacks for it; NULL: nothing */
-    bool arrays;       /* it has the weights alone, by name */
+    const char *needs;        /* the package that this build lacks for it; NULL: nothing */
+    bool arrays;              /* it has the weights alone, by name */
+    enum keras_reader trains; /* who goes on from the optimizer's state in it; KERAS_NONE: it has none */
     /* Whether a library that is loaded on demand is there; NULL: it needs none. Errors: ERROR_FILE. */
     int (*ready)(struct error *error);
     /* Writes the whole file. Errors: ERROR_FILE: the stream; a layer that the format cannot say, by its
@@ -35,7 +39,8 @@ extern const struct plugin_kind format_kind;
 int export_format(const struct format **format, const char *path, struct error *error);
 
 /* Writes the network of a checkpoint (see restored_open) to `path`, which appears under its name when it is
- * whole; a file that is there is replaced. Errors: ERROR_USAGE, ERROR_FILE, ERROR_DEVICE. */
+ * whole; a file that is there is replaced. What is left out of the training that the format could go on with
+ * is said on standard error. Errors: ERROR_USAGE, ERROR_FILE, ERROR_DEVICE. */
 int export_write(const char *checkpoint, const char *path, bool torch, struct error *error);
 
 #endif

@@ -131,6 +131,7 @@ int keras_layer(struct keras_layer *layer, const struct layers_of *of, int place
     add_weight(layer, "bias", from->weights[WEIGHT_BIAS]);
     add_weight(layer, "gamma", from->weights[WEIGHT_SCALE]);
     add_weight(layer, "beta", from->weights[WEIGHT_SHIFT]);
+    layer->trained = layer->weights;
     add_weight(layer, "moving_mean", from->weights[WEIGHT_MEAN]);
     add_weight(layer, "moving_variance", from->weights[WEIGHT_VARIANCE]);
     return OK;
@@ -282,6 +283,7 @@ static void put_settings(struct json_writer *json, const struct layers_of *of, c
         return;
     case FOUND_BATCH_NORM:
         json_int(json, "axis", info->shape.rank - 1);
+        json_real(json, "momentum", (double)info->attributes.momentum);
         json_real(json, "epsilon", (double)info->attributes.epsilon);
         break;
     case FOUND_LAYER_NORM:
@@ -366,8 +368,8 @@ static int put_layer(struct json_writer *json, const struct layers_of *of, int p
     return OK;
 }
 
-static int write_config(FILE *file, const struct layers_of *of, const int *order, bool modules,
-                        struct error *error) {
+static int write_config(FILE *file, const struct layers_of *of, const int *order,
+                        const struct keras_training *training, bool modules, struct error *error) {
     struct json_writer json = {.file = file};
     const bool sequential = is_sequential(of);
     json_open(&json, NULL, '{');
@@ -386,19 +388,39 @@ static int write_config(FILE *file, const struct layers_of *of, const int *order
         json_close(&json, ']');
     }
     json_close(&json, '}');
+    if (modules && training->there) {
+        json_open(&json, "compile_config", '{');
+        keras_training_put(&json, training, KERAS_THIRD);
+        json_close(&json, '}');
+    }
     json_close(&json, '}');
     return OK;
 }
 
-int keras_config_text(char **text, const struct layers_of *of, bool modules, struct error *error) {
+int keras_config_text(char **text, const struct layers_of *of, const struct keras_training *training,
+                      enum keras_reader reader, struct error *error) {
     size_t bytes = 0;
     int *order = NULL;
     *text = NULL;
     RETURN_IF(memory_array(&order, of->count + 1, "the order of layers", error));
     FILE *stream = open_memstream(text, &bytes);
     int code = stream ? keras_order(order, of, error) : OK;
-    if (stream && code == OK) code = write_config(stream, of, order, modules, error);
+    if (stream && code == OK) code = write_config(stream, of, order, training, reader == KERAS_THIRD, error);
     memory_free(order);
     if (stream && (fclose(stream) == 0 || code != OK)) return code;
+    return error_set(error, ERROR_DEVICE, "no memory for a model's configuration");
+}
+
+int keras_training_text(char **text, const struct keras_training *training, struct error *error) {
+    size_t bytes = 0;
+    *text = NULL;
+    FILE *stream = open_memstream(text, &bytes);
+    struct json_writer json = {.file = stream};
+    if (stream) {
+        json_open(&json, NULL, '{');
+        keras_training_put(&json, training, KERAS_SECOND);
+        json_close(&json, '}');
+    }
+    if (stream && fclose(stream) == 0) return OK;
     return error_set(error, ERROR_DEVICE, "no memory for a model's configuration");
 }

@@ -4,6 +4,7 @@
 #ifndef TRAINER_INFER_KERAS_H
 #define TRAINER_INFER_KERAS_H
 
+#include "keras_training.h"
 #include "layers_of.h"
 
 enum { KERAS_WEIGHTS = 4 };
@@ -13,6 +14,7 @@ struct keras_layer {
     const char *name;       /* "conv1" */
     int weights;            /* how many of the following */
     const struct range *weight[KERAS_WEIGHTS];
+    int trained;                            /* the first so many of them are; the others are statistics */
     const char *weight_name[KERAS_WEIGHTS]; /* "kernel", "moving_mean" */
 };
 
@@ -30,8 +32,11 @@ bool keras_is_third(const struct layers_of *of);
 int keras_order(int *order, const struct layers_of *of, struct error *error);
 
 /* The whole model, Sequential where each layer has the one before as its only input, else Functional, as JSON
- * that the caller owns (free). `modules`: with what files in the format .keras have besides. Errors: as
- * above; ERROR_DEVICE (memory). */
-int keras_config_text(char **text, const struct layers_of *of, bool modules, struct error *error);
+ * that the caller owns (free). For Keras 3 with what files in the format .keras have besides, of which
+ * `training` is part. Errors: as above; ERROR_DEVICE (memory). */
+int keras_config_text(char **text, const struct layers_of *of, const struct keras_training *training,
+                      enum keras_reader reader, struct error *error);
+/* The same of what Keras 2 has beside the model, of a training that is there. */
+int keras_training_text(char **text, const struct keras_training *training, struct error *error);
 
 #endif

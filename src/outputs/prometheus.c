@@ -156,7 +156,8 @@ static void write_all(FILE *file, const struct metrics *metrics) {
     write_score(file, "validation", row->metric, row->validation_score);
     write_run(file, "examples_per_second", "gauge", "Examples per second of the last epoch.", "",
               row->examples_per_s);
-    write_workers(file, metrics, "worker_up", "gauge", "0 when the worker was lost.", up_of);
+    write_workers(file, metrics, "worker_up", "gauge", "0 when the worker was lost, or has not come yet.",
+                  up_of);
     write_workers(file, metrics, "worker_steps_total", "counter", "Steps since the program began.", steps_of);
     write_workers(file, metrics, "worker_examples_total", "counter", "Examples since the program began.",
                   examples_of);
@@ -198,6 +199,8 @@ static int open(void *self, const struct output_scene *scene, struct error *erro
     add_label(&text, "dataset", scene->config->dataset);
     add_label(&text, "version", TRAINER_VERSION);
     RETURN_IF(memory_array(&metrics->worker, scene->workers, "the workers' figures", error));
+    for (int w = 0; scene->roster && w < scene->workers; w++)
+        metrics->worker[w].lost = !atomic_load(&scene->roster->members[w].active); /* it is yet to come */
     RETURN_IF(file_join(metrics->path, scene->folder, "metrics.prom", error));
     return write(metrics, error);
 }
@@ -235,8 +238,8 @@ static int epoch(void *self, const struct output_epoch *epoch, struct error *err
 
 static int event(void *self, const struct output_event *event, struct error *error) {
     struct metrics *metrics = self;
-    if (event->kind != EVENT_LOST) return OK;
-    metrics->worker[event->worker].lost = true;
+    if (event->kind != EVENT_LOST && event->kind != EVENT_JOINED) return OK;
+    metrics->worker[event->worker].lost = event->kind == EVENT_LOST;
     return write(metrics, error);
 }
 

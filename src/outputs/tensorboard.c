@@ -209,9 +209,9 @@ static int epoch(void *of, const struct output_epoch *epoch, struct error *error
 
 static int event(void *of, const struct output_event *event, struct error *error) {
     static const char *const kinds[] = {
-        [EVENT_RESUMED] = "resumed",       [EVENT_TARGET] = "target", [EVENT_BEST] = "best so far",
-        [EVENT_CHECKPOINT] = "checkpoint", [EVENT_LOST] = "lost",     [EVENT_LEFT] = "left",
-        [EVENT_STRATEGY] = "strategy"};
+        [EVENT_RESUMED] = "resumed",       [EVENT_TARGET] = "target",    [EVENT_BEST] = "best so far",
+        [EVENT_CHECKPOINT] = "checkpoint", [EVENT_LOST] = "lost",        [EVENT_LEFT] = "left",
+        [EVENT_JOINED] = "joined",         [EVENT_STRATEGY] = "strategy"};
     struct tensorboard *self = of;
     (void)error;
     text_add(&self->happened, "* %.1f s: **%s**: %s\n", event->time_s, kinds[event->kind], event->words);

@@ -325,10 +325,10 @@ static int steps(void *self, const struct log_row *rows, int count, struct error
 
 static int event(void *self, const struct output_event *event, struct error *error) {
     struct tracing *tracing = self;
-    static const char *const names[] = {[EVENT_RESUMED] = "resumed",  [EVENT_TARGET] = "target reached",
-                                        [EVENT_BEST] = "best epoch",  [EVENT_CHECKPOINT] = "checkpoint",
-                                        [EVENT_LOST] = "lost",        [EVENT_LEFT] = "left",
-                                        [EVENT_STRATEGY] = "strategy"};
+    static const char *const names[] = {[EVENT_RESUMED] = "resumed", [EVENT_TARGET] = "target reached",
+                                        [EVENT_BEST] = "best epoch", [EVENT_CHECKPOINT] = "checkpoint",
+                                        [EVENT_LOST] = "lost",       [EVENT_LEFT] = "left",
+                                        [EVENT_JOINED] = "joined",   [EVENT_STRATEGY] = "strategy"};
     char text[400];
     snprintf(text, sizeof text, "%s: %s", names[event->kind], event->words);
     add_mark(tracing, event->time_s, text);

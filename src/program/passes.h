@@ -32,7 +32,15 @@ struct instruction {
     struct problem problem;
     const struct kernel *kernel;
     void *plan;
-    bool shared; /* the plan is its device's (plans.h) */
+    bool shared;            /* the plan is its device's (plans.h) */
+    int formed[MAX_INPUTS]; /* of operands that are ready (problem.ready): which of the program's forms */
+};
+
+/* Weights in another form than their own, made at the beginning of each run (bring.c). */
+struct formed {
+    node root;
+    struct form form;
+    size_t offset; /* bytes in the arena */
 };
 
 struct program {
@@ -42,6 +50,8 @@ struct program {
     int count;
     struct instruction *instructions; /* [instruction_count], in the order of their nodes */
     int instruction_count;
+    struct formed *formed; /* [formed_count] */
+    int formed_count;
     size_t arena_bytes;
     bool soft;    /* what its device has no kernel for runs on the CPU (soft.c) */
     bool assigns; /* a kept node writes a variable */
@@ -73,6 +83,7 @@ int program_place(struct program *program, struct error *error);  /* place.c: ba
 int program_lower(struct program *program, struct error *error);  /* lower.c: which values are kept in bf16 */
 int program_choose(struct program *program, struct error *error); /* choose.c: instructions and kernels */
 int program_plan(struct program *program, struct error *error);   /* plan.c: the arena */
+int program_bring(struct program *program, struct error *error);  /* bring.c: weights in other forms */
 
 /* choose.c: whether a kernel of the program's device takes the node: OK, KERNEL_DECLINED or an error; and the
  * words for it. */
@@ -95,6 +106,10 @@ int program_here(const struct problem *problem, void **plan, struct error *error
 
 /* soft.c: an operation without a kernel on its device, on the CPU; tried last. */
 extern const struct kernel program_soft_kernel;
+
+/* bring.c: makes these forms of such weights in an arena's memory, queued. */
+int program_make_forms(const struct program *program, const float *weights, char *memory,
+                       struct error *error);
 
 /* run.c: the call of node n's instruction in an arena. */
 struct call *arena_call(const struct arena *arena, node n);

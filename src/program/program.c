@@ -22,7 +22,8 @@ static int compile(struct program *program, const node *fetches, int count, stru
     RETURN_IF(program_place(program, error));
     RETURN_IF(program_lower(program, error));
     RETURN_IF(program_choose(program, error));
-    return program_plan(program, error);
+    RETURN_IF(program_plan(program, error));
+    return program_bring(program, error);
 }
 
 int program_open(struct program **out, const struct graph *graph, const struct device *device,
@@ -64,6 +65,7 @@ void program_close(struct program *program) {
     if (!program) return;
     for (int i = program->instruction_count - 1; i >= 0; i--) program_release(&program->instructions[i]);
     memory_free(program->instructions);
+    memory_free(program->formed);
     memory_free(program->values);
     memory_free(program);
 }

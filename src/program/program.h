@@ -47,8 +47,9 @@ void arena_set_input(struct arena *arena, node n, const void *address);
 typedef int arena_before(void *argument, struct error *error);
 void arena_set_before(struct arena *arena, arena_before *before, void *argument);
 
-/* From the next run on a run ends with a copy of the first `bytes` of a fetch that is in the arena to
- * memory of the device's allocate_host: queued, as all of a run is. host NULL: with none. */
+/* From the next run on a run leaves the first `bytes` of a fetch that is in the arena in memory of the
+ * device's allocate_host, too: copied there at its end, queued as all of a run is, or written there alone,
+ * where the device can and nothing else reads the value. host NULL: no longer. */
 void arena_set_output(struct arena *arena, node n, void *host, size_t bytes);
 
 /* Runs every instruction once. weights, gradients: [layout.floats] floats on the device; gradients may be

@@ -23,7 +23,9 @@ struct addresses {
     node fed[FED]; /* placeholders that are read elsewhere than in the arena, in the order of their setting */
     const void *at[FED];
     int fed_count;        /* above FED: more than are looked at */
-    void *told;           /* where an output is copied to, or NULL */
+    void *told;           /* where an output goes to, or NULL */
+    node output;          /* which one ... */
+    size_t told_bytes;    /* ... and how much of it */
     arena_before *before; /* what a run begins with, or NULL */
     void *argument;
 };
@@ -43,8 +45,7 @@ struct arena {
     int patch_count;
     char *constants;              /* copies on a device that has memory of its own; else NULL */
     struct addresses addresses;   /* of this run */
-    const void *output;           /* what is copied there ... */
-    size_t output_bytes;          /* ... and how much of it */
+    struct call *told;            /* which writes the output to its place; NULL: it is copied there */
     struct recording *recordings; /* [RECORDINGS], of which recording_count are there, in a ring */
     int recording_count, recording_next;
     int recorded_nodes;   /* of the first recording; 0: */
@@ -99,7 +100,9 @@ static void set_call(struct arena *arena, int s) {
     for (int i = 0; i < instruction->problem.inputs; i++) {
         const node operand = program->values[instruction->n].info.input[i];
         const struct place *place = place_of(program, operand);
-        if (place->base == BASE_CONSTANT && arena->constants)
+        if (instruction->problem.ready >> i & 1)
+            call->input[i] = arena->memory + program->formed[instruction->formed[i]].offset;
+        else if (place->base == BASE_CONSTANT && arena->constants)
             call->input[i] = arena->constants + constant_offset(program, program->values[operand].root);
         else if (place->base == BASE_CONSTANT)
             call->input[i] = place->constant;
@@ -216,10 +219,31 @@ void arena_set_before(struct arena *arena, arena_before *before, void *argument)
     arena->addresses.argument = before ? argument : NULL;
 }
 
+/* The call that leaves the value of node n, which nothing else reads, wherever it is told; NULL: there is
+ * none. */
+static struct call *last_call(const struct arena *arena, node n) {
+    const struct program *program = arena->program;
+    struct call *call = NULL;
+    for (int s = 0; s < program->instruction_count; s++) {
+        const struct instruction *instruction = &program->instructions[s];
+        for (int i = 0; i < instruction->problem.inputs; i++)
+            if (program->values[program->values[instruction->n].info.input[i]].root == n) return NULL;
+        if (instruction->n == n && instruction->kernel->writes_host) call = &arena->calls[s];
+    }
+    return call;
+}
+
 void arena_set_output(struct arena *arena, node n, void *host, size_t bytes) {
-    arena->addresses.told = host;
-    arena->output = host ? arena_address(arena, n) : NULL;
-    arena->output_bytes = bytes;
+    struct addresses *addresses = &arena->addresses;
+    const struct value *value = &arena->program->values[n];
+    const size_t all = shape_count(&value->info.shape) * type_bytes(value->info.type);
+    if (addresses->told == host && addresses->output == n && addresses->told_bytes == bytes) return;
+    if (arena->told) arena->told->output = arena_address(arena, addresses->output);
+    arena->told = host && bytes == all ? last_call(arena, n) : NULL;
+    if (arena->told) arena->told->output = host;
+    addresses->told = host;
+    addresses->output = n;
+    addresses->told_bytes = bytes;
 }
 
 struct call *arena_call(const struct arena *arena, node n) {
@@ -248,17 +272,20 @@ static int set_slabs(const struct program *program, struct arena *arena, float *
 
 static int run_steps(const struct program *program, struct arena *arena, struct error *error) {
     if (arena->addresses.before) RETURN_IF(arena->addresses.before(arena->addresses.argument, error));
+    RETURN_IF(program_make_forms(program, arena->addresses.weights, arena->memory, error));
     for (int s = 0; s < program->instruction_count; s++)
         RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));
-    if (!arena->addresses.told) return OK;
+    const struct addresses *addresses = &arena->addresses;
+    if (!addresses->told || arena->told) return OK;
     const struct device *device = program->device;
-    return device->backend->queue_copy(device, arena->addresses.told, arena->output, arena->output_bytes,
-                                       error);
+    return device->backend->queue_copy(device, addresses->told, arena_address(arena, addresses->output),
+                                       addresses->told_bytes, error);
 }
 
 int program_run_nodes(const struct program *program, struct arena *arena, node begin, node end,
                       float *weights, float *gradients, _Atomic int *at, struct error *error) {
     RETURN_IF(set_slabs(program, arena, weights, gradients, error));
+    RETURN_IF(program_make_forms(program, weights, arena->memory, error));
     for (int s = 0; s < program->instruction_count; s++) {
         const node n = program->instructions[s].n;
         if (n < begin || n >= end) continue;
@@ -279,7 +306,8 @@ static bool is_queued(const struct program *program) {
 
 static bool is_same(const struct addresses *a, const struct addresses *b) {
     bool same = a->weights == b->weights && a->gradients == b->gradients && a->fed_count == b->fed_count &&
-                a->told == b->told && a->before == b->before && a->argument == b->argument;
+                a->told == b->told && a->output == b->output && a->told_bytes == b->told_bytes &&
+                a->before == b->before && a->argument == b->argument;
     for (int i = 0; same && i < a->fed_count; i++) same = a->fed[i] == b->fed[i] && a->at[i] == b->at[i];
     return same;
 }
@@ -364,6 +392,7 @@ int program_run(const struct program *program, struct arena *arena, float *weigh
 int program_time(const struct program *program, struct arena *arena, float *weights, float *gradients,
                  const struct world *world, double *seconds, struct error *error) {
     RETURN_IF(set_slabs(program, arena, weights, gradients, error));
+    RETURN_IF(program_make_forms(program, weights, arena->memory, error));
     double began = world_now(world);
     for (int s = 0; s < program->instruction_count; s++) {
         RETURN_IF(program->instructions[s].kernel->run(&arena->calls[s], error));

@@ -57,6 +57,7 @@ enum output_event_kind {
     EVENT_CHECKPOINT,
     EVENT_LOST,
     EVENT_LEFT,
+    EVENT_JOINED,
     EVENT_STRATEGY
 };
 

@@ -170,6 +170,9 @@ const char *sentence_of_run(const struct summary *summary, char *out, size_t byt
     if (summary->lost_workers > 0)
         text_item(&words, "; ", "%d worker%s lost", summary->lost_workers,
                   summary->lost_workers == 1 ? "" : "s");
+    if (summary->join_count > 0)
+        text_item(&words, "; ", "%d worker%s joined", summary->join_count,
+                  summary->join_count == 1 ? "" : "s");
     add_sizes(&words, "servers", summary->server_bytes, summary->servers);
     if (summary->servers < 2) add_sizes(&words, "shards", summary->shard_bytes, summary->shards);
     text_add(&words, ".");

@@ -104,6 +104,19 @@ static void write_phases(struct json_writer *json, const struct summary *s) {
     json_close(json, ']');
 }
 
+static void write_joins(struct json_writer *json, const struct summary *s) {
+    json_open(json, "joins", '[');
+    for (int j = 0; j < s->join_count; j++) {
+        json_open(json, NULL, '{');
+        json_int(json, "worker", s->joins[j].worker);
+        json_real(json, "time_s", s->joins[j].time_s);
+        json_int(json, "step", s->joins[j].step);
+        json_int(json, "update", s->joins[j].update);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
 static void write_members(struct json_writer *json, const struct summary *s) {
     json_text(json, "program", s->program);
     config_each(s->config, OPTION_SHOWN, write_setting, json);
@@ -148,9 +161,11 @@ static void write_members(struct json_writer *json, const struct summary *s) {
     json_real(json, "batch_expected_s", s->batch_expected_s);
     json_real(json, "batch_compute_s", s->batch_compute_s);
     json_int(json, "lost_updates", s->lost_updates);
+    if (s->config->restart_wait_s > 0.0) json_int(json, "redone_updates", s->redone_updates);
     json_int(json, "dropped", s->dropped);
     json_int(json, "lost_workers", s->lost_workers);
     json_int(json, "lost_batches", s->lost_batches);
+    write_joins(json, s);
     json_int(json, "bytes_moved", s->bytes_moved);
     json_int(json, "cluster_ps", s->cluster_ps);
     json_int(json, "cluster_workers", s->cluster_workers);

@@ -49,6 +49,13 @@ struct verdict {
 
 /* Real numbers that are not known (an accuracy without a test set) are NAN and become null. Texts are
  * borrowed. */
+/* A worker that came while the training went on. */
+struct summary_join {
+    int worker;
+    double time_s;     /* of training */
+    long step, update; /* its first one, from 1; updates that the weights have had before */
+};
+
 struct summary {
     const char *program;                /* "trainer 0.1.0" */
     const struct config *config;        /* settled; the rows that are shown */
@@ -91,10 +98,13 @@ struct summary {
     double pipeline_idle, pipeline_idle_equal;
     /* A worker's computing of a batch: by --place=auto, or NAN; in the mean, NAN: none was computed. */
     double batch_expected_s, batch_compute_s;
-    long lost_updates; /* in place: overwritten by another worker */
-    long dropped;      /* gradients that came too late and were thrown away, by some shard */
-    int lost_workers;  /* that failed or fell silent, while the others went on */
-    long lost_batches; /* in their hands */
+    long lost_updates;                /* in place: overwritten by another worker */
+    long redone_updates;              /* lost with a process since the last checkpoint, and made again */
+    long dropped;                     /* gradients that came too late and were thrown away, by some shard */
+    int lost_workers;                 /* that failed or fell silent, while the others went on */
+    long lost_batches;                /* in their hands */
+    const struct summary_join *joins; /* [join_count] in their order */
+    int join_count;
     long long bytes_moved;
     int cluster_ps, cluster_workers; /* processes; no workers: no cluster; no ps: a mirrored one */
     long long wire_sent,

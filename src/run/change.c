@@ -31,13 +31,13 @@ int run_choose_validation(struct run *run, const struct typed *typed, struct err
 /* --- how far the schedule is --- */
 
 int run_batches_per_update(const struct run *run) {
-    return run_traits(run)->merged ? run->workers : 1;
+    return run_traits(run)->merged ? run->present : 1;
 }
 
 /* Updates that this strategy takes for the batches so far, less those that there were. */
-static long ahead_of(const struct run *run, long version) {
+long run_ahead_of(const struct run *run, long version) {
     const long per = run_batches_per_update(run);
-    return (sampler_position(&run->sampler) + per - 1) / per - version;
+    return (sampler_batches(&run->sampler, sampler_position(&run->sampler)) + per - 1) / per - version;
 }
 
 /* Under the strategy and with the workers that it had, a run goes on as it was; and so does one of an earlier
@@ -50,8 +50,8 @@ static bool counts_as_before(const struct run *run) {
 }
 
 long run_schedule_ahead(const struct run *run, long version) {
-    if (!run->resumes) return 0;
-    if (!counts_as_before(run)) return ahead_of(run, version);
+    if (!run->resumes) return -version; /* an import's updates were no part of this schedule */
+    if (!counts_as_before(run) || run_may_be_joined(run)) return run_ahead_of(run, version);
     return (long)checkpoint_number(&run->checkpoint, "schedule_ahead", 0);
 }
 
@@ -151,9 +151,7 @@ static void tell_change(struct run *run, int from) {
     run_tell_event(run, EVENT_STRATEGY, -1, bytes);
 }
 
-int run_apply_change(struct run *run, const struct crew_change *change, struct error *error) {
-    enter_phase(run, change->phase);
-    sampler_change(&run->sampler, run->site.traits->rounds);
+int run_begin_anew(struct run *run, const struct crew_change *change, struct error *error) {
     store_set_version(&run->store, change->version);
     struct store_settings settings = run_store_settings(run);
     settings.schedule_ahead = change->schedule_ahead;
@@ -162,6 +160,12 @@ int run_apply_change(struct run *run, const struct crew_change *change, struct e
     run->phase_version = change->version;
     run->phase_examples = run_examples(run);
     return run->crew.change ? run->crew.change(run->members, change, error) : OK;
+}
+
+int run_apply_change(struct run *run, const struct crew_change *change, struct error *error) {
+    enter_phase(run, change->phase);
+    sampler_change(&run->sampler, run->site.traits->rounds);
+    return run_begin_anew(run, change, error);
 }
 
 int run_change_phase(struct run *run, struct error *error) {
@@ -173,7 +177,7 @@ int run_change_phase(struct run *run, struct error *error) {
                                  .version = store_version(&run->store),
                                  .schedule_ahead = run->store.settings.schedule_ahead};
     if (strcmp(phases->list[from].strategy.text, phases->list[run->phase].strategy.text) != 0)
-        change.schedule_ahead = ahead_of(run, change.version);
+        change.schedule_ahead = run_ahead_of(run, change.version);
     RETURN_IF(run_apply_change(run, &change, error));
     tell_change(run, from);
     return OK;

@@ -15,7 +15,9 @@ static void name_workers(const struct run *run, char *out, size_t bytes) {
         return;
     }
     for (int w = 0; w < run->workers && text.used + 40 < bytes; w++)
-        if (run->crew.elsewhere)
+        if (run->member[w].absent)
+            continue;
+        else if (run->crew.elsewhere)
             text_item(&text, ", ", "%s", run->member[w].name);
         else
             text_item(&text, ", ", "%s x%d", run->setup.devices[w].name, run->setup.devices[w].threads);
@@ -38,12 +40,41 @@ static int say_servers(struct run *run, struct error *error) {
     return code;
 }
 
+/* A leader that others wait for when it is lost, or that begins again when they are. */
+static void say_restart(struct run *run) {
+    const struct config *config = &run->setup.config;
+    const long version = store_version(&run->store);
+    struct crew_totals totals;
+    if (config->restart_wait_s <= 0.0 || !run->crew.elsewhere) return;
+    run->crew.totals(run->members, &totals);
+    const long lost = totals.seen_before > version ? totals.seen_before - version : 0;
+    run->redone_updates =
+        lost + (run->resumes ? (long)checkpoint_number(&run->checkpoint, "redone_updates", 0) : 0);
+    if (run->resumes)
+        lines_describe(&run->lines, "goes on from the snapshot in %s: update %ld, %.1f of %d epochs",
+                       config->resume, version, run_epochs(run), config->epochs);
+    else
+        lines_describe(&run->lines, "begins: there is no snapshot in %s", config->out);
+    if (lost > 0)
+        lines_describe(&run->lines, "%ld update%s since then %s lost, and made again", lost,
+                       lost == 1 ? "" : "s", lost == 1 ? "is" : "are");
+}
+
+/* "100 x 2", or "160 + 40". */
+static const char *name_sizes(const struct run *run, char *out, size_t bytes) {
+    struct text text = text_into(out, bytes);
+    if (!run->sizes) text_add(&text, "%d x %d", run->setup.config.batch, run->present);
+    for (int w = 0; run->sizes && w < run->workers; w++) text_item(&text, " + ", "%d", run->sizes[w]);
+    return out;
+}
+
 int run_say_start(struct run *run, struct error *error) {
     const struct setup *setup = &run->setup;
     const struct config *config = &setup->config;
     const struct dataset *dataset = &setup->dataset;
     struct lines *lines = &run->lines;
-    char workers[200], homes[200], others[400], held[40] = "", model[MODEL_SHORT_BYTES];
+    char workers[200], sizes[200], homes[200], others[400], held[40] = "", here[24] = "",
+                                                            model[MODEL_SHORT_BYTES];
     store_name_homes(&run->store, homes, sizeof homes);
     name_workers(run, workers, sizeof workers);
     if (dataset->validation.count > 0)
@@ -53,14 +84,15 @@ int run_say_start(struct run *run, struct error *error) {
                    dataset->train.count, held, dataset->test.count, dataset->classes,
                    task_outputs(dataset->task, dataset->classes));
     if (dataset->table[0]) lines_describe(lines, "%s", dataset->table);
-    lines_describe(lines, "%s, %d worker%s (%s), %d shard%s%s%s", config->strategy, run->workers,
+    if (run->present < run->workers) snprintf(here, sizeof here, "%d of ", run->present);
+    lines_describe(lines, "%s, %s%d worker%s (%s), %d shard%s%s%s", config->strategy, here, run->workers,
                    run->workers == 1 ? "" : "s", workers, setup->shards, setup->shards == 1 ? "" : "s",
                    homes[0] ? " on " : "", homes);
     if (run->phase > 0)
         lines_describe(lines, "goes on under %s, number %d of these strategies", setup->choices.strategy.text,
                        run->phase + 1);
-    lines_describe(lines, "batch %d x %d = %d, %d epoch%s, %s, %s, seed %ld", config->batch, run->workers,
-                   config->batch * run->workers, config->epochs, config->epochs == 1 ? "" : "s",
+    lines_describe(lines, "batch %s = %d, %d epoch%s, %s, %s, seed %ld", name_sizes(run, sizes, sizeof sizes),
+                   config->batch * run->present, config->epochs, config->epochs == 1 ? "" : "s",
                    config->optimizer, config->schedule, config->seed);
     config_unusual(config, OPTION_SHOWN, "model,dataset,strategy,batch,optimizer,schedule,seed,loss", others,
                    sizeof others);
@@ -76,6 +108,7 @@ int run_say_start(struct run *run, struct error *error) {
     if (setup->cores_shared && !run->crew.elsewhere)
         lines_describe(lines, "more devices than cores: they share them");
     RETURN_IF(say_servers(run, error));
+    say_restart(run);
     lines_say(lines, "logs, model and checkpoint go to %s", config->out);
     lines_flush(lines);
     return OK;

@@ -7,7 +7,8 @@
 #include <string.h>
 
 long long run_examples(const struct run *run) {
-    return (long long)(sampler_position(&run->sampler) - run->sampler.in_flight) * run->setup.config.batch;
+    const struct sampler *sampler = &run->sampler;
+    return (long long)(sampler_position(sampler) - sampler->in_flight) * stream_unit(&sampler->stream);
 }
 
 double run_epochs(const struct run *run) {
@@ -16,8 +17,10 @@ double run_epochs(const struct run *run) {
 }
 
 static struct standing standing_of(struct run *run, const long *own) {
+    const long position = sampler_position(&run->sampler);
     run_count_steps(run);
-    return (struct standing){.position = sampler_position(&run->sampler),
+    return (struct standing){.position = sampler_batches(&run->sampler, position),
+                             .place = run->sampler.stream.sizes ? position : -1,
                              .workers = run->workers,
                              .own = run->setup.config.data_sharding != SHARDING_SHARED ? own : NULL,
                              .epochs_done = run_epochs(run),
@@ -35,6 +38,7 @@ static struct standing standing_of(struct run *run, const long *own) {
                              .schedule_ahead = run->store.settings.schedule_ahead,
                              .target_accuracy = run->setup.config.target_accuracy,
                              .target_s = run->target_s,
+                             .redone_updates = run->redone_updates,
                              .train_seconds = run->seconds_before + training_seconds(&run->training)};
 }
 
@@ -59,6 +63,7 @@ int run_write_model(const struct run *run, const float *weights, const struct st
     char path[PATH_BYTES];
     timeless.train_seconds = timeless.test_score = timeless.target_s = (double)NAN;
     timeless.best = (struct best_epoch){0};
+    timeless.redone_updates = 0;
     RETURN_IF(file_join(path, run->setup.config.out, "model.safetensors", error));
     int code = resume_texts_make(&texts, &run->setup.config, &run->setup.dataset, &timeless, error);
     if (code == OK)
@@ -163,6 +168,8 @@ static void keep_what_is_left(struct run *run) {
     struct error ignored = {0};
     const bool ended = training_failed(&run->training) && !run->training.abandoned;
     if (!ended || run->crew.parts > 1 || run_is_hopeless(run)) return;
+    const struct traits *traits = run_traits(run);
+    if (traits->rounds && traits->merged && !store_is_between_rounds(&run->store)) return;
     if (store_check(&run->store, &ignored) != OK || store_fetch(&run->store, &ignored) != OK) return;
     if (store_version(&run->store) == run->version_before) return;
     take_back(run);
@@ -174,7 +181,8 @@ int run_keep_rest(struct run *run, int code, struct error *error) {
     if (code != ERROR_DEVICE && code != ERROR_PEER && code != ERROR_DIVERGED) return code;
     if (code != ERROR_DIVERGED) keep_what_is_left(run);
     run_drain(run);
-    if (!run_keeps(run)) return code;
+    const bool goes_on = code == ERROR_PEER && run->crew.elsewhere && run->setup.config.restart_wait_s > 0.0;
+    if (!run_keeps(run) || goes_on) return code; /* which its next session says */
     if (run->has_checkpoint && run->crew.elsewhere)
         text_add(&words,
                  "; to go on from update %ld, start all processes again, the leader with --resume=%.200s",

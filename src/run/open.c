@@ -108,6 +108,7 @@ static int settle(struct run *run, const struct typed *typed, struct error *erro
         RETURN_IF(config_begin(config, typed, error));
     }
     RETURN_IF(check_microbatches(run, typed, error));
+    RETURN_IF(run_check_share(run, typed, error));
     RETURN_IF(check_outputs(run, typed, error));
     const struct format *format = NULL;
     if (config->export_to[0]) RETURN_IF(export_format(&format, config->export_to, error));
@@ -188,10 +189,12 @@ static int list_devices(const struct run *run, int worker, char **list, struct e
 
 static int open_crew(struct run *run, struct error *error) {
     struct setup *setup = &run->setup;
+    run->network_settings = setup_network_settings(setup);
     run->site = (struct crew_site){.world = run->world,
                                    .config = &setup->config,
                                    .dataset = &setup->dataset,
                                    .network = &setup->network,
+                                   .network_settings = &run->network_settings,
                                    .devices = setup->devices,
                                    .device_count = setup->device_count,
                                    .groups = setup_groups(setup, run->world, &run->groups),
@@ -228,6 +231,8 @@ static int open_roster(struct run *run, struct error *error) {
         roster_open(&run->roster, run->world, run->workers, servers, run->setup.config.timeout_s, error));
     for (int w = 0; w < run->workers; w++)
         memcpy(run->roster.members[w].name, run->member[w].name, sizeof run->member[w].name);
+    RETURN_IF(memory_array(&run->lost, run->workers, "who was lost", error));
+    run_note_absent(run);
     return OK;
 }
 
@@ -259,7 +264,8 @@ static int open_sampler(struct run *run, const struct typed *typed, struct error
                                   .batch = config->batch,
                                   .workers = run->workers,
                                   .sharding = (enum data_sharding)config->data_sharding,
-                                  .block = setup->dataset.block};
+                                  .block = setup->dataset.block,
+                                  .sizes = run->sizes};
     long *own = NULL, base = 0;
     if (config->batch > stream.examples && run->resumes && !typed->given.batch && !typed->given.dataset)
         return error_set(error, ERROR_FILE, "%s: batch=%d: expected at most %d, the training examples of %s",
@@ -275,7 +281,11 @@ static int open_sampler(struct run *run, const struct typed *typed, struct error
     const int code =
         sampler_open(&run->sampler, &stream, run_traits(run)->rounds, config->epochs, base, own, error);
     memory_free(own);
-    return code;
+    if (code != OK || run->present == run->workers) return code;
+    for (int w = 0; w < run->workers; w++)
+        if (run->lost[w]) sampler_bar(&run->sampler, w);
+    sampler_change(&run->sampler, run_traits(run)->rounds);
+    return OK;
 }
 
 /* Evaluation has all the cores of the run's devices for itself. */
@@ -299,6 +309,9 @@ static int check_typed(const struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
     struct faults faults;
     RETURN_IF(faults_parse(&faults, config->fail, config->stall, config->slow, error));
+    if (config->workers[0] && !run->crew.admit)
+        return error_set(error, ERROR_USAGE, "--workers=%s: expected a cluster, whose workers may join it",
+                         config->workers);
     if (run->crew.elsewhere && !run->led && config->weights[0])
         return run_check_weights(config->weights, error);
     return OK;
@@ -311,7 +324,7 @@ static int open_faults(struct run *run, struct faults *faults, struct error *err
     RETURN_IF(faults_check(faults, (const char *const *)run->device_lists, run->workers, servers, error));
     RETURN_IF(memory_array(&run->slowness, run->workers, "the workers' slowness", error));
     for (int w = 0; w < run->workers; w++) run->slowness[w] = faults_factor(faults, run->device_lists[w]);
-    return memory_array(&run->lost, run->workers, "who was lost", error);
+    return OK;
 }
 
 /* --- what is left of it --- */
@@ -380,10 +393,11 @@ static bool is_over(const struct run *run) {
            file_join(model, config->out, "model.safetensors", &ignored) == OK && file_exists(model);
 }
 
-/* Where all step together, one who is missing is missed. */
+/* Where all step together, one who is missing is missed, unless he may come again. */
 bool run_goes_on(const struct run *run) {
     const int on_loss = run->setup.config.on_loss;
-    return on_loss == ON_LOSS_CONTINUE || (on_loss == ON_LOSS_AUTO && !run_traits(run)->rounds);
+    return on_loss == ON_LOSS_CONTINUE ||
+           (on_loss == ON_LOSS_AUTO && (!run_traits(run)->rounds || run_may_be_joined(run)));
 }
 
 static int open_training(struct run *run, const struct faults *faults, struct error *error) {
@@ -443,6 +457,7 @@ int run_open(struct run *run, const struct typed *typed, struct error *error) {
                       setup->config.compress);
     RETURN_IF(open_roster(run, error));
     RETURN_IF(check_epochs(run, error));
+    RETURN_IF(run_open_share(run, typed, error));
     RETURN_IF(open_sampler(run, typed, error));
     RETURN_IF(open_steps(run, error));
     while (run->epoch < setup->config.epochs && sampler_reached(&run->sampler, run->epoch)) run->epoch++;
@@ -494,8 +509,10 @@ void run_close(struct run *run) {
     memory_free(run->member);
     memory_free(run->steps_of_before);
     memory_free(run->steps_of);
+    memory_free(run->sizes);
     memory_free(run->slowness);
     memory_free(run->lost);
+    memory_free(run->joins);
     setup_close(&run->setup);
     safetensors_free(&run->checkpoint);
 }

@@ -22,13 +22,16 @@ struct run {
     const struct embedding *embedding; /* borrowed; NULL: none */
     bool silent; /* embedded: prints nothing, heeds no signals, and names no folder of its own */
     struct safetensors checkpoint; /* that is resumed, or zero */
+    bool imports;                  /* --weights brings the optimizer's state, too */
     bool resumes, led;             /* led: another process coordinates, evaluates and writes */
     struct setup setup;
     bool folder_named;      /* by the user, not by the program */
     void *folder;           /* where its files go, held against other runs */
     size_t folder_existing; /* bytes of its path that were there before */
     enum folder_state folder_state;
-    struct groups groups; /* of the devices here, where they are groups */
+    struct groups groups;                     /* of the devices here, where they are groups */
+    struct network_settings network_settings; /* of setup.network */
+    int *sizes; /* [workers] examples of their batches, where they have shares of different sizes; or NULL */
     struct crew_site site;
     void *members; /* the crew's own */
     int workers;
@@ -51,7 +54,12 @@ struct run {
     struct progress progress;
     struct lines lines; /* on standard output */
     double *slowness;   /* [workers] of --slow */
-    bool *lost;         /* [workers] */
+    bool *lost;         /* [workers] it takes no part: lost, left, or not there yet */
+    int present;        /* workers that the schedule counts with: all, or in a run that others may join those
+                           that were there when it began, or when the last one came */
+    int lost_before;    /* losses of workers that have come again */
+    struct summary_join *joins; /* [join_count] */
+    int join_count;
     struct training training;
     struct evaluation tested, validated; /* at the last epoch's end */
     double viewed;                       /* score of the tests by --views; NAN: there is none */
@@ -77,6 +85,8 @@ struct run {
     double target_s;        /* training seconds when the target accuracy was reached, or NAN */
     double epoch_s;         /* training seconds when the epoch began */
     long long epoch_examples;
+    long redone_updates; /* that were lost with a process since a checkpoint: of earlier sessions, and this
+                            one's */
     bool nothing_left;   /* a run that is resumed where it is has no more to do: nothing is written */
     bool told_recording; /* whether a step is recorded */
     bool interrupted, told_interrupt, stopped_early;
@@ -105,12 +115,25 @@ void run_look_at_phase(struct run *run);
 /* Then, while all pause: goes on under that one, and tells so. Errors: those of store_change and
  * training_change; ERROR_PEER: a follower is gone. */
 int run_change_phase(struct run *run, struct error *error);
+/* What `schedule_ahead` is with the strategy and the workers of the moment. */
+long run_ahead_of(const struct run *run, long version);
 /* The same in a process that is led, as it is told. */
 int run_apply_change(struct run *run, const struct crew_change *change, struct error *error);
+/* Of it what is left once phase and sampler are as they are to be: store, workers and crew begin anew. */
+int run_begin_anew(struct run *run, const struct crew_change *change, struct error *error);
 /* Batches that make one update of a shard. */
 int run_batches_per_update(const struct run *run);
 /* What schedule_ahead (store_settings) is in a run that begins, or is resumed, with this version. */
 long run_schedule_ahead(const struct run *run, long version);
+
+/* --- join.c; of a run that workers may join --- */
+
+bool run_may_be_joined(const struct run *run);
+/* Once the roster is open: those who have not come yet take no part. */
+void run_note_absent(struct run *run);
+/* While all pause, behind the losses: lets in whoever is there, and tells so. Errors: those of store_change,
+ * training_change and threads; memory. */
+int run_let_in(struct run *run, struct error *error);
 
 /* Whether the loss of a worker ends it alone, under the strategy of the moment. */
 bool run_goes_on(const struct run *run);
@@ -137,6 +160,14 @@ int run_open_store(struct run *run, struct error *error);
 int run_take_weights(struct run *run, float *weights, struct error *error);
 /* Whether there is such a file. Errors: ERROR_FILE. */
 int run_check_weights(const char *path, struct error *error);
+
+/* --- share.c --- */
+
+/* What is wrong with --share whoever takes part. Errors: ERROR_USAGE; ERROR_FILE: in the checkpoint. */
+int run_check_share(const struct run *run, const struct typed *typed, struct error *error);
+/* Once the workers are known: run->sizes, and config.share as it turned out to be. Errors: another number of
+ * weights; those of paces_settle. */
+int run_open_share(struct run *run, const struct typed *typed, struct error *error);
 
 /* --- keep.c; all while the workers are paused or have ended --- */
 

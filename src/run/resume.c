@@ -148,6 +148,7 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
     RETURN_IF(config_each(config, OPTION_SAVED, add_setting, &saving));
     RETURN_IF(add_format(texts, error, "workers", "%d", standing->workers));
     RETURN_IF(add_format(texts, error, "position", "%ld", standing->position));
+    if (standing->place >= 0) RETURN_IF(add_format(texts, error, "place", "%ld", standing->place));
     RETURN_IF(add_format(texts, error, "epochs_done", "%.17g", standing->epochs_done));
     RETURN_IF(add_format(texts, error, "final_cost", "%.9g", standing->final_cost));
     RETURN_IF(add_format(texts, error, "version", "%ld", standing->version));
@@ -164,6 +165,8 @@ int resume_texts_make(struct resume_texts *texts, const struct config *config, c
     }
     RETURN_IF(add_phases(texts, standing, error));
     RETURN_IF(add_times(texts, standing, error));
+    if (standing->redone_updates > 0)
+        RETURN_IF(add_format(texts, error, "redone_updates", "%ld", standing->redone_updates));
     RETURN_IF(add_longs(texts, "own_batches", standing->own, standing->workers, error));
     return add_dataset(texts, dataset, error);
 }
@@ -183,16 +186,17 @@ void resume_texts_free(struct resume_texts *texts) {
 #define SECONDS_MOST 1e9
 
 struct counted {
-    long position, version, steps, examples;
+    long position, place, version, steps, examples;
     int workers;
     double epochs_done, final_cost, train_seconds, target_accuracy, target_s;
     double test_accuracy, best_accuracy, best_test_accuracy, test_rmse, best_rmse, best_test_rmse, best_loss;
     int best_epoch;
-    long schedule_ahead;
+    long schedule_ahead, redone_updates;
 };
 
 static const struct option counted_rows[] = {
     OPTION_ROW(LONG, "position", struct counted, position, .most = BATCHES_MOST, .unit = "batches"),
+    OPTION_ROW(LONG, "place", struct counted, place, .most = EXAMPLES_MOST, .unit = "examples"),
     OPTION_ROW(LONG, "version", struct counted, version, .most = BATCHES_MOST, .unit = "updates"),
     OPTION_ROW(LONG, "steps", struct counted, steps, .most = BATCHES_MOST, .unit = "steps"),
     OPTION_ROW(LONG, "examples", struct counted, examples, .most = EXAMPLES_MOST, .unit = "examples"),
@@ -204,6 +208,8 @@ static const struct option counted_rows[] = {
     OPTION_ROW(REAL, "target_s", struct counted, target_s, .most = SECONDS_MOST, .unit = "s"),
     OPTION_ROW(LONG, "schedule_ahead", struct counted, schedule_ahead, .least = -BATCHES_MOST,
                .most = BATCHES_MOST, .unit = "updates"),
+    OPTION_ROW(LONG, "redone_updates", struct counted, redone_updates, .most = BATCHES_MOST,
+               .unit = "updates"),
     OPTION_ROW(REAL, "test_accuracy", struct counted, test_accuracy, .most = 1),
     OPTION_ROW(INT, "best_epoch", struct counted, best_epoch, .least = 1, .most = EPOCHS_MOST),
     OPTION_ROW(REAL, "best_accuracy", struct counted, best_accuracy, .most = 1),
@@ -341,8 +347,10 @@ void resume_position(const struct safetensors *checkpoint, const struct stream *
                      long *own) {
     const double epochs = checkpoint_real(checkpoint, "epochs_done", 0.0);
     const bool same = counts_alike(checkpoint, stream);
-    *base = same ? (long)checkpoint_number(checkpoint, "position", 0)
-                 : (long)floor(epochs * stream->examples / stream->batch + 1e-6);
+    const long position = (long)checkpoint_number(checkpoint, "position", 0);
+    *base = same ? position * (stream->sizes ? stream->batch : 1)
+                 : (long)floor(epochs * stream->examples / stream_unit(stream) + 1e-6);
+    if (same && stream->sizes) *base = (long)checkpoint_number(checkpoint, "place", *base);
     if (same && saved_own(checkpoint, stream->workers, own)) return;
     for (int w = 0; w < stream->workers; w++)
         own[w] = (long)floor(epochs * stream_epoch_examples(stream, w) / stream->batch + 1e-6);

@@ -25,6 +25,7 @@ struct best_epoch {
 /* Where a run stands. */
 struct standing {
     long position; /* batches over all workers */
+    long place;    /* the same in examples, where workers have shares of different sizes; -1: they have not */
     int workers;
     const long *own;    /* [workers] batches of each (split, all), or NULL */
     double epochs_done; /* how often the data has been gone through: by all together, or (all) by each */
@@ -42,6 +43,7 @@ struct standing {
     long schedule_ahead;
     double train_seconds; /* NAN: not to be told, as in what two equal runs are to leave alike: nor is what
                               each worker did, nor target_s */
+    long redone_updates;  /* as in the summary */
     double target_accuracy, target_s; /* seconds of training until the first; or NAN, both or the latter */
 };
 

@@ -24,7 +24,7 @@ static bool is_interrupted(const struct run *run) {
 }
 
 static void show_progress(struct run *run) {
-    const double total = (double)sampler_total(&run->sampler) * run->setup.config.batch;
+    const double total = (double)sampler_total(&run->sampler) * stream_unit(&run->sampler.stream);
     const double updates = (double)(store_version(&run->store) - run->phase_version);
     const double done =
         (double)run->phase_examples + updates * run->setup.config.batch * run_batches_per_update(run);
@@ -87,7 +87,8 @@ static int run_segment(struct run *run, struct error *error) {
         say_notices(run);
         say_recording(run);
         const bool due = every > 0.0 && now - run->checkpoint_s > every;
-        if (is_interrupted(run) || due) sampler_stop(&run->sampler);
+        const bool joins = run->crew.joining && run->crew.joining(run->members);
+        if (is_interrupted(run) || due || joins) sampler_stop(&run->sampler);
         if (is_interrupted(run)) say_interrupted(run, now);
         if (!atomic_exchange(&run->training.log_full, false) && now < run->drained_s + DRAIN_MS / 1e3)
             continue;
@@ -127,8 +128,7 @@ static int test(struct run *run, struct error *error) {
 }
 
 static int finish_epoch(struct run *run, struct error *error) {
-    double sum = 0.0;
-    long steps = 0;
+    double sum = 0.0, steps = 0.0;
     const double seconds = training_seconds(&run->training);
     const long long examples = run_examples(run);
     training_take_loss(&run->training, &sum, &steps);
@@ -136,7 +136,7 @@ static int finish_epoch(struct run *run, struct error *error) {
     const double took = seconds - run->epoch_s;
     const struct epoch_row row = {.epoch = run->epoch + 1,
                                   .time_s = run->seconds_before + seconds,
-                                  .train_loss = steps > 0 ? sum / (double)steps : (double)NAN,
+                                  .train_loss = steps > 0.0 ? sum / steps : (double)NAN,
                                   .metric = run_metric(run),
                                   .test_loss = run->tested.cost,
                                   .test_score = run->tested.score,
@@ -158,8 +158,9 @@ static int finish_epoch(struct run *run, struct error *error) {
 
 static int note_leaver(struct run *run, int worker, long steps, struct error *error) {
     char words[200];
-    snprintf(words, sizeof words, "%s after %ld steps, as it was asked to", run->roster.members[worker].name,
-             steps);
+    const struct member *member = &run->roster.members[worker];
+    snprintf(words, sizeof words, "%s after %ld steps, as it was asked to", member->name,
+             member->earlier + steps);
     progress_say(&run->progress, "left: %s", words);
     run_tell_event(run, EVENT_LEFT, worker, words);
     return sampler_leave(&run->sampler, worker, steps, error);
@@ -226,6 +227,7 @@ static int coordinate(struct run *run, struct error *error) {
             is_interrupted(run) && !sampler_reached(&run->sampler, run->setup.config.epochs - 1);
         while (run->epoch < run->setup.config.epochs && sampler_reached(&run->sampler, run->epoch))
             RETURN_IF(finish_epoch(run, error));
+        if (run->epoch < last && !run->interrupted) RETURN_IF(run_let_in(run, error));
         run->stopped_early = run_is_stale(run);
         const double every = run->setup.config.checkpoint_every_s;
         if (every > 0.0 && world_now(run->world) - run->checkpoint_s > every && !run_is_hopeless(run))
@@ -312,7 +314,7 @@ static int finish(struct run *run, struct run_result *result, struct error *erro
         .best_epoch = run->best.epoch,
         .best_score = run->best.score,
         .best_test_score = run->best.test_score,
-        .lost_batches = run->sampler.in_flight,
+        .lost_batches = sampler_batches(&run->sampler, run->sampler.in_flight),
         .interrupted = run->interrupted};
     RETURN_IF(run_describe(run, result, error));
     RETURN_IF(run_totals(run, result, error));
@@ -352,13 +354,16 @@ static int look_back(struct run *run, struct run_result *result, struct error *e
     return OK;
 }
 
-/* From the model that was kept: what other programs read is what `trainer export` would write. */
+/* From the model that was kept, or the checkpoint, where the optimizer's state goes along: what other
+ * programs read is what `trainer export` would write. */
 static int export_model(struct run *run, struct error *error) {
     const struct config *config = &run->setup.config;
     char model[PATH_BYTES];
     if (!config->export_to[0]) return OK;
     RETURN_IF(file_join(model, config->out, "model.safetensors", error));
-    RETURN_IF(export_write(model, config->export_to, false, error));
+    const struct format *format = NULL;
+    RETURN_IF(export_format(&format, config->export_to, error));
+    RETURN_IF(export_write(format->trains ? config->out : model, config->export_to, false, error));
     lines_fit(&run->lines, "the network is in %s, too", config->export_to);
     return OK;
 }
@@ -383,6 +388,16 @@ static int coordinate_all(struct run *run, struct run_result *result, struct err
     return code == ERROR_INTERRUPTED ? code : run_keep_rest(run, code, error);
 }
 
+/* The state that it would begin with. */
+static int keep_first(struct run *run, struct run_result *result, struct error *error) {
+    result->summary.updates = store_version(&run->store);
+    if (run->fresh[0]) return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.weights, run->fresh);
+    run->target_s = run->cost_before = (double)NAN;
+    RETURN_IF(await_start(run, error));
+    RETURN_IF(run_keep(run, error));
+    return run_keep_model(run, error);
+}
+
 /* Opens a run, does with it what is to be done, and closes it. */
 static int run_through(const struct typed *typed, const struct crew *crew, struct world *world,
                        const struct embedding *embedding,
@@ -397,6 +412,7 @@ static int run_through(const struct typed *typed, const struct crew *crew, struc
     run->world = world;
     run->embedding = embedding;
     run->silent = silent;
+    run->imports = go == keep_first;
     progress_open(&run->progress, silent ? NULL : stderr, quiet);
     lines_open(&run->lines, quiet ? NULL : stdout, &run->progress);
     int code = run_open(run, typed, error);
@@ -437,22 +453,16 @@ int run_train_here(const struct typed *typed, struct run_result *result, struct 
     return run_train_embedded(typed, NULL, result, error);
 }
 
-static int keep_first(struct run *run, struct run_result *result, struct error *error) {
-    (void)result;
-    if (run->fresh[0]) return error_set(error, ERROR_FILE, "%s: %s", run->setup.config.weights, run->fresh);
-    run->target_s = run->cost_before = (double)NAN;
-    RETURN_IF(await_start(run, error));
-    RETURN_IF(run_keep(run, error));
-    return run_keep_model(run, error);
-}
-
-int run_keep_first(const struct typed *typed, struct error *error) {
+int run_keep_first(const struct typed *typed, long *updates, struct error *error) {
     struct run_result result;
-    return run_through_here(typed, NULL, keep_first, &result, error);
+    const int code = run_through_here(typed, NULL, keep_first, &result, error);
+    *updates = result.summary.updates;
+    return code;
 }
 
 void run_result_free(struct run_result *result) {
     memory_free(result->workers);
+    memory_free(result->joins);
     memory_free(result->waited_for);
     memory_free(result->member_names);
     memory_free(result->shard_staleness);

@@ -18,6 +18,7 @@ struct run_result {
     char (*member_names)[MEMBER_NAME_BYTES];   /* [summary.members] */
     struct summary_staleness *shard_staleness; /* [summary.shards_here] */
     struct summary_phase phases[SUMMARY_PHASES];
+    struct summary_join *joins; /* [summary.join_count] */
     char machine[400];
     char *devices;                         /* of the workers: "cpu:0,cpu:1" */
     long long *shard_bytes, *server_bytes; /* [summary.shards], [summary.servers] */
@@ -49,9 +50,10 @@ int run_train_here(const struct typed *typed, struct run_result *result, struct 
 int run_train_embedded(const struct typed *typed, const struct embedding *embedding,
                        struct run_result *result, struct error *error);
 /* Opens a run whose first weights are those of --weights, and keeps it where it begins, as a checkpoint and a
- * model in config.out; nothing is trained. Errors: as their exit codes say; ERROR_FILE: a layer for which the
- * file has nothing. */
-int run_keep_first(const struct typed *typed, struct error *error);
+ * model in config.out; nothing is trained. Where the file has the state of the optimizer that was typed, it
+ * is kept, too. *updates: that the state has been through, or 0. Errors: as their exit codes say; ERROR_FILE:
+ * a layer for which the file has nothing. */
+int run_keep_first(const struct typed *typed, long *updates, struct error *error);
 /* What `trainer train` prints at the end of a run that ended with that code; nothing after an error, and no
  * sentence on where the time went when it was to be quiet. */
 void run_print_results(int code, const struct run_result *result);

@@ -6,8 +6,10 @@
 
 #include "../base/text.h"
 #include "../bridge/compressor.h"
+#include "../data/stream.h"
 #include "../device/groups.h"
 #include "../engine/group.h"
+#include "../engine/shares.h"
 #include "../graph/model.h"
 #include "../record/progress.h"
 
@@ -94,6 +96,23 @@ static int choose_strategies(struct setup *setup, struct error *error) {
     return OK;
 }
 
+/* Unequal parts of a round are for strategies whose mean counts examples. */
+static int check_share(const struct setup *setup, const struct choice *choice, struct error *error) {
+    const struct config *config = &setup->config;
+    const struct traits *traits = strategy_traits(strategy_of(choice), choice_settings(choice));
+    if (shares_are_even(config->share)) return OK;
+    if (!traits->weighs)
+        return error_set(
+            error, ERROR_USAGE,
+            "--share=%.200s: --strategy=%.200s does not weight gradients by their examples: expected "
+            "even, or another strategy, such as sync",
+            config->share, choice->text);
+    if (config->data_sharding == SHARDING_SHARED) return OK;
+    return error_set(error, ERROR_USAGE,
+                     "--share=%.200s: expected --data-sharding=shared, as shares are parts of one stream",
+                     config->share);
+}
+
 int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *error) {
     struct choices *choices = &setup->choices;
     struct config *config = &setup->config;
@@ -106,6 +125,7 @@ int setup_choose(struct setup *setup, int parts, bool mirrored, struct error *er
         const struct choice *choice = &setup->phases.list[p].strategy;
         RETURN_IF(check_parts(setup, choice, parts, mirrored, error));
         RETURN_IF(check_matrices(setup, choice, error));
+        RETURN_IF(check_share(setup, choice, error));
     }
     RETURN_IF(check_staleness(setup, error));
     RETURN_IF(plugin_choose(&choices->schedule, &schedule_kind, config->schedule, error));
@@ -207,22 +227,37 @@ bool setup_lives_on_gpus(const struct setup *setup) {
     return setup->config.homes == HOMES_GPU || apart == setup->device_count;
 }
 
+struct batch_work setup_batch_work(const struct setup *setup, struct world *world, bool has_store) {
+    const struct config *config = &setup->config;
+    return (struct batch_work){.network = &setup->network,
+                               .examples = &setup->dataset.train,
+                               .strategy = &setup->choices.strategy,
+                               .optimizer = &setup->choices.optimizer,
+                               .schedule = &setup->choices.schedule,
+                               .on_devices = has_store && setup_lives_on_gpus(setup),
+                               .average = config->average,
+                               .clip = (float)config->clip,
+                               .seed = (uint64_t)config->seed,
+                               .microbatches = config->microbatches,
+                               .world = world,
+                               .timeout_s = config->timeout_s};
+}
+
+struct paces_work setup_paces_work(const struct setup *setup, struct world *world, bool has_store,
+                                   const struct groups *groups, const struct network_settings *network) {
+    return (struct paces_work){.batch = setup_batch_work(setup, world, has_store),
+                               .network = network,
+                               .devices = setup->devices,
+                               .groups = groups,
+                               .workers = setup->device_count,
+                               .size = setup->config.batch};
+}
+
 int setup_place(struct setup *setup, struct world *world, bool has_store, struct error *error) {
     struct config *config = &setup->config;
     struct groups groups;
     if (!is_automatic(setup) || !setup_groups(setup, world, &groups)) return OK;
-    const struct batch_work work = {.network = &setup->network,
-                                    .examples = &setup->dataset.train,
-                                    .strategy = &setup->choices.strategy,
-                                    .optimizer = &setup->choices.optimizer,
-                                    .schedule = &setup->choices.schedule,
-                                    .on_devices = has_store && setup_lives_on_gpus(setup),
-                                    .average = config->average,
-                                    .clip = (float)config->clip,
-                                    .seed = (uint64_t)config->seed,
-                                    .microbatches = config->microbatches,
-                                    .world = world,
-                                    .timeout_s = config->timeout_s};
+    const struct batch_work work = setup_batch_work(setup, world, has_store);
     return balanced_place(&setup->balanced, config->place, sizeof config->place, &groups, &work, error);
 }
 

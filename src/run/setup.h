@@ -8,6 +8,7 @@
 #include "../device/groups.h"
 #include "../engine/balanced.h"
 #include "../engine/network.h"
+#include "../engine/paces.h"
 #include "../store/phases.h"
 
 /* The plug-ins that were chosen. */
@@ -49,6 +50,12 @@ bool setup_measures(const struct setup *setup);
 /* What --place=auto means becomes config.place, for a process whose devices compute, once the network is
  * there. has_store: the weights are this process's. Errors: those of balanced_place. */
 int setup_place(struct setup *setup, struct world *world, bool has_store, struct error *error);
+/* What --place=auto and --share=auto measure. has_store: as above. */
+struct batch_work setup_batch_work(const struct setup *setup, struct world *world, bool has_store);
+/* What --share=auto measures of the devices here; groups: setup_groups; network: setup_network_settings of
+ * it, borrowed. */
+struct paces_work setup_paces_work(const struct setup *setup, struct world *world, bool has_store,
+                                   const struct groups *groups, const struct network_settings *network);
 /* The groups of a run's devices, where a worker has several: *groups filled, and returned; else NULL. */
 const struct groups *setup_groups(const struct setup *setup, struct world *world, struct groups *groups);
 /* What a worker here is called by its devices. */

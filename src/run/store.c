@@ -96,10 +96,12 @@ static bool makes_means(const struct traits *traits) {
     return traits->rounds && traits->merged && !traits->own_weights;
 }
 
-/* --links=collective is for the strategies that make a mean, if there are any. */
+/* --links=collective is for the strategies that make a mean, if there are any; in a mirrored cluster, for the
+ * workers' halves of the processes. */
 static enum links choose_links(const struct run *run) {
     const enum links links = (enum links)run->setup.config.links;
     bool others = false;
+    if (run->crew.mirrored) return LINKS_AUTO;
     for (int p = 0; p < run->setup.phases.count; p++) others = others || makes_means(traits_in(run, p));
     return links == LINKS_COLLECTIVE && others && !makes_means(run_traits(run)) ? LINKS_AUTO : links;
 }
@@ -110,6 +112,7 @@ struct store_settings run_store_settings(const struct run *run) {
     const struct traits *traits = run_traits(run);
     const int here = run_shards_here(run);
     const bool compressed = run->crew.elsewhere && compress_is_on(&choices->compressor);
+    const int per_update = run_batches_per_update(run);
     bool servers = false;
     for (int p = 0; p < run->setup.phases.count; p++) servers = servers || traits_in(run, p)->servers;
     return (struct store_settings){.layout = &run->setup.network.graph.layout,
@@ -123,7 +126,7 @@ struct store_settings run_store_settings(const struct run *run) {
                                    .strategy = &choices->strategy,
                                    .optimizer = &choices->optimizer,
                                    .schedule = &choices->schedule,
-                                   .total_updates = sampler_updates(&run->sampler, traits->merged),
+                                   .total_updates = sampler_updates(&run->sampler, per_update),
                                    .devices = run->crew.elsewhere ? NULL : run->setup.devices,
                                    .links = choose_links(run),
                                    .average = config->average,

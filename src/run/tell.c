@@ -7,7 +7,7 @@
 /* As long as what was done so far took, tests and pauses included. */
 static double seconds_left(const struct run *run, long long examples) {
     const double done = (double)(examples - run->examples_before);
-    const double total = (double)sampler_total(&run->sampler) * run->setup.config.batch;
+    const double total = (double)sampler_total(&run->sampler) * stream_unit(&run->sampler.stream);
     const double passed_s = world_now(run->world) - run->began_s;
     return done > 0.0 ? passed_s * (total - (double)examples) / done : (double)NAN;
 }

@@ -147,18 +147,19 @@ void run_count_steps(struct run *run) {
         run->steps_of[w] = run->steps_of_before[w] + (w < run->workers ? steps_of(run, w) : 0);
 }
 
-/* Of the workers' first steps, or of the last of those who are still there: what somebody who was lost had
- * last is no result of the run. `unknown` when none has made any. */
+/* Of the workers' first steps, or of the last of those who are still there, by their examples: what somebody
+ * who was lost had last is no result of the run. `unknown` when none has made any. */
 static double mean_loss(const struct run *run, bool last, double unknown) {
-    double sum = 0.0;
-    int counted = 0;
+    const struct stream *stream = &run->sampler.stream;
+    double sum = 0.0, counted = 0.0;
     for (int w = 0; w < run->workers; w++) {
         const struct worker_totals *totals = training_totals(&run->training, w);
+        const double counts = (double)stream_size(stream, w) / stream->batch;
         if (totals->steps == 0 || (last && !atomic_load(&run->roster.members[w].active))) continue;
-        sum += (double)(last ? totals->last_loss : totals->first_loss);
-        counted++;
+        sum += (double)(last ? totals->last_loss : totals->first_loss) * counts;
+        counted += counts;
     }
-    return counted > 0 ? sum / counted : unknown;
+    return counted > 0.0 ? sum / counted : unknown;
 }
 
 double run_final_cost(const struct run *run) {
@@ -230,6 +231,22 @@ static int name_members(const struct run *run, struct run_result *result, struct
     return OK;
 }
 
+static int copy_joins(const struct run *run, struct run_result *result, struct error *error) {
+    RETURN_IF(memory_array(&result->joins, run->join_count, "who has joined", error));
+    for (int j = 0; j < run->join_count; j++) result->joins[j] = run->joins[j];
+    result->summary.joins = result->joins;
+    result->summary.join_count = run->join_count;
+    return OK;
+}
+
+/* It is gone, and did not leave in order. */
+static bool is_lost(const struct run *run, int worker) {
+    long step, left_after;
+    const char *words;
+    return training_lost(&run->training, worker, &step, &words) &&
+           !training_left(&run->training, worker, &left_after);
+}
+
 int run_totals(const struct run *run, struct run_result *result, struct error *error) {
     sum_staleness(run, &result->summary);
     RETURN_IF(sum_shards(run, result, error));
@@ -237,6 +254,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
     struct crew_totals crew;
     run->crew.totals(run->members, &crew);
     result->summary.lost_updates = store_lost_updates(&run->store) + crew.lost_updates;
+    result->summary.redone_updates = run->redone_updates;
     result->summary.cluster_ps = crew.ps;
     result->summary.cluster_workers = crew.workers;
     result->summary.wire_sent = crew.sent;
@@ -250,7 +268,6 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
         const struct member *member = &run->roster.members[w];
         const struct tally tally = tally_of(run, w);
         struct worker_result *worker = &result->workers[w];
-        long left_after;
         *worker = (struct worker_result){.steps = totals->steps,
                                          .examples = totals->examples,
                                          .input_s = totals->input_s,
@@ -260,8 +277,7 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
                                          .wait_s = totals->wait_s,
                                          .staleness_mean = mean_staleness(&tally),
                                          .staleness_max = tally.staleness_max,
-                                         .lost = !atomic_load(&member->active) &&
-                                                 !training_left(&run->training, w, &left_after)};
+                                         .lost = is_lost(run, w)};
         struct recording_facts facts = {.nodes = -1, .why = ""};
         if (run->crew.recording) run->crew.recording(run->members, w, &facts);
         worker->recorded_nodes = facts.nodes;
@@ -272,5 +288,6 @@ int run_totals(const struct run *run, struct run_result *result, struct error *e
         result->summary.lost_workers += worker->lost;
     }
     result->summary.per_worker = result->workers;
-    return OK;
+    result->summary.lost_workers += run->lost_before;
+    return copy_joins(run, result, error);
 }

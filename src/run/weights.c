@@ -90,8 +90,9 @@ static void say_fresh(const struct source *source, const struct range *missing, 
 static void say_found(const struct source *source, struct text *text) {
     char shape[100];
     for (int i = 0; i < source->network.count; i++)
-        text_item(text, ", ", "%s %s", source->network.arrays[i].name,
-                  shape_text(&source->network.arrays[i].shape, shape, sizeof shape));
+        if (!strchr(source->network.arrays[i].name, ':'))
+            text_item(text, ", ", "%s %s", source->network.arrays[i].name,
+                      shape_text(&source->network.arrays[i].shape, shape, sizeof shape));
     for (int i = 0; i < source->content.tensor_count; i++)
         if (!strchr(source->content.tensors[i].name, ':'))
             text_item(text, ", ", "%s %s", source->content.tensors[i].name,
@@ -136,22 +137,53 @@ static int take_all(struct run *run, const struct source *source, float *weights
 }
 
 /* A network says values in its own units: a checkpoint's are among its texts, other programs have them as
- * they are. A last layer that is fresh says nothing yet. */
-static int take_units(const struct run *run, const struct source *source, float *weights,
+ * they are. A last layer that is fresh says nothing yet. *same: they are the same here. */
+static int take_units(const struct run *run, const struct source *source, float *weights, bool *same,
                       struct error *error) {
     const struct network *network = &run->setup.network;
     const struct dataset *dataset = &run->setup.dataset;
     const struct range *bias = units_layer(network).bias;
     struct units there = {0};
+    *same = true;
     if (dataset->task != TASK_VALUES || (bias && missing_of(source, &network->graph.layout, bias))) return OK;
     int code = units_read(&there, &source->content, source->path, dataset->classes, error);
     if (code == OK && !units_equal(&there, &dataset->units, dataset->classes)) {
+        *same = false;
         code = units_give(network, &there, source->path, weights, error);
         if (code == OK) code = units_take(network, &dataset->units, source->path, weights, error);
     }
     memory_free(there.mean);
     memory_free(there.deviation);
     return code;
+}
+
+/* Of an import: the state of the optimizer, where the file has it, and with it the number of updates. */
+static int take_state(struct run *run, const struct source *source, bool same_units, struct error *error) {
+    const struct layout *layout = &run->setup.network.graph.layout;
+    const struct file_optimizer *optimizer = &source->network.optimizer;
+    const struct state *state = &run->store.host;
+    progress_warn_of(optimizer->words);
+    if (!optimizer->text[0]) return OK;
+    if (!same_units) {
+        progress_warn(&run->progress,
+                      "%.200s: its optimizer is left out: values have other units here (standardize=0 "
+                      "leaves them as they are)",
+                      source->path);
+        return OK;
+    }
+    for (int v = 1; v <= optimizer_of(&run->setup.choices.optimizer)->moments; v++)
+        for (int i = 0; i < layout->count; i++) {
+            char name[sizeof source->network.arrays->name + sizeof layout->ranges->name];
+            const struct range *range = &layout->ranges[i];
+            snprintf(name, sizeof name, "%s:%s", state->vector[v].name, range->name);
+            const struct file_array *array = network_file_find(&source->network, name);
+            if (!array) continue; /* of what is not trained there */
+            if (!shape_equal(&array->shape, &range->shape))
+                return error_set(error, ERROR_INTERNAL, "%s: %s has another shape", source->path, name);
+            memcpy(state->vector[v].at + range->begin, array->values, range->floats * sizeof(float));
+        }
+    store_set_version(&run->store, optimizer->updates);
+    return OK;
 }
 
 int run_check_weights(const char *path, struct error *error) {
@@ -163,10 +195,12 @@ int run_check_weights(const char *path, struct error *error) {
 
 int run_take_weights(struct run *run, float *weights, struct error *error) {
     struct source source = {.path = run->setup.config.weights};
+    bool same = true;
     int code = open_source(&source, error);
     if (code == OK && strcmp(run->setup.config.freeze, "none") == 0) progress_warn_of(source.network.notice);
     if (code == OK) code = take_all(run, &source, weights, error);
-    if (code == OK) code = take_units(run, &source, weights, error);
+    if (code == OK) code = take_units(run, &source, weights, &same, error);
+    if (code == OK && run->imports) code = take_state(run, &source, same, error);
     close_source(&source);
     return code;
 }

@@ -217,7 +217,8 @@ int store_copy_weights(const struct store *store, const struct device *to, float
 
 /* --- the verbs' work --- */
 
-/* Spans that are stepped by one formula, together where the device has them so. */
+/* Spans that are stepped together where the device has them so: those of one formula, and between them
+ * statistics and frozen weights. */
 struct windows {
     struct update_window window[UPDATE_WINDOWS];
     int count;
@@ -268,9 +269,9 @@ void home_step(struct shard *shard, const struct device *device, struct update_s
         if (!span->matrix && rule.rest != 1.0) update->rate *= (float)rule.rest;
         update->decay = span->decay;
         update->weight_decay = span->decays ? (float)common->weight_decay : 0.0f;
-        if (together && update == &trained && !span->matrix) {
-            windows.window[windows.count++] = (struct update_window){slice->begin, slice->end, update->rate,
-                                                                     update->decay, update->weight_decay};
+        if (together && !span->matrix) {
+            windows.window[windows.count++] = (struct update_window){
+                slice->begin, slice->end, update->rule, update->rate, update->decay, update->weight_decay};
             if (windows.count == UPDATE_WINDOWS) step_windows(shard, device, &trained, slice, &windows);
             continue;
         }

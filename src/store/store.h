@@ -112,6 +112,7 @@ struct shard {
     bool atomic;                           /* racy steps add to weights atomically */
     double *witness;                       /* [one line] the racy loop adds 1 to it with each update ... */
     _Atomic long racy_updates;             /* ... so that these minus the witness are the lost updates */
+    _Atomic bool in_round;                 /* a share of the round is stepped, and the round has not ended */
     struct matrix_room *matrices;          /* where who has the shard for itself steps matrices; or NULL */
     void *state;                           /* of the strategy, made by its open */
 };
@@ -236,6 +237,9 @@ void store_own_state_free(const struct store *store, int worker, const struct st
 /* In the process of a worker that is far: steps all of own[], number `number`. */
 void store_step_far(struct store *store, const struct state *own, const float *gradient, float rate,
                     long number);
+/* Where all step together: whether all shards have ended the same round, and no share of the next one is
+ * stepped. One that gave up at a barrier leaves its share as it was, while another one may step its own. */
+bool store_is_between_rounds(const struct store *store);
 /* The first failure of a device that shards live on: verbs themselves return no errors. */
 int store_check(const struct store *store, struct error *error);
 

@@ -42,6 +42,8 @@ struct traits {
     bool outer; /* what the workers have learnt is a gradient of another step: only how often they learn and
                    step is known, not how far that takes the weights */
     bool corrects; /* a stale gradient is corrected for its age; one that is not stale is applied as it is */
+    bool weighs; /* an update is the mean of several workers' gradients, in which each counts by its examples:
+                    workers may have shares of different sizes */
     enum conserved conserved;
     /* No gradient is staler than this many updates, for W workers with `slots` slots each; NULL: no bound. */
     long (*staleness_bound)(const void *settings, int workers, int slots);

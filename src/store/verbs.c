@@ -135,6 +135,7 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
         if (gradient) examples += gradient->examples;
     }
     if (examples == 0) return;
+    atomic_store(&shard->in_round, true);
     const struct gradient *own = atomic_load_explicit(&shard->contributed[worker], memory_order_relaxed);
     const double began_s = begin_apply(shard, own);
     if (group_takes(shard)) {
@@ -159,6 +160,15 @@ void shard_step_share(struct shard *shard, int worker, int share, int shares) {
 
 void shard_end_round(struct shard *shard) {
     atomic_fetch_add(&shard->version, 1);
+    atomic_store(&shard->in_round, false);
+}
+
+bool store_is_between_rounds(const struct store *store) {
+    const long version = atomic_load(&store->shards[0].version);
+    for (int s = 0; s < store->settings.shards; s++)
+        if (atomic_load(&store->shards[s].in_round) || atomic_load(&store->shards[s].version) != version)
+            return false;
+    return true;
 }
 
 bool shard_read(const struct shard *shard, const struct device *to, float *weights, long *version) {

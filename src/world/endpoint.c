@@ -98,6 +98,14 @@ void endpoint_keep_to_tcp(struct world *world) {
     world->tcp_alone = true;
 }
 
+void endpoint_keep_to_shared_memory(struct world *world) {
+    world->shm_alone = true;
+}
+
+bool endpoint_shares_memory(const struct endpoint *endpoint) {
+    return endpoint->link == &link_shm;
+}
+
 bool endpoint_is_encrypted(const struct endpoint *endpoint) {
     return endpoint->link->encrypts;
 }
@@ -210,6 +218,7 @@ static int make_endpoint(struct world *world, const struct link_kind *link, int 
     }
     endpoint->world = world;
     endpoint->socket = socket;
+    endpoint->wakes = -1;
     atomic_init(&endpoint->send_socket, socket);
     endpoint->peer = *peer;
     endpoint->loopback = netname_is_loopback(peer);
@@ -320,6 +329,8 @@ static int connect_once(struct world *world, const struct netname *netname, cons
         code = check_reach(world, &peer, error);
         if (code != OK) break;
         if (shares_memory(world, &peer) && connect_shared(world, &peer, name, out)) break;
+        *why = "no process of this machine and user shares memory there, which --link=shm expects";
+        if (world->shm_alone) continue;
         const int reason = connect_at(world, at, deadline, &socket);
         *why = strerror(reason);
         if (reason == OK) code = make_endpoint(world, link_of(world), socket, &peer, name, out, error);
@@ -389,6 +400,7 @@ static bool look_ahead(struct endpoint *endpoint) {
         if (found < 0) return found != LINK_AGAIN;
         endpoint->ahead_end += (size_t)found;
     }
+    if (endpoint->link->tells_end) return false;
     struct pollfd wait = {.fd = endpoint->socket, .events = POLLRDHUP};
     endpoint_poll(endpoint->world, &wait, 1, 0.0);
     return wait.revents != 0;
@@ -402,8 +414,8 @@ size_t endpoint_peek(struct endpoint *endpoint, void *buffer, size_t bytes, doub
         endpoint->ahead_begin -= found;
         const double left = deadline - world_now(endpoint->world);
         if (found > 0 || *ended || left <= 0.0) return found;
-        endpoint_poll(endpoint->world,
-                      &(struct pollfd){.fd = endpoint->socket, .events = endpoint->receive_waits}, 1, left);
+        struct pollfd wait = {.fd = endpoint_receives_at(endpoint), .events = endpoint->receive_waits};
+        endpoint_poll(endpoint->world, &wait, 1, left);
     }
 }
 
@@ -419,8 +431,8 @@ bool endpoint_finish(struct endpoint *endpoint, double timeout_s) {
         if (left <= 0.0) return false;
         if (bytes > 0) continue;
         if (world_stopped(endpoint->world)) return false;
-        endpoint_poll(endpoint->world, &(struct pollfd){.fd = endpoint->socket, .events = POLLIN}, 1,
-                      fmin(left, FINISH_LOOK_S));
+        struct pollfd wait = {.fd = endpoint_receives_at(endpoint), .events = POLLIN};
+        endpoint_poll(endpoint->world, &wait, 1, fmin(left, FINISH_LOOK_S));
     }
 }
 

@@ -58,6 +58,8 @@ struct endpoint_certificates {
 int endpoint_certify(struct world *world, const struct endpoint_certificates *files, struct error *error);
 void endpoint_allow_clear(struct world *world);
 void endpoint_keep_to_tcp(struct world *world);
+void endpoint_keep_to_shared_memory(struct world *world); /* no connection goes out over TCP */
+bool endpoint_shares_memory(const struct endpoint *endpoint);
 bool endpoint_is_encrypted(const struct endpoint *endpoint);
 /* What comes is what was sent, or an error. Elsewhere a bit may have changed on the way. */
 bool endpoint_is_intact(const struct endpoint *endpoint);

@@ -13,6 +13,7 @@ struct endpoint {
     struct world *world;          /* borrowed */
     int socket;                   /* of the world's sockets; where it receives */
     _Atomic int send_socket;      /* where it sends: the same, or one that the link has made */
+    int wakes;                    /* what is polled for what comes, where it is not the socket; else -1 */
     struct sockaddr_storage peer; /* its address; of shared memory, where the listener is */
     bool loopback;
     _Atomic bool interrupted; /* by endpoint_interrupt */
@@ -32,6 +33,10 @@ struct tls *endpoint_tls(const struct world *world);
 
 /* Takes up to so many of the bytes that were peeked at. */
 size_t endpoint_take_ahead(struct endpoint *endpoint, void *buffer, size_t bytes);
+
+static inline int endpoint_receives_at(const struct endpoint *endpoint) {
+    return endpoint->wakes >= 0 ? endpoint->wakes : endpoint->socket;
+}
 
 /* The world's sockets (sockets.h). Until one of them is ready, `seconds` at most; the caller looks whether
  * the world was stopped. The others as sendmsg, shutdown and recv. */

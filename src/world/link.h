@@ -1,7 +1,7 @@
 /* Links: how the bytes of an endpoint move over its socket, which never blocks. A kind of link is a file:
  * tcp.c moves them as they are, tls.c encrypts them between two who hold the same key, and shm.c moves them
- * through memory that two processes share, where the sockets only wake and show who lives. Only this folder
- * includes this. */
+ * through memory that two processes share, where the sockets only wake and show who lives. A connection over
+ * TCP may go over to UCX (ucx.c). Only this folder includes this. */
 #ifndef TRAINER_WORLD_LINK_H
 #define TRAINER_WORLD_LINK_H
 
@@ -20,7 +20,8 @@ enum {
 
 struct link_kind {
     bool encrypts;
-    bool intact; /* what comes is what was sent, or an error: nobody else needs to check it */
+    bool tells_end; /* receive says so: the end of the socket alone is none */
+    bool intact;    /* what comes is what was sent, or an error: nobody else needs to check it */
     /* Once, for a socket that has just been connected or accepted. */
     int (*open)(struct endpoint *endpoint, bool accepted, struct error *error);
     /* Bytes that moved, more than 0, or one of the above. One thread may send while another one receives. */
@@ -34,6 +35,9 @@ struct link_kind {
 };
 
 extern const struct link_kind link_tcp, link_shm;
+#if TRAINER_UCX
+extern const struct link_kind link_ucx;
+#endif
 void endpoint_decrypt(struct world *world); /* at its end, after its last connection */
 #if TRAINER_TLS
 extern const struct link_kind link_tls;

@@ -57,6 +57,14 @@ void roster_leave(struct roster *roster, int member, enum phase phase) {
     atomic_store(&roster->members[member].active, false);
 }
 
+void roster_join(struct roster *roster, int member) {
+    struct member *self = &roster->members[member];
+    atomic_store(&self->standing, STANDING_ALONE);
+    atomic_store(&self->place, NULL);
+    roster_phase(roster, member, PHASE_STARTING);
+    atomic_store(&self->active, true);
+}
+
 bool roster_enter(struct roster *roster, int member) {
     int alone = STANDING_ALONE;
     return atomic_compare_exchange_strong(&roster->members[member].standing, &alone, STANDING_EXCHANGING);

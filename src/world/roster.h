@@ -1,4 +1,5 @@
-/* The roster: the members of a run, and what each is doing. It can shrink during the run.
+/* The roster: the members of a run, and what each is doing. It can shrink during the run, and workers can
+ * take part again.
  *
  * Each member writes its own phase; whoever waits reads the phases of those it waits for, so a wait that
  * gives up can name who arrived, who did not, and the phase each is in. A new phase is a sign of life. */
@@ -31,14 +32,14 @@ enum roster_standing { STANDING_ALONE, STANDING_EXCHANGING, STANDING_EXPELLED };
 enum { WAIT_PLACES = 16, MEMBER_NAME_BYTES = 128 };
 
 struct member {
-    _Alignas(64) char name[MEMBER_NAME_BYTES]; /* "worker 1 (cpu:1)"; constant once the roster is open */
+    _Alignas(64) char name[MEMBER_NAME_BYTES]; /* "worker 1 (cpu:1)"; constant but while all are at rest */
     _Atomic int phase;                         /* enum phase; written by the member itself */
     _Atomic long step;                         /* the step it is in; written by the member itself */
     long earlier; /* steps of this part of the run before those, under other strategies; written while all are
                      paused */
     _Atomic double since; /* world_now of its last phase change */
     _Atomic double acted; /* world_now of the last one that was its own doing: not into or out of a wait */
-    _Atomic bool active;  /* takes part; false once it left */
+    _Atomic bool active;  /* takes part; false before it has come, and once it left */
     const char *_Atomic place; /* what it waits at, a constant text; NULL otherwise */
     _Atomic int standing;      /* enum roster_standing: whether it could be removed just now */
     double waited_s;           /* private to the member's thread, as all below: total time in PHASE_WAIT */
@@ -75,6 +76,9 @@ double roster_resume(struct roster *roster, int member, enum phase phase);
 
 /* The member takes no further part (phase PHASE_DONE or PHASE_FAILED). */
 void roster_leave(struct roster *roster, int member, enum phase phase);
+
+/* While all others are at rest: a worker that had left takes part (again). */
+void roster_join(struct roster *roster, int member);
 
 /* Before an exchange: false when the member was expelled and must end. After it: roster_alone. */
 bool roster_enter(struct roster *roster, int member);

@@ -178,10 +178,11 @@ static void sleep_until_ready(struct transfer *transfers, int count, double seco
     for (int i = 0; i < count && waiting < 2 * POLLED - 1; i++) {
         const struct endpoint *endpoint = transfers[i].endpoint;
         const bool receives = !is_received(&transfers[i]), sends = !is_sent(&transfers[i]);
-        const int sends_at = atomic_load(&endpoint->send_socket);
+        const int sends_at = atomic_load(&endpoint->send_socket),
+                  receives_at = endpoint_receives_at(endpoint);
         if (receives)
-            waits[waiting++] = (struct pollfd){.fd = endpoint->socket, .events = endpoint->receive_waits};
-        if (sends && receives && sends_at == endpoint->socket) /* one entry per descriptor: see sockets.c */
+            waits[waiting++] = (struct pollfd){.fd = receives_at, .events = endpoint->receive_waits};
+        if (sends && receives && sends_at == receives_at) /* one entry per descriptor: see sockets.c */
             waits[waiting - 1].events |= endpoint->send_waits;
         else if (sends)
             waits[waiting++] = (struct pollfd){.fd = sends_at, .events = endpoint->send_waits};

@@ -7,11 +7,13 @@
 #include <math.h>
 
 #include "endpoint_parts.h"
+#include "ucx.h"
 #include "world_kind.h"
 
 void world_close(struct world *world) {
     if (!world) return;
     endpoint_decrypt(world);
+    ucx_end(world);
     world->kind->close(world);
 }
 

@@ -35,8 +35,10 @@ struct world {
     _Atomic bool dismissed;
     _Atomic uint32_t stopped; /* 0 or 1; real sleepers sleep on it */
     struct tls *tls;          /* of its connections (endpoint.c); NULL: none */
+    struct ucx *ucx;          /* as well (ucx.c) */
     /* Atomic, as one thread may say so while another connects. */
     _Atomic bool clear_anywhere; /* connections to other machines may be in clear */
+    _Atomic bool shm_alone;      /* no connection goes out over TCP */
     _Atomic bool tcp_alone;      /* no memory is shared with other processes */
 };
 struct world_thread {

@@ -16,7 +16,11 @@ static void make_sample(void) {
     struct error error = {0};
     sample = (struct hello){.leader = true,
                             .program = "1.2.3",
-                            .fingerprint = {.examples = 12, .floats = 13, .layout = 0xfedcba9876543210u},
+                            .fingerprint = {.examples = 12,
+                                            .floats = 13,
+                                            .layout = 0xfedcba9876543210u,
+                                            .constant_s = 0.25,
+                                            .each_s = 0.125},
                             .task = 18,
                             .device = 19,
                             .devices = 20,
@@ -340,30 +344,32 @@ static void check_agreement(void) {
 
 /* --- what goes as a frame of its own --- */
 
-static int read_next(struct wire *wire, enum next *next, long *number) {
+static int read_next(struct wire *wire, enum next *next, long *number, int *examples) {
     struct frame_header header;
     RETURN_IF(frame_read_header(wire->far, "a number", 100, &header, LONG_S, &wire->error));
-    return next_read(wire->far, &header, next, number, LONG_S, &wire->error);
+    return next_read(wire->far, &header, next, number, examples, LONG_S, &wire->error);
 }
 
 static void check_next(void) {
     struct wire wire;
     enum next next = NEXT_PAUSE;
     long number = 0;
+    int examples = 0;
     open_wire(&wire);
     for (int kind = 0; kind < NEXTS; kind++) {
-        CHECK(next_write(wire.near, (enum next)kind, 123456789012L, LONG_S, &wire.error) == OK, "%s",
+        CHECK(next_write(wire.near, (enum next)kind, 123456789012L, 160, LONG_S, &wire.error) == OK, "%s",
               wire.error.words);
-        CHECK(read_next(&wire, &next, &number) == OK, "%s", wire.error.words);
-        CHECK((int)next == kind && number == (kind == NEXT_BATCH ? 123456789012L : 0), "%d: %ld", (int)next,
-              number);
+        CHECK(read_next(&wire, &next, &number, &examples) == OK, "%s", wire.error.words);
+        CHECK((int)next == kind && number == (kind == NEXT_BATCH ? 123456789012L : 0) &&
+                  examples == (kind == NEXT_BATCH ? 160 : 0),
+              "%d: %ld, %d examples", (int)next, number, examples);
         CHECK(endpoint_sent(wire.near) % 64 == 0, "%lld bytes, expected whole cache lines: see frame.h",
               endpoint_sent(wire.near));
     }
     CHECK((FRAME_HEADER_BYTES + REQUEST_BYTES) % 64 == 0 && (FRAME_HEADER_BYTES + LOSS_BYTES) % 64 == 0,
           "weights and gradients begin on a cache line");
-    CHECK(next_write(wire.near, NEXTS, 0, LONG_S, &wire.error) == OK, "%s", wire.error.words);
-    CHECK(read_next(&wire, &next, &number) == ERROR_PEER &&
+    CHECK(next_write(wire.near, NEXTS, 0, 0, LONG_S, &wire.error) == OK, "%s", wire.error.words);
+    CHECK(read_next(&wire, &next, &number, &examples) == ERROR_PEER &&
               strstr(wire.error.words, "of kind 3, expected less than 3"),
           "%s", wire.error.words);
     close_wire(&wire);

@@ -1,6 +1,6 @@
 /* Every strategy over every kind of link, with one parameter server, with three, and mirrored: all end well,
  * every batch is counted, and what is repeatable leaves the bits of one process. The links: TCP in clear,
- * TLS, shared memory; and those of the simulated network, in clear and under TLS.
+ * TLS, shared memory, UCX; and those of the simulated network, in clear and under TLS.
  *
  * MATRIX=1: with more numbers of workers, each with settings of its own, instead of what fits into the tests
  * of every change. */
@@ -8,6 +8,7 @@
 
 #include "../../src/store/strategy.h"
 #include "../../src/world/endpoint_parts.h"
+#include "../../src/world/ucx.h"
 
 enum { EXAMPLES = 120, EPOCHS = 2, BATCH = 10 };
 
@@ -20,6 +21,9 @@ struct way {
 };
 
 static const struct way ways[] = {
+#if TRAINER_UCX
+    {"ucx", &link_ucx, true},
+#endif
 #if TRAINER_TLS
     {"tls", &link_tls, true}, {"tls, simulated", &link_tls, false},
 #endif
@@ -33,6 +37,20 @@ struct variant {
     int workers;
     const char *setting, *value; /* NULL: none */
 };
+
+static bool is_ucx(const struct way *way) {
+    return strcmp(way->words, "ucx") == 0;
+}
+
+/* Its library may be missing where its headers are not. */
+static bool ucx_is_here(void) {
+    struct error error = {0};
+    struct world *world = NULL;
+    CHECK(world_open_threads(&world, &error) == OK, "%s", error.words);
+    const bool here = ucx_use(world, true, &error) == OK;
+    world_close(world);
+    return here;
+}
 
 static struct scenario scenario_of(const struct variant *variant, int servers) {
     return (struct scenario){
@@ -69,6 +87,7 @@ static uint64_t run_alone(const struct variant *variant) {
 
 /* Workers that came over shared memory. One that looks for it a moment before it is there comes over TCP. */
 static int shared;
+static bool with_ucx;
 
 /* What the leader speaks over, as its peers are named; and whether all have a key. The world that mirrored
  * processes meet in has gone with them. */
@@ -106,7 +125,8 @@ static void run_over(const struct way *way, const struct variant *variant, int s
     char words[160];
     scenario.real = way->real;
     scenario.encrypted = way->link->encrypts;
-    scenario.tcp_alone = way->link != &link_shm;
+    scenario.tcp_alone = way->link != &link_shm && !is_ucx(way);
+    scenario.ucx = is_ucx(way);
     snprintf(words, sizeof words, "%s over %s, %d ps, %d workers%s%s", variant->strategy, way->words, servers,
              variant->workers, variant->value ? ", " : "", variant->value ? variant->value : "");
     if (getenv("TELL")) fprintf(stderr, "%s\n", words);
@@ -131,7 +151,8 @@ static void run_variant(const struct variant *variant) {
     const uint64_t expected = variant->traits->repeatable ? run_alone(variant) : 0;
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
         for (size_t s = 0; s < sizeof servers / sizeof *servers; s++)
-            if (servers[s] == 1 || (!variant->traits->drops && !variant->traits->joint))
+            if ((with_ucx || !is_ucx(&ways[w])) &&
+                (servers[s] == 1 || (!variant->traits->drops && !variant->traits->joint)))
                 run_over(&ways[w], variant, servers[s], expected);
 }
 
@@ -141,6 +162,7 @@ int main(void) {
                                           {"optimizer", "adam:rate=0.01"},
                                           {"data-sharding", "split"},
                                           {"average", "0.9"}};
+    with_ucx = ucx_is_here();
     const bool whole = getenv("MATRIX") != NULL;
     for (int s = 0; strategies[s]; s++) {
         struct choice choice;

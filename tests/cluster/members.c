@@ -470,6 +470,39 @@ static void check_long_failure(void) {
     for (int e = 0; e < 2; e++) endpoint_close(ends[e]);
 }
 
+/* Where the workers' devices add the gradients, one of them has the sum, and the others nothing: none of what
+ * was there before. */
+static void check_summed(void) {
+    enum { FEW = 8 };
+    static struct peer peer;
+    static struct host host;
+    struct error error = {0};
+    for (int root = 0; root < 2; root++) {
+        float weights[FEW] = {0}, sum[FEW] = {1.0f, 2.0f}, gradient[FEW] = {3.0f, 3.0f}, loss = 0.0f;
+        const struct request request = {.number = 1, .step = 1};
+        uint8_t asked[REQUEST_BYTES], answer[LOSS_BYTES];
+        struct frame_header header;
+        struct endpoint *ends[2];
+        open_wire(ends);
+        peer = (struct peer){.endpoint = ends[0], .name = "it", .sums = true, .root = root};
+        host = (struct host){.settings = {.world = world}, .peers = &peer, .count = 1};
+        request_put(&request, asked);
+        answer_put(0.5f, asked, answer);
+        const struct piece pieces[] = {{answer, sizeof answer}, {sum, sizeof sum}};
+        CHECK(frame_write(ends[1], FRAME_GRADIENT, 0, pieces, 1 + root, LONG_S, &error) == OK, "%s",
+              error.words);
+        CHECK(peer_compute(&host, &peer, &request, weights, gradient, &loss, FEW, LONG_S, &error) == OK &&
+                  loss == 0.5f,
+              "%s", error.words);
+        CHECK(gradient[0] == sum[0] * (float)root && gradient[1] == sum[1] * (float)root,
+              "root %d: a gradient of %g, %g", root, (double)gradient[0], (double)gradient[1]);
+        CHECK(frame_read_header(ends[1], "weights", UINT64_MAX, &header, LONG_S, &error) == OK &&
+                  header.flags == FRAME_SUM,
+              "weights with flags %u", header.flags);
+        for (int e = 0; e < 2; e++) endpoint_close(ends[e]);
+    }
+}
+
 /* A host that has no room for it closes without a word, or says that its place is taken for now. */
 static void check_comes_again(void) {
     static struct worker worker;
@@ -536,6 +569,7 @@ int main(void) {
     check_slices();
     check_timeout();
     check_last_words();
+    check_summed();
     check_building();
     check_other_host_gone();
     check_other_follower_gone();

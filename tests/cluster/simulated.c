@@ -11,6 +11,7 @@ struct left {
     size_t model_bytes, steps_bytes;
     double seconds;
     long updates;
+    long long received; /* by the parameter server from its workers, in bytes */
 };
 
 static struct left run_scenario(const struct scenario *scenario) {
@@ -24,6 +25,7 @@ static struct left run_scenario(const struct scenario *scenario) {
               all.processes[i].error.words);
     left.seconds = world_now(all.world);
     left.updates = all.processes[0].result.summary.updates;
+    left.received = all.processes[0].result.summary.wire_received;
     cluster_file(&all, "model.safetensors", &left.model, &left.model_bytes);
     cluster_file(&all, "steps.csv", &left.steps, &left.steps_bytes);
     cluster_close(&all);
@@ -65,6 +67,58 @@ static void test_bits_of_one_process(int workers) {
     free_left(&expected);
 }
 
+/* Gradients of several batches in one step: a worker whose batch is in four parts leaves the bits of four
+ * workers that step in sync, each with a part; under every strategy that is serial training where there is
+ * one worker, so one after the other too. */
+static void test_parts(const char *optimizer, const char *average) {
+    const struct scenario apart = {.strategy = "sync",
+                                   .servers = -1,
+                                   .workers = 4,
+                                   .seed = 2,
+                                   .settings = {{"optimizer", optimizer}, {"average", average}}};
+    struct left expected = run_scenario(&apart);
+    for (int real = 0; real < 2; real++)
+        for (int servers = -1; servers <= 1; servers++) {
+            const struct scenario parts = {
+                .strategy = servers == 0 ? "sync" : "sync until epoch 1; async-apply",
+                .servers = servers,
+                .workers = 1,
+                .seed = 20 + (uint64_t)servers,
+                .network = network,
+                .real = real,
+                .settings = {
+                    {"optimizer", optimizer}, {"average", average}, {"batch", "40"}, {"microbatches", "4"}}};
+            struct left found = run_scenario(&parts);
+            CHECK(same_weights(&found, &expected), "%s, %s, %d ps: four parts are not as four workers",
+                  optimizer, real ? "real" : "simulated", servers);
+            CHECK(servers == 0 || found.updates == expected.updates, "%s, %d ps: %ld updates, expected %ld",
+                  optimizer, servers, found.updates, expected.updates);
+            free_left(&found);
+        }
+    free_left(&expected);
+}
+
+/* The parts are added up where they are computed: a gradient goes over the wire for each batch, not for each
+ * part. */
+static void test_bytes_of_parts(void) {
+    struct scenario scenario = {.strategy = "sync",
+                                .servers = 1,
+                                .workers = 2,
+                                .seed = 4,
+                                .network = network,
+                                .settings = {{"epochs", "4"}, {"batch", "5"}}};
+    struct left each = run_scenario(&scenario);
+    scenario.settings[1][1] = "20";
+    scenario.settings[2][0] = "microbatches";
+    scenario.settings[2][1] = "4";
+    struct left parts = run_scenario(&scenario);
+    CHECK(each.updates == 4 * parts.updates && parts.received > 0 && each.received == 4 * parts.received,
+          "%ld updates with %lld bytes, in four parts %ld with %lld", each.updates, each.received,
+          parts.updates, parts.received);
+    free_left(&each);
+    free_left(&parts);
+}
+
 /* An asynchronous strategy, whose every step depends on who was faster. */
 static void test_seeds(int servers) {
     struct scenario scenario = {
@@ -86,6 +140,9 @@ static void test_seeds(int servers) {
 int main(void) {
     test_bits_of_one_process(1);
     test_bits_of_one_process(3);
+    test_parts("momentum:rate=0.1", "0");
+    test_parts("muon:rate=0.02", "0.9");
+    test_bytes_of_parts();
     test_seeds(1);
     test_seeds(2);
     test_seeds(0);

@@ -106,7 +106,7 @@ instead() { # what is typed...
     "$TRAINER" "$@" >"$scratch/out" 2>"$scratch/err"
     [ $? -eq 2 ] || fail "$*: not refused: $(cat "$scratch/err")"
     local words
-    words=$(sed -n 's/^trainer: .*unknown.*; did you mean \(--[^ ]*\)?.*/\1/p' "$scratch/err")
+    words=$(sed -n 's/^trainer: .*\(unknown\|no cluster\).*; did you mean \(--[^ ]*\)?.*/\2/p' "$scratch/err")
     [ -n "$words" ] || { fail "$*: nothing is proposed: $(cat "$scratch/err")"; return; }
     [[ $words != *alexnet* ]] || return 0 # not for four measurements
     "$TRAINER" "$words" --quiet --replace --dataset=iris --out="$scratch/instead" >"$scratch/out" 2>"$scratch/err" || fail "$words, proposed for $*: $(cat "$scratch/err")"
@@ -119,8 +119,8 @@ bad 2 'trainer: command "fit": unknown; did you mean trainer train\? *' fit
 bad 2 'trainer: unknown option "--lr"; trainer COMMAND --help=all lists them' describe --lr=1
 bad 2 'trainer: unknown option "--lr"; did you mean --optimizer=momentum:rate=0.5\?' --lr=0.5
 bad 2 'trainer: unknown option "--num-epochs"; did you mean --epochs=7\?' --num-epochs=7
-bad 2 'trainer: unknown option "--workers"; did you mean --devices=cpu:0,cpu:1,cpu:2\?' --workers=3
-bad 2 'trainer: unknown option "--workers"; did you mean --devices=cpu:\*\?' --workers=100
+bad 2 'trainer: --workers=3: there is no cluster to join; did you mean --devices=cpu:0,cpu:1,cpu:2\?' --workers=3
+bad 2 'trainer: --workers=100: there is no cluster to join; did you mean --devices=cpu:\*\?' --workers=100
 bad 2 'trainer: model "resnet": unknown; did you mean --model=alexnet\? *' --model=resnet
 
 # The last one typed counts; --no-quiet speaks again.

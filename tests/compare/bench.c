@@ -265,10 +265,19 @@ static void test_waiting_sentences(void) {
     check_sentence(&row,
                    "slower than one device (0.50 times its speed): 61 % of the time waits at the barrier, "
                    "mostly for worker 1");
+    row.may_share = true;
+    check_sentence(&row,
+                   "slower than one device (0.50 times its speed): 61 % of the time waits at the barrier, "
+                   "mostly for worker 1; --share=auto would give it fewer examples");
+    row.wait_share = same(0.19);
+    check_sentence(&row, "slower than one device (0.50 times its speed)");
+    row.wait_share = same(0.61);
+    row.may_share = false;
     row.waited_at_share = 0.7;
     check_sentence(&row, "slower than one device (0.50 times its speed): 61 % of the time waits, mostly for "
                          "worker 1 and at the barrier");
     row.waited_for_share = 0.5;
+    row.may_share = true;
     check_sentence(
         &row, "slower than one device (0.50 times its speed): 61 % of the time waits, mostly at the barrier");
     row.waited_at_share = 1;

@@ -1,7 +1,7 @@
 /* The mean over several GPUs by their collective library: the numbers, whoever is the root; and what is said,
  * how soon, and what is given back when it cannot be: a device that is named twice, a collective that never
- * ends, a rank that is gone, calls that fail. On a real GPU only that it loads and computes with the ranks
- * that there are. */
+ * ends, a rank that is gone, calls that fail; and of a rank whose others are in other processes. On a real
+ * GPU only that it loads and computes with the ranks that there are. */
 #include <math.h>
 #include <string.h>
 
@@ -219,6 +219,104 @@ static void check_each_call(void) {
     CHECK(failed > 20, "only %d calls failed", failed);
 }
 
+/* --- a rank, whose others would be in other processes --- */
+
+/* Says after so many questions who has gone. */
+struct witness {
+    int asked, answers_at; /* 0: never */
+};
+
+static int look(void *argument, struct error *error) {
+    struct witness *witness = argument;
+    if (++witness->asked != witness->answers_at) return OK;
+    return error_set(error, ERROR_PEER, "worker 1 has gone");
+}
+
+static int join_ranks(struct rig *rig, int ranks, double timeout_s, const struct rank_offer *offer,
+                      struct witness *witness, void **rank) {
+    const struct rank_place place = {.id = offer->id,
+                                     .ranks = ranks,
+                                     .world = world,
+                                     .timeout_s = timeout_s,
+                                     .look = look,
+                                     .argument = witness};
+    return collective->join(&rig->devices[0], &place, rank, &rig->error);
+}
+
+static int open_rank_rig(struct rig *rig, const char *text) {
+    const struct device_settings settings = {0};
+    bool shared = false;
+    *rig = (struct rig){0};
+    return devices_open(text, &settings, &rig->devices, &rig->count, &shared, &rig->error);
+}
+
+static void check_offers(int gpus) {
+    static struct rig rig;
+    struct rank_offer first, again, second = {0};
+    CHECK(open_rank_rig(&rig, gpus > 1 ? "gpu:0,gpu:1" : "gpu:0") == OK, "%s", rig.error.words);
+    collective->offer(&rig.devices[0], true, &first);
+    collective->offer(&rig.devices[0], true, &again);
+    if (rig.count > 1) collective->offer(&rig.devices[1], false, &second);
+    CHECK(first.able && strncmp(first.words, "NCCL ", 5) == 0, "'%s'", first.words);
+    CHECK(memcmp(first.device, again.device, sizeof first.device) == 0 &&
+              memcmp(first.device, second.device, sizeof first.device) != 0,
+          "a device is another one, or two are one");
+    CHECK(memcmp(first.id, again.id, sizeof first.id) != 0, "two ids are one");
+    if (rig.count > 1) CHECK(second.able && second.id[0] == 0, "an id that nobody has asked for");
+    close_rig(&rig);
+}
+
+/* The sum over one is what it was, window by window; and each call of its life that fails is seen. */
+static void check_rank_alone(void) {
+    static struct rig rig;
+    static float values[1000], back[1000];
+    static const struct rank_window windows[] = {{0, 100, 0}, {100, 100, 0}, {100, 1000, 0}};
+    struct rank_offer offer;
+    for (int i = 0; i < 1000; i++) values[i] = (float)i;
+    for (long n = STANDIN ? 1 : 0, code = ERROR_DEVICE; code != OK && n < 100; n++) {
+        CHECK(open_rank_rig(&rig, "gpu:0") == OK && open_vectors(&rig, 0, 1000) == OK, "%s", rig.error.words);
+        const struct device *device = &rig.devices[0];
+        CHECK(device->backend->copy(device, rig.values[0], values, sizeof values, &rig.error) == OK, "%s",
+              rig.error.words);
+        struct witness witness = {.answers_at = STANDIN}; /* at once, where NCCL has failed */
+        void *rank = NULL;
+        collective->offer(device, true, &offer);
+        standin_fail(n);
+        code = join_ranks(&rig, 1, 30.0, &offer, &witness, &rank);
+        CHECK((code == OK) == (rank != NULL), "call %ld: code %ld", n, code);
+        if (code == OK) code = collective->sum(rank, rig.values[0], windows, 3, &rig.error);
+        standin_fail(0);
+        if (code != OK && code != ERROR_PEER) expect_words(&rig, (int)code, "gpu:0: ", " (");
+        collective->leave(rank, code == OK);
+        rig.error = (struct error){0};
+        CHECK(device->backend->copy(device, back, rig.values[0], sizeof back, &rig.error) == OK &&
+                  (code != OK || memcmp(back, values, sizeof back) == 0),
+              "call %ld: the sum over one is another: %s", n, rig.error.words);
+        close_vectors(&rig, 0);
+        close_rig(&rig);
+    }
+}
+
+/* Who waits for others asks who has gone, and says that; NCCL's own words come last, after the timeout. */
+static void check_rank_waits(void) {
+    static struct rig rig;
+    struct rank_offer offer;
+    for (int named = 0; named < 2; named++) {
+        struct witness witness = {.answers_at = named ? 3 : 0};
+        void *rank = NULL;
+        CHECK(open_rank_rig(&rig, "gpu:0") == OK, "%s", rig.error.words);
+        collective->offer(&rig.devices[0], true, &offer);
+        const int code = join_ranks(&rig, 2, named ? 60.0 : 0.3, &offer, &witness, &rank);
+        CHECK(!rank && witness.asked >= 3, "asked %d times", witness.asked);
+        if (named)
+            CHECK(code == ERROR_PEER && strcmp(rig.error.words, "worker 1 has gone") == 0, "code %d, '%s'",
+                  code, rig.error.words);
+        else
+            expect_words(&rig, code, "gpu:0: ncclCommInitRankConfig(", ": not done after 0.3 s (ranks.c:");
+        close_rig(&rig);
+    }
+}
+
 int main(void) {
     struct error error = {0};
     const char *given = getenv("STANDIN_GPUS");
@@ -234,6 +332,8 @@ int main(void) {
     check_means("gpu:0");
     if (gpus > 1) check_means("gpu:0,gpu:1");
     if (gpus > 3) check_means("gpu:2,gpu:0,gpu:3,gpu:1");
+    check_offers(gpus);
+    check_rank_alone();
     if (STANDIN) {
         check_twice();
         check_no_end();
@@ -241,6 +341,7 @@ int main(void) {
         check_lost();
 #endif
         check_each_call();
+        check_rank_waits();
         check_broken(); /* the world is stopped after it */
     }
     world_close(world);

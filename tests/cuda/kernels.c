@@ -346,15 +346,30 @@ static const struct {
     int in[4], window[2], stride[2];
     enum padding padding;
 } pools[] = {
-    {{1, 1, 1, 1}, {1, 1}, {1, 1}, PADDING_VALID},    {{1, 1, 1, 1}, {5, 5}, {1, 1}, PADDING_SAME},
-    {{2, 5, 7, 3}, {3, 3}, {1, 1}, PADDING_SAME},     {{2, 5, 7, 3}, {3, 3}, {1, 1}, PADDING_VALID},
-    {{1, 6, 6, 2}, {3, 3}, {2, 2}, PADDING_SAME},     {{1, 7, 6, 2}, {3, 3}, {2, 2}, PADDING_SAME},
-    {{1, 7, 6, 2}, {3, 3}, {2, 2}, PADDING_VALID},    {{3, 4, 5, 1}, {2, 4}, {1, 2}, PADDING_SAME},
-    {{2, 5, 5, 17}, {5, 5}, {1, 1}, PADDING_SAME},    {{1, 5, 4, 3}, {1, 1}, {3, 2}, PADDING_SAME},
-    {{1, 9, 3, 2}, {2, 2}, {3, 3}, PADDING_VALID},    {{1, 3, 2, 300}, {2, 2}, {1, 1}, PADDING_SAME},
-    {{3, 24, 24, 8}, {3, 3}, {2, 2}, PADDING_SAME},   {{2, 12, 11, 5}, {2, 2}, {4, 4}, PADDING_SAME},
-    {{1, 9, 11, 16}, {3, 2}, {1, 3}, PADDING_SAME},   {{2, 20, 40, 4}, {16, 16}, {5, 7}, PADDING_SAME},
+    {{1, 1, 1, 1}, {1, 1}, {1, 1}, PADDING_VALID},
+    {{1, 1, 1, 1}, {5, 5}, {1, 1}, PADDING_SAME},
+    {{2, 5, 7, 3}, {3, 3}, {1, 1}, PADDING_SAME},
+    {{2, 5, 7, 3}, {3, 3}, {1, 1}, PADDING_VALID},
+    {{1, 6, 6, 2}, {3, 3}, {2, 2}, PADDING_SAME},
+    {{1, 7, 6, 2}, {3, 3}, {2, 2}, PADDING_SAME},
+    {{1, 7, 6, 2}, {3, 3}, {2, 2}, PADDING_VALID},
+    {{3, 4, 5, 1}, {2, 4}, {1, 2}, PADDING_SAME},
+    {{2, 5, 5, 17}, {5, 5}, {1, 1}, PADDING_SAME},
+    {{1, 5, 4, 3}, {1, 1}, {3, 2}, PADDING_SAME},
+    {{1, 9, 3, 2}, {2, 2}, {3, 3}, PADDING_VALID},
+    {{1, 3, 2, 300}, {2, 2}, {1, 1}, PADDING_SAME},
+    {{3, 24, 24, 8}, {3, 3}, {2, 2}, PADDING_SAME},
+    {{2, 12, 11, 5}, {2, 2}, {4, 4}, PADDING_SAME},
+    {{1, 9, 11, 16}, {3, 2}, {1, 3}, PADDING_SAME},
+    {{2, 20, 40, 4}, {16, 16}, {5, 7}, PADDING_SAME},
     {{1, 30, 20, 8}, {17, 16}, {7, 2}, PADDING_SAME},
+    /* side by side; the last ones leave a row or a column out */
+    {{2, 6, 4, 8}, {2, 2}, {2, 2}, PADDING_VALID},
+    {{2, 7, 5, 3}, {2, 2}, {2, 2}, PADDING_SAME},
+    {{2, 7, 5, 16}, {3, 2}, {3, 2}, PADDING_SAME},
+    {{2, 7, 5, 8}, {7, 5}, {7, 5}, PADDING_VALID},
+    {{1, 7, 4, 8}, {2, 2}, {2, 2}, PADDING_VALID},
+    {{1, 6, 7, 3}, {3, 3}, {3, 3}, PADDING_VALID},
 };
 
 static void check_pool(size_t number, enum fill fill, bool narrow) {

@@ -15,11 +15,12 @@ struct net {
     struct program *program;
     struct arena *arena;
     node x, y;
-    void *weights; /* on the device */
+    node columns, mean, twice; /* means of y, of each column and of all; the latter, doubled */
+    void *weights;             /* on the device */
     struct error error;
 };
 
-enum { BATCH = 2, PIXELS = 6 * 6 * 3, RESULTS = BATCH * 5 };
+enum { BATCH = 2, PIXELS = 6 * 6 * 3, CLASSES = 5, RESULTS = BATCH * CLASSES };
 
 static int fill_net(struct net *net) {
     struct error *error = &net->error;
@@ -44,10 +45,14 @@ static void open_net(struct net *net) {
     net->x = graph_placeholder(g, "x", TYPE_FLOAT, SHAPE(BATCH, 6, 6, 3));
     const node image =
         graph_relu(g, graph_conv(g, net->x, 4, 3, 1, PADDING_SAME, random_values, random_values));
-    net->y =
-        graph_dense(g, graph_reshape(g, image, SHAPE(BATCH, 6 * 6 * 4)), 5, random_values, random_values);
+    net->y = graph_dense(g, graph_reshape(g, image, SHAPE(BATCH, 6 * 6 * 4)), CLASSES, random_values,
+                         random_values);
+    net->columns = graph_reduce_mean(g, net->y, 0, false);
+    net->mean = graph_reduce_mean(g, net->y, ALL_AXES, false);
+    net->twice = graph_add(g, net->mean, net->mean);
+    const node fetches[] = {net->y, net->columns, net->mean, net->twice};
     CHECK(graph_check(g, &net->error) == OK &&
-              program_compile(&net->program, g, &net->y, 1, &net->device, &net->error) == OK &&
+              program_compile(&net->program, g, fetches, 4, &net->device, &net->error) == OK &&
               arena_open(&net->arena, net->program, &net->error) == OK && fill_net(net) == OK,
           "%s", net->error.words);
 }
@@ -145,11 +150,59 @@ static void test_each_call_failing(const float *expected) {
     CHECK(!STANDIN || (through && failed > 5), "%ld failures", failed);
 }
 
+/* --- the result --- */
+
+/* A result that nothing else reads is written where it is told, each time anew; else, or a part of it, it is
+ * copied there. Without a place it is where it was. */
+static void test_output(const struct net *net, node n, int floats, const char *which, struct error *error) {
+    const struct device *gpu = &net->device;
+    float expected[CLASSES] = {0}, *out = NULL;
+    void *block = NULL;
+    int code = gpu->backend->allocate_host(gpu, &block, 2 * sizeof expected, "results", error);
+    if (code == OK) code = program_run(net->program, net->arena, net->weights, NULL, error);
+    if (code == OK) code = arena_read(net->arena, n, expected, (size_t)floats * sizeof *out, error);
+    out = block;
+    for (int i = 0; i < 6 && code == OK; i++) {
+        float *const to = out + i % 2 * CLASSES;
+        const int told = i < 4 ? floats : 1;
+        for (int k = 0; k < 2 * CLASSES; k++) out[k] = -7.0f;
+        arena_set_output(net->arena, n, to, (size_t)told * sizeof *to);
+        code = program_run(net->program, net->arena, net->weights, NULL, error);
+        if (code == OK) code = gpu->backend->finish(gpu, error);
+        CHECK(memcmp(to, expected, (size_t)told * sizeof *to) == 0, "%s, run %d: another result", which, i);
+        CHECK(out[(i + 1) % 2 * CLASSES] == -7.0f && (told == CLASSES || to[told] == -7.0f),
+              "%s, run %d: more than was asked for", which, i);
+    }
+    float again[CLASSES] = {0};
+    arena_set_output(net->arena, n, NULL, 0);
+    if (code == OK) code = arena_write(net->arena, n, again, (size_t)floats * sizeof *again, error);
+    if (code == OK) code = program_run(net->program, net->arena, net->weights, NULL, error);
+    if (code == OK) code = arena_read(net->arena, n, again, (size_t)floats * sizeof *again, error);
+    CHECK(code == OK && memcmp(again, expected, sizeof again) == 0, "%s, told nowhere: %s", which,
+          error->words);
+    if (block) gpu->backend->release_host(gpu, block);
+}
+
+static void test_outputs(void) {
+    struct net net;
+    float read = 0.0f, twice = 0.0f;
+    open_net(&net);
+    struct error *error = &net.error;
+    test_output(&net, net.columns, CLASSES, "columns", error);
+    test_output(&net, net.mean, 1, "a mean that is read", error);
+    arena_set_output(net.arena, net.mean, NULL, 0);
+    CHECK(arena_read(net.arena, net.mean, &read, sizeof read, error) == OK &&
+              arena_read(net.arena, net.twice, &twice, sizeof twice, error) == OK && twice == read + read,
+          "twice %g is %g; %s", (double)read, (double)twice, error->words);
+    close_net(&net);
+}
+
 int main(void) {
     float expected[RESULTS] = {0};
     gpu_or_skip();
     test_runs(expected);
     test_another_thread(expected);
     test_each_call_failing(expected);
+    test_outputs();
     return check_end();
 }

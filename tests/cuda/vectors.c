@@ -96,14 +96,25 @@ static void check_optimizer(const struct optimizer *optimizer, float decay, bool
     close_rig(&rig);
 }
 
-/* Several windows in one launch are what they are one by one, and what lies between them stays. */
+static void step_window(struct rig *rig, struct update own, const struct update_window *window) {
+    const size_t begin = window->begin, floats = window->end - begin;
+    float *const weights = rig->here[0] + begin, *const average = rig->here[4] + begin;
+    const float *const gradient = rig->here[1] + begin;
+    float *const moments[] = {rig->here[2] + begin};
+    own.rate = window->rate;
+    own.decay = window->decay;
+    own.weight_decay = window->weight_decay;
+    if (window->rule >= 0) own.step(&own, floats, weights, moments, gradient);
+    for (size_t i = 0; i < floats; i++) {
+        if (window->rule == UPDATE_SUBTRACT) weights[i] -= gradient[i];
+        average[i] = update_average(average[i], weights[i], own.towards);
+    }
+}
+
+/* Several windows in one launch are what they are one by one, statistics and frozen weights among them, and
+ * what lies between them stays. */
 static void test_windows(void) {
     static struct rig rig;
-    const struct update_window windows[] = {{0, 48, 0.5f, 0.0f, 0.25f},
-                                            {48, 64, 0.25f, 0.125f, 0.0f},
-                                            {96, 97, 2.0f, 0.0f, 0.0f},
-                                            {112, FLOATS, 0.125f, 0.5f, 0.5f}};
-    const int count = (int)(sizeof windows / sizeof *windows);
     struct choice choice;
     struct error error = {0};
     struct state state;
@@ -111,16 +122,14 @@ static void test_windows(void) {
     CHECK(plugin_choose(&choice, &optimizer_kind, "momentum", &error) == OK, "%s", error.words);
     int code = open_rig(&rig, &error);
     struct update update = optimizer_update(&choice, 1);
-    const struct update_slice slice = slice_of(&rig, &state, 1, false, true);
-    for (int w = 0; w < count; w++) {
-        float *const moments[] = {rig.here[2] + windows[w].begin};
-        struct update own = update;
-        own.rate = windows[w].rate;
-        own.decay = windows[w].decay;
-        own.weight_decay = windows[w].weight_decay;
-        own.step(&own, windows[w].end - windows[w].begin, rig.here[0] + windows[w].begin, moments,
-                 rig.here[1] + windows[w].begin);
-    }
+    update.towards = 0.25f;
+    const struct update_window windows[] = {
+        {0, 48, update.rule, 0.5f, 0.0f, 0.25f},     {48, 64, update.rule, 0.25f, 0.125f, 0.0f},
+        {64, 80, UPDATE_SUBTRACT, 9.0f, 9.0f, 0.0f}, {96, 97, update.rule, 2.0f, 0.0f, 0.0f},
+        {112, 128, UPDATE_NONE, 9.0f, 9.0f, 0.0f},   {128, FLOATS, update.rule, 0.125f, 0.5f, 0.5f}};
+    const int count = (int)(sizeof windows / sizeof *windows);
+    const struct update_slice slice = slice_of(&rig, &state, 1, true, true);
+    for (int w = 0; w < count; w++) step_window(&rig, update, &windows[w]);
     if (code == OK) code = gpu_vectors.update_windows(&gpu, &update, &slice, windows, count, &error);
     if (code == OK) CHECK(differences(&rig, &error) == 0, "windows: other bits");
     if (code == OK) code = gpu_transfer(&gpu, &witness, rig.witness, sizeof witness, &error);

@@ -184,8 +184,9 @@ static void check_end_of_play(struct play *play) {
     }
     CHECK(sampler_total(&play->sampler) == all, "%s: %ld batches in all, expected %ld", play->name,
           sampler_total(&play->sampler), all);
-    CHECK(sampler_updates(&play->sampler, play->rounds) == (play->rounds ? up(all, workers) : all),
-          "%s: %ld updates", play->name, sampler_updates(&play->sampler, play->rounds));
+    CHECK(sampler_updates(&play->sampler, play->rounds ? workers : 1) ==
+              (play->rounds ? up(all, workers) : all),
+          "%s: %ld updates", play->name, sampler_updates(&play->sampler, play->rounds ? workers : 1));
 }
 
 /* `stops`: a stop somewhere in each epoch; `resumes`: and then a new sampler. */
@@ -413,6 +414,7 @@ struct losses {
     bool lost[MOST_WORKERS];
     bool left[MOST_WORKERS];   /* not lost: then `step` is the last one that it has computed */
     bool changes;              /* with every epoch, between rounds and none */
+    bool joins;                /* some come again at a pause */
     long before[MOST_BATCHES]; /* times that a batch was met until the last change */
     long in_hand;              /* batches that were lost for good */
 };
@@ -508,12 +510,30 @@ static void check_losses_standing(const struct losses *losses) {
           met);
 }
 
+static void count_anew(struct losses *losses) {
+    for (long b = 0; b < sampler_total(&losses->play.sampler); b++)
+        losses->before[b] = times_met(losses, -1, b);
+    memset(losses->count, 0, sizeof losses->count);
+    memset(losses->step, 0, sizeof losses->step);
+}
+
+/* Of those who are gone some come again: all count anew. */
+static void join(struct losses *losses) {
+    struct play *play = &losses->play;
+    struct error error = {0};
+    for (int w = 0; w < play->stream.workers; w++) {
+        if (!losses->lost[w] || draw(play, 2) || !sampler_may_join(&play->sampler, w)) continue;
+        count_anew(losses);
+        CHECK(sampler_join(&play->sampler, w, &error) == OK, "%s", error.words);
+        losses->lost[w] = losses->left[w] = false;
+        check_losses_standing(losses);
+    }
+}
+
 /* Under another strategy steps are counted anew. */
 static void change(struct losses *losses) {
     struct play *play = &losses->play;
-    for (long b = 0; b < sampler_total(&play->sampler); b++) losses->before[b] = times_met(losses, -1, b);
-    memset(losses->count, 0, sizeof losses->count);
-    memset(losses->step, 0, sizeof losses->step);
+    count_anew(losses);
     play->rounds = !play->rounds;
     sampler_change(&play->sampler, play->rounds);
     check_losses_standing(losses);
@@ -530,6 +550,7 @@ static void check_losses_of(struct losses *losses) {
             sampler_set_limit(&play->sampler, epoch);
             segment_of_losses(losses);
             check_losses_standing(losses);
+            if (losses->joins) join(losses);
         }
         CHECK(sampler_reached(&play->sampler, epoch), "%s: epoch %d did not end", play->name, epoch);
         if (losses->changes && epoch < play->epochs - 1) change(losses);
@@ -558,6 +579,7 @@ static void check_losses(void) {
                                              .sharding = seed % 7 ? SHARDING_SHARED : SHARDING_SPLIT};
         losses.changes = seed % 11 < 4 && losses.play.stream.sharding == SHARDING_SHARED;
         if (losses.changes) losses.play.epochs = 3;
+        losses.joins = seed % 5 < 3 && losses.play.stream.sharding == SHARDING_SHARED;
         check_losses_of(&losses);
     }
 }
@@ -684,7 +706,144 @@ static void check_lost_waiting(void) {
     sampler_close(&sampler);
 }
 
+/* --- shares of different sizes: numbers are places of examples --- */
+
+enum { SHARE_EXAMPLES = 61, SHARE_BATCH = 6, SHARE_EPOCHS = 3, SHARE_PLACES = 400 };
+
+/* Where all are as large as a batch, everything is as without shares, but that a number counts examples. */
+static void check_equal_shares(bool rounds) {
+    static const int sizes[] = {SHARE_BATCH, SHARE_BATCH, SHARE_BATCH};
+    const struct stream plain = {.seed = 3, .examples = SHARE_EXAMPLES, .batch = SHARE_BATCH, .workers = 3};
+    struct stream shares = plain;
+    struct sampler one, other;
+    struct error error = {0};
+    shares.sizes = sizes;
+    CHECK(sampler_open(&one, &plain, rounds, SHARE_EPOCHS, 2, NULL, &error) == OK &&
+              sampler_open(&other, &shares, rounds, SHARE_EPOCHS, 2 * SHARE_BATCH, NULL, &error) == OK,
+          "%s", error.words);
+    for (int epoch = 0; epoch < SHARE_EPOCHS; epoch++) {
+        sampler_set_limit(&one, epoch);
+        sampler_set_limit(&other, epoch);
+        for (int paused = 0, w = 0; paused < 3; w = (w + 1) % 3) {
+            long number = 0, place = 0, at[2], count[2];
+            int epochs[2], index[2][SHARE_BATCH + 1];
+            uint64_t key[2][SHARE_BATCH + 1];
+            const bool goes = sampler_next(&one, w, &number);
+            CHECK(sampler_next(&other, w, &place) == goes, "worker %d: one goes on, the other does not", w);
+            paused = goes ? 0 : paused + 1;
+            if (!goes) continue;
+            CHECK(place == (number == NO_BATCH ? NO_BATCH : number * SHARE_BATCH), "place %ld of batch %ld",
+                  place, number);
+            if (number == NO_BATCH) continue;
+            sampler_place(&one, w, number, &epochs[0], &at[0], &count[0]);
+            sampler_place(&other, w, place, &epochs[1], &at[1], &count[1]);
+            CHECK(epochs[0] == epochs[1] && at[0] == at[1] && count[0] == count[1],
+                  "batch %ld: epoch %d, %ld of %ld, not epoch %d, %ld of %ld", number, epochs[1], at[1],
+                  count[1], epochs[0], at[0], count[0]);
+            stream_batch(&plain, w, number, index[0]);
+            stream_batch(&shares, w, place, index[1]);
+            stream_keys(&plain, w, number, key[0]);
+            stream_keys(&shares, w, place, key[1]);
+            stream_next(&plain, w, number, &index[0][SHARE_BATCH], &key[0][SHARE_BATCH]);
+            stream_next(&shares, w, place, &index[1][SHARE_BATCH], &key[1][SHARE_BATCH]);
+            CHECK(memcmp(index[0], index[1], sizeof index[0]) == 0 &&
+                      memcmp(key[0], key[1], sizeof key[0]) == 0,
+                  "batch %ld: other examples", number);
+        }
+        CHECK(sampler_position(&other) == sampler_position(&one) * SHARE_BATCH &&
+                  sampler_reached(&other, epoch) && sampler_reached(&one, epoch),
+              "epoch %d: at %ld, expected batch %ld", epoch, sampler_position(&other),
+              sampler_position(&one));
+    }
+    CHECK(sampler_updates(&other, rounds ? 3 : 1) == sampler_updates(&one, rounds ? 3 : 1),
+          "%ld updates, expected %ld", sampler_updates(&other, rounds ? 3 : 1),
+          sampler_updates(&one, rounds ? 3 : 1));
+    sampler_close(&other);
+    sampler_close(&one);
+}
+
+/* What the workers of a round are assigned together is, example for example, the batch of one worker that
+ * takes it all. */
+static void check_union(const struct stream *shares, long place, int total) {
+    struct stream whole = *shares;
+    int all[SHARE_PLACES + 1], part[SHARE_PLACES], filled = 0;
+    uint64_t all_keys[SHARE_PLACES + 1], part_keys[SHARE_PLACES];
+    whole.sizes = NULL;
+    whole.batch = total;
+    stream_batch(&whole, 0, place / total, all);
+    stream_keys(&whole, 0, place / total, all_keys);
+    stream_next(&whole, 0, place / total, &all[total], &all_keys[total]);
+    for (int w = 0; w < shares->workers; w++) {
+        int next = -1;
+        uint64_t next_key = 0;
+        stream_batch(shares, w, place + filled, part + filled);
+        stream_keys(shares, w, place + filled, part_keys + filled);
+        stream_next(shares, w, place + filled, &next, &next_key);
+        filled += stream_size(shares, w);
+        CHECK(next == all[filled] && next_key == all_keys[filled], "what comes behind the part at %ld",
+              place);
+    }
+    CHECK(filled == total && memcmp(all, part, (size_t)total * sizeof *all) == 0 &&
+              memcmp(all_keys, part_keys, (size_t)total * sizeof *all_keys) == 0,
+          "the parts at %ld are not the whole", place);
+}
+
+/* Every example of the stream once, to its end and as far as the last one who began before it; through stops,
+ * and new samplers where the old ones were. */
+static void check_unequal_shares(const int *sizes, bool rounds, uint64_t seed) {
+    static int taken[SHARE_PLACES];
+    struct play play = {.seed = seed};
+    struct error error = {0};
+    int total = 0;
+    long last = 0;
+    play.stream = (struct stream){
+        .seed = 3, .examples = SHARE_EXAMPLES, .batch = SHARE_BATCH, .workers = 3, .sizes = sizes};
+    for (int w = 0; w < 3; w++) total += sizes[w];
+    memset(taken, 0, sizeof taken);
+    CHECK(sampler_open(&play.sampler, &play.stream, rounds, SHARE_EPOCHS, 0, NULL, &error) == OK, "%s",
+          error.words);
+    for (int segment_number = 0; segment_number < 40 && !sampler_reached(&play.sampler, SHARE_EPOCHS - 1);
+         segment_number++) {
+        int epoch = 0;
+        while (sampler_reached(&play.sampler, epoch)) epoch++;
+        sampler_set_limit(&play.sampler, epoch);
+        bool paused[3] = {false};
+        for (int answers = 0; !paused[0] || !paused[1] || !paused[2]; answers++) {
+            const int w = (int)draw(&play, 3);
+            long place = 0;
+            if (answers == 5 + (int)draw(&play, 9)) sampler_stop(&play.sampler);
+            const bool goes = sampler_next(&play.sampler, w, &place);
+            paused[w] = !goes;
+            for (int i = 0; goes && place != NO_BATCH && i < sizes[w]; i++) taken[place + i]++;
+            if (goes && place > last) last = place;
+            if (goes && rounds && w == 0 && place != NO_BATCH) check_union(&play.stream, place, total);
+        }
+        const long position = sampler_position(&play.sampler);
+        for (long i = 0; i < SHARE_PLACES; i++)
+            CHECK(taken[i] == (i < position), "%d + %d + %d: example %ld was assigned %d times, at %ld",
+                  sizes[0], sizes[1], sizes[2], i, taken[i], position);
+        sampler_close(&play.sampler);
+        CHECK(sampler_open(&play.sampler, &play.stream, rounds, SHARE_EPOCHS, position, NULL, &error) == OK,
+              "%s", error.words);
+        CHECK(sampler_position(&play.sampler) == position, "resumed at %ld, expected %ld",
+              sampler_position(&play.sampler), position);
+    }
+    CHECK(sampler_reached(&play.sampler, SHARE_EPOCHS - 1) && last < SHARE_EXAMPLES * SHARE_EPOCHS,
+          "ended at %ld, the last batch at %ld", sampler_position(&play.sampler), last);
+    sampler_close(&play.sampler);
+}
+
+static void check_shares(void) {
+    static const int sizes[][3] = {{6, 6, 6}, {12, 4, 2}, {1, 1, 16}, {2, 15, 1}};
+    for (int rounds = 0; rounds < 2; rounds++) {
+        check_equal_shares(rounds);
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (uint64_t seed = 1; seed <= 20; seed++) check_unequal_shares(sizes[s], rounds, seed);
+    }
+}
+
 int main(void) {
+    check_shares();
     check_rush();
     check_stop_in_rush();
     check_every_batch_once();

@@ -2,6 +2,7 @@
  * what is wrong with a file that says too much. */
 #include "../../src/formats/hdf5_reader.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "../check.h"
@@ -37,7 +38,20 @@ struct wanted {
     int rank;
     const uint8_t *values;
     int bytes;
+    bool whole, is_signed; /* integers */
 };
+
+/* As many bytes as floats take, of which 12 count. */
+static void put_whole_type(struct made *made, const struct wanted *wanted) {
+    put_message(made, 3, 20);
+    put(made, 0x10, 1);
+    put(made, (uint64_t)(wanted->big ? 1 : 0) | (wanted->is_signed ? 8 : 0), 1);
+    put(made, 0, 2);
+    put(made, (uint64_t)wanted->item, 4);
+    put(made, 0, 2);
+    put(made, (uint64_t)(8 * wanted->item), 2);
+    put(made, 0, 8);
+}
 
 static void put_float_type(struct made *made, const struct wanted *wanted) {
     const int bits = 8 * wanted->item;
@@ -104,7 +118,10 @@ static void make(struct made *made, const struct wanted *wanted) {
     put(made, (uint64_t)wanted->rank, 1);
     put(made, 0, 6);
     for (int i = 0; i < wanted->rank; i++) put(made, wanted->dims[i], 8);
-    put_float_type(made, wanted);
+    if (wanted->whole)
+        put_whole_type(made, wanted);
+    else
+        put_float_type(made, wanted);
     put_message(made, 8, 18);
     put(made, 3, 1);
     put(made, 1, 1);
@@ -200,6 +217,55 @@ static void test_sizes(void) {
     refused(wanted, "found floats of another format, expected float16, float32 or float64");
 }
 
+static int read_number(const struct made *made, double *number, struct error *error) {
+    struct hdf5_reader file;
+    uint64_t object = 0;
+    *error = (struct error){0};
+    RETURN_IF(hdf5_reader_open(&file, "f", made->bytes, made->count, error));
+    RETURN_IF(hdf5_reader_find(&file, "a", &object, error));
+    return hdf5_reader_number(&file, object, "a", number, error);
+}
+
+/* Of any width, order and sign, without dimensions; other than one of them is none. */
+static void test_numbers(void) {
+    static const uint8_t minus_two[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe},
+                         most[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    const struct {
+        struct wanted wanted;
+        double number;
+    } rows[] = {
+        {{.item = 8, .whole = true, .is_signed = true, .big = true, .values = minus_two, .bytes = 8}, -2},
+        {{.item = 2, .whole = true, .values = minus_two + 6, .bytes = 2}, 0xfeff},
+        {{.item = 1, .whole = true, .is_signed = true, .rank = 2, .dims = {1, 1}, .values = most, .bytes = 1},
+         -1},
+        {{.item = 8, .whole = true, .values = most, .bytes = 8}, (double)INFINITY},
+        {{.item = 4, .exponent = 8, .fraction = 23, .big = true, .values = one_two[1], .bytes = 4}, 1},
+    };
+    struct made made;
+    struct error error;
+    struct npy array;
+    double number = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct wanted wanted = rows[i].wanted;
+        wanted.claimed = (uint64_t)wanted.bytes;
+        make(&made, &wanted);
+        const int code = read_number(&made, &number, &error);
+        CHECK(code == OK && (number == rows[i].number), "row %zu: %g, %s", i, number, error.words);
+    }
+    struct wanted wanted = rows[0].wanted;
+    wanted.claimed = 8;
+    wanted.rank = 1;
+    wanted.dims[0] = 2;
+    make(&made, &wanted);
+    CHECK(read_number(&made, &number, &error) == ERROR_FILE && strstr(error.words, "expected one"), "%s",
+          error.words);
+    wanted.dims[0] = 1;
+    make(&made, &wanted);
+    CHECK(read(&made, &array, &error) == ERROR_FILE &&
+              strstr(error.words, "a: found integers, expected float16, float32 or float64"),
+          "%s", error.words);
+}
+
 /* A tree that is its own child, and every cut: an error, and an end. */
 static void test_damage(void) {
     struct made made, cut;
@@ -227,6 +293,7 @@ static void test_damage(void) {
 int main(void) {
     test_widths();
     test_sizes();
+    test_numbers();
     test_damage();
     return check_end();
 }

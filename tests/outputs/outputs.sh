@@ -28,12 +28,12 @@ EPOCHS = {"epoch": WHOLE, "time_s": REAL, "train_loss": REAL, "test_loss": REAL,
           "validation_loss": "nan", "validation_accuracy": "nan"}
 TIMES = ["input_ms", "pull_ms", "compute_ms", "push_ms", "wait_ms"]
 SUMMARY = {"program": str, "model": str, "dataset": str, "batch": int, "microbatches": int, "optimizer": str, "schedule": str, "decay": float, "loss": str, "label_smoothing": float, "clip": float,
-           "average": float, "seed": int, "freeze": str, "validation": float, "early_stop": int, "views": str, "strategy": str, "data_sharding": str, "data_slice": str, "compress": str, "group": int, "place": str, "schedule_pipeline": str, "kernels": str, "precision": str, "strategies": list, "machine": str, "devices": str,
+           "average": float, "seed": int, "freeze": str, "validation": float, "early_stop": int, "views": str, "strategy": str, "data_sharding": str, "share": str, "data_slice": str, "compress": str, "group": int, "place": str, "schedule_pipeline": str, "kernels": str, "precision": str, "strategies": list, "machine": str, "devices": str,
            "workers": int, "threads": int, "shards": int, "shard_bytes": list, "homes": str, "server_bytes": list, "server_imbalance": (float, int, type(None)), "faults": str, "epochs": float,
            "steps": int, "updates": int, "examples": int, "train_seconds": float, "examples_per_s": float, "metric": str, "test_accuracy": float, "test_top5": float,
            "test_cost": float, "test_accuracy_by_views": type(None), "first_cost": float, "final_cost": float, "target_s": type(None), "best_epoch": int, "best_accuracy": type(None), "best_test_accuracy": type(None), "staleness": dict, "shard_staleness": list, "wait_share": float, "pull_share": float, "push_share": float,
            "compute_share": float, "input_share": float, "pipeline_idle": type(None), "pipeline_idle_equal": type(None), "batch_expected_s": type(None), "batch_compute_s": float, "lost_updates": int, "dropped": int, "lost_workers": int,
-           "lost_batches": int, "bytes_moved": int, "cluster_ps": int, "cluster_workers": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "diverged": str, "learnt_nothing": str, "members": list, "per_worker": list}
+           "lost_batches": int, "joins": list, "bytes_moved": int, "cluster_ps": int, "cluster_workers": int, "wire_sent": int, "wire_received": int, "interrupted": bool, "diverged": str, "learnt_nothing": str, "members": list, "per_worker": list}
 
 def types(rows, wanted):
     for row in rows:

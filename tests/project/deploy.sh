@@ -145,8 +145,8 @@ done
 if grep -q 'cannot encrypt' ps.err; then for name in ps w0 w1 w2; do signal 9 $name; done; else
     ends 0 ps w0 w1 w2
     summary_is "the pods' words" 'lost_workers, round(epochs)' '(0, 100)'
-    words_of trainer-ps # started again, it has nothing left to do but to say so
-    grep -q -e '--resume=run' <<<"${words[*]}" || fail "the ps does not go on: ${words[*]}"
+    words_of trainer-ps # started again before, it goes on
+    grep -Eq -e '--out=run --restart-wait=[0-9]+$' <<<"${words[*]}" || fail "the ps does not go on: ${words[*]}"
 fi
 words_of tfjob-PS
 grep -q -e '--secret-file=key' <<<"${words[*]}" || fail "the TFJob has no key: ${words[*]}"

@@ -59,6 +59,9 @@ GPUS=$("$TRAINER" devices | grep -Ec '^gpu:[0-9]')
 "$TRAINER" --precision=bf16 --dataset=digits:take=32 --epochs=1 --quiet --out=bf16 >out 2>err && BF16=1 || BF16=''
 PICTURES=$("$TRAINER" predict --help | grep PNG)
 PNG=$(grep -e -DTRAINER_PNG=1 "$BUILD/flags")
+UCX=1
+"$TRAINER" --job=worker --task=0 --ps-hosts=127.0.0.1:1 --worker-hosts=127.0.0.1:2 --link=ucx --start-timeout=0.1 >out 2>err
+tail -n 1 err | grep -Eq 'this build has no UCX|libucp' && UCX=''
 ABSENT=''
 for option in --homes --links --deterministic; do "$TRAINER" train --help | grep -q -e "^ *$option" || ABSENT+=" $option"; done
 SERVER=''
@@ -68,7 +71,7 @@ if "$TRAINER" --help | grep -q '^  fetch '; then
     SERVER=http://127.0.0.1:$(cat server.out)/good
 fi
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
-export GPUS BF16 PICTURES PNG ABSENT SERVER
+export GPUS BF16 UCX PICTURES PNG ABSENT SERVER
 
 cat >shortened <<'SHORTENED'
 #!/bin/bash
@@ -103,6 +106,7 @@ for option; do
     --cluster=* | --ps-hosts=* | --ps_hosts=* | --join=*) cluster=1 ;;
     --listen=*) cluster=1 command+=(--devices=none) ;; # who joins is to find something to do
     --precision=bf16) [ -n "$BF16" ] || continue ;;
+    --link=ucx) [ -n "$UCX" ] || continue ;;
     --devices=gpu*) [ "$GPUS" -ge 2 ] || option=--devices=cpu:0,cpu:1 ;;
     esac
     [[ " $ABSENT " == *" ${option%%=*} "* ]] || command+=("$option")

@@ -71,7 +71,8 @@ static void fill_config(void) {
                                             {"seed", "4"},
                                             {"validation", "0.2"},
                                             {"early-stop", "3"},
-                                            {"freeze", "conv*"}};
+                                            {"freeze", "conv*"},
+                                            {"share", "3,1"}};
     struct error error = {0};
     option_defaults(config_options, &config);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
@@ -83,6 +84,9 @@ static const struct summary_phase two_phases[] = {{"ssp", 0}, {"sync", 3}};
 
 static const long long bytes_of_19[19] = {[0] = 64, [18] = 8000000000}, bytes_of_2[2] = {64, 8000000000};
 static const char three_members[3][MEMBER_NAME_BYTES] = {"worker 0 (cpu:0)", "worker 1 (cpu:1)", "server 0"};
+static const struct summary_join two_joins[] = {{.worker = 0, .time_s = 1.25, .step = 1, .update = 60},
+                                                {.worker = 1, .time_s = 2.5, .step = 41, .update = 120}};
+
 static const struct summary summary = {
     .config = &config,
     .program = "trainer 1",
@@ -124,6 +128,8 @@ static const struct summary summary = {
     .dropped = 13,
     .lost_workers = 1,
     .lost_batches = 14,
+    .joins = two_joins,
+    .join_count = 2,
     .target_s = 3.75,
     .best_epoch = 4,
     .best_score = 0.98,
@@ -139,6 +145,21 @@ static const struct summary summary = {
     .phase_count = 2,
     .verdict = {.learnt_nothing = "nothing was learnt"},
 };
+
+static void check_joins(const struct json *json) {
+    static const char *const names[] = {"worker", "time_s", "step", "update"};
+    static const double values[] = {1, 2.5, 41, 120};
+    static const struct json_value none;
+    const struct json_value *list = json_member(json, &json->values[0], "joins");
+    CHECK(list && list->kind == JSON_ARRAY && list->children == 2, "no list of two who joined");
+    const struct json_value *last =
+        list && list->children == 2 ? &json->values[json->values[list->first].next] : &none;
+    for (int i = 0; i < 4; i++) {
+        const struct json_value *member = json_member(json, last, names[i]);
+        CHECK(member && member->kind == JSON_NUMBER && member->number == values[i],
+              "%s of the second who joined", names[i]);
+    }
+}
 
 static void check_phases(const struct json *json) {
     static const struct json_value none;
@@ -244,25 +265,28 @@ static void test_summary(const char *path) {
                                         "batch_expected_s",
                                         "batch_compute_s",
                                         "compress",
+                                        "share",
                                         "strategies",
                                         "views",
-                                        "test_accuracy_by_views"};
+                                        "test_accuracy_by_views",
+                                        "joins"};
     static const double values[] = {
-        0,       0,      0,        0,       2,    3,     4,     5.5,   6,
-        7,       8e9,    9.25,     NAN,     10.5, 0.97,  NAN,   0,     0.125,
-        0.25,    0.0625, 0.5,      0.03125, 12e9, 11,    1,     3.75,  13,
-        1,       14,     0,        15e9,    16,   0,     0,     0,     0,
-        0,       0,      0,        0,       18,   0.375, 0.75,  0.875, 19,
-        1.25,    0.2,    3,        4,       0.98, 0.96,  0,     0,     2 * 8e9 / (8e9 + 64),
-        0,       0,      0,        20,      21,   0,     0,     0,     0,
-        0,       0.99,   0,        0,       1,    0,     0,     0,     0.375,
-        0.28125, NAN,    0.015625, 0,       0,    0,     0.9375};
-    static const char *const texts[][2] = {
-        {"program", "trainer 1"},     {"model", "mlp:hidden=100"},    {"dataset", "mnist"},
-        {"strategy", "ssp"},          {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
-        {"precision", "bf16"},        {"kernels", "reference"},       {"data_sharding", "split"},
-        {"freeze", "conv*"},          {"devices", "cpu:0,\"cpu:1\""}, {"homes", "gpu:1"},
-        {"faults", "--slow=cpu:1=3x"}};
+        0,       0,      0,        0,       2,    3,     4,    5.5,    6,
+        7,       8e9,    9.25,     NAN,     10.5, 0.97,  NAN,  0,      0.125,
+        0.25,    0.0625, 0.5,      0.03125, 12e9, 11,    1,    3.75,   13,
+        1,       14,     0,        15e9,    16,   0,     0,    0,      0,
+        0,       0,      0,        0,       18,   0.375, 0.75, 0.875,  19,
+        1.25,    0.2,    3,        4,       0.98, 0.96,  0,    0,      2 * 8e9 / (8e9 + 64),
+        0,       0,      0,        20,      21,   0,     0,    0,      0,
+        0,       0.99,   0,        0,       1,    0,     0,    0,      0.375,
+        0.28125, NAN,    0.015625, 0,       0,    0,     0,    0.9375, 0};
+    static const char *const texts[][2] = {{"program", "trainer 1"},       {"model", "mlp:hidden=100"},
+                                           {"dataset", "mnist"},           {"strategy", "ssp"},
+                                           {"optimizer", "adam:rate=0.5"}, {"schedule", "step:every=\"2\""},
+                                           {"precision", "bf16"},          {"kernels", "reference"},
+                                           {"data_sharding", "split"},     {"freeze", "conv*"},
+                                           {"devices", "cpu:0,\"cpu:1\""}, {"homes", "gpu:1"},
+                                           {"faults", "--slow=cpu:1=3x"},  {"share", "3,1"}};
     static const char *const worker_names[] = {
         "name",       "steps",           "examples",       "input_s",        "pull_s",
         "compute_s",  "push_s",          "wait_s",         "waited_at",      "waited_at_s",
@@ -303,6 +327,7 @@ static void test_summary(const char *path) {
             workers ? json_member(&json, &json.values[workers->first], "device") : NULL;
         CHECK(device && device->kind == JSON_TEXT && strcmp(device->text, "cpu:0") == 0, "a worker's device");
         check_phases(&json);
+        check_joins(&json);
         CHECK(bytes > 0 && text[bytes - 1] == '\n', "the last line is not ended");
     }
     json_free(&json);
@@ -523,12 +548,13 @@ static void test_sentence(void) {
     run.updates = 5000;
     run.lost_updates = 3;
     run.lost_workers = 1;
+    run.join_count = 2;
     run.shard_bytes = unequal;
     check_sentence(&run,
                    "123,456 examples/s, 50 % of the time computes; slower than it could be: 8 % of the time "
                    "exchanges weights and gradients; a gradient is 1.2 updates old on average, 7 at most; "
-                   "3 of 5,000 updates lost; 1 worker lost; of 2 shards the largest holds 92.9 % of the "
-                   "weights, the smallest 7.1 %.");
+                   "3 of 5,000 updates lost; 1 worker lost; 2 workers joined; of 2 shards the largest holds "
+                   "92.9 % of the weights, the smallest 7.1 %.");
     run = (struct summary){.workers = 2,
                            .per_worker = workers,
                            .servers = 2,

@@ -1,6 +1,7 @@
 #!/bin/bash
 # --microbatches: a batch in M parts on one device trains, bit for bit, as M devices with a part each do under sync; so do processes;
-# under every strategy; from a checkpoint. It takes the memory of a part. A batch that cannot be divided is refused, as are processes that differ.
+# under every strategy; from a checkpoint; when a worker is lost. It takes the memory of a part. A batch that cannot be divided is refused, as are
+# processes that differ.
 # shellcheck disable=SC2086 # options are several words
 set -u
 # shellcheck source=tests/processes.sh
@@ -45,6 +46,10 @@ data[at:at + 8] = b"%08x" % zlib.crc32(data)
 open("changed.safetensors", "wb").write(data)
 PYTHON
 refused_with 3 'changed.safetensors: --microbatches=7: found --batch=16, expected a multiple of 7' --resume=changed.safetensors --epochs=5 --out=new
+
+# --- a worker that is lost: with all parts of its batch ---
+run 0 $few --batch=16 --microbatches=4 --devices=cpu:0,cpu:1,cpu:2 --epochs=3 --on-loss=continue --fail=worker:1@step:2 --out=lost
+[ "$(grep -cE '^  "(examples": 560|lost_batches": 1),$' lost/summary.json)" -eq 2 ] || fail "a loss: $(grep -E '^  "(examples|lost_batches)"' lost/summary.json)"
 
 # --- memory: what is computed takes what a batch of the part's size takes ---
 arena() { # options...

@@ -65,6 +65,14 @@ for stop in 1 2 3; do
     grep -qx "goes on under $([ $stop -lt 3 ] && echo 'local-sgd:every=2, number 2' || echo 'sync, number 3') of these strategies" out ||
         fail "stopped after $stop: $(cat out)"
 done
+# The first steps of local-sgd are those of the training: who goes on has taken them, and who comes to it later.
+train --out=whole --replace --epochs=4 --strategy=local-sgd:every=4,sync_steps=6
+train --out=stopped --replace --epochs=4 --strategy=local-sgd:every=4,sync_steps=6 --stop-after=2
+resume --resume=stopped
+same_weights "the first steps of local-sgd, gone on" whole stopped
+train --out=whole --replace --epochs=2 --strategy='sync until epoch 1; local-sgd:every=4'
+train --out=later --epochs=2 --strategy='sync until epoch 1; local-sgd:every=4,sync_steps=6'
+same_weights "the first steps of local-sgd, behind those of sync" whole later
 # Under another list it begins with the first strategy whose epoch has not passed.
 train --out=other --epochs=4 --strategy=sync --stop-after=2 --optimizer=sgd:rate=0.1 --schedule=cosine
 resume --resume=other --strategy='async-locked until epoch 2; ssp until epoch 3; sync'

@@ -1,14 +1,16 @@
-/* NCCL's part of the stand-in: communicators of one process, and sums that the ranks' streams make together.
+/* NCCL's part of the stand-in: communicators, and sums that the ranks' streams make together.
  *
  * As with the real one, nothing begins before the group ends, a communicator that does not block is in
  * progress for a while, ranks on one device are refused, and what not all ranks call never ends. The sum goes
- * from the last rank to the first: an order that is nobody's roster. */
+ * from the last rank to the first: an order that is nobody's roster. Ranks of several processes are in
+ * far_ranks.hh. */
 #include "nccl.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
+#include "far_ranks.hh"
 #include "runtime.hh"
 
 using namespace standin;
@@ -33,12 +35,14 @@ struct ncclComm {
     ncclResult_t state = ncclInProgress; /* what it comes to */
     int looks = 0;                       /* at it, until then */
     std::shared_ptr<sum> last;
+    std::shared_ptr<far_ranks> far; /* the other ranks are in other processes */
 };
 
 namespace {
 
 struct reduction {
-    ncclComm *comm;
+    ncclComm *comm; /* what is queued does not look at it: it may have been aborted by then */
+    int rank, ranks;
     const float *values;
     float *out;
     size_t count;
@@ -68,7 +72,11 @@ void join() {
         std::vector<int> devices;
         for (const ncclComm *other : joining)
             if (other->id == comm->id) devices.push_back(other->device);
-        if (static_cast<int>(devices.size()) != comm->ranks) continue; /* it goes on waiting for them */
+        if (static_cast<int>(devices.size()) != comm->ranks) { /* it goes on waiting for them */
+            if (getenv("STANDIN_NCCL"))
+                comm->far = std::make_shared<far_ranks>(comm->id, comm->rank, comm->ranks);
+            continue;
+        }
         std::sort(devices.begin(), devices.end());
         const bool twice = std::adjacent_find(devices.begin(), devices.end()) != devices.end();
         comm->state = twice ? ncclInvalidUsage : ncclSuccess;
@@ -78,10 +86,10 @@ void join() {
 
 void add_up(const std::shared_ptr<sum> &whole, const reduction &root) {
     if (whole->aborted) return; /* and its communicators are gone */
-    const float factor = root.op == ncclAvg ? 1.0f / static_cast<float>(root.comm->ranks) : 1.0f;
+    const float factor = root.op == ncclAvg ? 1.0f / static_cast<float>(root.ranks) : 1.0f;
     for (size_t i = 0; i < root.count; i++) {
         float total = 0.0f;
-        for (int r = root.comm->ranks - 1; r >= 0; r--)
+        for (int r = root.ranks - 1; r >= 0; r--)
             if (i < whole->staged[static_cast<size_t>(r)].size())
                 total += factor * whole->staged[static_cast<size_t>(r)][i];
         root.out[i] = total;
@@ -109,8 +117,7 @@ ncclResult_t begin_one(const std::vector<reduction> &ranks) {
             one.stream, "ncclReduce",
             [=] {
                 if (!whole->aborted)
-                    whole->staged[static_cast<size_t>(one.comm->rank)].assign(one.values,
-                                                                              one.values + one.count);
+                    whole->staged[static_cast<size_t>(one.rank)].assign(one.values, one.values + one.count);
             },
             false, whole->held);
         if (queued) code = queued;
@@ -129,8 +136,35 @@ ncclResult_t begin_one(const std::vector<reduction> &ranks) {
     return code ? ncclUnhandledCudaError : ncclSuccess;
 }
 
+/* This rank's part of a sum that others make in their processes: it gives its values; the root then takes all
+ * of them, and the others wait until it has. */
+ncclResult_t begin_far(const reduction &one) {
+    const std::shared_ptr<far_ranks> far = one.comm->far;
+    const bool broken = is_time(&all().break_at), hangs = is_time(&all().hang_at);
+    const auto held = std::make_shared<bool>(true);
+    const uint64_t number = ++far->begun;
+    one.comm->looks = LOOKS;
+    if (broken) one.comm->state = ncclRemoteError;
+    far->pending.push_back({held, number, one.root, one.count, broken || hangs});
+    cudaError_t code = queue(one.stream, nullptr, [=] { far->give(number, one.values, one.count); });
+    if (!code)
+        code = queue(
+            one.stream, "ncclReduce",
+            [=] {
+                if (one.rank == one.root && !far->aborted)
+                    far->take(number, one.values, one.out, one.count, one.op == ncclAvg);
+            },
+            false, held);
+    return code ? ncclUnhandledCudaError : ncclSuccess;
+}
+
 ncclResult_t begin_all() {
     ncclResult_t code = ncclSuccess;
+    for (const reduction &one : reducing)
+        if (one.comm->far && code == ncclSuccess) code = begin_far(one);
+    reducing.erase(std::remove_if(reducing.begin(), reducing.end(),
+                                  [](const reduction &one) { return one.comm->far != nullptr; }),
+                   reducing.end());
     while (!reducing.empty() && code == ncclSuccess) {
         std::vector<reduction> ranks, others;
         std::set<const ncclComm *> seen;
@@ -178,7 +212,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
     call c;
     static long number = 0;
     if (fails("ncclGetUniqueId")) return ncclSystemError;
-    snprintf(id->internal, sizeof id->internal, "stand-in %ld", ++number);
+    snprintf(id->internal, sizeof id->internal, "stand-in-%d-%ld", static_cast<int>(getpid()), ++number);
     return ncclSuccess;
 }
 
@@ -206,7 +240,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id,
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     call c;
-    if (comm->last && *comm->last->held) {
+    if ((comm->last && *comm->last->held) || (comm->far && !comm->far->pending.empty())) {
         fprintf(stderr, "stand-in: ncclCommDestroy waits without end for a collective\n");
         abort();
     }
@@ -221,6 +255,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
         comm->last->aborted = true;
         *comm->last->held = false;
     }
+    if (comm->far) comm->far->abort();
     delete comm;
     count("NCCL communicator", -1);
     return ncclSuccess;
@@ -230,6 +265,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state) {
     call c;
     if (fails("ncclCommGetAsyncError")) return ncclInternalError;
     if (comm->looks > 0) comm->looks--;
+    if (comm->far && comm->far->progress() && comm->state == ncclInProgress) comm->state = ncclSuccess;
     *state = comm->looks > 0 ? ncclInProgress : comm->state;
     return ncclSuccess;
 }
@@ -244,8 +280,8 @@ ncclResult_t ncclReduce(const void *values, void *out, size_t n, ncclDataType_t 
     if (device_of(stream) != comm->device || !holds(comm->device, values, n * sizeof(float)) ||
         (comm->rank == root && !holds(comm->device, out, n * sizeof(float))))
         return ncclInvalidArgument;
-    reducing.push_back(
-        {comm, static_cast<const float *>(values), static_cast<float *>(out), n, op, root, stream});
+    reducing.push_back({comm, comm->rank, comm->ranks, static_cast<const float *>(values),
+                        static_cast<float *>(out), n, op, root, stream});
     if (depth > 0) return comm->blocking ? ncclSuccess : ncclInProgress;
     return begin_all();
 }

@@ -137,7 +137,8 @@ static void note(const item &one, bool replayed) {
     struct standin_counts &counts = all().counts;
     (replayed ? counts.recorded : counts.queued)++;
     counts.kernels += one.name != nullptr;
-    counts.converts += one.name && strcmp(one.name, "convert") == 0;
+    counts.converts +=
+        one.name && (strcmp(one.name, "convert") == 0 || strcmp(one.name, "reform<bf16>") == 0);
     counts.scalars += one.name && strcmp(one.name, "a product that is one number") == 0;
     all().kinds[one.name ? one.name : "a copy"]++;
 }
@@ -309,6 +310,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
     properties->major = all().capability / 10;
     properties->minor = all().capability % 10;
     properties->multiProcessorCount = 1;
+    const char *machine = getenv("STANDIN_MACHINE");
+    const std::string uuid = std::to_string(device) + " " + (machine ? machine : std::to_string(getpid()));
+    strncpy(properties->uuid.bytes, uuid.c_str(), sizeof properties->uuid.bytes - 1);
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {

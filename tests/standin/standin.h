@@ -3,11 +3,12 @@
  * Environment, read once: STANDIN_GPUS (how many; 2), STANDIN_MEMORY (MB of each; 1024), STANDIN_PEER (0: no
  * GPU reaches another's memory), STANDIN_PEERS (how many others a GPU may reach; 8), STANDIN_CAPTURE (0: none
  * succeeds), STANDIN_EAGER (1: work is done as soon as it is queued), STANDIN_CAPABILITY (major * 10 + minor;
- * 90), STANDIN_FAIL (as standin_fail), STANDIN_HANG and STANDIN_BREAK (as standin_hang and standin_break),
- * STANDIN_WAITS (1: what standin_waits says is written to stderr at exit), STANDIN_COUNTS (1: so is
- * standin_counts; 2: also how often each kind of work was queued), STANDIN_DRY (1: in graphs, kernels and
- * libraries compute nothing, so that what is queued can be counted in no time). At exit, what was not given
- * back is named on stderr and the exit code becomes 99. */
+ * 90), STANDIN_MACHINE (whose GPUs they are; unset: this process's alone), STANDIN_NCCL (a folder where ranks
+ * of several processes meet; unset: none does), STANDIN_FAIL (as standin_fail), STANDIN_HANG and
+ * STANDIN_BREAK (as standin_hang and standin_break), STANDIN_WAITS (1: what standin_waits says is written to
+ * stderr at exit), STANDIN_COUNTS (1: so is standin_counts; 2: also how often each kind of work was queued),
+ * STANDIN_DRY (1: in graphs, kernels and libraries compute nothing, so that what is queued can be counted in
+ * no time). At exit, what was not given back is named on stderr and the exit code becomes 99. */
 #ifndef STANDIN_STANDIN_H
 #define STANDIN_STANDIN_H
 

@@ -64,6 +64,8 @@ static const struct {
     {"", "strategy \"\": unknown"},
     {"sync until", "strategy 1, at character 6: found \"until \""},
     {"sync until epoch 2", "strategy 1, at character 6: found sync until epoch 2 and nothing after it"},
+    {"sync until 0.5", "strategy 1, at character 6: found sync until accuracy 0.5 and nothing after it"},
+    {"sync until epoch 2; ssp until plateau 3", "found ssp until plateau 3 and nothing after it"},
     {"sync until epoch 2;", "strategy 2, at character 20: found no strategy"},
     {"; sync", "strategy 1, at character 1: found no strategy"},
     {"sync until 0.5; ; sync", "strategy 2, at character 17: found no strategy"},
@@ -90,6 +92,8 @@ static const struct {
     {"sync until epoch 9999999999; ssp", "found \"until epoch 9999999999\", expected"},
     {"sync until plateau 0; ssp", "found \"until plateau 0\", expected"},
     {"sync until 0.5 until 0.6; ssp", "found \"until 0.5 until 0.6\", expected"},
+    {"sync until 0.5; ssp:bound=\"1; 2 until 3\" until 0.6; sync",
+     "strategy 2, at character 17: ssp: bound=1; 2 until 3: expected a whole number"},
     {"sync until epoch 2; ssp until epoch 2; sync",
      "strategy 2, at character 25: found \"until epoch 2\" after \"until epoch 2\", expected a later epoch"},
     {"sync until epoch 3; ssp until 0.5; ssp until epoch 2; sync", "expected a later epoch"},
@@ -128,6 +132,7 @@ int main(void) {
     struct error error = {0};
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) check_right(&right[i]);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) check_wrong(wrong[i].text, wrong[i].words);
+    CHECK(!phases_several("ssp:bound=\"1; 2\"") && !phases_several("ssp:bound=\"1 until 2\""), "in quotes");
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         CHECK(phase_is_over(&ends[i].phase, &ends[i].facts) == ends[i].over, "end %zu", i);
     CHECK(phases_parse(&phases, "sync until epoch 2; ssp", &error) == OK && !phases_validate(&phases), "%s",

@@ -5,9 +5,10 @@
 
 enum { MOST = 5 };
 
-/* The first losses are 16, then it is less and less. */
+/* The first losses are 16 on average, then some are more, then it is less and less. */
 static float loss_of(long number, int workers) {
-    return number < workers ? 16.0f : fmaxf(1.0f, 16.0f - 0.5f * (float)(number - workers));
+    if (number < 2L * workers) return number % 2 ? 18.0f : 14.0f;
+    return number < 3L * workers ? 40.0f : fmaxf(1.25f, 16.0f - 0.5f * (float)(number - workers));
 }
 
 static int formula_falling(struct rig *rig, int worker, long number, float *weights, float *gradient,
@@ -34,6 +35,7 @@ static struct rig_settings usual(const char *text, int workers, uint64_t seed) {
 static struct {
     float weights[BY_HAND_FLOATS], moments[2][BY_HAND_FLOATS], gradients[MOST][BY_HAND_FLOATS];
     bool there[MOST]; /* whose gradient waits for the update */
+    long read[MOST];  /* the version of the weights that it is of */
     int arrived, needed;
     long version, updates, seen;
     double first, recent;
@@ -41,9 +43,11 @@ static struct {
 
 static void update(const struct rig *rig, int workers) {
     static float mean[BY_HAND_FLOATS];
-    const float share = 4.0f / (4.0f * (float)plain.arrived);
     bool begun = false;
     for (int w = 0; w < workers; w++) {
+        const long age = plain.version - plain.read[w];
+        float share = 4.0f / (4.0f * (float)plain.arrived);
+        if (rig->settings.divides && age > 1) share *= 1.0f / (float)age;
         for (size_t i = 0; plain.there[w] && i < rig->layout.floats; i++)
             mean[i] = begun ? mean[i] + share * plain.gradients[w][i] : share * plain.gradients[w][i];
         begun = begun || plain.there[w];
@@ -67,14 +71,15 @@ static void adapt(int k, int workers, double loss) {
     plain.needed = wanted < k ? k : wanted > most ? most : wanted;
 }
 
-static void check_against_serial(int workers, int k, bool adapts, uint64_t seed) {
+static void check_against_serial(int workers, int k, bool adapts, bool divides, uint64_t seed) {
     static struct rig rig;
     struct gradient *in_hand[MOST] = {NULL};
     char text[60];
     struct rng rng;
     long number = 0, stalest = 0;
     snprintf(text, sizeof text, "adasync:k=%d,adapt=%s", k, adapts ? "loss" : "none");
-    const struct rig_settings settings = usual(text, workers, seed);
+    struct rig_settings settings = usual(text, workers, seed);
+    settings.divides = divides;
     by_hand_open(&rig, &settings);
     rng_start(&rng, seed, 5);
     memset(&plain, 0, sizeof plain);
@@ -98,6 +103,7 @@ static void check_against_serial(int workers, int k, bool adapts, uint64_t seed)
         by_hand_send(&rig, in_hand[w]);
         in_hand[w] = NULL;
         plain.there[w] = true;
+        plain.read[w] = plain.version - age;
         plain.arrived++;
         if (plain.arrived >= plain.needed || plain.arrived == workers) update(&rig, workers);
         CHECK(atomic_load(&rig.store.shards[2].version) == plain.version,
@@ -146,8 +152,8 @@ static void check_adapted(void) {
 int main(void) {
     for (int workers = 1; workers <= MOST; workers++)
         for (int k = 1; k <= MOST; k++)
-            for (int adapts = 0; adapts < 2; adapts++)
-                check_against_serial(workers, k, adapts, (uint64_t)(workers * 100 + k * 10 + adapts));
+            for (int i = 0; i < 4; i++)
+                check_against_serial(workers, k, i % 2, i / 2, (uint64_t)(workers * 100 + k * 10 + i));
     check_slow(2);
     check_slow(3);
     check_adapted();

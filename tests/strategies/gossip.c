@@ -135,6 +135,33 @@ static void check_nobody_waits(void) {
     rig_close(&rig);
 }
 
+/* A worker that is lost in its first step is met by nobody after that: none of what the others learn is left
+ * with it. */
+static void check_lost_is_not_met(void) {
+    static struct rig rig;
+    const struct rig_settings settings = {.strategy = "gossip",
+                                          .optimizer = "sgd:rate=1",
+                                          .workers = 3,
+                                          .shards = 2,
+                                          .batches = 60,
+                                          .block = 61,
+                                          .simulated = true,
+                                          .seed = 4,
+                                          .go_on = true,
+                                          .fail = "worker:2@step:1",
+                                          .formula = formula_blocks};
+    CHECK(rig_run(&rig, &settings, false) == OK, "%s", rig.error.words);
+    CHECK(rig.lost[2], "worker 2 was not lost");
+    for (int w = 0; w < 2; w++) {
+        const float weight = rig.store.weights[rig.ranges[w].begin];
+        const long steps = training_totals(&rig.training, w)->steps;
+        CHECK(steps > 10 && fabsf(weight + 0.5f * (float)steps) < 1e-3f,
+              "the mean of the two that are left is %g after %ld steps of worker %d", (double)weight, steps,
+              w);
+    }
+    rig_close(&rig);
+}
+
 int main(void) {
     for (int workers = 1; workers <= MOST; workers++)
         for (int every = 1; every <= 3; every++) {
@@ -143,5 +170,6 @@ int main(void) {
             check_against_serial(workers, every, "adam:rate=0.01", (uint64_t)(workers + 20 * every));
         }
     check_nobody_waits();
+    check_lost_is_not_met();
     return check_end();
 }

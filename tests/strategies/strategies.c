@@ -223,7 +223,13 @@ static float *run_and_copy(const struct rig_settings *settings, bool pauses) {
     return copy;
 }
 
-/* One thread computes W gradients at equal weights, adds them in roster order and steps once. */
+/* How many examples a worker's batch has, and how many a number counts. */
+static int size_of(const struct rig_settings *settings, int worker) {
+    return settings->sizes ? settings->sizes[worker] : 4;
+}
+
+/* One thread computes W gradients at equal weights, adds them in roster order, by their examples, and steps
+ * once. */
 static float *serial(const struct rig_settings *settings) {
     static struct rig rig;
     struct rig_settings own = *settings;
@@ -239,15 +245,19 @@ static float *serial(const struct rig_settings *settings) {
     float *weights = calloc(floats, sizeof *weights),
           *moments[2] = {calloc(floats, sizeof(float)), calloc(floats, sizeof(float))};
     memset(gradients, 0, sizeof gradients);
-    for (long round = 0; round * own.workers < own.batches; round++) {
-        int given = 0;
+    const long examples = 4L * own.batches;
+    for (long place = 0, round = 0; place < examples; round++) {
+        int given = 0, sum = 0;
         float loss = 0.0f;
-        for (int w = 0; w < own.workers && round * own.workers + w < own.batches; w++, given++)
-            own.formula(&rig, w, round * own.workers + w, weights, gradients[w], &loss, &error);
+        for (; given < own.workers && place < examples; given++) {
+            const long number = own.sizes ? place : place / 4;
+            own.formula(&rig, given, number, weights, gradients[given], &loss, &error);
+            sum += size_of(&own, given);
+            place += size_of(&own, given);
+        }
         for (size_t i = 0; i < floats; i++) {
-            const float share = 4.0f / (4.0f * (float)given);
-            mean[i] = share * gradients[0][i];
-            for (int w = 1; w < given; w++) mean[i] += share * gradients[w][i];
+            mean[i] = (float)size_of(&own, 0) / (float)sum * gradients[0][i];
+            for (int w = 1; w < given; w++) mean[i] += (float)size_of(&own, w) / (float)sum * gradients[w][i];
         }
         struct update step = optimizer_update(&choice, round + 1);
         step.rate = (float)((const struct optimizer_common *)(const void *)choice.settings)->rate;
@@ -309,6 +319,75 @@ static void check_repeatable(const char *text, const struct strategy *strategy, 
             free(again);
             free(expected);
         }
+}
+
+/* --- shares of different sizes --- */
+
+static const int sizes_of[][8] = {
+    {4, 4, 4, 4, 4, 4, 4, 4}, {12, 1, 3, 2, 7, 1, 5, 1}, {1, 5, 1, 9, 1, 1, 1, 13}};
+
+/* As many of them as there are workers; together they are a round, four examples per worker. */
+static const int *cut_sizes(const int *wanted, int workers) {
+    static int sizes[8];
+    int left = 4 * workers;
+    for (int w = 0; w < workers; w++) {
+        const int behind = workers - 1 - w, most = left - behind;
+        sizes[w] = behind == 0 || wanted[w] > most ? most : wanted[w];
+        left -= sizes[w];
+    }
+    return sizes;
+}
+
+/* Who has given what to an update is known from the reports: every block has gone as far as its worker's part
+ * of the examples in each of them. */
+static void check_parts(const struct rig *rig, const char *name) {
+    long examples = 0;
+    for (int w = 0; w < rig->settings.workers; w++) {
+        float expected = 0.0f;
+        for (long version = 1; version < 4096; version++) {
+            int sum = 0;
+            for (int v = 0; v < rig->settings.workers; v++) sum += rig->applied[version][v];
+            if (rig->applied[version][w] > 0) expected -= (float)rig->applied[version][w] / (float)sum;
+        }
+        const float found = rig->store.weights[rig->ranges[w].begin];
+        CHECK(found == expected, "%s: the block of worker %d is at %.9g, expected %.9g", name, w,
+              (double)found, (double)expected);
+        examples += training_totals(&rig->training, w)->examples;
+    }
+    const long all = 4L * rig->settings.batches;
+    CHECK(examples >= all && examples < all + 4 * 13, "%s: %ld examples, expected %ld", name, examples, all);
+}
+
+static void check_shares(const char *text, const struct strategy *strategy, void *argument) {
+    static struct rig rig;
+    struct choice choice;
+    struct error error = {0};
+    char name[200];
+    (void)argument;
+    CHECK(plugin_choose(&choice, &strategy_kind, text, &error) == OK, "%s", error.words);
+    const struct traits *traits = strategy_traits(strategy, choice.settings);
+    for (size_t s = 0; s < sizeof sizes_of / sizeof *sizes_of && traits->weighs; s++)
+        for (size_t w = 0; w < sizeof worker_counts / sizeof *worker_counts; w++)
+            for (int simulated = 0; simulated < 2; simulated++) {
+                struct rig_settings settings = usual(text, simulated, worker_counts[w], 1);
+                settings.sizes = cut_sizes(sizes_of[s], worker_counts[w]);
+                settings.optimizer = "sgd:rate=1";
+                settings.formula = formula_blocks;
+                name_case(name, &settings);
+                CHECK(rig_run(&rig, &settings, true) == OK, "%s: %s", name, rig.error.words);
+                check_parts(&rig, name);
+                CHECK(atomic_load(&rig.wrong_rows) == 0, "%s: %ld rows are wrong", name,
+                      atomic_load(&rig.wrong_rows));
+                rig_close(&rig);
+                if (!traits->like_serial) continue;
+                settings.shards = shard_counts[w % 4];
+                settings.optimizer = "momentum:rate=0.1";
+                settings.formula = formula_mixed;
+                float *expected = serial(&settings), *found = run_and_copy(&settings, simulated);
+                CHECK(same_bits(found, expected, &settings), "%s: shares differ from serial", name);
+                free(expected);
+                free(found);
+            }
 }
 
 /* --- the own update is in the reply --- */
@@ -383,39 +462,6 @@ static void check_staleness(const char *text, const struct strategy *strategy, v
                   text, most);
         rig_close(&rig);
     }
-}
-
-/* With rates that are divided by the age, the final weights tell the ages: each update of a worker took 1 or
- * a part of it from its block. Where a gradient is never stale nothing changes. */
-static void check_divided(const char *text, const struct strategy *strategy, void *argument) {
-    struct choice choice;
-    struct error error = {0};
-    (void)argument;
-    plugin_choose(&choice, &strategy_kind, text, &error);
-    const struct traits *traits = strategy_traits(strategy, choice.settings);
-    if (!traits->exactly_once || (traits->merged && traits->staleness_bound != strategy_never_stale)) return;
-    long stale = 0;
-    for (int simulated = 0; simulated < 2; simulated++)
-        for (size_t w = 0; w < sizeof worker_counts / sizeof *worker_counts; w++) {
-            static struct rig rig;
-            struct rig_settings settings = usual(text, simulated, worker_counts[w], 2);
-            settings.divides = true;
-            CHECK(rig_run(&rig, &settings, true) == OK, "%s: %s", text, rig.error.words);
-            for (int v = 0; v < settings.workers && !traits->merged; v++) {
-                const size_t at = rig.ranges[v].begin;
-                const int s = at < rig.store.shards[1].begin ? 0 : 1;
-                const struct tally *tally = &rig.store.shards[s].tallies[v];
-                double expected = 0.0;
-                for (int b = 0; b < STALENESS_BINS; b++)
-                    expected += (double)tally->staleness[b] / (b > 1 ? b : 1);
-                for (int b = 2; b < STALENESS_BINS; b++) stale += tally->staleness[b];
-                CHECK(fabs(expected + (double)rig.store.weights[at]) < 1e-4,
-                      "%s, %d workers: weight %zu is %g, by the ages of its gradients %g", text,
-                      settings.workers, at, (double)rig.store.weights[at], -expected);
-            }
-            rig_close(&rig);
-        }
-    CHECK(stale > 0 || traits->merged, "%s: nothing was ever stale: is the test awake?", text);
 }
 
 /* With the servers held, a worker that is answered before its gradient is applied runs exactly `slots` steps
@@ -643,9 +689,9 @@ int main(void) {
     each_strategy(check_many_seeds, NULL);
     each_strategy(check_conserved, NULL);
     each_strategy(check_repeatable, NULL);
+    each_strategy(check_shares, NULL);
     each_strategy(check_own_update, NULL);
     each_strategy(check_staleness, NULL);
-    each_strategy(check_divided, NULL);
     each_strategy(check_held_server, NULL);
     each_strategy(check_stalest, NULL);
     each_strategy(check_failing, NULL);

@@ -21,6 +21,7 @@ UPDATE_INLINE float adam_weight(const struct update *u, float w, float g, float 
 struct adam_settings {
     struct optimizer_common common;
     double beta1, beta2, epsilon;
+    bool hat;
 };
 
 static const struct option rows[] = {
@@ -31,16 +32,21 @@ static const struct option rows[] = {
                .most = 0.99999999, .help = "decay of the average of their squares"),
     OPTION_ROW(REAL, "epsilon", struct adam_settings, epsilon, .fallback = "1e-8", .least = 0, .most = 1,
                .help = "small number that keeps the divisor above zero"),
+    OPTION_ROW(FLAG, "hat", struct adam_settings, hat, .fallback = "0",
+               .help = "epsilon is added before the bias is taken out, as in Keras and TensorFlow"),
     {0},
 };
 
+/* hat: sqrt(v) + epsilon instead of sqrt(v unbias2) + epsilon, both with the rate's share of unbias2 taken
+ * out: the "epsilon hat" of Kingma and Ba, section 2. */
 static void adam_constants(const void *settings, struct update *update, long number) {
     const struct adam_settings *own = settings;
     update->constant[ADAM_BETA1] = (float)own->beta1;
     update->constant[ADAM_BETA2] = (float)own->beta2;
-    update->constant[ADAM_EPSILON] = (float)own->epsilon;
+    const double unbias2 = 1.0 / (1.0 - pow(own->beta2, (double)number));
+    update->constant[ADAM_EPSILON] = (float)(own->hat ? own->epsilon * sqrt(unbias2) : own->epsilon);
     update->constant[ADAM_UNBIAS1] = (float)(1.0 / (1.0 - pow(own->beta1, (double)number)));
-    update->constant[ADAM_UNBIAS2] = (float)(1.0 / (1.0 - pow(own->beta2, (double)number)));
+    update->constant[ADAM_UNBIAS2] = (float)unbias2;
 }
 
 static void adam_step(const struct update *update, size_t floats, float *weights, float *const *moments,

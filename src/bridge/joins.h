@@ -1,0 +1,35 @@
+/* Who joins while the training runs (--workers=LEAST..MOST). The door's thread (door.h) brings newcomers
+ * through the same handshake as before the start, in a *room* of their own: a host without a training, which
+ * has their guests and peers. At a pause the training takes those who are ready. A place belongs to a process
+ * until that is gone: before, nobody else comes in for it. */
+#ifndef TRAINER_BRIDGE_JOINS_H
+#define TRAINER_BRIDGE_JOINS_H
+
+#include "host.h"
+
+/* --workers, of this cluster: *least: how many workers begin, 0: all, and nobody joins them. Errors:
+ * ERROR_USAGE: no range, another number of workers, a cluster that nobody can join. */
+int joins_read(const struct config *config, const struct cluster *cluster, int *least, struct error *error);
+
+/* Whether so many are ready as are to begin. */
+bool joins_enough(const struct host *host);
+/* Once they are: host->peers becomes a place for each worker of the cluster, in their order; who is not ready
+ * yet waits in the room. Errors: memory. */
+int joins_open(struct host *host, struct error *error);
+void joins_close(struct host *host); /* safe where there is none; behind the door's thread */
+
+/* The door's thread, with its guests: hears and tells those in the room. */
+void joins_attend(struct host *host, double seconds);
+
+/* Of the room: whether another process has this worker's place in the training. */
+bool joins_is_held(const struct host *room, int task);
+/* Any thread: the worker in this place is gone. */
+void joins_release(struct host *host, int place);
+/* Whether somebody is ready for a place that is not held. */
+bool joins_wait(struct host *host);
+/* While all pause: who is ready for a place that is free takes it, and is welcomed; *place: -1: nobody. */
+void joins_take(struct host *host, const struct welcome *welcome, const bool *is_free, int *place);
+/* Behind the door's thread: those who are in the room still; NULL behind the last. */
+struct endpoint *joins_waiting(const struct host *host, int index);
+
+#endif

@@ -1,0 +1,83 @@
+/* See upgrade.h. */
+#include "upgrade.h"
+
+#include <stdio.h>
+
+#include "../world/ucx.h"
+
+int link_use(const struct cluster *cluster, struct world *world, struct error *error) {
+    RETURN_IF(secret_use(&cluster->secret, cluster->insecure, world, error));
+    if (cluster->tcp_alone) endpoint_keep_to_tcp(world);
+    if (cluster->shm_alone && cluster->secret.there)
+        return error_set(error, ERROR_USAGE,
+                         "--link=shm does not encrypt, and there is a key: expected "
+                         "another --link, or no key");
+    if (cluster->shm_alone) endpoint_keep_to_shared_memory(world);
+    return cluster->ucx ? ucx_use(world, !cluster->tcp_alone, error) : OK;
+}
+
+uint32_t upgrade_flags(const struct endpoint *endpoint) {
+    return ucx_is_used(endpoint) ? HELLO_OFFERS_UCX : 0;
+}
+
+/* This side's address goes out. */
+static int say_address(struct endpoint *endpoint, double timeout_s, struct error *error) {
+    uint8_t address[UCX_ADDRESS_BYTES];
+    struct piece piece = {address, 0};
+    RETURN_IF(ucx_begin(endpoint, address, &piece.bytes, error));
+    return frame_write(endpoint, FRAME_LINK, 0, &piece, 1, timeout_s, error);
+}
+
+int upgrade_begin(struct endpoint *endpoint, uint32_t flags, struct error *error) {
+    if (!ucx_is_used(endpoint) || !(flags & HELLO_OFFERS_UCX)) return OK;
+    return say_address(endpoint, 0.0, error);
+}
+
+bool upgrade_is_next(struct endpoint *endpoint, bool *whole) {
+    uint8_t bytes[FRAME_HEADER_BYTES + UCX_ADDRESS_BYTES];
+    struct frame_header header;
+    struct error ignored = {0};
+    *whole = false;
+    if (!ucx_is_used(endpoint) || ucx_receives(endpoint)) return false;
+    const size_t count = endpoint_peek(endpoint, bytes, sizeof bytes, 0.0, &(bool){false});
+    if (count < FRAME_HEADER_BYTES ||
+        frame_unpack_header(&header, bytes, UCX_ADDRESS_BYTES, "", &ignored) != OK ||
+        header.type != FRAME_LINK)
+        return false;
+    *whole = count >= FRAME_HEADER_BYTES + header.bytes;
+    return true;
+}
+
+/* The connecting side hears two, with its own address between them; the host one. */
+int upgrade_hear(struct endpoint *endpoint, double timeout_s, struct error *error) {
+    uint8_t address[UCX_ADDRESS_BYTES] = {0};
+    struct frame_header header;
+    const bool hosts = ucx_has_begun(endpoint) && !ucx_sends(endpoint), last = ucx_sends(endpoint);
+    RETURN_IF(frame_read_header(endpoint, "a link's address", sizeof address, &header, timeout_s, error));
+    RETURN_IF(frame_read_payload(endpoint, &header, address, timeout_s, error));
+    if (header.type != FRAME_LINK || (header.bytes == 0) != last)
+        return error_set(error, ERROR_PEER, "%s: %s of %llu bytes, expected %s", endpoint_name(endpoint),
+                         frame_type_words(header.type), (unsigned long long)header.bytes,
+                         last ? "an empty one" : "an address of UCX");
+    if (last) {
+        ucx_receive_over(endpoint);
+        return OK;
+    }
+    if (!hosts) RETURN_IF(say_address(endpoint, timeout_s, error));
+    RETURN_IF(ucx_reach(endpoint, address, error));
+    if (hosts) RETURN_IF(frame_write(endpoint, FRAME_LINK, 0, NULL, 0, timeout_s, error));
+    ucx_send_over(endpoint);
+    if (hosts) ucx_receive_over(endpoint);
+    return OK;
+}
+
+bool upgrade_is_pending(const struct endpoint *endpoint) {
+    return ucx_has_begun(endpoint) && !ucx_receives(endpoint);
+}
+
+bool upgrade_failed(const struct endpoint *endpoint, uint32_t flags, const char *name, char *words,
+                    size_t bytes) {
+    if (!ucx_is_used(endpoint) || (flags & HELLO_OFFERS_UCX) != 0) return false;
+    snprintf(words, bytes, "%s has no --link=ucx: the connection stays on TCP", name);
+    return true;
+}

@@ -1,0 +1,101 @@
+/* Workers that join a run of a cluster while it goes on. The crew says who is there; here the run makes room:
+ * while all pause, everything begins anew for the workers that there are then, as after a change of the
+ * strategy (change.c), with the weights, the versions and the position of the moment. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/memory.h"
+#include "../base/text.h"
+#include "open.h"
+
+bool run_may_be_joined(const struct run *run) {
+    return run->crew.admit && run->setup.config.workers[0];
+}
+
+void run_note_absent(struct run *run) {
+    run->present = run->workers;
+    for (int w = 0; w < run->workers; w++) {
+        if (!run->member[w].absent) continue;
+        run->lost[w] = true;
+        run->present--;
+        roster_leave(&run->roster, w, PHASE_DONE);
+    }
+}
+
+/* Its steps go on from those that it, or who had the place before, has taken. */
+static int tell_join(struct run *run, int worker, struct error *error) {
+    const struct member *member = &run->roster.members[worker];
+    const struct summary_join join = {.worker = worker,
+                                      .time_s = run->seconds_before + training_seconds(&run->training),
+                                      .step = member->earlier + run->steps_of_before[worker] + 1,
+                                      .update = store_version(&run->store)};
+    char words[300];
+    RETURN_IF(memory_grow(&run->joins, run->join_count, run->join_count + 1, "who has joined", error));
+    run->joins[run->join_count++] = join;
+    snprintf(words, sizeof words, "%s, from its step %ld on, after %ld updates; %d of %d workers are there",
+             member->name, join.step, join.update, run->present, run->workers);
+    progress_say(&run->progress, "joined: %s", words);
+    run_tell_event(run, EVENT_JOINED, worker, words);
+    return OK;
+}
+
+/* As it is now: another process, elsewhere. */
+static int describe_again(struct run *run, int worker, struct error *error) {
+    struct text list = text_growing(error);
+    struct crew_member *member = &run->member[worker];
+    run->crew.member(run->members, worker, member);
+    memcpy(run->roster.members[worker].name, member->name, sizeof member->name);
+    text_add(&list, "%s", member->device);
+    memory_free(run->device_lists[worker]);
+    run->device_lists[worker] = list.bytes;
+    RETURN_IF(text_end(&list));
+    run->slowness[worker] = faults_factor(&run->training.settings.faults, list.bytes);
+    return OK;
+}
+
+/* Lets one in, where somebody is there; *worker: -1: nobody is. */
+static int let_in_one(struct run *run, int *worker, struct error *error) {
+    struct training *training = &run->training;
+    bool *is_free;
+    long step;
+    const char *words;
+    RETURN_IF(memory_array(&is_free, run->workers, "places", error));
+    for (int w = 0; w < run->workers; w++)
+        is_free[w] =
+            run->lost[w] && training_place_is_free(training, w) && sampler_may_join(&run->sampler, w);
+    const int code = run->crew.admit(run->members, is_free, worker, error);
+    memory_free(is_free);
+    if (code != OK || *worker < 0) return code;
+    RETURN_IF(describe_again(run, *worker, error));
+    if (training_lost(training, *worker, &step, &words) && !training_left(training, *worker, &step))
+        run->lost_before++;
+    run->lost[*worker] = false;
+    training_join(training, *worker);
+    return sampler_join(&run->sampler, *worker, error);
+}
+
+/* All begin anew, before the newcomers' threads do. */
+static int begin_with(struct run *run, const int *newcomers, int count, struct error *error) {
+    struct crew_change change = {.phase = run->phase, .version = store_version(&run->store)};
+    run->present = roster_active_workers(&run->roster);
+    change.schedule_ahead = run_ahead_of(run, change.version);
+    RETURN_IF(run_begin_anew(run, &change, error));
+    for (int i = 0; i < count; i++) {
+        RETURN_IF(tell_join(run, newcomers[i], error));
+        RETURN_IF(training_start(&run->training, newcomers[i], error));
+    }
+    return OK;
+}
+
+int run_let_in(struct run *run, struct error *error) {
+    int *newcomers = NULL, count = 0, worker = -1, code = OK;
+    if (!run_may_be_joined(run) || !run->crew.joining(run->members)) return OK;
+    RETURN_IF(memory_array(&newcomers, run->workers, "newcomers", error));
+    do {
+        code = let_in_one(run, &worker, error);
+        if (code == OK && worker >= 0) newcomers[count++] = worker;
+    } while (code == OK && worker >= 0 && count < run->workers);
+    if (code == OK && count > 0) code = begin_with(run, newcomers, count, error);
+    memory_free(newcomers);
+    return code;
+}

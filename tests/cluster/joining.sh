@@ -1,0 +1,75 @@
+#!/bin/bash
+# Real processes that join a training: one worker begins, a second one joins, the first is killed, and another process comes in its
+# place; all end with 0, with the same results, and no batch is missing but the one in the hands of who was killed. Then what --workers
+# refuses, each with one line; and who asks whether a training is there is answered while it may be joined, too.
+# shellcheck disable=SC2086 # options are several words
+set -u
+# shellcheck source=tests/processes.sh
+. "$(dirname "$0")/../processes.sh"
+epochs=300
+[ -z "$slow" ] || epochs=40
+settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1 --epochs=$epochs"
+wanted=$((epochs * 1437 / 16)) # batches
+
+has_said() { grep -Eq -- "$2" "$1.err"; }
+
+join_all() { # label, options of the parameter server...
+    local label=$1
+    shift
+    rm -rf run
+    new_cluster 1 2
+    start ps0 "$TRAINER" --job=ps --task=0 $hosts --workers=1..2 --replace --out=run --timeout=30 $settings "$@"
+    start_worker 0 --timeout=30
+    wait_until is_training
+    start_worker 1 --timeout=30
+    wait_until has_said ps0 '^trainer: joined: worker 1 '
+    run 0 probe 127.0.0.1:$port --timeout=10
+    grep -Eq "parameter server 0 of 1, training" out || fail "$label: probe: $(cat out)"
+    signal 9 w0
+    finish w0
+    wait_until has_said ps0 '^trainer: lost: worker 0 '
+    start_worker 0 --timeout=30
+    wait_until has_said ps0 '^trainer: joined: worker 0 '
+    ends 0 w0 w1 ps0
+    says ps0 '^trainer: the parameter server 127.0.0.1:[0-9]+ waits for 1 of 2 workers$'
+    says ps0 "^trainer: joined: worker 1 \($came_from cpu:0\), from its step 1 on, after [0-9]+ updates; 2 of 2 workers are there$"
+    says ps0 "^trainer: joined: worker 0 \($came_from cpu:0\), from its step [0-9]+ on, after [0-9]+ updates; 2 of 2 workers are there$"
+    [ "$(results_of w0)" = "$(results_of ps0)" ] && [ "$(results_of w1)" = "$(results_of ps0)" ] || fail "$label: other results"
+    grep -q '1 worker lost; 2 workers joined' ps0.out || fail "$label: the last line: $(tail -n 1 ps0.out)"
+    summary_is "$label" 'lost_workers, [w["lost"] for w in per_worker]' '(1, [False, False])' \
+        '[j["worker"] for j in joins], joins[0]["step"], joins[1]["step"] > 1' '([1, 0], 1, True)' \
+        "0 <= $wanted - steps <= lost_batches <= 2, rows == steps" '(True, True)' \
+        'all(sorted(int(r["step"]) for r in log if r["worker"] == w) == list(range(1, 1 + sum(r["worker"] == w for r in log))) for w in "01")' True \
+        'test_accuracy > 0.85' True
+}
+join_all sync --strategy=sync
+join_all async --strategy=async-lockfree
+join_all local-sgd --strategy=local-sgd:every=8
+
+# --- what is refused ---
+
+usage() { refused_with 2 "$@"; }
+new_cluster 1 2
+one="$hosts --job=ps --task=0"
+usage '--workers=1..3: the cluster has 2 workers, expected 3' $one --workers=1..3
+usage '--workers=0..2: expected LEAST..MOST, as in 2..8' $one --workers=0..2
+usage '--workers=2..1: expected LEAST..MOST, as in 2..8' $one --workers=2..1
+usage '--workers=two: expected LEAST..MOST, as in 2..8' $one --workers=two
+usage '--workers=1.. 2: expected LEAST..MOST, as in 2..8' $one '--workers=1.. 2'
+usage '--workers=1..2: found --data-sharding=split, expected shared: .*' $one --workers=1..2 --data-sharding=split
+new_cluster 2 2
+usage '--workers=1..2: found 2 parameter servers, expected one, which workers can join' $hosts --job=ps --task=0 --workers=1..2
+new_cluster 0 2
+usage '--workers=1..2: found 0 parameter servers, expected one, which workers can join' $hosts --job=worker --task=0 --workers=1..2
+usage '--workers=1..2: found 0 parameter servers, expected one, which workers can join' --workers=1..2
+
+# A worker with two devices has two places elsewhere; here its number is one place.
+rm -rf run
+new_cluster 1 2
+start ps0 "$TRAINER" --job=ps --task=0 $hosts --workers=1.. --replace --out=run --timeout=30 $settings
+run 5 --job=worker --task=0 $hosts --devices=cpu:0,cpu:1
+grep -q 'is worker 0 with 2 devices, expected one, with --workers=1\.\.' err || fail "two devices: $(cat err)"
+signal INT ps0
+ends 130 ps0
+
+[ $failures -eq 0 ]

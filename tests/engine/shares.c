@@ -1,0 +1,134 @@
+/* --share: its text and whole numbers from it, by hand and for many weights; and the sizes with which workers
+ * take equally long, where how long they take is a line. */
+#include <math.h>
+#include <string.h>
+
+#include "../../src/base/rng.h"
+#include "../../src/engine/paces.h"
+#include "../../src/engine/shares.h"
+#include "../check.h"
+
+static void check_texts(void) {
+    static const struct {
+        const char *text;
+        int weights; /* -1: it is none */
+    } rows[] = {{"even", 0},
+                {"auto", 0},
+                {"3,1", 2},
+                {"7", 1},
+                {"2000000000,1,1", 3},
+                {"", -1},
+                {"3,", -1},
+                {",3", -1},
+                {"3,,1", -1},
+                {"0,1", -1},
+                {"-1,1", -1},
+                {"2000000001,1", -1},
+                {"3 ,1", -1},
+                {" 3,1", -1},
+                {"3;1", -1},
+                {"1.5,1", -1},
+                {"evens", -1},
+                {"99999999999999999999", -1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error error = {0};
+        int weights = -7;
+        const int code = shares_check(rows[i].text, &weights, &error);
+        CHECK((code == OK) == (rows[i].weights >= 0), "'%s': %s", rows[i].text, error.words);
+        if (code == OK) CHECK(weights == rows[i].weights, "'%s': %d weights", rows[i].text, weights);
+    }
+}
+
+static void check_sizes(void) {
+    static const struct {
+        const char *text;
+        int workers, batch, microbatches, sizes[4];
+    } rows[] = {{"even", 3, 10, 1, {10, 10, 10}},   {"3,1", 2, 32, 1, {48, 16}},
+                {"1,1", 2, 9, 1, {9, 9}},           {"4,1", 2, 100, 1, {160, 40}},
+                {"160,40", 2, 100, 1, {160, 40}},   {"2,1", 2, 10, 1, {13, 7}},
+                {"1,1,1", 3, 5, 5, {5, 5, 5}},      {"1000,1,1", 3, 4, 1, {10, 1, 1}},
+                {"1,1000,1", 3, 4, 2, {2, 8, 2}},   {"5,3", 2, 12, 4, {16, 8}},
+                {"1,2,3,4", 4, 7, 1, {3, 6, 8, 11}}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error error = {0};
+        int sizes[4] = {0};
+        CHECK(shares_cut(rows[i].text, rows[i].workers, rows[i].batch, rows[i].microbatches, sizes, &error) ==
+                  OK,
+              "%s", error.words);
+        for (int w = 0; w < rows[i].workers; w++)
+            CHECK(sizes[w] == rows[i].sizes[w], "--share=%s --batch=%d: worker %d has %d, expected %d",
+                  rows[i].text, rows[i].batch, w, sizes[w], rows[i].sizes[w]);
+    }
+    struct error error = {0};
+    int sizes[3];
+    CHECK(shares_cut("3,1", 3, 10, 1, sizes, &error) == ERROR_USAGE &&
+              strstr(error.words, "found 2 weights, expected 3"),
+          "two weights for three: %s", error.words);
+}
+
+/* They are W * batch together, each within one micro-batch's worth of its exact part unless that is less than
+ * one; and what is written for them gives them back. */
+static void check_many(void) {
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        const struct rng_block drawn = rng_philox(9, 0, seed), more = rng_philox(9, 1, seed);
+        const int workers = 1 + (int)(drawn.word[0] % 9), parts = 1 + (int)(drawn.word[1] % 4);
+        const int batch = parts * (1 + (int)(drawn.word[2] % 300));
+        char text[SHARES_BYTES], again[SHARES_BYTES];
+        int weights[9], sizes[9], back[9];
+        long sum = 0, all = 0;
+        struct error error = {0};
+        for (int w = 0; w < workers; w++) {
+            weights[w] = 1 + (int)(rng_philox(seed, 2, (uint64_t)w).word[0] % (1 + more.word[0] % 5000));
+            sum += weights[w];
+        }
+        CHECK(shares_write(weights, workers, text, sizeof text, &error) == OK &&
+                  shares_cut(text, workers, batch, parts, sizes, &error) == OK,
+              "%s", error.words);
+        for (int w = 0; w < workers; w++) {
+            const double exact = (double)weights[w] * workers * batch / (double)sum;
+            bool least = false;
+            for (int v = 0; v < workers; v++) least = least || sizes[v] == parts;
+            all += sizes[w];
+            CHECK(sizes[w] >= parts && sizes[w] % parts == 0 && (least || fabs(sizes[w] - exact) < parts),
+                  "%s: %d in %d parts: worker %d has %d, exactly %g", text, batch, parts, w, sizes[w], exact);
+        }
+        CHECK(all == (long)workers * batch, "%s: %ld examples, expected %d times %d", text, all, workers,
+              batch);
+        CHECK(shares_write(sizes, workers, again, sizeof again, &error) == OK &&
+                  shares_cut(again, workers, batch, parts, back, &error) == OK &&
+                  memcmp(sizes, back, (size_t)workers * sizeof *sizes) == 0,
+              "%s became %s, which is something else", text, again);
+    }
+}
+
+/* Two workers with a constant and a part for each example: 1 + n and 4 + 4n take as long for 160.6 and 39.4.
+ * A part that is too small, as noise makes it, is half of the time; and a clock that stands still is even. */
+static void check_paces(void) {
+    static const struct {
+        struct measurements measured[2];
+        int sizes[2];
+    } rows[] = {{{{{50, 100}, {51, 101}}, {{50, 100}, {204, 404}}}, {161, 39}},
+                {{{{0, 100}, {0, 1}}, {{0, 100}, {0, 4}}}, {160, 40}},
+                {{{{100, 100}, {2, 1}}, {{100, 100}, {9, 4}}}, {160, 40}},
+                {{{{50, 100}, {2, 2}}, {{50, 100}, {2, 2}}}, {100, 100}},
+                {{{{50, 100}, {1, 2}}, {{50, 100}, {8, 4}}}, {150, 50}},
+                {{{{50, 100}, {0, 0}}, {{50, 100}, {0, 0}}}, {100, 100}}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error error = {0};
+        struct pace paces[2];
+        int sizes[2];
+        for (int w = 0; w < 2; w++) paces[w] = paces_line(&rows[i].measured[w]);
+        CHECK(paces_cut(paces, 2, 100, 1, sizes, &error) == OK, "%s", error.words);
+        for (int w = 0; w < 2; w++)
+            CHECK(sizes[w] == rows[i].sizes[w], "row %d: worker %d has %d, expected %d", (int)i, w, sizes[w],
+                  rows[i].sizes[w]);
+    }
+}
+
+int main(void) {
+    check_texts();
+    check_sizes();
+    check_many();
+    check_paces();
+    return check_end();
+}
