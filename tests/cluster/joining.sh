@@ -61,7 +61,7 @@ new_cluster 2 2
 usage '--workers=1..2: found 2 parameter servers, expected one, which workers can join' $hosts --job=ps --task=0 --workers=1..2
 new_cluster 0 2
 usage '--workers=1..2: found 0 parameter servers, expected one, which workers can join' $hosts --job=worker --task=0 --workers=1..2
-usage '--workers=1..2: found 0 parameter servers, expected one, which workers can join' --workers=1..2
+usage '--workers=1..2: there is no cluster to join; did you mean --devices=cpu:0\?' --workers=1..2
 
 # A worker with two devices has two places elsewhere; here its number is one place.
 rm -rf run
