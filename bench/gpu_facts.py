@@ -2,7 +2,7 @@
 """gpu-facts: all that one GPU can tell of this program, in one run that ends in time; its files are made into docs/measurements/gpu-report.md.
 
 usage: bench/gpu_facts.py --report FOLDER [--seconds 560] [--cuda 1|standin] [--build build] [--data DIR] [--python PYTHON] [--quick]
-                          [--through PROGRAM]
+                          [--stages NAME,NAME...] [--through PROGRAM]
 
 Stages go in the order of their worth: environment, build, latencies, operations, tests, speed, workers, profile, sanitizer, accuracy. Each has a
 limit of its own, and goes on, or is left for the next one, when something fails. All that is run is a process of its own session, which is killed with
@@ -12,7 +12,7 @@ it, and what it measures in facts.jsonl, so a machine that goes away takes littl
 FOLDER gets log.txt, facts.jsonl, profile.csv, summary.txt (at most 200 lines, printed last) and report.md (bench/gpu_report.py). Without --quick the
 sizes are those of docs/measurements; with it they are tiny, and nothing is measured but whether this script works. Each command is run as
 `PROGRAM STAGE COMMAND...` where --through says so: a tracer, or a test that lets a stage fail. Needs a GPU, nvcc, g++, make and Python; PyTorch for the
-comparison. Exit code 0: every stage is as it should be; 1: something is wrong; 4: no GPU.
+comparison. With --stages only these are done, in the usual order. Exit code 0: every stage is as it should be; 1: something is wrong; 4: no GPU.
 """
 import argparse, csv, glob, json, math, os, re, shutil, signal, subprocess, sys, tempfile, time, traceback
 
@@ -28,9 +28,14 @@ PAIRS = [("mlp", "fp32"), ("alexnet", "bf16"), ("alexnet", "fp32"), ("cnn", "fp3
          ("cnn", "tf32")]
 INPUT = {"mlp": "784", "cnn": "28x28x1", "alexnet": "24x24x3", "lenet": "28x28x1"}
 BATCH = {"mlp": 100, "cnn": 100, "alexnet": 128, "lenet": 100}
-RECIPE = ("--dataset=cifar10:whiten=1,crop=24,flip=1,standardize=image,cutout=8 --precision=bf16 --batch=64 --strategy=sync "
-          "--optimizer=nesterov:rate=0.02 --schedule=cosine:warmup=0.02,end=0.05 --average=0.9997")
-TARGET, GOAL_S, MOST_EPOCHS = 0.8601, 10, 150
+# docs/recipes.md has them for two CPU devices, which halve a batch.
+RECIPES = {
+    "alexnet:l2=0,init=he": "--dataset=cifar10:whiten=1,crop=24,flip=1,standardize=image,cutout=6 --precision=bf16 --batch=256 --epochs=36 --strategy=sync "
+                            "--optimizer=muon:rate=0.024,weight-decay=0.03,rest-rate=0.06 --schedule=linear:warmup=0.05 --average=0.998 --label-smoothing=0.1",
+    "fast:shift-rate=64": "--dataset=cifar10:augment=none,pad=2,crop=32,flip=1,standardize=image --precision=bf16 --batch=512 --epochs=9 --strategy=sync "
+                          "--optimizer=muon:rate=0.1,momentum=0.6,weight-decay=0.05,rest-rate=0.1 --schedule=linear:warmup=0.1 --label-smoothing=0.2 "
+                          "--views=flip+shift"}
+TARGETS = {"alexnet:l2=0,init=he": 0.8601, "fast:shift-rate=64": 0.92}
 
 
 class OutOfTime(Exception):
@@ -232,10 +237,10 @@ class Facts:
     # --- stages ---
 
     def stages(self):
-        full = [("environment", 75, environment), ("build", 170, build), ("latencies", 45, latencies), ("operations", 100, operations), ("tests", 110, tests),
-                ("speed", 150, speed), ("workers", 70, workers), ("profile", 45, profile), ("sanitizer", 60, sanitizer), ("accuracy", 200, accuracy)]
-        self.scale = min(1.0, self.a.seconds / 560)
-        for name, limit, work in full:
+        wanted = [(name, limit, work) for name, limit, work in STAGES if not self.a.stages or name in self.a.stages]
+        usual, all_of_them = sum(limit for _, limit, _ in wanted), sum(limit for _, limit, _ in STAGES)
+        self.scale = min(1.0, self.a.seconds / 560 * all_of_them / usual)
+        for name, limit, work in wanted:
             self.stage, began = name, time.monotonic()
             if self.left() < 2:
                 self.fact("stage", verdict="no time was left", seconds=0)
@@ -606,32 +611,29 @@ def sanitizer(f):
 
 # --- accuracy ---
 
-def accurate(f, model, must, options, epochs, seconds, target=None):
-    summary, _ = f.train(f"--model={model}", *options, "--devices=gpu:0", f"--epochs={epochs}", *([f"--target-accuracy={target}"] if target else []), seconds=seconds)
-    if not summary: return None
-    f.fact("accuracy", model=model, options=" ".join(options), epochs=epochs, train_seconds=summary["train_seconds"], examples_per_s=round(summary["examples_per_s"]),
-           accuracy=summary["test_accuracy"], must=must, target_s=summary["target_s"])
+def accurate(f, model, must, options, seconds, target=None):
+    summary, _ = f.train(f"--model={model}", *options, "--devices=gpu:0", *([f"--target-accuracy={target}"] if target else []), seconds=seconds)
+    if not summary: return
+    f.fact("accuracy", model=model, options=" ".join(options), epochs=round(summary["epochs"], 2), train_seconds=summary["train_seconds"],
+           examples_per_s=round(summary["examples_per_s"]), accuracy=summary["test_accuracy"], must=must, target_s=summary["target_s"])
     if must and summary["test_accuracy"] < must: f.wrong(f"{model}: accuracy {summary['test_accuracy']:.4f}, expected at least {must}")
-    return summary
 
 
 def accuracy(f):
     if not f.has_trainer(): return
-    if f.a.quick: accurate(f, "mlp", 0.3, ["--dataset=digits:take=320", "--batch=16"], 1, 30)
-    else: accurate(f, "mlp", 0.9, ["--dataset=digits", "--batch=16"], 20, 30)
-    if f.a.quick: return
-    if f.data.real("mnist"): accurate(f, "mlp", 0.97, ["--dataset=mnist:take=55000", "--batch=100", "--optimizer=sgd:rate=0.5"], 20, 40, 0.97)
+    if f.a.quick: return accurate(f, "mlp", 0.3, ["--dataset=digits:take=320", "--batch=16", "--epochs=1"], 30)
+    accurate(f, "mlp", 0.9, ["--dataset=digits", "--batch=16", "--epochs=20"], 30)
+    if f.data.real("mnist"): accurate(f, "mlp", 0.97, ["--dataset=mnist:take=55000", "--batch=100", "--optimizer=sgd:rate=0.5", "--epochs=20"], 40, 0.97)
     else: f.open("mlp on MNIST to 97 %: mnist/ is not here (./trainer fetch mnist; TRAINER_DATA)")
-    if not f.data.real("cifar10"): return f.open("alexnet on CIFAR-10: cifar10/ is not here (./trainer fetch cifar10; TRAINER_DATA)")
-    options = f.a.recipe.split()
-    first = accurate(f, "alexnet", None, options, 2, 60, TARGET)
-    if not first: return
-    an_epoch = first["examples"] / 2 / first["examples_per_s"] * 1.15  # with its evaluation
-    for epochs in sorted({max(1, min(MOST_EPOCHS, int(limit / an_epoch))) for limit in (GOAL_S, f.stage_left() - GOAL_S - 15)}):
-        accurate(f, "alexnet", None, options, epochs, f.stage_left(), TARGET)
+    if not f.data.real("cifar10"): return f.open("alexnet and fast on CIFAR-10: cifar10/ is not here (./trainer fetch cifar10; TRAINER_DATA)")
+    for model, options in RECIPES.items(): accurate(f, model, TARGETS[model] - 0.005, options.split(), f.stage_left(), TARGETS[model])
 
 
 # --- all of it ---
+
+STAGES = [("environment", 75, environment), ("build", 170, build), ("latencies", 45, latencies), ("operations", 100, operations), ("tests", 110, tests),
+          ("speed", 150, speed), ("workers", 70, workers), ("profile", 45, profile), ("sanitizer", 60, sanitizer), ("accuracy", 200, accuracy)]
+
 
 def parse():
     beside = os.path.join(os.path.dirname(ROOT), "shared", "datasets")
@@ -642,11 +644,16 @@ def parse():
     p.add_argument("--build", default="build", help="build folder")
     p.add_argument("--data", default=os.environ.get("TRAINER_DATA", beside if os.path.isdir(beside) else ""), help="folder of mnist/ and cifar10/ ($TRAINER_DATA)")
     p.add_argument("--python", help="the Python that has PyTorch (default this one, else /usr/bin/python3)")
-    p.add_argument("--recipe", default=RECIPE, help="options of alexnet's run on CIFAR-10")
     p.add_argument("--through", help="a program that runs each command: PROGRAM STAGE COMMAND...")
+    p.add_argument("--stages", type=lambda text: text.split(","), help="only these, with environment and build, which the others need")
     p.add_argument("--quick", action="store_true", help="tiny sizes: shows that the script works, measures nothing")
     a = p.parse_args()
     if a.seconds < 10: p.error("--seconds: expected at least 10")
+    if a.stages:
+        names = [name for name, _, _ in STAGES]
+        for name in a.stages:
+            if name not in names: p.error(f"--stages: found {name}; expected {', '.join(names)}")
+        a.stages += names[:2]
     if a.cuda == "standin": a.quick = True
     return a
 

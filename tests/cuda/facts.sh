@@ -88,10 +88,16 @@ STANDIN_FAIL=40 run calls
 (cd "$root/bench" && python3 -c 'import gpu_report; print(gpu_report.INTRODUCTION, end="")') >"$scratch/introduction"
 cmp -s "$scratch/introduction" <(head -c "$(wc -c <"$scratch/introduction")" "$root/docs/measurements/gpu-report.md") || fail "docs/measurements/gpu-report.md begins otherwise"
 
-# --- the recipe is the one that is documented; its batch is that of both workers there ---
-recipe=$(sed -n '/^### In step: /,/^### Without waiting/p' "$root/docs/recipes.md")
-for option in $(cd "$root/bench" && python3 -c 'import gpu_facts; print(gpu_facts.RECIPE)'); do
-    case $option in --batch=*) option=--batch=$((${option#*=} / 2)) ;; esac
-    case $recipe in *" $option "*) ;; *) fail "$option is not in docs/recipes.md" ;; esac
-done
+# --- the recipes are those that are documented; a batch is that of both workers there ---
+(cd "$root/bench" && python3 -c 'import gpu_facts
+for model, options in gpu_facts.RECIPES.items(): print(f"--model={model}", options)') >"$scratch/recipes"
+while read -r options; do
+    model=${options%% *}
+    recipe=$(sed -n "/trainer ${model}/,/^\`\`\`/p" "$root/docs/recipes.md")
+    for option in $options; do
+        case $option in --batch=*) option=--batch=$((${option#*=} / 2)) ;; esac
+        case $recipe in *" $option "*) ;; *) fail "$option is not in docs/recipes.md" ;; esac
+    done
+done <"$scratch/recipes"
+[ "$(wc -l <"$scratch/recipes")" -ge 2 ] || fail "no recipes"
 [ $failures -eq 0 ]
