@@ -138,6 +138,18 @@ static int open_group(const struct device *const *devices, int count, struct wor
     return code;
 }
 
+/* NCCL is not asked: over one rank, 2.28 leaves out the last floats of some counts (of 100,003 the last
+ * three). */
+static int copy_alone(struct group *group, const float *values, size_t floats, float *out,
+                      struct error *error) {
+    static const char call[] = "cudaMemcpyAsync(out, values, bytes, cudaMemcpyDeviceToDevice, stream)";
+    const struct rank *rank = &group->ranks[0];
+    const cudaError_t code =
+        cudaMemcpyAsync(out, values, floats * sizeof *out, cudaMemcpyDeviceToDevice, rank->stream);
+    if (code != cudaSuccess) return fail(group, call, cudaGetErrorString(code), __LINE__, error);
+    return settle(group, true, call, error);
+}
+
 static int mean(void *self, const float *const *values, size_t floats, int root, float *out,
                 struct error *error) {
     static const char call[] = "ncclReduce(values[i], out, floats, ncclFloat, ncclAvg, root, comm, stream)";
@@ -145,6 +157,7 @@ static int mean(void *self, const float *const *values, size_t floats, int root,
     if (floats == 0) return OK;
     if (group->failed)
         return error_set(error, ERROR_DEVICE, "%s: not used again after a failure", group->names);
+    if (group->count == 1) return copy_alone(group, values[0], floats, out, error);
     ncclResult_t code = ncclGroupStart();
     for (int i = 0; i < group->count && rank_is_begun(code); i++) {
         const struct rank *rank = &group->ranks[i];

@@ -120,6 +120,8 @@ int gpu_outbox_send(const struct device *device, const struct queue *queue, cons
                     size_t bytes, void *to, struct error *error);
 /* Makes queue->refused, which gpu_finish looks at. */
 int gpu_queue_refused(const struct device *device, struct queue *queue, struct error *error);
+/* ERROR_DIVERGED, once, where a step since has met a gradient that is not finite. */
+int gpu_tell_refused(const struct device *device, const struct queue *queue, struct error *error);
 void gpu_queue_scratch_close(struct queue *queue);
 
 /* gather.c */

@@ -59,6 +59,13 @@ static int reached(const struct device *device, void *mark, bool *is, struct err
     return OK;
 }
 
+static int await(const struct device *device, void *mark, struct error *error) {
+    const struct queue *queue = gpu_queue(device, error);
+    if (!queue) return error->code;
+    GPU_TRY(device, cudaEventSynchronize(((const struct mark *)mark)->event), error);
+    return gpu_tell_refused(device, queue, error);
+}
+
 static int open_side(const struct device *device, struct queue *queue, struct error *error) {
     if (!queue->before)
         GPU_TRY(device, cudaEventCreateWithFlags(&queue->before, cudaEventDisableTiming), error);
@@ -88,5 +95,21 @@ static int since(const struct device *device, void *mark, double *seconds, struc
     return OK;
 }
 
-const struct marks gpu_marks = {
-    .open = open_mark, .close = close_mark, .set = set, .wait = follow, .reached = reached, .since = since};
+static int between(const struct device *device, void *from, void *to, double *seconds, struct error *error) {
+    float ms = 0.0f;
+    *seconds = 0.0;
+    GPU_TRY(device,
+            cudaEventElapsedTime(&ms, ((const struct mark *)from)->event, ((const struct mark *)to)->event),
+            error);
+    *seconds = (double)ms / 1e3;
+    return OK;
+}
+
+const struct marks gpu_marks = {.open = open_mark,
+                                .close = close_mark,
+                                .set = set,
+                                .wait = follow,
+                                .reached = reached,
+                                .await = await,
+                                .since = since,
+                                .between = between};

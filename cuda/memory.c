@@ -99,14 +99,18 @@ int gpu_queue_copy(const struct device *device, void *out, const void *in, size_
     return OK;
 }
 
-int gpu_finish(const struct device *device, struct error *error) {
-    const struct queue *queue = gpu_queue(device, error);
-    if (!queue) return error->code;
-    if (queue->ended) GPU_TRY(device, cudaEventRecord(queue->ended, queue->stream), error);
-    GPU_TRY(device, cudaStreamSynchronize(queue->stream), error);
+int gpu_tell_refused(const struct device *device, const struct queue *queue, struct error *error) {
     if (!queue->refused || *(volatile int *)queue->refused == 0) return OK;
     *queue->refused = 0;
     return error_set(error, ERROR_DIVERGED,
                      "%s: a gradient is not finite and was not applied (a smaller rate may help)",
                      device->name);
+}
+
+int gpu_finish(const struct device *device, struct error *error) {
+    const struct queue *queue = gpu_queue(device, error);
+    if (!queue) return error->code;
+    if (queue->ended) GPU_TRY(device, cudaEventRecord(queue->ended, queue->stream), error);
+    GPU_TRY(device, cudaStreamSynchronize(queue->stream), error);
+    return gpu_tell_refused(device, queue, error);
 }

@@ -257,9 +257,14 @@ struct marks {
     int (*wait)(const struct device *device, void *mark, struct error *error);
     /* Whether it is reached, whichever thread has set it; one that was never set is. Does not wait. */
     int (*reached)(const struct device *device, void *mark, bool *is, struct error *error);
+    /* The calling thread waits until one is reached that it has set; as `finish`, it tells of a gradient that
+     * is not finite. */
+    int (*await)(const struct device *device, void *mark, struct error *error);
     /* How long the device went on, after a timed mark that the calling thread has set before its last
      * `finish`, until what that has waited for was done. */
     int (*since)(const struct device *device, void *mark, double *seconds, struct error *error);
+    /* How long it was from one timed mark to another; both are reached. */
+    int (*between)(const struct device *device, void *from, void *to, double *seconds, struct error *error);
 };
 
 /* What the store does to vectors that lie in a device's memory: queued on the calling thread's queue. */

@@ -6,6 +6,7 @@
 #include "../base/memory.h"
 #include "../device/copy.h"
 #include "../device/gather.h"
+#include "turns.h"
 
 /* The loss as it is reported and all gradients, as a list: memory_free it. */
 static int list_fetches(const struct network *network, node **out, int *count, struct error *error) {
@@ -143,16 +144,19 @@ static int open_picks(const struct replicas *replicas, const struct device *devi
     if (!picker || replicas->buffers > 1 || replica->group || replicas->network->shares != NONE) return OK;
     for (int i = 0; i < replicas->microbatches; i++) {
         struct input *input = &replica->inputs[i];
-        input->device = device;
-        RETURN_IF(
-            picker->open(device, replicas->examples, batch_of(replicas, replica), &input->picks, error));
+        for (int t = 0; t < TURNS; t++) {
+            input->built[t] = (struct built){.device = device, .input = input};
+            RETURN_IF(picker->open(device, replicas->examples, batch_of(replicas, replica),
+                                   &input->built[t].picks, error));
+        }
     }
     return OK;
 }
 
 static int gather_picked(void *argument, struct error *error) {
-    const struct input *input = argument;
-    return input->device->backend->picker->gather(input->device, input->picks, input->x, input->labels,
+    const struct built *built = argument;
+    const struct input *input = built->input;
+    return built->device->backend->picker->gather(built->device, built->picks, input->x, input->labels,
                                                   input->step, error);
 }
 
@@ -179,32 +183,9 @@ static int open_stages(const struct replicas *replicas, int worker, const struct
     return open_weights(replicas, worker, device, replica, error);
 }
 
-/* A step that is queued behind the gradient needs to know when that was ready. */
-static int open_ended(const struct replicas *replicas, const struct device *device, struct replica *replica,
-                      struct error *error) {
-    if (!replicas->traits || !replicas->traits->steps_own) return OK;
-    return device->backend->marks->open(device, true, &replica->ended, error);
-}
-
-/* Where the losses are written while the worker continues, and how it learns when the gradient was ready. */
-static int open_report(const struct replicas *replicas, const struct device *device, struct replica *replica,
-                       struct error *error) {
-    const struct marks *marks = device->backend->marks;
-    void *block = NULL;
-    RETURN_IF(device->backend->allocate_host(
-        device, &block, (size_t)replicas->microbatches * sizeof *replica->losses, "a loss", error));
-    replica->losses = block;
-    if (!replicas->traits) return OK;
-    RETURN_IF(marks->open(device, true, &replica->began, error));
-    return open_ended(replicas, device, replica, error);
-}
-
-/* Where weights are brought to, and the mark at the gradient's end, are needed under some strategies alone.
- */
+/* Where weights are brought to is needed under some strategies alone. */
 static void close_of_strategy(const struct device *device, struct replica *replica) {
-    if (replica->ended) device->backend->marks->close(device, replica->ended);
     if (replica->weights) device->backend->release(device, replica->weights);
-    replica->ended = NULL;
     replica->weights = NULL;
 }
 
@@ -214,7 +195,7 @@ static int change_replica(void *self, int worker, struct error *error) {
     const struct device *device = &replicas->devices[worker];
     close_of_strategy(device, replica);
     RETURN_IF(open_weights(replicas, worker, device, replica, error));
-    return open_ended(replicas, device, replica, error);
+    return turns_change(replicas, device, replica, error);
 }
 
 static int open_replica(void *self, int worker, struct error *error) {
@@ -225,7 +206,7 @@ static int open_replica(void *self, int worker, struct error *error) {
     RETURN_IF(open_resized(replicas, replica, error));
     RETURN_IF(open_program(replicas, worker, replica, error));
     RETURN_IF(open_stages(replicas, worker, device, replica, error));
-    RETURN_IF(open_report(replicas, device, replica, error));
+    RETURN_IF(turns_open(replicas, device, replica, error));
     RETURN_IF(open_inputs(replicas, device, replica, error));
     return open_picks(replicas, device, replica, error);
 }
@@ -244,9 +225,10 @@ static struct indices indices_of(const struct indices *all, int micro, int batch
 static int load_micro(const struct replicas *replicas, int worker, struct input *input, int micro,
                       uint64_t number, const struct indices *indices, struct error *error) {
     const struct device *device = &replicas->devices[worker];
-    if (input->picks)
-        RETURN_IF(device_pick(device, input->picks, replicas->examples, indices, (int)number, &input->picked,
-                              error));
+    void *const picks = input->built[replicas->replicas[worker].turn].picks;
+    if (picks)
+        RETURN_IF(
+            device_pick(device, picks, replicas->examples, indices, (int)number, &input->picked, error));
     if (input->picked) return OK;
     if (input->shares) {
         const struct mixed out = {input->x, input->labels, input->others, input->shares};
@@ -268,8 +250,9 @@ static int load_replica(void *self, int worker, int buffer, long number, const s
     const struct replicas *replicas = self;
     const struct device *device = &replicas->devices[worker];
     const int microbatches = replicas->microbatches;
-    const struct replica *replica = &replicas->replicas[worker];
+    struct replica *replica = &replicas->replicas[worker];
     struct input *inputs = &replica->inputs[buffer * microbatches];
+    if (replica->ahead) replica->turn = !replica->turn;
     for (int m = 0; m < microbatches; m++) {
         const struct indices part = indices_of(indices, m, batch_of(replicas, replica));
         RETURN_IF(load_micro(replicas, worker, &inputs[m], m,
@@ -312,8 +295,9 @@ static int run_micros(const struct replicas *replicas, int worker, int buffer, f
         if (number != replica->loaded) read_from(network, replica, m, number);
         replica->loaded = number;
         struct input *input = &replica->inputs[number];
-        arena_set_before(replica->arena, input->picked ? gather_picked : NULL, input);
-        arena_set_output(replica->arena, network->decayed_loss, &replica->losses[m], sizeof *replica->losses);
+        float *loss = &replica->turns[replica->turn].losses[m];
+        arena_set_before(replica->arena, input->picked ? gather_picked : NULL, &input->built[replica->turn]);
+        arena_set_output(replica->arena, network->decayed_loss, loss, sizeof *loss);
         RETURN_IF(
             program_run(replica->program, replica->arena, weights, m == 0 ? gradient : replica->part, error));
         if (m == 0) continue;
@@ -341,7 +325,7 @@ static int run_group(const struct replicas *replicas, const struct replica *repl
     struct feeding feeding = {network_of(replicas, replica), replica, buffer * replicas->microbatches};
     const struct group_batch batch = {.weights = weights,
                                       .gradients = gradient,
-                                      .losses = replica->losses,
+                                      .losses = replica->turns[0].losses,
                                       .feed = feed,
                                       .argument = &feeding};
     return group_run(replica->group, &batch, error);
@@ -356,33 +340,13 @@ static int run_replica(void *self, int worker, int buffer, float *weights, float
     float *const here = replica->weights ? replica->weights : weights;
     float *const result = replica->gradient ? replica->gradient : gradient;
     (void)loss; /* `synchronize` gives it */
-    if (replica->began) RETURN_IF(device->backend->marks->set(device, replica->began, error));
+    const struct replica_turn *turn = &replica->turns[replica->turn];
+    if (turn->began) RETURN_IF(device->backend->marks->set(device, turn->began, error));
     if (here != weights) RETURN_IF(bring_weights(replicas, device, here, weights, error));
     RETURN_IF(replica->group ? run_group(replicas, replica, buffer, here, result, error)
                              : run_micros(replicas, worker, buffer, here, result, error));
     if (result != gradient) RETURN_IF(device_queue_copy(NULL, gradient, device, result, bytes, error));
-    return replica->ended ? device->backend->marks->set(device, replica->ended, error) : OK;
-}
-
-static float mean_loss(const struct replicas *replicas, const float *losses) {
-    double sum = 0.0;
-    for (int m = 0; m < replicas->microbatches; m++) sum += (double)losses[m];
-    return (float)(sum / replicas->microbatches);
-}
-
-static int synchronize_replica(void *self, int worker, bool waited, struct outcome *outcome,
-                               struct error *error) {
-    const struct replicas *replicas = self;
-    const struct replica *replica = &replicas->replicas[worker];
-    const struct device *device = &replicas->devices[worker];
-    *outcome = (struct outcome){.timed = replica->began != NULL};
-    if (!waited) RETURN_IF(device->backend->finish(device, error));
-    outcome->loss = mean_loss(replicas, replica->losses);
-    if (replica->began)
-        RETURN_IF(device->backend->marks->since(device, replica->began, &outcome->begun_s, error));
-    if (replica->ended)
-        RETURN_IF(device->backend->marks->since(device, replica->ended, &outcome->computed_s, error));
-    return OK;
+    return turn->ended ? device->backend->marks->set(device, turn->ended, error) : OK;
 }
 
 int replicas_open(struct replicas *replicas, const struct network *network, const struct device *devices,
@@ -407,14 +371,13 @@ static void give_back(const struct replicas *replicas, int worker) {
     const struct device *device = &replicas->devices[worker];
     struct replica *replica = &replicas->replicas[worker];
     close_of_strategy(device, replica);
-    if (replica->began) device->backend->marks->close(device, replica->began);
-    if (replica->losses) device->backend->release_host(device, replica->losses);
+    turns_close(device, replica);
     mixing_close(&replica->mixing, device);
     if (replica->gradient) device->backend->release(device, replica->gradient);
     if (replica->part) device->backend->release(device, replica->part);
     struct input *inputs = replica->inputs;
     for (int i = 0; inputs && device->backend->picker && i < replicas->buffers * replicas->microbatches; i++)
-        device->backend->picker->close(device, inputs[i].picks);
+        for (int t = 0; t < TURNS; t++) device->backend->picker->close(device, inputs[i].built[t].picks);
     for (int i = replica->own_inputs; inputs && i < replicas->buffers * replicas->microbatches; i++) {
         void *const blocks[] = {inputs[i].x, inputs[i].labels, inputs[i].step, inputs[i].others,
                                 inputs[i].shares};
@@ -477,7 +440,9 @@ struct compute replicas_compute(struct replicas *replicas) {
                             .change = change_replica,
                             .load = load_replica,
                             .run = run_replica,
-                            .synchronize = synchronize_replica,
+                            .synchronize = turns_synchronize,
+                            .go_ahead = turns_go_ahead,
+                            .behind = turns_behind,
                             .say_hanging = say_hanging,
                             .self = replicas};
 }

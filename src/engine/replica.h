@@ -14,6 +14,24 @@
 #include "network.h"
 #include "training.h"
 
+/* A worker that queues a run before it has waited for the one before uses two by turns of what the host
+ * writes or reads beside the device. */
+enum { TURNS = 2 };
+
+struct input;
+
+/* A batch that is built in the recording of a step. */
+struct built {
+    const struct device *device; /* borrowed */
+    const struct input *input;
+    void *picks; /* NULL: it is not built there */
+};
+
+struct replica_turn {
+    float *losses;       /* [microbatches] in host memory that the device copies to at full speed */
+    void *began, *ended; /* timed marks on such a device: of a run, and of its gradient; or NULL */
+};
+
 /* An input buffer for a micro-batch, on the device; the first ones of a replica are arenas' own. */
 struct input {
     float *x;     /* [batch, features] */
@@ -23,9 +41,8 @@ struct input {
     void *others;  /* labels of what they are mixed with */
     float *shares; /* [batch] what their own labels count */
     /* Where batches are built in the recording of a step. */
-    const struct device *device; /* borrowed */
-    void *picks;                 /* NULL: they are not */
-    bool picked;                 /* the one that was loaded last is */
+    struct built built[TURNS];
+    bool picked; /* the one that was loaded last is */
 };
 
 struct replica {
@@ -41,8 +58,10 @@ struct replica {
     int own_inputs;          /* the first so many are memory of arenas */
     int loaded;              /* the one that the arena reads */
     struct mixing mixing;    /* zeroed where nothing is mixed */
-    float *losses;           /* [microbatches] in host memory that the device copies to at full speed */
-    void *began, *ended;     /* timed marks on such a device: of a run, and of its gradient; or NULL */
+    float *losses;           /* [TURNS, microbatches]; of all turns */
+    struct replica_turn turns[TURNS];
+    int turn;   /* of the last run */
+    bool ahead; /* they take turns; else there is the first one alone */
     float *weights,
         *gradient; /* [layout floats] on the device, where those of the store are elsewhere; or NULL
                     */

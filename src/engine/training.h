@@ -52,6 +52,11 @@ struct compute {
     /* Waits until what `run` has queued is done, unless the worker has waited for its device since. NULL:
      * nothing is queued. */
     int (*synchronize)(void *self, int worker, bool waited, struct outcome *outcome, struct error *error);
+    /* Whether the worker may from now on queue a run before it has waited for the one before, of which
+     * `behind` then gives the outcome. Once for each segment. NULL: it may not. */
+    int (*go_ahead)(void *self, int worker, bool *may, struct error *error);
+    /* Waits for the run before the last one that was queued. */
+    int (*behind)(void *self, int worker, struct outcome *outcome, struct error *error);
     /* Bytes so far to the worker and from it, over a wire. NULL: there is none. */
     long long (*wire)(const void *self, int worker);
     /* Words for a worker that gives no sign of life while it computes: what it has come to, in out[bytes],

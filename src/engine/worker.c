@@ -64,6 +64,22 @@ static bool may_synchronize_later(const struct worker *worker) {
            settings->clip <= 0.0f && (!settings->slowness || settings->slowness[worker->index] <= 1.0);
 }
 
+/* A worker that is alone, on a device that also has the weights: nobody but the device itself waits for what
+ * it computes, so the host need not. Not where it has to see the gradient, or where push waits anyhow. */
+static int go_ahead(struct worker *worker) {
+    const struct training *training = worker->training;
+    const struct training_settings *settings = &training->settings;
+    const struct compute *compute = &settings->compute;
+    const struct device *device = store_own_device(settings->store, worker->index);
+    const bool alone = settings->roster->workers == 1 && settings->roster->count == 1;
+    worker->ahead = false;
+    if (!alone || !worker->traits->rounds || worker->traits->steps_own || !compute->go_ahead ||
+        !device_apart(device) || !store_shares_memory(settings->store, device) || settings->clip > 0.0f ||
+        (settings->slowness && settings->slowness[worker->index] > 1.0))
+        return OK;
+    return compute->go_ahead(compute->self, worker->index, &worker->ahead, &worker->error);
+}
+
 static int synchronize(struct worker *worker, struct device_wait *wait) {
     const struct training_settings *settings = &worker->training->settings;
     if (!settings->compute.synchronize) return OK;
@@ -76,14 +92,13 @@ static int synchronize(struct worker *worker, struct device_wait *wait) {
     return OK;
 }
 
-static int check_loss(struct worker *worker, const struct gradient *gradient, float loss) {
+static int check_loss(struct worker *worker, long step, double rate, float loss) {
     const struct training_settings *settings = &worker->training->settings;
     const char *name = settings->roster->members[worker->index].name;
-    const double rate = (double)store_rate(settings->store, gradient->version[0]);
     if (!isfinite(loss))
         return error_set(&worker->error, ERROR_DIVERGED,
                          "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)", name,
-                         isnan(loss) ? "nan" : "infinite", steps_before(worker) + gradient->step + 1, rate);
+                         isnan(loss) ? "nan" : "infinite", step, rate);
     const double first = (double)(worker->totals.steps > 0 ? worker->totals.first_loss : loss);
     const bool hopeless = training_is_hopeless(settings, first, (double)loss);
     worker->hopeless_steps = hopeless ? worker->hopeless_steps + 1 : 0;
@@ -91,8 +106,12 @@ static int check_loss(struct worker *worker, const struct gradient *gradient, fl
     return error_set(&worker->error, ERROR_DIVERGED,
                      "%s: the loss is %.4g at step %ld, over %g times what it began with for %d steps in a "
                      "row, learning rate %g (a smaller rate may help)",
-                     name, (double)loss, steps_before(worker) + gradient->step + 1, HOPELESS_TIMES,
-                     HOPELESS_STEPS, rate);
+                     name, (double)loss, step, HOPELESS_TIMES, HOPELESS_STEPS, rate);
+}
+
+static int check_gradients_loss(struct worker *worker, const struct gradient *gradient, float loss) {
+    return check_loss(worker, steps_before(worker) + gradient->step + 1,
+                      (double)store_rate(worker->training->settings.store, gradient->version[0]), loss);
 }
 
 /* The range of the layout with the first value that is not finite. */
@@ -119,6 +138,73 @@ static int check_gradient(struct worker *worker, const struct gradient *gradient
                      (double)store_rate(settings->store, gradient->version[0]));
 }
 
+static void count_step(struct worker *worker, const struct log_row *row) {
+    struct worker_totals *totals = &worker->totals;
+    totals->input_s += row->input_ms / 1e3;
+    totals->pull_s += row->pull_ms / 1e3;
+    totals->compute_s += row->compute_ms / 1e3;
+    totals->push_s += row->push_ms / 1e3;
+    totals->wait_s += row->wait_ms / 1e3;
+    if (row->examples == 0) return;
+    if (totals->steps == 0) totals->first_loss = row->loss;
+    totals->steps++;
+    totals->examples += row->examples;
+    const double counts = (double)row->examples / worker->training->settings.sampler->stream.batch;
+    totals->loss_sum += (double)row->loss * counts;
+    totals->loss_steps += counts;
+    totals->last_loss = row->loss;
+}
+
+static bool wants_row(const struct training *training, const struct log_row *row) {
+    const struct log *log = training->settings.log;
+    return log && row->examples > 0 && log_wants(log, row->step);
+}
+
+static void put_row(struct training *training, const struct log_row *row) {
+    while (!log_put(training->settings.log, row) && !world_stopped(training->settings.world)) {
+        atomic_store(&training->log_full, true);
+        event_post(&training->bell);
+        world_sleep(training->settings.world, 1e-4);
+    }
+}
+
+/* The row of the step is complete by this, or by what becomes of its gradient. */
+static int heard(struct worker *worker, float loss) {
+    struct unheard *unheard = &worker->unheard;
+    struct log_row *row = &unheard->row;
+    unheard->waits = false;
+    row->loss = loss;
+    RETURN_IF(check_loss(worker, row->step, (double)row->learning_rate, loss));
+    count_step(worker, row);
+    if (unheard->applied && wants_row(worker->training, row)) put_row(worker->training, row);
+    if (!unheard->applied) worker->rows[unheard->slot].loss = loss;
+    return OK;
+}
+
+/* Waits for the step before. */
+static int hear(struct worker *worker, struct device_wait *wait) {
+    const struct training_settings *settings = &worker->training->settings;
+    const struct compute *compute = &settings->compute;
+    struct unheard *unheard = &worker->unheard;
+    if (!unheard->waits) return OK;
+    wait->from_s = world_now(settings->world);
+    worker->by_itself = true;
+    RETURN_IF(compute->behind(compute->self, worker->index, &wait->outcome, &worker->error));
+    worker->by_itself = false;
+    wait->at_s = world_now(settings->world);
+    return heard(worker, wait->outcome.loss);
+}
+
+/* Before it comes to rest. What the device still had to do is computation, too. */
+static int hear_last(struct worker *worker) {
+    struct device_wait wait = {0};
+    if (!worker->unheard.waits) return OK;
+    RETURN_IF(synchronize(worker, &wait));
+    worker->totals.compute_s += wait.at_s - worker->accounted_s;
+    worker->accounted_s = wait.at_s;
+    return heard(worker, wait.outcome.loss);
+}
+
 /* Forward and backward, on the weights that pull has taken. */
 static int compute(struct worker *worker, struct step_taken *step) {
     const struct training_settings *settings = &worker->training->settings;
@@ -136,33 +222,17 @@ static int compute(struct worker *worker, struct step_taken *step) {
     RETURN_IF(settings->compute.run(settings->compute.self, worker->index, step->feed.buffer,
                                     worker->side.weights, slab, &step->wait.outcome.loss, &worker->error));
     worker->by_itself = false;
+    if (worker->ahead) return hear(worker, &step->wait);
     step->wait.later = may_synchronize_later(worker);
     if (step->wait.later) return OK;
     RETURN_IF(synchronize(worker, &step->wait));
     be_slow(worker, began_s);
     gradient->loss = step->wait.outcome.loss;
-    RETURN_IF(check_loss(worker, gradient, gradient->loss));
+    RETURN_IF(check_gradients_loss(worker, gradient, gradient->loss));
     RETURN_IF(check_gradient(worker, gradient));
     if (settings->clip <= 0.0f) return OK;
     return gradient_clip(store->settings.layout, store_own_device(store, worker->index), slab, settings->clip,
                          &worker->error);
-}
-
-static void count_step(struct worker *worker, const struct log_row *row) {
-    struct worker_totals *totals = &worker->totals;
-    totals->input_s += row->input_ms / 1e3;
-    totals->pull_s += row->pull_ms / 1e3;
-    totals->compute_s += row->compute_ms / 1e3;
-    totals->push_s += row->push_ms / 1e3;
-    totals->wait_s += row->wait_ms / 1e3;
-    if (row->examples == 0) return;
-    if (totals->steps == 0) totals->first_loss = row->loss;
-    totals->steps++;
-    totals->examples += row->examples;
-    const double counts = (double)row->examples / worker->training->settings.sampler->stream.batch;
-    totals->loss_sum += (double)row->loss * counts;
-    totals->loss_steps += counts;
-    totals->last_loss = row->loss;
 }
 
 /* A worker that was given up as lost must not touch the store any more. */
@@ -198,7 +268,7 @@ static int push(struct worker *worker, struct step_taken *step) {
     if (!step->wait.later) return OK;
     RETURN_IF(synchronize(worker, &step->wait));
     prefetcher_give_back(&worker->prefetcher);
-    return check_loss(worker, step->gradient, step->wait.outcome.loss);
+    return check_gradients_loss(worker, step->gradient, step->wait.outcome.loss);
 }
 
 /* Bytes over the wire since the last row. */
@@ -219,7 +289,7 @@ static void end_step(struct worker *worker, struct step_taken *step) {
     worker->accounted_s = step->clock.at;
     row->time_s = settings->seconds_before + step->clock.at - training->started_s - training->paused_s;
     row->examples = step->gradient->examples;
-    row->loss = step->wait.outcome.loss;
+    row->loss = step->wait.outcome.loss; /* of one that is not heard yet: another's, until it is */
     step_clock_share(row, &step->wait, worker->side.queued);
     if (row->examples > 0) {
         int epoch = 0;
@@ -230,8 +300,11 @@ static void end_step(struct worker *worker, struct step_taken *step) {
         row->learning_rate = store_rate(settings->store, step->gradient->version[0]);
         row->wire_bytes = take_wire(worker);
     }
-    count_step(worker, row);
     worker->rows[step->gradient->slot] = *row;
+    if (worker->ahead && row->examples > 0)
+        worker->unheard = (struct unheard){.waits = true, .slot = step->gradient->slot, .row = *row};
+    else
+        count_step(worker, row);
     store_release(settings->store, step->gradient);
 }
 
@@ -254,14 +327,14 @@ static void note_span(const struct worker *worker, const struct step_taken *step
 static void note_queue(const struct worker *worker, const struct step_taken *step) {
     struct trace *trace = worker->training->settings.roster->trace;
     const struct outcome *outcome = &step->wait.outcome;
-    if (!trace || !outcome->timed || !trace_wants(trace, steps_earlier(worker) + worker->side.step + 1))
-        return;
+    const long step_number = steps_earlier(worker) + worker->side.step + (worker->ahead ? 0 : 1);
+    if (!trace || !outcome->timed || !trace_wants(trace, step_number)) return;
     const struct trace_span span = {.kind = TRACE_QUEUE,
                                     .begin_s = step->wait.at_s - outcome->begun_s,
                                     .end_s = step->wait.at_s - outcome->computed_s,
                                     .member = worker->index,
                                     .worker = worker->index,
-                                    .step = steps_earlier(worker) + worker->side.step + 1};
+                                    .step = step_number};
     trace_put(trace, &span);
 }
 
@@ -308,17 +381,19 @@ static int take_step(struct worker *worker, bool *paused) {
 /* The last holder has released a gradient: its row is complete. Runs on a worker's or a server's thread. */
 void training_finished(void *argument, struct gradient *gradient) {
     struct training *training = argument;
-    struct log *log = training->settings.log;
-    struct log_row *row = &training->workers[gradient->worker].rows[gradient->slot];
-    if (!log || row->examples == 0 || !log_wants(log, row->step)) return;
+    struct worker *worker = &training->workers[gradient->worker];
+    struct log_row *row = &worker->rows[gradient->slot];
+    struct unheard *unheard = &worker->unheard;
+    if (!wants_row(training, row)) return;
     row->staleness = atomic_load(&gradient->staleness);
     row->version = atomic_load(&gradient->applied_version);
     row->read_version = gradient->version[0];
-    while (!log_put(log, row) && !world_stopped(training->settings.world)) {
-        atomic_store(&training->log_full, true);
-        event_post(&training->bell);
-        world_sleep(training->settings.world, 1e-4);
+    if (!worker->ahead || !unheard->waits) {
+        put_row(training, row);
+        return;
     }
+    unheard->row = *row;
+    unheard->applied = true;
 }
 
 /* What a worker does at a step or epoch boundary is time of training, too: waking up is waiting, coming to
@@ -346,6 +421,7 @@ static int run_segment(struct worker *worker) {
     const struct member *member = &roster->members[worker->index];
     bool paused = false;
     RETURN_IF(worker_change(worker));
+    RETURN_IF(go_ahead(worker));
     account_for_waking(worker);
     prefetcher_begin(&worker->prefetcher);
     double waited_s = member->waited_s;
@@ -353,6 +429,7 @@ static int run_segment(struct worker *worker) {
         waited_s = member->waited_s;
         RETURN_IF(take_step(worker, &paused));
     }
+    RETURN_IF(hear_last(worker));
     roster_phase(roster, worker->index, PHASE_PULL);
     RETURN_IF(begin_exchange(worker));
     RETURN_IF(strategy_rest_all(&worker->side, &worker->error));

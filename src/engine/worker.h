@@ -4,6 +4,15 @@
 
 #include "prefetcher.h"
 
+/* A step that the device may still compute, while the worker takes the next one: its loss is not there yet.
+ */
+struct unheard {
+    bool waits;
+    bool applied; /* its gradient is, so its row is complete but for the loss */
+    int slot;     /* of its gradient */
+    struct log_row row;
+};
+
 struct worker {
     struct training *training;
     int index;
@@ -25,6 +34,8 @@ struct worker {
     int slab_count;
     struct prefetcher prefetcher; /* of its batches */
     struct log_row *rows;         /* [slots + 1] the row of each gradient in flight */
+    bool ahead;                   /* it waits for a step when it has queued the next one */
+    struct unheard unheard;       /* then: the one before */
     struct worker_totals totals;
     long long wire_bytes; /* that are in its rows */
     double accounted_s;   /* world time up to which its totals say what it did; its own, while paused

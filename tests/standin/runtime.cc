@@ -25,9 +25,9 @@ static void say_counts() {
     const struct standin_counts n = standin_counts();
     fprintf(stderr,
             "stand-in: recorded %ld queued %ld kernels %ld converts %ld scalars %ld marks %ld launches %ld "
-            "waits %ld calls %ld contests %ld\n",
-            n.recorded, n.queued, n.kernels, n.converts, n.scalars, n.marks, n.launches, n.waits, n.calls,
-            n.contests);
+            "waits %ld ahead %ld calls %ld contests %ld\n",
+            n.recorded, n.queued, n.kernels, n.converts, n.scalars, n.marks, n.launches, n.waits,
+            n.ahead, n.calls, n.contests);
     if (number("STANDIN_COUNTS", 0) < 2) return;
     for (const auto &[name, count] : all().kinds) fprintf(stderr, "stand-in: %s %ld\n", name.c_str(), count);
 }
@@ -125,6 +125,7 @@ void meet(const std::shared_ptr<line> &there, uint64_t until) {
     if (there->met >= until) return;
     there->met = until;
     all().waits++;
+    if (until < there->queued) all().counts.ahead++;
 }
 
 static void push(const std::shared_ptr<line> &there, item next) {

@@ -46,6 +46,7 @@ struct standin_counts {
     long marks;    /* events recorded, and waits of streams for them */
     long launches; /* of graphs */
     long waits;    /* as standin_waits says */
+    long ahead;    /* of these: with work queued behind what was waited for */
     long calls;    /* of the host's that could have failed */
     long contests; /* how often a library was asked for its algorithms for a problem */
 };
