@@ -16,8 +16,7 @@ struct source {
     size_t row_bytes;  /* of one of them */
     const void *there; /* all of them on the GPU, or NULL */
     void *rows;        /* else: room for a part of a batch there */
-    struct gpu_crops *crops;
-    int most; /* rows of a part */
+    int most;          /* rows of a part */
 };
 
 static bool is_images(const struct examples *examples) {
@@ -27,8 +26,6 @@ static bool is_images(const struct examples *examples) {
 static int open_source(const struct device *device, struct queue *queue, const struct examples *examples,
                        int count, struct source *source, struct error *error) {
     const size_t fit = (size_t)INT32_MAX / (size_t)examples->features; /* kernels count in 32 bits */
-    const size_t crops = is_images(examples) ? sizeof(struct gpu_crops) : 0;
-    void *scratch = NULL;
     *source = (struct source){.examples = examples,
                               .host = examples->bytes ? (const char *)examples->bytes
                                                       : (const char *)examples->floats,
@@ -38,10 +35,7 @@ static int open_source(const struct device *device, struct queue *queue, const s
     RETURN_IF(gpu_examples(device, source->host, (size_t)examples->count * source->row_bytes, &source->there,
                            error));
     const size_t sent = source->there ? 0 : (size_t)source->most * source->row_bytes;
-    if (crops + sent > 0) RETURN_IF(gpu_queue_scratch(device, queue, crops + sent, &scratch, error));
-    source->crops = scratch;
-    if (sent > 0) source->rows = (char *)scratch + crops;
-    return OK;
+    return sent > 0 ? gpu_queue_scratch(device, queue, sent, &source->rows, error) : OK;
 }
 
 /* Sends the rows that are picked, one behind the other. */
@@ -80,7 +74,7 @@ static int gather_part(const struct device *device, struct queue *queue, const s
         if (indices->key) memcpy(keys.key, indices->key + first, (size_t)count * sizeof *keys.key);
         GPU_TRY(device,
                 launch_augment(queue->stream, &examples->augment, &part, &keys, from, examples->scale,
-                               gpu_is_measured(&examples->augment, indices->key != NULL), source->crops, out),
+                               gpu_is_measured(&examples->augment, indices->key != NULL), out),
                 error);
     } else if (examples->bytes) {
         GPU_TRY(

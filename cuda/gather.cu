@@ -1,7 +1,6 @@
 /* Kernels: a batch built from examples that lie on the GPU. Images are augmented as src/device/augment.h
- * says, in passes: parts of each crop are summed, its draw and line worked out from the sums, its bytes
- * stretched to floats. A byte is read at most twice, of a rotated image eight times; a float is written once.
- */
+ * says: a block sums a crop where that matters, works out its line and stretches its bytes to floats. A byte
+ * is read at most twice, of a rotated image eight times; a float is written once. */
 #include "kernels.h"
 #include "launch.h"
 
@@ -59,58 +58,80 @@ template <class Keys> DEVICE struct augment_draw draw_of(const augment &a, const
     return keys.drawn ? augment_draw(&a, keys.key[i]) : augment_centre(&a);
 }
 
-/* A thread sums the rows part, part + GPU_CROP_PARTS, ... of one crop. */
-template <class Indices, class Keys>
-KERNEL measure(augment a, CONSTANT Indices indices, CONSTANT Keys keys, const uint8_t *images,
-               gpu_crops *crops) {
-    EACH(at, (size_t)indices.count * GPU_CROP_PARTS) {
-        const uint32_t i = (uint32_t)at / GPU_CROP_PARTS, part = (uint32_t)at % GPU_CROP_PARTS;
-        const uint8_t *image = image_of(a, indices, i, images);
-        const struct augment_draw draw = draw_of(a, keys, i);
-        gpu_crop_sums sums = {{0, 0, 0, 0}, 0};
-        for (int row = (int)part; row < a.rows; row += GPU_CROP_PARTS)
-            for (int column = 0; column < a.columns; column++)
-                for (int c = 0; c < a.channels; c++) {
-                    const uint32_t x = pixel(a, draw, image, row, column, c);
-                    sums.sum[c] += x;
-                    sums.squares += x * x;
-                }
-        crops->sums[i][part] = sums;
+/* Whole numbers, below 2^32 as a crop has at most AUGMENT_BYTES bytes: in any order they are the same. */
+struct crop_sums {
+    uint32_t sum[AUGMENT_CHANNELS], squares;
+};
+struct add_crops {
+    DEVICE crop_sums of(const crop_sums &a, const crop_sums &b) {
+        crop_sums all;
+        for (int c = 0; c < AUGMENT_CHANNELS; c++) all.sum[c] = a.sum[c] + b.sum[c];
+        all.squares = a.squares + b.squares;
+        return all;
     }
-}
+};
 
-/* A thread a crop. */
-template <class Indices, class Keys>
-KERNEL draw_lines(augment a, CONSTANT Indices indices, CONSTANT Keys keys, float scale, int measured,
-                  gpu_crops *crops) {
-    EACH(i, (size_t)indices.count) {
-        bring(indices, i);
-        augment_sums sums = {{0, 0, 0, 0}, 0};
-        for (int part = 0; measured && part < GPU_CROP_PARTS; part++) {
-            for (int c = 0; c < a.channels; c++) sums.sum[c] += crops->sums[i][part].sum[c];
-            sums.squares += crops->sums[i][part].squares;
+DEVICE crop_sums sums_of(const augment &a, const struct augment_draw &draw, const uint8_t *image,
+                         uint32_t first, uint32_t step) {
+    const uint32_t columns = (uint32_t)a.columns, pixels = (uint32_t)a.rows * columns;
+    crop_sums sums = {{0, 0, 0, 0}, 0};
+    for (uint32_t p = first; p < pixels; p += step)
+        for (int c = 0; c < a.channels; c++) {
+            const uint32_t x = pixel(a, draw, image, (int)(p / columns), (int)(p % columns), c);
+            sums.sum[c] += x;
+            sums.squares += x * x;
         }
-        const struct augment_draw draw = draw_of(a, keys, (uint32_t)i);
-        crops->image[i].draw = draw;
-        crops->image[i].line = augment_line(&a, &draw, &sums, scale);
-    }
+    return sums;
 }
 
-template <class Indices>
-KERNEL stretch(augment a, CONSTANT Indices indices, const uint8_t *images, const gpu_crops *crops,
-               float *out) {
-    const uint32_t channels = (uint32_t)a.channels, row_bytes = (uint32_t)a.columns * channels;
-    const uint32_t bytes = (uint32_t)a.rows * row_bytes;
-    EACH(at, (size_t)indices.count * bytes) {
-        const uint32_t i = (uint32_t)at / bytes, place = (uint32_t)at % bytes;
-        const int row = (int)(place / row_bytes), column = (int)(place % row_bytes / channels);
-        const int c = (int)(place % channels);
-        const struct augment_draw &draw = crops->image[i].draw;
-        const struct augment_line &line = crops->image[i].line;
+DEVICE struct augment_line line_of(const augment &a, const struct augment_draw &draw, const crop_sums &found,
+                                   float scale) {
+    augment_sums sums;
+    for (int c = 0; c < AUGMENT_CHANNELS; c++) sums.sum[c] = found.sum[c];
+    sums.squares = found.squares;
+    return augment_line(&a, &draw, &sums, scale);
+}
+
+/* The pixels first, first + step, ... before `end`. */
+DEVICE void stretch(const augment &a, const struct augment_draw &draw, const struct augment_line &line,
+                    const uint8_t *image, uint32_t first, uint32_t step, uint32_t end, float *out) {
+    const uint32_t columns = (uint32_t)a.columns;
+    for (uint32_t p = first; p < end; p += step) {
+        const int row = (int)(p / columns), column = (int)(p % columns);
         const bool cut = row >= draw.cut_top && row < draw.cut_bottom && column >= draw.cut_left &&
                          column < draw.cut_right;
-        const uint8_t byte = pixel(a, draw, image_of(a, indices, i, images), row, column, c);
-        out[at] = cut ? 0.0f : augment_value(byte, line.slope, line.offset[c]);
+        for (int c = 0; c < a.channels; c++) {
+            const uint8_t byte = pixel(a, draw, image, row, column, c);
+            out[p * (uint32_t)a.channels + (uint32_t)c] =
+                cut ? 0.0f : augment_value(byte, line.slope, line.offset[c]);
+        }
+    }
+}
+
+/* A block has an image, or `part` pixels of one that need not be measured. */
+template <class Indices, class Keys>
+KERNEL augment_images(augment a, CONSTANT Indices indices, CONSTANT Keys keys, const uint8_t *images,
+                      float scale, int measured, uint32_t part, float *out) {
+    const uint32_t pixels = (uint32_t)a.rows * (uint32_t)a.columns, parts = (pixels + part - 1) / part;
+    TEAMS(team, (size_t)indices.count * parts, BLOCK) {
+        const uint32_t i = (uint32_t)team / parts, begin = (uint32_t)team % parts * part;
+        const uint32_t end = begin + part < pixels ? begin + part : pixels;
+        const uint8_t *image = image_of(a, indices, i, images);
+        float *to = out + (size_t)i * pixels * (uint32_t)a.channels;
+        const struct augment_draw draw = draw_of(a, keys, i);
+        SHARED(struct augment_line, line, 1);
+        each<crop_sums, BLOCK> sums;
+        ALONE(t, BLOCK) {
+            const crop_sums none = {{0, 0, 0, 0}, 0};
+            sums[t] = none;
+            if (measured) sums[t] = sums_of(a, draw, image, t, BLOCK);
+        }
+        if (measured) team_fold<add_crops>(sums);
+        FIRST(t, BLOCK) {
+            line[0] = line_of(a, draw, sums[t], scale);
+            if (begin == 0) bring(indices, i);
+        }
+        EVERY(t, BLOCK) stretch(a, draw, line[0], image, begin + t, BLOCK, end, to);
     }
 }
 
@@ -129,17 +150,11 @@ KERNEL mix_rows(augment a, gpu_mixes mixes, const float *rows, float *out) {
 
 template <class Indices, class Keys>
 cudaError_t augment_all(cudaStream_t stream, const augment &a, const Indices &indices, const Keys &keys,
-                        const uint8_t *images, float scale, int measured, gpu_crops *crops, float *out) {
-    const size_t count = (size_t)indices.count, floats = (size_t)a.rows * a.columns * a.channels;
-    cudaError_t code = cudaSuccess;
-    if (measured)
-        code =
-            LAUNCH(stream, count * GPU_CROP_PARTS, (measure<Indices, Keys>), a, indices, keys, images, crops);
-    if (code == cudaSuccess)
-        code = LAUNCH(stream, count, (draw_lines<Indices, Keys>), a, indices, keys, scale, measured, crops);
-    if (code == cudaSuccess)
-        code = LAUNCH(stream, count * floats, stretch<Indices>, a, indices, images, crops, out);
-    return code;
+                        const uint8_t *images, float scale, int measured, float *out) {
+    const uint32_t pixels = (uint32_t)a.rows * (uint32_t)a.columns, part = measured ? pixels : 4 * BLOCK;
+    const size_t parts = (pixels + part - 1) / part;
+    return LAUNCH_TEAMS(stream, (size_t)indices.count * parts, BLOCK, (augment_images<Indices, Keys>), a,
+                        indices, keys, images, scale, measured, part, out);
 }
 
 } // namespace
@@ -161,8 +176,8 @@ cudaError_t launch_rows_bytes(cudaStream_t stream, const struct gpu_indices *ind
 
 cudaError_t launch_augment(cudaStream_t stream, const struct augment *a, const struct gpu_indices *indices,
                            const struct gpu_keys *keys, const uint8_t *images, float scale, int measured,
-                           struct gpu_crops *crops, float *out) {
-    return augment_all(stream, *a, *indices, *keys, images, scale, measured, crops, out);
+                           float *out) {
+    return augment_all(stream, *a, *indices, *keys, images, scale, measured, out);
 }
 
 cudaError_t launch_picked_rows(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
@@ -175,9 +190,8 @@ cudaError_t launch_picked_bytes(cudaStream_t stream, const struct gpu_picks *pic
                   out);
 }
 cudaError_t launch_picked_augment(cudaStream_t stream, const struct augment *a, const struct gpu_picks *picks,
-                                  const uint8_t *images, float scale, int measured, struct gpu_crops *crops,
-                                  float *out) {
-    return augment_all(stream, *a, *picks, *picks, images, scale, measured, crops, out);
+                                  const uint8_t *images, float scale, int measured, float *out) {
+    return augment_all(stream, *a, *picks, *picks, images, scale, measured, out);
 }
 
 cudaError_t launch_mix(cudaStream_t stream, const struct augment *a, const struct gpu_mixes *mixes,

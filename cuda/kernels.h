@@ -257,27 +257,13 @@ cudaError_t launch_picked_rows(cudaStream_t stream, const struct gpu_picks *pick
 cudaError_t launch_picked_bytes(cudaStream_t stream, const struct gpu_picks *picks, size_t features,
                                 const uint8_t *bytes, float scale, float *out);
 
-/* What augmenting a part of a batch takes beside it. */
-enum { GPU_CROP_PARTS = 32 };
-struct gpu_crop_sums {
-    uint32_t sum[AUGMENT_CHANNELS], squares; /* of a crop, below 2^32: it has at most AUGMENT_BYTES bytes */
-};
-struct gpu_crops {
-    struct gpu_crop_sums sums[GPU_PICKS][GPU_CROP_PARTS];
-    struct {
-        struct augment_draw draw;
-        struct augment_line line;
-    } image[GPU_PICKS];
-};
-/* images [..][height][width][channels]; crops: scratch; `measured`: what an image gets may depend on its
- * pixels */
+/* images [..][height][width][channels]; `measured`: what an image gets may depend on its pixels */
 cudaError_t launch_augment(cudaStream_t stream, const struct augment *augment,
                            const struct gpu_indices *indices, const struct gpu_keys *keys,
-                           const uint8_t *images, float scale, int measured, struct gpu_crops *crops,
-                           float *out);
+                           const uint8_t *images, float scale, int measured, float *out);
 cudaError_t launch_picked_augment(cudaStream_t stream, const struct augment *augment,
                                   const struct gpu_picks *picks, const uint8_t *images, float scale,
-                                  int measured, struct gpu_crops *crops, float *out);
+                                  int measured, float *out);
 /* How a part of a batch is mixed; an argument, too. */
 enum { GPU_MIXES = 128 };
 struct gpu_mixes {

@@ -4,10 +4,10 @@
  *
  * TEAMS: a loop over teams, each a warp of 32 threads or a block of 256, whose threads do talk. The body of
  * it is a sequence of turns: EVERY gives each thread of the team a turn, and none begins its next one before
- * all have ended this one; ALONE is an EVERY that touches nothing that another thread touches, and so waits
- * for nobody. What a thread keeps from turn to turn is an `each`; what the team shares is SHARED; team_fold
- * makes one value of all. A turn ends at its end: no break, no return. All that decides which turns there are
- * is the same for all threads of a team.
+ * all have ended this one; FIRST is an EVERY of the team's first thread only; ALONE is an EVERY that touches
+ * nothing that another thread touches, and so waits for nobody. What a thread keeps from turn to turn is an
+ * `each`; what the team shares is SHARED; team_fold makes one value of all. A turn ends at its end: no break,
+ * no return. All that decides which turns there are is the same for all threads of a team.
  *
  * Compiled by nvcc it runs on a GPU. Compiled by a C++ compiler beside the stand-in runtime of tests/ these
  * are loops, run by the stand-in's queue, turn after turn; so the tests of every machine execute these lines.
@@ -47,6 +47,7 @@ static inline unsigned launch_blocks(size_t count) {
 #    define ALONE(t, threads) for (uint32_t t = threadIdx.x % (threads), turn_ = 1; turn_; turn_ = 0)
 #    define EVERY(t, threads)                                                                                \
         for (uint32_t t = threadIdx.x % (threads), turn_ = 1; turn_; turn_ = 0, team_meets<threads>())
+#    define FIRST(t, threads) EVERY(t, threads) if (t == 0)
 template <int THREADS> DEVICE void team_meets() {
     if (THREADS == WARP)
         __syncwarp();
@@ -85,6 +86,7 @@ template <class T, int THREADS> DEVICE each<T, THREADS> team_others(each<T, THRE
 #    define TEAMS(team, count, threads) EACH(team, count)
 #    define ALONE(t, threads) for (uint32_t t = (threads); t-- > 0;)
 #    define EVERY(t, threads) ALONE(t, threads)
+#    define FIRST(t, threads) for (uint32_t t = 0; t < 1; t++)
 #    define SHARED(type, name, count) type name[count]
 #    define LAUNCH_TEAMS(stream, count, threads, kernel, ...) LAUNCH(stream, count, kernel, __VA_ARGS__)
 

@@ -11,10 +11,9 @@
 struct picks {
     const struct examples *examples; /* borrowed */
     int count;
-    const void *there;       /* all examples on the GPU; NULL: not yet */
-    size_t bytes;            /* of a block: keys [count], then numbers [count], then labels [count + 1] */
-    void *host, *block;      /* pinned; on the GPU */
-    struct gpu_crops *crops; /* on the GPU, of images; else NULL */
+    const void *there;  /* all examples on the GPU; NULL: not yet */
+    size_t bytes;       /* of a block: keys [count], then numbers [count], then labels [count + 1] */
+    void *host, *block; /* pinned; on the GPU */
 };
 
 static bool is_images(const struct examples *examples) {
@@ -37,18 +36,12 @@ static void close_picks(const struct device *device, void *self) {
     if (!picks) return;
     if (picks->host) gpu_release_host(device, picks->host);
     if (picks->block) gpu_release(device, picks->block);
-    if (picks->crops) gpu_release(device, picks->crops);
     memory_free(picks);
 }
 
 static int fill(const struct device *device, struct picks *picks, struct error *error) {
-    void *crops = NULL;
     RETURN_IF(gpu_allocate_host(device, &picks->host, picks->bytes, "the numbers of a batch", error));
-    RETURN_IF(gpu_allocate(device, &picks->block, picks->bytes, "the numbers of a batch", error));
-    if (is_images(picks->examples))
-        RETURN_IF(gpu_allocate(device, &crops, sizeof *picks->crops, "the crops of a batch", error));
-    picks->crops = crops;
-    return OK;
+    return gpu_allocate(device, &picks->block, picks->bytes, "the numbers of a batch", error);
 }
 
 static int open_picks(const struct device *device, const struct examples *examples, int count, void **out,
@@ -56,8 +49,7 @@ static int open_picks(const struct device *device, const struct examples *exampl
     struct picks *picks = NULL;
     *out = NULL;
     if (!examples->labels || examples->targets || count < 1 ||
-        (size_t)count > (size_t)INT32_MAX / (size_t)examples->features ||
-        (is_images(examples) && count > GPU_PICKS))
+        (size_t)count > (size_t)INT32_MAX / (size_t)examples->features)
         return OK;
     RETURN_IF(memory_array(&picks, 1, "the numbers of a batch", error));
     picks->examples = examples;
@@ -109,7 +101,7 @@ static int gather(const struct device *device, const void *self, float *out, int
     if (is_images(examples))
         GPU_TRY(device,
                 launch_picked_augment(queue->stream, augment, &from, picks->there, examples->scale,
-                                      gpu_is_measured(augment, true), picks->crops, out),
+                                      gpu_is_measured(augment, true), out),
                 error);
     else if (examples->bytes)
         GPU_TRY(device,

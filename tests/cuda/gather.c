@@ -15,7 +15,7 @@ extern const struct backend gpu_backend;
 static const struct device gpu = {.backend = &gpu_backend, .name = "gpu:0", .threads = 1};
 static const struct device cpu = {.name = "cpu:0", .threads = 1};
 
-enum { EXAMPLES = 37, MOST_INDICES = 600, MOST_BYTES = 12 * 10 * 4 };
+enum { EXAMPLES = 37, MOST_INDICES = 600, MOST_BYTES = 12 * 10 * 4, MOST_FEATURES = 41 * 5 * 4 };
 
 static uint8_t bytes[EXAMPLES * MOST_BYTES];
 static float floats[EXAMPLES * MOST_BYTES];
@@ -84,7 +84,7 @@ static const struct picker *picker;
 /* The batch that is picked, recorded once and replayed for another one: rows, labels and number. Returns
  * whether it was built so. */
 static bool check_picked(const struct examples *examples, int count, const char *kind) {
-    static float expected[MOST_INDICES * MOST_BYTES], found[MOST_INDICES * MOST_BYTES];
+    static float expected[MOST_INDICES * MOST_FEATURES], found[MOST_INDICES * MOST_FEATURES];
     const size_t size = (size_t)count * (size_t)examples->features * sizeof(float);
     int found_labels[MOST_INDICES + 1], *on_labels = NULL;
     void *picks = NULL, *on = NULL, *recording = NULL;
@@ -158,7 +158,7 @@ static const struct {
       .contrast_most = 1.8f,
       .cutout = 4,
       .standardize = 1}},
-    {"more rows than parts",
+    {"more rows and columns than the image",
      {.height = 40,
       .width = 3,
       .channels = 4,
@@ -252,8 +252,7 @@ static void check_all(int count) {
             images.features = images.augment.rows * images.augment.columns * images.augment.channels;
             check_batch(&images, counts[c], true, recipes[r].kind);
             check_batch(&images, counts[c], false, recipes[r].kind);
-            CHECK(check_picked(&images, counts[c], recipes[r].kind) ==
-                      (kept && counts[c] > 0 && counts[c] <= 256),
+            CHECK(check_picked(&images, counts[c], recipes[r].kind) == (kept && counts[c] > 0),
                   "%d images are picked", counts[c]);
         }
     }
@@ -330,7 +329,7 @@ static void test_failures(void) {
         CHECK(standin_open(NULL) == 0, "call %ld failed: %d things are left", n, standin_open(NULL));
         if (all || n > 100) break;
     }
-    CHECK(failed > 8, "%d calls failed", failed);
+    CHECK(failed > 6, "%d calls failed", failed);
 }
 
 /* Rows that are sent and work that is done as soon as it is queued: they have to be there before. */
