@@ -204,6 +204,9 @@ enum { GPU_SQUARES_AT_ONCE = 256 }; /* values that a share begins with */
 cudaError_t launch_squares(cudaStream_t stream, const float *values, size_t floats, double *parts,
                            size_t chunks);
 cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, float factor);
+/* values divided by the root of the sum of the parts and 1e-7 */
+cudaError_t launch_unit(cudaStream_t stream, float *values, size_t floats, const double *parts,
+                        size_t chunks);
 /* by->then and by->squares begin `at` floats before the gradient. */
 cudaError_t launch_compensate(cudaStream_t stream, const struct compensation *by, const float *gradient,
                               const float *weights, size_t at, size_t floats, float *out);

@@ -85,12 +85,18 @@ static int update(const struct device *device, const struct update *update, cons
     return update_windows(device, update, slice, &all, 1, error);
 }
 
-/* The GPU makes so many sums that all of it is busy, and so few that they are soon sent and added up here. */
+/* The GPU makes so many sums that all of it is busy, and so few that they are soon sent and added up. */
+enum { PARTS = 512 };
+_Static_assert(PARTS * sizeof(double) <= VECTORS_ROOM, "the sums have room");
+
+static size_t parts_of(size_t floats) {
+    const size_t shares = (floats + GPU_SQUARES_AT_ONCE - 1) / GPU_SQUARES_AT_ONCE;
+    return shares < PARTS ? shares : PARTS;
+}
+
 static int squares(const struct device *device, const float *values, size_t floats, double *out,
                    struct error *error) {
-    enum { PARTS = 512 };
-    const size_t shares = (floats + GPU_SQUARES_AT_ONCE - 1) / GPU_SQUARES_AT_ONCE,
-                 parts = shares < PARTS ? shares : PARTS;
+    const size_t parts = parts_of(floats);
     double sums[PARTS] = {0};
     void *scratch = NULL;
     struct queue *queue = gpu_queue(device, error);
@@ -112,6 +118,16 @@ static int scale(const struct device *device, float *values, size_t floats, floa
     return OK;
 }
 
+static int unit(const struct device *device, float *values, size_t floats, void *room, struct error *error) {
+    const size_t parts = parts_of(floats);
+    const struct queue *queue = gpu_queue(device, error);
+    if (!queue) return error->code;
+    if (floats == 0) return OK;
+    GPU_TRY(device, launch_squares(queue->stream, values, floats, room, parts), error);
+    GPU_TRY(device, launch_unit(queue->stream, values, floats, room, parts), error);
+    return OK;
+}
+
 static int exchange(const struct device *device, float *a, float *b, size_t floats, float rate,
                     struct error *error) {
     struct queue *queue = gpu_queue(device, error);
@@ -125,4 +141,5 @@ const struct vectors gpu_vectors = {.update = update,
                                     .mean = mean,
                                     .squares = squares,
                                     .scale = scale,
+                                    .unit = unit,
                                     .exchange = exchange};

@@ -76,6 +76,7 @@ KERNEL mean_of(CONSTANT gpu_mean mean, size_t floats, float *out) {
 struct add_up {
     DEVICE double of(double a, double b) { return a + b; }
 };
+enum { UNIT_SHARE = 8 * BLOCK }; /* floats of a block */
 
 /* parts[k]: of the values 256 k + t + 256 chunks n, by thread t of block k. */
 KERNEL squares(const float *values, size_t floats, double *parts, size_t chunks) {
@@ -95,6 +96,24 @@ KERNEL squares(const float *values, size_t floats, double *parts, size_t chunks)
 
 KERNEL scale(float *values, size_t floats, float factor) {
     EACH(i, floats) values[i] *= factor;
+}
+
+/* Every block adds up the parts, in the same order, and divides its share of the values. */
+KERNEL unit(float *values, size_t floats, const double *parts, size_t chunks) {
+    TEAMS(k, (floats + UNIT_SHARE - 1) / UNIT_SHARE, BLOCK) {
+        each<double, BLOCK> sum;
+        ALONE(t, BLOCK) {
+            sum[t] = 0.0;
+            for (size_t i = t; i < chunks; i += BLOCK) sum[t] += parts[i];
+        }
+        team_fold<add_up>(sum);
+        ALONE(t, BLOCK) {
+            const float factor = (float)(1.0 / (sqrt(sum[t]) + 1e-7));
+            const size_t begin = k * UNIT_SHARE,
+                         end = begin + UNIT_SHARE < floats ? begin + UNIT_SHARE : floats;
+            for (size_t i = begin + t; i < end; i += BLOCK) values[i] *= factor;
+        }
+    }
 }
 
 /* 12 bytes read and 4 written, and of the squares 4 of each. A gradient that is not finite stays so. */
@@ -146,6 +165,11 @@ cudaError_t launch_squares(cudaStream_t stream, const float *values, size_t floa
 }
 cudaError_t launch_scale(cudaStream_t stream, float *values, size_t floats, float factor) {
     return LAUNCH(stream, floats, scale, values, floats, factor);
+}
+cudaError_t launch_unit(cudaStream_t stream, float *values, size_t floats, const double *parts,
+                        size_t chunks) {
+    return LAUNCH_TEAMS(stream, (floats + UNIT_SHARE - 1) / UNIT_SHARE, BLOCK, unit, values, floats, parts,
+                        chunks);
 }
 cudaError_t launch_exchange(cudaStream_t stream, float *a, float *b, size_t floats, float rate) {
     return LAUNCH(stream, floats, exchange, a, b, floats, rate);

@@ -103,6 +103,13 @@ static int scale(const struct device *device, float *values, size_t floats, floa
     return OK;
 }
 
+static int unit(const struct device *device, float *values, size_t floats, void *room, struct error *error) {
+    double all = 0.0;
+    (void)room;
+    squares(device, values, floats, &all, error);
+    return scale(device, values, floats, (float)(1.0 / (sqrt(all) + 1e-7)), error);
+}
+
 static int exchange(const struct device *device, float *restrict a, float *restrict b, size_t floats,
                     float rate, struct error *error) {
     (void)device, (void)error;
@@ -118,5 +125,6 @@ const struct vectors cpu_vectors = {.update = update,
                                     .mean = mean,
                                     .squares = squares,
                                     .scale = scale,
+                                    .unit = unit,
                                     .exchange = exchange,
                                     .copy_racy = cpu_copy_racy};

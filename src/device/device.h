@@ -267,6 +267,8 @@ struct marks {
     int (*between)(const struct device *device, void *from, void *to, double *seconds, struct error *error);
 };
 
+enum { VECTORS_ROOM = 4096 };
+
 /* What the store does to vectors that lie in a device's memory: queued on the calling thread's queue. */
 struct vectors {
     /* Steps a slice of weights, optimizer state and average, as update.h says. A device with memory of its
@@ -288,6 +290,9 @@ struct vectors {
                    struct error *error);
     int (*scale)(const struct device *device, float *values, size_t floats, float factor,
                  struct error *error);
+    /* values[floats] divided by their length, but for 1e-7 that is added to it: 0 stays 0. room: VECTORS_ROOM
+     * bytes of the device's. Queued. */
+    int (*unit)(const struct device *device, float *values, size_t floats, void *room, struct error *error);
     /* With d = rate (a - b), a -= d and b += d, over a[floats] and b[floats]. */
     int (*exchange)(const struct device *device, float *a, float *b, size_t floats, float rate,
                     struct error *error);

@@ -16,6 +16,7 @@
 #include "matrices.h"
 
 #include "../base/memory.h"
+#include "../device/record.h"
 #include "device_state.h"
 
 enum product { GRAM, SQUARE, APPLY, PRODUCTS };
@@ -34,6 +35,8 @@ struct matrix {
     int rows, columns, side; /* side: the shorter of the two */
     struct made made[PRODUCTS];
     float *eye; /* [side][side] on the device */
+    struct device_recording recording;
+    int steps; /* that it was recorded with */
 };
 
 struct matrix_room {
@@ -41,6 +44,7 @@ struct matrix_room {
     struct device coarse; /* the same in its own precision: products of the long side */
     float *sum, *ahead;   /* [layout floats] the gradient; the momentum's step */
     float *small[SMALLS]; /* [longest side squared]; EYE is the matrix's own */
+    void *length;         /* VECTORS_ROOM bytes */
     struct matrix *matrices;
     int count;
 };
@@ -133,11 +137,13 @@ static void close_room(struct matrix_room *room) {
     for (int m = 0; m < room->count; m++) {
         for (int p = 0; p < PRODUCTS; p++) close_product(&room->matrices[m].made[p]);
         if (room->matrices[m].eye) device->backend->release(device, room->matrices[m].eye);
+        device_forget(device, &room->matrices[m].recording);
     }
     for (int s = EYE + 1; s < SMALLS; s++)
         if (room->small[s]) device->backend->release(device, room->small[s]);
     if (room->sum) device->backend->release(device, room->sum);
     if (room->ahead) device->backend->release(device, room->ahead);
+    if (room->length) device->backend->release(device, room->length);
     memory_free(room->matrices);
     memory_free(room);
 }
@@ -154,6 +160,8 @@ static int open_room(const struct store *store, const struct device *device, siz
     RETURN_IF(memory_array(&room->matrices, layout->count, "matrices", error));
     RETURN_IF(device_array(device, &room->sum, layout->floats, "the gradients of matrices", error));
     RETURN_IF(device_array(device, &room->ahead, layout->floats, "the steps of matrices", error));
+    RETURN_IF(
+        device->backend->allocate(device, &room->length, VECTORS_ROOM, "the length of a matrix", error));
     for (int i = 0; i < layout->count; i++) {
         const struct range *range = &layout->ranges[i];
         if (range->begin < begin || range->begin >= end || !store_is_matrix(store, range)) continue;
@@ -256,16 +264,25 @@ static int orthogonalize(const struct matrix_room *room, const struct matrix *ma
     const bool wide = matrix->rows == matrix->side;
     const float *const quotient = room->small[QUOTIENT];
     float *const x = room->ahead + matrix->range->begin, *const out = room->sum + matrix->range->begin;
-    double squares = 0.0;
-    RETURN_IF(vectors->squares(&room->device, x, matrix->range->floats, &squares, error));
-    RETURN_IF(vectors->scale(&room->device, x, matrix->range->floats, (float)(1.0 / (sqrt(squares) + 1e-7)),
-                             error));
+    RETURN_IF(vectors->unit(&room->device, x, matrix->range->floats, room->length, error));
     RETURN_IF(multiply(matrix, GRAM, x, x, room->small[GRAM_NOW], error));
     RETURN_IF(iterate(room, matrix, steps, error));
     return multiply(matrix, APPLY, wide ? quotient : x, wide ? x : quotient, out, error);
 }
 
-static const struct matrix *find(const struct matrix_room *room, const struct range *range) {
+/* The same, on a device that records: as one piece. */
+struct orthogonal {
+    const struct matrix_room *room;
+    const struct matrix *matrix;
+    int steps;
+};
+
+static int make_orthogonal(void *argument, struct error *error) {
+    const struct orthogonal *it = argument;
+    return orthogonalize(it->room, it->matrix, it->steps, error);
+}
+
+static struct matrix *find(const struct matrix_room *room, const struct range *range) {
     int m = 0;
     while (room->matrices[m].range != range) m++;
     return &room->matrices[m];
@@ -278,7 +295,8 @@ static float stretch(const struct matrix *matrix) {
 
 int matrix_step(struct matrix_room *room, const struct span *span, const struct matrix_rule *rule,
                 const struct update *update, const struct update_slice *slice, struct error *error) {
-    const struct matrix *matrix = find(room, span->matrix);
+    struct matrix *matrix = find(room, span->matrix);
+    struct orthogonal it = {room, matrix, rule->steps};
     const struct device *device = &room->device;
     const struct vectors *vectors = device->backend->vectors;
     const float *const sum = room->sum, *const loss[] = {sum, slice->state->vector[0].at};
@@ -303,7 +321,9 @@ int matrix_step(struct matrix_room *room, const struct span *span, const struct 
     now.phase = UPDATE_LOOKS;
     now.decay = now.weight_decay = 0.0f;
     RETURN_IF(vectors->update(device, &now, &part, error));
-    RETURN_IF(orthogonalize(room, matrix, rule->steps, error));
+    if (matrix->steps != rule->steps) device_forget(device, &matrix->recording);
+    matrix->steps = rule->steps;
+    RETURN_IF(device_replay(device, &matrix->recording, make_orthogonal, &it, error));
     part.state = slice->state;
     part.average = slice->average;
     now.phase = UPDATE_STEPS;

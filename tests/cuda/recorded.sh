@@ -32,10 +32,20 @@ same_weights 'recorded or not' whole pieces
 trained soft 'not recorded: the CPU computes a part of it$' 0 'the CPU computes a part of it' --devices=gpu:0 \
     --without-kernel=gpu:sigmoid,gpu:sigmoid_grad
 
+# A step of a whole matrix is one launch, too, in all of 20 steps but the first: of the one that mlp has beside its head.
+muon=(--optimizer=muon:rate=0.02 --devices=gpu:0)
+launches() { sed -n 's/^stand-in: .* launches \([0-9]*\) .*/\1/p' err; }
+STANDIN_COUNTS=1 trained other "recorded: a step is one graph of $nodes nodes$" "$nodes" '' --devices=gpu:0
+plain=$(launches)
+STANDIN_COUNTS=1 trained muon "recorded: a step is one graph of $nodes nodes$" "$nodes" '' "${muon[@]}"
+[ $(($(launches) - plain)) -eq 19 ] || fail "--optimizer=muon: $(launches) launches of graphs, $plain without"
+STANDIN_CAPTURE=0 trained muon-pieces "not recorded: $invalid" 0 "$invalid" "${muon[@]}"
+same_weights 'matrices, recorded or not' muon muon-pieces
+
 # shellcheck disable=SC2086
 "$TRAINER" $run --out=explained --devices=gpu:0 --explain >out 2>err || fail "--explain: exit code $?: $(cat err)"
 # Without the batch that a step builds.
-grep -q "^recorded: a run is one graph of $((nodes - 2)) nodes$" out || fail "--explain does not say that it is recorded: $(tail -n 5 out)"
+grep -q "^recorded: a run is one graph of $((nodes - 2)) nodes$" out || fail "--explain does not say that it is recorded: $(grep recorded: out)"
 # shellcheck disable=SC2086
 STANDIN_CAPTURE=0 "$TRAINER" $run --out=explained --devices=gpu:0 --explain >out 2>err || fail "--explain: exit code $?: $(cat err)"
 grep -q "^not recorded: $run_invalid" out || fail "--explain does not say why it is not recorded: $(tail -n 5 out)"

@@ -314,6 +314,33 @@ static void test_scale(void) {
     close_rig(&rig);
 }
 
+/* Whole numbers, whose squares are exact in any order: so is their length. */
+static void check_unit(size_t floats, bool zero) {
+    struct error error = {0};
+    float *values = NULL, *found = NULL, *on = NULL;
+    void *room = NULL;
+    double squares = 0.0;
+    int wrong = 0;
+    int code = memory_zeroed((void **)&values, floats, sizeof *values, "values", &error);
+    if (code == OK) code = memory_zeroed((void **)&found, floats, sizeof *found, "values", &error);
+    if (code == OK) code = gpu_allocate(&gpu, (void **)&on, floats * sizeof *values, "values", &error);
+    if (code == OK) code = gpu_allocate(&gpu, &room, VECTORS_ROOM, "room", &error);
+    for (size_t i = 0; i < floats && code == OK; i++) {
+        values[i] = zero ? 0.0f : (float)(rng_philox(9, 0, i).word[0] % 1999) - 999.0f;
+        squares += (double)values[i] * (double)values[i];
+    }
+    if (code == OK) code = gpu_transfer(&gpu, on, values, floats * sizeof *values, &error);
+    if (code == OK) code = gpu_vectors.unit(&gpu, on, floats, room, &error);
+    if (code == OK) code = gpu_transfer(&gpu, found, on, floats * sizeof *values, &error);
+    const float factor = (float)(1.0 / (sqrt(squares) + 1e-7));
+    for (size_t i = 0; i < floats && code == OK; i++) wrong += found[i] != values[i] * factor;
+    CHECK(code == OK && wrong == 0, "a unit of %zu: %d are wrong; %s", floats, wrong, error.words);
+    gpu_release(&gpu, on);
+    gpu_release(&gpu, room);
+    memory_free(values);
+    memory_free(found);
+}
+
 int main(void) {
     struct error error = {0};
     gpu_or_skip();
@@ -330,6 +357,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int whole = 0; whole < 2; whole++) check_squares(sizes[i], whole == 1);
     test_scale();
+    for (size_t i = 1; i < sizeof sizes / sizeof *sizes; i++) check_unit(sizes[i], i == 3);
     gpu_close(&gpu);
     CHECK(standin_open(NULL) == 0, "%d things are left", standin_open(NULL));
     return check_end();

@@ -1,0 +1,22 @@
+/* Work that is queued again and again in the same way, recorded by a device that can. */
+#ifndef TRAINER_DEVICE_RECORD_H
+#define TRAINER_DEVICE_RECORD_H
+
+#include "device.h"
+
+/* Zeroed: not run yet. */
+struct device_recording {
+    void *kept;
+    bool begun, refused;
+};
+
+/* Queues what `work` does: the first time by doing it, as libraries make what they need then; the second time
+ * it is recorded; from then on replayed: same addresses, same numbers. What cannot be recorded is done each
+ * time. One thread at a time. Errors: those of the work; the device's. */
+int device_replay(const struct device *device, struct device_recording *recording,
+                  int (*work)(void *argument, struct error *error), void *argument, struct error *error);
+
+/* Not while the device may still run it. It is zeroed then; safe on a zeroed one. */
+void device_forget(const struct device *device, struct device_recording *recording);
+
+#endif
