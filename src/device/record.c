@@ -1,32 +1,42 @@
 /* See record.h. */
 #include "record.h"
 
+#include <stdio.h>
+
 /* What fails counts only where it could have been kept, as a library that allocates or waits fails for that
  * alone. */
-static int record(const struct device *device, struct device_recording *recording,
-                  int (*work)(void *argument, struct error *error), void *argument, struct error *error) {
+int device_record(const struct device *device, device_work *work, void *argument, void **kept,
+                  struct device_recorded *facts, struct error *error) {
     struct error failure = {0}, ignored = {0};
-    void *kept = NULL;
+    *kept = NULL;
+    *facts = (struct device_recorded){0};
     RETURN_IF(device->backend->record(device, error));
     const int code = work(argument, &failure);
-    const int ended = device->backend->recorded(device, &kept, code == OK ? error : &ignored);
-    if (code != OK && (ended != OK || kept)) {
-        device->backend->forget(device, kept);
+    const int ended = device->backend->recorded(device, kept, code == OK ? error : &ignored);
+    if (code != OK && (ended != OK || *kept)) {
+        device->backend->forget(device, *kept);
+        *kept = NULL;
         *error = failure;
         return code;
     }
     RETURN_IF(ended);
-    recording->kept = kept;
-    recording->refused = !kept;
+    const char *why = "";
+    const int nodes = device->backend->recorded_nodes(device, &why);
+    if (*kept) facts->nodes = nodes;
+    if (!*kept)
+        snprintf(facts->why, sizeof facts->why, "%.*s", (int)sizeof facts->why - 1,
+                 code != OK ? failure.words : why);
     return OK;
 }
 
-int device_replay(const struct device *device, struct device_recording *recording,
-                  int (*work)(void *argument, struct error *error), void *argument, struct error *error) {
+int device_replay(const struct device *device, struct device_recording *recording, device_work *work,
+                  void *argument, struct error *error) {
+    struct device_recorded facts;
     const bool again = recording->begun;
     recording->begun = true;
     if (!device->backend->record || !again || recording->refused) return work(argument, error);
-    if (!recording->kept) RETURN_IF(record(device, recording, work, argument, error));
+    if (!recording->kept) RETURN_IF(device_record(device, work, argument, &recording->kept, &facts, error));
+    recording->refused = !recording->kept;
     return recording->kept ? device->backend->replay(device, recording->kept, error) : work(argument, error);
 }
 

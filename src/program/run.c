@@ -7,6 +7,7 @@
 
 #include "../base/memory.h"
 #include "../device/copy.h"
+#include "../device/record.h"
 #include "passes.h"
 
 /* An address that depends on the slabs of a run. Exactly one of input and output is set. */
@@ -339,30 +340,24 @@ bool arena_recording(const struct arena *arena, struct recording_facts *facts) {
     return true;
 }
 
-/* Nothing of it is done yet. What a device cannot keep is not tried again; that an instruction failed counts
- * only where it could have been kept, as a library that allocates or waits fails for that alone. */
+struct steps {
+    const struct program *program;
+    struct arena *arena;
+};
+
+static int queue_steps(void *argument, struct error *error) {
+    const struct steps *steps = argument;
+    return run_steps(steps->program, steps->arena, error);
+}
+
+/* What a device cannot keep is not tried again. */
 static int record(const struct program *program, struct arena *arena, struct recording *recording,
                   struct error *error) {
-    const struct device *device = program->device;
-    struct error failure = {0}, ignored = {0};
-    void *kept = NULL;
-    RETURN_IF(device->backend->record(device, error));
-    const int code = run_steps(program, arena, &failure);
-    const int ended = device->backend->recorded(device, &kept, code == OK ? error : &ignored);
-    if (code != OK && (ended != OK || kept)) {
-        device->backend->forget(device, kept);
-        *error = failure;
-        return code;
-    }
-    RETURN_IF(ended);
-    const char *why = "";
-    const int nodes = device->backend->recorded_nodes(device, &why);
-    recording->kept = kept;
-    if (kept)
-        note_recording(arena, nodes, "");
-    else
-        note_recording(arena, 0, code != OK ? failure.words : why);
-    if (!kept) forget_all(arena);
+    struct steps steps = {program, arena};
+    struct device_recorded facts;
+    RETURN_IF(device_record(program->device, queue_steps, &steps, &recording->kept, &facts, error));
+    note_recording(arena, facts.nodes, facts.why);
+    if (!recording->kept) forget_all(arena);
     return OK;
 }
 
