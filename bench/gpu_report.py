@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes of what bench/gpu_facts.py has found a summary of at most 200 lines, and the page docs/measurements/gpu-report.md.
 
-usage: bench/gpu_report.py FOLDER [--page FILE]      FOLDER as make gpu-facts REPORT=FOLDER left it; prints the summary
+usage: bench/gpu_report.py FOLDER... [--page FILE]   FOLDER as make gpu-facts REPORT=FOLDER left it; prints the summary
 
-The page is made from facts.jsonl alone, so it can be made anywhere and again.
+Of several runs each stage is that of the last one that came to it. The page is made from facts.jsonl alone, so it can be made anywhere and again.
 """
 import argparse, json, os, sys
 
@@ -40,6 +40,18 @@ def read(folder):
             try: facts.append(json.loads(line))
             except ValueError: continue  # the last line, of a run that was killed
     return facts
+
+
+def merge(runs):
+    """Facts of several runs: each stage's are those of the last run that came to it, and the time is that of all."""
+    if len(runs) == 1: return runs[0]
+    last = {}
+    for i, facts in enumerate(runs):
+        for f in facts:
+            if f["what"] == "stage" and f["seconds"]: last[f["stage"]] = i
+    merged = [f for i, facts in enumerate(runs) for f in facts if f["stage"] != "end" and last.get(f["stage"], i) == i and (f["what"] != "stage" or f["seconds"])]
+    ends = [f for facts in runs for f in facts if f["what"] == "end"]
+    return [*merged, dict(stage="end", what="end", code=max(f["code"] for f in ends), seconds=sum(f["seconds"] for f in ends))] if ends else merged
 
 
 def table(names, rows):
@@ -236,10 +248,10 @@ def write(folder, facts):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("folder")
+    p.add_argument("folder", nargs="+")
     p.add_argument("--page", help="file to write the page to")
     a = p.parse_args()
-    try: facts = read(a.folder)
+    try: facts = merge([read(folder) for folder in a.folder])
     except OSError as why: sys.exit(f"gpu_report: {why}; expected the folder of a run of make gpu-facts")
     if a.page:
         with open(a.page, "w") as file: file.write(page(facts))

@@ -43,6 +43,13 @@ cmp -s "$scratch/page" "$scratch/all/report.md" && cmp -s "$scratch/out" "$scrat
 # --- stages that crash ---
 fails crash 'SIGSEGV\|not run' environment latencies tests workers sanitizer
 fails crash 'SIGSEGV\|not run' build operations speed profile accuracy
+# Of several runs each stage is that of the last one that came to it: one of some stages mends those, and leaves the others.
+run some --stages=latencies,operations,profile
+[ $code -eq 0 ] || fail "--stages: exit code $code: $(tail -n 30 "$scratch/some.out")"
+[ "$(grep -c '^gpu-facts: [a-z]*, at ' "$scratch/some.out")" -eq 5 ] || fail "--stages: $(grep '^gpu-facts: ' "$scratch/some.out")"
+"$root/bench/gpu_report.py" "$scratch/crash" "$scratch/some" >"$scratch/crash/summary.txt" || fail "gpu_report.py of two runs"
+for stage in environment build latencies operations profile; do [ "$(verdict_of crash $stage)" = ok ] || fail "two runs: $stage: $(verdict_of crash $stage)"; done
+for stage in speed accuracy; do [ "$(verdict_of crash $stage)" = wrong ] || fail "two runs: $stage: $(verdict_of crash $stage)"; done
 
 # --- ended from outside: what was found is kept, and nothing is left that uses the GPU ---
 breaks hang operations
