@@ -1,4 +1,4 @@
-/* Convolution and its gradients by cuDNN.
+/* Convolution and its gradients by cuDNN, or as a matrix product (unfold.c): whichever is faster.
  *
  * Images stay as the graph has them, [batch, rows, columns, channels]. A kernel is [rows, columns, in, out]
  * in the graph and [out, rows, columns, in] to cuDNN: it is turned in each run, unless the program has turned
@@ -15,6 +15,7 @@
 
 struct instance {
     const struct device *device;
+    void *unfolded; /* that of unfold.c; NULL: cuDNN computes, with: */
     struct dnn_convolution told;
     struct dnn_plan plan; /* this arena's own */
     void *block;          /* of GPU memory, owned; in it, NULL where the operand itself is used: */
@@ -35,9 +36,19 @@ static size_t copy_bytes(const struct problem *problem, const struct convolution
     return type_of(problem, operand) == computed ? 0 : count_of(problem, operand) * type_bytes(computed);
 }
 
+/* Whether what is taken is a matrix product; *number: which of those, or which of cuDNN's ways. */
+static bool is_unfolded(const struct convolution_plan *plan, int *number) {
+    return convolution_is_unfolded(plan, plan->taken, number);
+}
+
+static const struct way *way_of(const struct convolution_plan *plan) {
+    int number;
+    return is_unfolded(plan, &number) ? NULL : &plan->ways[number];
+}
+
 /* Whether cuDNN adds the bias in the type that it computes in, which the bias is not. */
 static bool is_bias_copied(const struct convolution_plan *plan) {
-    return plan->ways[plan->taken].fused && plan->told.type != TYPE_FLOAT;
+    return way_of(plan)->fused && plan->told.type != TYPE_FLOAT;
 }
 
 /* Whether the program has brought the operand into the form that cuDNN gets. */
@@ -47,11 +58,14 @@ static bool is_ready(const struct problem *problem, int operand) {
 
 static bool wants(const struct problem *problem, const void *prepared, int i, struct form *form) {
     const struct convolution_plan *plan = prepared;
+    int number;
+    if (is_unfolded(plan, &number)) return unfold_wants(problem, plan->unfolding, number, i, form);
     if (i == plan->kernel) {
-        *form = (struct form){plan->told.type, true, plan->window, plan->out};
+        *form = (struct form){
+            .type = plan->told.type, .turned = true, .rows = plan->window, .columns = plan->out};
         return true;
     }
-    *form = (struct form){plan->told.type, false, 1, plan->out};
+    *form = (struct form){.type = plan->told.type, .rows = 1, .columns = plan->out};
     return problem->op == OP_conv2d_bias && i == 2 && is_bias_copied(plan);
 }
 
@@ -81,6 +95,7 @@ static int add_memory(const struct problem *problem, const struct convolution_pl
 static void unbind(void *bound) {
     struct instance *instance = bound;
     if (!instance) return;
+    unfold_unbind(instance->unfolded);
     dnn_plan_close(&instance->plan);
     if (instance->block) gpu_release(instance->device, instance->block);
     memory_free(instance);
@@ -89,7 +104,10 @@ static void unbind(void *bound) {
 /* The plan of the way that is taken is made here: it is not to be shared. */
 static int make_instance(const struct problem *problem, const struct convolution_plan *plan,
                          const struct queue *queue, struct instance *made, struct error *error) {
-    const struct way *way = &plan->ways[plan->taken];
+    int number;
+    if (is_unfolded(plan, &number))
+        return unfold_bind(problem, plan->unfolding, number, &made->unfolded, error);
+    const struct way *way = &plan->ways[number];
     const struct dnn_gpu gpu = dnn_gpu_of(problem->device, queue->dnn);
     size_t workspace = 0;
     made->told = convolution_told(plan, way);
@@ -174,7 +192,7 @@ static int finish(const struct call *call, const struct queue *queue, const void
     return OK;
 }
 
-static int convolve(const struct call *call, struct error *error) {
+static int convolve_dnn(const struct call *call, struct error *error) {
     const struct device *device = call->problem->device;
     struct instance *instance = call->instance;
     struct queue *queue = gpu_queue(device, error);
@@ -187,11 +205,25 @@ static int convolve(const struct call *call, struct error *error) {
     return finish(call, queue, result, error);
 }
 
+static int convolve(const struct call *call, bool measured, struct error *error) {
+    const struct convolution_plan *plan = call->plan;
+    const struct instance *instance = call->instance;
+    int number;
+    if (!is_unfolded(plan, &number)) return convolve_dnn(call, error);
+    return unfold_run(call, plan->unfolding, number, instance->unfolded, measured, error);
+}
+
 static int run(const struct call *call, struct error *error) {
-    const int code = convolve(call, error);
+    int number;
+    const int code = convolve(call, false, error);
     if (code != KERNEL_DECLINED) return code;
-    return gpu_failed(call->problem->device, "cudnnBackendExecute", 0, "what was possible is no longer",
-                      __FILE__, __LINE__, error);
+    return gpu_failed(call->problem->device,
+                      is_unfolded(call->plan, &number) ? "cublasLtMatmul" : "cudnnBackendExecute", 0,
+                      "what was possible is no longer", __FILE__, __LINE__, error);
+}
+
+static int try(const struct call *call, struct error *error) {
+    return convolve(call, true, error);
 }
 
 static int take(const struct problem *problem, void *prepared, int number, struct error *error) {
@@ -202,7 +234,9 @@ static int take(const struct problem *problem, void *prepared, int number, struc
     return OK;
 }
 
-static void release(void *plan) {
+static void release(void *prepared) {
+    struct convolution_plan *plan = prepared;
+    if (plan) unfold_close(plan->unfolding);
     memory_free(plan);
 }
 
@@ -213,12 +247,14 @@ static int make_plan(const struct problem *problem, struct convolution_plan *pla
     RETURN_IF(gpu_dnn(problem->device, queue, error));
     const struct dnn_gpu gpu = dnn_gpu_of(problem->device, queue->dnn);
     RETURN_IF(convolution_find_ways(&gpu, plan, error));
-    if (plan->count == 0) return KERNEL_DECLINED;
-    const struct contest contest = {.count = plan->count,
+    RETURN_IF(unfold_open(problem, convolution_budget(), &plan->unfolding, error));
+    const int candidates = convolution_candidates(plan);
+    if (candidates == 0) return KERNEL_DECLINED;
+    const struct contest contest = {.count = candidates,
                                     .take = take,
                                     .bind = bind,
                                     .unbind = unbind,
-                                    .run = convolve,
+                                    .run = try,
                                     .outcome = &plan->outcome};
     return gpu_measure(problem, plan, &contest, error);
 }
@@ -234,25 +270,31 @@ static int prepare(const struct problem *problem, void **plan, struct error *err
     return code;
 }
 
-static const char *math_name(const struct convolution_plan *plan) {
-    const bool tensor_cores = plan->ways[plan->taken].notes & DNN_NOTE(TENSOR_CORE);
+static const char *math_name(const struct convolution_plan *plan, const struct way *way) {
+    const bool tensor_cores = way->notes & DNN_NOTE(TENSOR_CORE);
     if (plan->told.type == TYPE_BF16) return tensor_cores ? "bf16 tensor cores" : "bf16";
     return tensor_cores ? "tf32 tensor cores" : "fp32";
 }
 
-/* "cudnn:engine 45, bf16 tensor cores, bias fused, way 1 of 12, 1.2 MB", which is the workspace; behind it
- * what the contest found: "2 impossible", "1 wrong". */
+/* "cudnn:engine 45, bf16 tensor cores, bias fused, way 1 of 12, 1.2 MB", which is the workspace; or as
+ * unfold.h has it. Behind it what the contest found: "2 impossible", "1 wrong". */
 static void describe(const void *prepared, char *out, size_t bytes) {
     const struct convolution_plan *plan = prepared;
-    const struct way *way = &plan->ways[plan->taken];
-    char impossible[30] = "", wrong[30] = "";
+    int number;
+    char impossible[30] = "", wrong[30] = "", what[160];
+    const bool unfolded = is_unfolded(plan, &number);
+    const struct way *way = &plan->ways[number];
+    if (unfolded)
+        unfold_describe(plan->unfolding, number, what, sizeof what);
+    else
+        snprintf(what, sizeof what, "cudnn:engine %lld, %s%s%s, way %d of %d, %.1f MB",
+                 (long long)way->engine, math_name(plan, way), way->fused ? ", bias fused" : "",
+                 way->notes & DNN_NOTE(NONDETERMINISTIC) ? ", not repeatable" : "", number + 1, plan->count,
+                 (double)way->workspace / 1e6);
     if (plan->outcome.impossible > 0)
         snprintf(impossible, sizeof impossible, ", %d impossible", plan->outcome.impossible);
     if (plan->outcome.wrong > 0) snprintf(wrong, sizeof wrong, ", %d wrong", plan->outcome.wrong);
-    snprintf(out, bytes, "cudnn:engine %lld, %s%s%s, way %d of %d, %.1f MB%s%s", (long long)way->engine,
-             math_name(plan), way->fused ? ", bias fused" : "",
-             way->notes & DNN_NOTE(NONDETERMINISTIC) ? ", not repeatable" : "", plan->taken + 1, plan->count,
-             (double)way->workspace / 1e6, impossible, wrong);
+    snprintf(out, bytes, "%s%s%s", what, impossible, wrong);
 }
 
 #define KERNEL(op)                                                                                           \

@@ -1,17 +1,21 @@
-/* Convolutions as cuDNN is told of them, and which of its engines may be used.
+/* Convolutions as cuDNN is told of them, which of its engines may be used, and what is tried first.
  *
  * An engine says by numerical notes what it does to numbers. fp32 means no tensor cores, which would multiply
  * in tf32, and in no precision are operands converted to a lower one or sums kept in it. Winograd's method is
  * taken on small tiles alone: larger ones lose digits. Atomic additions, which give other bits in every run,
  * are left out only on a device that is to be deterministic. In bf16 x, kernel, y and bias are all bf16 to
  * cuDNN, sums are float32; so the gradient of a kernel is rounded to bf16 before it becomes float32 again: no
- * engine leaves it in float32. */
+ * engine leaves it in float32, as the matrix product of unfold.c does. */
 #include "convolution.h"
 
 #include <stdint.h>
 #include "../src/graph/window.h"
 
-enum { MOST_BEST = 8 }; /* ways of one kind: each costs time to measure */
+/* Fewer than these channels of a pixel are no 16 bytes of bf16, which cuDNN's tensor-core engines read at
+ * once: most are far slower then than a matrix product. */
+enum { FEW_CHANNELS = 8 };
+/* Ways of one kind where none is measured: should the first turn out to be impossible. */
+enum { WAYS_UNMEASURED = 4 };
 
 static bool is_possible(const struct problem *problem, enum type type, const struct shape *shape) {
     const bool narrow = type == TYPE_BF16 && problem->device->precision == PRECISION_BF16;
@@ -101,14 +105,28 @@ size_t convolution_budget(void) {
 int convolution_find_ways(const struct dnn_gpu *gpu, struct convolution_plan *plan, struct error *error) {
     const unsigned forbidden = convolution_forbidden(plan->device);
     const size_t budget = convolution_budget();
+    const int most = plan->device->deterministic ? WAYS_UNMEASURED : WAYS_OF_A_KIND;
     struct dnn_convolution told = plan->told;
     plan->count = 0;
     told.fused = plan->fuses;
     if (told.fused)
-        RETURN_IF(dnn_find_ways(gpu, &told, forbidden, budget, plan->ways, MOST_BEST, &plan->count, error));
-    const int room = plan->count > 0 ? MOST_WAYS : MOST_BEST;
+        RETURN_IF(dnn_find_ways(gpu, &told, forbidden, budget, plan->ways, most, &plan->count, error));
+    const int room = plan->count + most;
     told.fused = false;
     return dnn_find_ways(gpu, &told, forbidden, budget, plan->ways, room, &plan->count, error);
+}
+
+int convolution_candidates(const struct convolution_plan *plan) {
+    return plan->count + (plan->unfolding ? plan->unfolding->count : 0);
+}
+
+/* The first candidate is the one that a device takes that measures nothing. */
+bool convolution_is_unfolded(const struct convolution_plan *plan, int candidate, int *number) {
+    const int products = plan->unfolding ? plan->unfolding->count : 0;
+    const bool first = plan->told.kernel[1] < FEW_CHANNELS;
+    const bool unfolded = first ? candidate < products : candidate >= plan->count;
+    *number = candidate - (unfolded && !first ? plan->count : !unfolded && first ? products : 0);
+    return unfolded;
 }
 
 struct dnn_convolution convolution_told(const struct convolution_plan *plan, const struct way *way) {

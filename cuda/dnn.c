@@ -5,8 +5,14 @@
 #include "dnn.h"
 
 #include <string.h>
+#include "../src/base/memory.h"
 
-enum { MOST_ASKED = 64, ALIGNMENT = 16 };
+enum { MOST_ASKED = 64, MOST_LISTED = 2 * MOST_ASKED, ALIGNMENT = 16 };
+/* Configurations of an engine that cuDNN compiles first: each takes as long as some hundred that it has. */
+enum { COMPILED_OF_ONE = 2 };
+/* With fewer engines that may be taken, the list of what runs anything is asked for, too: it takes some 8 ms,
+ * three times as long as the heuristics, and most of what it adds is slow. */
+enum { FEW_ENGINES = 2 };
 /* How a graph calls its tensors. */
 enum uid { UID_X = 1, UID_KERNEL, UID_Y, UID_BIAS, UID_CONVOLVED, UID_SUM };
 
@@ -82,18 +88,16 @@ static int get(const struct device *device, cudnnBackendDescriptor_t from, cudnn
     return count == 1 ? OK : KERNEL_DECLINED;
 }
 
-/* *count descriptors of that type, at most out[most], as `from` has them. */
+/* *count descriptors of that type, at most out[most], as `from` has them. How many there are is not asked for
+ * first: of a configuration's knobs cuDNN 9 says 0 then, whatever there are. */
 static int get_descriptors(struct dnn_objects *objects, cudnnBackendDescriptor_t from,
                            cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                            cudnnBackendDescriptor_t *out, int most, int *count, struct error *error) {
-    const cudnnBackendAttributeType_t descriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
-    int64_t there = 0, got = 0;
-    DNN_CAN(objects->device, cudnnBackendGetAttribute(from, name, descriptor, 0, &there, NULL), error);
-    *count = there < most ? (int)there : most;
-    if (*count == 0) return OK;
-    for (int i = 0; i < *count; i++) RETURN_IF(create(objects, type, &out[i], error));
-    DNN_CAN(objects->device, cudnnBackendGetAttribute(from, name, descriptor, *count, &got, out), error);
-    if (got < *count) *count = (int)got;
+    int64_t got = 0;
+    for (int i = 0; i < most; i++) RETURN_IF(create(objects, type, &out[i], error));
+    DNN_CAN(objects->device,
+            cudnnBackendGetAttribute(from, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, &got, out), error);
+    *count = got < most ? (int)got : most;
     return OK;
 }
 
@@ -312,6 +316,20 @@ int dnn_plan_run(struct dnn_plan *plan, const struct dnn_convolution *convolutio
 
 /* --- ways --- */
 
+static int read_behavior(const struct device *device, cudnnBackendDescriptor_t engine, bool *compiled,
+                         struct error *error) {
+    cudnnBackendBehaviorNote_t notes[DNN_NAMED_NOTES];
+    int64_t count = 0;
+    DNN_CAN(device,
+            cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                     DNN_NAMED_NOTES, &count, notes),
+            error);
+    *compiled = false;
+    for (int i = 0; i < count && i < DNN_NAMED_NOTES; i++)
+        if (notes[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) *compiled = true;
+    return OK;
+}
+
 /* What an engine's configuration says, as plain data. */
 static int read_way(struct dnn_objects *objects, cudnnBackendDescriptor_t config, struct way *way,
                     struct error *error) {
@@ -331,6 +349,7 @@ static int read_way(struct dnn_objects *objects, cudnnBackendDescriptor_t config
     way->notes = 0;
     for (int i = 0; i < count && i < DNN_NAMED_NOTES; i++)
         if ((int)notes[i] < DNN_NAMED_NOTES) way->notes |= 1u << notes[i];
+    RETURN_IF(read_behavior(device, engine, &way->compiled, error));
     RETURN_IF(get_descriptors(objects, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                               CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, knobs, DNN_MOST_KNOBS + 1, &way->knobs,
                               error));
@@ -342,21 +361,6 @@ static int read_way(struct dnn_objects *objects, cudnnBackendDescriptor_t config
                       &way->knob[i].value, error));
     }
     return OK;
-}
-
-/* Whether the configuration is a way that may be taken: *way, with its workspace. */
-static int try_config(const struct dnn_gpu *gpu, cudnnBackendDescriptor_t graph,
-                      cudnnBackendDescriptor_t config, unsigned forbidden, size_t budget, struct way *way,
-                      struct error *error) {
-    struct dnn_objects objects = {.device = gpu->device};
-    cudnnBackendDescriptor_t plan;
-    int code = read_way(&objects, config, way, error);
-    close_objects(&objects);
-    if (code == OK && way->notes & forbidden) code = KERNEL_DECLINED;
-    if (code == OK) code = make_plan(gpu, &objects, graph, way, &plan, &way->workspace, error);
-    close_objects(&objects);
-    if (code == OK && way->workspace > budget) code = KERNEL_DECLINED;
-    return code;
 }
 
 /* What one list of cuDNN's names. */
@@ -374,23 +378,92 @@ static int ask(const struct dnn_gpu *gpu, struct dnn_objects *objects, cudnnBack
                            configs, MOST_ASKED, count, error);
 }
 
-/* Adds the ways of one list. What keeps an engine from being planned is no reason to give up while another
- * one can be; *failure has the words of the last. */
-static void add_ways(const struct dnn_gpu *gpu, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
-                     unsigned forbidden, size_t budget, struct way *ways, int most, int *count,
-                     struct error *failure) {
-    struct dnn_objects objects = {.device = gpu->device};
+/* Configurations that may be taken, as cuDNN lists them. */
+struct listed {
+    int count, engines;
+    struct {
+        struct way way;
+        int round; /* how many of its engine stand before it */
+        bool tried;
+    } at[MOST_LISTED];
+};
+
+static bool same_way(const struct way *a, const struct way *b) {
+    if (a->engine != b->engine || a->knobs != b->knobs) return false;
+    for (int i = 0; i < a->knobs; i++)
+        if (a->knob[i].type != b->knob[i].type || a->knob[i].value != b->knob[i].value) return false;
+    return true;
+}
+
+/* Adds what the last place of the list has been given, unless it is there, or `once` and its engine is. */
+static void keep(struct listed *listed, bool once) {
+    const struct way *way = &listed->at[listed->count].way;
+    int round = 0;
+    for (int i = 0; i < listed->count; i++) {
+        if (listed->at[i].way.engine != way->engine) continue;
+        if (once || same_way(&listed->at[i].way, way)) return;
+        round++;
+    }
+    listed->engines += round == 0;
+    listed->at[listed->count++].round = round;
+}
+
+/* Adds what one list has. What keeps one configuration from being read is no reason to give up while there
+ * are others; *failure has the words of the last. */
+static void list_ways(const struct dnn_gpu *gpu, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
+                      unsigned forbidden, struct listed *listed, struct error *failure) {
+    struct dnn_objects objects = {.device = gpu->device}, ones = {.device = gpu->device};
     cudnnBackendDescriptor_t configs[MOST_ASKED];
     struct error found = {0};
     int asked = 0;
-    const int code = ask(gpu, &objects, graph, mode, configs, &asked, &found);
-    for (int i = 0; code == OK && i < asked && *count < most; i++) {
-        const int tried = try_config(gpu, graph, configs[i], forbidden, budget, &ways[*count], &found);
-        if (tried == OK) ++*count;
+    int code = ask(gpu, &objects, graph, mode, configs, &asked, &found);
+    if (code != OK && code != KERNEL_DECLINED) *failure = found;
+    for (int i = 0; code == OK && i < asked; i++) {
+        struct way *way = &listed->at[listed->count].way;
+        const int read = read_way(&ones, configs[i], way, &found);
+        close_objects(&ones);
+        if (read == OK && !(way->notes & forbidden)) keep(listed, mode == CUDNN_HEUR_MODE_FALLBACK);
+        if (read != OK && read != KERNEL_DECLINED) *failure = found;
+    }
+    close_objects(&objects);
+}
+
+/* Whether a plan can be made of it, and its workspace is within the budget. */
+static int try_way(const struct dnn_gpu *gpu, cudnnBackendDescriptor_t graph, size_t budget, struct way *way,
+                   struct error *error) {
+    struct dnn_objects objects = {.device = gpu->device};
+    cudnnBackendDescriptor_t plan;
+    int code = make_plan(gpu, &objects, graph, way, &plan, &way->workspace, error);
+    close_objects(&objects);
+    if (code == OK && way->workspace > budget) code = KERNEL_DECLINED;
+    return code;
+}
+
+/* Adds those of a round, or of any: -1, until there are `most`. What keeps one from being planned is no
+ * reason to give up; *failure has the words of the last. */
+static void add_round(const struct dnn_gpu *gpu, cudnnBackendDescriptor_t graph, struct listed *listed,
+                      int round, size_t budget, struct way *ways, int most, int *count,
+                      struct error *failure) {
+    for (int i = 0; i < listed->count && *count < most; i++) {
+        struct way *way = &listed->at[i].way;
+        const int own = listed->at[i].round;
+        struct error found = {0};
+        if (listed->at[i].tried || (round >= 0 && own != round)) continue;
+        if (way->compiled && own >= COMPILED_OF_ONE) continue;
+        listed->at[i].tried = true;
+        const int tried = try_way(gpu, graph, budget, way, &found);
+        if (tried == OK) ways[(*count)++] = *way;
         if (tried != OK && tried != KERNEL_DECLINED) *failure = found;
     }
-    if (code != OK && code != KERNEL_DECLINED) *failure = found;
-    close_objects(&objects);
+}
+
+/* One half as cuDNN lists them; the other one of all engines, of each the best that is left, then the next of
+ * each, and so on: what the heuristics put behind a dozen settings of one engine may be faster than them. */
+static void add_ways(const struct dnn_gpu *gpu, cudnnBackendDescriptor_t graph, struct listed *listed,
+                     size_t budget, struct way *ways, int most, int *count, struct error *failure) {
+    add_round(gpu, graph, listed, -1, budget, ways, *count + (most - *count) / 2, count, failure);
+    for (int round = 0; round < MOST_LISTED; round++)
+        add_round(gpu, graph, listed, round, budget, ways, most, count, failure);
 }
 
 int dnn_find_ways(const struct dnn_gpu *gpu, const struct dnn_convolution *convolution, unsigned forbidden,
@@ -398,12 +471,17 @@ int dnn_find_ways(const struct dnn_gpu *gpu, const struct dnn_convolution *convo
     struct dnn_objects objects = {.device = gpu->device};
     cudnnBackendDescriptor_t graph;
     struct error failure = {0};
+    struct listed *listed = NULL;
     const cudnnBackendHeurMode_t lists[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
     const int before = *count;
+    RETURN_IF(memory_array(&listed, 1, "ways of a convolution", error));
     const int code = make_graph(gpu, &objects, convolution, &graph, &failure);
-    for (int i = 0; code == OK && *count == before && i < 2; i++)
-        add_ways(gpu, graph, lists[i], forbidden, budget, ways, most, count, &failure);
+    for (int i = 0; code == OK && i < 2 && (*count == before || listed->engines < FEW_ENGINES); i++) {
+        list_ways(gpu, graph, lists[i], forbidden, listed, &failure);
+        add_ways(gpu, graph, listed, budget, ways, most, count, &failure);
+    }
     close_objects(&objects);
+    memory_free(listed);
     for (int i = before; i < *count; i++) ways[i].fused = convolution->fused;
     if (*count > before || failure.code == OK) return OK;
     *error = failure;

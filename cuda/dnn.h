@@ -21,7 +21,7 @@ struct dnn_convolution {
 
 /* One way to compute it: an engine and its settings. They are plain data, so that a way found by one thread
  * serves every thread; plans do not, as some engines' are not safe to share at the same time. */
-enum { DNN_MOST_KNOBS = 32, DNN_NAMED_NOTES = 32 };
+enum { DNN_MOST_KNOBS = 20, DNN_NAMED_NOTES = 32 };
 struct way {
     int64_t engine;
     int knobs;
@@ -30,6 +30,7 @@ struct way {
         int64_t value;
     } knob[DNN_MOST_KNOBS];
     unsigned notes;   /* DNN_NOTE bits */
+    bool compiled;    /* by cuDNN, when a plan is made of it */
     size_t workspace; /* bytes */
     bool fused;
 };
@@ -47,9 +48,9 @@ struct dnn_gpu {
 struct dnn_gpu dnn_gpu_of(const struct device *device, cudnnHandle_t handle);
 
 /* Adds to ways[*count] those with none of the notes in `forbidden` and a workspace of at most `budget` bytes,
- * until there are `most`: by cuDNN's heuristics, best first; where these know none, by its list of what runs
- * anything. Each has had a plan made of it. *count may stay as it is; an error only if that is for another
- * reason than that cuDNN cannot. */
+ * until there are `most`: by cuDNN's heuristics and, where these have few engines, its list of what runs
+ * anything; those listed first, then those of other engines. Each has had a plan made of it. *count may stay
+ * as it is; an error only if that is for another reason than that cuDNN cannot. */
 int dnn_find_ways(const struct dnn_gpu *gpu, const struct dnn_convolution *convolution, unsigned forbidden,
                   size_t budget, struct way *ways, int most, int *count, struct error *error);
 

@@ -54,7 +54,8 @@ int gpu_load(const struct device *device, struct library *library, struct error 
     X(cublasLtMatmulPreferenceDestroy)                                                                       \
     X(cublasLtMatmulPreferenceSetAttribute)                                                                  \
     X(cublasLtMatrixLayoutCreate)                                                                            \
-    X(cublasLtMatrixLayoutDestroy)
+    X(cublasLtMatrixLayoutDestroy)                                                                           \
+    X(cublasLtMatrixLayoutSetAttribute)
 
 CUBLASLT_FUNCTIONS(LIBRARY_TYPE)
 enum { CUBLASLT_FUNCTIONS(LIBRARY_NUMBER) CUBLASLT_COUNT };
@@ -74,6 +75,7 @@ extern struct library cublaslt_library;
 #define cublasLtMatmulPreferenceSetAttribute LIBRARY_CALL(cublaslt, cublasLtMatmulPreferenceSetAttribute)
 #define cublasLtMatrixLayoutCreate LIBRARY_CALL(cublaslt, cublasLtMatrixLayoutCreate)
 #define cublasLtMatrixLayoutDestroy LIBRARY_CALL(cublaslt, cublasLtMatrixLayoutDestroy)
+#define cublasLtMatrixLayoutSetAttribute LIBRARY_CALL(cublaslt, cublasLtMatrixLayoutSetAttribute)
 
 /* --- cuDNN --- */
 

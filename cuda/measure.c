@@ -6,10 +6,12 @@
  * libraries have algorithms that are wrong for some problem; the result is filled with NaN before, so that
  * nothing is right that was not written. Two algorithms add up in different orders, so two runs of the
  * program that choose differently differ in the last bits of what they compute. Each algorithm that takes
- * part is run here at least once; so its code is on the GPU before anything is recorded. */
+ * part is run here at least once; so its code is on the GPU before anything is recorded. What then takes more
+ * than twice the best one's time in one run is not timed further. */
 #include "measure.h"
 
 #include <math.h>
+#include <string.h>
 #include "../src/base/memory.h"
 #include "../src/base/rng.h"
 #include "../src/device/bf16.h"
@@ -17,6 +19,8 @@
 enum { RUNS = 20, REPLAYS = 3, BOUNDARY = 256, PIECE = 1 << 16 /* numbers on the host at once */ };
 /* A run that takes longer is timed alone: beside it the launch is nothing. */
 static const float LONG_MS = 1.0f;
+/* Nor is one recorded that takes so many times the best one's time, each run once, and so much longer. */
+static const float FAR = 2.0f, FAR_MS = 0.02f;
 /* Less would be chance. */
 static const float FASTER = 0.95f;
 
@@ -35,6 +39,7 @@ struct stage {
     void *piece;   /* [2 * PIECE] floats on the host, owned */
     cudaEvent_t begin, end;
     struct call call;
+    float once_ms; /* one run of the best so far; 0: there is none */
 };
 
 static void close_stage(struct stage *stage) {
@@ -114,31 +119,58 @@ static float tolerance(const struct device *device) {
     }
 }
 
+/* Magnitudes as the bits of floats without a sign, whose order is theirs; what is no number is above all. So
+ * a loop over millions of numbers goes over several at once. */
+enum { MAGNITUDE = 0x7FFFFFFF };
+struct largest {
+    uint32_t expected, apart;
+};
+static inline uint32_t larger(uint32_t most, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits &= MAGNITUDE;
+    return bits > most ? bits : most;
+}
+static inline float magnitude_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+static inline void look_as(enum type type, const void *ours, const void *firsts, size_t count,
+                           struct largest *most) {
+    struct largest l = *most;
+    for (size_t i = 0; i < count; i++) {
+        const float value = number_at(ours, type, i), expected = number_at(firsts, type, i);
+        l.expected = larger(l.expected, expected);
+        l.apart = larger(l.apart, value - expected);
+    }
+    *most = l;
+}
+static void look(enum type type, const void *ours, const void *firsts, size_t count, struct largest *most) {
+    if (type == TYPE_BF16)
+        look_as(TYPE_BF16, ours, firsts, count, most);
+    else
+        look_as(TYPE_FLOAT, ours, firsts, count, most);
+}
+
 /* *right: the result is finite, and not far from the first one's, which it becomes where there is none. */
 static int compare(struct stage *stage, bool *right, struct error *error) {
     const struct problem *problem = stage->call.problem;
     const enum type type = problem->output.type;
     const size_t count = shape_count(&problem->output.shape), element = type_bytes(type);
-    char *ours = stage->piece, *firsts = ours + PIECE * element;
-    float largest = 0.0f, apart = 0.0f;
-    *right = true;
-    for (size_t begin = 0; begin < count && *right; begin += PIECE) {
+    char *ours = stage->piece, *firsts = stage->compared ? ours + PIECE * element : ours;
+    struct largest most = {0};
+    for (size_t begin = 0; begin < count; begin += PIECE) {
         const size_t length = count - begin < PIECE ? count - begin : PIECE, bytes = length * element;
         RETURN_IF(gpu_transfer(stage->device, ours, (const char *)stage->call.output + begin * element, bytes,
                                error));
         if (stage->compared)
             RETURN_IF(gpu_transfer(stage->device, firsts, (const char *)stage->first + begin * element, bytes,
                                    error));
-        for (size_t i = 0; i < length; i++) {
-            const float value = number_at(ours, type, i);
-            if (!isfinite(value)) *right = false;
-            if (!stage->compared) continue;
-            const float expected = number_at(firsts, type, i);
-            largest = fmaxf(largest, fabsf(expected));
-            apart = fmaxf(apart, fabsf(value - expected));
-        }
+        look(type, ours, firsts, length, &most);
     }
-    if (apart > tolerance(stage->device) * largest) *right = false;
+    /* An infinity is no number apart from itself. */
+    *right = magnitude_of(most.apart) <= tolerance(stage->device) * magnitude_of(most.expected);
     if (!*right || stage->compared) return OK;
     stage->compared = true;
     return gpu_queue_copy(stage->device, stage->first, stage->call.output, count * element, error);
@@ -203,22 +235,25 @@ static int time_recorded(const struct stage *stage, const struct contest *contes
     return code;
 }
 
-static int time_algorithm(const struct stage *stage, const struct contest *contest, float *ms,
+/* *once_ms: of one run as it is queued. */
+static int time_algorithm(const struct stage *stage, const struct contest *contest, float *once_ms, float *ms,
                           struct error *error) {
-    RETURN_IF(time_once(stage, contest, NULL, 1, ms, error));
+    RETURN_IF(time_once(stage, contest, NULL, 1, once_ms, error));
+    *ms = *once_ms;
     if (*ms > LONG_MS) return OK;
+    if (stage->once_ms > 0.0f && *ms > fmaxf(FAR * stage->once_ms, stage->once_ms + FAR_MS)) return OK;
     const int runs = *ms * RUNS > LONG_MS ? (int)(LONG_MS / *ms) : RUNS;
     return time_recorded(stage, contest, runs, ms, error);
 }
 
 /* --- the contest --- */
 
-/* *right: what it computes; *ms: how long it takes, where that matters. */
-static int try_one(struct stage *stage, const struct contest *contest, bool *right, float *ms,
+/* *right: what it computes; *ms: how long it takes, where that matters; *once_ms: queued once. */
+static int try_one(struct stage *stage, const struct contest *contest, bool *right, float *once_ms, float *ms,
                    struct error *error) {
     RETURN_IF(check(stage, contest, right, error));
     if (!*right || stage->device->deterministic) return OK;
-    return time_algorithm(stage, contest, ms, error);
+    return time_algorithm(stage, contest, once_ms, ms, error);
 }
 
 /* What keeps an algorithm from running, as a status of its library, is no reason to give up while another one
@@ -228,13 +263,13 @@ static int try_all(struct stage *stage, void *plan, const struct contest *contes
     float enough_ms = 0.0f;
     for (int number = 0; number < contest->count; number++) {
         struct error found = {0};
-        float ms = 0.0f;
+        float once_ms = 0.0f, ms = 0.0f;
         bool right = false;
         RETURN_IF(contest->take(stage->call.problem, plan, number, error));
         int code = contest->bind(stage->call.problem, plan, &stage->call.instance, error);
         if (code != OK && code != KERNEL_DECLINED) return code;
         if (code == OK) {
-            code = try_one(stage, contest, &right, &ms, &found);
+            code = try_one(stage, contest, &right, &once_ms, &ms, &found);
             const int finished = gpu_finish(stage->device, error);
             contest->unbind(stage->call.instance);
             if (finished) return finished;
@@ -245,6 +280,7 @@ static int try_all(struct stage *stage, void *plan, const struct contest *contes
         if (code != OK || !right) continue;
         if (*best < 0 || ms < enough_ms) {
             enough_ms = *best < 0 ? FASTER * ms : ms;
+            stage->once_ms = once_ms;
             *best = number;
         }
         if (stage->device->deterministic) break; /* which one is faster differs from run to run */

@@ -33,6 +33,25 @@ struct operand_forms {
 };
 cudaError_t operand_reform(cudaStream_t stream, const struct operand_forms *forms, enum type to);
 
+/* Windows over x [batch, rows, columns, channels], along its rows and its columns, as window_along of
+ * src/graph/window.h places them; a multiple of 16 bytes is the pitch. */
+struct operand_window {
+    int in, out, length, stride, before;
+};
+struct operand_windows {
+    struct operand_window axis[2];
+    int batch, channels;
+    int pitch; /* numbers from window to window, no less than a window has */
+};
+/* out[windows][pitch] = the numbers of each window, [rows, columns, channels], then zeros. */
+cudaError_t operand_unfold(cudaStream_t stream, void *out, enum type to, const void *x, enum type from,
+                           const struct operand_windows *windows);
+
+/* out[count] = the sum of parts[0][count], parts[1][count], ... in a fixed order; `apart`: numbers from one
+ * to the next one */
+cudaError_t operand_fold(cudaStream_t stream, float *out, const float *parts, size_t count, size_t apart,
+                         int number);
+
 /* graph.h's enum activation, for device code, which does not see that header. */
 enum finish { FINISH_NONE, FINISH_RELU, FINISH_SIGMOID, FINISH_TANH };
 

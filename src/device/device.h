@@ -36,6 +36,7 @@ struct form {
     enum type type;
     bool turned;
     int rows, columns;
+    int padded; /* rows with those of zeros that follow them; 0: none do */
 };
 
 /* A float32 operand that is brought into a form; both are on the device. */

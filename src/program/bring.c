@@ -6,7 +6,14 @@
 #include "passes.h"
 
 static bool same_form(const struct form *a, const struct form *b) {
-    return a->type == b->type && a->turned == b->turned && a->rows == b->rows && a->columns == b->columns;
+    return a->type == b->type && a->turned == b->turned && a->rows == b->rows && a->columns == b->columns &&
+           a->padded == b->padded;
+}
+
+/* Zeros are those of the arena, whose memory begins so. */
+static size_t form_bytes(const struct form *form) {
+    const int rows = form->padded > form->rows ? form->padded : form->rows;
+    return (size_t)rows * (size_t)form->columns * type_bytes(form->type);
 }
 
 static const struct value *operand_root(const struct program *program, const struct instruction *instruction,
@@ -22,7 +29,7 @@ static int find_form(struct program *program, node root, const struct form *form
            !(program->formed[f].root == root && same_form(&program->formed[f].form, form)))
         f++;
     if (f < program->formed_count) return f;
-    const size_t bytes = (size_t)form->rows * (size_t)form->columns * type_bytes(form->type);
+    const size_t bytes = form_bytes(form);
     program->formed[f] = (struct formed){root, *form, program->arena_bytes};
     program->arena_bytes += (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
     program->formed_count++;

@@ -26,7 +26,8 @@ static void check_forms(const struct device *gpu, enum type type) {
     if (code == OK) code = device_array(gpu, &to, REFORMINGS * room, "forms", &error);
     if (code == OK) code = device_copy(gpu, from, NULL, in, sizeof in, &error);
     for (int f = 0; f < REFORMINGS; f++) { /* of other sizes, one as it is, the next one turned */
-        const struct form form = {type, f % 2 == 1, ROWS - f % 3, COLUMNS - f % 4};
+        const struct form form = {
+            .type = type, .turned = f % 2 == 1, .rows = ROWS - f % 3, .columns = COLUMNS - f % 4};
         list[f] = (struct reforming){from, to + (size_t)f * room, form};
     }
     if (code == OK) code = gpu->backend->reform(gpu, list, REFORMINGS, &error);
@@ -73,13 +74,17 @@ static int run_both(const struct device *gpu, const struct graph *g, node x, nod
     if (code == OK)
         CHECK(program->formed_count == (gpu->precision == PRECISION_BF16 ? 2 : 1), "%d forms in precision %d",
               program->formed_count, gpu->precision);
+    if (code == OK && program->formed_count == 2) /* 27 rows and 5 of zeros */
+        CHECK(program->formed[1].offset - program->formed[0].offset >= 32 * 8 * sizeof(bf16) &&
+                  program->formed[0].form.padded == 32,
+              "no room for zeros");
     arena_close(second);
     arena_close(arena);
     program_close(program);
     return code;
 }
 
-/* A convolution, whose kernel is turned, and a layer with a kernel and a bias. */
+/* A convolution, whose kernel gets rows of zeros, and a layer with a kernel and a bias. */
 static void check_runs(const struct device *gpu) {
     static const struct initial random = {INITIAL_NORMAL, 0.5f, NULL};
     struct graph g;
@@ -90,9 +95,9 @@ static void check_runs(const struct device *gpu) {
     const node x = graph_placeholder(&g, "x", TYPE_FLOAT, SHAPE(BATCH, 6, 6, 3));
     const struct pooling windows = {{3, 3}, {1, 1}, PADDING_SAME};
     const node image =
-        graph_conv_of(&g, x, 4, &windows, &(struct weights){.kernel = random, .no_bias = true});
+        graph_conv_of(&g, x, 8, &windows, &(struct weights){.kernel = random, .no_bias = true});
     const node y = graph_relu(
-        &g, graph_dense(&g, graph_reshape(&g, image, SHAPE(BATCH, 6 * 6 * 4)), CLASSES, random, random));
+        &g, graph_dense(&g, graph_reshape(&g, image, SHAPE(BATCH, 6 * 6 * 8)), CLASSES, random, random));
     int code = graph_check(&g, &error);
     const size_t floats = g.layout.floats;
     if (code == OK) code = device_array(gpu, &weights, floats, "weights", &error);

@@ -18,6 +18,8 @@ struct cublasLtContext {
 struct standin_layout {
     cudaDataType type;
     size_t rows, columns, leading;
+    int32_t count = 1;
+    int64_t next = 0; /* numbers to the next matrix of `count` */
 };
 struct standin_product {
     cublasComputeType_t compute;
@@ -94,6 +96,27 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
     return unmake(layout);
 }
 
+/* An attribute of the size that the library keeps it in. */
+template <class T> static cublasStatus_t set(T &to, const void *value, size_t bytes) {
+    if (!value || bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(&to, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+                                                size_t bytes) {
+    if (!layout) return CUBLAS_STATUS_INVALID_VALUE;
+    if (standin::fails("cublasLtMatrixLayoutSetAttribute")) return CUBLAS_STATUS_INTERNAL_ERROR;
+    switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+        return set(layout->count, value, bytes);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+        return set(layout->next, value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor, cublasComputeType_t compute,
                                         cudaDataType_t scale) {
     if (scale != CUDA_R_32F) return CUBLAS_STATUS_INVALID_VALUE;
@@ -101,13 +124,6 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor, cublas
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t descriptor) {
     return unmake(descriptor);
-}
-
-/* An attribute of the size that the library keeps it in. */
-template <class T> static cublasStatus_t set(T &to, const void *value, size_t bytes) {
-    if (!value || bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
-    memcpy(&to, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t descriptor,
@@ -172,7 +188,8 @@ static cublasStatus_t check(const standin_product &product, const standin_layout
     for (const standin_layout *l : {&a, &b, &c, &d})
         if (l->rows == 0 || l->columns == 0 || l->leading < l->rows) return CUBLAS_STATUS_INVALID_VALUE;
     if ((turned_b ? b.columns : b.rows) != s->inner || d.rows != s->rows || d.columns != s->columns ||
-        c.rows != d.rows || c.columns != d.columns || c.type != d.type)
+        c.rows != d.rows || c.columns != d.columns || c.type != d.type || a.count < 1 || b.count != a.count ||
+        c.count != a.count || d.count != a.count)
         return CUBLAS_STATUS_INVALID_VALUE;
     const bool narrow = a.type == CUDA_R_16BF;
     if (a.type != b.type || (a.type != CUDA_R_32F && !narrow) ||
@@ -259,6 +276,21 @@ static void multiply(const standin_product &product, const sizes &s, const float
     }
 }
 
+/* Of several matrices, the one of that number. */
+static const void *one_of(const void *first, const standin_layout &layout, int32_t number) {
+    return (const char *)first + number * layout.next * (layout.type == CUDA_R_16BF ? 2 : 4);
+}
+
+/* What is read or written is memory of the device, all of it. */
+static void reach_all(cudaStream_t stream, const void *first, const standin_layout &l) {
+    const size_t bytes = l.type == CUDA_R_16BF ? 2 : 4;
+    const size_t numbers = (size_t)(l.count - 1) * (size_t)l.next + (l.columns - 1) * l.leading + l.rows;
+    standin::reach(stream, first, "cublasLtMatmul");
+    if (standin::holds(standin::device_of(stream), first, numbers * bytes)) return;
+    fprintf(stderr, "standin: cublasLtMatmul of a matrix that ends behind its memory\n");
+    abort();
+}
+
 /* Addresses are where the preference said that they would be. */
 static bool are_aligned(const cublasLtMatmulAlgo_t &algorithm, const void *const *addresses) {
     for (int i = 0; i < 4; i++) {
@@ -296,7 +328,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     }
     if (number == IMPOSSIBLE) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (standin::fails("cublasLtMatmul")) return CUBLAS_STATUS_EXECUTION_FAILED;
-    for (const void *address : addresses) standin::reach(stream, address, "cublasLtMatmul");
+    reach_all(stream, a, *a_layout);
+    reach_all(stream, b, *b_layout);
+    reach_all(stream, d, *d_layout);
     if (has_bias(*descriptor)) standin::reach(stream, descriptor->bias, "cublasLtMatmul");
     const std::string code = "cublasLt " + std::to_string(number) + " " + std::to_string(a_layout->type) +
                              " " + std::to_string(d_layout->type) + " " +
@@ -309,7 +343,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         s.rows == 1 && s.columns == 1 ? "a product that is one number" : "cublasLtMatmul";
     const cudaError_t queued = standin::queue(stream, name, [=] {
         if (needed > 0) memset(workspace, 0xA5, needed);
-        multiply(product, s, scales, a, al, b, bl, c, d, dl, number == BACKWARDS);
+        for (int32_t i = 0; i < dl.count; i++)
+            multiply(product, s, scales, one_of(a, al, i), al, one_of(b, bl, i), bl, one_of(c, dl, i),
+                     const_cast<void *>(one_of(d, dl, i)), dl, number == BACKWARDS);
     });
     return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

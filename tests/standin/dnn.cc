@@ -3,10 +3,10 @@
  * A descriptor is a table of attributes; one that becomes an attribute of another is copied into it. The
  * heuristics name what real ones name: engines of which no plan can be made, or that turn out to be
  * impossible when run; some that are not deterministic, and here give other bits in every run; some that want
- * more workspace than there is; some that round more than float32 allows, as their notes say; one that is
- * slow and runs anything; and one without a note whose result is not a number where the operands are bf16, at
- * once. An engine is not what was named without the settings that were. What is refused follows cuDNN's
- * documentation. */
+ * more workspace than there is; some that round more than float32 allows, as their notes say; one that says
+ * that it is compiled; one that is slow and runs anything; and one without a note whose result is not a
+ * number where the operands are bf16, at once. An engine is not what was named without the settings that
+ * were. What is refused follows cuDNN's documentation. */
 #include "cudnn.h"
 
 #include <algorithm>
@@ -298,6 +298,7 @@ struct engine {
     size_t workspace;
 };
 const size_t too_much = (size_t)1 << 50;
+const int64_t compiled = 18; /* the engine that is compiled when a plan is made */
 /* Mode A's; then those of convolutions with bias. */
 const std::vector<engine> best[] = {{{11, GREEDY, 0, too_much},
                                      {12, IMPOSSIBLE, 0, 100},
@@ -307,6 +308,9 @@ const std::vector<engine> best[] = {{{11, GREEDY, 0, too_much},
                                      {15, SOUND, 3, 1777},
                                      {16, MISMATCHED, 0, 0},
                                      {17, REFUSED, 0, 0},
+                                     {18, SOUND, 5, 0},
+                                     {18, SOUND, 6, 0},
+                                     {18, SOUND, 7, 0},
                                      {0, PLAIN, 0, 0}},
                                     {{21, RANDOM, 0, 0},
                                      {22, COARSE, 0, 0},
@@ -372,6 +376,8 @@ object config_of(const object &graph, const engine &e) {
         std::vector<char> &notes = named.values[CUDNN_ATTR_ENGINE_NUMERICAL_NOTE];
         notes.insert(notes.end(), (const char *)&note, (const char *)(&note + 1));
     }
+    if (e.number == compiled)
+        put(named, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
     config.parts[CUDNN_ATTR_ENGINECFG_ENGINE] = {named};
     if (e.tile > 0)
         config.parts[CUDNN_ATTR_ENGINECFG_KNOB_CHOICES] = {knob(CUDNN_KNOB_TYPE_STAGES, 3),
@@ -568,7 +574,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Descriptors are copied into those that the caller has made. */
+/* Descriptors are copied into those that the caller has made. How many knobs a configuration sets cuDNN 9
+ * does not say, without an error. */
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
                                        cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                                        int64_t requested, int64_t *count, void *elements) {
@@ -576,13 +583,14 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
     if (!o || !o->finalized || requested < 0 || (requested > 0 && !elements)) return CUDNN_STATUS_BAD_PARAM;
     if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
         const size_t there = parts(*o, name), given = std::min(there, (size_t)requested);
+        const bool knobs = name == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES;
         for (size_t i = 0; i < given; i++) {
             object *to = ((object **)elements)[i];
             const object &from = part(*o, name, i);
             if (!to || to->kind != from.kind) return CUDNN_STATUS_BAD_PARAM;
             *to = from;
         }
-        if (count) *count = (int64_t)(requested > 0 ? given : there);
+        if (count) *count = requested > 0 ? (int64_t)given : knobs ? 0 : (int64_t)there;
         return CUDNN_STATUS_SUCCESS;
     }
     const auto found = o->values.find(name);
