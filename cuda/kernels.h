@@ -153,15 +153,23 @@ cudaError_t launch_lrn_grad(cudaStream_t stream, const struct gpu_lrn *lrn, int 
 
 /* --- norm.cu: x [rows, channels], moments and sums [2, channels] --- */
 
-/* parts [chunks, channels] = / divide, of view [1, rows, channels]: sums of (x - mean)^2, and of
- * (x - mean) dy. */
-cudaError_t launch_squares_from(cudaStream_t stream, struct gpu_view view, const float *x, const float *mean,
-                                float *parts, float divide);
-cudaError_t launch_products_from(cudaStream_t stream, struct gpu_view view, const float *x, const float *mean,
-                                 const float *dy, float *parts);
-/* values [channels] times 1 / the channel's deviation, in place */
-cudaError_t launch_norm_divide(cudaStream_t stream, uint32_t channels, const float *moments, float epsilon,
-                               float *values);
+/* Two sums of a channel; parts of them: [chunks, channels] */
+struct gpu_two {
+    float first, second;
+};
+/* Mean and variance, by one pass over view [1, rows, channels]; or by two. */
+cudaError_t launch_moments(cudaStream_t stream, struct gpu_view view, const float *x, float *moments);
+cudaError_t launch_moments_parts(cudaStream_t stream, struct gpu_view view, const float *x,
+                                 struct gpu_two *parts);
+cudaError_t launch_moments_of_parts(cudaStream_t stream, struct gpu_view view, const struct gpu_two *parts,
+                                    const float *x, uint32_t rows, float *moments);
+/* Sums of dy and of dy times the normalised x, in the same way. */
+cudaError_t launch_slopes(cudaStream_t stream, struct gpu_view view, const float *x, const float *moments,
+                          float epsilon, const float *dy, float *sums);
+cudaError_t launch_slopes_parts(cudaStream_t stream, struct gpu_view view, const float *x,
+                                const float *moments, const float *dy, struct gpu_two *parts);
+cudaError_t launch_slopes_of_parts(cudaStream_t stream, struct gpu_view view, const struct gpu_two *parts,
+                                   const float *moments, float epsilon, float *sums);
 cudaError_t launch_norm(cudaStream_t stream, struct gpu_rows rows, float epsilon, const float *x,
                         const float *moments, const float *scale, const float *shift, float *y);
 cudaError_t launch_norm_grad(cudaStream_t stream, struct gpu_rows rows, float epsilon, const float *x,

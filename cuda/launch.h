@@ -24,6 +24,9 @@ enum { WARP = 32, BLOCK = 256 }; /* threads of a team */
 
 #ifdef __CUDACC__
 #    define KERNEL __global__ void
+/* Of threads with many loads in flight: told how many blocks of a processor are enough, nvcc finds the
+ * registers for these loads; else it lets one wait for the one before. */
+#    define WIDE_KERNEL(blocks) __global__ void __launch_bounds__(BLOCK, blocks)
 #    define DEVICE static __device__ __forceinline__
 #    define HOST_DEVICE static inline __host__ __device__
 /* Of a structure that a kernel is given and looks into by an index: else every thread makes a copy of its
@@ -75,6 +78,7 @@ template <class T, int THREADS> DEVICE each<T, THREADS> team_others(each<T, THRE
 }
 #else
 #    define KERNEL static void
+#    define WIDE_KERNEL(blocks) static void
 #    define DEVICE static inline
 #    define HOST_DEVICE static inline
 #    define CONSTANT const

@@ -124,6 +124,7 @@ KERNEL softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, f
 /* The loss of a row, by one thread; and where dx is not NULL the gradient of its logits, with that slope. */
 DEVICE float loss_of(const gpu_rows &rows, const float *x, int label, float smoothing, float slope,
                      float *dx) {
+    enum { AT_ONCE = 4 };
     const float one = formula_label_share(1, rows.length, smoothing),
                 none = formula_label_share(0, rows.length, smoothing);
     const float weight = is_class(rows, label) ? slope : NAN;
@@ -135,10 +136,17 @@ DEVICE float loss_of(const gpu_rows &rows, const float *x, int label, float smoo
         sum += formula_exp(x[i] - top);
         mean += x[i];
     }
-    UNROLL(4)
-    for (uint32_t i = 0; dx && i < rows.length; i++)
-        dx[i] = formula_softmax_cross_entropy_grad(formula_exp(x[i] - top) / sum,
-                                                   (int)i == label ? one : none, weight);
+    for (uint32_t i = 0; dx && i < rows.length; i += AT_ONCE) { /* no load waits for a store */
+        float power[AT_ONCE];
+        UNROLL(4)
+        for (uint32_t k = 0; k < AT_ONCE; k++)
+            power[k] = formula_exp(x[i + k < rows.length ? i + k : i] - top);
+        UNROLL(4)
+        for (uint32_t k = 0; k < AT_ONCE; k++)
+            if (i + k < rows.length)
+                dx[i + k] = formula_softmax_cross_entropy_grad(power[k] / sum,
+                                                               (int)(i + k) == label ? one : none, weight);
+    }
     if (!is_class(rows, label)) return NAN;
     const float plain = formula_softmax_cross_entropy(x[label], top, sum);
     return smoothing > 0.0f
@@ -147,8 +155,9 @@ DEVICE float loss_of(const gpu_rows &rows, const float *x, int label, float smoo
 }
 
 /* The mean of all rows' losses, by one block, and the gradient of all logits, unless dx is NULL. */
-KERNEL mean_softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, float smoothing,
-                                  float *mean, const float *dloss, float *dx) {
+WIDE_KERNEL(1)
+mean_softmax_cross_entropy(gpu_rows rows, const float *x, const int *labels, float smoothing, float *mean,
+                           const float *dloss, float *dx) {
     TEAMS(only, 1, BLOCK) {
         const float slope = dx ? *dloss : 0.0f;
         each<float, BLOCK> sum;

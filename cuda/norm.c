@@ -13,42 +13,31 @@ static int prepare_sums(const struct problem *problem, void **plan, struct error
     if (!gpu_takes_wide(problem)) return KERNEL_DECLINED;
     const struct gpu_rows rows = rows_of(problem);
     RETURN_IF(memory_zeroed(plan, 1, sizeof(struct gpu_passes), "passes of batch normalisation", error));
-    *(struct gpu_passes *)*plan = gpu_passes_of(1, rows.rows, rows.length, 4, 4);
+    *(struct gpu_passes *)*plan = gpu_passes_of(1, rows.rows, rows.length, 4, 2);
     return OK;
 }
 
 static int bind_sums(const struct problem *problem, const void *plan, void **instance, struct error *error) {
-    return gpu_scratch_open(problem, gpu_passes_parts(plan) * sizeof(float), instance, error);
+    return gpu_scratch_open(problem, gpu_passes_parts(plan) * sizeof(struct gpu_two), instance, error);
 }
 
-/* The passes behind `first`, from what the one before left; result [channels] = sums / divide. */
-static int sum_rest(const struct call *call, cudaStream_t stream, int first, const float *from, float *result,
-                    float divide, struct error *error) {
-    const struct gpu_passes *passes = call->plan;
-    for (int pass = first; pass < passes->count; pass++) {
-        float *to = gpu_pass_result(passes, pass, gpu_scratch_of(call), result);
-        GPU_TRY(call->problem->device,
-                launch_sum(stream, passes->view[pass], from, to, pass == passes->count - 1 ? divide : 1.0f),
-                error);
-        from = to;
-    }
-    return OK;
-}
-
-/* [2, channels]: mean and variance, one after the other. */
+/* [2, channels]: mean and variance */
 static int run_moments(const struct call *call, struct error *error) {
+    const struct device *device = call->problem->device;
     const struct gpu_passes *passes = call->plan;
-    const float rows = (float)passes->view[0].length;
-    float *mean = call->output, *variance = mean + passes->view[0].inner;
+    const struct gpu_view *view = passes->view;
+    struct gpu_two *parts = gpu_scratch_of(call);
+    const float *x = call->input[0];
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    RETURN_IF(sum_rest(call, queue->stream, 0, call->input[0], mean, rows, error));
-    float *parts = gpu_pass_result(passes, 0, gpu_scratch_of(call), variance);
-    GPU_TRY(call->problem->device,
-            launch_squares_from(queue->stream, passes->view[0], call->input[0], mean, parts,
-                                passes->count == 1 ? rows : 1.0f),
+    if (passes->count == 1) {
+        GPU_TRY(device, launch_moments(queue->stream, view[0], x, call->output), error);
+        return OK;
+    }
+    GPU_TRY(device, launch_moments_parts(queue->stream, view[0], x, parts), error);
+    GPU_TRY(device, launch_moments_of_parts(queue->stream, view[1], parts, x, view[0].length, call->output),
             error);
-    return sum_rest(call, queue->stream, 1, parts, variance, rows, error);
+    return OK;
 }
 const struct kernel gpu_moments = {.name = "cuda:moments",
                                    .prepare = prepare_sums,
@@ -59,21 +48,20 @@ const struct kernel gpu_moments = {.name = "cuda:moments",
 
 /* x, moments, dy -> sums of dy, and of dy times the normalised x */
 static int run_batch_norm_sums(const struct call *call, struct error *error) {
+    const struct device *device = call->problem->device;
     const struct gpu_passes *passes = call->plan;
-    const uint32_t channels = passes->view[0].inner;
-    const float *moments = call->input[1];
-    float *plain = call->output, *product = plain + channels;
+    const struct gpu_view *view = passes->view;
+    struct gpu_two *parts = gpu_scratch_of(call);
+    const float *x = call->input[0], *moments = call->input[1], *dy = call->input[2],
+                epsilon = call->problem->attributes->epsilon;
     struct queue *queue = gpu_call_queue(call, error);
     if (!queue) return error->code;
-    RETURN_IF(sum_rest(call, queue->stream, 0, call->input[2], plain, 1.0f, error));
-    float *parts = gpu_pass_result(passes, 0, gpu_scratch_of(call), product);
-    GPU_TRY(
-        call->problem->device,
-        launch_products_from(queue->stream, passes->view[0], call->input[0], moments, call->input[2], parts),
-        error);
-    RETURN_IF(sum_rest(call, queue->stream, 1, parts, product, 1.0f, error));
-    GPU_TRY(call->problem->device,
-            launch_norm_divide(queue->stream, channels, moments, call->problem->attributes->epsilon, product),
+    if (passes->count == 1) {
+        GPU_TRY(device, launch_slopes(queue->stream, view[0], x, moments, epsilon, dy, call->output), error);
+        return OK;
+    }
+    GPU_TRY(device, launch_slopes_parts(queue->stream, view[0], x, moments, dy, parts), error);
+    GPU_TRY(device, launch_slopes_of_parts(queue->stream, view[1], parts, moments, epsilon, call->output),
             error);
     return OK;
 }

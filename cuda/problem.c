@@ -83,35 +83,57 @@ static size_t root_of(size_t n) {
     return root;
 }
 
+enum { THREADS = 256, LANES = 32, BATCH = 4 }; /* BATCH: elements that a thread has in flight at once */
+
 /* A group is as wide as the inner axis, at most a warp; a warp is enough for it where no thread of it gets
- * more than a few elements. */
-static struct gpu_view view_of(size_t outer, size_t length, size_t inner, size_t wide, size_t chunks) {
-    enum { THREADS = 256, LANES = 32, FEW = 8 };
-    const uint32_t columns = power_of_two_from(over(inner, wide), LANES), lanes = LANES / columns;
+ * more than two batches. */
+static struct gpu_view view_of(size_t outer, size_t length, size_t inner, uint32_t columns, size_t chunks) {
+    const uint32_t lanes = LANES / columns;
     const size_t part = over(length, chunks);
     return (struct gpu_view){.outer = (uint32_t)outer,
                              .length = (uint32_t)length,
                              .inner = (uint32_t)inner,
                              .chunks = (uint32_t)chunks,
                              .columns = columns,
-                             .rows = part > (size_t)FEW * lanes ? THREADS / columns
-                                                                : power_of_two_from(part, lanes)};
+                             .rows = part > (size_t)2 * BATCH * lanes ? THREADS / columns
+                                                                      : power_of_two_from(part, lanes)};
+}
+
+static uint32_t columns_of(size_t inner, size_t wide) {
+    return power_of_two_from(over(inner, wide), LANES);
+}
+
+/* In one pass: where there are few groups, narrower ones, so that more rows are read at once, though no less
+ * than 32 neighbouring bytes of each. */
+static struct gpu_view whole_view_of(size_t outer, size_t length, size_t inner, size_t wide) {
+    enum { GROUPS = 128 };
+    const uint32_t least = wide > 1 ? 2 : 8;
+    uint32_t columns = columns_of(inner, wide);
+    while (columns > least && length > (size_t)BATCH * (THREADS / columns) &&
+           outer * over(inner, columns * wide) < GROUPS)
+        columns /= 2;
+    return view_of(outer, length, inner, columns, 1);
 }
 
 struct gpu_passes gpu_passes_of(size_t outer, size_t length, size_t inner, size_t wide, size_t wide_parts) {
-    enum { SHORT = 32, BATCH = 4, BUSY = 512, ENOUGH = 2048, LAST = 16 };
+    enum { SHORT = 4 * BATCH, BUSY = 512, ENOUGH = 2048, LAST = 16 };
     if (inner % wide > 0) wide = 1;
     if (inner % wide_parts > 0) wide_parts = 1;
-    struct gpu_passes passes = {.count = 1, .view = {view_of(outer, length, inner, wide, 1)}};
+    struct gpu_passes passes = {.count = 1, .view = {whole_view_of(outer, length, inner, wide)}};
     const struct gpu_view *view = &passes.view[0];
-    const size_t groups = outer * over(inner, view->columns * wide), each = over(length, view->rows);
-    if (each <= SHORT || groups >= BUSY) return passes;
+    if (over(length, view->rows) <= SHORT || outer * over(inner, view->columns * wide) >= BUSY) return passes;
+    const uint32_t columns = columns_of(inner, wide), rows = THREADS / columns;
+    const size_t groups = outer * over(inner, columns * wide);
+    const size_t limits[] = {length / rows / BATCH, over(ENOUGH, groups), (size_t)LAST * rows};
     size_t chunks = root_of(length);
-    const size_t limits[] = {each / BATCH, over(ENOUGH, groups), (size_t)LAST * view->rows};
     for (int i = 0; i < 3; i++) chunks = limits[i] < chunks ? limits[i] : chunks;
+    if (chunks < 2) return passes;
+    /* so that a thread has whole batches */
+    const size_t batches = over(length, (size_t)rows * BATCH), each = (batches + chunks / 2) / chunks;
+    chunks = over(batches, each > 0 ? each : 1);
     passes.count = 2;
-    passes.view[0] = view_of(outer, length, inner, wide, chunks);
-    passes.view[1] = view_of(outer, chunks, inner, wide_parts, 1);
+    passes.view[0] = view_of(outer, length, inner, columns, chunks);
+    passes.view[1] = whole_view_of(outer, chunks, inner, wide_parts);
     return passes;
 }
 

@@ -14,23 +14,20 @@ struct larger {
     DEVICE int of(int most, int x) { return x > most ? x : most; }
 };
 
-struct sum_of_floats {
-    typedef float In, Value, Out;
+struct sum_of_floats : plain_work<float> {
+    typedef float In, Value;
     typedef add_up Op;
     enum { wide = 1 };
     DEVICE float none() { return 0.0f; }
-    template <int V>
-    DEVICE pack<float, V> term(const float *x, const float *, const float *, uint32_t, uint32_t, size_t at) {
-        return take<V>(x + at);
+    template <int V> DEVICE pack<float, V> term(const pack<float, V> &read, nothing, uint32_t) {
+        return read;
     }
-    DEVICE float result(float sum, float divide) { return sum / divide; }
+    DEVICE void write(float *y, const part_result &to, float sum) { y[to.at] = sum / to.grid.number; }
 };
 
 struct sum_of_bf16 : sum_of_floats {
     typedef bf16 In;
-    template <int V>
-    DEVICE pack<float, V> term(const bf16 *x, const float *, const float *, uint32_t, uint32_t, size_t at) {
-        const pack<bf16, V> narrow = take<V>(x + at);
+    template <int V> DEVICE pack<float, V> term(const pack<bf16, V> &narrow, nothing, uint32_t) {
         pack<float, V> wide;
         UNROLL(8)
         for (int v = 0; v < V; v++) wide.at[v] = widen(narrow.at[v]);
@@ -38,16 +35,13 @@ struct sum_of_bf16 : sum_of_floats {
     }
 };
 
-struct sum_of_ints {
-    typedef int In, Value, Out;
+struct sum_of_ints : plain_work<int> {
+    typedef int In, Value;
     typedef add_ints Op;
     enum { wide = 0 };
     DEVICE int none() { return 0; }
-    template <int V>
-    DEVICE pack<int, V> term(const int *x, const float *, const float *, uint32_t, uint32_t, size_t at) {
-        return take<V>(x + at);
-    }
-    DEVICE int result(int sum, float) { return sum; }
+    template <int V> DEVICE pack<int, V> term(const pack<int, V> &read, nothing, uint32_t) { return read; }
+    DEVICE void write(int *y, const part_result &to, int sum) { y[to.at] = sum; }
 };
 
 DEVICE float least(float) {
@@ -58,16 +52,13 @@ DEVICE int least(int) {
 }
 
 /* Not a number counts only as the very first element. */
-template <class T> struct largest_of {
-    typedef T In, Value, Out;
+template <class T> struct largest_of : plain_work<T> {
+    typedef T In, Value;
     typedef larger Op;
     enum { wide = 0 };
     DEVICE T none() { return least(T()); }
-    template <int V>
-    DEVICE pack<T, V> term(const T *x, const float *, const float *, uint32_t, uint32_t, size_t at) {
-        return take<V>(x + at);
-    }
-    DEVICE T result(T most, float) { return most; }
+    template <int V> DEVICE pack<T, V> term(const pack<T, V> &read, nothing, uint32_t) { return read; }
+    DEVICE void write(T *y, const part_result &to, T most) { y[to.at] = most; }
 };
 
 /* Of equal ones the first, wherever the threads have found them. */
@@ -80,31 +71,29 @@ struct first_larger {
         return b.value > a.value || (b.value == a.value && b.at < a.at) ? b : a;
     }
 };
-template <class T> struct place_of_largest {
+template <class T> struct place_of_largest : plain_work<int> {
     typedef T In;
     typedef found<T> Value;
-    typedef int Out;
     typedef first_larger Op;
     enum { wide = 0 };
     DEVICE Value none() {
         const Value none = {least(T()), UINT32_MAX};
         return none;
     }
-    template <int V>
-    DEVICE pack<Value, V> term(const T *x, const float *, const float *, uint32_t l, uint32_t, size_t at) {
+    template <int V> DEVICE pack<Value, V> term(const pack<T, V> &read, nothing, uint32_t l) {
         pack<Value, V> here;
         for (int v = 0; v < V; v++) {
-            here.at[v].value = x[at + (size_t)v];
+            here.at[v].value = read.at[v];
             here.at[v].at = l;
         }
         return here;
     }
-    DEVICE int result(Value best, float) { return (int)best.at; }
+    DEVICE void write(int *y, const part_result &to, Value best) { y[to.at] = (int)best.at; }
 };
 
 } // namespace
 
-#define PARTS(Work, divide) launch_parts<Work>(stream, view, x, NULL, NULL, y, divide)
+#define PARTS(Work, divide) launch_parts<Work>(stream, view, x, NULL, NULL, y, divide, view.length)
 cudaError_t launch_sum(cudaStream_t stream, struct gpu_view view, const float *x, float *y, float divide) {
     return PARTS(sum_of_floats, divide);
 }

@@ -31,7 +31,8 @@ enum fill {
     FILL_POSITIVE, /* 0.5 to 3 */
     FILL_SPECIAL,  /* with infinities, not a number and both zeros among small whole numbers */
     FILL_HOLES,    /* after the first, half of it is not a number; then whole numbers */
-    FILL_LABELS    /* int, 0 to the classes of operand 0 - 1 */
+    FILL_LABELS,   /* int, 0 to the classes of operand 0 - 1 */
+    FILL_FAR       /* 1000 to 1001 */
 };
 
 enum { TRIAL_OPERANDS = 5, TRIAL_GUARD = 256 };
@@ -62,6 +63,7 @@ static void fill_operand(const struct trial *t, int i, void *out) {
         const float value = t->fill[i] == FILL_WHOLE      ? (float)((int)(word % 9) - 4)
                             : t->fill[i] == FILL_BETWEEN  ? 4.0f * rng_unit(word) - 2.0f
                             : t->fill[i] == FILL_POSITIVE ? 0.5f + 2.5f * rng_unit(word)
+                            : t->fill[i] == FILL_FAR      ? 1000.0f + rng_unit(word)
                             : t->fill[i] == FILL_HOLES ? (k > 0 && k < count / 2 ? NAN : (float)(word % 999))
                                                        : special[word % 8];
         if (t->fill[i] == FILL_LABELS)

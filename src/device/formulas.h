@@ -210,13 +210,15 @@ FORMULA struct formula_powers formula_lrn_powers(float s, float beta) {
     powers.steeper = powers.power / s;
     return powers;
 }
-/* The same for beta 3/4: much faster than powf. */
-FORMULA struct formula_powers formula_lrn_quarters(float s) {
+/* The same for beta 3/4, from s^-1/4: much faster than powf. */
+FORMULA struct formula_powers formula_lrn_of_root(float root) {
     struct formula_powers powers;
-    const float root = 1.0f / sqrtf(sqrtf(s));
     powers.power = root * root * root;
     powers.steeper = powers.power * powers.power * root;
     return powers;
+}
+FORMULA struct formula_powers formula_lrn_quarters(float s) {
+    return formula_lrn_of_root(1.0f / sqrtf(sqrtf(s)));
 }
 /* What a neighbour's gradient is made of, and dx_i = dy_i s_i^-beta - factor x_i * (sum of the neighbours'
  * shares); factor = 2 alpha beta. */
@@ -246,6 +248,18 @@ FORMULA float formula_square_from(float x, float mean) {
 }
 FORMULA float formula_product_from(float x, float mean, float dy) {
     return (x - mean) * dy;
+}
+/* Mean and variance from the sums of x - near and of its square over so many rows; near: a number about the
+ * mean, or the difference loses digits. */
+struct formula_moments {
+    float mean, variance;
+};
+FORMULA struct formula_moments formula_moments(float near, float sum, float squares, float rows) {
+    struct formula_moments moments;
+    const float beside = sum / rows, variance = squares / rows - beside * beside;
+    moments.mean = near + beside;
+    moments.variance = variance < 0.0f ? 0.0f : variance; /* not a number stays one */
+    return moments;
 }
 /* With n rows and the normalised x, dx = scale / deviation * (dy - sum of dy / n - normalised x * (sum of dy
  * times the normalised x) / n) = factor (dy - x slope - term). share = 1/n. */

@@ -360,6 +360,14 @@ static const struct {
     {{1, 3, 2, 300}, {2, 2}, {1, 1}, PADDING_SAME},
     {{3, 24, 24, 8}, {3, 3}, {2, 2}, PADDING_SAME},
     {{2, 12, 11, 5}, {2, 2}, {4, 4}, PADDING_SAME},
+    {{2, 8, 11, 8}, {3, 3}, {2, 2}, PADDING_VALID},
+    {{2, 7, 9, 24}, {3, 3}, {2, 2}, PADDING_SAME},
+    {{2, 7, 5, 8}, {3, 3}, {1, 1}, PADDING_SAME},
+    {{1, 1, 2, 8}, {3, 3}, {2, 2}, PADDING_SAME},
+    {{2, 5, 6, 8}, {2, 2}, {1, 1}, PADDING_SAME},
+    {{2, 40, 23, 64}, {3, 3}, {2, 2}, PADDING_SAME}, /* several tiles of cells, some within an image */
+    {{1, 6, 90, 80}, {3, 3}, {2, 2}, PADDING_VALID}, /* larger tiles */
+    {{1, 5, 9, 1504}, {3, 3}, {2, 2}, PADDING_SAME}, /* none */
     {{1, 9, 11, 16}, {3, 2}, {1, 3}, PADDING_SAME},
     {{2, 20, 40, 4}, {16, 16}, {5, 7}, PADDING_SAME},
     {{1, 30, 20, 8}, {17, 16}, {7, 2}, PADDING_SAME},
@@ -443,6 +451,10 @@ static void check_norm(int rows, int channels) {
     t.attributes.epsilon = 0.01f;
     for (int i = 0; i < TRIAL_OPERANDS; i++) t.fill[i] = FILL_POSITIVE;
     try_kernel(t);
+    struct trial far = t; /* a variance that is far below the mean's square */
+    far.fill[0] = FILL_FAR;
+    far.tolerance = 1e-6;
+    try_kernel(far);
     t.op = OP_batch_norm_sums;
     t.inputs = 3;
     t.shape[1] = pair;
@@ -548,6 +560,9 @@ int main(void) {
     check_norm(130, 17);
     check_norm(3, 300);
     check_norm(20000, 5);
+    check_norm(9000, 12);
+    check_norm(8192, 64);
+    check_norm(300, 256);
     test_narrow();
     test_all_tried();
     gpu.backend->close(&gpu);
