@@ -247,7 +247,7 @@ template <int L, int S, int V> DEVICE pack<bf16, V> given_back(const chosen<bf16
 enum { CELLS_ROOM = 2048 };
 struct cell_tiles {
     grid cells;
-    uint32_t tile, halo; /* packs of V channels; together at most CELLS_ROOM */
+    uint32_t tile, halo; /* packs of V channels; together at most CELLS_ROOM, unless the halo is the larger */
 };
 template <int L, int S, int V> cell_tiles cell_tiles_of(const gpu_pool &pool) {
     cell_tiles tiles;
@@ -426,7 +426,7 @@ cudaError_t maxpool_back(cudaStream_t stream, const gpu_pool &pool, const void *
     if (!in_packs) return maxpool_grad<T, 1>(stream, pool, x, dy, dx, (uint8_t *)which);
     if (length_of(pool) == 3 && pool.rows.stride == 2 && pool.columns.stride == 2) {
         const cell_tiles tiles = cell_tiles_of<3, 2, wide>(pool);
-        if (tiles.halo <= tiles.tile && tiles.tile + tiles.halo <= CELLS_ROOM)
+        if (tiles.halo <= tiles.tile)
             return LAUNCH_TEAMS(stream, (tiles.cells.count + tiles.tile - 1) / tiles.tile, BLOCK,
                                 (give_back_cells<3, 2, T, wide>), tiles, x, dy, dx);
     }

@@ -365,9 +365,9 @@ static const struct {
     {{2, 7, 5, 8}, {3, 3}, {1, 1}, PADDING_SAME},
     {{1, 1, 2, 8}, {3, 3}, {2, 2}, PADDING_SAME},
     {{2, 5, 6, 8}, {2, 2}, {1, 1}, PADDING_SAME},
-    {{2, 40, 23, 64}, {3, 3}, {2, 2}, PADDING_SAME}, /* several tiles of cells, some within an image */
-    {{1, 6, 90, 80}, {3, 3}, {2, 2}, PADDING_VALID}, /* larger tiles */
-    {{1, 5, 9, 1504}, {3, 3}, {2, 2}, PADDING_SAME}, /* none */
+    {{2, 40, 23, 64}, {3, 3}, {2, 2}, PADDING_SAME},  /* several tiles of cells, some within an image */
+    {{1, 6, 90, 80}, {3, 3}, {2, 2}, PADDING_VALID},  /* larger tiles */
+    {{1, 5, 24, 1504}, {3, 3}, {2, 2}, PADDING_SAME}, /* none */
     {{1, 9, 11, 16}, {3, 2}, {1, 3}, PADDING_SAME},
     {{2, 20, 40, 4}, {16, 16}, {5, 7}, PADDING_SAME},
     {{1, 30, 20, 8}, {17, 16}, {7, 2}, PADDING_SAME},
