@@ -470,7 +470,7 @@ def tests(f):
     built = [name for name in names if os.path.exists(os.path.join(f.build, "tests", name))]
     for name in set(names) - set(built): f.wrong(f"tests/{name} is not built")
     quick = f.a.quick
-    run_tests(f, [name for name in built if name not in alone], 60)
+    run_tests(f, [name for name in built if name not in alone], 0.5 * f.stage_left())
     for job in [("mlp", "digits", 32)] if quick else [("mlp", "mnist", 100), ("cnn", "mnist", 100), ("alexnet", "cifar10:crop=24", 32)]: compare_gradients(f, *job)
     for job in [("mlp", "digits:take=320", 16)] if quick else [("mlp", "mnist:take=6400", 32), ("alexnet", "cifar10:augment=distnet,take=2560", 32)]: same_bits(f, *job)
     for links in "collective", "copies": mean_of_a_round(f, links)
