@@ -136,7 +136,7 @@ class Sections:
         return ["test", "result", ""], rows
 
     def speeds(self):
-        ours = {(f["model"], f["precision"]): f for f in self.of("ours")}  # the last, long one
+        ours = {(f["model"], f["precision"]): f for f in self.of("ours")}
         rows = []
         for model, precision in dict.fromkeys([*ours, *((f["model"], f["precision"]) for f in self.of("torch"))]):
             us, row = ours.get((model, precision)), [model, precision]

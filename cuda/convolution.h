@@ -8,7 +8,7 @@
 #include "operands.h"
 #include "unfold.h"
 
-enum { WAYS_OF_A_KIND = 16, MOST_WAYS = 2 * WAYS_OF_A_KIND, OUTPUT = -1 };
+enum { WAYS_OF_A_KIND = 10, MOST_WAYS = 2 * WAYS_OF_A_KIND, OUTPUT = -1 };
 
 /* Constant once it has been measured: any thread may use it. */
 struct convolution_plan {
