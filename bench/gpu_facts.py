@@ -502,7 +502,7 @@ def speed(f):
     if f.torch and (f.torch_sees or f.a.cuda == "standin"):
         device, more = ("cuda", []) if f.torch_sees else ("cpu", [])
         more += ["--seconds=0.05", "--batch=4"] if f.a.quick else ["--seconds=0.5"]
-        reserve = 4 * len(rest) if not f.a.quick else 0
+        reserve = min(4 * len(rest), 0.2 * f.stage_left()) if not f.a.quick else 0
         # What is compiled takes long, and there may be no time for all of it.
         f.json_lines([f.torch, os.path.join(ROOT, "bench", "torch_steps.py"), f"--device={device}", *more, f"--until={f.stage_left() - reserve:.0f}"], f.stage_left(), f.open)
     elif f.torch: f.wrong("PyTorch sees no GPU")
