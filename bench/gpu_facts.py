@@ -467,18 +467,18 @@ def mean_of_a_round(f, links):
 
 def tests(f):
     if not f.has_trainer(): return
-    names, alone = ["cuda/vectors"] if f.a.quick else tests_of_backend(), ["cuda/gather"]  # which fills the GPU's memory up for a while
+    names = ["cuda/vectors"] if f.a.quick else tests_of_backend()
+    alone = ["cuda/gather", "cuda/measure"]  # one fills the GPU's memory up for a while, one measures
     built = [name for name in names if os.path.exists(os.path.join(f.build, "tests", name))]
     for name in set(names) - set(built): f.wrong(f"tests/{name} is not built")
     quick = f.a.quick
+    if not quick: run_tests(f, [name for name in built if name in alone], 20)
     run_tests(f, [name for name in built if name not in alone], 0.6 * f.stage_left())
     for job in [("mlp", "digits", 32)] if quick else [("mlp", "mnist", 100), ("cnn", "mnist", 100), ("alexnet", "cifar10:crop=24", 32)]: compare_gradients(f, *job)
     for job in [("mlp", "digits:take=320", 16)] if quick else [("mlp", "mnist:take=6400", 32), ("alexnet", "cifar10:augment=distnet,take=2560", 32)]: same_bits(f, *job)
     for links in "collective", "copies": mean_of_a_round(f, links)
     for job in [("mlp", "digits:take=320", 16, 2, 0.1)] if quick else [("mlp", "digits", 16, 5, 0.1), ("cnn", "digits", 32, 3, 0.05)]: curve(f, *job)
-    if not quick:
-        run_tests(f, [name for name in built if name in alone], 60)
-        run_tests(f, ["cuda/train"], 60)
+    if not quick: run_tests(f, ["cuda/train"], 60)
 
 
 # --- steps beside PyTorch's ---

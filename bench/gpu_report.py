@@ -5,7 +5,7 @@ usage: bench/gpu_report.py FOLDER... [--page FILE]   FOLDER as make gpu-facts RE
 
 Of several runs each stage is that of the last one that came to it. The page is made from facts.jsonl alone, so it can be made anywhere and again.
 """
-import argparse, json, os, sys
+import argparse, json, os, re, sys
 
 FILES = ["facts.jsonl", "log.txt", "profile.csv", "summary.txt", "report.md"]
 MOST_LINES, MOST_COLUMNS = 200, 190
@@ -45,11 +45,8 @@ def read(folder):
 def merge(runs):
     """Facts of several runs: each stage's are those of the last run that came to it, and the time is that of all."""
     if len(runs) == 1: return runs[0]
-    last = {}
-    for i, facts in enumerate(runs):
-        for f in facts:
-            if f["what"] == "stage" and f["seconds"]: last[f["stage"]] = i
-    merged = [f for i, facts in enumerate(runs) for f in facts if f["stage"] != "end" and last.get(f["stage"], i) == i and (f["what"] != "stage" or f["seconds"])]
+    last = {f["stage"]: i for i, facts in enumerate(runs) for f in facts if f["what"] == "stage" and f["verdict"] != "no time was left"}
+    merged = [f for i, facts in enumerate(runs) for f in facts if f["stage"] != "end" and last.get(f["stage"], i) == i]
     ends = [f for facts in runs for f in facts if f["what"] == "end"]
     return [*merged, dict(stage="end", what="end", code=max(f["code"] for f in ends), seconds=sum(f["seconds"] for f in ends))] if ends else merged
 
@@ -57,6 +54,11 @@ def merge(runs):
 def table(names, rows):
     lines = [names, ["---"] * len(names), *rows]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |" for line in lines)
+
+
+def plain(name):
+    """An algorithm's name without what its contest found of others."""
+    return re.sub(r", \d+ (failed( \(code \d+\))?|impossible|wrong)", "", name)
 
 
 def number(value, digits=1):
@@ -106,7 +108,7 @@ class Sections:
         return ["model", "precision", "operation", "by", "us", "GB/s", "TFLOP/s", ""], rows
 
     def algorithms(self, only_taken):
-        taken = {(f["model"], f["precision"], f["problem"]): f["name"] for f in self.of("taken")}
+        taken = {(f["model"], f["precision"], f["problem"]): plain(f["name"]) for f in self.of("taken")}
         best = {}
         for f in self.of("algorithm"):
             key = f["model"], f["precision"], f["problem"]
@@ -114,7 +116,7 @@ class Sections:
         rows = []
         for f in self.of("algorithm"):
             key = f["model"], f["precision"], f["problem"]
-            is_taken = taken.get(key) == f["name"]
+            is_taken = taken.get(key) == plain(f["name"])
             if only_taken and not is_taken and f["status"] in ("ok", "declined"): continue
             rows.append((f["model"], f["precision"], f["problem"], f["name"], number(f.get("us"), 2), number(best.get(key), 2), f"{f['apart']:.1e}" if "apart" in f else "-",
                          "taken" if is_taken else "" if f["status"] == "ok" else f["status"]))

@@ -81,6 +81,11 @@ static int step_of_mixes(const struct problem *problem, int number) {
     return large || (!STANDIN && number > FEW) ? 5 : 1;
 }
 
+/* Of most cases every third on a GPU, which makes some plans for each. */
+static int step_of_cases(int number) {
+    return STANDIN || number < FEW ? 1 : 3;
+}
+
 /* In bf16 each result is rounded to it once, also a float32 one, and a bias that cuDNN adds: by 1/256 of
  * itself, or twice that. */
 static void check_types(struct problem *problem, int number) {
@@ -168,7 +173,7 @@ static int check_products_of(const struct problem *problem) {
 static void check_products(const struct device *device) {
     const enum op ops[] = {OP_conv2d_bias, OP_conv2d_grad_kernel};
     const bool narrow = device->precision == PRECISION_BF16;
-    for (int c = 0; c < CASES; c++)
+    for (int c = 0; c < CASES; c += step_of_cases(c))
         for (int o = 0; o < 2; o++) {
             struct attributes attributes = {.activation = o == 0 ? ACTIVATION_RELU : ACTIVATION_NONE};
             struct problem problem = convolution(device, &attributes, ops[o], &cases[c]);
@@ -200,8 +205,7 @@ static void check_budget(void) {
 }
 
 /* Which engine is taken where the first that can be run is, in words: none that is not deterministic, is too
- * coarse, or wants more workspace than there is. What `expected` says is the stand-in's; of a GPU's only the
- * library is known. */
+ * coarse, or wants more workspace than there is. */
 static void check_choice(enum precision precision, enum op op, enum activation activation, int number,
                          const char *expected) {
     struct device device = open_gpu(precision);
@@ -215,8 +219,8 @@ static void check_choice(enum precision precision, enum op op, enum activation a
     CHECK(kernel->prepare(&problem, &plan, &error) == OK, "%s: %s", op_name(op), error.words);
     if (plan) kernel->describe(plan, said, sizeof said);
     if (plan) kernel->release(plan);
-    const size_t known = STANDIN ? strlen(expected) : strcspn(expected, ":") + 1;
-    CHECK(strncmp(said, expected, known) == 0, "%s: '%s', expected '%s'", op_name(op), said, expected);
+    CHECK(strncmp(said, expected, strlen(expected)) == 0, "%s: '%s', expected '%s'", op_name(op), said,
+          expected);
     device.backend->close(&device);
 }
 
@@ -378,14 +382,14 @@ int main(void) {
     for (int p = PRECISION_FP32; p <= PRECISION_TF32; p++) {
         struct device device = open_gpu((enum precision)p);
         device.deterministic = true; /* so that the bits are the same in every run */
-        for (int c = 0; c < CASES; c++) check_case(&device, &cases[c]);
+        for (int c = 0; c < CASES; c += step_of_cases(c)) check_case(&device, &cases[c]);
         check_products(&device);
         device.backend->close(&device);
         for (int o = 0; o < OPERATIONS; o++)
-            CHECK(taken[p][operations[o]] >= CASES, "precision %d: %s: %d", p, op_name(operations[o]),
-                  taken[p][operations[o]]);
+            CHECK(taken[p][operations[o]] >= (STANDIN ? CASES : FEW), "precision %d: %s: %d", p,
+                  op_name(operations[o]), taken[p][operations[o]]);
     }
-    check_choices();
+    if (STANDIN) check_choices();
     check_budget();
     check_rounding();
     check_contest(&large);

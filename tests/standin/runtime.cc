@@ -26,8 +26,8 @@ static void say_counts() {
     fprintf(stderr,
             "stand-in: recorded %ld queued %ld kernels %ld converts %ld scalars %ld marks %ld launches %ld "
             "waits %ld ahead %ld calls %ld contests %ld\n",
-            n.recorded, n.queued, n.kernels, n.converts, n.scalars, n.marks, n.launches, n.waits,
-            n.ahead, n.calls, n.contests);
+            n.recorded, n.queued, n.kernels, n.converts, n.scalars, n.marks, n.launches, n.waits, n.ahead,
+            n.calls, n.contests);
     if (number("STANDIN_COUNTS", 0) < 2) return;
     for (const auto &[name, count] : all().kinds) fprintf(stderr, "stand-in: %s %ld\n", name.c_str(), count);
 }
