@@ -270,6 +270,13 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state) {
     return ncclSuccess;
 }
 
+/* Of a mean over one rank NCCL 2.28 makes equal shares of whole packs, rounded down, and leaves out the rest.
+ */
+static size_t floats_of_one(size_t n) {
+    const size_t blocks = std::min<size_t>(32, (n * sizeof(float) + (16 << 10) - 1) / (16 << 10));
+    return blocks == 0 ? 0 : std::min(n, blocks * ((n / blocks + 3) / 4 * 4));
+}
+
 ncclResult_t ncclReduce(const void *values, void *out, size_t n, ncclDataType_t type, ncclRedOp_t op,
                         int root, ncclComm_t comm, cudaStream_t stream) {
     call c;
@@ -280,6 +287,7 @@ ncclResult_t ncclReduce(const void *values, void *out, size_t n, ncclDataType_t 
     if (device_of(stream) != comm->device || !holds(comm->device, values, n * sizeof(float)) ||
         (comm->rank == root && !holds(comm->device, out, n * sizeof(float))))
         return ncclInvalidArgument;
+    if (comm->ranks == 1 && op == ncclAvg) n = floats_of_one(n);
     reducing.push_back({comm, comm->rank, comm->ranks, static_cast<const float *>(values),
                         static_cast<float *>(out), n, op, root, stream});
     if (depth > 0) return comm->blocking ? ncclSuccess : ncclInProgress;
