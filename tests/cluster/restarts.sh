@@ -8,7 +8,7 @@ set -u
 # shellcheck source=tests/processes.sh
 . "$(dirname "$0")/../processes.sh"
 epochs=60
-[ -z "$slow" ] || epochs=8
+[ -z "$slow" ] || epochs=20
 wait=30
 settings="--dataset=digits --model=mlp:hidden=20 --batch=16 --threads=1 --strategy=sync --epochs=$epochs"
 RANDOM=${SEED:-$$}
