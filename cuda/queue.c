@@ -14,7 +14,7 @@
 
 /* [label] */
 static struct {
-    int devices;                    /* open devices of it; changed by gpu_open and gpu_close alone */
+    atomic_int devices;             /* open devices of it; changed by gpu_open and gpu_close alone */
     _Atomic(struct queue *) queues; /* of all threads */
     atomic_uint closings;           /* a queue of an earlier opening is gone */
     struct plans plans;             /* of the libraries' algorithms; as long as it is open */
@@ -141,12 +141,21 @@ static int reach(const struct device *device, int label, int other, struct error
     return code == cudaSuccess ? OK : GPU_FAILED(device, "cudaDeviceEnablePeerAccess(other, 0)", code, error);
 }
 
-int gpu_open(const struct device *device, struct error *error) {
-    const int label = device->label;
-    if (gpus[label].devices > 0) {
-        gpus[label].devices++;
-        return OK;
+/* The two halves of a mirrored process may open and close the same GPU at once. Mostly nobody else does, and
+ * whoever does takes a moment. */
+static atomic_flag is_opening = ATOMIC_FLAG_INIT;
+
+static void enter_opening(void) {
+    while (atomic_flag_test_and_set_explicit(&is_opening, memory_order_acquire)) {
     }
+}
+
+static void leave_opening(void) {
+    atomic_flag_clear_explicit(&is_opening, memory_order_release);
+}
+
+static int open_first(const struct device *device, struct error *error) {
+    const int label = device->label;
     GPU_TRY(device, cudaInitDevice(label, waiting(), cudaInitDeviceFlagsAreValid), error);
     for (int other = 0; other < GPUS; other++) {
         if (other == label || gpus[other].devices == 0) continue;
@@ -158,13 +167,23 @@ int gpu_open(const struct device *device, struct error *error) {
     return OK;
 }
 
+int gpu_open(const struct device *device, struct error *error) {
+    int code = OK;
+    enter_opening();
+    if (gpus[device->label].devices > 0)
+        gpus[device->label].devices++;
+    else
+        code = open_first(device, error);
+    leave_opening();
+    return code;
+}
+
 struct plans *gpu_plans(const struct device *device) {
     return gpus[device->label].devices > 0 ? &gpus[device->label].plans : NULL;
 }
 
-void gpu_close(const struct device *device) {
+static void close_last(const struct device *device) {
     const int label = device->label;
-    if (--gpus[label].devices > 0) return;
     gpu_enter(device); /* a lost GPU may refuse; what is the host's is freed even so */
     plans_close(&gpus[label].plans);
     gpu_examples_close(device);
@@ -176,4 +195,10 @@ void gpu_close(const struct device *device) {
         queue = next;
     }
     cudaGetLastError();
+}
+
+void gpu_close(const struct device *device) {
+    enter_opening();
+    if (--gpus[device->label].devices == 0) close_last(device);
+    leave_opening();
 }

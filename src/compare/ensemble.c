@@ -198,7 +198,7 @@ static void work(void *self, int lane, int job, struct error *failure) {
     lanes_settings(&run->lanes, lane, &typed->value);
     typed->value.quiet = true;
     if (typed->value.resume[0]) typed->given.weights = false; /* it has its own by now */
-    if (run_train_here(typed, &result, failure) == OK) member->seconds = result.summary.train_seconds;
+    if (run_train_here(typed, &result, failure) == OK) member->took = result.summary.train_seconds;
     run_result_free(&result);
 }
 
@@ -209,6 +209,7 @@ static void ended(void *self, int job, const struct error *failure) {
     if (failure->code == ERROR_INTERRUPTED) return;
     member->failure = *failure;
     member->done = failure->code == OK;
+    if (member->done) member->seconds = member->took;
     if (!member->done)
         progress_say(&run->progress, "member %d of %d: %s", job + 1, run->count, member->failure.words);
     else

@@ -26,6 +26,7 @@ int ensemble_add(struct ensemble_settings *settings, const char *text, struct er
 struct ensemble_member {
     bool done;
     double seconds, score; /* of training; on the test part; NAN: not yet */
+    double took;           /* its lane's own: `seconds`, before all may read it */
     struct error failure;
 };
 
