@@ -7,6 +7,7 @@
 #include "nccl.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -210,7 +211,7 @@ const char *ncclGetErrorString(ncclResult_t result) {
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
     call c;
-    static long number = 0;
+    static std::atomic<long> number{0};
     if (fails("ncclGetUniqueId")) return ncclSystemError;
     snprintf(id->internal, sizeof id->internal, "stand-in-%d-%ld", static_cast<int>(getpid()), ++number);
     return ncclSuccess;
