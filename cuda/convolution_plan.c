@@ -120,7 +120,7 @@ int convolution_candidates(const struct convolution_plan *plan) {
     return plan->count + (plan->unfolding ? plan->unfolding->count : 0);
 }
 
-/* The first candidate is the one that a device takes that measures nothing. */
+/* A device that measures nothing takes the first candidate. */
 bool convolution_is_unfolded(const struct convolution_plan *plan, int candidate, int *number) {
     const int products = plan->unfolding ? plan->unfolding->count : 0;
     const bool first = plan->told.kernel[1] < FEW_CHANNELS;

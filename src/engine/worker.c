@@ -2,9 +2,6 @@
  * goes through here. */
 #include "worker.h"
 
-#include <math.h>
-
-#include "../base/finite.h"
 #include "clip.h"
 #include "step_clock.h"
 
@@ -92,50 +89,15 @@ static int synchronize(struct worker *worker, struct device_wait *wait) {
     return OK;
 }
 
-static int check_loss(struct worker *worker, long step, double rate, float loss) {
-    const struct training_settings *settings = &worker->training->settings;
-    const char *name = settings->roster->members[worker->index].name;
-    if (!isfinite(loss))
-        return error_set(&worker->error, ERROR_DIVERGED,
-                         "%s: the loss is %s at step %ld, learning rate %g (a smaller rate may help)", name,
-                         isnan(loss) ? "nan" : "infinite", step, rate);
-    const double first = (double)(worker->totals.steps > 0 ? worker->totals.first_loss : loss);
-    const bool hopeless = training_is_hopeless(settings, first, (double)loss);
-    worker->hopeless_steps = hopeless ? worker->hopeless_steps + 1 : 0;
-    if (worker->hopeless_steps < HOPELESS_STEPS) return OK;
-    return error_set(&worker->error, ERROR_DIVERGED,
-                     "%s: the loss is %.4g at step %ld, over %g times what it began with for %d steps in a "
-                     "row, learning rate %g (a smaller rate may help)",
-                     name, (double)loss, step, HOPELESS_TIMES, HOPELESS_STEPS, rate);
+/* The number of its step, of all parts of the run. */
+static long step_of(const struct worker *worker, const struct gradient *gradient) {
+    return steps_before(worker) + gradient->step + 1;
 }
 
 static int check_gradients_loss(struct worker *worker, const struct gradient *gradient, float loss) {
-    return check_loss(worker, steps_before(worker) + gradient->step + 1,
-                      (double)store_rate(worker->training->settings.store, gradient->version[0]), loss);
-}
-
-/* The range of the layout with the first value that is not finite. */
-static const struct range *find_not_finite(const struct layout *layout, const float *values) {
-    for (int r = 0; r < layout->count; r++)
-        if (!all_finite(values + layout->ranges[r].begin, layout->ranges[r].floats))
-            return &layout->ranges[r];
-    return NULL;
-}
-
-/* A gradient can be infinite where the loss is not. What a device with memory of its own has computed is
- * looked at there, by the step itself. */
-static int check_gradient(struct worker *worker, const struct gradient *gradient) {
-    const struct training_settings *settings = &worker->training->settings;
-    const struct layout *layout = settings->store->settings.layout;
-    if (device_apart(store_own_device(settings->store, worker->index))) return OK;
-    if (all_finite(gradient->values, layout->floats)) return OK;
-    const struct range *range = find_not_finite(layout, gradient->values);
-    return error_set(&worker->error, ERROR_DIVERGED,
-                     "%s: the gradient of %s is not finite at step %ld and was not applied, learning rate %g "
-                     "(a smaller rate may help)",
-                     settings->roster->members[worker->index].name, range ? range->name : "the weights",
-                     steps_before(worker) + gradient->step + 1,
-                     (double)store_rate(settings->store, gradient->version[0]));
+    return worker_check_loss(worker, step_of(worker, gradient),
+                             (double)store_rate(worker->training->settings.store, gradient->version[0]),
+                             loss);
 }
 
 static void count_step(struct worker *worker, const struct log_row *row) {
@@ -174,7 +136,7 @@ static int heard(struct worker *worker, float loss) {
     struct log_row *row = &unheard->row;
     unheard->waits = false;
     row->loss = loss;
-    RETURN_IF(check_loss(worker, row->step, (double)row->learning_rate, loss));
+    RETURN_IF(worker_check_loss(worker, row->step, (double)row->learning_rate, loss));
     count_step(worker, row);
     if (unheard->applied && wants_row(worker->training, row)) put_row(worker->training, row);
     if (!unheard->applied) worker->rows[unheard->slot].loss = loss;
@@ -229,7 +191,7 @@ static int compute(struct worker *worker, struct step_taken *step) {
     be_slow(worker, began_s);
     gradient->loss = step->wait.outcome.loss;
     RETURN_IF(check_gradients_loss(worker, gradient, gradient->loss));
-    RETURN_IF(check_gradient(worker, gradient));
+    RETURN_IF(worker_check_gradient(worker, gradient, step_of(worker, gradient)));
     if (settings->clip <= 0.0f) return OK;
     return gradient_clip(store->settings.layout, store_own_device(store, worker->index), slab, settings->clip,
                          &worker->error);

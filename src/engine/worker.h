@@ -63,6 +63,11 @@ int worker_open_own(struct worker *worker);
 void worker_close_own(struct worker *worker); /* also by who ends it; safe on a zeroed one */
 int worker_change(struct worker *worker);
 
+/* diverged.c: ERROR_DIVERGED with words in the worker's error. The loss of its step of that number, and the
+ * rate it was made with; a gradient, which can be infinite where the loss is not. */
+int worker_check_loss(struct worker *worker, long step, double rate, float loss);
+int worker_check_gradient(struct worker *worker, const struct gradient *gradient, long step);
+
 /* Records a failure and stops the world. */
 void training_fail(struct training *training, int member);
 /* Takes a worker off the roster, in its own name or after it was expelled. */
