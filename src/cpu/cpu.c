@@ -14,7 +14,9 @@ const struct kernel reference_source = {.name = "source"};
 
 #if TRAINER_ONEDNN
 #    define ONEDNN(name) &onednn_##name
+extern const struct kernel onednn_unfolded;
 bool onednn_has_bf16(void);
+bool onednn_has_tiles(void);
 void omp_set_num_threads(
     int threads); /* of libgomp, whose threads oneDNN runs on; clang has no omp.h for it */
 #else
@@ -33,6 +35,11 @@ extern const struct kernel narrow_gelu, narrow_gelu_grad;
 static const struct kernel *const *narrow_kernels(enum op op) {
     static const struct kernel *const gelu[] = {&narrow_gelu, &reference_gelu, NULL},
                                       *const gelu_grad[] = {&narrow_gelu_grad, &reference_gelu_grad, NULL};
+#if TRAINER_ONEDNN
+    static const struct kernel *const grad_kernel[] = {&onednn_unfolded, &onednn_conv2d_grad_kernel,
+                                                       &reference_conv2d_grad_kernel, NULL};
+    if (op == OP_conv2d_grad_kernel && onednn_has_tiles()) return grad_kernel;
+#endif
     return op == OP_gelu ? gelu : op == OP_gelu_grad ? gelu_grad : NULL;
 }
 

@@ -230,6 +230,11 @@ bool onednn_has_bf16(void) {
     return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
+bool onednn_has_tiles(void) {
+    const unsigned isa = dnnl_get_effective_cpu_isa();
+    return (isa & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+}
+
 static const char *argument_name(int name) {
     switch (name) {
     case DNNL_ARG_SRC:

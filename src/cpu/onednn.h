@@ -44,8 +44,9 @@ int onednn_plan(const struct problem *problem, const struct onednn_request *requ
 /* What a problem's matrix products are computed in, and what an operand is in memory. */
 dnnl_data_type_t onednn_compute_type(const struct problem *problem);
 dnnl_data_type_t onednn_type(enum type type);
-/* Whether the processor computes in bf16. */
+/* Whether the processor computes in bf16; whether it has tiles for that (AMX). */
 bool onednn_has_bf16(void);
+bool onednn_has_tiles(void);
 
 /* The slots of a kernel, which differ in how they are prepared. */
 #define ONEDNN_KERNEL(op, how)                                                                               \

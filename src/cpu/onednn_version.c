@@ -71,6 +71,10 @@ static dnnl_status_t append(dnnl_post_ops_t post_ops, dnnl_alg_kind_t kind) {
     return dnnl_post_ops_append_eltwise(post_ops, 1.0f, kind, 0.0f, 0.0f);
 }
 
+static dnnl_status_t append_sum(dnnl_post_ops_t post_ops) {
+    return dnnl_post_ops_append_sum(post_ops, 1.0f);
+}
+
 static bool find_places(struct places *places, form_seen form) {
     const dnnl_blocking_desc_t *blocking = &form->format_desc.blocking;
     *places = (struct places){.blocked = form->format_kind == dnnl_blocked, .type = form->data_type};
@@ -134,6 +138,10 @@ static dnnl_status_t describe(dnnl_primitive_desc_t *description, dnnl_engine_t 
 
 static dnnl_status_t append(dnnl_post_ops_t post_ops, dnnl_alg_kind_t kind) {
     return dnnl_post_ops_append_eltwise(post_ops, kind, 0.0f, 0.0f);
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t post_ops) {
+    return dnnl_post_ops_append_sum(post_ops, 1.0f, 0, dnnl_data_type_undef);
 }
 
 static bool find_places(struct places *places, form_seen form) {
@@ -202,13 +210,14 @@ static dnnl_status_t append_activation(dnnl_post_ops_t post_ops, enum activation
     return dnnl_unimplemented;
 }
 
-static dnnl_status_t make_attributes(dnnl_primitive_attr_t *attributes, enum activation activation) {
+static dnnl_status_t make_attributes(dnnl_primitive_attr_t *attributes, const struct onednn_operation *o) {
     dnnl_post_ops_t post_ops = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(attributes);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user);
     if (status == dnnl_success) status = dnnl_post_ops_create(&post_ops);
-    if (status == dnnl_success) status = append_activation(post_ops, activation);
+    if (status == dnnl_success && o->adds) status = append_sum(post_ops);
+    if (status == dnnl_success) status = append_activation(post_ops, o->activation);
     if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*attributes, post_ops);
     if (post_ops) dnnl_post_ops_destroy(post_ops);
     return status;
@@ -232,7 +241,7 @@ dnnl_status_t onednn_describe_operation(dnnl_primitive_desc_t *description, dnnl
     struct parts parts = {0};
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t forward = NULL;
-    dnnl_status_t status = make_attributes(&attributes, operation->activation);
+    dnnl_status_t status = make_attributes(&attributes, operation);
     if (status == dnnl_success) status = make_parts(&parts, operation);
     if (status == dnnl_success && operation->kind != ONEDNN_MATMUL && operation->kind != ONEDNN_CONVOLUTION)
         status = describe_forward(&forward, engine, operation);

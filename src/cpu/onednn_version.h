@@ -31,6 +31,7 @@ struct onednn_operation {
     dnnl_dims_t strides, before, after; /* of a convolution: of the window, and padding at each end */
     dnnl_data_type_t computed;          /* what a gradient's convolution is computed in */
     enum activation activation;         /* forward only */
+    bool adds;                          /* to what is in y; a product only */
 };
 
 /* Makes what describes a primitive for `operation`, with scratch memory that the caller gives. */
