@@ -132,9 +132,9 @@ static inline void close_gpu_run(struct gpu_run *run) {
 /* Fills the result and its guards with what is not a number, either type. */
 static inline int spoil_gpu(const struct gpu_run *run, struct error *error) {
     static unsigned char rubbish[1 << 22];
-    memset(rubbish, 0xFF, sizeof rubbish);
     const size_t bytes = run->output_bytes + 2 * GUARD_BYTES;
     CHECK(bytes <= sizeof rubbish, "%zu bytes", bytes);
+    memset(rubbish, 0xFF, bytes);
     return run->problem.device->backend->copy(run->problem.device, run->output, rubbish, bytes, error);
 }
 

@@ -48,6 +48,7 @@ struct trial {
     enum type to;     /* cast */
     bool narrow;      /* the result is bf16 */
     double tolerance; /* as a share of the largest result; 0: the same bits but for zeros' signs */
+    bool widens;      /* in bf16 the CPU's own kernel is coarser than the GPU's */
     bool onto_first;  /* the result lies over operand 0 */
 };
 
@@ -224,6 +225,31 @@ static int prepare_on_gpu(struct problem *problem, void **plan) {
     return code;
 }
 
+/* What the CPU's kernel makes of the operands. With `widens`, in float32 and rounded once. */
+static int run_on_cpu(const struct trial *t, const struct problem *problem, void *const *operand, void *out,
+                      struct error *error) {
+    struct problem wide = *problem;
+    float *values[TRIAL_OPERANDS + 1] = {0}; /* the operands, then the result */
+    wide.device = &cpu;
+    if (!t->widens || problem->output.type != TYPE_BF16)
+        return call_kernel(reference_kernels[t->op], &wide, NULL, operand, out, NULL, error);
+    const size_t count = shape_count(&problem->output.shape);
+    wide.output.type = TYPE_FLOAT;
+    int code = memory_array(&values[t->inputs], count + 1, "result", error);
+    for (int i = 0; i < t->inputs && code == OK; i++) {
+        const size_t numbers = shape_count(&t->shape[i]);
+        wide.input[i].type = TYPE_FLOAT;
+        code = memory_array(&values[i], numbers + 1, "operand", error);
+        for (size_t k = 0; k < numbers && code == OK; k++) values[i][k] = load(operand[i], t->type[i], k);
+    }
+    if (code == OK)
+        code = call_kernel(reference_kernels[t->op], &wide, NULL, (void *const *)values, values[t->inputs],
+                           NULL, error);
+    for (size_t k = 0; k < count && code == OK; k++) store(out, TYPE_BF16, k, values[t->inputs][k]);
+    for (int i = 0; i <= t->inputs; i++) memory_free(values[i]);
+    return code;
+}
+
 /* Takes the trial by value: its attributes get the normal form. */
 static void try_kernel(struct trial trial) {
     struct trial *t = &trial;
@@ -243,9 +269,7 @@ static void try_kernel(struct trial trial) {
         void *operand[TRIAL_OPERANDS];
         memcpy(operand, host, sizeof operand);
         if (t->onto_first) operand[0] = memcpy(expected, host[0], bytes);
-        problem.device = &cpu;
-        const int code =
-            call_kernel(reference_kernels[t->op], &problem, NULL, operand, expected, NULL, &error);
+        const int code = run_on_cpu(t, &problem, operand, expected, &error);
         CHECK(code == OK, "%s: %s", op_name(t->op), error.words);
         if (prepare_on_gpu(&problem, &plan) == OK) {
             const struct kernel *kernel = gpu.backend->kernels(&gpu, t->op)[0];

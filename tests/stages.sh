@@ -7,7 +7,6 @@ if [ -z "${TRAINER_DATA:-}" ] && [ -d ../shared/datasets ]; then
     export TRAINER_DATA
 fi
 jobs=-j$(nproc)
-export TEST_JOBS=$(($(nproc) + 2)) # tests at once: many wait for most of their time
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 late=()
@@ -96,4 +95,14 @@ repeat_strategies() { # how often
         wait "${pids[i]}" || { cat "$logs/repeat.$i"; return 1; }
     done
     cat "$logs"/repeat.*
+}
+
+# In two trees at once: most of the time one compiler runs, or one test.
+mutations_quick() {
+    tests/mutate --quick --jobs=1 --part=1/2 >"$logs/mutations" 2>&1 &
+    local other=$! code=0
+    tests/mutate --quick --jobs=1 --part=2/2 || code=1
+    wait $other || code=1
+    cat "$logs/mutations"
+    return $code
 }

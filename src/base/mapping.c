@@ -11,6 +11,19 @@
 
 enum { HUGE_PAGE = 2 << 20 };
 
+/* The thread sanitizer does not see mremap. To it the addresses that pages have left stay those of the thread
+ * that wrote there, so that whoever has them next, as a library that is loaded, would race with it. */
+#if defined __SANITIZE_THREAD__
+#    define MOVES 0
+#elif defined __has_feature
+#    if __has_feature(thread_sanitizer)
+#        define MOVES 0
+#    endif
+#endif
+#ifndef MOVES
+#    define MOVES 1
+#endif
+
 static int map(struct mapping *mapping, const char *path, int handle, struct error *error) {
     struct stat status;
     if (fstat(handle, &status) != 0) return error_set(error, ERROR_FILE, "%s: %s", path, strerror(errno));
@@ -35,14 +48,27 @@ int mapping_open(struct mapping *mapping, const char *path, struct error *error)
     return code;
 }
 
+static void *map_memory(size_t length) {
+    return mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* MAP_FAILED: there is no room, and all is as it was. */
+static void *grow(struct mapping *mapping, size_t length) {
+    if (!mapping->bytes) return map_memory(length);
+    if (MOVES) return mremap(mapping->bytes, mapping->length, length, MREMAP_MAYMOVE);
+    void *const grown = map_memory(length);
+    if (grown == MAP_FAILED) return grown;
+    memcpy(grown, mapping->bytes, mapping->length);
+    munmap(mapping->bytes, mapping->length);
+    return grown;
+}
+
 int mapping_grow(struct mapping *mapping, size_t bytes, const char *what, struct error *error) {
     if (bytes <= mapping->length) return OK;
     const size_t page = bytes < HUGE_PAGE ? (size_t)sysconf(_SC_PAGESIZE) : HUGE_PAGE;
     const size_t length = (bytes + page - 1) / page * page;
     RETURN_IF(memory_probe(length, what, error));
-    void *const grown = mapping->bytes
-                            ? mremap(mapping->bytes, mapping->length, length, MREMAP_MAYMOVE)
-                            : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *const grown = grow(mapping, length);
     if (grown == MAP_FAILED)
         return error_set(error, ERROR_DEVICE, "memory: no %zu bytes left for %s", length, what);
     /* Batches take rows from anywhere: with huge pages they miss the TLB less. A wish, not a need. */

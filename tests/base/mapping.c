@@ -1,7 +1,11 @@
-/* Mapped files: what was used leaves memory, comes back as it was, and what was written to a page stays. */
+/* Mapped files: what was used leaves memory, comes back as it was, and what was written to a page stays.
+ * Memory that grows keeps what is in it, and leaves its old addresses to others. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "../../src/base/mapping.h"
@@ -66,11 +70,45 @@ static void check_changed(const char *path) {
     mapping_close(&mapping);
 }
 
+/* A thread takes the page that another has left, by itself, as the loader of a library does. Nothing is
+ * ordered between the two, which the thread sanitizer would say if it took that for the same memory. */
+static _Atomic(void *) left_page;
+
+static void *take_page(void *unused) {
+    uint8_t *left;
+    while (!(left = atomic_load_explicit(&left_page, memory_order_relaxed))) {
+    }
+    void *const taken = (void *)syscall(SYS_mmap, left, PAGE, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (taken == left) *left = 1;
+    return unused;
+}
+
+static void check_grown(void) {
+    struct mapping mapping = {0};
+    struct error error = {0};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, take_page, NULL) == 0, "no thread");
+    CHECK(mapping_grow(&mapping, PAGE, "a page", &error) == OK, "%s", error.words);
+    uint8_t *const left = mapping.bytes;
+    left[0] = 1, left[PAGE - 1] = 2;
+    /* What lies behind it, ours or another's, makes it move. */
+    mmap(left + PAGE, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(mapping_grow(&mapping, BYTES, "pages", &error) == OK, "%s", error.words);
+    CHECK(mapping.bytes != left && mapping.length >= BYTES, "%zu bytes", mapping.length);
+    CHECK(mapping.bytes[0] == 1 && mapping.bytes[PAGE - 1] == 2, "what was there is not");
+    CHECK(mapping.bytes[PAGE] == 0 && mapping.bytes[BYTES - 1] == 0, "more than zeros behind it");
+    atomic_store_explicit(&left_page, left, memory_order_relaxed);
+    pthread_join(thread, NULL);
+    mapping_close(&mapping);
+}
+
 int main(void) {
     char path[] = "/tmp/trainer-mapping-XXXXXX";
     write_file(path);
     check_used(path);
     check_changed(path);
+    check_grown();
     unlink(path);
     return check_end();
 }

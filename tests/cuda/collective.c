@@ -126,6 +126,19 @@ static void expect_words(const struct rig *rig, int code, const char *begin, con
           "code %d, '%s', expected '%s...%s'", code, words, begin, middle);
 }
 
+/* The same, with the seconds that were waited between two words: no fewer than asked, and, but for their
+ * rounding, no more than have passed since. */
+static void expect_wait(const struct rig *rig, int code, const char *begin, const char *before,
+                        double least_s, double began_s, const char *after) {
+    const double most_s = world_now(world) - began_s + 0.05;
+    expect_words(rig, code, begin, before);
+    const char *found = strstr(rig->error.words, before);
+    char *end = NULL;
+    const double waited_s = found ? strtod(found + strlen(before), &end) : 0.0;
+    CHECK(waited_s >= least_s && waited_s <= most_s && strncmp(end, after, strlen(after)) == 0,
+          "'%s', expected %g to %g s, then '%s'", rig->error.words, least_s, most_s, after);
+}
+
 static void check_twice(void) {
     static struct rig rig;
     expect_words(&rig, open_rig(&rig, "gpu:1,gpu:1", 5.0), "gpu:1,gpu:1: ncclCommInitRankConfig(",
@@ -139,15 +152,16 @@ static void check_no_end(void) {
     static struct rig rig;
     const double timeout_s = 0.2, began_s = world_now(world);
     standin_hang(1);
-    expect_words(&rig, open_rig(&rig, "gpu:0,gpu:2", timeout_s), "gpu:0,gpu:2: ncclCommInitRankConfig(",
-                 ": not done on gpu:0 after 0.2 s (collective.c:");
+    expect_wait(&rig, open_rig(&rig, "gpu:0,gpu:2", timeout_s), "gpu:0,gpu:2: ncclCommInitRankConfig(",
+                ": not done on gpu:0 after ", timeout_s, began_s, " s (collective.c:");
     close_rig(&rig);
     CHECK(open_rig(&rig, "gpu:2,gpu:0,gpu:1", timeout_s) == OK, "%s", rig.error.words);
     CHECK(open_vectors(&rig, 1, 1000) == OK, "%s", rig.error.words);
     CHECK(try_mean(&rig, 1, 1000) == OK, "%s", rig.error.words);
     standin_hang(1);
-    expect_words(&rig, try_mean(&rig, 1, 1000), "gpu:2,gpu:0,gpu:1: ncclReduce(",
-                 ": not done on gpu:2 after 0.2 s (collective.c:");
+    const double again_s = world_now(world);
+    expect_wait(&rig, try_mean(&rig, 1, 1000), "gpu:2,gpu:0,gpu:1: ncclReduce(", ": not done on gpu:2 after ",
+                timeout_s, again_s, " s (collective.c:");
     const double took_s = world_now(world) - began_s;
     CHECK(took_s >= 2.0 * timeout_s && took_s < 20.0, "two waits of %g s took %g s", timeout_s, took_s);
     rig.error = (struct error){0};
@@ -306,13 +320,15 @@ static void check_rank_waits(void) {
         void *rank = NULL;
         CHECK(open_rank_rig(&rig, "gpu:0") == OK, "%s", rig.error.words);
         collective->offer(&rig.devices[0], true, &offer);
+        const double began_s = world_now(world);
         const int code = join_ranks(&rig, 2, named ? 60.0 : 0.3, &offer, &witness, &rank);
         CHECK(!rank && witness.asked >= 3, "asked %d times", witness.asked);
         if (named)
             CHECK(code == ERROR_PEER && strcmp(rig.error.words, "worker 1 has gone") == 0, "code %d, '%s'",
                   code, rig.error.words);
         else
-            expect_words(&rig, code, "gpu:0: ncclCommInitRankConfig(", ": not done after 0.3 s (ranks.c:");
+            expect_wait(&rig, code, "gpu:0: ncclCommInitRankConfig(", ": not done after ", 0.3, began_s,
+                        " s (ranks.c:");
         close_rig(&rig);
     }
 }

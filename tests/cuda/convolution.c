@@ -74,11 +74,13 @@ static struct problem convolution(const struct device *device, struct attributes
     return problem;
 }
 
-/* Every mix of types, where they are what is looked at: of large kernels, and of most cases on a GPU, where
- * plans take long, two. */
+/* Every mix of types of the first cases, of the others every third, from another one on in each; of large
+ * kernels, and of most cases on a GPU, where plans take long, two. MIXES=all: every mix of those with small
+ * kernels. */
 static int step_of_mixes(const struct problem *problem, int number) {
     const bool large = shape_count(&problem->input[1].shape) > 1000;
-    return large || (!STANDIN && number > FEW) ? 5 : 1;
+    if (large || (!STANDIN && number > FEW)) return 5;
+    return number <= FEW || getenv("MIXES") ? 1 : 3;
 }
 
 /* Of most cases every third on a GPU, which makes some plans for each. */
@@ -98,7 +100,7 @@ static void check_types(struct problem *problem, int number) {
     const int mixes = precision == PRECISION_BF16 ? 8 : 1, step = step_of_mixes(problem, number);
     /* A GPU's algorithm need not multiply the numbers themselves: Winograd's and Fourier's do not. */
     const double whole = precision == PRECISION_BF16 ? 1e-2 : gpu_tolerance(0.0, tolerance[precision]);
-    for (int mix = 0; mix < mixes; mix += step) {
+    for (int mix = mixes > 1 && step == 3 ? number % 3 : 0; mix < mixes; mix += step) {
         for (int i = 0; i < 2; i++) problem->input[i].type = mix >> i & 1 ? TYPE_BF16 : TYPE_FLOAT;
         problem->output.type = mix >> 2 & 1 ? TYPE_BF16 : TYPE_FLOAT;
         if (exact && (STANDIN || activation == ACTIVATION_NONE))

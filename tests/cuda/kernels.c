@@ -415,6 +415,7 @@ static void check_lrn(int rows, int channels, struct lrn lrn, bool narrow) {
     t.fill[0] = t.fill[1] = FILL_BETWEEN;
     t.attributes.lrn = lrn;
     t.tolerance = lrn.beta < 0.75f || lrn.beta > 0.75f ? narrow ? 1e-2 : 1e-5 : 0.0;
+    t.widens = true;
     try_kernel(t);
     t.op = OP_lrn_grad;
     t.inputs = 2;

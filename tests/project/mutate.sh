@@ -132,6 +132,17 @@ mutate 0 --in="$scratch/copy" --words endless
 is "a copy that stays" 'caught endless: sums/sum took more than 1 s
 1 caught, 0 survived, 0 no longer fit'
 cmp -s copy/src/sum.c tree/src/sum.c || fail "the copy was left with a bug in it"
+for part in 1 2 3; do
+    mutate 0 --part=$part/3 found endless none
+    cat out
+done >parts
+cp parts out
+is "--part" 'caught found: sums/sum
+caught endless: sums/sum
+2 caught, 0 survived, 0 no longer fit
+skipped none: no words
+0 caught, 0 survived, 0 no longer fit, 1 skipped
+0 caught, 0 survived, 0 no longer fit'
 mutate 1 --fit
 is "--fit" 'does not fit moved: the old text is 0 times in src/sum.c
 does not fit twice: the old text is 2 times in src/sum.c

@@ -38,7 +38,7 @@ make_test build/tests/other 'exit 1' # nor what is in no folder
 make_test tests/setup.sh 'exit 1'
 # shellcheck disable=SC2016 # for the test to expand
 make_test tests/store/script.sh '[ "$TRAINER" = "'"$tree"'/trainer" ] && [ "$BUILD" = "'"$tree"'/build" ] && [ "$PWD" = "'"$tree"'" ]'
-expect 0 "2 passed, 0 failed, 0 skipped" 'ok   base/good \([0-9]+\.[0-9] s\)' 'ok   store/script \(.*\)'
+expect 0 "2 passed, 0 failed, 0 skipped" 'ok   base/good \([0-9]+\.[0-9] s, [0-9]+\.[0-9] s of work\)' 'ok   store/script \(.*\)'
 make_test build/tests/base/bad 'echo first; echo "words of it" >&2; exit 3'
 expect 1 "2 passed, 1 failed, 0 skipped" 'FAIL base/bad: exit code 3 .*' '     \| first' '     \| words of it'
 names="base/good"
@@ -55,5 +55,18 @@ printf '# a comment\nbase/other: no GPU here\nstore/skips: no disk\n' >"$tree/te
 expect 1 "0 passed, 1 failed, 0 skipped"
 echo 'store/skips: no GPU*' >>"$tree/tests/skips.txt"
 expect 0 "0 passed, 0 failed, 1 skipped" 'skip store/skips: no GPU here'
+
+# The longest begin first, in their order; and each of them is there.
+names=
+rm -r "$tree"/{tests,build/tests}/{base,store}
+mkdir -p "$tree"/{tests,build/tests}/base
+for name in a b c; do make_test tests/base/$name.sh "echo $name >>'$tree/begun'"; done
+make_test build/tests/base/b "echo 'program b' >>'$tree/begun'"
+printf '# a comment\nbase/c\nbase/gone\nbase/b\n' >"$tree/tests/longest"
+TEST_JOBS=1 expect 0 "4 passed, 0 failed, 0 skipped"
+[ "$(tr '\n' ' ' <"$tree/begun")" = 'c b program b a ' ] || fail "begun in this order: $(cat "$tree/begun")"
+while read -r name; do
+    [[ $name == '#'* ]] || [ -e "$tests/$name.sh" ] || [ -e "$tests/$name.c" ] || fail "tests/longest: there is no $name"
+done <"$tests/longest"
 
 [ $failures -eq 0 ]

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <limits>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "numbers.hh"
@@ -73,12 +74,17 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
 
 namespace {
 
+/* Attributes that are descriptors are finalized, so that copies of one can share them. */
 struct object {
     cudnnBackendDescriptorType_t kind;
     bool finalized = false;
-    std::map<int, std::vector<char>> values;  /* by attribute, the elements one behind the other */
-    std::map<int, std::vector<object>> parts; /* attributes that are descriptors */
+    std::map<int, std::vector<char>> values; /* by attribute, the elements one behind the other */
+    std::map<int, std::vector<std::shared_ptr<const object>>> parts;
 };
+
+std::shared_ptr<const object> shared(const object &o) {
+    return std::make_shared<const object>(o);
+}
 
 const int OF_DEVICE = -1; /* of a plan: the label of its GPU, which nobody can ask for */
 
@@ -170,7 +176,7 @@ template <class T> void put(object &o, int name, T value) {
     memcpy(o.values[name].data(), &value, sizeof value);
 }
 const object &part(const object &o, int name, size_t i = 0) {
-    return o.parts.at(name).at(i);
+    return *o.parts.at(name).at(i);
 }
 size_t parts(const object &o, int name) {
     const auto found = o.parts.find(name);
@@ -370,7 +376,7 @@ object knob(cudnnBackendKnobType_t type, int64_t value) {
 
 object config_of(const object &graph, const engine &e) {
     object named = make(CUDNN_BACKEND_ENGINE_DESCRIPTOR), config = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    named.parts[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = {graph};
+    named.parts[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = {shared(graph)};
     put(named, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, e.number);
     for (const cudnnBackendNumericalNote_t note : notes_of(e)) {
         std::vector<char> &notes = named.values[CUDNN_ATTR_ENGINE_NUMERICAL_NOTE];
@@ -378,10 +384,10 @@ object config_of(const object &graph, const engine &e) {
     }
     if (e.number == compiled)
         put(named, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
-    config.parts[CUDNN_ATTR_ENGINECFG_ENGINE] = {named};
+    config.parts[CUDNN_ATTR_ENGINECFG_ENGINE] = {shared(named)};
     if (e.tile > 0)
-        config.parts[CUDNN_ATTR_ENGINECFG_KNOB_CHOICES] = {knob(CUDNN_KNOB_TYPE_STAGES, 3),
-                                                           knob(CUDNN_KNOB_TYPE_TILE_SIZE, e.tile)};
+        config.parts[CUDNN_ATTR_ENGINECFG_KNOB_CHOICES] = {shared(knob(CUDNN_KNOB_TYPE_STAGES, 3)),
+                                                           shared(knob(CUDNN_KNOB_TYPE_TILE_SIZE, e.tile))};
     return config;
 }
 
@@ -491,10 +497,10 @@ bool finalize(object *o) {
     }
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: {
         const object graph = part(*o, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-        std::vector<object> &results = o->parts[CUDNN_ATTR_ENGINEHEUR_RESULTS];
+        auto &results = o->parts[CUDNN_ATTR_ENGINEHEUR_RESULTS];
         if (!work_of(graph, &c)) return true; /* an empty list */
         for (const engine &one : engines_of(c, at<cudnnBackendHeurMode_t>(*o, CUDNN_ATTR_ENGINEHEUR_MODE)))
-            results.push_back(config_of(graph, one));
+            results.push_back(shared(config_of(graph, one)));
         return true;
     }
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
@@ -552,7 +558,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
     for (int64_t i = 0; i < count; i++) {
         const object *one = ((const object *const *)elements)[i];
         if (!one || !one->finalized) return CUDNN_STATUS_BAD_PARAM;
-        o->parts[name].push_back(*one);
+        o->parts[name].push_back(shared(*one));
     }
     return CUDNN_STATUS_SUCCESS;
 }
